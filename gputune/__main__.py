@@ -1,0 +1,3 @@
+from gputune.cli import main
+
+main()

@@ -1,0 +1,74 @@
+"""One microbenchmark a file, run in a worker process. Facts in, Measurements out.
+
+A bench's file has a docstring (`gputune explain NAME`), and
+
+- `SECONDS`: how long it may measure, by kind of device and budget; 0 leaves it out of that budget;
+- `RANK`: the most valuable is measured first (1);
+- `needs(facts, device)`: why it cannot run here, or None;
+- `measure(context)`: yields Measurements as it has them.
+
+Files whose name starts with an underscore are what they share.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from gputune.benches._telemetry import Telemetry
+from gputune.facts import Facts
+
+Budget = Literal["quick", "standard", "thorough"]
+BUDGETS: tuple[Budget, ...] = ("quick", "standard", "thorough")
+
+
+@dataclass(kw_only=True)
+class Context:
+    """What a bench is given: where to measure, on what machine, for how long, and whom to tell."""
+
+    device: str
+    """torch's name: cuda:0, cpu."""
+    facts: Facts
+    seconds: float
+    budget: Budget
+    say: Callable[[str], None] = lambda text: None
+
+    @property
+    def cuda(self) -> bool:
+        return self.device.startswith("cuda")
+
+    @cached_property
+    def telemetry(self) -> Telemetry:
+        gpu = self.facts.device_gpu(self.device)
+        return Telemetry(gpu.index if gpu and self.facts.driver.nvml else None)
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """What the device multiplies natively, as benches name it: float32 first, then tf32, bfloat16, float16."""
+        if not self.cuda:
+            return ("float32", "bfloat16") if self.facts.precision.cpu_bfloat16 else ("float32",)
+        gpu = self.facts.device_gpu(self.device)
+        native = gpu.tensor_core_dtypes if gpu else ()
+        return ("float32", *(name for name in ("tf32", "bfloat16", "float16") if name in native))
+
+
+def names() -> list[str]:
+    """Every bench's name, which is its file's, the most valuable first."""
+    found = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
+    return sorted(found, key=lambda name: load(name).RANK)
+
+
+def load(name: str) -> Any:
+    """The module of one bench. Raises KeyError for a name that is none."""
+    if name.startswith("_") or name not in {module.name for module in pkgutil.iter_modules(__path__)}:
+        raise KeyError(name)
+    return importlib.import_module(f"{__name__}.{name}")
+
+
+def seconds(name: str, device: str, budget: Budget) -> float:
+    """A bench's share of a budget on a kind of device."""
+    return float(load(name).SECONDS["cuda" if device.startswith("cuda") else "cpu"][budget])

@@ -1,0 +1,178 @@
+"""Timing settings against each other: in turn, in short blocks, in one process.
+
+A GPU's clock moves by 15 % within minutes, and a shared CPU's speed by more, so two numbers are compared only when they were
+taken in turn. A round visits every arm once, and every other round in the reverse order of the one before (with two arms:
+A B B A ...), so that a drift falls on both alike. With more arms each pair of rounds has an order of its own: a power
+limit makes an arm faster that always follows a light one, by 10 % on an H200. What is timed is warm: caches hold what fits
+in them, and the first round is not kept.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from gputune.benches import Context
+from gputune.benches._telemetry import summary
+from gputune.measurement import LOOKS, Measurement, of_ratios, rounded
+
+Params = dict[str, str | int | float | bool]
+
+BLOCK_SECONDS = 0.05
+SHORTEST_BLOCK_SECONDS = 0.015
+
+
+def nothing() -> None:
+    return None
+
+
+def at_once(block: Callable[[], Any]) -> Any:
+    return block()
+
+
+@dataclass(kw_only=True)
+class Arm:
+    """One setting under test. `run` does the work once; `work` is how much that is, so that a sample is work per second."""
+
+    params: Params
+    run: Callable[[], Any]
+    work: float
+    before: Callable[[], None] = nothing
+    """Before each block, untimed: sets flags, drains queues."""
+    after: Callable[[], None] = nothing
+    within: Callable[[Callable[[], Any]], Any] = at_once
+    """Runs a whole block, on a thread of its own for instance."""
+    repeats: int = 1
+    seconds: float = 0.0
+    """Of one run, as calibrated."""
+    samples: list[float] = field(default_factory=list)
+    conditions: list[dict[str, float]] = field(default_factory=list)
+
+
+def interleave(
+    context: Context,
+    arms: Sequence[Arm],
+    seconds: float,
+    row: Callable[[Arm], Measurement],
+    block: float = BLOCK_SECONDS,
+) -> list[Measurement]:
+    """Measure all arms in turn, for at most about `seconds`, and turn each into a Measurement with `row`.
+
+    It ends early at 12 or 20 rounds when every arm is decided against the first one. Where the time does not suffice for
+    12 rounds the blocks are shortened; where it does not suffice for one, nothing is returned.
+    """
+    deadline = time.monotonic() + seconds
+    for arm in arms:
+        _calibrate(context, arm, block / 2)
+    _set_repeats(arms, deadline - time.monotonic(), block)
+    for number in range(LOOKS[-1] + 1):
+        started = time.monotonic()
+        for arm in _order(arms, number):
+            _block(context, arm)
+        now = time.monotonic()
+        if number == 0:
+            for arm in arms:
+                arm.samples.clear()
+                arm.conditions.clear()
+        if number in LOOKS and _all_decided(arms):
+            break
+        if now + (now - started) > deadline:
+            break
+    return [row(arm) for arm in arms if arm.samples]
+
+
+def measurement(context: Context, bench: str, unit: str, arm: Arm) -> Measurement:
+    """A row of the metric `throughput`."""
+    return Measurement(
+        bench=bench,
+        metric="throughput",
+        unit=unit,
+        samples=tuple(rounded(sample) for sample in arm.samples),
+        params=arm.params,
+        device=context.device,
+        conditions=summary(arm.conditions),
+    )
+
+
+def warm_up(context: Context, run: Callable[[], Any], seconds: float) -> None:
+    """Load the device for a while, so that its clock and power are those of work and not of idling."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        time_of(context, run, 10)
+
+
+def time_of(context: Context, run: Callable[[], Any], repeats: int) -> float:
+    """Seconds that `repeats` runs take: by CUDA events on a GPU, by the wall clock on a CPU."""
+    return _time(context, run, repeats)[0]
+
+
+def _time(context: Context, run: Callable[[], Any], repeats: int) -> tuple[float, dict[str, float]]:
+    kept = None  # the last output stays alive, so that no allocation is saved that a user would have
+    if not context.cuda:
+        start = time.perf_counter()
+        for _ in range(repeats):
+            kept = run()
+        del kept
+        return time.perf_counter() - start, {}
+    import torch
+
+    first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    first.record()
+    for _ in range(repeats):
+        kept = run()
+    last.record()
+    sample = context.telemetry.sample()  # while the queued work is running
+    last.synchronize()
+    del kept
+    return first.elapsed_time(last) / 1000, sample
+
+
+def _calibrate(context: Context, arm: Arm, enough: float) -> None:
+    """Find out how long one run takes, from at least `enough` seconds of them.
+
+    The first run is not looked at: it pays for loading kernels and choosing algorithms.
+    """
+    arm.before()
+    arm.within(partial(time_of, context, arm.run, 1))
+    repeats, taken = 1, 0.0
+    while True:
+        taken = arm.within(partial(time_of, context, arm.run, repeats))
+        if taken >= enough or repeats >= 1 << 16:
+            break
+        repeats *= 2
+    arm.after()
+    arm.seconds = taken / repeats
+
+
+def _set_repeats(arms: Sequence[Arm], seconds: float, block: float) -> None:
+    share = seconds / (len(arms) * (LOOKS[0] + 2))
+    length = max(SHORTEST_BLOCK_SECONDS, min(block, share))
+    for arm in arms:
+        arm.repeats = max(1, round(length / arm.seconds))
+
+
+def _order(arms: Sequence[Arm], number: int) -> list[Arm]:
+    """The order of a round; always the same for the same number, so that a run can be repeated."""
+    order = list(arms)
+    if len(order) > 2:
+        random.Random(number // 2).shuffle(order)  # noqa: S311  nothing secret about it
+    return order[::-1] if number % 2 else order
+
+
+def _block(context: Context, arm: Arm) -> None:
+    arm.before()
+    taken, sample = arm.within(partial(_time, context, arm.run, arm.repeats))
+    arm.after()
+    arm.samples.append(arm.work * arm.repeats / taken)
+    if sample:
+        arm.conditions.append(sample)
+
+
+def _all_decided(arms: Sequence[Arm]) -> bool:
+    first = arms[0].samples
+    comparisons = (of_ratios([new / old for new, old in zip(arm.samples, first, strict=True)]) for arm in arms[1:])
+    return all(comparison is not None and comparison.verdict != "undecided" for comparison in comparisons)

@@ -1,0 +1,168 @@
+"""The parent side of a worker: a child process that runs benches, one after the other, and may die of any of them.
+
+Plain pipes and a process group instead of a pool: a pool does not notice a grandchild that holds its pipe, shares stdout
+with whatever prints, and leaves orphans.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from gputune.host import end
+
+READY_SECONDS = 180.0
+"""For importing torch from a cold disk and creating a CUDA context."""
+
+
+class WorkerDied(Exception):
+    """The worker ended, hung or failed; the text is the reason that a Gap will show."""
+
+
+class Worker:
+    """One child process on one device. Use as a context manager: on exit nothing of it is left."""
+
+    def __init__(self, device: str, facts: Mapping[str, Any]) -> None:
+        self.device = device
+        requests_reader, self._requests = os.pipe()
+        self._answers, answers_writer = os.pipe()
+        self._stderr = os.memfd_create("gputune-worker")
+        self._buffer = b""
+        self._child = subprocess.Popen(
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "gputune.benches._serve",
+                str(requests_reader),
+                str(answers_writer),
+                str(os.getpid()),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=self._stderr,
+            stderr=self._stderr,
+            pass_fds=[requests_reader, answers_writer],
+            start_new_session=True,
+            env={**os.environ, "GPUTUNE_DISABLE": "1"},
+        )
+        os.close(requests_reader)
+        os.close(answers_writer)
+        self._watch = _pidfd(self._child.pid)
+        self._hello = {"device": device, "facts": facts}
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def ready(self, seconds: float = READY_SECONDS) -> None:
+        """Wait until torch is imported and the device answers. Raises WorkerDied."""
+        self._send(self._hello)
+        for answer in self._listen(seconds):
+            if "ready" in answer:
+                return
+            raise WorkerDied(str(answer.get("failed", answer)))
+
+    def run(self, bench: str, seconds: float, budget: str, deadline_seconds: float) -> Iterator[dict[str, Any]]:
+        """Run one bench; yield its answers (`measurement`, `say`). Raises WorkerDied, after which the worker is of no use
+        unless `alive`: a bench that raised an ordinary exception leaves it so.
+        """
+        self._send({"bench": bench, "seconds": seconds, "budget": budget})
+        for answer in self._listen(deadline_seconds):
+            if "done" in answer:
+                return
+            if "failed" in answer:
+                raise WorkerDied(answer["failed"])
+            yield answer
+
+    @property
+    def alive(self) -> bool:
+        return self._child.poll() is None
+
+    def close(self) -> None:
+        end(self._child)
+        for descriptor in (self._requests, self._answers, self._stderr, self._watch):
+            if descriptor is not None:
+                with suppress(OSError):
+                    os.close(descriptor)
+
+    def kill(self) -> None:
+        end(self._child)
+
+    def _send(self, request: Mapping[str, Any]) -> None:
+        text = json.dumps(request).encode() + b"\n"
+        try:
+            while text:
+                text = text[os.write(self._requests, text) :]
+        except BrokenPipeError:
+            raise WorkerDied(self._epitaph()) from None
+
+    def _listen(self, seconds: float) -> Iterator[dict[str, Any]]:
+        """Answers until the deadline. Those that the worker gave before it died are given out first."""
+        deadline = time.monotonic() + seconds
+        while True:
+            line, found, rest = self._buffer.partition(b"\n")
+            if found:
+                self._buffer = rest
+                yield _parsed(line)
+                continue
+            left = deadline - time.monotonic()
+            if left <= 0:
+                self.kill()
+                raise WorkerDied(f"no end after {seconds:.0f} s; it was stopped")
+            self._fill(left)
+
+    def _fill(self, seconds: float) -> None:
+        watched = [self._answers] if self._watch is None else [self._answers, self._watch]
+        readable = select.select(watched, [], [], min(seconds, 0.5))[0]
+        if self._answers in readable:
+            chunk = os.read(self._answers, 1 << 16)
+            if chunk:
+                self._buffer += chunk
+                return
+        elif self.alive:
+            return
+        raise WorkerDied(self._epitaph())
+
+    def _epitaph(self) -> str:
+        """What it died of: the signal or code, and the last line that it left on stderr."""
+        with suppress(subprocess.TimeoutExpired):
+            self._child.wait(1)  # its pipe may close a moment before it ends by itself
+        end(self._child)
+        code = self._child.returncode
+        how = (
+            f"killed by {signal.Signals(-code).name}"
+            if code is not None and code < 0
+            else f"ended with exit code {code}"
+        )
+        with suppress(OSError):
+            size = os.fstat(self._stderr).st_size
+            lines = os.pread(self._stderr, 4096, max(0, size - 4096)).decode(errors="replace").split("\n")
+            last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+            return f"the worker was {how}" + (f": {last[:300]}" if last else "")
+        return f"the worker was {how}"
+
+
+def _pidfd(pid: int) -> int | None:
+    """A descriptor that turns readable when the process ends; None on kernels without (then it is polled)."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    try:
+        answer = json.loads(line)
+    except ValueError:
+        raise WorkerDied("the worker's answer was not JSON") from None
+    return answer if isinstance(answer, dict) else {}

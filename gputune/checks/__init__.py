@@ -1,0 +1,61 @@
+"""One question a file about this machine: facts and measurements in, findings out.
+
+A check's file has a docstring, which is its help text (`gputune explain NAME`: what is asked, why it matters, how to fix
+it, the source), and `check(facts, measurements)`, which yields Findings and reads nothing by itself. What only a load can
+answer is NOT_APPLICABLE until a probe has measured. A check that fails is an UNKNOWN finding, never a crash; UNKNOWN
+never counts as healthy.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from gputune.facts import Facts
+from gputune.measurement import Measurement
+
+Severity = Literal["OK", "NOT_APPLICABLE", "UNKNOWN", "WARNING", "ERROR"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One answer. `remedy` says what to type, from WARNING up; `subject` names the GPU or file it is about."""
+
+    __pydantic_config__ = {"strict": True, "extra": "forbid"}
+
+    check: str
+    severity: Severity
+    message: str
+    remedy: str | None = None
+    subject: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.severity in ("WARNING", "ERROR") and not self.remedy:
+            raise ValueError(f"{self.check}: a {self.severity} needs a remedy")
+
+
+def names() -> list[str]:
+    """Every check's name, which is its file's."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+
+
+def load(name: str) -> Any:
+    """The module of one check. Raises KeyError for a name that is none."""
+    if name not in names():
+        raise KeyError(name)
+    return importlib.import_module(f"{__name__}.{name}")
+
+
+def run(facts: Facts, measurements: Sequence[Measurement] = ()) -> tuple[Finding, ...]:
+    """Ask every check."""
+    return tuple(finding for name in names() for finding in _ask(name, facts, measurements))
+
+
+def _ask(name: str, facts: Facts, measurements: Sequence[Measurement]) -> Iterator[Finding]:
+    try:
+        yield from load(name).check(facts, measurements)
+    except Exception as error:  # one check's fault must not silence the others
+        yield Finding(check=name, severity="UNKNOWN", message=f"the check failed: {type(error).__name__}: {error}")

@@ -1,0 +1,96 @@
+"""The command line: one file a verb, whose function of the same name is the command.
+
+A verb's file imports only typer at its top: `--help`, `apply` and `check` must not wait for anything heavier. Expected
+faults reach the user as one line on stderr; a traceback only with `--debug`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import sys
+from typing import Annotated, Any
+
+import typer
+
+INTERRUPTED = 130
+"""The exit code of a program that Ctrl-C ended, as shells count it."""
+
+app = typer.Typer(
+    name="gputune",
+    help="Check a GPU environment, measure what it can really do, and apply the flags that pay.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from gputune import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    pass
+
+
+def _add_verbs() -> None:
+    for module_info in pkgutil.iter_modules(__path__):
+        if not module_info.name.startswith("_"):
+            module = importlib.import_module(f"{__name__}.{module_info.name}")
+            verb = getattr(module, module_info.name)
+            app.command(module_info.name, context_settings=getattr(module, "CONTEXT", None))(verb)
+
+
+_add_verbs()
+
+
+# Newer typer carries its own copy of click, older ones use the package: ask typer which class it raises.
+_ClickException: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+
+
+def main() -> None:
+    """Run the command line; every way out is an exit code of the documented ones."""
+    from gputune.errors import GputuneError
+
+    debug = "--debug" in sys.argv[1:2]
+    try:
+        code: Any = app(standalone_mode=False)
+    except _ClickException as error:
+        _end(f"{error.format_message()} (see: {_help_of(error)})", error.exit_code, debug)
+    except GputuneError as error:
+        _end(str(error), error.exit_code, debug)
+    except (typer.Abort, KeyboardInterrupt):
+        code = INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output is gone: nothing to say, and nothing more to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    if code == INTERRUPTED:  # newer typer turns the interrupt into this exit code by itself
+        _end("interrupted; nothing was written", INTERRUPTED, debug)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _help_of(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    return f"{context.command_path} --help" if context else "gputune --help"
+
+
+def _end(message: str, code: int, debug: bool) -> None:
+    if debug:
+        import traceback
+
+        traceback.print_exc()
+    print(f"gputune: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(code)

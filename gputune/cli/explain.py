@@ -1,0 +1,45 @@
+"""`gputune explain`: what a setting, a check or a bench is about."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Optional
+
+import typer
+
+
+def explain(
+    name: Annotated[Optional[str], typer.Argument(help="A setting, a check or a bench; none lists them all.")] = None,  # noqa: UP045
+) -> None:
+    """Explain a setting, a check or a bench: what it is, why it matters, where the rule comes from."""
+    from gputune import benches, checks, settings
+
+    kinds: dict[str, Any] = {"setting": settings, "check": checks, "bench": benches}
+    if name is None:
+        for kind, package in kinds.items():
+            for one in package.names():
+                print(f"{kind:8} {one:31} {_title(package.load(one))}")
+        return
+    found = [(kind, package.load(name)) for kind, package in kinds.items() if name in package.names()]
+    if not found:
+        raise _unknown(name, [one for package in kinds.values() for one in package.names()])
+    for kind, module in found:
+        print(f"{name} ({kind})\n\n{module.__doc__.strip()}")
+        if kind == "setting":
+            print(
+                f"\nPhase: {module.PHASE}. Effect on results: {module.NUMERICS}. Measured for: {', '.join(module.DEPENDS)}."
+            )
+
+
+def _title(module: Any) -> str:
+    title: str = module.__doc__.strip().split("\n")[0]
+    return title
+
+
+def _unknown(name: str, known: list[str]) -> Exception:
+    from difflib import get_close_matches
+
+    from gputune.errors import UsageError
+
+    close = get_close_matches(name, known, n=1)
+    hint = f"did you mean {close[0]}?" if close else "'gputune explain' lists them"
+    return UsageError(f"{name}: there is no such setting, check or bench", hint)

@@ -1,0 +1,71 @@
+"""`gputune probe`: measure this machine and write its profile."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+if TYPE_CHECKING:
+    from gputune.profile import Profile
+
+
+def probe(
+    output: Annotated[
+        Optional[Path],  # noqa: UP045  typer reads this annotation on older releases too
+        typer.Option("-o", "--output", help="Where the profile goes; - is stdout.", show_default="profile.yaml"),
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    budget: Annotated[str, typer.Option(help="quick, standard or thorough.")] = "standard",
+    only: Annotated[str, typer.Option(help="Run only these benches, separated by commas.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the profile as JSON on stdout.")] = False,
+) -> None:
+    """Measure this machine and write its profile."""
+    from gputune import probing
+    from gputune.report import json, terminal
+    from gputune.report.progress import shown
+
+    target = output if output or as_json else Path("profile.yaml")
+    if target and str(target) != "-":
+        _check_writable(target)
+    names = [name.strip() for name in only.split(",") if name.strip()]
+    wanted: Any = budget
+    with shown() as progress:
+        found = probing.probe(device=device, budget=wanted, only=names, progress=progress)
+    terminal.print_profile(found, sys.stderr)
+    if as_json:
+        print(json.profile(found), flush=True)
+    if target:
+        _write(found, target)
+
+
+def _check_writable(target: Path) -> None:
+    """Say it before a minute is spent on measuring."""
+    from gputune.errors import UsageError
+
+    folder = target.resolve().parent
+    if target.is_dir():
+        raise UsageError(f"-o {target}: is a directory", "name a file in it")
+    if not folder.is_dir():
+        raise UsageError(f"-o {target}: there is no folder {folder}", f"make it first: mkdir -p {folder}")
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"-o {target}: {folder} cannot be written to", "choose another place with -o")
+
+
+def _write(found: Profile, target: Path) -> None:
+    from gputune import profile
+    from gputune.errors import MeasureError
+
+    if str(target) == "-":
+        sys.stdout.write(profile.dump(found))
+        return
+    try:
+        profile.save(found, target)
+    except MeasureError:
+        # A minute of measuring must not be lost for want of room.
+        sys.stdout.write(profile.dump(found))
+        raise
+    print(f"\nWritten to {target}. Use it:\n    gputune apply {target} -- python train.py", file=sys.stderr)

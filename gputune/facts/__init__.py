@@ -1,0 +1,77 @@
+"""What is this machine? One subject a file, each with its dataclass and its reader; `read` asks them all.
+
+What could not be read is a `Gap`, never a zero and never a crash.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gputune.facts import container, cpu, driver, gpu, libraries, memory, precision, scheduler
+from gputune.facts.container import Container
+from gputune.facts.cpu import Cpu
+from gputune.facts.driver import Driver
+from gputune.facts.gap import Gap, Gaps
+from gputune.facts.gpu import Gpu
+from gputune.facts.libraries import Libraries
+from gputune.facts.memory import Memory
+from gputune.facts.precision import Flags, Precision
+from gputune.facts.scheduler import Scheduler
+from gputune.host import Host, Nvml, Unreadable
+
+__all__ = [
+    "Container", "Cpu", "Driver", "Facts", "Flags", "Gap", "Gpu", "Libraries", "Memory", "Precision", "Scheduler", "read",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """One machine, as one process on it sees it."""
+
+    __pydantic_config__ = {"strict": True, "extra": "forbid"}
+
+    gpus: tuple[Gpu, ...]
+    driver: Driver
+    libraries: Libraries
+    precision: Precision
+    cpu: Cpu
+    memory: Memory
+    container: Container
+    scheduler: Scheduler
+    gaps: tuple[Gap, ...] = ()
+
+    def device_gpu(self, device: str) -> Gpu | None:
+        """The GPU that the torch device `cuda:N` is, or None (the CPU, or a device that is not there)."""
+        kind, _, index = device.partition(":")
+        if kind != "cuda":
+            return None
+        return next((found for found in self.gpus if found.torch_index == int(index or 0)), None)
+
+
+def read(host: Host) -> Facts:
+    """Read everything. torch is imported in a child process of `host.python`, never in this one."""
+    gaps = Gaps()
+    nvml = _nvml(host, gaps)
+    torch = libraries.ask_torch(host, gaps)
+    granted = scheduler.read(host)
+    return Facts(
+        gpus=gpu.read(nvml, torch.get("devices") or [], gaps),
+        driver=driver.read(host, nvml, gaps),
+        libraries=libraries.read(torch),
+        precision=precision.read(host, torch),
+        cpu=cpu.read(host, granted, gaps),
+        memory=memory.read(host, gaps),
+        container=container.read(host),
+        scheduler=granted,
+        gaps=tuple(gaps.found),
+    )
+
+
+def _nvml(host: Host, gaps: Gaps) -> Nvml | None:
+    """NVML, or None. Its absence is a gap only where there is something for it to list."""
+    try:
+        return host.nvml()
+    except Unreadable as error:
+        if gpu.present(host):
+            gaps.add("driver.nvml", str(error))
+        return None

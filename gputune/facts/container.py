@@ -1,0 +1,46 @@
+"""Which container this is, which GPUs it was asked to have, and which of their device files it got."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gputune.facts import gpu
+from gputune.host import Host
+
+_VARIABLES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    __pydantic_config__ = {"strict": True, "extra": "forbid"}
+
+    kind: str | None = None
+    """kubernetes, docker, podman, apptainer or another runtime's own word; None outside a container, as far as one can tell."""
+    nvidia_visible_devices: str | None = None
+    nvidia_driver_capabilities: str | None = None
+    cuda_visible_devices: str | None = None
+    gpu_device_files: tuple[str, ...] = ()
+
+
+def read(host: Host) -> Container:
+    env = host.environ
+    return Container(
+        kind=_kind(host),
+        nvidia_visible_devices=env.get("NVIDIA_VISIBLE_DEVICES"),
+        nvidia_driver_capabilities=env.get("NVIDIA_DRIVER_CAPABILITIES"),
+        cuda_visible_devices=env.get("CUDA_VISIBLE_DEVICES"),
+        gpu_device_files=gpu.device_files(host),
+    )
+
+
+def _kind(host: Host) -> str | None:
+    """No single sign is conclusive; the more specific ones are asked first."""
+    if "KUBERNETES_SERVICE_HOST" in host.environ:
+        return "kubernetes"
+    if any(variable in host.environ for variable in _VARIABLES):
+        return "apptainer"
+    if host.exists("/run/.containerenv"):
+        return "podman"
+    if host.exists("/.dockerenv"):
+        return "docker"
+    return host.environ.get("container") or None

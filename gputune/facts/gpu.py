@@ -1,0 +1,156 @@
+"""Every GPU, through NVML, mapped to torch's devices by UUID. Without NVML, what torch knows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gputune.facts._nvml_answers import dotted, text, watts, whole
+from gputune.facts.gap import Gaps
+from gputune.facts.precision import tensor_core_dtypes
+from gputune.host import Host, Nvml, Unreadable
+
+ARCHITECTURES = {
+    2: "Kepler", 3: "Maxwell", 4: "Pascal", 5: "Volta", 6: "Turing",
+    7: "Ampere", 8: "Ada", 9: "Hopper", 10: "Blackwell", 13: "Rubin",
+}  # fmt: skip
+"""NVML's architecture numbers (nvml.h, NVML_DEVICE_ARCH_*)."""
+
+_SM_CLOCK, _MEMORY_CLOCK = 1, 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One GPU. None means not read: the reason is in the Facts' gaps as `gpu.<index>.<field>`."""
+
+    __pydantic_config__ = {"strict": True, "extra": "forbid"}
+
+    index: int
+    """NVML's index; for a device that only torch lists, one beyond NVML's."""
+    torch_index: int | None = None
+    """The torch device that this GPU is; None when torch does not see it (CUDA_VISIBLE_DEVICES, no CUDA build)."""
+    name: str
+    uuid: str | None = None
+    pci_bus_id: str | None = None
+    architecture: str | None = None
+    compute_capability: str | None = None
+    tensor_core_dtypes: tuple[str, ...] = ()
+    """What its Tensor Cores multiply natively, of float16, bfloat16, tf32 and float8."""
+    multiprocessor_count: int | None = None
+    memory_total_bytes: int | None = None
+    memory_used_bytes: int | None = None
+    """Without what the driver reserves."""
+    sm_clock_mhz: int | None = None
+    sm_clock_max_mhz: int | None = None
+    memory_clock_mhz: int | None = None
+    power_usage_watts: float | None = None
+    power_limit_watts: float | None = None
+    power_default_limit_watts: float | None = None
+    temperature_celsius: int | None = None
+    pcie_generation: int | None = None
+    pcie_generation_max: int | None = None
+    pcie_width: int | None = None
+    pcie_width_max: int | None = None
+    mig: bool | None = None
+    """MIG mode on; None where the hardware has none or it could not be read."""
+
+
+def read(nvml: Nvml | None, devices: list[Mapping[str, Any]], gaps: Gaps) -> tuple[Gpu, ...]:
+    """All GPUs of NVML, or torch's `devices` where NVML is missing or lists none."""
+    count = nvml and gaps.read("gpu.count", lambda: whole(nvml.count()))
+    if not nvml or not count:
+        return tuple(_from_torch(index, device) for index, device in enumerate(devices))
+    alone = count == len(devices) == 1
+    gpus = tuple(_from_nvml(nvml, index, lambda uuid: _match(devices, uuid, alone), gaps) for index in range(count))
+    known = {gpu.torch_index for gpu in gpus}
+    strangers = [(index, device) for index, device in enumerate(devices) if index not in known]
+    for index, device in strangers:
+        gaps.add(f"gpu.torch_{index}", f"NVML lists no GPU with torch device {index}'s UUID ({device.get('uuid')})")
+    # A MIG slice has a UUID of its own, and torch before 2.5 tells none: what torch computes on is listed all the same.
+    return gpus + tuple(_from_torch(index, device, listed=count) for index, device in strangers)
+
+
+def _match(devices: list[Mapping[str, Any]], uuid: str | None, alone: bool) -> tuple[int | None, Mapping[str, Any]]:
+    """The device of torch with NVML's UUID. Where one side tells none (torch before 2.5), one GPU `alone` on each side is one."""
+    for index, device in enumerate(devices):
+        known = device.get("uuid")
+        same = uuid == f"GPU-{known}" if known and uuid else alone
+        if same:
+            return index, device
+    return None, {}
+
+
+def present(host: Host) -> bool:
+    """Whether a GPU's device files exist here (NVIDIA's character devices, or WSL's)."""
+    return bool(device_files(host))
+
+
+def device_files(host: Host) -> tuple[str, ...]:
+    return tuple(
+        f"/dev/{name}" for name in host.names("/dev") if name == "dxg" or (name[:6] == "nvidia" and name[6:].isdigit())
+    )
+
+
+def _from_torch(index: int, device: Mapping[str, Any], listed: int = 0) -> Gpu:
+    capability = f"{device['major']}.{device['minor']}"
+    return Gpu(
+        index=listed + index,
+        torch_index=index,
+        name=device["name"],
+        uuid=f"GPU-{device['uuid']}" if device.get("uuid") else None,
+        compute_capability=capability,
+        tensor_core_dtypes=tensor_core_dtypes(capability),
+        multiprocessor_count=device["multi_processor_count"],
+        memory_total_bytes=device["total_memory"],
+    )
+
+
+def _from_nvml(
+    nvml: Nvml, index: int, match: Callable[[str | None], tuple[int | None, Mapping[str, Any]]], gaps: Gaps
+) -> Gpu:
+    def ask(field: str, name: str, *args: Any, then: Callable[[Any], Any] = whole) -> Any:
+        return gaps.read(f"gpu.{index}.{field}", lambda: then(nvml.device(index, name, *args)))
+
+    uuid = ask("uuid", "UUID", then=text)
+    torch_index, device = match(uuid)
+    capability = ask("compute_capability", "CudaComputeCapability", then=dotted)
+    memory = gaps.read(f"gpu.{index}.memory", lambda: _memory(nvml, index)) or (device.get("total_memory"), None)
+    return Gpu(
+        index=index,
+        torch_index=torch_index,
+        name=ask("name", "Name", then=text) or device.get("name") or "unknown GPU",
+        uuid=uuid,
+        pci_bus_id=ask("pci_bus_id", "PciInfo", then=lambda info: text(info["busId"])),
+        architecture=ask("architecture", "Architecture", then=_architecture),
+        compute_capability=capability,
+        tensor_core_dtypes=tensor_core_dtypes(capability),
+        multiprocessor_count=device.get("multi_processor_count"),
+        memory_total_bytes=memory[0],
+        memory_used_bytes=memory[1],
+        sm_clock_mhz=ask("sm_clock_mhz", "ClockInfo", _SM_CLOCK),
+        sm_clock_max_mhz=ask("sm_clock_max_mhz", "MaxClockInfo", _SM_CLOCK),
+        memory_clock_mhz=ask("memory_clock_mhz", "ClockInfo", _MEMORY_CLOCK),
+        power_usage_watts=ask("power_usage_watts", "PowerUsage", then=watts),
+        power_limit_watts=ask("power_limit_watts", "PowerManagementLimit", then=watts),
+        power_default_limit_watts=ask("power_default_limit_watts", "PowerManagementDefaultLimit", then=watts),
+        temperature_celsius=ask("temperature_celsius", "Temperature", 0),
+        pcie_generation=ask("pcie_generation", "CurrPcieLinkGeneration"),
+        pcie_generation_max=ask("pcie_generation_max", "MaxPcieLinkGeneration"),
+        pcie_width=ask("pcie_width", "CurrPcieLinkWidth"),
+        pcie_width_max=ask("pcie_width_max", "MaxPcieLinkWidth"),
+        mig=ask("mig", "MigMode", then=lambda modes: whole(modes[0]) > 0),
+    )
+
+
+def _memory(nvml: Nvml, index: int) -> tuple[int, int]:
+    """Total and used bytes. The first version of the call counts what the driver reserves as used."""
+    try:
+        answer = nvml.device(index, "MemoryInfo", 2)
+    except Unreadable:
+        answer = nvml.device(index, "MemoryInfo")
+    return whole(answer["total"]), whole(answer["used"])
+
+
+def _architecture(number: Any) -> str:
+    return ARCHITECTURES.get(whole(number), str(number))

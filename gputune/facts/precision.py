@@ -1,0 +1,91 @@
+"""Which dtypes the hardware multiplies natively, what the environment forces, and torch's flags as they stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gputune.host import Host, Unreadable
+
+# Tensor Core dtypes by the lowest compute capability that has them (NVIDIA's CUDA programming guide, table of
+# capabilities; fp8 from 8.9). Below 8.0 torch emulates bfloat16, slowly.
+_SINCE = {"float16": (7, 0), "bfloat16": (8, 0), "tf32": (8, 0), "float8": (8, 9)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flags:
+    """torch's global flags right after import; None where this torch could not say."""
+
+    __pydantic_config__ = {"strict": True, "extra": "forbid"}
+
+    matmul_tf32: bool | None = None
+    cudnn_tf32: bool | None = None
+    cudnn_enabled: bool | None = None
+    cudnn_benchmark: bool | None = None
+    cudnn_deterministic: bool | None = None
+    deterministic_algorithms: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precision:
+    """Precision as the environment and torch have it. The truth is what a bench measures: the overrides beat flags."""
+
+    __pydantic_config__ = {"strict": True, "extra": "forbid"}
+
+    nvidia_tf32_override: str | None = None
+    """NVIDIA_TF32_OVERRIDE as set, or None. The NVIDIA libraries read it once: 0 forbids TF32, 1 forces it."""
+    torch_tf32_override: str | None = None
+    """TORCH_ALLOW_TF32_CUBLAS_OVERRIDE as set, or None. torch 2 reads it as the first value of its matmul flag."""
+    flags: Flags | None = None
+    defaults: Flags | None = None
+    """The same flags as this torch version has them when nobody interferes."""
+    cpu_bfloat16: bool = False
+    """The CPU has bfloat16 instructions (AVX512-BF16, AMX or Arm's), so that bfloat16 is not emulated there."""
+
+
+def tensor_core_dtypes(compute_capability: str | None) -> tuple[str, ...]:
+    """The native Tensor Core dtypes of a compute capability such as "9.0"; empty for None or before 7.0."""
+    if compute_capability is None:
+        return ()
+    major, minor = (int(part) for part in compute_capability.split("."))
+    return tuple(name for name, since in _SINCE.items() if (major, minor) >= since)
+
+
+def defaults_of(torch_version: str) -> Flags | None:
+    """The flags' defaults in a torch release; None for a version that is no number.
+
+    Source: PyTorch's CUDA notes, and read from the wheels of 2.1 to 2.15: since 1.12 TF32 is off for matmul and on for
+    cuDNN; 1.7 to 1.11 had it on for both.
+    """
+    number = re.match(r"(\d+)\.(\d+)", torch_version)
+    if number is None:
+        return None
+    return Flags(
+        matmul_tf32=(1, 7) <= (int(number[1]), int(number[2])) < (1, 12),
+        cudnn_tf32=True,
+        cudnn_enabled=True,
+        cudnn_benchmark=False,
+        cudnn_deterministic=False,
+        deterministic_algorithms=False,
+    )
+
+
+def read(host: Host, torch: Mapping[str, Any]) -> Precision:
+    flags, version = torch.get("flags"), torch.get("torch")
+    return Precision(
+        nvidia_tf32_override=host.environ.get("NVIDIA_TF32_OVERRIDE"),
+        torch_tf32_override=host.environ.get("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"),
+        flags=Flags(**flags) if flags else None,
+        defaults=defaults_of(version) if version else None,
+        cpu_bfloat16=_cpu_bfloat16(host),
+    )
+
+
+def _cpu_bfloat16(host: Host) -> bool:
+    try:
+        words = set(host.read("/proc/cpuinfo").split())
+    except Unreadable:
+        return False
+    return bool(words & {"avx512_bf16", "amx_bf16", "bf16"})

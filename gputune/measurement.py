@@ -1,0 +1,123 @@
+"""A measurement: raw samples and what they allow to be said.
+
+**The rule for deciding between two settings.** They are measured in turn (A B B A ...) and compared by the median of the
+paired ratios with its exact order-statistic (sign test) interval at 99 %: no distribution is assumed and no random number
+is drawn. The pairs are looked at when there are 12, 20 and 32 of them. With all three looks, two equal settings are
+called different in 0.01 % of comparisons whose samples scatter by 2 %, and in 0.65 % where they scatter by 10 % or more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import geometric_mean, median
+from typing import Literal
+
+CONFIDENCE = 0.99
+LOOKS = (12, 20, 32)
+"""After how many pairs a comparison may end. 32 is also the most samples that a row keeps."""
+LEAST_GAIN = 1.03
+"""A change is worth recommending only above this ratio: smaller ones drown in what differs between two jobs."""
+SIGNIFICANT_DIGITS = 4
+"""Samples are kept to this many digits; with three, rounding alone would move a 3 % gain by a third."""
+
+Verdict = Literal["gain", "no gain", "undecided"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """How much better one setting is than another: a ratio of rates, above 1 where it is better."""
+
+    ratio: float
+    low: float
+    high: float
+    pairs: int
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.low > 1 and self.ratio > LEAST_GAIN:
+            return "gain"
+        return "no gain" if self.high < LEAST_GAIN else "undecided"
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return (self.low, self.high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """Samples of one metric under one set of parameters, in the order they were taken.
+
+    Two measurements of one bench whose samples were taken in turn are compared sample by sample: see `against`.
+    """
+
+    __pydantic_config__ = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
+
+    bench: str
+    metric: str
+    unit: str
+    samples: tuple[float, ...]
+    params: dict[str, str | int | float | bool] = field(default_factory=dict)
+    device: str
+    conditions: dict[str, float] = field(default_factory=dict)
+    """What the GPU did meanwhile: sm_clock_mhz, power_watts (medians), throttle_reasons (NVML's bits, all that occurred)."""
+
+    @property
+    def median(self) -> float:
+        return median(self.samples)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The median's interval at 99 %; None where there are too few samples (fewer than 8) to have one."""
+        return median_interval(self.samples)
+
+    def against(self, baseline: Measurement) -> Comparison | None:
+        """How this compares with `baseline`, whose samples were taken in turn with these; higher samples are better.
+
+        None where there are fewer than 8 pairs: then nothing can be said at 99 %.
+        """
+        return of_ratios(self.ratios(baseline))
+
+    def ratios(self, baseline: Measurement) -> list[float]:
+        """The paired ratios. Pairs with a zero in them cannot be compared and are left out."""
+        pairs = zip(self.samples, baseline.samples, strict=False)
+        return [new / old for new, old in pairs if old > 0 and new > 0]
+
+    def pooled(self, baseline: Measurement, more: Sequence[tuple[Measurement, Measurement]]) -> Comparison | None:
+        """As `against`, over several workloads taken in the same rounds: the geometric mean of their ratios, round by round."""
+        rounds = zip(self.ratios(baseline), *(one.ratios(other) for one, other in more), strict=False)
+        return of_ratios([geometric_mean(ratios) for ratios in rounds])
+
+
+def rounded(value: float) -> float:
+    """The value to `SIGNIFICANT_DIGITS`, as samples are kept, so that advice can be derived again from a file."""
+    return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
+
+
+def of_ratios(ratios: Sequence[float]) -> Comparison | None:
+    interval = median_interval(ratios)
+    if interval is None:
+        return None
+    return Comparison(
+        ratio=rounded(median(ratios)), low=rounded(interval[0]), high=rounded(interval[1]), pairs=len(ratios)
+    )
+
+
+def median_interval(samples: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float] | None:
+    """The exact interval of the median from order statistics; None where even the extremes do not reach `confidence`.
+
+    The k-th smallest and k-th largest of n samples enclose the median unless fewer than k fall on one side of it,
+    which has probability 2 * P(Binomial(n, 1/2) < k).
+    """
+    n = len(samples)
+    outside, k = 0.0, 0
+    while k < n // 2:
+        outside += 2 * math.comb(n, k) / 2**n
+        if outside > 1 - confidence:
+            break
+        k += 1
+    if k == 0:
+        return None
+    ordered = sorted(samples)
+    return ordered[k - 1], ordered[n - k]

@@ -1,0 +1,11 @@
+"""The profile: what a machine was found to be, what was measured on it, and what follows.
+
+Read strictly (`load`), written atomically (`save`). The worst that a hostile profile can do is make a job slow or less
+precise: it names settings of a closed list, with typed values, and nothing else in it is ever acted on.
+"""
+
+from gputune.profile.document import SCHEMA, Fingerprint, Profile, fingerprint
+from gputune.profile.reading import load, parse
+from gputune.profile.writing import dump, save
+
+__all__ = ["SCHEMA", "Fingerprint", "Profile", "dump", "fingerprint", "load", "parse", "save"]

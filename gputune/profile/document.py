@@ -1,0 +1,86 @@
+"""The profile's types. Settings come from a closed list with typed values: no environment map, no paths, no expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gputune.checks import Finding
+from gputune.facts import Facts
+from gputune.facts.gap import Gap
+from gputune.measurement import Measurement
+from gputune.settings import Choice
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprint:
+    """What a choice may rest on. A setting's DEPENDS names fields of this, or `device`."""
+
+    __pydantic_config__ = {"strict": True, "extra": "forbid"}
+
+    gpu: str | None = None
+    """The GPU's name; None for a profile of the CPU."""
+    gpu_count: int = 0
+    compute_capability: str | None = None
+    driver: str | None = None
+    torch: str | None = None
+    cuda: str | None = None
+    cublas: str | None = None
+    cudnn: str | None = None
+    cpu: str | None = None
+    cpu_budget: int | None = None
+
+    @property
+    def device(self) -> str | None:
+        """What computes: the GPU's name, or the CPU's where there is none."""
+        return self.gpu or self.cpu
+
+    def differences(self, other: Fingerprint, fields: Sequence[str]) -> list[str]:
+        """What differs, in words: `device (NVIDIA H200 there, AMD EPYC here)`; `other` is here."""
+        pairs = ((name, getattr(self, name), getattr(other, name)) for name in fields)
+        return [
+            f"{name} ({there or 'none'} there, {here or 'none'} here)" for name, there, here in pairs if there != here
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """One machine's profile. `settings` holds every setting that this version of gputune knows."""
+
+    __pydantic_config__ = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
+
+    schema: int
+    created: str
+    """UTC, ISO 8601."""
+    gputune: str
+    fingerprint: Fingerprint
+    settings: dict[str, Choice] = field(default_factory=dict)
+    families: dict[str, dict[str, Choice]] = field(default_factory=dict)
+    """What differs from `settings` by kind of network, from measured training steps."""
+    measurements: tuple[Measurement, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+
+    def choice(self, name: str, family: str | None = None) -> Choice | None:
+        """The choice for a setting, of the family where that has one of its own."""
+        return self.families.get(family or "", {}).get(name) or self.settings.get(name)
+
+
+def fingerprint(facts: Facts, device: str) -> Fingerprint:
+    """The fingerprint of `device` ("cuda:0", "cpu") on the machine of `facts`."""
+    gpu = facts.device_gpu(device)
+    alike = [one for one in facts.gpus if gpu and one.name == gpu.name and one.torch_index is not None]
+    return Fingerprint(
+        gpu=gpu.name if gpu else None,
+        gpu_count=len(alike),
+        compute_capability=gpu.compute_capability if gpu else None,
+        driver=facts.driver.version if gpu else None,
+        torch=facts.libraries.torch,
+        cuda=facts.libraries.cuda,
+        cublas=facts.libraries.cublas,
+        cudnn=facts.libraries.cudnn,
+        cpu=facts.cpu.model,
+        cpu_budget=facts.cpu.budget,
+    )

@@ -1,0 +1,113 @@
+"""The part of YAML that a profile needs, built straight from the parser's events.
+
+Reading events instead of PyYAML's tree has two reasons. The tree builder crashes the process on 50,000 nested brackets
+and expands aliases before anyone can refuse them. And YAML 1.1 turns `no`, `1:30` and `2026-11-21` into something
+else: here a plain scalar is null, true, false or a JSON number, and anything else is text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import yaml
+
+DEEPEST = 16
+
+_WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
+_FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?")
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class YamlError(ValueError):
+    """What is wrong, with its line."""
+
+
+def parse(text: str) -> Any:
+    """The one document in `text`; None for an empty one. Raises YamlError."""
+    builder = _Builder()
+    try:
+        for event in yaml.parse(text, Loader=_Loader):
+            builder.take(event)
+    except yaml.YAMLError as error:
+        raise YamlError(_first_line(error)) from None
+    return builder.document
+
+
+def plain(value: str) -> Any:
+    """What an unquoted scalar means."""
+    if value in _WORDS:
+        return _WORDS[value]
+    if _INTEGER.fullmatch(value):
+        return int(value)
+    if _FLOAT.fullmatch(value) and math.isfinite(number := float(value)):
+        return number
+    return value
+
+
+class _Builder:
+    """Puts events together without recursion. `_open` holds the collections that are not closed yet."""
+
+    def __init__(self) -> None:
+        self.document: Any = None
+        self._documents = 0
+        self._open: list[tuple[Any, list[Any]]] = []  # the collection, and for a mapping the key that waits
+
+    def take(self, event: yaml.Event) -> None:
+        if isinstance(event, yaml.DocumentStartEvent):
+            self._documents += 1
+            if self._documents > 1:
+                raise _refuse(event, "one document is expected, and another starts")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self._open.pop()
+        elif isinstance(event, yaml.NodeEvent):
+            self._node(event)
+
+    def _node(self, event: Any) -> None:
+        if isinstance(event, yaml.AliasEvent) or event.anchor:
+            raise _refuse(event, "anchors and aliases are not allowed")
+        if event.tag and event.tag != "!":
+            raise _refuse(event, f"tags are not allowed ({event.tag})")
+        if isinstance(event, yaml.ScalarEvent):
+            self._add(event, event.value if event.style or event.tag else plain(event.value))
+            return
+        if len(self._open) >= DEEPEST:
+            raise _refuse(event, f"nested more than {DEEPEST} deep")
+        collection: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
+        self._add(event, collection)
+        self._open.append((collection, []))
+
+    def _add(self, event: yaml.Event, value: Any) -> None:
+        if not self._open:
+            self.document = value
+            return
+        collection, waiting = self._open[-1]
+        if isinstance(collection, list):
+            collection.append(value)
+        elif waiting:
+            collection[waiting.pop()] = value
+        else:
+            waiting.append(_key(event, value, collection))
+
+
+def _key(event: yaml.Event, value: Any, collection: dict[str, Any]) -> str:
+    if not isinstance(value, str):
+        raise _refuse(event, f"a key must be text, not {value!r}")
+    if value == "<<":
+        raise _refuse(event, "merges are not allowed")
+    if value in collection:
+        raise _refuse(event, f"the key {value!r} stands twice")
+    return value
+
+
+def _refuse(event: yaml.Event, why: str) -> YamlError:
+    mark: Any = event.start_mark
+    return YamlError(f"line {mark.line + 1}: {why}")
+
+
+def _first_line(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).split("\n")[0]
+    return f"line {mark.line + 1}: {problem}" if mark else f"not YAML: {problem}"

@@ -1,0 +1,28 @@
+"""The dataclasses as JSON, as they are: field names, numbers in the units of their names, nothing rounded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from gputune.checks import Finding
+from gputune.facts import Facts
+from gputune.profile import Profile
+
+
+def profile(found: Profile) -> str:
+    return _text(asdict(found))
+
+
+def check(facts: Facts, findings: Sequence[Finding]) -> str:
+    return _text({"facts": asdict(facts), "findings": [asdict(finding) for finding in findings]})
+
+
+def schema(found: dict[str, Any]) -> str:
+    return _text(found)
+
+
+def _text(data: Any) -> str:
+    return json.dumps(data, indent=2, allow_nan=False)

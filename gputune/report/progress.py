@@ -1,0 +1,31 @@
+"""Progress of long work: one line that changes on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from gputune.probing import Progress
+
+
+@contextmanager
+def shown() -> Iterator[Callable[[Progress], None]]:
+    """Give a function that shows where a probe stands, on stderr, until the block ends."""
+    if not sys.stderr.isatty():
+        yield _line
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("reading what this machine is ...") as status:
+        yield lambda progress: status.update(_words(progress))
+
+
+def _line(progress: Progress) -> None:
+    if not progress.doing:
+        print(f"gputune: {_words(progress)}", file=sys.stderr, flush=True)
+
+
+def _words(progress: Progress) -> str:
+    doing = f": {progress.doing}" if progress.doing else ""
+    return f"[{progress.number}/{progress.count}] {progress.bench}, up to {progress.seconds:.0f} s{doing}"

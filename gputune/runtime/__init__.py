@@ -1,0 +1,1 @@
+"""Applying a profile: to a command (`environment`, `launch`, the shim) or to this process (`tuning`)."""

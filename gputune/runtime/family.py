@@ -1,0 +1,38 @@
+"""Which kind of network a model is, by the layers in it: what suits it differs by kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def family(model: Any) -> str | None:
+    """`transformer`, `convnet`, `recurrent` or `mlp` of a torch.nn.Module; None for what is none of these.
+
+    Attention wins over convolutions (a vision transformer cuts its patches with one), and those over recurrence.
+    """
+    import torch
+
+    nn = torch.nn
+    layers = list(model.modules())
+    attention = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
+    if any(isinstance(layer, attention) or "Attention" in type(layer).__name__ for layer in layers):
+        return "transformer"
+    convolutions = (
+        nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d,
+    )  # fmt: skip
+    if any(isinstance(layer, convolutions) and _has_parameters(layer) for layer in layers):
+        return "convnet"
+    if any(isinstance(layer, nn.RNNBase) for layer in layers):
+        return "recurrent"
+    linear = [layer for layer in layers if isinstance(layer, nn.Linear)]
+    others = [layer for layer in layers if not isinstance(layer, nn.Linear)]
+    return "mlp" if linear and not any(_has_matrix(layer) for layer in others) else None
+
+
+def _has_parameters(layer: Any) -> bool:
+    return next(layer.parameters(recurse=False), None) is not None
+
+
+def _has_matrix(layer: Any) -> bool:
+    """Whether the layer itself holds more than vectors, as a normalisation does."""
+    return any(parameter.dim() > 1 for parameter in layer.parameters(recurse=False))

@@ -1,0 +1,92 @@
+"""This machine's fingerprint, cheaply: through NVML and from files. torch is not imported."""
+
+from __future__ import annotations
+
+import sys
+
+from gputune.facts import cpu, scheduler
+from gputune.facts._nvml_answers import dotted, text
+from gputune.facts.gap import Gaps
+from gputune.facts.libraries import installed_torch
+from gputune.host import Host, Nvml, Unreadable
+from gputune.profile import Fingerprint
+
+
+def fingerprint_here(host: Host) -> Fingerprint:
+    """What a choice may rest on, as it is here and now. What cannot be read is None.
+
+    The GPU is the first that CUDA_VISIBLE_DEVICES leaves, in NVML's order. No choice rests on cuda, cublas and cudnn,
+    which only an imported torch can tell: those stay None.
+    """
+    gaps = Gaps()
+    torch = gaps.read("torch", _torch)
+    processor = gaps.read("cpu", lambda: cpu.read(host, scheduler.read(host), gaps))
+    # A torch that was built without CUDA computes on the CPU, whatever GPUs there are.
+    gpu = None if torch and torch.endswith("+cpu") else gaps.read("gpu", lambda: _gpu(host, gaps))
+    name, count, capability, driver = gpu or (None, 0, None, None)
+    return Fingerprint(
+        gpu=name,
+        gpu_count=count,
+        compute_capability=capability,
+        driver=driver,
+        torch=torch,
+        cpu=processor.model if processor else None,
+        cpu_budget=processor.budget if processor else None,
+    )
+
+
+def visible(setting: str | None, uuids: list[str | None]) -> list[int]:
+    """The GPUs, by place in `uuids`, that a value of CUDA_VISIBLE_DEVICES leaves, in its order.
+
+    As CUDA reads it: the first entry that is no GPU ends the list, whose entries are all numbers or all UUIDs, and a GPU
+    that is named twice empties it. A MIG device is none of NVML's GPUs.
+    """
+    if setting is None:
+        return list(range(len(uuids)))
+    found: list[int] = []
+    entries = [entry.strip() for entry in setting.split(",")]
+    numbers = entries[0].isdigit()
+    for entry in entries:
+        place = _number(entry, len(uuids)) if numbers else _uuid(entry, uuids)
+        if place is None:
+            break
+        found.append(place)
+    return found if len(set(found)) == len(found) else []
+
+
+def _number(entry: str, count: int) -> int | None:
+    return int(entry) if entry.isascii() and entry.isdigit() and int(entry) < count else None
+
+
+def _uuid(entry: str, uuids: list[str | None]) -> int | None:
+    """The one GPU whose UUID starts so."""
+    alike = [place for place, uuid in enumerate(uuids) if uuid and entry.startswith("GPU-") and uuid.startswith(entry)]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _gpu(host: Host, gaps: Gaps) -> tuple[str, int, str | None, str | None] | None:
+    """Name, number of visible GPUs of that name, compute capability and driver; None where no GPU can be named."""
+    nvml = host.nvml()
+    uuids = [_text(nvml, index, "UUID") for index in range(nvml.count())]
+    places = visible(host.environ.get("CUDA_VISIBLE_DEVICES"), uuids)
+    if not places:
+        return None
+    names = [_text(nvml, place, "Name") for place in places]
+    if names[0] is None:
+        return None
+    capability = gaps.read("capability", lambda: dotted(nvml.device(places[0], "CudaComputeCapability")))
+    driver = gaps.read("driver", lambda: text(nvml.system("DriverVersion")))
+    return names[0], names.count(names[0]), capability, driver
+
+
+def _text(nvml: Nvml, place: int, name: str) -> str | None:
+    try:
+        return text(nvml.device(place, name))
+    except Unreadable:
+        return None
+
+
+def _torch() -> str | None:
+    """The version of the torch that this process has, else of the one that is installed beside gputune."""
+    version = getattr(sys.modules.get("torch"), "__version__", None)
+    return str(version) if version else installed_torch()

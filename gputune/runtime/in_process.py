@@ -1,0 +1,78 @@
+"""Applying a profile in a running process: torch's flags through the shim's own hook, so that there is one way to set them."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gputune import settings
+from gputune.host import Host
+from gputune.profile import Profile
+from gputune.runtime.applied import Applied, differences, exported, in_script, refusal, skipped, with_defeat
+from gputune.runtime.environment import SHIM
+from gputune.runtime.here import fingerprint_here
+from gputune.settings import Value
+
+Choices = dict[str, Value]
+
+_HOOK = "_gputune_hook"
+
+
+def decide(profile: Profile, ignore_fingerprint: bool) -> tuple[Choices, dict[str, Choices], tuple[Applied, ...]]:
+    """Set what can be set now. Returns what holds in general, what holds by kind of network, and a row for each setting."""
+    importlib.import_module("torch")  # first, so that the fingerprint tells this very torch
+    here = fingerprint_here(Host())
+    named = {*profile.settings, *(name for choices in profile.families.values() for name in choices)}
+    elsewhere = {name: [] if ignore_fingerprint else differences(profile, name, here) for name in named}
+    rows = tuple(_row(name, choice.value, elsewhere[name]) for name, choice in profile.settings.items())
+    return _in_force(profile, rows, elsewhere), _of_families(profile, elsewhere), rows
+
+
+def _row(name: str, value: Value, differing: list[str]) -> Applied:
+    setting = settings.load(name)
+    why = refusal(name, value, differing, os.environ)
+    if why:
+        return skipped(name, why)
+    if setting.PHASE == "code":
+        return in_script(name, value)
+    already = exported(name, value, os.environ) if setting.PHASE == "launch" else None
+    if already:
+        return already
+    if not hasattr(setting, "apply"):
+        return skipped(name, "takes effect before a process starts: gputune apply PROFILE -- CMD")
+    late = ", where its variable would come too late" if setting.PHASE == "launch" else ""
+    return with_defeat(Applied(**_hook().apply_values({name: value}, f"in this process{late}")[0]), os.environ)
+
+
+def _in_force(profile: Profile, rows: Sequence[Applied], elsewhere: Mapping[str, list[str]]) -> dict[str, Value]:
+    """What holds now: for torch's flags what they read, for lines in the script what was chosen and holds here."""
+    flags = {row.setting: row.after for row in rows if row.status != "skipped"}
+    lines = {
+        name: choice.value
+        for name, choice in profile.settings.items()
+        if settings.load(name).PHASE == "code" and not elsewhere[name]
+    }
+    return {**flags, **lines}
+
+
+def _of_families(profile: Profile, elsewhere: Mapping[str, list[str]]) -> dict[str, dict[str, Value]]:
+    return {
+        kind: {name: choice.value for name, choice in choices.items() if not elsewhere[name]}
+        for kind, choices in profile.families.items()
+    }
+
+
+def _hook() -> Any:
+    """The module that applies settings: the one that the shim loaded, which knows what it set, else this copy's."""
+    hook = sys.modules.get(_HOOK)
+    if hook is None:
+        spec = importlib.util.spec_from_file_location(_HOOK, f"{SHIM}/{_HOOK}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        hook = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(hook)
+        sys.modules[_HOOK] = hook
+    return hook

@@ -1,0 +1,61 @@
+"""Becoming the command: nothing of gputune is left behind, and the exit code and signals are the command's own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+"""As shells have them."""
+
+
+def launch(command: Sequence[str], environ: Mapping[str, str]) -> NoReturn:
+    """Replace this process by `command`, found on the PATH of `environ`; where that fails, one line and exit 127 or 126."""
+    # Python ignores these two, and what is ignored stays so across exec: `command | head` would never end.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    try:
+        # exec refuses a variable without a name, which an environment may hold all the same.
+        os.execvpe(command[0], list(command), {name: value for name, value in environ.items() if name})
+    except (FileNotFoundError, NotADirectoryError) as error:
+        _end(command[0], error, NOT_FOUND)
+    except (OSError, ValueError) as error:
+        _end(command[0], error, NOT_EXECUTABLE if command[0] else NOT_FOUND)
+
+
+def inherited() -> dict[str, str]:
+    """The environment that this process was given.
+
+    In the C locale Python sets LC_CTYPE for itself and its children (PEP 538); the command was not meant to get that.
+    """
+    environ = dict(os.environ)
+    try:
+        given = Path("/proc/self/environ").read_bytes()
+    except OSError:
+        return environ
+    if not any(entry.startswith(b"LC_CTYPE=") for entry in given.split(b"\0")):
+        environ.pop("LC_CTYPE", None)
+    return environ
+
+
+def say(line: str) -> None:
+    """A line on stderr, which may be closed or full: the command is to run all the same."""
+    try:
+        if sys.stderr is not None:
+            print(f"gputune: {one_line(line)}", file=sys.stderr, flush=True)
+    except OSError:
+        pass
+
+
+def one_line(text: str) -> str:
+    """The text on one line, without what would steer a terminal: some of it comes from a file."""
+    return "".join(char if char.isprintable() else "?" for char in " ".join(text.split()))
+
+
+def _end(name: str, error: OSError | ValueError, code: int) -> NoReturn:
+    say(f"{name or repr(name)}: {getattr(error, 'strerror', None) or error}")
+    sys.exit(code)

@@ -1,0 +1,78 @@
+"""One knob a file: what it may be set to, what the measurements recommend, and how it is applied and read back.
+
+A setting's file has
+
+- a docstring: the knob, why it matters, its source (`gputune explain NAME` prints it);
+- `VALUE`: the type of its value, from which the profile is validated and its JSON Schema made;
+- `PHASE`: `launch` (environment variables, before the process starts), `process` (torch globals, after `import torch`)
+  or `code` (a line in the user's script, through `Tuning`);
+- `NUMERICS`: what it does to results: `exact` (bit for bit the same), `rounding` (same precision, another order of
+  operations), `tf32` or `mixed`;
+- `DEPENDS`: the fields of the fingerprint that its choice rests on;
+- `recommend(facts, measurements) -> Choice`, always: where nothing is gained, torch's default with the reason;
+- by phase: `environ(value)`; or `apply(value)`, `current()` and `default()`; or `USE`, the line in the script. A launch
+  setting may have the second too, for a process that runs already. `apply` raises ValueError, with the reason, where
+  something else that the user chose forbids the value.
+
+These are constants of the code and never keys of a profile, so a file cannot claim to be harmless. The files import the
+standard library and each other only (relatively), because the shim loads this folder as a private package into
+interpreters that must not see gputune.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, cast
+
+Phase = Literal["launch", "process", "code"]
+Numerics = Literal["exact", "rounding", "tf32", "mixed"]
+Value = bool | int | str | dict[str, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What is recommended for one setting, and why.
+
+    `gain` is the measured ratio over torch's default with its `interval` at 99 %; both are None where nothing was
+    measured that could give one. `evidence` names the benches that the choice rests on.
+    """
+
+    __pydantic_config__ = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
+
+    value: Value
+    gain: float | None = None
+    interval: tuple[float, float] | None = None
+    reason: str
+    evidence: tuple[str, ...] = field(default=())
+
+
+class Setting(Protocol):
+    """The shape of a setting's module, beside what its PHASE adds."""
+
+    __name__: str
+    __doc__: str | None
+    VALUE: Any
+    PHASE: Phase
+    NUMERICS: Numerics
+    DEPENDS: tuple[str, ...]
+
+    def recommend(self, facts: Any, measurements: Any) -> Choice: ...
+
+
+def names() -> list[str]:
+    """Every setting's name, which is its file's."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+
+
+def load(name: str) -> Any:
+    """The module of one setting (see `Setting`). Raises KeyError for a name that is none."""
+    if name not in names():
+        raise KeyError(name)
+    return importlib.import_module(f"{__name__}.{name}")
+
+
+def all_settings() -> Mapping[str, Setting]:
+    return {name: cast(Setting, load(name)) for name in names()}

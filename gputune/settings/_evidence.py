@@ -1,0 +1,100 @@
+"""What settings share when they read measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import Choice, Value
+
+if TYPE_CHECKING:
+    from gputune.measurement import Comparison, Measurement
+
+NOT_MEASURED = "not measured in this budget"
+TOO_FEW = "too few samples in this budget to tell"
+
+
+def select(measurements: Iterable[Measurement], bench: str, metric: str, **params: object) -> list[Measurement]:
+    """The rows of a bench and metric whose parameters include `params`."""
+    return [
+        row
+        for row in measurements
+        if row.bench == bench and row.metric == metric and params.items() <= row.params.items()
+    ]
+
+
+def one(measurements: Iterable[Measurement], bench: str, metric: str, **params: object) -> Measurement | None:
+    """The first such row, or None."""
+    return next(iter(select(measurements, bench, metric, **params)), None)
+
+
+def compared(candidate: Measurement | None, baseline: Measurement | None) -> Comparison | None:
+    """How the first compares with the second; None where either is missing or has too few samples."""
+    return candidate.against(baseline) if candidate is not None and baseline is not None else None
+
+
+def keep(value: Value, reason: str, evidence: Sequence[str] = (), comparison: Comparison | None = None) -> Choice:
+    """Choose `value`, which is torch's default, and say what was measured against it."""
+    return _choice(value, reason, evidence, comparison)
+
+
+def change(value: Value, comparison: Comparison, reason: str, evidence: Sequence[str]) -> Choice:
+    """Choose `value` for the gain in `comparison`."""
+    return _choice(value, reason, evidence, comparison)
+
+
+def _choice(value: Value, reason: str, evidence: Sequence[str], comparison: Comparison | None) -> Choice:
+    return Choice(
+        value=value,
+        gain=comparison.ratio if comparison else None,
+        interval=comparison.interval if comparison else None,
+        reason=reason,
+        evidence=tuple(evidence),
+    )
+
+
+def range_text(comparison: Comparison) -> str:
+    """A comparison in words: `1.02 times (0.99 to 1.05)`."""
+    return f"{comparison.ratio:.3g} times ({comparison.low:.3g} to {comparison.high:.3g})"
+
+
+def lacking(*rows: object) -> str:
+    """Why nothing can be said: something was not measured (None, or an empty list), or too little of it."""
+    return TOO_FEW if all(rows) else NOT_MEASURED
+
+
+def decide(comparison: Comparison, values: tuple[Value, Value], what: str, bench: str) -> Choice:
+    """Of `values`, torch's default and the alternative, the latter where it gains; `what` is what ran faster or not."""
+    default, value = values
+    sentence = f"{what} ran {range_text(comparison)} as fast"
+    if comparison.verdict == "gain":
+        return change(value, comparison, sentence, [bench])
+    return keep(default, f"{no_gain(comparison)}: {sentence}", [bench], comparison)
+
+
+def no_gain(comparison: Comparison) -> str:
+    """How sure it is that nothing is gained."""
+    return "no gain" if comparison.verdict == "no gain" else "no certain gain"
+
+
+def counted(number: object, noun: str) -> str:
+    """A number with its noun: 1 worker, 2 workers."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def of_device(measurements: Iterable[Measurement]) -> bool:
+    """Whether the profile's device is a GPU, told by what was measured on it."""
+    return any(row.device.startswith("cuda") for row in measurements)
+
+
+def text(value: Any) -> str:
+    return f"{value:.3g}"
+
+
+def pooled(candidates: Sequence[Measurement], baselines: Sequence[Measurement]) -> Comparison | None:
+    """Compare two settings over several workloads measured in the same rounds: round by round, the geometric mean of
+    the workloads' ratios. `candidates` and `baselines` are paired in order.
+    """
+    if not candidates or len(candidates) != len(baselines):
+        return None
+    return candidates[0].pooled(baselines[0], list(zip(candidates[1:], baselines[1:], strict=True)))

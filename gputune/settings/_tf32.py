@@ -1,0 +1,107 @@
+"""Setting and reading TF32 on torch 2.1 to 2.15, so that neither of torch's two interfaces is left raising.
+
+torch 2.9 added `fp32_precision` nodes (root, one for each back end, one for each operation; an operation that nobody set
+inherits) beside the older booleans. Setting only one view makes the getters of the other raise RuntimeError, which
+torch.compile, torch.export and Lightning then trip over. So both views are always written, operation by operation:
+
+1. The parents are only ever at "none" here or the user's own, so they are left alone.
+2. The older view: the two booleans and `set_float32_matmul_precision`, in this order: the matmul boolean resets the level.
+3. The same meaning at the operations' nodes. Step 2 also moves oneDNN's matmul on the CPU; that is put back, as far as
+   the level agrees with it (`_onednn`).
+
+Source: executed on the wheels of 2.1 to 2.15; PyTorch's CUDA notes and ATen/Context.cpp.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+
+def new_interface(torch: Any) -> bool:
+    """Whether torch has the nodes. `hasattr` on the back ends is fooled by an assignment on 2.8 and older."""
+    return hasattr(torch._C, "_get_fp32_precision_getter")
+
+
+def matmul() -> bool:
+    """TF32 allowed for FP32 matmul, as the flags stand."""
+    import torch
+
+    if new_interface(torch):
+        return str(torch.backends.cuda.matmul.fp32_precision) == "tf32"
+    return bool(torch.backends.cuda.matmul.allow_tf32)
+
+
+def cudnn() -> bool | None:
+    """TF32 allowed for FP32 convolutions and RNNs; None where the two differ, which only a user does."""
+    import torch
+
+    if not new_interface(torch):
+        return bool(torch.backends.cudnn.allow_tf32)
+    conv, rnn = (str(node.fp32_precision) == "tf32" for node in (torch.backends.cudnn.conv, torch.backends.cudnn.rnn))
+    return conv if conv == rnn else None
+
+
+def set_matmul(allow: bool) -> None:
+    import torch
+
+    if matmul() == allow and not _raises(torch, "matmul"):
+        return
+    new = new_interface(torch)
+    onednn = _onednn(torch, allow) if new else "ieee"
+    high = "medium" if onednn == "bf16" else "high"  # the level that agrees with a oneDNN matmul set to bf16
+    with warnings.catch_warnings():  # 2.9.0 alone warns that the older view is deprecated
+        warnings.simplefilter("ignore")
+        torch.backends.cuda.matmul.allow_tf32 = allow
+        torch.set_float32_matmul_precision(high if allow else "highest")
+        if new:
+            torch.backends.cuda.matmul.fp32_precision = _word(allow)
+            torch.backends.mkldnn.matmul.fp32_precision = onednn
+
+
+def set_cudnn(allow: bool) -> None:
+    import torch
+
+    if cudnn() == allow and not _raises(torch, "cudnn"):
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.backends.cudnn.allow_tf32 = allow
+        if new_interface(torch):
+            # The older setter writes "none" for False, which inherits a parent's "tf32".
+            torch.backends.cudnn.conv.fp32_precision = _word(allow)
+            torch.backends.cudnn.rnn.fp32_precision = _word(allow)
+
+
+def _word(allow: bool) -> str:
+    return "tf32" if allow else "ieee"
+
+
+def _onednn(torch: Any, allow: bool) -> str:
+    """What oneDNN's matmul on the CPU is to be: what it is, as far as the new level agrees with it.
+
+    "highest" contradicts its "tf32" and "bf16", which the older level or the root set along with CUDA's. A "bf16" that
+    contradicts the level already is taken for the user's own: it stays, and the getter goes on raising.
+    """
+    word = str(torch.backends.mkldnn.matmul.fp32_precision)
+    if word == "none":
+        return "ieee"
+    if allow or (word == "bf16" and _raises(torch, "level")):
+        return word
+    return "ieee"
+
+
+def _raises(torch: Any, view: str) -> bool:
+    """Whether a getter of the older view raises because the two views disagree."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            if view == "cudnn":
+                _ = torch.backends.cudnn.allow_tf32
+                return False
+            if view == "matmul":
+                _ = torch.backends.cuda.matmul.allow_tf32
+            _ = torch.get_float32_matmul_precision()
+        except RuntimeError:
+            return True
+    return False

@@ -1,0 +1,40 @@
+"""Convolution networks in the channels_last (NHWC) memory format: `model.to(memory_format=torch.channels_last)`.
+
+cuDNN's Tensor Core kernels want channels innermost; with torch's default (NCHW) every convolution pays for transposing
+there and back. The gain is at channel counts that are multiples of 8; at odd ones it can lose.
+
+Source: PyTorch, "Channels Last Memory Format" tutorial.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import Choice, Numerics, Phase
+from ._evidence import decide, keep, lacking, pooled, select
+from .amp_dtype import recommend as recommend_amp
+
+VALUE = bool
+PHASE: Phase = "code"
+USE = "model = tuning.prepare(model)"
+NUMERICS: Numerics = "rounding"
+DEPENDS = ("device", "compute_capability")
+
+
+def recommend(facts: Any, measurements: Any) -> Choice:
+    dtype = _dtype(facts, measurements)
+    last = select(measurements, "conv", "throughput", dtype=dtype, channels_last=True, aligned=True)
+    first = select(measurements, "conv", "throughput", dtype=dtype, channels_last=False, aligned=True)
+    comparison = pooled(last, first)
+    if comparison is None:
+        return keep(False, lacking(last, first))
+    channels = ", ".join(str(row.params["channels"]) for row in last)
+    return decide(comparison, (False, True), f"{dtype} convolutions of {channels} channels in channels_last", "conv")
+
+
+def _dtype(facts: Any, measurements: Any) -> str:
+    """What the recommended network computes in: the mixed-precision dtype, else what cuDNN runs FP32 in by default."""
+    amp = recommend_amp(facts, measurements).value
+    if isinstance(amp, str) and select(measurements, "conv", "throughput", dtype=amp, aligned=True):
+        return amp
+    return "tf32" if select(measurements, "conv", "throughput", dtype="tf32") else "float32"

@@ -1,0 +1,49 @@
+"""Let cuDNN time its algorithms for each new convolution shape and keep the fastest (`torch.backends.cudnn.benchmark`).
+
+It pays only where cuDNN's own choice is poor, costs a search for every new shape (so it hurts where shapes vary), and
+may choose another algorithm in the next run. Deterministic mode (`cudnn.deterministic` or
+`torch.use_deterministic_algorithms`) wins over it.
+
+Source: PyTorch, "Reproducibility" and "Performance tuning guide".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import Choice, Numerics, Phase
+from ._evidence import decide, keep, lacking, of_device, pooled, select
+
+VALUE = bool
+PHASE: Phase = "process"
+NUMERICS: Numerics = "rounding"
+DEPENDS = ("device", "compute_capability", "torch")
+
+
+def recommend(facts: Any, measurements: Any) -> Choice:
+    if not of_device(measurements):
+        return keep(False, "it concerns GPUs only")
+    on = select(measurements, "conv", "throughput", cudnn_benchmark=True)
+    off = select(measurements, "conv", "throughput", cudnn_benchmark=False)
+    comparison = pooled(on, off)
+    if comparison is None:
+        return keep(False, lacking(on, off))
+    return decide(comparison, (False, True), f"{len(on)} convolutions with cuDNN's own search", "conv")
+
+
+def apply(value: bool) -> None:
+    import torch
+
+    if value and (torch.backends.cudnn.deterministic or torch.are_deterministic_algorithms_enabled()):
+        raise ValueError("deterministic mode is on, and wins")
+    torch.backends.cudnn.benchmark = value
+
+
+def current() -> bool:
+    import torch
+
+    return bool(torch.backends.cudnn.benchmark)
+
+
+def default() -> bool:
+    return False

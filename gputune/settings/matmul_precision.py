@@ -1,0 +1,72 @@
+"""FP32 matmul in TF32: `tf32` or `ieee` (full FP32, torch's default since 1.12).
+
+TF32 rounds the factors of an FP32 matmul to 10 bits of mantissa and multiplies them on Tensor Cores, many times faster.
+Sums stay in FP32. Training is usually unharmed; a solver that needs 1e-6 is not. NVIDIA_TF32_OVERRIDE beats this flag in
+both directions, which is why the bench looks at the numerical error.
+
+Source: PyTorch, "Numerical accuracy" and "CUDA semantics" notes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from . import Choice, Numerics, Phase
+from ._evidence import change, compared, keep, lacking, no_gain, of_device, one, range_text, text
+from ._tf32 import matmul, set_matmul
+
+VALUE = Literal["tf32", "ieee"]
+PHASE: Phase = "process"
+NUMERICS: Numerics = "tf32"
+DEPENDS = ("device", "compute_capability")
+
+TF32_ERROR = 1e-5
+"""Relative error of a matmul that tells TF32 (about 3e-4) from full FP32 (about 1e-6)."""
+
+
+def recommend(facts: Any, measurements: Any) -> Choice:
+    if not of_device(measurements):
+        return keep("ieee", "TF32 is a GPU's format")
+    tf32 = one(measurements, "precision", "throughput", dtype="tf32")
+    fp32 = one(measurements, "precision", "throughput", dtype="float32")
+    error = one(measurements, "precision", "relative_error", dtype="tf32")
+    comparison = compared(tf32, fp32)
+    if comparison is None or tf32 is None or fp32 is None or error is None:
+        return keep("ieee", lacking(tf32, fp32, error) if _has_tf32(facts) else "this GPU has no TF32 Tensor Cores")
+    if error.median < TF32_ERROR:
+        return keep(
+            "ieee",
+            "TF32 was asked for and did not take effect here: NVIDIA_TF32_OVERRIDE or the hardware forbids it",
+            ["precision"],
+            comparison,
+        )
+    speeds = f"TF32 matmul ran at {text(tf32.median)} against {text(fp32.median)} TFLOP/s"
+    if comparison.verdict == "gain":
+        return change("tf32", comparison, f"{speeds}; relative error {error.median:.1e}", ["precision"])
+    if one_error(measurements, "float32") >= TF32_ERROR:
+        return keep(
+            "ieee", "full FP32 was asked for and TF32 ran: NVIDIA_TF32_OVERRIDE forces it", ["precision"], comparison
+        )
+    return keep("ieee", f"{no_gain(comparison)}: {speeds}, {range_text(comparison)}", ["precision"], comparison)
+
+
+def one_error(measurements: Any, dtype: str) -> float:
+    """The relative error of a matmul in `dtype`; 0 where it was not measured."""
+    row = one(measurements, "precision", "relative_error", dtype=dtype)
+    return row.median if row else 0.0
+
+
+def _has_tf32(facts: Any) -> bool:
+    return any("tf32" in gpu.tensor_core_dtypes for gpu in facts.gpus)
+
+
+def apply(value: str) -> None:
+    set_matmul(value == "tf32")
+
+
+def current() -> str:
+    return "tf32" if matmul() else "ieee"
+
+
+def default() -> str:
+    return "ieee"

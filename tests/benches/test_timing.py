@@ -1,0 +1,86 @@
+"""Arms are measured in turn, in orders that favour none, and no longer than they may be."""
+
+import time
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from recorded import facts_of
+
+from gputune.benches import Context
+from gputune.benches._timing import Arm, _order, interleave, measurement
+
+
+@pytest.fixture
+def context():
+    return Context(device="cpu", facts=facts_of("cpu-only"), seconds=1, budget="quick")
+
+
+def rows(context, arms, seconds):
+    return interleave(context, arms, seconds, lambda arm: measurement(context, "test", "1/s", arm), block=0.015)
+
+
+def sleeper(name, seconds, **more):
+    return Arm(params={"name": name}, run=lambda: time.sleep(seconds), work=1, **more)
+
+
+def test_two_arms_alternate_a_b_b_a():
+    a, b = sleeper("a", 0), sleeper("b", 0)
+    assert [[arm.params["name"] for arm in _order([a, b], number)] for number in range(4)] == [
+        ["a", "b"], ["b", "a"], ["a", "b"], ["b", "a"],
+    ]  # fmt: skip
+
+
+def test_with_more_arms_none_always_follows_the_same_one():
+    arms = [sleeper(str(number), 0) for number in range(5)]
+    before = Counter(
+        (first.params["name"], second.params["name"])
+        for number in range(32)
+        for order in [_order(arms, number)]
+        for first, second in pairwise(order)
+    )
+    assert len(before) == 20  # every ordered pair occurs
+    assert max(before.values()) <= 12
+
+
+def test_an_order_and_its_reverse_follow_each_other():
+    arms = [sleeper(str(number), 0) for number in range(5)]
+    for number in range(0, 8, 2):
+        assert _order(arms, number) == _order(arms, number + 1)[::-1]
+
+
+def test_samples_are_work_per_second(context):
+    (row,) = rows(context, [sleeper("a", 0.005)], 0.4)
+    assert 100 < row.median <= 200
+    assert len(row.samples) >= 8
+
+
+def test_a_clear_difference_ends_after_twelve_rounds(context):
+    slow, fast = rows(context, [sleeper("slow", 0.006), sleeper("fast", 0.003)], 20)
+    assert len(slow.samples) == len(fast.samples) == 12
+    assert fast.against(slow).verdict == "gain"
+
+
+def test_time_is_kept_to(context):
+    started = time.monotonic()
+    rows(context, [sleeper(str(number), 0.02) for number in range(4)], 0.8)
+    assert time.monotonic() - started < 1.6
+
+
+def test_without_time_for_a_round_there_is_no_row(context):
+    assert rows(context, [sleeper("slow", 0.2)], 0.1) == []
+
+
+def test_before_and_after_surround_every_block_untimed(context):
+    events = []
+    arm = sleeper(
+        "a", 0.004, before=lambda: events.append("before"), after=lambda: (events.append("after"), time.sleep(0.01))
+    )
+    (row,) = rows(context, [arm], 0.6)
+    assert events == ["before", "after"] * (len(events) // 2)
+    assert row.median > 100
+
+
+def test_samples_are_kept_to_four_digits(context):
+    (row,) = rows(context, [sleeper("a", 0.004)], 0.3)
+    assert all(float(f"{sample:.4g}") == sample for sample in row.samples)

@@ -1,0 +1,142 @@
+"""A worker may die in any way: the reason is told, the next one goes on, and nothing of it stays."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from dataclasses import asdict
+
+import psutil
+import pytest
+from recorded import facts_of
+
+from gputune.benches._worker import Worker, WorkerDied
+
+FACTS = asdict(facts_of("cpu-only"))
+
+
+@pytest.fixture
+def benches(tmp_path, monkeypatch):
+    """A function that puts a bench of the given body into the package, as the worker will find it."""
+    more = str(tmp_path / "more")
+    (tmp_path / "sitecustomize.py").write_text(f"import gputune.benches; gputune.benches.__path__.append({more!r})\n")
+    (tmp_path / "more").mkdir()
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")])))
+
+    def add(body):
+        head = "import os, signal, sys, time\ndef measure(context):\n"
+        (tmp_path / "more" / "planted.py").write_text(head + textwrap.indent(body, "    "))
+
+    return add
+
+
+def run(seconds=20.0):
+    with Worker("cpu", FACTS) as worker:
+        worker.ready()
+        return list(worker.run("planted", 1, "quick", deadline_seconds=seconds))
+
+
+def reason(seconds=20.0):
+    with Worker("cpu", FACTS) as worker:
+        worker.ready()
+        with pytest.raises(WorkerDied) as died:
+            list(worker.run("planted", 1, "quick", deadline_seconds=seconds))
+        pid = worker._child.pid
+    assert gone(pid)
+    return str(died.value)
+
+
+def group(leader):
+    """The processes, zombies aside, of the group that a worker leads."""
+    found = []
+    for process in psutil.process_iter(["pid", "status"]):
+        try:
+            if process.info["status"] != psutil.STATUS_ZOMBIE and os.getpgid(process.info["pid"]) == leader:
+                found.append(process.info["pid"])
+        except ProcessLookupError:
+            continue
+    return found
+
+
+def gone(leader):
+    """Whether the group has ended; the kernel may take a moment over it."""
+    deadline = time.monotonic() + 5
+    while group(leader) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not group(leader)
+
+
+def test_what_a_bench_says_arrives_and_what_it_prints_does_not(benches):
+    benches("print('noise'); os.write(1, b'more noise'); context.say('half way'); yield from ()")
+    assert run() == [{"say": "half way"}]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("yield from (); raise RuntimeError('CUDA out of memory. Tried')", "RuntimeError: CUDA out of memory. Tried"),
+        ("yield from (); os.kill(os.getpid(), signal.SIGKILL)", "killed by SIGKILL"),
+        ("yield from (); os.kill(os.getpid(), signal.SIGSEGV)", "killed by SIGSEGV"),
+        (
+            "yield from (); sys.stderr.write('no room at all\\n'); sys.stderr.flush(); os._exit(7)",
+            "exit code 7: no room at all",
+        ),
+        ("yield from (); sys.exit(3)", "exit code 3"),
+    ],
+)
+def test_every_way_to_die_is_told(benches, body, words):
+    benches(body)
+    assert words in reason()
+
+
+def test_a_hang_ends_at_the_deadline_also_when_it_holds_the_interpreter(benches):
+    benches("yield from (); import ctypes; ctypes.PyDLL(None).sleep(1000)")
+    started = time.monotonic()
+    assert "no end after 1 s" in reason(seconds=1)
+    assert time.monotonic() - started < 10
+
+
+def test_a_flood_on_stderr_does_not_stop_it(benches):
+    benches("sys.stderr.write('x' * 5_000_000); context.say('still here'); yield from ()")
+    assert run() == [{"say": "still here"}]
+
+
+def test_a_grandchild_that_holds_the_pipes_does_not_hold_us_up(benches):
+    benches("yield from ()\nif os.fork() == 0: time.sleep(1000)\nos._exit(5)")
+    started = time.monotonic()
+    assert "exit code 5" in reason()
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nothing_outlives_the_parent(benches, how, tmp_path):
+    benches(
+        "yield from ()\nif os.fork() == 0: time.sleep(1000)\ncontext.say('busy'); import ctypes; ctypes.CDLL(None).sleep(1000)"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent("""
+            import json, sys
+            from gputune.benches._worker import Worker
+            with Worker("cpu", json.load(sys.stdin)) as worker:
+                worker.ready()
+                for answer in worker.run("planted", 1, "quick", 100):
+                    print(worker._child.pid, flush=True)
+        """)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    parent.stdin.write(json.dumps(FACTS))
+    parent.stdin.close()
+    worker = int(parent.stdout.readline())
+    assert group(worker)
+    parent.send_signal(how)
+    parent.wait(10)
+    assert gone(worker)
+
+
+def test_a_worker_that_cannot_start_says_why():
+    with Worker("cuda:99", FACTS) as worker, pytest.raises(WorkerDied) as died:
+        worker.ready()
+    assert "CUDA" in str(died.value) or "cuda" in str(died.value)

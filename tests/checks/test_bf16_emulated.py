@@ -1,0 +1,45 @@
+from dataclasses import replace
+
+import pytest
+from recorded import facts_of
+
+from gputune.checks import bf16_emulated
+
+
+def findings(*capabilities):
+    facts = facts_of("nvidia-h200-x8")
+    gpus = tuple(replace(gpu, compute_capability=one) for gpu, one in zip(facts.gpus, capabilities, strict=False))
+    return list(bf16_emulated.check(replace(facts, gpus=gpus), ()))
+
+
+@pytest.mark.parametrize("capability", ["7.0", "7.5"])
+def test_emulated_where_float16_is_native(capability):
+    [found] = findings(capability)
+    assert found.severity == "WARNING"
+    assert "float16" in found.remedy
+    assert "GradScaler" in found.remedy
+
+
+def test_emulated_where_nothing_is_native():
+    [found] = findings("6.1")
+    assert found.severity == "WARNING"
+    assert "float32" in found.remedy
+
+
+@pytest.mark.parametrize("capability", ["8.0", "8.6", "9.0", "12.0"])
+def test_native(capability):
+    assert [found.severity for found in findings(capability)] == ["OK"]
+
+
+def test_an_unread_capability():
+    assert [found.severity for found in findings(None)] == ["UNKNOWN"]
+
+
+def test_each_gpu_is_asked_for_itself():
+    found = findings("9.0", "7.5")
+    assert [(each.subject, each.severity) for each in found] == [("GPU 0", "OK"), ("GPU 1", "WARNING")]
+
+
+def test_no_gpu():
+    [found] = bf16_emulated.check(facts_of("cpu-only"), ())
+    assert found.severity == "NOT_APPLICABLE"

@@ -1,0 +1,34 @@
+"""The contract of a check."""
+
+import pytest
+from recorded import facts_of
+
+from gputune import checks
+from gputune.checks import Finding, shm_size
+
+
+@pytest.mark.parametrize("severity", ["WARNING", "ERROR"])
+def test_a_complaint_needs_a_remedy(severity):
+    with pytest.raises(ValueError, match="remedy"):
+        Finding(check="shm_size", severity=severity, message="too small")
+
+
+def test_a_check_that_fails_is_unknown_and_the_others_still_answer(monkeypatch):
+    monkeypatch.setattr(shm_size, "ENOUGH_BYTES", None)
+    findings = {finding.check: finding for finding in checks.run(facts_of())}
+    assert set(findings) == set(checks.names())
+    assert findings["shm_size"].severity == "UNKNOWN"
+    assert "TypeError" in findings["shm_size"].message
+
+
+def test_a_name_that_is_no_check():
+    for name in ("no_such_check", "_common", "__init__"):
+        with pytest.raises(KeyError):
+            checks.load(name)
+
+
+@pytest.mark.parametrize("name", checks.names())
+def test_the_help_asks_and_names_its_source(name):
+    text = checks.load(name).__doc__
+    assert text.splitlines()[0].endswith("?")
+    assert "\nSource: " in text

@@ -1,0 +1,53 @@
+from recorded import facts_of
+
+from gputune.checks import nvml_missing
+from gputune.host import Unreadable
+
+ABSENT = Unreadable("NVML: Shared Library Not Found")
+
+
+def finding(machine="nvidia-h200-x1", **overrides):
+    [found] = nvml_missing.check(facts_of(machine, **overrides), ())
+    return found
+
+
+def test_a_warning_while_torch_still_sees_the_gpu():
+    found = finding(nvml=ABSENT)
+    assert found.severity == "WARNING"
+    assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility" in found.remedy
+    assert "Shared Library Not Found" in found.message
+
+
+def test_a_warning_where_only_torch_shows_the_gpu():
+    assert finding(nvml=ABSENT, files={"/dev/nvidia0": None}).severity == "WARNING"
+
+
+def test_an_error_where_torch_sees_none_either():
+    found = finding(nvml=ABSENT, torch={"devices": []})
+    assert found.severity == "ERROR"
+    assert "/dev/nvidia0" in found.message
+
+
+def test_a_missing_binding_is_installed():
+    assert finding(nvml=Unreadable("nvidia-ml-py is not installed: No module")).remedy == "pip install nvidia-ml-py"
+
+
+def test_an_nvml_that_lists_nothing_is_unknown():
+    class Mute:
+        def system(self, name):
+            raise Unreadable("NVML: Unknown Error")
+
+        def count(self):
+            raise Unreadable("NVML: Unknown Error")
+
+    found = finding(nvml=Mute())
+    assert found.severity == "UNKNOWN"
+    assert "Unknown Error" in found.message
+
+
+def test_no_gpu():
+    assert finding("cpu-only").severity == "NOT_APPLICABLE"
+
+
+def test_it_answers():
+    assert finding().severity == "OK"

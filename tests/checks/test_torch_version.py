@@ -1,0 +1,43 @@
+import pytest
+from recorded import facts_of
+
+from gputune.checks import torch_version
+from gputune.host import Unreadable
+
+
+def finding(torch):
+    [found] = torch_version.check(facts_of(torch=torch), ())
+    return found
+
+
+@pytest.mark.parametrize("version", ["2.3.1+cu121", "2.0.0", "1.13.1"])
+def test_too_old(version):
+    found = finding({"torch": version})
+    assert found.severity == "WARNING"
+    assert version in found.message
+    assert found.remedy == "pip install --upgrade torch"
+
+
+@pytest.mark.parametrize("version", ["2.4.0", "2.15.0+cu130", "2.13.0a0+git1", "3.0.0"])
+def test_supported(version):
+    assert finding({"torch": version}).severity == "OK"
+
+
+def test_not_installed():
+    reason = "import torch: ModuleNotFoundError: No module named 'torch'"
+    found = finding({"torch": None, "version": None, "gaps": {"torch": reason}})
+    assert found.severity == "WARNING"
+    assert found.remedy == "pip install torch"
+
+
+@pytest.mark.parametrize(
+    "reason", ["no answer within 120 s", "ModuleNotFoundError: No module named 'typing_extensions'"]
+)
+def test_installed_or_not_is_unknown_when_something_else_failed(reason):
+    found = finding(Unreadable(reason))
+    assert found.severity == "UNKNOWN"
+    assert reason in found.message
+
+
+def test_a_version_that_is_no_number():
+    assert finding({"torch": "main"}).severity == "UNKNOWN"

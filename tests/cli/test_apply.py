@@ -1,0 +1,249 @@
+"""`gputune apply` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from making import CHOSEN, H200, command, environ, gputune, profile, written
+
+from gputune.host import Host
+from gputune.profile import Fingerprint
+from gputune.runtime.environment import SHIM
+from gputune.runtime.here import fingerprint_here
+
+SHOW = "import json, os; print(json.dumps([os.environ.get('OMP_NUM_THREADS'), os.environ.get('GPUTUNE_APPLY')]))"
+PAYLOAD = '{"cudnn_benchmark":true,"cudnn_tf32":true,"matmul_precision":"tf32"}'
+
+
+@pytest.fixture(scope="module")
+def here() -> Fingerprint:
+    return fingerprint_here(Host(environ=environ()))
+
+
+@pytest.fixture
+def path(tmp_path: Path, here: Fingerprint) -> str:
+    """A profile of this machine."""
+    return written(tmp_path, profile(CHOSEN | {"omp_threads": 1}, here))
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> str:
+    """A profile of another machine."""
+    return written(tmp_path, profile(fingerprint=H200))
+
+
+class TestCommand:
+    def test_it_gets_the_environment_and_nothing_is_said(self, path: str) -> None:
+        done = gputune("apply", path, "--", sys.executable, "-c", SHOW)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert json.loads(done.stdout) == ["1", PAYLOAD]
+
+    def test_the_two_dashes_may_be_left_out(self, path: str) -> None:
+        assert gputune("apply", path, "echo", "-n", "--strict", "--").stdout == "--strict --"
+
+    def test_only_the_first_two_dashes_are_ours(self, path: str) -> None:
+        assert gputune("apply", path, "--", "echo", "--", "--help").stdout == "-- --help\n"
+
+    def test_a_real_torch_below_it_is_set(self, path: str) -> None:
+        code = "import torch; print(torch.get_float32_matmul_precision(), torch.backends.cudnn.benchmark, torch.get_num_threads())"
+        done = gputune("apply", path, "--", sys.executable, "-c", code)
+        assert done.stdout == "high True 1\n"
+
+    @pytest.mark.parametrize("code", [0, 1, 2, 37, 78])
+    def test_the_exit_code_is_the_commands(self, path: str, code: int) -> None:
+        assert gputune("apply", path, "--", "sh", "-c", f"exit {code}").returncode == code
+
+    def test_a_signal_is_the_commands(self, path: str) -> None:
+        assert gputune("apply", path, "--", "sh", "-c", "kill -TERM $$").returncode == -signal.SIGTERM
+        shell = command(["sh", "-c", f"{sys.executable} -m gputune apply {path} -- sh -c 'kill -TERM $$'; exit $?"])
+        assert shell.returncode == 143
+
+    def test_not_found_and_not_executable(self, path: str, tmp_path: Path) -> None:
+        assert gputune("apply", path, "--", "no-such-program").returncode == 127
+        assert gputune("apply", path, "--", str(tmp_path)).returncode == 126
+
+    def test_no_signal_stays_ignored(self, path: str) -> None:
+        assert gputune("apply", path, "--", "grep", "SigIgn", "/proc/self/status").stdout.split() == [
+            "SigIgn:",
+            "0" * 16,
+        ]
+
+    def test_the_streams_and_open_files_are_the_commands(self, path: str) -> None:
+        done = gputune("apply", path, "--", "sh", "-c", "cat; echo err >&2", input="in")
+        assert (done.stdout, done.stderr) == ("in", "err\n")
+
+    def test_no_process_is_left_in_between(self, path: str) -> None:
+        arguments = [sys.executable, "-m", "gputune", "apply", path, "--", "sh", "-c", "echo $$ $PPID"]
+        with subprocess.Popen(arguments, env=environ(), stdout=subprocess.PIPE, text=True) as child:
+            assert child.stdout is not None
+            assert child.stdout.read().split() == [str(child.pid), str(os.getpid())]
+
+    def test_what_is_exported_stays(self, path: str) -> None:
+        done = gputune("apply", path, "--", sys.executable, "-c", SHOW, env=environ(OMP_NUM_THREADS="7"))
+        assert json.loads(done.stdout)[0] == "7"
+
+    def test_nested_the_inner_profile_holds(self, path: str, here: Fingerprint, tmp_path: Path) -> None:
+        (tmp_path / "in").mkdir()
+        inner = written(tmp_path / "in", profile({"cudnn_benchmark": True}, fingerprint=here))
+        words = [
+            sys.executable,
+            "-m",
+            "gputune",
+            "apply",
+            inner,
+            "--",
+            sys.executable,
+            "-c",
+            SHOW + "; print(os.environ['PYTHONPATH'])",
+        ]
+        out = gputune("apply", path, "--", *words).stdout.splitlines()
+        assert json.loads(out[0]) == ["1", '{"cudnn_benchmark":true}']
+        assert out[1].split(":").count(SHIM) == 1
+
+    def test_what_defeats_a_setting_is_said(self, path: str) -> None:
+        done = gputune("apply", path, "--", "printenv", "NVIDIA_TF32_OVERRIDE", env=environ(NVIDIA_TF32_OVERRIDE="0"))
+        assert done.stdout == "0\n"
+        assert done.stderr == "gputune: NVIDIA_TF32_OVERRIDE defeats cudnn_tf32, matmul_precision\n"
+
+    def test_gputune_disable_leaves_the_command_alone(self, path: str) -> None:
+        done = gputune("apply", path, "--", sys.executable, "-c", SHOW, env=environ(GPUTUNE_DISABLE="1"))
+        assert json.loads(done.stdout) == [None, None]
+
+
+class TestElsewhere:
+    def test_what_differs_is_one_line_and_the_command_runs(self, foreign: str, here: Fingerprint) -> None:
+        done = gputune("apply", foreign, "--", sys.executable, "-c", SHOW)
+        assert (done.returncode, json.loads(done.stdout)) == (0, [None, None])
+        assert done.stderr.startswith(
+            "gputune: applied 0 settings, skipped 11 measured on another machine (device (NVIDIA H200 there, "
+        )
+        assert done.stderr.endswith("); --ignore-fingerprint applies them\n")
+        assert done.stderr.count("\n") == 1
+
+    def test_ignore_fingerprint(self, foreign: str) -> None:
+        done = gputune("apply", "--ignore-fingerprint", foreign, "--", sys.executable, "-c", SHOW)
+        assert json.loads(done.stdout) == ["3", PAYLOAD]
+        assert done.stderr == ""
+
+    def test_one_setting_of_many(self, tmp_path: Path, here: Fingerprint) -> None:
+        path = written(tmp_path, profile({"cudnn_benchmark": True, "omp_threads": 3}, replace(here, torch="1.0")))
+        done = gputune("apply", path, "--", sys.executable, "-c", SHOW)
+        assert json.loads(done.stdout) == ["3", None]
+        assert done.stderr == (
+            f"gputune: applied 1 settings, skipped 1 measured on another machine (torch (1.0 there, {here.torch} here)); "
+            "--ignore-fingerprint applies them\n"
+        )
+
+    def test_strict_refuses(self, foreign: str) -> None:
+        for more in ([], ["--", "echo", "ran"]):
+            done = gputune("apply", "--strict", foreign, *more)
+            assert (done.returncode, done.stdout) == (78, "")
+            assert "measured on another machine (device (NVIDIA H200 there" in done.stderr
+            assert done.stderr.count("\n") == 1
+
+    def test_strict_and_ignore_fingerprint_run(self, foreign: str) -> None:
+        assert gputune("apply", "--strict", "--ignore-fingerprint", foreign, "--", "echo", "ran").stdout == "ran\n"
+
+    def test_a_fingerprint_cannot_steer_the_terminal(self, tmp_path: Path) -> None:
+        path = written(tmp_path, profile({"amp_dtype": "float16"}, replace(H200, gpu="\x1b[31mred\nline")))
+        for options in ([], ["--strict"]):
+            done = gputune("apply", *options, path, "--", "true")
+            assert "\x1b" not in done.stderr
+            assert done.stderr.count("\n") == 1
+
+
+class TestBroken:
+    @pytest.fixture
+    def broken(self, tmp_path: Path) -> str:
+        (tmp_path / "p.yaml").write_text("schema: 1\nsettings: {no_such: {}}\n")
+        return str(tmp_path / "p.yaml")
+
+    @pytest.mark.parametrize("kind", ["missing", "folder", "empty", "invalid", "binary"])
+    def test_the_command_runs_unchanged_after_one_line(self, broken: str, kind: str, tmp_path: Path) -> None:
+        contents = {"empty": b"", "binary": bytes(range(256))}
+        if kind in contents:
+            Path(broken).write_bytes(contents[kind])
+        broken = {"missing": f"{broken}.no", "folder": str(tmp_path)}.get(kind, broken)
+        done = gputune(
+            "apply", broken, "--", sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))"
+        )
+        assert done.returncode == 0
+        assert json.loads(done.stdout) == environ()
+        assert done.stderr.startswith(f"gputune: {broken}: ")
+        assert done.stderr.endswith(f"; running {sys.executable} unchanged\n")
+        assert done.stderr.count("\n") == 1
+
+    def test_its_exit_code_is_its_own(self, broken: str) -> None:
+        assert gputune("apply", broken, "--", "sh", "-c", "exit 37").returncode == 37
+
+    def test_strict_refuses_before_the_command(self, broken: str) -> None:
+        done = gputune("apply", "--strict", broken, "--", "echo", "ran")
+        assert (done.returncode, done.stdout) == (78, "")
+        assert done.stderr.count("\n") == 1
+
+    def test_without_a_command_it_is_2_and_prints_nothing_to_evaluate(self, broken: str) -> None:
+        done = gputune("apply", broken)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"gputune: {broken}: ")
+        assert done.stderr.count("\n") == 1
+
+    def test_a_broken_installation_does_not_cost_the_command_either(self, path: str, tmp_path: Path) -> None:
+        (tmp_path / "yaml.py").write_text("raise RuntimeError('half\\nupgraded')")
+        env = environ(PYTHONPATH=os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep))
+        done = gputune("apply", path, "--", "echo", "ran", env=env)
+        assert (done.returncode, done.stdout) == (0, "ran\n")
+        assert done.stderr == f"gputune: {path}: RuntimeError: half upgraded; running echo unchanged\n"
+        assert gputune("apply", "--strict", path, "--", "echo", "ran", env=env).returncode == 78
+
+    def test_stderr_may_be_full(self, broken: str) -> None:
+        words = ["sh", "-c", 'exec "$0" -m gputune apply "$1" -- echo ran 2>/dev/full', sys.executable, broken]
+        assert command(words).stdout == "ran\n"
+
+
+class TestBare:
+    def test_a_shell_evaluates_what_is_on_stdout(self, path: str) -> None:
+        script = f'set -eu; eval "$({sys.executable} -m gputune apply {path} 2>/dev/null)"; exec {sys.executable} -c "{SHOW}"'
+        for shell in ("sh", "bash"):
+            done = command([shell, "-c", script])
+            assert (done.stderr, json.loads(done.stdout)) == ("", ["1", PAYLOAD])
+
+    def test_the_table_and_the_two_ways_are_on_stderr(self, path: str) -> None:
+        done = gputune("apply", path)
+        assert done.returncode == 0
+        assert all(line.split()[0] in ("export", "case") for line in done.stdout.splitlines())
+        for name in CHOSEN:
+            assert name in done.stderr
+        first, second = done.stderr.splitlines()[-2:]
+        assert first.endswith(f'eval "$(gputune apply {path})"')
+        assert second.endswith(f"gputune apply {path} -- python train.py")
+
+
+class TestUsage:
+    def test_an_option_after_the_profile_is_not_taken_for_a_command(self, path: str) -> None:
+        done = gputune("apply", path, "--strict")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "options come before it" in done.stderr
+
+    def test_two_dashes_and_no_command(self, path: str) -> None:
+        done = gputune("apply", path, "--")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "no command follows --" in done.stderr
+
+    def test_no_profile(self) -> None:
+        done = gputune("apply")
+        assert done.returncode == 2
+        assert "PROFILE" in done.stderr
+        assert "Traceback" not in done.stderr
+
+    def test_help(self) -> None:
+        done = gputune("apply", "--help")
+        assert done.returncode == 0
+        assert "--ignore-fingerprint" in done.stdout
+        assert "--strict" in done.stdout

@@ -1,0 +1,188 @@
+"""The verbs as a user types them: what they print, where, and with which exit code."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from making import environ, gputune
+
+from gputune import __version__, benches, checks, settings
+from gputune.profile import load, parse
+
+PROFILE = str(Path(__file__).parents[2] / "profiles" / "nvidia-h200.yaml")
+
+
+@pytest.fixture(scope="module")
+def probed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("probe")
+    return folder, gputune(
+        "probe", "--budget", "quick", "--device", "cpu", "--only", "precision", "--json", "-o", "p.yaml", cwd=folder
+    )
+
+
+class TestProbe:
+    def test_it_writes_the_profile_and_prints_it_as_json(self, probed):
+        folder, result = probed
+        assert result.returncode == 0
+        assert json.loads(result.stdout)["created"] == load(folder / "p.yaml").created
+
+    def test_progress_table_and_command_are_on_stderr(self, probed):
+        _, result = probed
+        assert "gputune: [1/1] precision" in result.stderr
+        assert "matmul     TFLOP/s" in result.stderr
+        assert "gputune apply p.yaml -- python train.py" in result.stderr
+
+    def test_nothing_but_the_profile_is_left_in_the_folder(self, probed):
+        folder, _ = probed
+        assert [path.name for path in folder.iterdir()] == ["p.yaml"]
+
+    def test_a_dash_is_stdout(self, tmp_path):
+        result = gputune(
+            "probe", "--budget", "quick", "--device", "cpu", "--only", "precision", "-o", "-", cwd=tmp_path
+        )
+        assert parse(result.stdout.encode()).settings
+        assert not list(tmp_path.iterdir())
+
+    @pytest.mark.parametrize(
+        ("options", "code", "words"),
+        [
+            (["--device", "cuda:99"], 3, "--device cuda:99: torch sees"),
+            (["--device", "tpu"], 2, "choose from auto, cpu, cuda, cuda:N"),
+            (["--budget", "huge"], 2, "choose from quick, standard, thorough"),
+            (["--only", "x"], 2, "there is no such bench"),
+            (["-o", "nowhere/p.yaml"], 2, "mkdir -p"),
+            (["-o", "."], 2, "is a directory"),
+            (["--nonsense"], 2, "No such option"),
+        ],
+    )
+    def test_what_cannot_be_is_one_line(self, options, code, words, tmp_path):
+        result = gputune("probe", *options, cwd=tmp_path)
+        assert result.returncode == code
+        assert result.stderr.count("\n") == 1
+        assert words in result.stderr
+        assert result.stderr.startswith("gputune: ")
+
+    def test_a_full_disk_keeps_the_old_file_and_loses_nothing(self, tmp_path):
+        small = tmp_path / "small"
+        small.mkdir()
+        script = f"""
+            mount -t tmpfs -o size=16k small {small} || exit 77
+            cd {small} && echo old > p.yaml && head -c 20000 /dev/zero > filler 2>/dev/null
+            {sys.executable} -m gputune probe --budget quick --device cpu --only precision -o p.yaml; code=$?
+            ls -A; cat p.yaml; exit $code
+        """
+        result = subprocess.run(
+            ["unshare", "-m", "sh", "-c", script],
+            env=environ(),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        if result.returncode in (1, 77):
+            pytest.skip(f"no private mounts here: {result.stderr.strip()[-200:]}")
+        assert result.returncode == 3
+        assert "No space left on device" in result.stderr.splitlines()[-1]
+        assert "Traceback" not in result.stderr
+        printed, rest = result.stdout.rsplit("filler\n", 1)
+        assert rest == "p.yaml\nold\n"
+        assert parse(printed.encode()).settings["amp_dtype"].reason
+
+    def test_ctrl_c_is_one_line_and_leaves_no_process_and_no_file(self, tmp_path):
+        words = [sys.executable, "-m", "gputune", "probe", "--device", "cpu", "-o", "p.yaml"]
+        child = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environ())
+        assert "precision" in child.stderr.readline()
+        time.sleep(2)
+        child.send_signal(signal.SIGINT)
+        said = child.stderr.read()
+        assert child.wait(10) == 130
+        assert said.splitlines()[-1] == "gputune: interrupted; nothing was written"
+        assert "Traceback" not in said
+        assert not list(tmp_path.iterdir())
+        found = subprocess.run(["pgrep", "-f", f"_serve.* {child.pid}$"], capture_output=True, check=False)
+        assert not found.stdout
+
+
+class TestCheck:
+    def test_it_answers_in_json(self):
+        result = gputune("check", "--json")
+        answer = json.loads(result.stdout)
+        assert {finding["check"] for finding in answer["findings"]} == set(checks.names())
+        assert result.returncode in (0, 1)
+
+    def test_an_asked_for_gpu_that_is_absent_is_exit_1_unless_told_otherwise(self):
+        asked = environ(NVIDIA_VISIBLE_DEVICES="all")
+        if Path("/dev/nvidia0").exists():
+            pytest.skip("there is a GPU here")
+        assert gputune("check", env=asked).returncode == 1
+        assert gputune("check", "--fail-on", "never", env=asked).returncode == 0
+        assert gputune("check").returncode == 0
+
+    def test_no_colour_codes_where_nobody_looks(self):
+        assert "\x1b" not in gputune("check").stdout
+
+    def test_a_reader_that_goes_away_is_no_error(self):
+        words = ["sh", "-c", '"$0" -m gputune explain | head -1; "$0" -m gputune schema | head -1', sys.executable]
+        result = subprocess.run(words, capture_output=True, text=True, env=environ(), timeout=60, check=False)
+        assert result.stderr == ""
+
+
+class TestShow:
+    def test_a_profile_is_shown_as_it_was_written(self):
+        result = gputune("show", PROFILE)
+        assert result.returncode == 0
+        assert "NVIDIA H200" in result.stdout
+
+    def test_as_json(self):
+        assert json.loads(gputune("show", PROFILE, "--json").stdout)["schema"] == 1
+
+    def test_a_missing_file_is_one_line_with_its_name_and_a_remedy(self):
+        result = gputune("show", "no-such.yaml")
+        assert result.returncode == 2
+        assert result.stderr.count("\n") == 1
+        assert "no-such.yaml" in result.stderr
+        assert "gputune probe" in result.stderr
+
+
+class TestExplain:
+    @pytest.mark.parametrize("name", ["matmul_precision", "shm_size", "conv"])
+    def test_a_name_is_explained(self, name):
+        result = gputune("explain", name)
+        assert result.stdout.startswith(f"{name} (")
+
+    def test_without_a_name_all_are_listed(self):
+        listed = gputune("explain").stdout
+        for name in [*settings.names(), *checks.names(), *benches.names()]:
+            assert f" {name} " in listed
+
+    def test_a_slip_of_the_pen_is_recognised(self):
+        result = gputune("explain", "omp_thread")
+        assert result.returncode == 2
+        assert "did you mean omp_threads?" in result.stderr
+
+
+def test_the_schema_is_json_and_knows_every_setting():
+    schema = json.loads(gputune("schema").stdout)
+    assert set(schema["properties"]["settings"]["properties"]) == set(settings.names())
+    assert schema["properties"]["settings"]["additionalProperties"] is False
+
+
+def test_the_version():
+    assert gputune("--version").stdout == f"{__version__}\n"
+
+
+def test_help_names_every_verb():
+    text = gputune("--help").stdout
+    assert all(verb in text for verb in ("apply", "check", "explain", "probe", "schema", "show"))
+
+
+@pytest.mark.parametrize("words", [["nonsense"], ["show"], ["--nonsense"]])
+def test_a_usage_error_is_one_line_and_exit_2(words):
+    result = gputune(*words)
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert "--help" in result.stderr

@@ -1,0 +1,145 @@
+"""The CPUs that one process may use: affinity, quota and grant, shared by its ranks."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from recorded import RecordedHost, facts_of
+from trees import CGROUP, grow, v1, v2
+
+import gputune.facts
+from gputune.facts import cpu
+from gputune.host import Unreadable
+
+REAL = Path("/sys/fs/cgroup/cpu")
+
+
+def test_v2_quota(tmp_path):
+    host = grow(tmp_path, v2("/a", {"a/cpu.max": "50000 100000\n"}))
+    assert cpu.quota(host) == (0.5, f"{CGROUP}/a/cpu.max")
+
+
+def test_v1_quota(tmp_path):
+    host = grow(tmp_path, v1("cpu", "/a", {"a/cpu.cfs_quota_us": "250000\n", "a/cpu.cfs_period_us": "100000\n"}))
+    assert cpu.quota(host) == (2.5, f"{CGROUP}/cpu/a/cpu.cfs_quota_us")
+
+
+def test_hybrid_quota(tmp_path):
+    limits = {"a/cpu.cfs_quota_us": "250000\n", "a/cpu.cfs_period_us": "100000\n"}
+    assert cpu.quota(grow(tmp_path, v1("cpu,cpuacct", "/a", limits, unified=True)))[0] == 2.5
+
+
+def test_the_tightest_quota_may_be_an_ancestor_s(tmp_path):
+    limits = {"a/b/cpu.max": "400000 100000", "a/cpu.max": "150000 100000", "cpu.max": "max 100000"}
+    assert cpu.quota(grow(tmp_path, v2("/a/b", limits))) == (1.5, f"{CGROUP}/a/cpu.max")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        v2("/a", {"a/cpu.max": "max 100000\n"}),
+        v2("/", {}),
+        v1("cpu", "/a", {"a/cpu.cfs_quota_us": "-1\n", "a/cpu.cfs_period_us": "100000\n"}),
+    ],
+)
+def test_no_quota(tmp_path, files):
+    assert cpu.quota(grow(tmp_path, files)) is None
+
+
+@pytest.mark.parametrize("text", ["", "50000", "50000 0", "0 100000", "-5 100000", "many 100000", "9" * 400 + " 1"])
+def test_a_quota_that_makes_no_sense_is_unreadable(tmp_path, text):
+    with pytest.raises(Unreadable, match=r"cpu\.max"):
+        cpu.quota(grow(tmp_path, v2("/", {"cpu.max": text})))
+
+
+def test_a_v1_quota_without_its_period_is_unreadable(tmp_path):
+    with pytest.raises(Unreadable, match="cfs_period_us"):
+        cpu.quota(grow(tmp_path, v1("cpu", "/", {"cpu.cfs_quota_us": "50000"})))
+
+
+@given(st.text(alphabet="0123456789max- \n٣", max_size=40) | st.text())
+@example("1" + "0" * 400 + " 1")
+def test_any_text_is_a_quota_none_or_unreadable(text):
+    host = RecordedHost("cpu-only", files={f"{CGROUP}/cpu.max": text})
+    try:
+        found = cpu.quota(host)
+    except Unreadable:
+        return
+    assert found is None or found[0] > 0
+
+
+@pytest.mark.parametrize(
+    ("affinity", "quota", "grant", "ranks", "budget"),
+    [
+        (16, None, None, 1, 16),
+        (16, 2.5, None, 1, 2),
+        (16, 0.5, None, 1, 1),
+        (16, 64.0, None, 1, 16),
+        (16, None, None, 4, 4),
+        (16, None, None, 32, 1),
+        (16, 8.0, None, 4, 2),
+        (128, None, 12, 8, 12),
+        (8, None, 12, 1, 8),
+    ],
+)
+def test_the_budget_is_the_smallest_share_and_at_least_one(affinity, quota, grant, ranks, budget):
+    assert cpu.budget(affinity, quota, grant, ranks) == budget
+
+
+def test_a_recorded_machine():
+    found = facts_of("cpu-only").cpu
+    assert (found.model, found.logical_count, found.affinity_count, found.budget) == ("AMD EPYC", 2, 2, 2)
+
+
+def test_a_taskset_counts():
+    assert facts_of(affinity=[3]).cpu.budget == 1
+
+
+def test_an_unreadable_quota_is_a_gap_and_not_no_quota():
+    found = facts_of(files={f"{CGROUP}/cpu.max": "garbage"})
+    assert found.cpu.quota is None
+    assert "cpu.quota" in [gap.fact for gap in found.gaps]
+
+
+@pytest.fixture
+def real_group():
+    """A cgroup v1 group of half a CPU on this very machine."""
+    group = REAL / f"gputune-test-{os.getpid()}"
+    if os.geteuid() or not os.access(REAL / "cgroup.procs", os.W_OK):
+        pytest.skip("needs root and a writable cgroup v1 cpu hierarchy")
+    try:
+        group.mkdir()
+        (group / "cpu.cfs_period_us").write_text("100000")
+        (group / "cpu.cfs_quota_us").write_text("50000")
+    except OSError as error:
+        if group.exists():
+            group.rmdir()
+        pytest.skip(f"no real quota can be made here: {error}")
+    yield group
+    group.rmdir()
+
+
+def quota_inside(group, *wrapper):
+    """What `cpu.quota` reads in a child of that group."""
+    script = (
+        "from gputune.facts import cpu\nfrom gputune.host import Host, Unreadable\n"
+        "try: print(cpu.quota(Host()))\nexcept Unreadable as error: print('unreadable:', error)"
+    )
+    join = ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh", *wrapper, sys.executable, "-c", script]
+    environ = {**os.environ, "PYTHONPATH": str(Path(gputune.facts.__file__).parents[2])}
+    return subprocess.run(join, env=environ, capture_output=True, text=True, check=False)
+
+
+def test_a_real_quota(real_group):
+    assert quota_inside(real_group).stdout == f"{(0.5, f'{real_group}/cpu.cfs_quota_us')}\n"
+
+
+def test_a_real_cgroup_namespace_that_hides_the_quota(real_group):
+    answer = quota_inside(real_group, "unshare", "-C")
+    if answer.stderr.startswith(("unshare:", "sh:")):
+        pytest.skip(answer.stderr)
+    assert answer.stdout.startswith("unreadable: /sys/fs/cgroup/cpu shows a parent")

@@ -1,0 +1,42 @@
+"""The driver's versions, from NVML and from the kernel module."""
+
+import pytest
+from recorded import facts_of
+
+from gputune.host import Unreadable
+
+PROPRIETARY = (
+    "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023\nGCC version: 12\n"
+)
+OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (builder)\n"
+
+
+def kernel(text):
+    return facts_of(files={"/proc/driver/nvidia/version": text}).driver.kernel_version
+
+
+def test_a_recorded_machine():
+    found = facts_of().driver
+    assert found.nvml
+    assert (found.version, found.kernel_version, found.cuda) == ("580.159.04", "580.159.04", "13.0")
+
+
+@pytest.mark.parametrize(("text", "version"), [(PROPRIETARY, "535.104.05"), (OPEN, "580.159.04"), ("garbage", None)])
+def test_the_kernel_module_s_version(text, version):
+    assert kernel(text) == version
+
+
+def test_without_a_kernel_module_there_is_no_version_and_no_gap():
+    found = facts_of(files={"/proc/driver/nvidia/version": None})
+    assert found.driver.kernel_version is None
+    assert not [gap for gap in found.gaps if gap.fact.startswith("driver")]
+
+
+def test_without_nvml_the_kernel_still_tells():
+    found = facts_of(nvml=Unreadable("NVML: Shared Library Not Found")).driver
+    assert (found.nvml, found.version, found.cuda, found.kernel_version) == (False, None, None, "580.159.04")
+
+
+@pytest.mark.parametrize(("number", "cuda"), [(12040, "12.4"), (11080, "11.8"), (13000, "13.0")])
+def test_cuda_s_number_as_a_version(number, cuda):
+    assert facts_of(nvml={"driver": "1.0", "cuda_driver": number, "count": 0}).driver.cuda == cuda

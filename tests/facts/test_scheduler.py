@@ -1,0 +1,57 @@
+"""What Slurm, torchrun and Kubernetes say about this process's share."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputune.facts import scheduler
+from gputune.host import Host
+
+TEXT = st.text(alphabet="0123456789(x),- ٣²", max_size=30)
+
+
+def read(**environ):
+    return scheduler.read(Host(environ=environ))
+
+
+def test_nothing_granted():
+    assert read() == scheduler.Scheduler()
+
+
+def test_slurm():
+    found = read(SLURM_JOB_ID="7", SLURM_CPUS_PER_TASK="12", SLURM_STEP_GPUS="0,1", SLURM_STEP_TASKS_PER_NODE="8(x4)")
+    assert (found.name, found.job, found.cpus_per_task, found.gpus, found.local_ranks) == ("slurm", "7", 12, "0,1", 8)
+
+
+def test_a_step_s_gpus_come_before_the_job_s():
+    assert read(SLURM_JOB_GPUS="0,1,2", SLURM_STEP_GPUS="1").gpus == "1"
+
+
+def test_a_leftover_of_slurm_outside_a_job_grants_no_cpus():
+    assert read(SLURM_CPUS_PER_TASK="12").cpus_per_task is None
+
+
+def test_kubernetes():
+    assert read(KUBERNETES_SERVICE_HOST="10.0.0.1").name == "kubernetes"
+
+
+def test_torchrun_s_ranks_come_before_slurm_s_tasks():
+    assert read(LOCAL_WORLD_SIZE="4", SLURM_STEP_TASKS_PER_NODE="1(x2)").local_ranks == 4
+
+
+@pytest.mark.parametrize(("text", "ranks"), [("4", 4), ("4(x2)", 4), ("4(x2),3", 4), ("2,1(x3)", 2), ("", 1), ("x", 1)])
+def test_slurm_s_way_to_write_tasks(text, ranks):
+    assert read(SLURM_STEP_TASKS_PER_NODE=text).local_ranks == ranks
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "two", "1.5", "²", "٣", "9" * 5000])
+def test_a_count_that_is_none_grants_nothing(text):
+    found = read(SLURM_JOB_ID="7", SLURM_CPUS_PER_TASK=text, LOCAL_WORLD_SIZE=text)
+    assert (found.cpus_per_task, found.local_ranks) == (None, 1)
+
+
+@given(cpus=TEXT, ranks=TEXT, tasks=TEXT)
+def test_any_text_gives_a_count_or_none(cpus, ranks, tasks):
+    found = read(SLURM_JOB_ID="7", SLURM_CPUS_PER_TASK=cpus, LOCAL_WORLD_SIZE=ranks, SLURM_STEP_TASKS_PER_NODE=tasks)
+    assert found.cpus_per_task is None or found.cpus_per_task > 0
+    assert found.local_ranks > 0

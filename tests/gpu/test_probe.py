@@ -1,0 +1,80 @@
+"""A standard probe of a real GPU: on time, and what is known of an H200 found again."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from gputune.profile import load
+from gputune.settings._evidence import one
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module")
+def probed(tmp_path_factory):
+    path = tmp_path_factory.mktemp("probe") / "profile.yaml"
+    started = time.monotonic()
+    subprocess.run([sys.executable, "-m", "gputune", "probe", "-o", path], check=True)
+    return load(path), time.monotonic() - started
+
+
+@pytest.fixture(scope="module")
+def h200(probed):
+    profile, _ = probed
+    if profile.fingerprint.gpu != "NVIDIA H200":
+        pytest.skip(f"these figures are an H200's, and this is a {profile.fingerprint.gpu}")
+    return profile
+
+
+def test_it_ends_within_90_seconds_with_nothing_missing(probed):
+    profile, seconds = probed
+    print(f"\nstandard probe: {seconds:.1f} s")
+    assert seconds < 90
+    assert not profile.gaps
+    assert {row.bench for row in profile.measurements} >= {"precision", "matmul_alignment", "conv", "dataloader"}
+
+
+def test_no_worker_is_left(probed):
+    found = subprocess.run(["pgrep", "-f", "gputune.benches._serve"], capture_output=True, text=True, check=False)
+    assert not found.stdout
+
+
+def test_tf32_is_about_8_times_fp32(h200):
+    assert h200.settings["matmul_precision"].value == "tf32"
+    assert 7 < h200.settings["matmul_precision"].gain < 9.5
+
+
+def test_errors_tell_the_precision_that_ran(h200):
+    errors = {
+        dtype: one(h200.measurements, "precision", "relative_error", dtype=dtype).median
+        for dtype in ("float32", "tf32", "bfloat16", "float16")
+    }
+    assert errors["float32"] < 2e-6
+    assert 2e-4 < errors["tf32"] < 4e-4
+    assert 2e-3 < errors["bfloat16"] < 4e-3
+
+
+def test_alignment_is_16_bytes_in_n_and_k_and_none_in_m(h200):
+    choice = h200.settings["dimension_multiple"]
+    assert choice.value == {"bfloat16": 8, "float16": 8, "tf32": 4, "float32": 1}
+    assert choice.reason.count("M free") == 3
+
+
+def test_channels_last_is_about_twice_as_fast_at_aligned_channels(h200):
+    choice = h200.settings["channels_last"]
+    assert choice.value is True
+    assert 1.7 < choice.gain < 2.5
+
+
+def test_mixed_precision_is_bfloat16_and_cudnn_search_does_not_pay(h200):
+    assert h200.settings["amp_dtype"].value == "bfloat16"
+    assert h200.settings["cudnn_benchmark"].value is False
+
+
+def test_clock_and_power_under_load_are_recorded(h200):
+    row = one(h200.measurements, "precision", "throughput", dtype="bfloat16")
+    assert row.conditions["power_watts"] > 300
+    assert row.conditions["sm_clock_mhz"] > 1000
+    assert int(row.conditions["throttle_reasons"]) & 0x4  # the software power cap: normal on this part

@@ -1,0 +1,96 @@
+"""Profiles and measurements as plain data, and commands run as a user runs them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gputune.measurement import Measurement
+from gputune.profile import Fingerprint, Profile, save
+from gputune.settings import Choice
+
+H200 = Fingerprint(
+    gpu="NVIDIA H200", gpu_count=1, compute_capability="9.0", driver="580.159.04", torch="2.11.0+cu130", cuda="13.0",
+    cublas="13.1.0", cudnn="9.19.0", cpu="Intel(R) Xeon(R) Platinum 8468", cpu_budget=16,
+)  # fmt: skip
+
+CHOSEN: dict[str, Any] = {
+    "amp_dtype": "bfloat16",
+    "channels_last": True,
+    "cudnn_benchmark": True,
+    "cudnn_tf32": True,
+    "dataloader_persistent_workers": True,
+    "dataloader_pin_memory": True,
+    "dataloader_prefetch_factor": 4,
+    "dataloader_workers": 8,
+    "dimension_multiple": {"bfloat16": 8, "tf32": 4, "float32": 2},
+    "matmul_precision": "tf32",
+    "omp_threads": 3,
+}
+"""A value for every setting, none of which is torch's default but cudnn_tf32's."""
+
+_OURS = (
+    "GPUTUNE_APPLY",
+    "GPUTUNE_DISABLE",
+    "NVIDIA_TF32_OVERRIDE",
+    "OMP_NUM_THREADS",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+)
+
+
+def choices(values: Mapping[str, Any]) -> dict[str, Choice]:
+    return {name: Choice(value=value, reason="because it was faster") for name, value in values.items()}
+
+
+def profile(
+    values: Mapping[str, Any] = CHOSEN,
+    fingerprint: Fingerprint = H200,
+    families: Mapping[str, Mapping[str, Any]] | None = None,
+    **more: Any,
+) -> Profile:
+    return Profile(
+        schema=1,
+        created="2026-11-21T12:00:00Z",
+        gputune="0.1.0",
+        fingerprint=fingerprint,
+        settings=choices(values),
+        families={kind: choices(own) for kind, own in (families or {}).items()},
+        **more,
+    )
+
+
+def written(folder: Path, made: Profile) -> str:
+    save(made, folder / "profile.yaml")
+    return str(folder / "profile.yaml")
+
+
+def row(bench: str, metric: str, rate: float, device: str = "cuda:0", **params: Any) -> Measurement:
+    """Twelve samples, within 1 % of `rate`."""
+    samples = tuple(rate * (1 + 0.001 * (number % 10)) for number in range(12))
+    return Measurement(bench=bench, metric=metric, unit="TFLOP/s", samples=samples, params=params, device=device)
+
+
+def environ(**variables: str) -> dict[str, str]:
+    """This process's environment without what gputune reads, and with `variables`. Warnings of torch's own are off."""
+    kept = {name: value for name, value in os.environ.items() if name not in _OURS}
+    return {**kept, "PYTHONWARNINGS": "ignore", **variables}
+
+
+def python(*arguments: str, env: Mapping[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run this Python, for at most two minutes."""
+    return command([sys.executable, *arguments], env, **options)
+
+
+def gputune(*arguments: str, env: Mapping[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
+    return python("-m", "gputune", *arguments, env=env, **options)
+
+
+def command(
+    words: Sequence[str], env: Mapping[str, str] | None = None, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    given = environ() if env is None else env
+    return subprocess.run(words, env=given, capture_output=True, text=True, timeout=120, check=False, **options)

@@ -1,0 +1,326 @@
+"""Writing a profile: what is read back is what was written, by any reader; and a file is there whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from making import CHOSEN, H200, choices, environ, profile, row
+
+from gputune.checks import Finding
+from gputune.errors import MeasureError
+from gputune.facts.gap import Gap
+from gputune.measurement import Measurement
+from gputune.profile import Fingerprint, Profile, dump, load, save
+from gputune.profile.reading import parse
+from gputune.profile.writing import json_schema
+from gputune.settings import Choice
+
+TRAPS = [
+    "no", "yes", "on", "off", "y", "N", "true", "False", "null", "Null", "~", "", " ", "1:30", "1:30:45.5", "1e5", "1.0e5",
+    "089", "012", "0x1F", "0b1", "0o7", "1_000", "1", "-1", "+1", "1.10", ".5", "5.", "9.0", "inf", ".inf", "-.INF", ".nan",
+    "2026-11-21", "2026-11-21T12:00:00Z", "2026-11-21 12:00:00", "=", "<<", "<<: x", "- a", "a: b", "a #b", "#a", "[a", "{a",
+    "*a", "&a", "!a", "|", ">", "%a", "@a", "`a`", "'", '"', "'\"'", "a\nb", "a\n\n b\n", "\n", "a\r\nb", "\ta", "a ", " a",
+    "---", "...", "--- a", "? a", "\\", "\\n", "é", "\N{PILE OF POO}", "日本語", "\u2028", "\x85", "\ufeff", "\x00", "\x1b[31m",
+    "\x7f", "\u200b", "1e999", "0.1.0", "a" * 500,
+]  # fmt: skip
+"""Words that some reader takes for something else, and characters that break lines or are not allowed as they are."""
+
+TEXT = st.sampled_from(TRAPS) | st.text()
+NUMBER = st.floats(allow_nan=False, allow_infinity=False)
+OPTIONAL = st.none() | TEXT
+
+CHOICE = st.builds(
+    Choice,
+    value=st.none(),
+    gain=st.none() | NUMBER,
+    interval=st.none() | st.tuples(NUMBER, NUMBER),
+    reason=TEXT,
+    evidence=st.lists(TEXT, max_size=3).map(tuple),
+)
+MEASUREMENT = st.builds(
+    Measurement,
+    bench=TEXT,
+    metric=TEXT,
+    unit=TEXT,
+    samples=st.lists(NUMBER, min_size=1, max_size=4).map(tuple),
+    params=st.dictionaries(
+        TEXT.filter(lambda key: key != "<<"), TEXT | st.integers(-(10**18), 10**18) | NUMBER | st.booleans(), max_size=4
+    ),
+    device=TEXT,
+    conditions=st.dictionaries(TEXT.filter(lambda key: key != "<<"), NUMBER, max_size=3),
+)
+FINDING = st.builds(
+    Finding,
+    check=TEXT,
+    severity=st.sampled_from(["OK", "UNKNOWN", "NOT_APPLICABLE"]),
+    message=TEXT,
+    remedy=OPTIONAL,
+    subject=OPTIONAL,
+)
+PROFILE = st.builds(
+    Profile,
+    schema=st.just(1),
+    created=TEXT,
+    gputune=TEXT,
+    fingerprint=st.builds(
+        Fingerprint, gpu=OPTIONAL, gpu_count=st.integers(0, 99), torch=OPTIONAL, driver=OPTIONAL, cpu=OPTIONAL
+    ),
+    settings=st.dictionaries(
+        st.sampled_from(["omp_threads", "amp_dtype", "dataloader_prefetch_factor"]), CHOICE, max_size=3
+    ),
+    families=st.dictionaries(
+        st.sampled_from(["convnet", "transformer", "no", "1:30"]),
+        st.dictionaries(st.just("amp_dtype"), CHOICE, max_size=1),
+        max_size=2,
+    ),
+    measurements=st.lists(MEASUREMENT, max_size=3).map(tuple),
+    findings=st.lists(FINDING, max_size=2).map(tuple),
+    gaps=st.lists(st.builds(Gap, fact=TEXT, reason=TEXT), max_size=2).map(tuple),
+)
+
+
+def trapped(word: str) -> Profile:
+    """A profile with the word in every place that holds text."""
+    return Profile(
+        schema=1,
+        created=word,
+        gputune=word,
+        fingerprint=Fingerprint(gpu=word, torch=word),
+        settings={"amp_dtype": Choice(value=None, reason=word, evidence=(word, word))},
+        families={"convnet": {"amp_dtype": Choice(value="float16", reason=word)}},
+        measurements=(
+            Measurement(
+                bench=word, metric=word, unit=word, samples=(1.0,), device=word,
+                params={word: word} if word != "<<" else {"x": word}, conditions={},
+            ),
+        ),
+        findings=(Finding(check=word, severity="WARNING", message=word, remedy=word or "x", subject=word),),
+        gaps=(Gap(fact=word, reason=word),),
+    )  # fmt: skip
+
+
+def plain(made: Profile) -> Any:
+    """As JSON has it, without what is empty in a row: those keys are left out."""
+    data = json.loads(json.dumps(asdict(made)))
+    for key in ("measurements", "findings", "gaps"):
+        data[key] = [{name: value for name, value in row.items() if value not in (None, {}, [])} for row in data[key]]
+    return data
+
+
+class TestRoundTrip:
+    @pytest.mark.parametrize("word", TRAPS)
+    def test_a_word_that_yaml_could_take_for_something_else(self, word: str) -> None:
+        made = trapped(word)
+        assert parse(dump(made).encode()) == made
+        assert yaml.safe_load(dump(made)) == plain(made)
+
+    @settings(max_examples=200, deadline=None)
+    @given(PROFILE)
+    @example(profile())
+    def test_any_profile_by_this_reader(self, made: Profile) -> None:
+        assert parse(dump(made).encode()) == made
+
+    @settings(max_examples=200, deadline=None)
+    @given(PROFILE)
+    @example(profile())
+    def test_any_profile_by_a_stock_reader(self, made: Profile) -> None:
+        assert yaml.safe_load(dump(made)) == plain(made)
+
+    @pytest.mark.parametrize(
+        "number", [1e-7, 5e-324, 1.7976931348623157e308, -0.0, 0.1, 1e16, 1e22, 123456789012345680.0]
+    )
+    def test_numbers(self, number: float) -> None:
+        made = profile({}, measurements=(replace(row("b", "m", 1.0), samples=(number,)),))
+        assert parse(dump(made).encode()) == made
+        assert yaml.safe_load(dump(made))["measurements"][0]["samples"] == [number]
+
+    def test_every_setting(self) -> None:
+        assert parse(dump(profile(CHOSEN)).encode()).settings == choices(CHOSEN)
+
+    def test_text_that_is_no_unicode_can_be_written_all_the_same(self) -> None:
+        """As file names and messages that are no UTF-8 come out of Python."""
+        made = profile({}, gaps=(Gap(fact="cpu.model", reason="a\udcffb"),))
+        assert parse(dump(made).encode()).gaps[0].reason == "a\\udcffb"
+
+
+class TestShape:
+    def test_a_measurement_is_one_line(self) -> None:
+        text = dump(profile({}, measurements=(row("precision", "throughput", 405.0, dtype="tf32"),) * 3))
+        assert len([line for line in text.splitlines() if line.startswith("- {bench: precision")]) == 3
+
+    def test_a_setting_is_a_block_that_can_be_edited(self) -> None:
+        text = dump(profile({"matmul_precision": "tf32"}))
+        assert "settings:\n  matmul_precision:\n    value: tf32\n" in text
+
+    def test_nothing_is_an_anchor(self) -> None:
+        same = row("b", "m", 1.0)
+        assert "&" not in dump(profile({}, measurements=(same, same)))
+
+
+class TestSchema:
+    def test_it_names_every_setting_with_its_type(self) -> None:
+        schema = json_schema()
+        known = schema["properties"]["settings"]["properties"]
+        assert set(CHOSEN) <= set(known)
+        assert known["cudnn_benchmark"]["properties"]["value"]["type"] == "boolean"
+        assert known["dataloader_workers"]["properties"]["value"] == {"type": "integer", "minimum": 0, "maximum": 1024}
+        assert known["matmul_precision"]["properties"]["value"]["enum"] == ["tf32", "ieee"]
+        assert schema["properties"]["schema"] == {"const": 1}
+        assert json.loads(json.dumps(schema)) == schema
+
+
+class TestSave:
+    old = profile({"omp_threads": 1})
+    new = profile(measurements=(row("precision", "throughput", 405.0),) * 200)
+
+    def test_it_can_be_loaded_and_nothing_else_is_left(self, tmp_path: Path) -> None:
+        save(self.new, tmp_path / "p.yaml")
+        assert load(tmp_path / "p.yaml") == self.new
+        assert [path.name for path in tmp_path.iterdir()] == ["p.yaml"]
+
+    def test_the_umask_holds_and_an_old_files_mode_stays(self, tmp_path: Path) -> None:
+        before = os.umask(0o027)
+        try:
+            save(self.old, tmp_path / "p.yaml")
+        finally:
+            os.umask(before)
+        assert stat.S_IMODE((tmp_path / "p.yaml").stat().st_mode) == 0o640
+        (tmp_path / "p.yaml").chmod(0o600)
+        save(self.new, tmp_path / "p.yaml")
+        assert stat.S_IMODE((tmp_path / "p.yaml").stat().st_mode) == 0o600
+
+    def test_a_link_stays_one_and_what_it_names_is_replaced(self, tmp_path: Path) -> None:
+        (tmp_path / "real.yaml").write_text("old")
+        (tmp_path / "p.yaml").symlink_to("real.yaml")
+        save(self.new, tmp_path / "p.yaml")
+        assert (tmp_path / "p.yaml").is_symlink()
+        assert load(tmp_path / "real.yaml") == self.new
+
+    def test_a_link_planted_in_the_temporary_files_place_is_not_followed(self, tmp_path: Path) -> None:
+        victim = tmp_path / "victim"
+        victim.write_text("precious")
+        (tmp_path / f".p.yaml.{os.getpid()}.tmp").symlink_to(victim)
+        with pytest.raises(MeasureError):
+            save(self.new, tmp_path / "p.yaml")
+        assert victim.read_text() == "precious"
+
+    @pytest.mark.parametrize(
+        ("name", "reason"),
+        [
+            ("none/p.yaml", "No such file or directory"),
+            ("file/p.yaml", "Not a directory"),
+            ("folder", "Is a directory"),
+        ],
+    )
+    def test_where_nothing_can_be_written(self, tmp_path: Path, name: str, reason: str) -> None:
+        (tmp_path / "file").write_text("")
+        (tmp_path / "folder").mkdir()
+        with pytest.raises(
+            MeasureError, match=f"not written: {reason}; make room there, or name another place with -o"
+        ):
+            save(self.new, tmp_path / name)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+
+    def test_a_file_that_may_not_grow_leaves_the_old_one(self, tmp_path: Path) -> None:
+        """A limit on the size of files, as some clusters set, ends the writing in the middle."""
+        save(self.old, tmp_path / "p.yaml")
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+        try:
+            with pytest.raises(MeasureError, match="not written: File too large"):
+                save(self.new, tmp_path / "p.yaml")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert load(tmp_path / "p.yaml") == self.old
+        assert [path.name for path in tmp_path.iterdir()] == ["p.yaml"]
+
+    def test_a_full_disk_leaves_the_old_one(self, tmp_path: Path) -> None:
+        script = """
+mount -t tmpfs -o size=16k none "$1" || exit 99
+exec "$2" -c '
+import os, sys
+sys.path.insert(0, sys.argv[2])
+from profile_to_save import old, new
+from pathlib import Path
+from gputune.errors import MeasureError
+from gputune.profile import load, save
+path = Path(sys.argv[1]) / "p.yaml"
+save(old, path)
+try:
+    save(new, path)
+except MeasureError as error:
+    print(error)
+print(load(path) == old, os.listdir(sys.argv[1]))
+' "$1" "$3"
+"""
+        (tmp_path / "full").mkdir()
+        (tmp_path / "profile_to_save.py").write_text(
+            "from making import profile, row\nold = profile({'omp_threads': 1})\n"
+            "new = profile(measurements=(row('precision', 'throughput', 405.0),) * 200)\n"
+        )
+        tests = str(Path(__file__).parents[1])
+        env = environ(PYTHONPATH=os.pathsep.join([tests, *filter(None, [os.environ.get("PYTHONPATH")])]))
+        words = ["unshare", "-m", "sh", "-c", script, "sh", str(tmp_path / "full"), sys.executable, str(tmp_path)]
+        done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+        if any(word in done.stderr for word in ("permission denied", "not permitted")):
+            pytest.skip("mounting is not allowed here")
+        assert done.stderr == ""
+        assert done.stdout == (
+            f"{tmp_path}/full/p.yaml: not written: No space left on device; make room there, or name another place with -o\n"
+            "True ['p.yaml']\n"
+        )
+
+    @pytest.fixture
+    def writer(self, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+        """A process that saves two profiles in turn, without end, once it has said so."""
+        code = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+from making import profile, row
+from gputune.profile import save
+old = profile({{"omp_threads": 1}})
+new = profile(measurements=(row("precision", "throughput", 405.0),) * 200)
+save(old, {str(tmp_path / "p.yaml")!r})
+print("ready", flush=True)
+while True:
+    save(new, {str(tmp_path / "p.yaml")!r})
+    save(old, {str(tmp_path / "p.yaml")!r})
+"""
+        with subprocess.Popen([sys.executable, "-c", code], env=environ(), stdout=subprocess.PIPE, text=True) as child:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n"
+            yield child
+            child.kill()
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_killed_at_any_moment_the_old_or_the_new_one_is_there_whole(
+        self, tmp_path: Path, writer: subprocess.Popen[str], seed: int
+    ) -> None:
+        until = time.monotonic() + random.Random(seed).uniform(0.0, 0.15)
+        while time.monotonic() < until:
+            assert load(tmp_path / "p.yaml") in (self.old, self.new), "a reader meanwhile"
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        assert load(tmp_path / "p.yaml") in (self.old, self.new)
+
+
+def test_a_profile_with_nothing_in_it() -> None:
+    made = replace(profile({}), fingerprint=Fingerprint())
+    assert parse(dump(made).encode()) == made
+    assert made.fingerprint != H200

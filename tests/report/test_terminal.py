@@ -1,0 +1,115 @@
+"""Reports against golden files, 80 columns wide. `python tests/report/test_terminal.py` writes the files anew."""
+
+import io
+from pathlib import Path
+
+import pytest
+from making import row
+from recorded import facts_of
+
+from gputune import advise, checks
+from gputune.checks import Finding
+from gputune.facts.gap import Gap
+from gputune.profile import load
+from gputune.report import terminal
+from gputune.runtime.environment import Applied
+
+TESTS = Path(__file__).parents[1]
+GOLDEN = TESTS / "golden"
+
+
+def shown(printing, *arguments, **options):
+    stream = io.StringIO()
+    printing(*arguments, stream, **options)
+    return stream.getvalue()
+
+
+REPORTS = {
+    "profile-h200.txt": lambda: shown(terminal.print_profile, load(TESTS.parent / "profiles" / "nvidia-h200.yaml")),
+    "profile-unmeasured.txt": lambda: shown(
+        terminal.print_profile, advise.advise(facts_of("cpu-only"), (), "cpu", created="2026-11-21T12:00:00Z")
+    ),
+    "check-h200-x8.txt": lambda: shown(terminal.print_findings, checks.run(facts_of("nvidia-h200-x8"))),
+    "check-faults.txt": lambda: shown(
+        terminal.print_findings,
+        (
+            Finding(
+                check="cpu_quota", severity="WARNING", message="[2] CPUs", remedy="OMP_NUM_THREADS=2", subject="cpu"
+            ),
+            Finding(check="shm_size", severity="OK", message="/dev/shm holds 8.0 GiB"),
+            Finding(check="gpu_absent", severity="ERROR", message="no GPU", remedy="docker run --gpus all"),
+            Finding(check="driver_cuda", severity="UNKNOWN", message="unread"),
+        ),
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def eighty_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_report_is_as_agreed(name):
+    assert REPORTS[name]() == (GOLDEN / name).read_text()
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_report_fits_80_columns_and_has_no_colour_codes_where_nobody_looks(name):
+    assert max(len(line) for line in REPORTS[name]().splitlines()) <= 80
+    assert "\x1b" not in REPORTS[name]()
+
+
+def test_the_worst_comes_first_and_every_remedy_is_shown():
+    text = REPORTS["check-faults.txt"]()
+    assert text.index("gpu_absent") < text.index("cpu_quota") < text.index("driver_cuda") < text.index("shm_size")
+    assert "-> docker run --gpus all" in text
+    assert "[2] CPUs" in text
+
+
+def test_findings_below_the_least_are_left_out():
+    text = shown(terminal.print_findings, [Finding(check="shm_size", severity="OK", message="fine")], least="WARNING")
+    assert text == ""
+
+
+def test_gaps_are_named_with_their_reasons():
+    assert shown(terminal.print_gaps, ()) == ""
+    assert "killed by SIGKILL" in shown(terminal.print_gaps, [Gap(fact="bench.conv", reason="killed by SIGKILL")])
+
+
+def test_what_was_applied_is_shown_with_why():
+    text = shown(
+        terminal.print_applied, [Applied(setting="omp_threads", before=None, after=4, status="applied", why="exported")]
+    )
+    assert "omp_threads" in text
+    assert "exported" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "none"),
+        (True, "on"),
+        (False, "off"),
+        (0, "0"),
+        (16, "16"),
+        ("tf32", "tf32"),
+        ({"tf32": 4}, "tf32 4"),
+        ({}, "unknown"),
+    ],
+)
+def test_values_in_words(value, text):
+    assert terminal.value_text(value) == text
+
+
+def test_a_speed_without_its_baseline_is_still_shown():
+    profile = advise.advise(facts_of(), [row("precision", "throughput", 300.0, dtype="tf32")], "cuda:0", created="now")
+    assert "301" in shown(terminal.print_profile, profile)
+
+
+if __name__ == "__main__":
+    import os
+
+    os.environ["COLUMNS"] = "80"
+    for file, report in REPORTS.items():
+        (GOLDEN / file).write_text(report())

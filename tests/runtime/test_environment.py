@@ -1,0 +1,237 @@
+"""From a profile to a command's environment: plain data in, plain data out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import replace
+
+import pytest
+from making import CHOSEN, H200, profile
+
+from gputune import settings
+from gputune.profile import Fingerprint
+from gputune.runtime.environment import SHIM, Plan, child, exports, plan
+
+PROCESS = {"cudnn_benchmark": True, "cudnn_tf32": True, "matmul_precision": "tf32"}
+
+
+def status(planned: Plan) -> dict[str, str]:
+    return {row.setting: row.status for row in planned.applied}
+
+
+def why(planned: Plan, name: str) -> str:
+    return next(row.why for row in planned.applied if row.setting == name)
+
+
+def test_every_setting_of_the_profile_has_a_row_in_its_order() -> None:
+    planned = plan(profile(), H200, {})
+    assert [row.setting for row in planned.applied] == list(CHOSEN)
+
+
+def test_launch_settings_become_variables() -> None:
+    planned = plan(profile(), H200, {})
+    assert planned.environ == {"OMP_NUM_THREADS": "3"}
+    assert status(planned)["omp_threads"] == "applied"
+    assert why(planned, "omp_threads") == "OMP_NUM_THREADS=3"
+
+
+def test_process_settings_travel_as_canonical_json() -> None:
+    planned = plan(profile(), H200, {})
+    assert planned.payload == '{"cudnn_benchmark":true,"cudnn_tf32":true,"matmul_precision":"tf32"}'
+    assert {name: status(planned)[name] for name in PROCESS} == dict.fromkeys(PROCESS, "applied")
+    assert why(planned, "matmul_precision") == "right after import torch"
+
+
+def test_the_payload_stays_below_4_kib() -> None:
+    assert len(plan(profile(), H200, {}).payload) < 4096
+
+
+def test_what_takes_a_line_in_the_script_names_the_line() -> None:
+    planned = plan(profile(), H200, {})
+    assert status(planned)["amp_dtype"] == "skipped"
+    assert why(planned, "amp_dtype") == "takes a line in the script: with tuning.autocast():"
+    assert "tuning.prepare(model)" in why(planned, "channels_last")
+    assert "tuning.pad(n)" in why(planned, "dimension_multiple")
+    for name in settings.names():
+        if name.startswith("dataloader_"):
+            assert "tuning.dataloader_kwargs()" in why(planned, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("omp_threads", None),
+        ("amp_dtype", None),
+        ("channels_last", False),
+        ("dataloader_workers", 0),
+        ("dataloader_prefetch_factor", None),
+        ("dimension_multiple", {}),
+    ],
+)
+def test_what_leaves_torch_alone_is_torchs_default_on_every_machine(name: str, value: object) -> None:
+    for here in (H200, Fingerprint(cpu="another")):
+        planned = plan(profile({name: value}), here, {})
+        assert (status(planned)[name], why(planned, name)) == ("skipped", "torch's default")
+        assert (planned.environ, planned.payload, planned.elsewhere) == ({}, "", ())
+
+
+class TestUser:
+    def test_an_exported_variable_stays(self) -> None:
+        planned = plan(profile(), H200, {"OMP_NUM_THREADS": "7"})
+        row = next(row for row in planned.applied if row.setting == "omp_threads")
+        assert (row.status, row.before, row.after, row.why) == ("kept-user", "7", "7", "OMP_NUM_THREADS=7 is exported")
+        assert planned.environ == {}
+
+    def test_an_exported_variable_stays_though_it_is_empty(self) -> None:
+        planned = plan(profile(), H200, {"OMP_NUM_THREADS": ""})
+        assert status(planned)["omp_threads"] == "kept-user"
+        assert child(planned, {"OMP_NUM_THREADS": ""})["OMP_NUM_THREADS"] == ""
+
+    def test_an_exported_variable_that_says_the_same_counts_as_applied(self) -> None:
+        planned = plan(profile(), H200, {"OMP_NUM_THREADS": "3"})
+        assert status(planned)["omp_threads"] == "applied"
+        assert planned.environ == {}
+
+    def test_gputune_disable_leaves_everything(self) -> None:
+        given = {"GPUTUNE_DISABLE": "1", "PYTHONPATH": "/mine"}
+        planned = plan(profile(), H200, given)
+        assert {row.why for row in planned.applied} == {"GPUTUNE_DISABLE=1"}
+        assert set(status(planned).values()) == {"skipped"}
+        assert child(planned, given) == given
+
+    def test_gputune_disable_is_only_ever_1(self) -> None:
+        assert plan(profile(), H200, {"GPUTUNE_DISABLE": "0"}).payload
+
+
+class TestElsewhere:
+    """A valid profile that was measured on another machine."""
+
+    here = Fingerprint(cpu="AMD EPYC", cpu_budget=16, torch="2.11.0+cu130")
+
+    def test_each_choice_that_rests_on_the_difference_is_skipped_and_says_it(self) -> None:
+        planned = plan(profile(), self.here, {})
+        assert status(planned)["matmul_precision"] == "skipped"
+        assert why(planned, "matmul_precision") == (
+            "measured on another machine: device (NVIDIA H200 there, AMD EPYC here), "
+            "compute_capability (9.0 there, none here)"
+        )
+        assert planned.payload == ""
+
+    def test_a_choice_that_does_not_rest_on_it_is_applied(self) -> None:
+        planned = plan(profile(), replace(H200, torch="2.12.0+cu130"), {})
+        assert planned.elsewhere == ("cudnn_benchmark",)
+        assert planned.differences == ("torch (2.11.0+cu130 there, 2.12.0+cu130 here)",)
+        assert json.loads(planned.payload) == {"cudnn_tf32": True, "matmul_precision": "tf32"}
+
+    def test_a_field_that_no_choice_rests_on_may_differ(self) -> None:
+        planned = plan(profile(), replace(H200, driver="590.1", cublas=None, cudnn=None, cuda=None, gpu_count=8), {})
+        assert planned.elsewhere == ()
+
+    def test_differences_are_said_once(self) -> None:
+        words = plan(profile(), self.here, {}).differences
+        assert len(words) == len(set(words))
+        assert words[0] == "device (NVIDIA H200 there, AMD EPYC here)"
+
+    def test_ignore_fingerprint_applies_all(self) -> None:
+        planned = plan(profile(), self.here, {}, ignore_fingerprint=True)
+        assert planned == plan(profile(), H200, {})
+
+    def test_a_cpus_profile_does_not_hold_on_a_gpu(self) -> None:
+        made = profile({"amp_dtype": "bfloat16"}, fingerprint=Fingerprint(cpu="AMD EPYC"))
+        planned = plan(made, Fingerprint(gpu="NVIDIA H200", cpu="AMD EPYC", compute_capability="9.0"), {})
+        assert planned.elsewhere == ("amp_dtype",)
+        assert "device (AMD EPYC there, NVIDIA H200 here)" in planned.differences
+
+
+class TestTf32Override:
+    @pytest.mark.parametrize(
+        ("override", "values", "defeated"),
+        [
+            ("0", {"matmul_precision": "tf32", "cudnn_tf32": True}, ("matmul_precision", "cudnn_tf32")),
+            ("0", {"matmul_precision": "ieee", "cudnn_tf32": False}, ()),
+            ("1", {"matmul_precision": "ieee", "cudnn_tf32": False}, ("matmul_precision", "cudnn_tf32")),
+            ("1", {"matmul_precision": "tf32", "cudnn_tf32": True}, ()),
+            ("", {"matmul_precision": "tf32"}, ()),
+            ("0", {"cudnn_benchmark": True, "omp_threads": 3}, ()),
+        ],
+    )
+    def test_it_defeats_one_direction(
+        self, override: str, values: dict[str, object], defeated: tuple[str, ...]
+    ) -> None:
+        planned = plan(profile(values), H200, {"NVIDIA_TF32_OVERRIDE": override})
+        assert planned.defeated == defeated
+        for name in values:
+            assert ("defeats it" in why(planned, name)) == (name in defeated)
+
+    def test_it_is_never_touched(self) -> None:
+        given = {"NVIDIA_TF32_OVERRIDE": "0"}
+        assert child(plan(profile(), H200, given), given)["NVIDIA_TF32_OVERRIDE"] == "0"
+
+    def test_a_skipped_setting_is_not_called_defeated(self) -> None:
+        assert plan(profile(), Fingerprint(), {"NVIDIA_TF32_OVERRIDE": "0"}).defeated == ()
+
+
+class TestChild:
+    def test_the_rest_of_the_environment_is_unchanged(self) -> None:
+        given = {"PATH": "/bin", "HOME": "/root", "ODD": "a b'c\n"}
+        whole = child(plan(profile(), H200, given), given)
+        assert given.items() <= whole.items()
+        assert set(whole) - set(given) == {"OMP_NUM_THREADS", "GPUTUNE_APPLY", "PYTHONPATH"}
+
+    @pytest.mark.parametrize(
+        ("theirs", "expected"),
+        [
+            (None, SHIM),
+            ("", SHIM),
+            ("/a", f"{SHIM}:/a"),
+            ("/a:/b:/a", f"{SHIM}:/a:/b:/a"),
+            (SHIM, SHIM),
+            (f"/a:{SHIM}:/b", f"{SHIM}:/a:/b"),
+            (":/a", f"{SHIM}::/a"),  # an empty element is the working folder, which the user has there
+        ],
+    )
+    def test_the_shim_stands_first_on_pythonpath_and_once(self, theirs: str | None, expected: str) -> None:
+        given = {} if theirs is None else {"PYTHONPATH": theirs}
+        assert child(plan(profile(), H200, given), given)["PYTHONPATH"] == expected
+
+    def test_without_process_settings_no_python_pays(self) -> None:
+        given = {"PYTHONPATH": "/a"}
+        assert child(plan(profile({"omp_threads": 3}), H200, given), given) == {**given, "OMP_NUM_THREADS": "3"}
+
+    def test_the_payload_of_an_apply_further_out_is_replaced(self) -> None:
+        given = {"GPUTUNE_APPLY": '{"cudnn_benchmark":false}'}
+        assert "GPUTUNE_APPLY" not in child(plan(profile({"omp_threads": 3}), H200, given), given)
+        assert child(plan(profile(), H200, given), given)["GPUTUNE_APPLY"].startswith('{"cudnn_benchmark":true')
+
+
+class TestExports:
+    def in_shell(self, text: str, given: dict[str, str], shell: str = "sh") -> dict[str, str]:
+        """The environment of a program that a shell starts after evaluating `text`, unset variables being an error."""
+        script = 'set -u; eval "$1"; exec env -0'
+        done = subprocess.run([shell, "-c", script, "sh", text], env=given, capture_output=True, text=True, check=True)
+        return dict(entry.split("=", 1) for entry in done.stdout.split("\0") if entry)
+
+    @pytest.mark.parametrize("given", [{}, {"PYTHONPATH": ""}, {"PYTHONPATH": "/a b:/c"}, {"PYTHONPATH": SHIM}])
+    @pytest.mark.parametrize("shell", ["sh", "bash"])
+    @pytest.mark.parametrize("times", [1, 2])
+    def test_a_shell_that_evaluates_them_gets_the_childs_environment(
+        self, given: dict[str, str], shell: str, times: int
+    ) -> None:
+        given = {"PATH": "/usr/bin:/bin", **given}
+        planned = plan(profile(), H200, given)
+        got = self.in_shell(exports(planned) * times, given, shell)
+        expected = child(planned, given)
+        assert {name: got[name] for name in expected} == expected
+
+    def test_values_are_quoted(self) -> None:
+        planned = replace(plan(profile(), H200, {}), environ={"NAME": "a'b $(touch /tmp/no) `x`\n\\"})
+        got = self.in_shell(exports(planned), {"PATH": "/usr/bin:/bin"})
+        assert got["NAME"] == "a'b $(touch /tmp/no) `x`\n\\"
+
+    def test_without_process_settings_an_earlier_payload_goes(self) -> None:
+        given = {"PATH": "/usr/bin:/bin", "GPUTUNE_APPLY": "{}"}
+        got = self.in_shell(exports(plan(profile({"omp_threads": 3}), H200, given)), given)
+        assert got["OMP_NUM_THREADS"] == "3"
+        assert "GPUTUNE_APPLY" not in got
+        assert "PYTHONPATH" not in got

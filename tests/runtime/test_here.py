@@ -1,0 +1,142 @@
+"""This machine's fingerprint, from recorded machines, and without torch."""
+
+from __future__ import annotations
+
+import json
+import sys
+from copy import deepcopy
+from types import ModuleType
+from typing import Any
+
+import pytest
+from making import environ, python
+from recorded import MACHINES, RecordedHost, facts_of
+
+from gputune.facts.libraries import installed_torch
+from gputune.host import Host, Unreadable
+from gputune.profile import fingerprint
+from gputune.runtime.here import fingerprint_here, visible
+
+FOUR = ["GPU-aa11", "GPU-aa22", "GPU-bb33", "GPU-cc44"]
+
+NVML = json.loads((MACHINES / "nvidia-h200-x8" / "answers.json").read_text())["nvml"]
+
+
+@pytest.fixture
+def cuda_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process has imported the recorded machine's torch. (The one here may be for the CPU, for which no GPU counts.)"""
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    monkeypatch.setattr(sys.modules["torch"], "__version__", "2.11.0+cu130", raising=False)
+
+
+@pytest.mark.usefixtures("cuda_torch")
+class TestGpu:
+    @pytest.mark.parametrize("machine", ["nvidia-h200-x1", "nvidia-h200-x8"])
+    def test_it_is_the_fingerprint_of_the_probe_but_for_what_only_torch_tells(self, machine: str) -> None:
+        measured = fingerprint(facts_of(machine), "cuda:0")
+        now = fingerprint_here(RecordedHost(machine))
+        same = ["gpu", "gpu_count", "compute_capability", "driver", "torch", "cpu", "cpu_budget", "device"]
+        assert measured.differences(now, same) == []
+        assert (now.cuda, now.cublas, now.cudnn) == (None, None, None)
+
+    @pytest.mark.parametrize(
+        ("setting", "count"),
+        [("0", 1), ("3,1", 2), ("", 0), ("-1", 0), ("0,-1,1", 1), ("1,0,1", 0), ("8", 0), ("MIG-1234", 0)],
+    )
+    def test_cuda_visible_devices(self, setting: str, count: int) -> None:
+        now = fingerprint_here(RecordedHost("nvidia-h200-x8", environ={"CUDA_VISIBLE_DEVICES": setting}))
+        assert now.gpu_count == count
+        assert (now.gpu, now.compute_capability, now.driver) == (
+            ("NVIDIA H200", "9.0", "580.159.04") if count else (None, None, None)
+        )
+
+    def test_a_uuid_may_be_short(self) -> None:
+        uuid = NVML["devices"][5]["UUID"]
+        now = fingerprint_here(RecordedHost("nvidia-h200-x8", environ={"CUDA_VISIBLE_DEVICES": uuid[:12]}))
+        assert now.gpu_count == 1
+
+    def test_the_first_visible_gpu_counts_with_those_like_it(self) -> None:
+        mixed = deepcopy(NVML)
+        mixed["devices"][0] |= {"Name": "NVIDIA L4", "CudaComputeCapability": [8, 9]}
+        first = fingerprint_here(RecordedHost("nvidia-h200-x8", nvml=mixed))
+        assert (first.gpu, first.gpu_count, first.compute_capability) == ("NVIDIA L4", 1, "8.9")
+        second = fingerprint_here(RecordedHost("nvidia-h200-x8", nvml=mixed, environ={"CUDA_VISIBLE_DEVICES": "1,2,0"}))
+        assert (second.gpu, second.gpu_count, second.compute_capability) == ("NVIDIA H200", 2, "9.0")
+
+    @pytest.mark.parametrize(("name", "field"), [("Name", "gpu"), ("CudaComputeCapability", "compute_capability")])
+    def test_what_nvml_does_not_answer_is_none(self, name: str, field: str) -> None:
+        silent = deepcopy(NVML)
+        silent["devices"][0][name] = {"NVMLError": "Unknown Error"}
+        now = fingerprint_here(RecordedHost("nvidia-h200-x8", nvml=silent))
+        assert getattr(now, field) is None
+        assert now.cpu_budget is not None
+
+    def test_without_nvml_there_is_no_gpu(self) -> None:
+        now = fingerprint_here(RecordedHost("nvidia-h200-x8", nvml=Unreadable("NVML Shared Library Not Found")))
+        assert (now.gpu, now.gpu_count, now.driver) == (None, 0, None)
+
+
+def test_a_torch_for_the_cpu_sees_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    monkeypatch.setattr(sys.modules["torch"], "__version__", "2.13.0+cpu", raising=False)
+    now = fingerprint_here(RecordedHost("nvidia-h200-x1"))
+    assert (now.gpu, now.device) == (None, now.cpu)
+
+
+def test_an_unreadable_machine_is_all_none() -> None:
+    class Nothing(Host):
+        def read(self, path: str) -> str:
+            raise Unreadable(path)
+
+        def affinity(self) -> frozenset[int]:
+            raise Unreadable("affinity")
+
+        def nvml(self) -> Any:
+            raise Unreadable("NVML")
+
+    now = fingerprint_here(Nothing(environ={}))
+    assert (now.gpu, now.cpu, now.cpu_budget) == (None, None, None)
+
+
+def test_this_machine_is_read_without_importing_torch() -> None:
+    code = """
+import sys
+from gputune.host import Host
+from gputune.runtime.here import fingerprint_here
+print(fingerprint_here(Host()).torch, "torch" in sys.modules)
+import types
+sys.modules["torch"] = types.SimpleNamespace(__version__="9.9.9")
+print(fingerprint_here(Host()).torch)
+"""
+    assert python("-c", code, env=environ()).stdout == f"{installed_torch()} False\n9.9.9\n"
+
+
+@pytest.mark.parametrize(
+    ("setting", "places"),
+    [
+        (None, [0, 1, 2, 3]),
+        ("", []),
+        ("2", [2]),
+        ("3,0", [3, 0]),
+        (" 1 , 2", [1, 2]),
+        ("0,9,1", [0]),
+        ("0,-1,1", [0]),
+        ("0,x,1", [0]),
+        ("1,1", []),
+        ("-1", []),
+        ("none", []),
+        ("GPU-bb33", [2]),
+        ("GPU-bb", [2]),
+        ("GPU-cc44,GPU-bb", [3, 2]),
+        ("GPU-aa", []),  # two of them start so
+        ("GPU-zz,GPU-bb", []),
+        ("GPU-bb,GPU-bb33", []),  # the same one twice
+        ("GPU-bb,1", [2]),
+        ("1,GPU-bb", [1]),
+        ("MIG-GPU-aa11/1/0", []),
+        (",1", []),
+        ("٣", []),  # a digit, but not one that CUDA reads
+    ],
+)
+def test_visible(setting: str | None, places: list[int]) -> None:
+    assert visible(setting, list(FOUR)) == places

@@ -1,0 +1,144 @@
+"""Becoming the command, seen from outside: exit codes, signals, environment, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from making import environ, python
+
+LAUNCH = """
+import json, os, sys
+from gputune.runtime.launch import launch
+launch(json.loads(sys.argv[1]), {**os.environ, **json.loads(sys.argv[2])})
+"""
+
+
+def launch(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return python("-c", LAUNCH, json.dumps(words), json.dumps(variables))
+
+
+def script(folder: Path, text: str, mode: int = 0o755) -> str:
+    path = folder / "program"
+    path.write_text(text)
+    path.chmod(mode)
+    return str(path)
+
+
+@pytest.mark.parametrize("code", [0, 1, 37, 255])
+def test_the_exit_code_is_the_commands(code: int) -> None:
+    done = launch("sh", "-c", f"exit {code}")
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+def test_death_by_a_signal_is_the_commands() -> None:
+    assert launch("sh", "-c", "kill -TERM $$").returncode == -signal.SIGTERM
+
+
+def test_a_signal_reaches_the_command_which_is_the_process_itself() -> None:
+    words = ["sh", "-c", "trap 'exit 9' TERM; echo $$; while :; do sleep 0.05; done"]
+    arguments = [sys.executable, "-c", LAUNCH, json.dumps(words), "{}"]
+    with subprocess.Popen(arguments, env=environ(), stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert int(child.stdout.readline()) == child.pid
+        child.terminate()
+        assert child.wait(20) == 9
+
+
+def test_arguments_arrive_as_they_are() -> None:
+    words = ["a b", "", "*", "$HOME", "--", "-x", "é\n"]
+    done = launch(sys.executable, "-c", "import json, sys; print(json.dumps(sys.argv[1:]))", *words)
+    assert json.loads(done.stdout) == words
+
+
+def test_no_signal_stays_ignored() -> None:
+    """Python ignores SIGPIPE and SIGXFSZ, and that would survive exec."""
+    done = launch("grep", "SigIgn", "/proc/self/status")
+    assert int(done.stdout.split()[1], 16) == 0
+
+
+def test_a_pipe_that_closes_ends_the_command() -> None:
+    arguments = [sys.executable, "-c", LAUNCH, '["yes"]', "{}"]
+    with subprocess.Popen(arguments, env=environ(), stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.read(10)
+        child.stdout.close()
+        assert child.wait(20) == -signal.SIGPIPE
+
+
+def test_not_found_is_127() -> None:
+    done = launch("no-such-program")
+    assert (done.returncode, done.stdout) == (127, "")
+    assert done.stderr == "gputune: no-such-program: No such file or directory\n"
+
+
+def test_an_empty_name_is_not_found() -> None:
+    done = launch("")
+    assert (done.returncode, done.stderr.count("\n")) == (127, 1)
+
+
+def test_a_variable_without_a_name_does_not_stand_in_the_way() -> None:
+    assert launch("true", **{"": "x"}).returncode == 0
+
+
+@pytest.mark.parametrize(("text", "mode"), [("#!/bin/sh\n", 0o644), ("no interpreter line\n", 0o755)])
+def test_not_executable_is_126(tmp_path: Path, text: str, mode: int) -> None:
+    path = script(tmp_path, text, mode)
+    done = launch(path)
+    assert done.returncode == 126
+    assert done.stderr.startswith(f"gputune: {path}: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_folder_is_126() -> None:
+    assert launch("/").returncode == 126
+
+
+def test_the_command_is_found_on_the_childs_path(tmp_path: Path) -> None:
+    script(tmp_path, "#!/bin/sh\necho found\n")
+    assert launch("program", PATH=f"{tmp_path}:/usr/bin:/bin").stdout == "found\n"
+
+
+def test_stderr_may_be_closed() -> None:
+    done = subprocess.run(
+        ["sh", "-c", '"$0" -c "$1" \'["no-such"]\' {} 2>&-', sys.executable, LAUNCH], env=environ(), check=False
+    )
+    assert done.returncode == 127
+
+
+class TestInherited:
+    """The environment that this process was given, without what Python itself adds to it."""
+
+    code = "import json; from gputune.runtime.launch import inherited; print(json.dumps(inherited()))"
+
+    def inherited(self, given: dict[str, str]) -> Any:
+        return json.loads(python("-c", self.code, env=given).stdout)
+
+    def without_locale(self) -> dict[str, str]:
+        return {name: value for name, value in environ().items() if not name.startswith(("LC_", "LANG"))}
+
+    def test_in_the_c_locale(self) -> None:
+        given = self.without_locale()
+        assert self.inherited(given) == given
+
+    def test_a_locale_of_the_users_stays(self) -> None:
+        given = {**self.without_locale(), "LC_CTYPE": "C.UTF-8"}
+        assert self.inherited(given) == given
+
+    def test_python_does_add_one(self) -> None:
+        """What the two above rest on; were it otherwise, there would be nothing to take away."""
+        done = python("-c", "import os; print(os.environ.get('LC_CTYPE'))", env=self.without_locale())
+        assert done.stdout == "C.UTF-8\n"
+
+
+def test_one_line_holds_nothing_that_steers_a_terminal() -> None:
+    from gputune.runtime.launch import one_line
+
+    assert one_line("a\nb\t c\x1b[31m \N{PILE OF POO}") == "a b c?[31m \N{PILE OF POO}"
+    assert os.linesep not in one_line("\r\n")

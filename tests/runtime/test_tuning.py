@@ -1,0 +1,339 @@
+"""Applying a profile in a running process, and what a training script takes from it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch_child
+from making import CHOSEN, H200, gputune, profile, written
+from torch import nn
+
+from gputune import settings
+from gputune.errors import ProfileError
+from gputune.host import Host
+from gputune.profile import Profile
+from gputune.runtime.here import fingerprint_here
+from gputune.runtime.tuning import Tuning, apply
+
+ELSEWHERE = H200
+CODE = {name: value for name, value in CHOSEN.items() if settings.load(name).PHASE == "code"}
+
+
+def measured_here(values: dict[str, Any], **more: Any) -> Profile:
+    return profile(values, fingerprint=fingerprint_here(Host()), **more)
+
+
+def status(tuning: Tuning) -> dict[str, str]:
+    return {row.setting: row.status for row in tuning.applied}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_exported(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OMP_NUM_THREADS", "GPUTUNE_DISABLE", "NVIDIA_TF32_OVERRIDE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+class TestApply:
+    """What touches torch's flags runs in children, which have a fresh torch."""
+
+    def test_flags_and_threads_are_set_and_read_back(self, tmp_path: Path) -> None:
+        values = {"cudnn_benchmark": True, "matmul_precision": "tf32", "omp_threads": 1}
+        path = written(tmp_path, measured_here(values))
+        rows, now = torch_child.ask(f"""
+from dataclasses import asdict
+from gputune.runtime.tuning import apply
+rows = [asdict(row) for row in apply({path!r}).applied]
+answer = rows, [torch.backends.cudnn.benchmark, torch.get_float32_matmul_precision(), torch.get_num_threads()]
+""")
+        assert now == [True, "high", 1]
+        assert [(row["setting"], row["after"], row["status"]) for row in rows] == [
+            ("cudnn_benchmark", True, "applied"), ("matmul_precision", "tf32", "applied"), ("omp_threads", 1, "applied"),
+        ]  # fmt: skip
+        assert rows[0]["before"] is False
+        assert rows[0]["why"] == "in this process"
+        assert rows[2]["why"] in ("in this process, where its variable would come too late", "it already was so")
+
+    @pytest.mark.parametrize(
+        ("first", "setting", "value", "why"),
+        [
+            ("torch.set_float32_matmul_precision('high')", "matmul_precision", "ieee", "had set tf32"),
+            ("torch.backends.cuda.matmul.allow_tf32 = True", "matmul_precision", "ieee", "had set tf32"),
+            ("torch.backends.cudnn.allow_tf32 = False", "cudnn_tf32", True, "had set False"),
+            ("torch.backends.cudnn.benchmark = True", "cudnn_benchmark", False, "had set True"),
+            ("torch.backends.cudnn.deterministic = True", "cudnn_benchmark", True, "deterministic mode"),
+            ("torch.use_deterministic_algorithms(True)", "cudnn_benchmark", True, "deterministic mode"),
+            ("import os; os.environ['OMP_NUM_THREADS'] = '7'", "omp_threads", 1, "OMP_NUM_THREADS=7 is exported"),
+        ],
+    )
+    def test_what_the_user_set_stays(self, tmp_path: Path, first: str, setting: str, value: object, why: str) -> None:
+        path = written(tmp_path, measured_here({setting: value}))
+        before, row, after = torch_child.ask(f"""
+{first}
+from dataclasses import asdict
+from gputune import settings
+from gputune.runtime.tuning import apply
+setting = settings.load({setting!r})
+before = setting.current()
+row = asdict(apply({path!r}).applied[0])
+answer = before, row, setting.current()
+""")
+        assert row["status"] == "kept-user"
+        assert why in row["why"]
+        assert after == before
+
+    def test_an_earlier_apply_is_not_the_user_but_what_was_changed_since_is(self, tmp_path: Path) -> None:
+        (tmp_path / "a").mkdir()
+        on = written(tmp_path / "a", measured_here({"matmul_precision": "tf32", "cudnn_benchmark": True}))
+        off = written(tmp_path, measured_here({"matmul_precision": "ieee", "cudnn_benchmark": True}))
+        answer = torch_child.ask(f"""
+from gputune.runtime.tuning import apply
+apply({on!r})
+torch.backends.cudnn.benchmark = False
+rows = apply({off!r}).applied
+answer = [row.status for row in rows], torch.get_float32_matmul_precision(), torch.backends.cudnn.benchmark
+""")
+        assert answer == [["applied", "kept-user"], "highest", False]
+
+    def test_below_gputune_apply_the_hooks_work_is_not_the_users(self, tmp_path: Path) -> None:
+        (tmp_path / "a").mkdir()
+        on = written(tmp_path / "a", measured_here({"matmul_precision": "tf32", "omp_threads": 1}))
+        off = written(tmp_path, measured_here({"matmul_precision": "ieee", "omp_threads": 1}))
+        code = f"""
+import json, sys, torch
+from gputune.runtime.tuning import apply
+level = torch.get_float32_matmul_precision()
+rows = [[row.before, row.after, row.status] for row in apply({off!r}).applied]
+print(json.dumps([level, rows, len(sys.modules["_gputune_hook"].applied)]))
+"""
+        done = gputune("apply", on, "--", sys.executable, "-c", code)
+        assert done.stderr == ""
+        assert json.loads(done.stdout) == ["high", [["tf32", "ieee", "applied"], [1, 1, "applied"]], 2]
+
+    def test_the_settings_of_this_process_are_not_imported_twice_by_name(self, tmp_path: Path) -> None:
+        path = written(tmp_path, measured_here({"cudnn_tf32": True}))
+        assert torch_child.ask(f"""
+import sys
+from gputune.runtime.tuning import apply
+apply({path!r})
+answer = sys.modules["_gputune_settings"].names() == sys.modules["gputune.settings"].names()
+""")
+
+    def test_measured_elsewhere_nothing_holds_here(self) -> None:
+        tuning = apply(profile(fingerprint=ELSEWHERE))
+        assert set(status(tuning).values()) == {"skipped"}
+        assert "device (NVIDIA H200 there" in next(row.why for row in tuning.applied if row.setting == "amp_dtype")
+        assert tuning.dataloader_kwargs() == {"num_workers": 0, "pin_memory": False}
+        assert tuning.pad(13) == 13
+        assert not tuning.autocast()._enabled
+
+    def test_ignore_fingerprint_applies_it_all_the_same(self) -> None:
+        tuning = apply(profile(CODE, fingerprint=ELSEWHERE), ignore_fingerprint=True)
+        assert tuning.dataloader_kwargs()["num_workers"] == 8
+        assert tuning.pad(13) == 16
+
+    def test_what_does_not_rest_on_the_difference_holds(self) -> None:
+        here = fingerprint_here(Host())
+        made = profile(CODE, fingerprint=replace(here, cpu_budget=(here.cpu_budget or 0) + 1))
+        tuning = apply(made)
+        assert tuning.dataloader_kwargs() == {"num_workers": 0, "pin_memory": False}
+        assert tuning.pad(13) == 16
+
+    def test_a_line_for_the_script_is_named(self) -> None:
+        row = apply(measured_here({"amp_dtype": "bfloat16"})).applied[0]
+        assert (row.status, row.after) == ("skipped", "bfloat16")
+        assert row.why == "takes a line in the script: with tuning.autocast():"
+
+    def test_gputune_disable_leaves_everything_even_a_broken_profile(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("GPUTUNE_DISABLE", "1")
+        tuning = apply("no-such-profile.yaml")
+        assert status(tuning) == dict.fromkeys(settings.names(), "skipped")
+        assert {row.why for row in tuning.applied} == {"GPUTUNE_DISABLE=1"}
+        assert tuning.dataloader_kwargs() == {"num_workers": 0, "pin_memory": False}
+        assert tuning.pad(13) == 13
+
+    def test_what_defeats_a_flag_is_said(self, tmp_path: Path) -> None:
+        path = written(tmp_path, measured_here({"matmul_precision": "tf32"}))
+        why = torch_child.ask(f"""
+import os
+os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
+from gputune.runtime.tuning import apply
+answer = apply({path!r}).applied[0].why, os.environ["NVIDIA_TF32_OVERRIDE"]
+""")
+        assert why == ["in this process; NVIDIA_TF32_OVERRIDE=0 defeats it: no TF32 will run", "0"]
+
+    def test_a_broken_profile_is_an_error(self, tmp_path: Path) -> None:
+        (tmp_path / "profile.yaml").write_text("schema: 1\n")
+        with pytest.raises(ProfileError, match="created: this key is missing"):
+            apply(tmp_path / "profile.yaml")
+
+
+class TestMixedPrecision:
+    @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+    def test_autocast_computes_in_the_chosen_dtype(self, dtype: str) -> None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        x = torch.ones(8, 8, device=device)
+        with Tuning({"amp_dtype": dtype}).autocast():
+            assert (x @ x).dtype == getattr(torch, dtype)
+
+    def test_without_a_choice_nothing_changes(self) -> None:
+        x = torch.ones(8, 8)
+        for tuning in (Tuning({}), Tuning({"amp_dtype": None})):
+            with tuning.autocast():
+                assert (x @ x).dtype == torch.float32
+
+    @pytest.mark.parametrize(("dtype", "enabled"), [("float16", True), ("bfloat16", False), (None, False)])
+    def test_the_scaler_is_enabled_for_float16_only(self, dtype: str | None, enabled: bool) -> None:
+        scaler = Tuning({"amp_dtype": dtype}).grad_scaler()
+        assert isinstance(scaler, torch.amp.GradScaler)
+        assert scaler.is_enabled() is enabled
+
+    @pytest.mark.parametrize("dtype", ["float16", "bfloat16", None])
+    def test_one_training_step_is_the_same_lines_for_all(self, dtype: str | None) -> None:
+        tuning = Tuning({"amp_dtype": dtype})
+        model = nn.Linear(4, 4)
+        before = model.weight.detach().clone()
+        optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+        scaler = tuning.grad_scaler()
+        with tuning.autocast():
+            loss = model(torch.ones(2, 4)).float().square().mean()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        assert not torch.equal(model.weight, before)
+
+
+class TestPrepare:
+    def test_convolutions_go_to_channels_last_where_chosen(self) -> None:
+        model = nn.Sequential(nn.Conv2d(8, 8, 3), nn.Linear(4, 4))
+        tuning = Tuning({"channels_last": True})
+        assert tuning.family is None
+        assert tuning.prepare(model) is model
+        assert model[0].weight.is_contiguous(memory_format=torch.channels_last)
+        assert tuning.family == "convnet"
+
+    @pytest.mark.parametrize("chosen", [{}, {"channels_last": False}])
+    def test_and_nowhere_else(self, chosen: dict[str, Any]) -> None:
+        model = nn.Conv2d(8, 8, 3)
+        Tuning(chosen).prepare(model)
+        assert model.weight.is_contiguous()
+
+    def test_a_model_without_2d_convolutions_is_left(self) -> None:
+        model = nn.Conv1d(8, 8, 3)
+        assert Tuning({"channels_last": True}).prepare(model).weight.is_contiguous()
+
+    def test_3d_convolutions_beside_2d_ones_are_no_error(self) -> None:
+        model = nn.ModuleList([nn.Conv2d(8, 8, 3), nn.Conv3d(8, 8, 3)])
+        assert Tuning({"channels_last": True}).prepare(model) is model
+
+    def test_the_family_has_choices_of_its_own(self) -> None:
+        families = {"convnet": {"amp_dtype": "float16", "channels_last": True}, "transformer": {"amp_dtype": None}}
+        tuning = Tuning({"amp_dtype": "bfloat16", "channels_last": False}, families)
+        assert not tuning.grad_scaler().is_enabled()
+        model = tuning.prepare(nn.Conv2d(8, 8, 3))
+        assert model.weight.is_contiguous(memory_format=torch.channels_last)
+        assert tuning.grad_scaler().is_enabled()
+        tuning.prepare(nn.TransformerEncoderLayer(8, 2, 16))
+        assert not tuning.autocast()._enabled
+        tuning.prepare(nn.Linear(8, 8))
+        assert tuning.autocast().fast_dtype == torch.bfloat16
+
+    def test_a_familys_choice_that_was_measured_elsewhere_does_not_hold(self) -> None:
+        made = profile({}, fingerprint=ELSEWHERE, families={"convnet": {"amp_dtype": "float16"}})
+        tuning = apply(made)
+        tuning.prepare(nn.Conv2d(8, 8, 3))
+        assert not tuning.autocast()._enabled
+        tuning = apply(made, ignore_fingerprint=True)
+        tuning.prepare(nn.Conv2d(8, 8, 3))
+        assert tuning.grad_scaler().is_enabled()
+
+
+class TestDataLoader:
+    def load(self, **chosen: Any) -> list[int]:
+        arguments = Tuning({f"dataloader_{name}": value for name, value in chosen.items()}).dataloader_kwargs()
+        loader = torch.utils.data.DataLoader(range(6), batch_size=2, **arguments)
+        return [int(batch.sum()) for batch in loader]
+
+    def test_every_argument(self) -> None:
+        assert Tuning(CHOSEN).dataloader_kwargs() == {
+            "num_workers": 8, "pin_memory": True, "persistent_workers": True, "prefetch_factor": 4,
+        }  # fmt: skip
+
+    def test_what_belongs_to_workers_is_not_there_without_them(self) -> None:
+        """torch raises ValueError for it."""
+        assert self.load(workers=0, persistent_workers=True, prefetch_factor=4) == [1, 5, 9]
+
+    def test_torchs_own_prefetch(self) -> None:
+        assert self.load(workers=1, persistent_workers=False, prefetch_factor=None) == [1, 5, 9]
+
+    def test_nothing_chosen_is_torchs_default(self) -> None:
+        assert Tuning({}).dataloader_kwargs() == {"num_workers": 0, "pin_memory": False}
+
+
+class TestPad:
+    multiples = {"bfloat16": 8, "tf32": 4, "float32": 2}
+
+    @pytest.mark.parametrize(("n", "padded"), [(1, 8), (8, 8), (9, 16), (50257, 50264), (2**40, 2**40)])
+    def test_to_the_next_multiple(self, n: int, padded: int) -> None:
+        assert Tuning({"dimension_multiple": self.multiples}).pad(n, "bfloat16") == padded
+
+    @pytest.mark.parametrize(
+        ("chosen", "padded"),
+        [
+            ({"amp_dtype": "bfloat16", "matmul_precision": "tf32"}, 16),
+            ({"amp_dtype": None, "matmul_precision": "tf32"}, 12),
+            ({"matmul_precision": "ieee"}, 10),
+            ({}, 10),
+            ({"amp_dtype": "float16"}, 9),  # which was not measured
+        ],
+    )
+    def test_without_a_dtype_it_is_what_matmuls_run_in(self, chosen: dict[str, Any], padded: int) -> None:
+        assert Tuning({"dimension_multiple": self.multiples, **chosen}).pad(9) == padded
+
+    @pytest.mark.parametrize(
+        ("dtype", "padded"),
+        [
+            (torch.bfloat16, 16),
+            ("bfloat16", 16),
+            ("torch.bfloat16", 16),
+            (torch.float32, 10),
+            ("tf32", 12),
+            ("float64", 9),
+        ],
+    )
+    def test_a_dtype_or_its_name(self, dtype: Any, padded: int) -> None:
+        assert Tuning({"dimension_multiple": self.multiples}).pad(9, dtype) == padded
+
+    def test_fp32_stands_for_tf32_where_that_was_chosen(self) -> None:
+        tuning = Tuning({"dimension_multiple": self.multiples, "matmul_precision": "tf32"})
+        assert tuning.pad(9, torch.float32) == 12
+
+    def test_tf32_that_the_user_had_set_counts_too(self, tmp_path: Path) -> None:
+        path = written(tmp_path, measured_here({"dimension_multiple": self.multiples, "matmul_precision": "ieee"}))
+        assert (
+            torch_child.ask(f"""
+torch.set_float32_matmul_precision("high")
+from gputune.runtime.tuning import apply
+answer = apply({path!r}).pad(9)
+""")
+            == 12
+        )
+
+    def test_nothing_measured_pads_nothing(self) -> None:
+        assert Tuning({}).pad(9) == 9
+        assert Tuning({"dimension_multiple": {}}).pad(9) == 9
+
+    @pytest.mark.parametrize("n", [0, -1, 1.5, "8", None, True, float("nan")])
+    def test_n_must_be_a_positive_whole_number(self, n: Any) -> None:
+        with pytest.raises(ValueError, match="a positive whole number is expected"):
+            Tuning({}).pad(n)
+
+    @pytest.mark.parametrize("dtype", ["float17", "nn", "", 3])
+    def test_an_unknown_dtype_is_an_error(self, dtype: Any) -> None:
+        with pytest.raises(ValueError, match="neither a torch"):
+            Tuning({}).pad(9, dtype)

@@ -1,0 +1,73 @@
+"""cuDNN's own search: chosen only where it gains, and never against deterministic mode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch_child
+from making import row
+from recorded import facts_of
+
+from gputune.settings.cudnn_benchmark import recommend
+
+H200 = facts_of()
+
+
+def measured(on: float, off: float) -> list[Any]:
+    return [
+        row("conv", "throughput", rate * scale, cudnn_benchmark=search, channels=channels)
+        for search, rate in ((True, on), (False, off))
+        for channels, scale in ((64, 1.0), (256, 3.0))
+    ]
+
+
+def test_a_gain_over_all_shapes_turns_it_on() -> None:
+    choice = recommend(H200, measured(120.0, 100.0))
+    assert choice.value is True
+    assert choice.gain == pytest.approx(1.2, rel=0.01)
+    assert choice.reason.startswith("2 convolutions with cuDNN's own search ran 1.2 times")
+    assert choice.evidence == ("conv",)
+
+
+@pytest.mark.parametrize("on", [100.0, 102.0, 90.0])
+def test_no_gain_is_torchs_default_and_says_so(on: float) -> None:
+    choice = recommend(H200, measured(on, 100.0))
+    assert choice.value is False
+    assert choice.reason.startswith("no gain: ")
+
+
+def test_a_shape_that_was_measured_only_one_way_decides_nothing() -> None:
+    choice = recommend(H200, measured(120.0, 100.0)[:3])
+    assert (choice.value, choice.gain) == (False, None)
+
+
+def test_not_measured() -> None:
+    assert recommend(H200, [row("precision", "throughput", 1.0)]).value is False
+    assert recommend(facts_of("cpu-only"), []).value is False
+
+
+def test_applied_it_reads_back() -> None:
+    assert torch_child.ask("""
+from gputune.settings import cudnn_benchmark as setting
+answer = [setting.current(), setting.default()]
+for value in (True, False, True):
+    setting.apply(value)
+    answer.append(setting.current())
+answer.append(torch.backends.cudnn.benchmark)
+""") == [False, False, True, False, True, True]
+
+
+@pytest.mark.parametrize(
+    "mode", ["torch.backends.cudnn.deterministic = True", "torch.use_deterministic_algorithms(True)"]
+)
+def test_deterministic_mode_wins(mode: str) -> None:
+    assert torch_child.ask(f"""
+from gputune.settings import cudnn_benchmark as setting
+{mode}
+setting.apply(False)
+try:
+    setting.apply(True)
+except ValueError as error:
+    answer = str(error), setting.current()
+""") == ["deterministic mode is on, and wins", False]

@@ -1,0 +1,87 @@
+"""FP32 matmul in TF32: where it gains and really runs, and never on a word of a flag alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch_child
+from making import row
+from recorded import facts_of
+
+from gputune.settings.matmul_precision import recommend
+
+H200 = facts_of()
+
+
+def measured(tf32: float, float32: float, error: float = 2.9e-4, exact_error: float = 1e-6) -> list[Any]:
+    return [
+        row("precision", "throughput", tf32, dtype="tf32"),
+        row("precision", "throughput", float32, dtype="float32"),
+        row("precision", "relative_error", error, dtype="tf32"),
+        row("precision", "relative_error", exact_error, dtype="float32"),
+    ]
+
+
+def test_a_gain_is_tf32_with_its_price() -> None:
+    choice = recommend(H200, measured(405.0, 51.0))
+    assert choice.value == "tf32"
+    assert choice.gain == pytest.approx(405 / 51, rel=0.01)
+    assert choice.interval is not None
+    assert choice.interval[0] <= choice.gain <= choice.interval[1]
+    assert choice.reason.startswith("TF32 matmul ran at 406 against 51.2 TFLOP/s; relative error 2.9e-04")
+    assert choice.evidence == ("precision",)
+
+
+@pytest.mark.parametrize("tf32", [51.0, 52.0, 40.0])
+def test_no_gain_is_torchs_default_and_says_so(tf32: float) -> None:
+    choice = recommend(H200, measured(tf32, 51.0))
+    assert choice.value == "ieee"
+    assert choice.reason.startswith("no gain: ")
+
+
+def test_tf32_that_did_not_run_is_not_recommended() -> None:
+    """NVIDIA_TF32_OVERRIDE=0 makes both run in full FP32, whatever the flag says; the error gives it away."""
+    choice = recommend(H200, measured(60.0, 51.0, error=1e-6))
+    assert choice.value == "ieee"
+    assert "did not take effect" in choice.reason
+
+
+def test_tf32_that_ran_all_the_time_is_said() -> None:
+    choice = recommend(H200, measured(405.0, 405.0, exact_error=2.9e-4))
+    assert choice.value == "ieee"
+    assert "NVIDIA_TF32_OVERRIDE forces it" in choice.reason
+
+
+@pytest.mark.parametrize("missing", range(3))
+def test_what_was_not_measured_is_left_alone(missing: int) -> None:
+    rows = measured(405.0, 51.0)
+    del rows[missing]
+    choice = recommend(H200, rows)
+    assert (choice.value, choice.gain) == ("ieee", None)
+    assert choice.reason
+
+
+def test_nothing_measured() -> None:
+    assert recommend(H200, []).value == "ieee"
+
+
+def test_on_a_cpu_it_has_no_meaning() -> None:
+    rows = [
+        row("precision", "throughput", rate, device="cpu", dtype=dtype)
+        for dtype, rate in [("tf32", 9.0), ("float32", 1.0)]
+    ]
+    assert recommend(facts_of("cpu-only"), rows).value == "ieee"
+
+
+@pytest.mark.parametrize("value", ["tf32", "ieee"])
+def test_applied_it_reads_back_in_both_of_torchs_interfaces(value: str) -> None:
+    answer = torch_child.ask(f"""
+from gputune.settings import matmul_precision as setting
+first = setting.current(), setting.default()
+for value in ("tf32", "ieee", {value!r}):
+    setting.apply(value)
+    assert setting.current() == value
+answer = first, torch.backends.cuda.matmul.allow_tf32, torch.get_float32_matmul_precision()
+""")
+    assert answer == [["ieee", "ieee"], value == "tf32", "high" if value == "tf32" else "highest"]

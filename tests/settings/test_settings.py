@@ -1,0 +1,71 @@
+"""The closed list of settings, and the folder as the shim loads it: alone, under another name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from making import CHOSEN, environ
+
+from gputune import settings
+from gputune.profile import Fingerprint
+
+FOLDER = Path(settings.__file__).parent
+
+
+def test_a_setting_is_a_file() -> None:
+    files = {path.stem for path in FOLDER.glob("*.py") if not path.name.startswith("_")}
+    assert settings.names() == sorted(files)
+    assert set(settings.all_settings()) == files
+
+
+@pytest.mark.parametrize("name", ["", "no_such", "_tf32", "_evidence", "__init__", "os", "../errors", "amp_dtype.os"])
+def test_any_other_name_is_none(name: str) -> None:
+    with pytest.raises(KeyError):
+        settings.load(name)
+
+
+@pytest.mark.parametrize("name", settings.names())
+def test_a_choice_rests_on_fields_of_the_fingerprint(name: str) -> None:
+    depends = settings.load(name).DEPENDS
+    assert depends
+    assert all(hasattr(Fingerprint(), field) for field in depends)
+
+
+@pytest.mark.parametrize("name", settings.names())
+def test_what_takes_a_line_in_the_script_names_it(name: str) -> None:
+    setting = settings.load(name)
+    assert hasattr(setting, "USE") == (setting.PHASE == "code")
+    if setting.PHASE == "code":
+        assert "tuning." in setting.USE
+
+
+def test_nothing_is_recommended_without_measurements_but_torchs_default() -> None:
+    from recorded import facts_of
+
+    for facts in (facts_of(), facts_of("cpu-only")):
+        for name, setting in settings.all_settings().items():
+            choice = setting.recommend(facts, [])
+            assert choice.gain is None
+            assert choice.reason
+            if setting.PHASE == "process":
+                assert choice.value == settings.load(name).default()
+            else:
+                assert not choice.value
+
+
+def test_the_folder_works_alone_under_another_name(tmp_path: Path) -> None:
+    (tmp_path / "_private").symlink_to(FOLDER)
+    code = """
+import sys, _private
+for name in _private.names():
+    _private.load(name)
+print([name for name in sys.modules if name.split(".")[0] in ("gputune", "torch", "pydantic", "yaml", "typer")])
+print(*_private.names())
+"""
+    env = environ(PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1")
+    done = subprocess.run([sys.executable, "-S", "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n" + " ".join(settings.names()) + "\n"
+    assert set(CHOSEN) <= set(settings.names())

@@ -1,0 +1,145 @@
+"""The one door to the world: what cannot be read or does not answer is `Unreadable` with the reason, and leaves nothing."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from trees import grow
+
+from gputune.host import Host, Unreadable
+
+ANSWER = "import json, os, sys\npipe = os.fdopen(int(sys.argv[1]), 'w')\n"
+
+
+@pytest.fixture
+def ask(tmp_path):
+    def ask(script, deadline=30.0, **host):
+        file = tmp_path / "script.py"
+        file.write_text(ANSWER + script)
+        before = descriptors()
+        try:
+            return Host(**host).ask_python(file, deadline)
+        finally:
+            assert descriptors() == before
+
+    return ask
+
+
+def descriptors():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def alive(pid):
+    """Whether a process runs; one that waits to be reaped does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_an_answer(ask):
+    assert ask("json.dump({'torch': '2.11.0'}, pipe)") == {"torch": "2.11.0"}
+
+
+def test_what_the_child_prints_is_no_answer(ask, capfd):
+    assert ask("print('noise'); print('noise', file=sys.stderr); json.dump({}, pipe)") == {}
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_answer_larger_than_a_pipe(ask):
+    assert len(ask("json.dump({'long': 'x' * 300_000}, pipe)")["long"]) == 300_000
+
+
+def test_the_child_has_the_host_s_environment_and_no_shim(ask):
+    answer = ask("json.dump(dict(os.environ), pipe)", environ={"HOME": "/h"})
+    assert (answer["HOME"], answer["GPUTUNE_DISABLE"]) == ("/h", "1")
+    assert "PATH" not in answer
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("os._exit(3)", "exit code 3"),
+        ("os.kill(os.getpid(), 11)", "exit code -11"),
+        ("raise RuntimeError", "exit code 1"),
+        ("pipe.write('{\"torch\": ')", "exit code 0"),
+        ("pipe.buffer.write(b'\\xff\\x00')", "exit code 0"),
+        ("pipe.write('[' * 100_000)", "exit code 0"),
+        ("pipe.write('[1, 2]')", "something else"),
+    ],
+)
+def test_a_crash_or_garbage_is_unreadable(ask, script, reason):
+    with pytest.raises(Unreadable, match=reason):
+        ask(script)
+
+
+@pytest.mark.parametrize("then", ["time.sleep(600)", "json.dump({}, pipe); pipe.flush(); time.sleep(600)"])
+def test_a_hang_ends_at_the_deadline_and_leaves_no_process(ask, tmp_path, then):
+    script = f"""
+import subprocess, time
+child = subprocess.Popen(["sleep", "600"], pass_fds=[int(sys.argv[1])])
+open({str(tmp_path / "pids")!r}, "w").write(f"{{os.getpid()}} {{child.pid}}")
+{then}
+"""
+    started = time.monotonic()
+    with pytest.raises(Unreadable, match="within 1 s"):
+        ask(script, 1.0)
+    assert time.monotonic() - started < 5
+    pids = (tmp_path / "pids").read_text().split()
+    end = time.monotonic() + 5
+    while any(map(alive, pids)) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert [pid for pid in pids if alive(pid)] == []
+
+
+@pytest.mark.parametrize("python", ["/no/such/python", "/etc/hostname"])
+def test_a_missing_interpreter_is_unreadable(ask, python):
+    with pytest.raises(Unreadable, match=python):
+        ask("", python=python)
+
+
+def test_a_file_below_the_root(tmp_path):
+    host = grow(tmp_path, {"/proc/version": "Linux\n"})
+    assert host.read("/proc/version") == "Linux\n"
+    assert host.exists("/proc/version")
+    assert not host.exists("/proc/self")
+
+
+@pytest.mark.parametrize("path", ["/missing", "/folder", "/folder/file/below", "/nul\0", "/" + "x" * 300])
+def test_a_file_that_cannot_be_read(tmp_path, path):
+    host = grow(tmp_path, {"/folder/file": ""})
+    with pytest.raises(Unreadable):
+        host.read(path)
+
+
+def test_bytes_that_are_no_text_are_still_read(tmp_path):
+    (tmp_path / "file").write_bytes(b"a\xffb")
+    assert Host(root=str(tmp_path)).read("/file") == "a\N{REPLACEMENT CHARACTER}b"
+
+
+@pytest.mark.parametrize("path", ["/missing", "/nul\0", "/" + "x" * 300])
+def test_what_is_not_there_does_not_exist_and_holds_no_names(tmp_path, path):
+    host = Host(root=str(tmp_path))
+    assert not host.exists(path)
+    assert host.names(path) == []
+
+
+def test_names_are_sorted(tmp_path):
+    assert grow(tmp_path, {"/dev/nvidia1": "", "/dev/nvidia0": ""}).names("/dev") == ["nvidia0", "nvidia1"]
+
+
+def test_space_is_that_of_the_file_system(tmp_path):
+    total, free = Host(root=str(tmp_path)).space_bytes("/")
+    assert 0 <= free <= total
+    with pytest.raises(Unreadable, match="/missing"):
+        Host(root=str(tmp_path)).space_bytes("/missing")
+
+
+def test_this_machine():
+    host = Host()
+    logical, physical = host.cpu_counts()
+    assert host.affinity()
+    assert logical >= (physical or 1)
+    assert host.memory_bytes() > 0
+    assert host.environ is os.environ

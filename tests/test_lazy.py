@@ -1,0 +1,62 @@
+"""What must not wait for torch does not import it, or anything else heavy."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from making import H200, environ, profile, python, written
+
+HEAVY = {"torch", "numpy", "lightning", "transformers", "accelerate"}
+
+RUN = """
+import atexit, json, os, runpy, sys
+def tell():
+    print(json.dumps(sorted({name.split(".")[0] for name in sys.modules})), file=open(os.environ["TOLD"], "w"))
+atexit.register(tell)
+replace = os.execvpe
+os.execvpe = lambda *arguments: (tell(), replace(*arguments))
+sys.argv[:1] = ["gputune"]
+runpy.run_module("gputune", run_name="__main__")
+"""
+
+
+def imported(tmp_path: Path, *arguments: str) -> set[str]:
+    told = tmp_path / "told"
+    python("-c", RUN, *arguments, env=environ(TOLD=str(told)))
+    return set(json.loads(told.read_text()))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return written(tmp_path, profile(fingerprint=H200))
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["apply", "--help"], ["apply", "no-such.yaml"]])
+def test_help_and_a_missing_profile(tmp_path: Path, arguments: list[str]) -> None:
+    assert not imported(tmp_path, *arguments) & HEAVY
+
+
+def test_help_waits_for_no_reader_of_profiles(tmp_path: Path) -> None:
+    assert not imported(tmp_path, "--help") & {"pydantic", "yaml", "pynvml", "psutil"}
+
+
+@pytest.mark.parametrize("more", [[], ["--", "true"], ["--", sys.executable, "-c", "pass"]])
+def test_apply(tmp_path: Path, path: str, more: list[str]) -> None:
+    names = imported(tmp_path, "apply", path, *more)
+    assert "gputune" in names
+    assert not names & HEAVY
+
+
+def test_the_table_is_drawn_only_where_it_is_shown(tmp_path: Path, path: str) -> None:
+    assert "rich" in imported(tmp_path, "apply", path)
+    assert "rich" not in imported(tmp_path, "apply", path, "--", "true")
+
+
+def test_import_gputune() -> None:
+    code = "import sys, gputune, gputune.profile, gputune.settings, gputune.runtime.tuning; print(*sys.modules)"
+    names = {name.split(".")[0] for name in python("-c", code).stdout.split()}
+    assert "gputune" in names
+    assert not names & HEAVY

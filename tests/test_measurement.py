@@ -1,0 +1,130 @@
+"""What samples allow to be said: an exact interval, and a verdict that does not cry gain at noise."""
+
+import math
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputune.measurement import LOOKS, Comparison, Measurement, median_interval, of_ratios, rounded
+
+SAMPLES = st.lists(st.floats(0.001, 1e6), min_size=8, max_size=32)
+
+
+def row(*samples):
+    return Measurement(bench="conv", metric="throughput", unit="TFLOP/s", samples=samples, device="cuda:0")
+
+
+def compare(rng, gain=1.0, noise=0.02):
+    """One comparison by the rule: pairs are looked at when there are 12, 20 and 32, until there is a verdict."""
+    ratios = [gain * rng.lognormvariate(0, noise) / rng.lognormvariate(0, noise) for _ in range(LOOKS[-1])]
+    for pairs in LOOKS:
+        verdict = of_ratios(ratios[:pairs]).verdict
+        if verdict != "undecided":
+            break
+    return verdict
+
+
+@pytest.mark.parametrize(("n", "low", "high"), [(8, 1, 8), (11, 1, 11), (12, 2, 11), (20, 4, 17), (32, 9, 24)])
+def test_the_interval_is_of_order_statistics(n, low, high):
+    samples = list(range(1, n + 1))
+    random.Random(n).shuffle(samples)
+    assert median_interval(samples) == (low, high)
+
+
+@pytest.mark.parametrize("n", range(8))
+def test_fewer_than_8_samples_have_no_interval(n):
+    assert median_interval(range(n)) is None
+    assert of_ratios([1.1] * n) is None
+
+
+@pytest.mark.parametrize("n", range(8, 33))
+def test_the_interval_is_the_narrowest_that_reaches_99_percent(n):
+    low, high = median_interval(range(1, n + 1))
+
+    def missed(k):  # the median lies outside when fewer than k samples fall on one side of it
+        return 2 * sum(math.comb(n, side) for side in range(k)) / 2**n
+
+    assert low + high == n + 1
+    assert missed(low) <= 0.01 < missed(low + 1)
+
+
+@given(SAMPLES)
+def test_the_interval_encloses_the_median_and_does_not_depend_on_order(samples):
+    low, high = median_interval(samples)
+    assert low <= row(*samples).median <= high
+    assert median_interval(samples[::-1]) == (low, high)
+
+
+@pytest.mark.parametrize("n", LOOKS)
+@pytest.mark.parametrize("spread", [0.02, 1.0])
+def test_the_interval_covers_the_true_median_99_times_in_100(n, spread):
+    rng = random.Random(n)
+    covered = 0
+    for _ in range(4000):
+        low, high = median_interval([rng.lognormvariate(0, spread) for _ in range(n)])
+        covered += low <= 1 <= high
+    assert covered / 4000 >= 0.987
+
+
+@pytest.mark.parametrize(("noise", "rate"), [(0.02, 0.005), (0.1, 0.01), (0.5, 0.01)])
+def test_two_equal_settings_are_seldom_called_different(noise, rate):
+    """In common noise the least gain is out of reach; beyond it the three looks together keep the rate below 1 %."""
+    rng = random.Random(1)
+    assert sum(compare(rng, noise=noise) == "gain" for _ in range(5000)) / 5000 < rate
+
+
+def test_a_gain_of_5_percent_is_found_in_2_percent_noise():
+    rng = random.Random(2)
+    assert sum(compare(rng, gain=1.05) == "gain" for _ in range(1000)) / 1000 > 0.9
+
+
+def test_a_loss_is_never_called_a_gain():
+    rng = random.Random(3)
+    assert {compare(rng, gain=0.95) for _ in range(1000)} == {"no gain"}
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "verdict"),
+    [
+        (1.10, 1.05, 1.15, "gain"),
+        (1.031, 1.001, 1.06, "gain"),
+        (1.10, 0.99, 1.20, "undecided"),
+        (1.10, 1.00, 1.20, "undecided"),
+        (1.02, 1.01, 1.03, "undecided"),
+        (1.02, 1.01, 1.04, "undecided"),
+        (1.02, 1.01, 1.029, "no gain"),
+        (0.90, 0.85, 0.95, "no gain"),
+    ],
+)
+def test_verdicts(ratio, low, high, verdict):
+    assert Comparison(ratio=ratio, low=low, high=high, pairs=12).verdict == verdict
+
+
+def test_two_rows_are_compared_pair_by_pair():
+    drifting = [1.0 + index / 10 for index in range(12)]
+    found = row(*(2 * speed for speed in drifting)).against(row(*drifting))
+    assert (found.ratio, found.interval, found.pairs, found.verdict) == (2.0, (2.0, 2.0), 12, "gain")
+
+
+def test_pairs_with_a_zero_are_left_out():
+    assert row(*[2.0] * 12).against(row(0.0, *[1.0] * 11)).pairs == 11
+    assert row(*[0.0] * 5, *[2.0] * 7).against(row(*[1.0] * 12)) is None
+
+
+def test_workloads_are_pooled_by_the_geometric_mean_of_each_round():
+    ones = row(*[1.0] * 12)
+    assert row(*[4.0] * 12).pooled(ones, [(ones, ones)]).ratio == 2.0
+
+
+@given(st.floats(1e-9, 1e12))
+def test_rounding_keeps_four_digits_and_is_stable(value):
+    assert rounded(value) == pytest.approx(value, rel=5.1e-4)
+    assert rounded(rounded(value)) == rounded(value)
+
+
+def test_looks_grow_and_each_has_an_interval():
+    assert all(earlier < later for earlier, later in pairwise(LOOKS))
+    assert all(median_interval(range(pairs)) for pairs in LOOKS)
