@@ -1,8 +1,14 @@
-"""Tests marked `gpu` run where there is one, and are skipped, and counted as skipped, elsewhere."""
+"""What is tested is the installed package, also by the children that tests start: the working folder is not on their path.
 
+Tests marked `gpu` run where there is one, and are skipped, and counted as skipped, elsewhere.
+"""
+
+import os
 from pathlib import Path
 
 import pytest
+
+os.environ["PYTHONSAFEPATH"] = "1"
 
 
 def pytest_collection_modifyitems(items):

@@ -320,7 +320,7 @@ class TestChain:
 
     def test_it_runs_once_and_is_the_one_in_sys_modules(self, site: Path, theirs: Path) -> None:
         theirs.write_text("import sys\nprint('theirs', sys.path[0])\nMINE = 1\n")
-        code = f"import sitecustomize, sys; print(sitecustomize.MINE, sitecustomize.__file__, sys.path[1]); {SHOW}"
+        code = f"import sitecustomize, sys; print(sitecustomize.MINE, sitecustomize.__file__, next(filter(None, sys.path))); {SHOW}"
         assert run(code, shimmed(site)) == f"theirs {site}\n1 {theirs} {SHIM}\n{APPLIED}"
 
     @pytest.mark.parametrize(
