@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,16 @@ H200 = Fingerprint(
     gpu="NVIDIA H200", gpu_count=1, compute_capability="9.0", driver="580.159.04", torch="2.11.0+cu130", cuda="13.0",
     cublas="13.1.0", cudnn="9.19.0", cpu="Intel(R) Xeon(R) Platinum 8468", cpu_budget=16,
 )  # fmt: skip
+
+ELSEWHERE = replace(
+    H200,
+    gpu="NVIDIA A100-SXM4-80GB",
+    compute_capability="8.0",
+    torch="2.10.0+cu128",
+    cpu="a CPU of another machine",
+    cpu_budget=3,
+)
+"""What is certainly not this machine, wherever the tests run."""
 
 CHOSEN: dict[str, Any] = {
     "amp_dtype": "bfloat16",

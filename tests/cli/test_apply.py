@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from making import CHOSEN, H200, command, environ, gputune, profile, written
+from making import CHOSEN, ELSEWHERE, H200, command, environ, gputune, profile, written
 
 from gputune.host import Host
 from gputune.profile import Fingerprint
@@ -36,7 +36,7 @@ def path(tmp_path: Path, here: Fingerprint) -> str:
 @pytest.fixture
 def foreign(tmp_path: Path) -> str:
     """A profile of another machine."""
-    return written(tmp_path, profile(fingerprint=H200))
+    return written(tmp_path, profile(fingerprint=ELSEWHERE))
 
 
 class TestCommand:
@@ -122,7 +122,7 @@ class TestElsewhere:
         done = gputune("apply", foreign, "--", sys.executable, "-c", SHOW)
         assert (done.returncode, json.loads(done.stdout)) == (0, [None, None])
         assert done.stderr.startswith(
-            "gputune: applied 0 settings, skipped 11 measured on another machine (device (NVIDIA H200 there, "
+            "gputune: applied 0 settings, skipped 11 measured on another machine (device (NVIDIA A100-SXM4-80GB there, "
         )
         assert done.stderr.endswith("); --ignore-fingerprint applies them\n")
         assert done.stderr.count("\n") == 1
@@ -145,7 +145,7 @@ class TestElsewhere:
         for more in ([], ["--", "echo", "ran"]):
             done = gputune("apply", "--strict", foreign, *more)
             assert (done.returncode, done.stdout) == (78, "")
-            assert "measured on another machine (device (NVIDIA H200 there" in done.stderr
+            assert "measured on another machine (device (NVIDIA A100-SXM4-80GB there" in done.stderr
             assert done.stderr.count("\n") == 1
 
     def test_strict_and_ignore_fingerprint_run(self, foreign: str) -> None:

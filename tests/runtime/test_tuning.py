@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 import torch_child
-from making import CHOSEN, H200, gputune, profile, written
+from making import CHOSEN, ELSEWHERE, gputune, profile, written
 from torch import nn
 
 from gputune import settings
@@ -21,7 +21,6 @@ from gputune.profile import Profile
 from gputune.runtime.here import fingerprint_here
 from gputune.runtime.tuning import Tuning, apply
 
-ELSEWHERE = H200
 CODE = {name: value for name, value in CHOSEN.items() if settings.load(name).PHASE == "code"}
 
 
@@ -127,7 +126,7 @@ answer = sys.modules["_gputune_settings"].names() == sys.modules["gputune.settin
     def test_measured_elsewhere_nothing_holds_here(self) -> None:
         tuning = apply(profile(fingerprint=ELSEWHERE))
         assert set(status(tuning).values()) == {"skipped"}
-        assert "device (NVIDIA H200 there" in next(row.why for row in tuning.applied if row.setting == "amp_dtype")
+        assert "device (NVIDIA A100-SXM4-80GB there" in next(row.why for row in tuning.applied if row.setting == "amp_dtype")
         assert tuning.dataloader_kwargs() == {"num_workers": 0, "pin_memory": False}
         assert tuning.pad(13) == 13
         assert not tuning.autocast()._enabled
