@@ -28,6 +28,7 @@ def advise(
         gputune=__version__,
         fingerprint=fingerprint(facts, device),
         settings=choices(facts, measurements),
+        families={},
         measurements=tuple(measurements),
         findings=checks.run(facts, measurements),
         gaps=(*facts.gaps, *gaps),

@@ -63,6 +63,10 @@ class Measurement:
     conditions: dict[str, float] = field(default_factory=dict)
     """What the GPU did meanwhile: sm_clock_mhz, power_watts (medians), throttle_reasons (NVML's bits, all that occurred)."""
 
+    def __post_init__(self) -> None:
+        if not self.samples:
+            raise ValueError("a measurement has at least one sample")
+
     @property
     def median(self) -> float:
         return median(self.samples)

@@ -49,10 +49,10 @@ def probe(
     `device` is auto, cpu, cuda or cuda:N; `only` names the benches to run (all that fit the budget by default). Raises
     UsageError for an unknown name, MeasureError when there is nothing to measure with or nothing could be measured.
     """
-    wanted = _wanted(budget, only)
+    _check_names(budget, only)
     found = facts.read(host or Host())
     where = _device(found, device)
-    measurements, gaps = _measure(found, where, budget, wanted, progress)
+    measurements, gaps = _measure(found, where, budget, _plan(where, budget, only), progress)
     if not measurements:
         reasons = "; ".join(dict.fromkeys(gap.reason for gap in gaps)) or "no bench fits this budget"
         raise MeasureError(f"nothing could be measured on {where}: {reasons}", "see: gputune check")
@@ -60,14 +60,13 @@ def probe(
     return advise.advise(found, measurements, where, created=created, gaps=gaps)
 
 
-def _wanted(budget: str, only: Sequence[str]) -> list[str]:
+def _check_names(budget: str, only: Sequence[str]) -> None:
     if budget not in BUDGETS:
         raise UsageError(f"--budget {budget}: there is no such budget", f"choose from {', '.join(BUDGETS)}")
     known = benches.names()
     for name in only:
         if name not in known:
             raise UsageError(f"--only {name}: there is no such bench", f"choose from {', '.join(known)}")
-    return [name for name in known if name in only] if only else known
 
 
 def _device(found: Facts, asked: str) -> str:
@@ -77,7 +76,7 @@ def _device(found: Facts, asked: str) -> str:
         return f"cuda:{visible[0]}" if visible else "cpu"
     if asked == "cpu":
         return "cpu"
-    if kind != "cuda" or not (index.isdigit() or asked == "cuda"):
+    if kind != "cuda" or not ((index.isascii() and index.isdigit()) or asked == "cuda"):
         raise UsageError(f"--device {asked}: there is no such device", "choose from auto, cpu, cuda, cuda:N")
     if int(index or 0) not in visible:
         seen = f"torch sees {len(visible)} GPU{'' if len(visible) == 1 else 's'}" if visible else "torch sees no GPU"
@@ -86,12 +85,12 @@ def _device(found: Facts, asked: str) -> str:
 
 
 def _measure(
-    found: Facts, device: str, budget: Budget, wanted: Sequence[str], progress: Callable[[Progress], None]
+    found: Facts, device: str, budget: Budget, plan: Sequence[tuple[str, float]], progress: Callable[[Progress], None]
 ) -> tuple[list[Measurement], list[Gap]]:
     measurements: list[Measurement] = []
     gaps: list[Gap] = []
     with _Workers(device, found) as workers:
-        for number, name, seconds in _plan(device, budget, wanted, explicit=len(wanted) < len(benches.names())):
+        for number, (name, seconds) in enumerate(plan, start=1):
             reason = benches.load(name).needs(found, device)
             if reason:
                 gaps.append(Gap(fact=f"bench.{name}", reason=reason))
@@ -102,20 +101,22 @@ def _measure(
                         measurements.append(_measurement(answer["measurement"]))
                     doing = answer.get("say", "")
                     if doing or "starting" in answer:
-                        progress(Progress(number=number, count=len(wanted), bench=name, doing=doing, seconds=seconds))
+                        progress(Progress(number=number, count=len(plan), bench=name, doing=doing, seconds=seconds))
             except WorkerDied as died:
                 gaps.append(Gap(fact=f"bench.{name}", reason=str(died)))
     return measurements, gaps
 
 
-def _plan(device: str, budget: Budget, wanted: Sequence[str], explicit: bool) -> Iterator[tuple[int, str, float]]:
-    """Number, bench and its seconds. A bench that was asked for by name gets time also where the budget has none for it."""
-    for number, name in enumerate(wanted, start=1):
+def _plan(device: str, budget: Budget, only: Sequence[str]) -> list[tuple[str, float]]:
+    """The benches in order and their seconds. One that was asked for by name gets time also where the budget has none for it."""
+    plan = []
+    for name in benches.names():
         seconds = benches.seconds(name, device, budget)
-        if explicit and not seconds:
-            seconds = benches.seconds(name, device, "standard")
-        if seconds:
-            yield number, name, seconds
+        if name in only:
+            seconds = seconds or benches.seconds(name, device, "standard")
+        if seconds and (name in only or not only):
+            plan.append((name, seconds))
+    return plan
 
 
 def _measurement(row: dict[str, Any]) -> Measurement:
@@ -142,8 +143,13 @@ class _Workers:
     def run(self, bench: str, seconds: float, budget: str) -> Iterator[dict[str, Any]]:
         yield {"starting": bench}
         worker = self._ready()
-        # A bench keeps to its seconds by itself; twice that, and the start of its processes, is a hang.
-        yield from worker.run(bench, seconds, budget, deadline_seconds=2 * seconds + 30)
+        try:
+            # A bench keeps to its seconds by itself; twice that, and the start of its processes, is a hang.
+            yield from worker.run(bench, seconds, budget, deadline_seconds=2 * seconds + 30)
+        except WorkerDied:
+            # Also after an ordinary exception: CUDA errors stick to a process, and memory may be gone.
+            worker.kill()
+            raise
 
     def _ready(self) -> Worker:
         if self._worker and self._worker.alive:

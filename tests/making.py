@@ -70,7 +70,7 @@ def profile(
         fingerprint=fingerprint,
         settings=choices(values),
         families={kind: choices(own) for kind, own in (families or {}).items()},
-        **more,
+        **{"measurements": (), "findings": (), "gaps": (), **more},
     )
 
 

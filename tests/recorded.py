@@ -93,7 +93,7 @@ class RecordedNvml:
         answers = self.answers["devices"][index]
         if name in self.CLOCKS:
             return _known(answers["Clocks"][str(args[0])][self.CLOCKS[name]])
-        if (name, args) == ("MemoryInfo", (2,)):
+        if (name, args) == ("MemoryInfo", (0x02000028,)):
             return _known(answers["MemoryInfo_v2"])
         return _known(answers.get(name, {"NVMLError": f"{name} was not recorded"}))
 

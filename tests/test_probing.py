@@ -13,7 +13,7 @@ def test_a_quick_probe_of_the_cpu_gives_every_setting_and_a_reason():
     profile = probing.probe(device="cpu", budget="quick", only=["precision"], progress=seen.append)
     assert {row.bench for row in profile.measurements} == {"precision"}
     assert seen[0].bench == "precision"
-    assert profile.settings["dataloader_workers"].reason == "not measured in this budget"
+    assert profile.settings["dataloader_workers"].reason == "not measured in this run"
     assert all(choice.reason for choice in profile.settings.values())
     assert profile.fingerprint.gpu is None
     assert profile.fingerprint.cpu_budget >= 1
@@ -25,6 +25,7 @@ def test_a_quick_probe_of_the_cpu_gives_every_setting_and_a_reason():
         ({"device": "cuda"}, MeasureError, "torch sees no GPU"),
         ({"device": "cuda:7"}, MeasureError, "torch sees no GPU"),
         ({"device": "tpu"}, UsageError, "there is no such device"),
+        ({"device": "cuda:\N{SUPERSCRIPT TWO}"}, UsageError, "there is no such device"),
         ({"device": "cuda:x"}, UsageError, "there is no such device"),
         ({"budget": "endless"}, UsageError, "choose from quick, standard, thorough"),
         ({"only": ["nonsense"]}, UsageError, "there is no such bench"),
@@ -69,6 +70,6 @@ def test_a_bench_that_fails_is_a_gap_and_the_rest_is_written(monkeypatch, tmp_pa
 
 
 def test_a_bench_without_time_in_the_budget_gets_some_when_it_is_named():
-    plan = {name: seconds for _, name, seconds in probing._plan("cpu", "quick", ["conv"], explicit=True)}
-    assert plan == {"conv": benches.seconds("conv", "cpu", "standard")}
-    assert "conv" not in [name for _, name, _ in probing._plan("cpu", "quick", benches.names(), explicit=False)]
+    assert probing._plan("cpu", "quick", ["conv"]) == [("conv", benches.seconds("conv", "cpu", "standard"))]
+    assert [name for name, _ in probing._plan("cpu", "quick", benches.names())] == benches.names()
+    assert [name for name, _ in probing._plan("cpu", "quick", [])] == ["precision", "matmul_alignment"]

@@ -56,6 +56,14 @@ class Context:
         return ("float32", *(name for name in ("tf32", "bfloat16", "float16") if name in native))
 
 
+def torch_missing(facts: Facts) -> str | None:
+    """Why torch cannot be used, or None. Every bench needs it."""
+    if facts.libraries.torch:
+        return None
+    reasons = (gap.reason for gap in facts.gaps if gap.fact == "libraries.torch")
+    return next(reasons, "torch is not installed")
+
+
 def names() -> list[str]:
     """Every bench's name, which is its file's, the most valuable first."""
     found = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]

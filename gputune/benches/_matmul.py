@@ -6,16 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gputune.benches import Context
-from gputune.facts import Facts
 from gputune.settings import _tf32
-
-
-def torch_missing(facts: Facts) -> str | None:
-    """Why torch cannot be used, or None. Every bench needs it."""
-    if facts.libraries.torch:
-        return None
-    reasons = (gap.reason for gap in facts.gaps if gap.fact == "libraries.torch")
-    return next(reasons, "torch is not installed")
 
 
 def operands(context: Context, dtype: str, m: int, n: int, k: int) -> tuple[Any, Any]:

@@ -46,6 +46,8 @@ class Arm:
     after: Callable[[], None] = nothing
     within: Callable[[Callable[[], Any]], Any] = at_once
     """Runs a whole block, on a thread of its own for instance."""
+    baseline: Arm | None = None
+    """What this arm is to be decided against; None where nothing is decided about it."""
     repeats: int = 1
     seconds: float = 0.0
     """Of one run, as calibrated."""
@@ -62,7 +64,7 @@ def interleave(
 ) -> list[Measurement]:
     """Measure all arms in turn, for at most about `seconds`, and turn each into a Measurement with `row`.
 
-    It ends early at 12 or 20 rounds when every arm is decided against the first one. Where the time does not suffice for
+    It ends early at 12 or 20 rounds when every arm that has a baseline is decided against it. Where the time does not suffice for
     12 rounds the blocks are shortened; where it does not suffice for one, nothing is returned.
     """
     deadline = time.monotonic() + seconds
@@ -173,6 +175,13 @@ def _block(context: Context, arm: Arm) -> None:
 
 
 def _all_decided(arms: Sequence[Arm]) -> bool:
-    first = arms[0].samples
-    comparisons = (of_ratios([new / old for new, old in zip(arm.samples, first, strict=True)]) for arm in arms[1:])
+    pairs = ((arm.samples, arm.baseline.samples) for arm in arms if arm.baseline is not None)
+    comparisons = (of_ratios([new / old for new, old in zip(*pair, strict=True)]) for pair in pairs)
     return all(comparison is not None and comparison.verdict != "undecided" for comparison in comparisons)
+
+
+def against_first(arms: Sequence[Arm]) -> list[Arm]:
+    """The arms, each to be decided against the first."""
+    for arm in arms[1:]:
+        arm.baseline = arms[0]
+    return list(arms)

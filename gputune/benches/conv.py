@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from gputune.benches import Context
-from gputune.benches._matmul import flags_for, torch_missing
+from gputune.benches import Context, torch_missing
+from gputune.benches._matmul import flags_for
 from gputune.benches._timing import Arm, interleave, measurement
 from gputune.facts import Facts
 from gputune.measurement import Measurement, rounded
@@ -48,12 +49,13 @@ def measure(context: Context) -> Iterator[Measurement]:
         if dtype in ("float32", "tf32"):
             yield _error(context, dtype)
     groups = [_formats(context, shape, dtypes) for dtypes in _groups(context)]
-    if context.cuda:
-        groups.append(partial(_searched, context, shape, _main_dtype(context)))
+    row = partial(measurement, context, "conv", "TFLOP/s")
+    seconds = context.seconds / (len(groups) + context.cuda)
     for group in groups:
-        arms = group()
-        seconds = context.seconds / len(groups)
-        yield from interleave(context, arms, seconds, partial(measurement, context, "conv", "TFLOP/s"))
+        yield from interleave(context, group(), seconds, row)
+    if context.cuda:
+        with ExitStack() as threads:
+            yield from interleave(context, _searched(context, shape, threads), seconds, row)
 
 
 def _groups(context: Context) -> list[tuple[str, ...]]:
@@ -66,20 +68,21 @@ def _groups(context: Context) -> list[tuple[str, ...]]:
 def _formats(context: Context, shape: Shape, dtypes: tuple[str, ...]) -> Callable[[], list[Arm]]:
     def arms() -> list[Arm]:
         context.say(" and ".join(dtypes))
-        return [
-            _arm(context, shape, dtype, channels, channels_last=last)
-            for dtype in dtypes
-            for channels in _channels(shape, dtype, dtypes)
-            for last in (False, True)
-        ]
+        found = []
+        for dtype in dtypes:
+            for channels in _channels(context, shape, dtype):
+                first, last = (_arm(context, shape, dtype, channels, channels_last=last) for last in (False, True))
+                last.baseline = first
+                found += [first, last]
+        return found
 
     return arms
 
 
-def _channels(shape: Shape, dtype: str, dtypes: tuple[str, ...]) -> tuple[int, ...]:
+def _channels(context: Context, shape: Shape, dtype: str) -> tuple[int, ...]:
     """All counts for the dtypes that networks are trained in; two for what only serves comparison."""
-    minor = dtype == "float16" or (dtype == "float32" and "tf32" in dtypes)
-    return shape.aligned[:2] if minor else (*shape.aligned, *shape.odd)
+    better = {"float16": "bfloat16", "float32": "tf32"}.get(dtype)
+    return shape.aligned[:2] if better in context.dtypes else (*shape.aligned, *shape.odd)
 
 
 def _main_dtype(context: Context) -> str:
@@ -87,27 +90,31 @@ def _main_dtype(context: Context) -> str:
     return next(dtype for dtype in ("bfloat16", "float16", "float32") if dtype in context.dtypes)
 
 
-def _searched(context: Context, shape: Shape, dtype: str) -> list[Arm]:
+def _searched(context: Context, shape: Shape, threads: ExitStack) -> list[Arm]:
     """The same convolutions with cudnn.benchmark on and off.
 
     torch keeps the plan of a shape in a cache that does not know the flag, but is the calling thread's own: a thread
     for each arm makes each keep its own plans.
     """
     context.say("cudnn.benchmark")
-    arms = []
+    import torch
+
+    arms: list[Arm] = []
     for channels in shape.aligned:
         for on in (False, True):
-            arm = _arm(context, shape, dtype, channels, channels_last=True)
+            arm = _arm(context, shape, _main_dtype(context), channels, channels_last=True)
             del arm.params["aligned"]
             arm.params["cudnn_benchmark"] = on
-            arms.append(_on_own_thread(arm, on))
+            arm.baseline = arms[-1] if on else None
+            # torch's current device, too, is the thread's own.
+            pool = ThreadPoolExecutor(1, initializer=torch.cuda.set_device, initargs=(context.device,))
+            arms.append(_on_thread(threads.enter_context(pool), arm, on))
     return arms
 
 
-def _on_own_thread(arm: Arm, benchmark: bool) -> Arm:
+def _on_thread(pool: ThreadPoolExecutor, arm: Arm, benchmark: bool) -> Arm:
     import torch
 
-    pool = ThreadPoolExecutor(1)
     set_flags = arm.before
 
     def before() -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from gputune.benches import Context
-from gputune.benches._matmul import torch_missing
-from gputune.benches._timing import Arm, interleave, measurement
+from gputune.benches import Context, torch_missing
+from gputune.benches._timing import Arm, against_first, interleave, measurement
 from gputune.facts import Facts
 from gputune.measurement import Measurement
 
@@ -31,7 +30,7 @@ def measure(context: Context) -> Iterator[Measurement]:
     budget = context.facts.cpu.budget
     counts = sorted({started_with, budget, max(1, budget // 2), 1}, key=lambda count: (count != started_with, -count))
     host_side = Context(device="cpu", facts=context.facts, seconds=context.seconds, budget=context.budget)
-    arms = [_arm(count, count == started_with) for count in counts]
+    arms = against_first([_arm(count, count == started_with) for count in counts])
     try:
         yield from interleave(host_side, arms, context.seconds, partial(measurement, context, "cpu_threads", "TFLOP/s"))
     finally:

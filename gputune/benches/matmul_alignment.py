@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from gputune.benches import Context
-from gputune.benches._matmul import flags_for, operands, torch_missing
-from gputune.benches._timing import Arm, interleave, measurement
+from gputune.benches import Context, torch_missing
+from gputune.benches._matmul import flags_for, operands
+from gputune.benches._timing import Arm, against_first, interleave, measurement
 from gputune.facts import Facts
 from gputune.measurement import Measurement
 
@@ -35,7 +35,7 @@ def measure(context: Context) -> Iterator[Measurement]:
     arms = sum(len(multiples) for _, _, multiples in groups)
     for dtype, dim, multiples in groups:
         context.say(f"{dtype} {dim}")
-        group = [_arm(context, dtype, dim, multiple) for multiple in multiples]
+        group = against_first([_arm(context, dtype, dim, multiple) for multiple in multiples])
         seconds = context.seconds * len(group) / arms
         yield from interleave(context, group, seconds, partial(measurement, context, "matmul_alignment", "TFLOP/s"))
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from gputune.benches import Context
-from gputune.benches._matmul import flags_for, operands, torch_missing
-from gputune.benches._timing import Arm, interleave, measurement, time_of, warm_up
+from gputune.benches import Context, torch_missing
+from gputune.benches._matmul import flags_for, operands
+from gputune.benches._timing import Arm, against_first, interleave, measurement, time_of, warm_up
 from gputune.facts import Facts
 from gputune.measurement import Measurement, rounded
 
@@ -33,7 +33,10 @@ def needs(facts: Facts, device: str) -> str | None:
 
 def measure(context: Context) -> Iterator[Measurement]:
     size = GPU_SIZE if context.cuda else _cpu_size(context)
-    arms = [_arm(context, dtype, size) for dtype in context.dtypes]
+    arms = against_first([_arm(context, dtype, size) for dtype in context.dtypes])
+    if "tf32" in context.dtypes:  # what mixed precision must gain over
+        for arm in arms[2:]:
+            arm.baseline = arms[1]
     if context.cuda:
         warm_up(context, arms[-1].run, min(1.0, context.seconds / 5))
     for dtype in context.dtypes:

@@ -27,6 +27,10 @@ def check(facts: Facts, measurements: Sequence[Measurement]) -> Iterator[Finding
     elif cpu.quota >= cpu.affinity_count:
         message = f"the quota of {cpu.quota:g} CPUs covers all {cpu.affinity_count}"
         yield Finding(check=CHECK, severity="OK", message=message)
+    elif (facts.libraries.torch_threads or cpu.affinity_count) <= cpu.budget:
+        started = facts.libraries.torch_threads
+        message = f"the quota allows {cpu.quota:g} of {cpu.affinity_count} CPUs, and torch starts {started} threads"
+        yield Finding(check=CHECK, severity="OK", message=message)
     else:
         yield Finding(
             check=CHECK,

@@ -1,7 +1,7 @@
 """Is torch here, in a version that gputune supports?
 
 gputune measures and tunes torch 2.4 and newer; in older ones flags, fused optimizers and attention differ in ways that it
-does not know, so its advice may not hold. It asks the torch of the interpreter that `--python` names, by default its own.
+does not know, so its advice may not hold. It asks the torch of its own interpreter.
 
 Source: PyTorch's release notes.
 """

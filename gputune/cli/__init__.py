@@ -10,12 +10,16 @@ import importlib
 import os
 import pkgutil
 import sys
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
 
 INTERRUPTED = 130
 """The exit code of a program that Ctrl-C ended, as shells count it."""
+
+FAULT = 70
+"""What sysexits.h calls EX_SOFTWARE."""
 
 app = typer.Typer(
     name="gputune",
@@ -62,13 +66,14 @@ _ClickException: Any = next(base for base in typer.BadParameter.__mro__ if base.
 
 def main() -> None:
     """Run the command line; every way out is an exit code of the documented ones."""
-    from gputune.errors import GputuneError
+    from gputune.errors import GputuneError, MeasureError
 
     debug = "--debug" in sys.argv[1:2]
     try:
         code: Any = app(standalone_mode=False)
     except _ClickException as error:
-        _end(f"{error.format_message()} (see: {_help_of(error)})", error.exit_code, debug)
+        message = error.format_message()  # empty where the help was the answer
+        _end(f"{message} (see: {_help_of(error)})" if message else "", error.exit_code, debug)
     except GputuneError as error:
         _end(str(error), error.exit_code, debug)
     except (typer.Abort, KeyboardInterrupt):
@@ -77,6 +82,14 @@ def main() -> None:
         # The reader of our output is gone: nothing to say, and nothing more to flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:  # stdout or stderr: what gputune reads and writes otherwise has errors of its own
+        _end(f"{error.filename or 'output'}: {error.strerror}", MeasureError.exit_code, debug)
+    except Exception as error:
+        _end(
+            f"{type(error).__name__}: {error}; this is a fault of gputune's: see it whole with gputune --debug",
+            FAULT,
+            debug,
+        )
     if code == INTERRUPTED:  # newer typer turns the interrupt into this exit code by itself
         _end("interrupted; nothing was written", INTERRUPTED, debug)
     sys.exit(code if isinstance(code, int) else 0)
@@ -92,5 +105,7 @@ def _end(message: str, code: int, debug: bool) -> None:
         import traceback
 
         traceback.print_exc()
-    print(f"gputune: {' '.join(message.split())}", file=sys.stderr)
+    with suppress(OSError):
+        if message:
+            print(f"gputune: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(code)

@@ -35,7 +35,9 @@ def apply(
     ] = False,
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="Exit 78 where the profile cannot be read or was measured on another machine."),
+        typer.Option(
+            "--strict", help="Do not run CMD, but exit 78, where the profile cannot be read or was measured elsewhere."
+        ),
     ] = False,
 ) -> None:
     """Run CMD with a profile's settings, or without CMD print them for a shell.
@@ -66,11 +68,14 @@ def _command(words: list[str]) -> list[str] | None:
 
 
 def _run(words: list[str], path: Path, ignore_fingerprint: bool, strict: bool) -> NoReturn:
-    from gputune.runtime.launch import inherited, launch, say
+    from gputune.runtime.launch import disabled, inherited, launch, say
+    from gputune.runtime.ranks import starts_ranks
 
     environ: Mapping[str, str] = inherited()
+    if disabled(environ):
+        launch(words, environ)
     try:
-        planned = _plan(path, ignore_fingerprint, strict)
+        planned = _plan(path, ignore_fingerprint, strict, ranks=starts_ranks(words))
         environ = _child(planned, environ)
         if line := summary(planned):
             say(line)
@@ -84,7 +89,7 @@ def _run(words: list[str], path: Path, ignore_fingerprint: bool, strict: bool) -
     launch(words, environ)
 
 
-def _plan(path: Path, ignore_fingerprint: bool, strict: bool) -> Plan:
+def _plan(path: Path, ignore_fingerprint: bool, strict: bool, ranks: bool = False) -> Plan:
     from gputune import profile
     from gputune.host import Host
     from gputune.runtime.environment import plan
@@ -92,7 +97,7 @@ def _plan(path: Path, ignore_fingerprint: bool, strict: bool) -> Plan:
     from gputune.runtime.launch import one_line
 
     host = Host()
-    planned = plan(profile.load(path), fingerprint_here(host), host.environ, ignore_fingerprint)
+    planned = plan(profile.load(path), fingerprint_here(host), host.environ, ignore_fingerprint, ranks)
     if strict and planned.elsewhere:
         raise Refused(
             one_line(

@@ -23,7 +23,7 @@ def explain(
     if not found:
         raise _unknown(name, [one for package in kinds.values() for one in package.names()])
     for kind, module in found:
-        print(f"{name} ({kind})\n\n{module.__doc__.strip()}")
+        print(f"{name} ({kind})\n\n{_text(module)}")
         if kind == "setting":
             print(
                 f"\nPhase: {module.PHASE}. Effect on results: {module.NUMERICS}. Measured for: {', '.join(module.DEPENDS)}."
@@ -31,8 +31,11 @@ def explain(
 
 
 def _title(module: Any) -> str:
-    title: str = module.__doc__.strip().split("\n")[0]
-    return title
+    return _text(module).split("\n")[0]
+
+
+def _text(module: Any) -> str:
+    return (module.__doc__ or "(python -OO strips the explanations)").strip()
 
 
 def _unknown(name: str, known: list[str]) -> Exception:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -35,24 +35,38 @@ def probe(
     wanted: Any = budget
     with shown() as progress:
         found = probing.probe(device=device, budget=wanted, only=names, progress=progress)
-    terminal.print_profile(found, sys.stderr)
-    if as_json:
-        print(json.profile(found), flush=True)
     if target:
         _write(found, target)
+    if as_json:
+        print(json.profile(found), flush=True)
+    if sys.stderr is not None:
+        terminal.print_profile(found, sys.stderr)
+        if target and str(target) != "-":
+            print(f"\nWritten to {target}. Use it:\n    gputune apply {target} -- python train.py", file=sys.stderr)
 
 
 def _check_writable(target: Path) -> None:
     """Say it before a minute is spent on measuring."""
     from gputune.errors import UsageError
 
-    folder = target.resolve().parent
+    try:
+        folder, exists, regular = target.resolve().parent, target.exists(), target.is_file()
+    except (OSError, RuntimeError) as error:
+        raise UsageError(
+            f"-o {str(target)[:100]}: {getattr(error, 'strerror', error)}", "choose another name"
+        ) from None
     if target.is_dir():
         raise UsageError(f"-o {target}: is a directory", "name a file in it")
+    if exists and not regular:
+        raise UsageError(f"-o {target}: is not a regular file", "name one, or print the profile with -o -")
     if not folder.is_dir():
         raise UsageError(f"-o {target}: there is no folder {folder}", f"make it first: mkdir -p {folder}")
-    if not os.access(folder, os.W_OK):
-        raise UsageError(f"-o {target}: {folder} cannot be written to", "choose another place with -o")
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise UsageError(
+            f"-o {target}: {folder} cannot be written to: {error.strerror}", "choose another place with -o"
+        ) from None
 
 
 def _write(found: Profile, target: Path) -> None:
@@ -68,4 +82,3 @@ def _write(found: Profile, target: Path) -> None:
         # A minute of measuring must not be lost for want of room.
         sys.stdout.write(profile.dump(found))
         raise
-    print(f"\nWritten to {target}. Use it:\n    gputune apply {target} -- python train.py", file=sys.stderr)

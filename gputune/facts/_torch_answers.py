@@ -13,6 +13,9 @@ from typing import Any, Callable, Dict
 
 
 def main(descriptor: int) -> None:
+    # Python put this file's folder first on the path, where cpu.py, memory.py and others would shadow a user's modules.
+    if sys.path and os.path.abspath(sys.path[0]) == os.path.dirname(os.path.abspath(__file__)):
+        del sys.path[0]
     gaps: Dict[str, str] = {}
     answers: Dict[str, Any] = {"python": sys.version.split()[0], "executable": sys.executable, "gaps": gaps}
 
@@ -29,7 +32,6 @@ def main(descriptor: int) -> None:
     else:
         answers["torch"] = str(torch.__version__)
         answers["cuda"] = torch.version.cuda
-        answers["hip"] = getattr(torch.version, "hip", None)
         ask("arch_list", lambda: torch._C._cuda_getArchFlags().split() if torch.version.cuda else [])
         ask("flags", lambda: flags(torch))
         ask("threads", torch.get_num_threads)

@@ -48,10 +48,14 @@ def read(host: Host, scheduler: Scheduler, gaps: Gaps) -> Cpu:
 
 
 def budget(affinity: int, quota: float | None, grant: int | None, local_ranks: int) -> int:
-    """Whole CPUs of one rank, at least 1. A grant is already per task; affinity and quota are shared by the ranks."""
-    shared = float(affinity) if quota is None else min(float(affinity), quota)
-    mine = shared / local_ranks
-    return max(1, int(mine if grant is None else min(mine, float(grant))))
+    """Whole CPUs of one rank, at least 1. A quota is shared by the local ranks, and so is the affinity, unless the
+    scheduler bound each task to no more than its own grant.
+    """
+    bound = grant is not None and affinity <= grant
+    limits = [affinity if bound else affinity / local_ranks]
+    limits += [quota / local_ranks] if quota is not None else []
+    limits += [grant] if grant is not None else []
+    return max(1, int(min(limits)))
 
 
 def quota(host: Host) -> tuple[float, str] | None:

@@ -18,6 +18,7 @@ ARCHITECTURES = {
 """NVML's architecture numbers (nvml.h, NVML_DEVICE_ARCH_*)."""
 
 _SM_CLOCK, _MEMORY_CLOCK = 1, 2
+_MEMORY_INFO_V2 = 0x02000028  # nvml.h, nvmlMemory_v2: the size of the struct and its version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +147,7 @@ def _from_nvml(
 def _memory(nvml: Nvml, index: int) -> tuple[int, int]:
     """Total and used bytes. The first version of the call counts what the driver reserves as used."""
     try:
-        answer = nvml.device(index, "MemoryInfo", 2)
+        answer = nvml.device(index, "MemoryInfo", _MEMORY_INFO_V2)
     except Unreadable:
         answer = nvml.device(index, "MemoryInfo")
     return whole(answer["total"]), whole(answer["used"])

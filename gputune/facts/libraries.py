@@ -71,20 +71,21 @@ def cudnn_version(number: int | None) -> str | None:
     return f"{number // major}.{number % major // 100}.{number % 100}"
 
 
-def installed_torch() -> str | None:
-    """The version of the torch beside gputune, read from its files without importing it; None where there is none.
+def installed_torch() -> tuple[str | None, str | None]:
+    """Version and CUDA of the torch beside gputune, read from its files without importing it; None for what is not there.
 
     The package's metadata would not do: it lacks the local part (`+cu130`) that `torch.__version__` has.
     """
     try:
         spec = importlib.util.find_spec("torch")
     except (ImportError, ValueError):
-        return None
+        return None, None
     if spec is None or not spec.submodule_search_locations:
-        return None
+        return None, None
     try:
         text = Host().read(f"{spec.submodule_search_locations[0]}/version.py")
     except Unreadable:
-        return None
-    found = re.search(r"^__version__\s*=\s*'([^']+)'", text, re.MULTILINE)
-    return found.group(1) if found else None
+        return None, None
+    version = re.search(r"^__version__\s*=\s*'([^']+)'", text, re.MULTILINE)
+    cuda = re.search(r"^cuda\b[^=]*=\s*'([^']+)'", text, re.MULTILINE)
+    return version.group(1) if version else None, cuda.group(1) if cuda else None

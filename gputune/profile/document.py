@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gputune.checks import Finding
 from gputune.facts import Facts
@@ -47,7 +47,10 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """One machine's profile. `settings` holds every setting that this version of gputune knows."""
+    """One machine's profile. `settings` holds every setting that this version of gputune knows.
+
+    No part of it may be missing from a file, so that one that was cut off is refused.
+    """
 
     __pydantic_config__ = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
 
@@ -56,16 +59,12 @@ class Profile:
     """UTC, ISO 8601."""
     gputune: str
     fingerprint: Fingerprint
-    settings: dict[str, Choice] = field(default_factory=dict)
-    families: dict[str, dict[str, Choice]] = field(default_factory=dict)
+    settings: dict[str, Choice]
+    families: dict[str, dict[str, Choice]]
     """What differs from `settings` by kind of network, from measured training steps."""
-    measurements: tuple[Measurement, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    gaps: tuple[Gap, ...] = ()
-
-    def choice(self, name: str, family: str | None = None) -> Choice | None:
-        """The choice for a setting, of the family where that has one of its own."""
-        return self.families.get(family or "", {}).get(name) or self.settings.get(name)
+    measurements: tuple[Measurement, ...]
+    findings: tuple[Finding, ...]
+    gaps: tuple[Gap, ...]
 
 
 def fingerprint(facts: Facts, device: str) -> Fingerprint:

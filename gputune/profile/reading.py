@@ -67,6 +67,8 @@ def first_error(error: ValidationError, data: Any, place: tuple[str, ...] = ()) 
     first = errors[0]
     path = _path(first["loc"], data, first["type"] == "missing")
     name = ".".join([*place, *(str(part) for part in path)])
+    if first["type"] == "value_error":
+        return f"{name}: {first['ctx']['error']}"
     if first["type"] == "missing":
         return f"{name}: this key is missing"
     if first["type"] == "unexpected_keyword_argument":
@@ -114,9 +116,7 @@ def _check_schema(data: Mapping[str, Any]) -> None:
         given = f"{json.dumps(number, default=str)} given" if "schema" in data else "the key is missing"
         raise Fault(f"schema: the number {SCHEMA} expected, {given}")
     if number > SCHEMA:
-        raise Fault(
-            f"schema {number} was made by a newer gputune; this one reads {SCHEMA}", "upgrade: pip install -U gputune"
-        )
+        raise Fault(f"schema {number} was made by a newer gputune; this one reads {SCHEMA}", "upgrade gputune")
     if number < SCHEMA:
         raise Fault(f"schema: the number {SCHEMA} expected, {number} given")
 

@@ -30,6 +30,8 @@ def save(profile: Profile, path: str | Path) -> None:
     Raises MeasureError when it cannot be written; what stood there before still does.
     """
     target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise MeasureError(f"{path}: is not a regular file", "name another place with -o")  # renaming would replace it
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     text = dump(profile)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from gputune.probing import Progress
 
@@ -12,7 +12,7 @@ from gputune.probing import Progress
 @contextmanager
 def shown() -> Iterator[Callable[[Progress], None]]:
     """Give a function that shows where a probe stands, on stderr, until the block ends."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield _line
         return
     from rich.console import Console
@@ -22,8 +22,10 @@ def shown() -> Iterator[Callable[[Progress], None]]:
 
 
 def _line(progress: Progress) -> None:
-    if not progress.doing:
-        print(f"gputune: {_words(progress)}", file=sys.stderr, flush=True)
+    """Whoever stopped reading them does not end the measuring."""
+    if not progress.doing and sys.stderr is not None:
+        with suppress(OSError):
+            print(f"gputune: {_words(progress)}", file=sys.stderr, flush=True)
 
 
 def _words(progress: Progress) -> str:

@@ -24,11 +24,11 @@ _WORST_FIRST = tuple(_STYLES)
 def print_profile(profile: Profile, stream: IO[str]) -> None:
     """What was found, what is recommended and why, and what is missing."""
     console = _console(stream)
-    console.print(_found(profile.fingerprint))
+    console.print(_plain(_found(profile.fingerprint)))
     _print_speeds(console, profile.measurements)
     table = _table("setting", "value", "why")
     for name, choice in profile.settings.items():
-        table.add_row(name, value_text(choice.value), _plain(choice.reason))
+        _add(table, name, value_text(choice.value), choice.reason)
     console.print(table)
     print_findings(profile.findings, stream, least="WARNING")
     print_gaps(profile.gaps, stream)
@@ -43,7 +43,7 @@ def print_findings(findings: Iterable[Finding], stream: IO[str], least: str = "N
     for finding in sorted(shown, key=lambda one: _WORST_FIRST.index(one.severity)):
         remedy = f"\n-> {finding.remedy}" if finding.remedy else ""
         severity = finding.severity.replace("_", " ").lower()
-        table.add_row(f"[{_STYLES[finding.severity]}]{severity}[/]", finding.check, _plain(finding.message + remedy))
+        _add(table, severity, finding.check, finding.message + remedy, style=_STYLES[finding.severity])
     _console(stream).print(table)
 
 
@@ -53,7 +53,7 @@ def print_gaps(gaps: Sequence[Gap], stream: IO[str]) -> None:
         return
     table = _table("not known", "why")
     for gap in gaps:
-        table.add_row(gap.fact, _plain(gap.reason))
+        _add(table, gap.fact, gap.reason)
     _console(stream).print(table)
 
 
@@ -61,7 +61,7 @@ def print_applied(applied: Sequence[Applied], stream: IO[str]) -> None:
     """What was, or will be, done about each setting."""
     table = _table("setting", "value", "status", "why")
     for one in applied:
-        table.add_row(one.setting, value_text(one.after), one.status, _plain(one.why))
+        _add(table, one.setting, "" if one.after is None else value_text(one.after), one.status, one.why)
     _console(stream).print(table)
 
 
@@ -94,8 +94,8 @@ def _known(name: str, value: str | None) -> str:
 def _print_speeds(console: Console, measurements: Sequence[Measurement]) -> None:
     """Matmul by dtype, beside full FP32."""
     rows = [row for row in measurements if row.bench == "precision"]
-    speeds = {row.params["dtype"]: row for row in rows if row.metric == "throughput"}
-    errors = {row.params["dtype"]: row for row in rows if row.metric == "relative_error"}
+    speeds = {row.params.get("dtype"): row for row in rows if row.metric == "throughput"}
+    errors = {row.params.get("dtype"): row for row in rows if row.metric == "relative_error"}
     if not speeds:
         return
     table = _table("matmul", "TFLOP/s", "to FP32", "relative error")
@@ -103,8 +103,13 @@ def _print_speeds(console: Console, measurements: Sequence[Measurement]) -> None
     for dtype, row in speeds.items():
         ratio = row.against(base) if base else None
         error = errors.get(dtype)
-        table.add_row(str(dtype), f"{row.median:.3g}", f"{ratio.ratio:.3g}x" if ratio else "",
-                      f"{error.median:.1e}" if error else "")  # fmt: skip
+        _add(
+            table,
+            str(dtype),
+            f"{row.median:.3g}",
+            f"{ratio.ratio:.3g}x" if ratio else "",
+            f"{error.median:.1e}" if error else "",
+        )
     console.print(table)
 
 
@@ -118,11 +123,16 @@ def _table(*columns: str) -> Table:
     return table
 
 
-def _plain(text: str) -> Any:
-    """Text in which brackets are brackets."""
+def _add(table: Table, *cells: str, style: str = "") -> None:
+    """A row of plain text, its first cell in `style`."""
+    table.add_row(*(_plain(cell, style if number == 0 else "") for number, cell in enumerate(cells)))
+
+
+def _plain(text: str, style: str = "") -> Any:
+    """Text in which brackets are brackets and nothing steers the terminal: some of it comes from a file."""
     from rich.text import Text
 
-    return Text(text)
+    return Text("".join(char if char.isprintable() or char == "\n" else "?" for char in text), style)
 
 
 def _console(stream: IO[str]) -> Console:

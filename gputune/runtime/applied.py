@@ -8,6 +8,7 @@ from typing import Literal
 
 from gputune import settings
 from gputune.profile import Fingerprint, Profile
+from gputune.runtime.launch import disabled
 from gputune.settings import Value
 
 Status = Literal["applied", "kept-user", "skipped", "failed"]
@@ -27,11 +28,6 @@ class Applied:
     after: Value
     status: Status
     why: str
-
-
-def disabled(environ: Mapping[str, str]) -> bool:
-    """Whether the user switched gputune off."""
-    return environ.get("GPUTUNE_DISABLE") == "1"
 
 
 def skipped(name: str, why: str) -> Applied:

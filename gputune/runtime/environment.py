@@ -42,11 +42,22 @@ class Plan:
     """The settings that NVIDIA_TF32_OVERRIDE makes ineffective."""
 
 
-def plan(profile: Profile, here: Fingerprint, environ: Mapping[str, str], ignore_fingerprint: bool = False) -> Plan:
-    """Decide about every setting of the profile. A variable that `environ` holds already is the user's, and stays."""
+def plan(
+    profile: Profile,
+    here: Fingerprint,
+    environ: Mapping[str, str],
+    ignore_fingerprint: bool = False,
+    ranks: bool = False,
+) -> Plan:
+    """Decide about every setting of the profile. A variable that `environ` holds already is the user's, and stays.
+
+    `ranks`: the command starts several processes, to which what was measured for one is not exported.
+    """
     chosen = {name: choice.value for name, choice in profile.settings.items()}
     differing = {name: [] if ignore_fingerprint else applied.differences(profile, name, here) for name in chosen}
     rows = [_row(name, value, differing[name], environ) for name, value in chosen.items()]
+    if ranks:
+        rows = [_shared(row) for row in rows]
     done = {row.setting: chosen[row.setting] for row in rows if row.status == "applied"}
     elsewhere = [row.setting for row in rows if row.why.startswith(applied.ELSEWHERE)]
     return Plan(
@@ -55,7 +66,9 @@ def plan(profile: Profile, here: Fingerprint, environ: Mapping[str, str], ignore
         applied=tuple(applied.with_defeat(row, environ) for row in rows),
         elsewhere=tuple(elsewhere),
         differences=tuple(dict.fromkeys(words for name in elsewhere for words in differing[name])),
-        defeated=tuple(name for name, value in done.items() if applied.defeat(name, value, environ)),
+        defeated=tuple(
+            name for name, value in done.items() if profile.fingerprint.gpu and applied.defeat(name, value, environ)
+        ),
     )
 
 
@@ -95,6 +108,12 @@ def _row(name: str, value: Value, differing: list[str], environ: Mapping[str, st
         return Applied(setting=name, before=None, after=value, status="applied", why=AFTER_TORCH)
     exported = applied.exported(name, value, environ)
     return exported or Applied(setting=name, before=None, after=value, status="applied", why=_named(name, value))
+
+
+def _shared(row: Applied) -> Applied:
+    if row.status != "applied" or settings.load(row.setting).PHASE != "launch":
+        return row
+    return applied.skipped(row.setting, "the command starts several processes, which share the CPUs")
 
 
 def _named(name: str, value: Value) -> str:

@@ -27,6 +27,11 @@ def launch(command: Sequence[str], environ: Mapping[str, str]) -> NoReturn:
         _end(command[0], error, NOT_EXECUTABLE if command[0] else NOT_FOUND)
 
 
+def disabled(environ: Mapping[str, str]) -> bool:
+    """Whether the user switched gputune off."""
+    return environ.get("GPUTUNE_DISABLE") == "1"
+
+
 def inherited() -> dict[str, str]:
     """The environment that this process was given.
 

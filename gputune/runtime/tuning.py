@@ -10,9 +10,10 @@ from typing import Any
 
 from gputune import settings
 from gputune.profile import Profile, load
-from gputune.runtime.applied import DISABLED, Applied, disabled, skipped
+from gputune.runtime.applied import DISABLED, Applied, skipped
 from gputune.runtime.family import family
 from gputune.runtime.in_process import decide
+from gputune.runtime.launch import disabled
 from gputune.settings import Value
 
 

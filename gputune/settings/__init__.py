@@ -36,8 +36,9 @@ Value = bool | int | str | dict[str, int] | None
 class Choice:
     """What is recommended for one setting, and why.
 
-    `gain` is the measured ratio over torch's default with its `interval` at 99 %; both are None where nothing was
-    measured that could give one. `evidence` names the benches that the choice rests on.
+    `gain` is how many times as fast the alternative ran as torch's default, with its `interval` at 99 %, also where the
+    default is kept because of it; both are None where nothing was measured that could give one. `evidence` names the
+    benches that the choice rests on.
     """
 
     __pydantic_config__ = {"strict": True, "extra": "forbid", "allow_inf_nan": False}

@@ -10,8 +10,8 @@ from . import Choice, Value
 if TYPE_CHECKING:
     from gputune.measurement import Comparison, Measurement
 
-NOT_MEASURED = "not measured in this budget"
-TOO_FEW = "too few samples in this budget to tell"
+NOT_MEASURED = "not measured in this run"
+TOO_FEW = "too few samples in this run to tell"
 
 
 def select(measurements: Iterable[Measurement], bench: str, metric: str, **params: object) -> list[Measurement]:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from . import Choice, Numerics, Phase
 from ._evidence import change, compared, keep, lacking, no_gain, one, range_text, text
-from .matmul_precision import one_error
+from .matmul_precision import TF32_ERROR, one_error
 from .matmul_precision import recommend as recommend_matmul
 
 VALUE = Literal["bfloat16", "float16"] | None
@@ -23,6 +23,9 @@ PHASE: Phase = "code"
 USE = "with tuning.autocast():"
 NUMERICS: Numerics = "mixed"
 DEPENDS = ("device", "compute_capability")
+
+WORTH_A_SCALER = 1.25
+"""float16 must be so many times as fast as bfloat16 to be chosen over it."""
 
 
 def recommend(facts: Any, measurements: Any) -> Choice:
@@ -34,30 +37,40 @@ def recommend(facts: Any, measurements: Any) -> Choice:
         return keep(None, "this device multiplies neither bfloat16 nor float16 natively")
     if base is None:
         return keep(None, lacking(base))
-    # bfloat16 first: where both gain, it needs no GradScaler and cannot overflow.
-    for name, row in measured.items():
-        comparison = compared(row, base)
-        if comparison and comparison.verdict == "gain":
-            return change(name, comparison, _why(name, row, base, base_name, measurements), ["precision"])
-    name, row = next(iter(measured.items()))
+    name, row = _better(measured)
     comparison = compared(row, base)
     if comparison is None:
         return keep(None, lacking(base, row))
+    label = _label(base_name, measurements)
+    if comparison.verdict == "gain":
+        return change(name, comparison, _why(name, row, base, label, measurements), ["precision"])
     return keep(
         None,
-        f"{no_gain(comparison)}: {name} matmul ran {range_text(comparison)} as fast as {_label(base_name)}",
+        f"{no_gain(comparison)}: {name} matmul ran {range_text(comparison)} as fast as {label}",
         ["precision"],
         comparison,
     )
 
 
-def _why(name: str, row: Any, base: Any, base_name: str, measurements: Any) -> str:
+def _better(measured: dict[str, Any]) -> tuple[str, Any]:
+    """Of both, bfloat16, unless float16 is so much faster that it is worth its GradScaler and its narrow range."""
+    if len(measured) == 2:
+        advantage = compared(measured["float16"], measured["bfloat16"])
+        if advantage and advantage.low > 1 and advantage.ratio > WORTH_A_SCALER:
+            return "float16", measured["float16"]
+    return next(iter(measured.items()))
+
+
+def _why(name: str, row: Any, base: Any, label: str, measurements: Any) -> str:
     scaler = "with a GradScaler" if name == "float16" else "no GradScaler needed"
     return (
-        f"{name} matmul ran at {text(row.median)} against {text(base.median)} TFLOP/s of {_label(base_name)}; "
+        f"{name} matmul ran at {text(row.median)} against {text(base.median)} TFLOP/s of {label}; "
         f"relative error {one_error(measurements, name):.1e}; {scaler}"
     )
 
 
-def _label(dtype: str) -> str:
-    return {"tf32": "TF32", "float32": "FP32"}[dtype]
+def _label(dtype: str, measurements: Any) -> str:
+    """What the baseline ran in, by its error: NVIDIA_TF32_OVERRIDE=1 makes TF32 of full FP32."""
+    if dtype == "tf32":
+        return "TF32"
+    return "FP32, which ran as TF32" if one_error(measurements, "float32") >= TF32_ERROR else "FP32"

@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from . import Choice, Numerics, Phase
-from ._evidence import compared, keep, lacking, of_device, one, range_text, text
+from ._evidence import change, compared, keep, lacking, of_device, one, range_text, text
 from ._tf32 import cudnn, set_cudnn
+from .matmul_precision import TF32_ERROR
 
 VALUE = bool
 PHASE: Phase = "process"
@@ -26,20 +27,19 @@ def recommend(facts: Any, measurements: Any) -> Choice:
     tf32 = one(measurements, "conv", "throughput", dtype="tf32", channels=128, channels_last=True)
     fp32 = one(measurements, "conv", "throughput", dtype="float32", channels=128, channels_last=True)
     error = one(measurements, "conv", "relative_error", dtype="tf32")
-    comparison = compared(tf32, fp32)
-    if comparison is None or tf32 is None or fp32 is None:
-        return keep(True, f"torch's default; {lacking(tf32, fp32)}")
-    speeds = f"TF32 convolution ran at {text(tf32.median)} against {text(fp32.median)} TFLOP/s of full FP32"
-    if comparison.high < 1 and (inverse := fp32.against(tf32)):
-        # Exact and faster: the one case in which the default loses on both counts.
-        return Choice(
-            value=False,
-            gain=inverse.ratio,
-            interval=inverse.interval,
-            reason=f"full FP32 was faster: {speeds}",
-            evidence=("conv",),
+    comparison = compared(fp32, tf32)
+    if comparison is None or tf32 is None or fp32 is None or error is None:
+        return keep(True, f"torch's default; {lacking(tf32, fp32, error)}")
+    if error.median < TF32_ERROR:
+        return keep(
+            True,
+            "torch's default, which has no effect here: NVIDIA_TF32_OVERRIDE or the hardware forbids TF32",
+            ["conv"],
         )
-    accuracy = f"; relative error {error.median:.1e}" if error else ""
+    speeds = f"full FP32 convolution ran at {text(fp32.median)} against {text(tf32.median)} TFLOP/s of TF32"
+    if comparison.verdict == "gain":  # exact and faster: the one case in which the default loses on both counts
+        return change(False, comparison, f"{speeds}, {range_text(comparison)}", ["conv"])
+    accuracy = f"; relative error {error.median:.1e}"
     return keep(True, f"torch's default: {speeds}, {range_text(comparison)}{accuracy}", ["conv"], comparison)
 
 

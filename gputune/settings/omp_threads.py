@@ -8,6 +8,7 @@ Source: PyTorch, "CPU threading and TorchScript inference"; the kernel's CFS ban
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from . import Choice, Numerics, Phase
@@ -28,7 +29,9 @@ def recommend(facts: Any, measurements: Any) -> Choice:
     others = [(row, row.against(default)) for row in rows if row is not default]
     known = [(row, comparison) for row, comparison in others if comparison]
     if not others:
-        return keep(None, f"torch's own {default.params['threads']} is the only count to try here", ["cpu_threads"])
+        return keep(
+            None, f"the process's own {default.params['threads']} is the only count to try here", ["cpu_threads"]
+        )
     if not known:
         return keep(None, lacking(default, others))
     row, comparison = max(known, key=lambda pair: pair[1].ratio)
@@ -36,7 +39,7 @@ def recommend(facts: Any, measurements: Any) -> Choice:
     what = f"CPU matmul with {threads} ran {range_text(comparison)} as fast as with {default.params['threads']}"
     if comparison.verdict == "gain":
         return change(int(row.params["threads"]), comparison, what, ["cpu_threads"])
-    return keep(None, f"{no_gain(comparison)}: {what}, torch's own choice", ["cpu_threads"], comparison)
+    return keep(None, f"{no_gain(comparison)}: {what}, its own choice", ["cpu_threads"], comparison)
 
 
 def environ(value: int | None) -> dict[str, str]:
@@ -56,4 +59,9 @@ def current() -> int:
     return int(torch.get_num_threads())
 
 
-default = current  # torch's own count cannot be told from one that a program set
+def default() -> int | None:
+    """The count that torch starts with: the CPUs of the affinity, or one for each core where those have two. None for any other count,
+    which somebody must have set.
+    """
+    cpus = len(os.sched_getaffinity(0))
+    return current() if current() in {cpus, max(2, cpus // 2)} else None

@@ -108,7 +108,7 @@ def test_without_nvml_torch_tells_of_its_gpus():
 def test_the_older_memory_call_stands_in():
     class OldDriver(BrokenNvml):
         def device(self, index, name, *args):
-            if (name, args) == ("MemoryInfo", (2,)):
+            if (name, args) == ("MemoryInfo", (0x02000028,)):
                 raise Unreadable("NVML: Function Not Found")
             return super().device(index, name, *args)
 

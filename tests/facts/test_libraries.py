@@ -60,12 +60,18 @@ def test_this_torch_answers_and_its_flags_are_the_defaults():
     answers = libraries.ask_torch(Host(environ=NO_OVERRIDES), gaps)
     if "torch" not in answers:
         pytest.skip(f"no torch here: {gaps.found}")
-    assert answers["torch"] == libraries.installed_torch()
+    assert (answers["torch"], answers["cuda"]) == libraries.installed_torch()
     assert precision.read(Host(environ={}), answers).flags == precision.defaults_of(answers["torch"])
 
 
 @pytest.mark.parametrize(
-    ("text", "version"), [("__version__ = '2.11.0+cu130'\ncuda = '13.0'\n", "2.11.0+cu130"), ("", None), (None, None)]
+    ("text", "version"),
+    [
+        ("__version__ = '2.11.0+cu130'\ncuda: Optional[str] = '13.0'\n", ("2.11.0+cu130", "13.0")),
+        ("__version__ = '2.5.1'\ncuda = None\n", ("2.5.1", None)),
+        ("", (None, None)),
+        (None, (None, None)),
+    ],
 )
 def test_the_installed_version_is_read_without_an_import(tmp_path, monkeypatch, text, version):
     (tmp_path / "torch").mkdir()
@@ -82,4 +88,4 @@ def test_no_torch_beside_gputune_has_no_version(monkeypatch):
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     monkeypatch.setattr(sys, "path", [])
     importlib.invalidate_caches()
-    assert libraries.installed_torch() is None
+    assert libraries.installed_torch() == (None, None)

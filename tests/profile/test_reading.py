@@ -67,10 +67,20 @@ def test_the_whole_profile_is_read() -> None:
     assert parse(TEXT.encode()) == WHOLE
 
 
-def test_what_is_left_out_has_its_default() -> None:
-    read = parse(HEAD.encode())
-    assert (read.settings, read.families, read.measurements) == ({}, {}, ())
-    assert read.fingerprint.gpu is None
+@pytest.mark.parametrize("part", ["settings", "families", "measurements", "findings", "gaps"])
+def test_no_part_may_be_missing(part: str) -> None:
+    parts = ("settings: {}\n", "families: {}\n", "measurements: []\n", "findings: []\n", "gaps: []\n")
+    assert parse((HEAD + "".join(parts)).encode()).fingerprint.gpu is None
+    with pytest.raises(Fault, match=f"{part}: this key is missing"):
+        parse((HEAD + "".join(line for line in parts if not line.startswith(part))).encode())
+
+
+def test_a_file_that_was_cut_off_at_any_line_is_refused() -> None:
+    lines = TEXT.splitlines(keepends=True)
+    last = next(number for number, line in enumerate(lines) if line.startswith("gaps:"))
+    for count in range(last):
+        with pytest.raises(Fault):
+            parse("".join(lines[:count]).encode())
 
 
 def test_a_bom_and_windows_line_ends_are_read() -> None:
@@ -282,11 +292,3 @@ def test_a_fingerprint_says_its_differences_in_words() -> None:
         "torch (2.11.0+cu130 there, 2.12.0 here)", "gpu_count (1 there, none here)",
     ]  # fmt: skip
     assert H200.differences(H200, ("device", "torch", "cpu")) == []
-
-
-def test_a_familys_choice_comes_before_the_general_one() -> None:
-    made = profile({"amp_dtype": "bfloat16"}, families={"convnet": {"amp_dtype": None}})
-    assert made.choice("amp_dtype") is made.settings["amp_dtype"]
-    assert made.choice("amp_dtype", "convnet") is made.families["convnet"]["amp_dtype"]
-    assert made.choice("amp_dtype", "mlp") is made.settings["amp_dtype"]
-    assert made.choice("omp_threads") is None

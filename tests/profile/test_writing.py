@@ -225,7 +225,6 @@ class TestSave:
         [
             ("none/p.yaml", "No such file or directory"),
             ("file/p.yaml", "Not a directory"),
-            ("folder", "Is a directory"),
         ],
     )
     def test_where_nothing_can_be_written(self, tmp_path: Path, name: str, reason: str) -> None:
@@ -236,6 +235,15 @@ class TestSave:
         ):
             save(self.new, tmp_path / name)
         assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+
+    def test_what_is_no_regular_file_is_not_replaced(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "fifo")
+        (tmp_path / "folder").mkdir()
+        for name in ("fifo", "folder"):
+            before = (tmp_path / name).stat()
+            with pytest.raises(MeasureError, match="is not a regular file"):
+                save(self.new, tmp_path / name)
+            assert (tmp_path / name).stat().st_mode == before.st_mode
 
     def test_a_file_that_may_not_grow_leaves_the_old_one(self, tmp_path: Path) -> None:
         """A limit on the size of files, as some clusters set, ends the writing in the middle."""

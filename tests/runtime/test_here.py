@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from copy import deepcopy
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,6 +27,7 @@ def cuda_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """This process has imported the recorded machine's torch. (The one here may be for the CPU, for which no GPU counts.)"""
     monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
     monkeypatch.setattr(sys.modules["torch"], "__version__", "2.11.0+cu130", raising=False)
+    monkeypatch.setattr(sys.modules["torch"], "version", SimpleNamespace(cuda="13.0"), raising=False)
 
 
 @pytest.mark.usefixtures("cuda_torch")
@@ -37,11 +38,11 @@ class TestGpu:
         now = fingerprint_here(RecordedHost(machine))
         same = ["gpu", "gpu_count", "compute_capability", "driver", "torch", "cpu", "cpu_budget", "device"]
         assert measured.differences(now, same) == []
-        assert (now.cuda, now.cublas, now.cudnn) == (None, None, None)
+        assert (now.cuda, now.cublas, now.cudnn) == ("13.0", None, None)
 
     @pytest.mark.parametrize(
         ("setting", "count"),
-        [("0", 1), ("3,1", 2), ("", 0), ("-1", 0), ("0,-1,1", 1), ("1,0,1", 0), ("8", 0), ("MIG-1234", 0)],
+        [("0", 1), ("3,1", 2), ("", 0), ("-1", 0), ("0,-1,1", 1), ("1,0,1", 0), ("8", 0)],
     )
     def test_cuda_visible_devices(self, setting: str, count: int) -> None:
         now = fingerprint_here(RecordedHost("nvidia-h200-x8", environ={"CUDA_VISIBLE_DEVICES": setting}))
@@ -63,16 +64,25 @@ class TestGpu:
         second = fingerprint_here(RecordedHost("nvidia-h200-x8", nvml=mixed, environ={"CUDA_VISIBLE_DEVICES": "1,2,0"}))
         assert (second.gpu, second.gpu_count, second.compute_capability) == ("NVIDIA H200", 2, "9.0")
 
-    @pytest.mark.parametrize(("name", "field"), [("Name", "gpu"), ("CudaComputeCapability", "compute_capability")])
-    def test_what_nvml_does_not_answer_is_none(self, name: str, field: str) -> None:
+    def test_what_nvml_does_not_answer_is_none(self) -> None:
         silent = deepcopy(NVML)
-        silent["devices"][0][name] = {"NVMLError": "Unknown Error"}
+        silent["devices"][0]["CudaComputeCapability"] = {"NVMLError": "Unknown Error"}
         now = fingerprint_here(RecordedHost("nvidia-h200-x8", nvml=silent))
-        assert getattr(now, field) is None
+        assert now.compute_capability is None
         assert now.cpu_budget is not None
 
-    def test_without_nvml_there_is_no_gpu(self) -> None:
-        now = fingerprint_here(RecordedHost("nvidia-h200-x8", nvml=Unreadable("NVML Shared Library Not Found")))
+    def test_where_nvml_cannot_name_the_gpu_torch_does(self) -> None:
+        nameless, sliced = deepcopy(NVML), deepcopy(NVML)
+        nameless["devices"][0]["Name"] = {"NVMLError": "Unknown Error"}
+        sliced["devices"][0]["MigMode"] = [1, 1]
+        for nvml in (Unreadable("NVML Shared Library Not Found"), nameless, sliced):
+            now = fingerprint_here(RecordedHost("nvidia-h200-x8", nvml=nvml))
+            assert (now.gpu, now.gpu_count, now.compute_capability, now.driver) == ("NVIDIA H200", 8, "9.0", None)
+        now = fingerprint_here(RecordedHost("nvidia-h200-x8", environ={"CUDA_VISIBLE_DEVICES": "MIG-1234"}))
+        assert now.gpu == "NVIDIA H200"
+
+    def test_without_nvml_and_without_a_device_file_there_is_no_gpu(self) -> None:
+        now = fingerprint_here(RecordedHost("cpu-only"))
         assert (now.gpu, now.gpu_count, now.driver) == (None, 0, None)
 
 
@@ -108,7 +118,7 @@ import types
 sys.modules["torch"] = types.SimpleNamespace(__version__="9.9.9")
 print(fingerprint_here(Host()).torch)
 """
-    assert python("-c", code, env=environ()).stdout == f"{installed_torch()} False\n9.9.9\n"
+    assert python("-c", code, env=environ()).stdout == f"{installed_torch()[0]} False\n9.9.9\n"
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,9 @@ answer = sys.modules["_gputune_settings"].names() == sys.modules["gputune.settin
     def test_measured_elsewhere_nothing_holds_here(self) -> None:
         tuning = apply(profile(fingerprint=ELSEWHERE))
         assert set(status(tuning).values()) == {"skipped"}
-        assert "device (NVIDIA A100-SXM4-80GB there" in next(row.why for row in tuning.applied if row.setting == "amp_dtype")
+        assert "device (NVIDIA A100-SXM4-80GB there" in next(
+            row.why for row in tuning.applied if row.setting == "amp_dtype"
+        )
         assert tuning.dataloader_kwargs() == {"num_workers": 0, "pin_memory": False}
         assert tuning.pad(13) == 13
         assert not tuning.autocast()._enabled

@@ -26,7 +26,8 @@ def measured(tf32: float, float32: float) -> list[Any]:
 def test_torchs_default_stays_with_what_it_gives_and_costs(tf32: float) -> None:
     choice = recommend(H200, measured(tf32, 50.0))
     assert choice.value is True
-    assert choice.reason.startswith("torch's default: TF32 convolution ran at ")
+    assert choice.reason.startswith("torch's default: full FP32 convolution ran at ")
+    assert choice.gain == pytest.approx(50 / tf32, rel=0.01)
     assert choice.reason.endswith("relative error 2.9e-04")
 
 
@@ -34,7 +35,18 @@ def test_where_full_fp32_is_faster_it_is_chosen() -> None:
     choice = recommend(H200, measured(40.0, 50.0))
     assert choice.value is False
     assert choice.gain == pytest.approx(1.25, rel=0.01)
-    assert "full FP32 was faster" in choice.reason
+    assert choice.reason.startswith("full FP32 convolution ran at ")
+
+
+def test_a_difference_below_the_rule_changes_nothing() -> None:
+    assert recommend(H200, measured(49.0, 50.0)).value is True
+
+
+def test_an_override_that_forbids_tf32_is_told_by_the_error() -> None:
+    rows = [*measured(50.0, 50.0)[:2], row("conv", "relative_error", 4.3e-7, dtype="tf32")]
+    choice = recommend(H200, rows)
+    assert choice.value is True
+    assert "NVIDIA_TF32_OVERRIDE" in choice.reason
 
 
 @pytest.mark.parametrize("missing", range(2))

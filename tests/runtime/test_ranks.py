@@ -1,0 +1,33 @@
+"""Launchers are recognised by name, and a count of threads for one process is not given to each of their ranks."""
+
+import pytest
+from making import H200, profile
+
+from gputune.runtime.environment import plan
+from gputune.runtime.ranks import starts_ranks
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["torchrun", "--nproc-per-node", "8", "train.py"],
+        ["/opt/venv/bin/torchrun", "train.py"],
+        ["accelerate", "launch", "train.py"],
+        ["python", "-m", "torch.distributed.run", "train.py"],
+    ],
+)
+def test_a_launcher(command):
+    assert starts_ranks(command)
+
+
+@pytest.mark.parametrize("command", [["python", "train.py"], ["./torchrun.sh"], ["true"], []])
+def test_not_a_launcher(command):
+    assert not starts_ranks(command)
+
+
+def test_ranks_share_the_cpus_so_threads_are_left_to_the_launcher():
+    planned = plan(profile({"omp_threads": 16}), H200, {}, ranks=True)
+    assert planned.environ == {}
+    [row] = planned.applied
+    assert (row.status, row.why) == ("skipped", "the command starts several processes, which share the CPUs")
+    assert plan(profile({"omp_threads": 16}), H200, {}).environ == {"OMP_NUM_THREADS": "16"}
