@@ -30,9 +30,9 @@ BLOCK_SECONDS = 0.1
 PREFETCH = 2
 SAMPLE_BYTES = 3 * 96 * 96
 TRANSFER_SHAPE = (3, 224, 224)
-TRANSFER_BATCH = 32
-TRANSFER_WORKERS = 8
-"""Enough that it is the copying and not the making of batches that is waited for, where there are CPUs for them."""
+TRANSFER_BATCH = 16
+TRANSFER_WORKERS = 4
+"""More of them would fill the seconds with draining their queues."""
 
 
 def needs(facts: Facts, device: str) -> str | None:
@@ -132,7 +132,7 @@ class Options:
 
 
 def measure(context: Context) -> Iterator[Measurement]:
-    shares = {"curve": 0.38, "cheap": 0.07, "prefetch": 0.2, "epochs": 0.25, "transfer": 0.1}
+    shares = {"curve": 0.36, "cheap": 0.07, "prefetch": 0.2, "epochs": 0.24, "transfer": 0.13}
     seconds = {name: share * context.seconds for name, share in shares.items()}
     context.say("samples that cost CPU time")
     curve = _timed(
