@@ -1,5 +1,7 @@
 """A probe goes on past a bench that fails, says what is missing, and refuses what it cannot do in one line."""
 
+import os
+
 import pytest
 from recorded import RecordedHost, facts_of
 
@@ -62,11 +64,31 @@ def test_a_bench_that_fails_is_a_gap_and_the_rest_is_written(monkeypatch, tmp_pa
         "        import os; os._exit(9); yield\n"
         "b.load = lambda name: Broken() if name == 'cpu_threads' else real(name)\n"
     )
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{__import__('os').environ.get('PYTHONPATH', '')}".rstrip(":"))
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}".rstrip(":"))
     profile = probing.probe(device="cpu", budget="quick", only=["cpu_threads", "precision"])
     assert {row.bench for row in profile.measurements} == {"precision"}
     assert [gap.fact for gap in profile.gaps if gap.fact.startswith("bench")] == ["bench.cpu_threads"]
     assert "exit code 9" in next(gap.reason for gap in profile.gaps if gap.fact == "bench.cpu_threads")
+
+
+def test_after_an_exception_too_the_next_bench_gets_a_fresh_worker(monkeypatch, tmp_path):
+    """What an exception leaves behind, a broken CUDA context above all, must not fail the next bench."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import gputune.benches as b, os\n"
+        "real = b.load\n"
+        "class Broken:\n"
+        "    def measure(self, context):\n"
+        "        os.environ['BROKEN'] = '1'; raise RuntimeError('an illegal memory access'); yield\n"
+        "class Whole:\n"
+        "    def measure(self, context):\n"
+        "        assert 'BROKEN' not in os.environ\n"
+        "        return real('cpu_threads').measure(context)\n"
+        "b.load = lambda name: {'precision': Broken(), 'cpu_threads': Whole()}.get(name) or real(name)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}".rstrip(":"))
+    profile = probing.probe(device="cpu", budget="quick", only=["cpu_threads", "precision"])
+    assert {row.bench for row in profile.measurements} == {"cpu_threads"}
+    assert "an illegal memory access" in next(gap.reason for gap in profile.gaps if gap.fact == "bench.precision")
 
 
 def test_a_bench_without_time_in_the_budget_gets_some_when_it_is_named():

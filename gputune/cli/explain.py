@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
 
 def explain(
-    name: Annotated[Optional[str], typer.Argument(help="A setting, a check or a bench; none lists them all.")] = None,  # noqa: UP045
+    name: Annotated[str | None, typer.Argument(help="A setting, a check or a bench; none lists them all.")] = None,
 ) -> None:
     """Explain a setting, a check or a bench: what it is, why it matters, where the rule comes from."""
     from gputune import benches, checks, settings

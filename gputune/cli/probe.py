@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def probe(
     output: Annotated[
-        Optional[Path],  # noqa: UP045  typer reads this annotation on older releases too
+        Path | None,
         typer.Option("-o", "--output", help="Where the profile goes; - is stdout.", show_default="profile.yaml"),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",

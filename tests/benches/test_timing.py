@@ -1,5 +1,6 @@
 """Arms are measured in turn, in orders that favour none, and no longer than they may be."""
 
+import itertools
 import time
 from collections import Counter
 from itertools import pairwise
@@ -8,7 +9,7 @@ import pytest
 from recorded import facts_of
 
 from gputune.benches import Context
-from gputune.benches._timing import Arm, _order, interleave, measurement
+from gputune.benches._timing import Arm, _order, against_first, interleave, measurement
 
 
 @pytest.fixture
@@ -56,9 +57,25 @@ def test_samples_are_work_per_second(context):
 
 
 def test_a_clear_difference_ends_after_twelve_rounds(context):
-    slow, fast = rows(context, [sleeper("slow", 0.006), sleeper("fast", 0.003)], 20)
+    slow, fast = rows(context, against_first([sleeper("slow", 0.006), sleeper("fast", 0.003)]), 20)
     assert len(slow.samples) == len(fast.samples) == 12
     assert fast.against(slow).verdict == "gain"
+
+
+def test_what_is_not_decided_against_its_own_baseline_goes_on(context):
+    """Two workloads that differ much, of which the second's two settings differ less than can be told in 12 rounds."""
+    factors = itertools.cycle([0.8, 1.2])
+    now = {"factor": 1.0}
+    first, other = sleeper("first", 0.02), sleeper("other", 0.003)
+    undecided = Arm(
+        params={"name": "undecided"},
+        run=lambda: time.sleep(0.003 * now["factor"]),
+        work=1,
+        before=lambda: now.update(factor=next(factors)),
+        baseline=other,
+    )
+    result = rows(context, [first, other, undecided], 4)
+    assert len(result[0].samples) > 12
 
 
 def test_time_is_kept_to(context):

@@ -21,6 +21,12 @@ def test_a_quota_below_the_affinity(text, quota, budget):
     assert found.subject == f"{CGROUP}/cpu.max"
 
 
+def test_a_quota_that_torch_s_threads_keep_to():
+    facts = facts_of(files={f"{CGROUP}/cpu.max": "250000 100000"}, torch={"threads": 2})
+    [found] = cpu_quota.check(facts, ())
+    assert (found.severity, found.message) == ("OK", "the quota allows 2.5 of 16 CPUs, and torch starts 2 threads")
+
+
 def test_ranks_share_the_quota():
     assert "OMP_NUM_THREADS=2," in finding("800000 100000", LOCAL_WORLD_SIZE="4").remedy
 

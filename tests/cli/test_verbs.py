@@ -56,6 +56,9 @@ class TestProbe:
             (["--only", "x"], 2, "there is no such bench"),
             (["-o", "nowhere/p.yaml"], 2, "mkdir -p"),
             (["-o", "."], 2, "is a directory"),
+            (["-o", "/dev/null"], 2, "is not a regular file"),
+            (["-o", "/proc/p.yaml"], 2, "cannot be written to"),
+            (["-o", "n" * 300], 2, "name too long"),
             (["--nonsense"], 2, "No such option"),
         ],
     )
@@ -169,6 +172,27 @@ def test_the_schema_is_json_and_knows_every_setting():
     schema = json.loads(gputune("schema").stdout)
     assert set(schema["properties"]["settings"]["properties"]) == set(settings.names())
     assert schema["properties"]["settings"]["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("words", [["schema"], ["check", "--json"], ["show", PROFILE], ["explain"]])
+def test_an_output_that_is_full_is_one_line_and_not_the_code_of_findings(words):
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "gputune", *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environ(),
+            check=False,
+        )
+    assert result.returncode == 3
+    assert result.stderr == "gputune: output: No space left on device\n"
+
+
+def test_nothing_asked_is_answered_with_the_help():
+    result = gputune()
+    assert "Usage" in result.stdout
+    assert result.stderr == ""
 
 
 def test_the_version():

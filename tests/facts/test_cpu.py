@@ -84,6 +84,7 @@ def test_any_text_is_a_quota_none_or_unreadable(text):
         (16, 8.0, None, 4, 2),
         (128, None, 12, 8, 12),
         (8, None, 12, 1, 8),
+        (2, None, 2, 4, 2),  # each task is bound to its own two
     ],
 )
 def test_the_budget_is_the_smallest_share_and_at_least_one(affinity, quota, grant, ranks, budget):

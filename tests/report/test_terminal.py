@@ -1,10 +1,11 @@
 """Reports against golden files, 80 columns wide. `python tests/report/test_terminal.py` writes the files anew."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from making import row
+from making import H200, profile, row
 from recorded import facts_of
 
 from gputune import advise, checks
@@ -102,9 +103,23 @@ def test_values_in_words(value, text):
     assert terminal.value_text(value) == text
 
 
+@pytest.mark.parametrize("hostile", ["[/foo] x", "\x1b[2J\x1b]52;c;aGk=\x07", "[link=file:///]x[/link]"])
+def test_nothing_in_a_profile_steers_the_terminal_or_breaks_the_table(hostile):
+    made = profile(
+        {"dimension_multiple": {hostile: 8}},
+        fingerprint=replace(H200, gpu=hostile),
+        measurements=(row("precision", "throughput", 1.0, dtype=hostile), row("precision", "relative_error", 1.0)),
+        findings=(Finding(check=hostile, severity="ERROR", message=hostile, remedy=hostile),),
+        gaps=(Gap(fact=hostile, reason=hostile),),
+    )
+    text = shown(terminal.print_profile, made)
+    assert "\x1b" not in text
+    assert "\x07" not in text
+
+
 def test_a_speed_without_its_baseline_is_still_shown():
-    profile = advise.advise(facts_of(), [row("precision", "throughput", 300.0, dtype="tf32")], "cuda:0", created="now")
-    assert "301" in shown(terminal.print_profile, profile)
+    made = advise.advise(facts_of(), [row("precision", "throughput", 300.0, dtype="tf32")], "cuda:0", created="now")
+    assert "301" in shown(terminal.print_profile, made)
 
 
 if __name__ == "__main__":
