@@ -31,6 +31,12 @@ their own process: its facts come from a child process with a deadline.
 - Comparisons look at 12, 20 and 32 pairs: 32 is what a row of the profile holds, so that the file replays the decision.
 - A setting may depend on `device`: the GPU's name, or the CPU's in a profile of a CPU. Otherwise a GPU's profile would be
   refused on the same GPU beside another CPU.
+- A bench declares `SECONDS` for each kind of device and budget and its `RANK`; `needs(facts, device)` gives the reason why it
+  cannot run. So the budget is planned without a list of benches.
+- Comparisons of several arms are shuffled, the same way in every run: at its power limit a GPU runs an arm faster that
+  always follows a light one.
+- Every part of a profile must be there, so that a file that was cut off is refused.
+- `Choice.gain` is the alternative's ratio over torch's default also where the default is kept.
 - Whole-number settings have `LIMITS`, so that a file can ask for neither -1 nor a million workers.
 """
 

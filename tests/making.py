@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile, save
 from gputune.settings import Choice
@@ -94,6 +96,12 @@ def environ(**variables: str) -> dict[str, str]:
 def python(*arguments: str, env: Mapping[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run this Python, for at most two minutes."""
     return command([sys.executable, *arguments], env, **options)
+
+
+def serving(parent: str = "") -> list[list[str]]:
+    """The command lines of bench workers that are running, of all parents or of the one with this pid."""
+    lines = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
+    return [line for line in lines if "gputune.benches._serve" in line and line[-1].endswith(parent)]
 
 
 def gputune(*arguments: str, env: Mapping[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[str]:

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from making import environ, gputune
+from making import environ, gputune, serving
 
 from gputune import __version__, benches, checks, settings
 from gputune.profile import load, parse
@@ -106,8 +106,7 @@ class TestProbe:
         assert said.splitlines()[-1] == "gputune: interrupted; nothing was written"
         assert "Traceback" not in said
         assert not list(tmp_path.iterdir())
-        found = subprocess.run(["pgrep", "-f", f"_serve.* {child.pid}$"], capture_output=True, check=False)
-        assert not found.stdout
+        assert not serving(str(child.pid))
 
 
 class TestCheck:

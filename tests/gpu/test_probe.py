@@ -5,6 +5,7 @@ import sys
 import time
 
 import pytest
+from making import serving
 
 from gputune.profile import load
 from gputune.settings._evidence import one
@@ -37,8 +38,7 @@ def test_it_ends_within_90_seconds_with_nothing_missing(probed):
 
 
 def test_no_worker_is_left(probed):
-    found = subprocess.run(["pgrep", "-f", "gputune.benches._serve"], capture_output=True, text=True, check=False)
-    assert not found.stdout
+    assert not serving()
 
 
 def test_tf32_is_about_8_times_fp32(h200):
