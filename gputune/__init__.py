@@ -37,6 +37,10 @@ their own process: its facts come from a child process with a deadline.
   always follows a light one.
 - Every part of a profile must be there, so that a file that was cut off is refused.
 - `Choice.gain` is the alternative's ratio over torch's default also where the default is kept.
+- Facts have three subjects more: the PCI bus (a GPU that NVML lost is still there), the process (user, limits, folders), and
+  the set variables that torch and NVIDIA's libraries heed, by prefix, so that a check of another one touches its own file
+  only. What a GPU is stands in `facts/gpu.py`, how it is in `facts/health.py`.
+- A check yields Findings without its own name, which `checks.ask` fills in.
 - Whole-number settings have `LIMITS`, so that a file can ask for neither -1 nor a million workers.
 """
 
@@ -59,7 +63,10 @@ __all__ = ["__version__", "apply", "check", "load", "probe"]
 
 
 def check() -> tuple[Finding, ...]:
-    """Look at this machine without changing or loading anything; what every check found."""
+    """Look at this machine without changing or loading anything; what every check found.
+
+    torch's facts come from another process of this interpreter, so that flags which this process has set do not show.
+    """
     from gputune import checks, facts
     from gputune.host import Host
 

@@ -6,9 +6,11 @@ files, a dictionary of NVML answers) and the readers cannot tell.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import platform
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,8 +20,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+_MOST_RECORDS = 1_000_000  # of a kernel that logs faster than they are read
+
 TORCH_DEADLINE_SECONDS = 120.0
 """How long another interpreter may take to import torch and answer. A cold page cache can take most of a minute."""
+
+
+NOT_SUPPORTED = "NVML: Not Supported"
+"""The reason of a gap where NVML says that hardware or driver have no such thing, which says nothing about health."""
 
 
 class Unreadable(Exception):
@@ -63,6 +71,17 @@ class Host:
         except (OSError, ValueError):
             return False
 
+    def real(self, path: str) -> str:
+        """The path without symbolic links in it."""
+        return os.path.realpath(self.path(path))
+
+    def writable(self, folder: str) -> bool:
+        """Whether this process may make files in a folder: its permissions and the file system's, without trying."""
+        try:
+            return os.access(self.path(folder), os.W_OK | os.X_OK)
+        except ValueError:
+            return False
+
     def names(self, folder: str) -> list[str]:
         """The sorted names in a folder; empty where there is none."""
         try:
@@ -77,6 +96,31 @@ class Host:
         except OSError as error:
             raise Unreadable(f"{path}: {error.strerror}") from None
         return answer.f_blocks * answer.f_frsize, answer.f_bavail * answer.f_frsize
+
+    def kernel_log(self) -> str:
+        """What the kernel's log still holds, since boot at most."""
+        try:
+            # Without O_NONBLOCK the end of the log is a wait for its next line.
+            log = os.open(self.path("/dev/kmsg"), os.O_RDONLY | os.O_NONBLOCK)
+        except OSError as error:
+            raise Unreadable(f"/dev/kmsg: {error.strerror}") from None
+        try:
+            return _records(log)
+        finally:
+            os.close(log)
+
+    def which(self, command: str) -> str | None:
+        """The file that a command is, as a shell of this environment would find it."""
+        return shutil.which(command, path=self.environ.get("PATH", os.defpath))
+
+    def user(self) -> tuple[int, str | None]:
+        """This process's user id, and its name where the id has one."""
+        import pwd
+
+        try:
+            return os.getuid(), pwd.getpwuid(os.getuid()).pw_name
+        except KeyError:
+            return os.getuid(), None
 
     def affinity(self) -> frozenset[int]:
         """The CPUs that this process may run on (cpusets and taskset; no quota)."""
@@ -156,6 +200,24 @@ def _drain(reader: int, deadline: float) -> bytes:
         answer += chunk
 
 
+def _records(log: int) -> str:
+    """Every record that is there now: each read gives one, or EPIPE where the oldest was overwritten meanwhile."""
+    records = []
+    for _ in range(_MOST_RECORDS):
+        try:
+            record = os.read(log, 8192)
+        except BlockingIOError:
+            break
+        except BrokenPipeError:
+            continue
+        except OSError as error:
+            raise Unreadable(f"/dev/kmsg: {error.strerror}") from None
+        if not record:
+            break
+        records.append(record)
+    return b"".join(records).decode(errors="replace")
+
+
 def _answer(text: bytes, child: subprocess.Popen[Any]) -> dict[str, Any]:
     try:
         answer = json.loads(text)
@@ -185,6 +247,8 @@ class _LibraryNvml:
     def _call(self, function: Any, *args: Any) -> Any:
         try:
             return _plain(function(*args))
+        except self._pynvml.NVMLError_NotSupported:
+            raise Unreadable(NOT_SUPPORTED) from None
         except self._pynvml.NVMLError as error:
             raise Unreadable(f"NVML: {error}") from None
         except Exception as error:  # a driver's odd answer (bad struct, bad bytes) is a gap, not the end
@@ -205,13 +269,26 @@ class _LibraryNvml:
     def device(self, index: int, name: str, *args: Any) -> Any:
         if index not in self._handles:
             self._handles[index] = self._call(self._pynvml.nvmlDeviceGetHandleByIndex, index)
-        return self._call(self._function(f"nvmlDeviceGet{name}"), self._handles[index], *args)
+        function = self._function(f"nvmlDeviceGet{name}")
+        if name == "GpuFabricInfoV":
+            return self._call(self._filled, function, self._handles[index])
+        return self._call(function, self._handles[index], *args)
+
+    def _filled(self, function: Any, handle: Any) -> Any:
+        """The one call that fills a struct of its caller's."""
+        struct = self._pynvml.c_nvmlGpuFabricInfo_v2_t()
+        function(handle, ctypes.byref(struct))
+        return struct
 
 
 def _plain(value: Any) -> Any:
-    """NVML's structs as dictionaries, bytes (of old versions) as text."""
+    """NVML's structs, and the objects that its binding makes of some, as dictionaries; arrays as lists; bytes as text."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")
+    if isinstance(value, (list, tuple, ctypes.Array)):
+        return [_plain(part) for part in value]
+    if type(value).__name__ == "nvmlFriendlyObject":
+        return {name: _plain(part) for name, part in vars(value).items()}
     if hasattr(value, "_fields_"):
         return {field[0]: _plain(getattr(value, field[0])) for field in value._fields_}
     return value

@@ -61,7 +61,8 @@ class Measurement:
     params: dict[str, str | int | float | bool] = field(default_factory=dict)
     device: str
     conditions: dict[str, float] = field(default_factory=dict)
-    """What the GPU did meanwhile: sm_clock_mhz, power_watts (medians), throttle_reasons (NVML's bits, all that occurred)."""
+    """What the GPU did meanwhile: sm_clock_mhz, power_watts (medians), throttle_reasons (NVML's bits, all that occurred),
+    pcie_generation (the highest)."""
 
     def __post_init__(self) -> None:
         if not self.samples:

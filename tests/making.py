@@ -93,6 +93,11 @@ def environ(**variables: str) -> dict[str, str]:
     return {**kept, "PYTHONWARNINGS": "ignore", **variables}
 
 
+def before_others(folder: Path) -> str:
+    """A PYTHONPATH on which `folder` comes first."""
+    return os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+
+
 def python(*arguments: str, env: Mapping[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run this Python, for at most two minutes."""
     return command([sys.executable, *arguments], env, **options)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gputune import facts
+from gputune.checks import Finding
 from gputune.facts import Facts
 from gputune.host import Host, Unreadable
 
@@ -17,35 +18,56 @@ MACHINES = Path(__file__).with_name("machines")
 class RecordedHost(Host):
     """`machines/<folder>/answers.json`, with overrides.
 
-    `environ` and `files` are laid over the recorded ones (None takes one away), `torch` likewise over torch's answers;
-    `nvml` and `torch` may also be an `Unreadable` to raise, and `nvml` any object with NVML's three methods.
+    `environ` and `files` are laid over the recorded ones (None takes one away), `torch` over torch's answers, and `gpu`
+    over NVML's about the GPU of `gpu_index`; `nvml` and `torch` may also be an `Unreadable` to raise, and `nvml` any object
+    with NVML's three methods. Every folder can be written to but those below one of `closed`.
     """
 
     def __init__(self, folder: str = "nvidia-h200-x1", **overrides: Any) -> None:
         answers = json.loads((MACHINES / folder / "answers.json").read_text())
         super().__init__(root="/nonexistent", environ=_over(answers["env"], overrides.get("environ")), python="python")
-        self.files: dict[str, Any] = _over(answers["files"], overrides.get("files"))
+        self.files: dict[str, str] = _over(answers["files"], overrides.get("files"))
         self.shm = overrides.get("shm", answers["shm"])
         self.cpus = overrides.get("affinity", answers["affinity"])
+        self.counts = answers["cpu_counts"]
+        self.who = overrides.get("user", answers["user"])
+        self.closed = overrides.get("closed", ())
         self.nvml_answers = overrides.get("nvml", answers["nvml"])
+        if "gpu" in overrides:
+            self.nvml_answers["devices"][overrides.get("gpu_index", 0)].update(overrides["gpu"])
         torch = overrides.get("torch")
-        self.torch = torch if isinstance(torch, Unreadable) else _over(torch_answers(answers["torch"]), torch)
+        self.torch = torch if isinstance(torch, Unreadable) else _over(answers["torch"], torch)
 
     def path(self, path: str) -> Path:
         raise AssertionError(f"a recorded machine has no {path}")
 
     def read(self, path: str) -> str:
-        text = self.files.get(path, {"errno": 2})
-        if isinstance(text, str):
-            return text
-        raise Unreadable(f"{path}: {os.strerror(text['errno'])}")
+        if path in self.files:
+            return self.files[path]
+        raise Unreadable(f"{path}: No such file or directory")
 
     def exists(self, path: str) -> bool:
-        return any(isinstance(text, str) and (name + "/").startswith(path + "/") for name, text in self.files.items())
+        return path in ("/root", "/tmp") or any((name + "/").startswith(path.rstrip("/") + "/") for name in self.files)
+
+    def writable(self, folder: str) -> bool:
+        return not any((folder + "/").startswith(closed) for closed in self.closed)
+
+    def real(self, path: str) -> str:
+        return path
 
     def names(self, folder: str) -> list[str]:
         inside = [name.removeprefix(folder + "/") for name in self.files if name.startswith(folder + "/")]
         return sorted({name.split("/")[0] for name in inside})
+
+    def kernel_log(self) -> str:
+        return self.read("/dev/kmsg")
+
+    def which(self, command: str) -> str | None:
+        folders = self.environ.get("PATH", "").split(":")
+        return next((f"{folder}/{command}" for folder in folders if f"{folder}/{command}" in self.files), None)
+
+    def user(self) -> tuple[int, str | None]:
+        return self.who[0], self.who[1]
 
     def space_bytes(self, path: str) -> tuple[int, int]:
         if path != "/dev/shm":
@@ -60,15 +82,14 @@ class RecordedHost(Host):
         return int(self.read("/proc/meminfo").split()[1]) * 1024
 
     def cpu_counts(self) -> tuple[int, int | None]:
-        return int(self.read("/sys/devices/system/cpu/online").split("-")[1]) + 1, None
+        return self.counts[0], self.counts[1]
 
     def machine(self) -> str:
         return "x86_64"
 
     def nvml(self) -> Any:
-        if isinstance(self.nvml_answers, dict):
-            return RecordedNvml(_known(self.nvml_answers))
-        return _known(self.nvml_answers)
+        answers = _known(self.nvml_answers)
+        return RecordedNvml(answers) if isinstance(answers, dict) else answers
 
     def ask_python(self, script: Path, deadline_seconds: float = 120.0) -> dict[str, Any]:
         if script.name != "_torch_answers.py":
@@ -77,44 +98,36 @@ class RecordedHost(Host):
 
 
 class RecordedNvml:
-    SYSTEM = {"DriverVersion": "driver", "NVMLVersion": "nvml", "CudaDriverVersion_v2": "cuda_driver"}
-    CLOCKS = {"ClockInfo": "current", "MaxClockInfo": "max"}
+    """Answers by call: `TotalEccErrors:1,0` is what `nvmlDeviceGetTotalEccErrors(handle, 1, 0)` answered."""
 
     def __init__(self, answers: dict[str, Any]) -> None:
         self.answers = answers
 
     def system(self, name: str) -> Any:
-        return _known(self.answers[self.SYSTEM[name]])
+        return _known(self.answers[name])
 
     def count(self) -> int:
-        return self.answers["count"]
+        return len(self.answers["devices"])
 
     def device(self, index: int, name: str, *args: Any) -> Any:
-        answers = self.answers["devices"][index]
-        if name in self.CLOCKS:
-            return _known(answers["Clocks"][str(args[0])][self.CLOCKS[name]])
-        if (name, args) == ("MemoryInfo", (0x02000028,)):
-            return _known(answers["MemoryInfo_v2"])
-        return _known(answers.get(name, {"NVMLError": f"{name} was not recorded"}))
-
-
-def torch_answers(recorded: dict[str, Any]) -> dict[str, Any]:
-    """What `gputune/facts/_torch_answers.py` answers where torch answered `recorded`."""
-    answers = {"executable": "python", "gaps": {}, **recorded, "torch": recorded["version"]}
-    if recorded["cuda"]:
-        answers["nccl"] = ".".join(str(part) for part in recorded["nccl"])
-    return answers
+        call = f"{name}:{','.join(map(str, args))}" if args else name
+        return _known(self.answers["devices"][index].get(call, {"unreadable": f"NVML: {call} was not recorded"}))
 
 
 def facts_of(folder: str = "nvidia-h200-x1", **overrides: Any) -> Facts:
     return facts.read(RecordedHost(folder, **overrides))
 
 
+def found(check: Any, folder: str = "nvidia-h200-x1", measurements: Any = (), **overrides: Any) -> list[Finding]:
+    """What a check's module finds on a recorded machine with these overrides."""
+    return list(check.check(facts_of(folder, **overrides), measurements))
+
+
 def _known(answer: Any) -> Any:
     if isinstance(answer, Unreadable):
         raise answer
-    if isinstance(answer, dict) and "NVMLError" in answer:
-        raise Unreadable(f"NVML: {answer['NVMLError']}")
+    if isinstance(answer, dict) and "unreadable" in answer:
+        raise Unreadable(answer["unreadable"])
     return answer
 
 

@@ -143,3 +143,40 @@ def test_this_machine():
     assert logical >= (physical or 1)
     assert host.memory_bytes() > 0
     assert host.environ is os.environ
+
+
+def test_a_folder_that_may_be_written_to(tmp_path):
+    host = grow(tmp_path, {"/file": ""})
+    assert host.writable("/")
+    assert not host.writable("/missing")
+    assert not Host().writable("/proc/self")
+
+
+def test_the_kernel_s_log_ends_where_it_ends(tmp_path):
+    assert grow(tmp_path, {"/dev/kmsg": "6,1,1,-;one\n6,2,2,-;two\n"}).kernel_log() == "6,1,1,-;one\n6,2,2,-;two\n"
+
+
+def test_a_log_that_is_not_there_is_unreadable(tmp_path):
+    with pytest.raises(Unreadable, match="/dev/kmsg: No such file"):
+        grow(tmp_path, {}).kernel_log()
+
+
+@pytest.mark.skipif(not os.access("/dev/kmsg", os.R_OK), reason="the kernel's log is not readable here")
+def test_the_real_kernel_s_log_is_read_without_waiting_for_more():
+    started = time.monotonic()
+    try:
+        assert ";" in Host().kernel_log()
+    except Unreadable as error:
+        pytest.skip(str(error))
+    assert time.monotonic() - started < 2
+
+
+def test_a_command_is_found_in_the_host_s_path(tmp_path):
+    (tmp_path / "tool").write_text("#!/bin/sh\n")
+    (tmp_path / "tool").chmod(0o755)
+    assert Host(environ={"PATH": str(tmp_path)}).which("tool") == str(tmp_path / "tool")
+    assert Host(environ={"PATH": "/nowhere"}).which("tool") is None
+
+
+def test_a_user_has_an_id_and_mostly_a_name():
+    assert Host().user()[0] == os.getuid()

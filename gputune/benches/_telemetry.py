@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
+from gputune.facts.health import clocks_event_reasons
 from gputune.host import Host, Nvml, Unreadable
 
 _SM_CLOCK = 1
@@ -22,13 +23,14 @@ class Telemetry:
                 self._nvml = None
 
     def sample(self) -> dict[str, float]:
-        """sm_clock_mhz, power_watts and throttle_reasons now; without those that cannot be read."""
+        """sm_clock_mhz, power_watts, throttle_reasons and pcie_generation now; without those that cannot be read."""
         if self._nvml is None:
             return {}
         found = {
             "sm_clock_mhz": self._ask("ClockInfo", _SM_CLOCK),
             "power_watts": self._ask("PowerUsage", scale=1e-3),
             "throttle_reasons": self._reasons(),
+            "pcie_generation": self._ask("CurrPcieLinkGeneration"),
         }
         return {name: value for name, value in found.items() if value is not None}
 
@@ -39,13 +41,15 @@ class Telemetry:
             return None
 
     def _reasons(self) -> float | None:
-        """A bit mask. Older drivers know it by the older name."""
-        reasons = self._ask("CurrentClocksEventReasons")
-        return self._ask("CurrentClocksThrottleReasons") if reasons is None else reasons
+        """A bit mask."""
+        try:
+            return float(clocks_event_reasons(self._nvml, self._index)) if self._nvml else None
+        except Unreadable:
+            return None
 
 
 def summary(samples: list[dict[str, float]]) -> dict[str, float]:
-    """Medians of clock and power, and all throttle reasons that occurred."""
+    """Medians of clock and power, all throttle reasons that occurred, and the highest PCIe generation."""
     found: dict[str, float] = {}
     for name in ("sm_clock_mhz", "power_watts"):
         values = [sample[name] for sample in samples if name in sample]
@@ -54,6 +58,9 @@ def summary(samples: list[dict[str, float]]) -> dict[str, float]:
     masks = [int(sample["throttle_reasons"]) for sample in samples if "throttle_reasons" in sample]
     if masks:
         found["throttle_reasons"] = float(_union(masks))
+    generations = [sample["pcie_generation"] for sample in samples if "pcie_generation" in sample]
+    if generations:
+        found["pcie_generation"] = max(generations)
     return found
 
 

@@ -3,15 +3,16 @@
 A check's file has a docstring, which is its help text (`gputune explain NAME`: what is asked, why it matters, how to fix
 it, the source), and `check(facts, measurements)`, which yields Findings and reads nothing by itself. What only a load can
 answer is NOT_APPLICABLE until a probe has measured. A check that fails is an UNKNOWN finding, never a crash; UNKNOWN
-never counts as healthy.
+never counts as healthy, and NOT_APPLICABLE is said only where the check names the hardware or the situation that lacks
+what it asks about.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from gputune.facts import Facts
@@ -22,11 +23,12 @@ Severity = Literal["OK", "NOT_APPLICABLE", "UNKNOWN", "WARNING", "ERROR"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One answer. `remedy` says what to type, from WARNING up; `subject` names the GPU or file it is about."""
+    """One answer. `remedy` says what to type, from WARNING up; `subject` names the GPU, file or variable it is about."""
 
     __pydantic_config__ = {"strict": True, "extra": "forbid"}
 
-    check: str
+    check: str = ""
+    """The check's name, which `ask` fills in: a check need not repeat its own."""
     severity: Severity
     message: str
     remedy: str | None = None
@@ -49,13 +51,18 @@ def load(name: str) -> Any:
     return importlib.import_module(f"{__name__}.{name}")
 
 
-def run(facts: Facts, measurements: Sequence[Measurement] = ()) -> tuple[Finding, ...]:
-    """Ask every check."""
-    return tuple(finding for name in names() for finding in _ask(name, facts, measurements))
+def run(
+    facts: Facts, measurements: Sequence[Measurement] = (), only: Collection[str] | None = None
+) -> tuple[Finding, ...]:
+    """Ask every check, or `only` those."""
+    wanted = [name for name in names() if only is None or name in only]
+    return tuple(finding for name in wanted for finding in ask(name, facts, measurements))
 
 
-def _ask(name: str, facts: Facts, measurements: Sequence[Measurement]) -> Iterator[Finding]:
+def ask(name: str, facts: Facts, measurements: Sequence[Measurement] = ()) -> Iterator[Finding]:
+    """One check's findings."""
     try:
-        yield from load(name).check(facts, measurements)
+        for finding in load(name).check(facts, measurements):
+            yield replace(finding, check=name)
     except Exception as error:  # one check's fault must not silence the others
         yield Finding(check=name, severity="UNKNOWN", message=f"the check failed: {type(error).__name__}: {error}")

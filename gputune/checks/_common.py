@@ -1,16 +1,17 @@
-"""What several checks ask of the facts."""
+"""The types that checks are written in, and what several of them ask of the facts."""
 
 import re
+from collections.abc import Iterator, Sequence
 
 from gputune.checks import Finding
-from gputune.facts import Facts
+from gputune.facts import Facts, Gpu, Health
 from gputune.facts.precision import tensor_core_dtypes
+from gputune.measurement import Measurement
 
+__all__ = ["Facts", "Finding", "Findings", "Gpu", "Health", "Measurement", "Measurements"]
 
-def number(version: str | None) -> tuple[int, int] | None:
-    """The first two numbers of a version; None where there are none."""
-    found = re.match(r"(\d+)\.(\d+)", version or "")
-    return (int(found[1]), int(found[2])) if found else None
+Findings = Iterator[Finding]
+Measurements = Sequence[Measurement]
 
 
 def reason(facts: Facts, fact: str) -> str | None:
@@ -18,10 +19,24 @@ def reason(facts: Facts, fact: str) -> str | None:
     return next((gap.reason for gap in facts.gaps if gap.fact == fact), None)
 
 
-def unread(facts: Facts, check: str, fact: str, what: str) -> Finding:
-    """`what` is not known; the gap's reason goes with it."""
-    why = reason(facts, fact)
-    return Finding(check=check, severity="UNKNOWN", message=f"{what} could not be read{f' ({why})' if why else ''}")
+def consumer(gpu: Gpu) -> str | None:
+    """Names a consumer GPU, which lacks much of what data-centre GPUs have."""
+    return f"{gpu.name} is a consumer GPU without it" if gpu.brand in ("GeForce", "Titan") else None
+
+
+def share(gpu: Gpu) -> str | None:
+    """Names a share of a GPU that a hypervisor hands out: the hypervisor looks after the rest."""
+    return "a vGPU leaves it to its host" if gpu.virtualization == "vgpu" else None
+
+
+def consumer_or_share(gpu: Gpu) -> str | None:
+    return consumer(gpu) or share(gpu)
+
+
+def number(version: str | None) -> tuple[int, int] | None:
+    """The first two numbers of a version; None where there are none."""
+    found = re.match(r"(\d+)\.(\d+)", version or "")
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def nvidia_files(facts: Facts) -> tuple[str, ...]:
@@ -34,24 +49,22 @@ def gpu_beside(facts: Facts) -> bool:
     return bool(facts.gpus or nvidia_files(facts))
 
 
-def no_gpu(facts: Facts, check: str) -> Finding:
-    """The answer of a check about each GPU where none is listed."""
-    if gpu_beside(facts):
-        return Finding(
-            check=check, severity="UNKNOWN", message="there is a GPU, but neither NVML nor torch describes it"
-        )
-    return Finding(check=check, severity="NOT_APPLICABLE", message="no NVIDIA GPU is known here")
-
-
-def without_cuda_torch(facts: Facts, check: str) -> Finding | None:
-    """The answer of a check about torch's CUDA where torch did not answer or has none; None where it has."""
-    if facts.libraries.torch is None:
-        return unread(facts, check, "libraries.torch", "torch's version")
-    if facts.libraries.cuda is None:
-        return Finding(check=check, severity="NOT_APPLICABLE", message="this torch is built without CUDA")
-    return None
+def gpu_asked_for(facts: Facts) -> list[str]:
+    """The signs that somebody wants a GPU here."""
+    wanted = facts.container.nvidia_visible_devices
+    signs = ["--require-gpu"] if facts.gpu_required else []
+    signs += [f"NVIDIA_VISIBLE_DEVICES={wanted}"] if wanted and wanted not in ("none", "void") else []
+    signs += nvidia_files(facts)
+    if facts.scheduler.gpus:
+        signs.append(f"{facts.scheduler.name or 'the scheduler'} granted {facts.scheduler.gpus}")
+    return signs
 
 
 def all_lack(facts: Facts, dtype: str) -> bool:
     """Every GPU is known to have no Tensor Cores for `dtype`."""
     return all(gpu.compute_capability and dtype not in tensor_core_dtypes(gpu.compute_capability) for gpu in facts.gpus)
+
+
+def on(facts: Facts, variable: str) -> bool:
+    """A variable is set to something other than off."""
+    return facts.environment.get(variable, "").strip().lower() not in ("", "0", "false", "off", "no")

@@ -7,37 +7,23 @@ GradScaler; older ones have none, and float32 is best there.
 Source: NVIDIA, CUDA C++ Programming Guide, table of compute capabilities; torch.cuda.is_bf16_supported.
 """
 
-from collections.abc import Iterator, Sequence
-
-from gputune.checks import Finding
-from gputune.checks._common import no_gpu, unread
-from gputune.facts import Facts, Gpu
+from gputune.checks._answers import each_capability, ok, warning
+from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements
 from gputune.facts.precision import tensor_core_dtypes
-from gputune.measurement import Measurement
 
-CHECK = "bf16_emulated"
 USE_FLOAT16 = 'use torch.autocast("cuda", dtype=torch.float16) with torch.amp.GradScaler("cuda")'
 USE_FLOAT32 = "leave torch.autocast off: use float32"
+ASKED = "ACCELERATE_MIXED_PRECISION"
 
 
-def check(facts: Facts, measurements: Sequence[Measurement]) -> Iterator[Finding]:
-    if not facts.gpus:
-        yield no_gpu(facts, CHECK)
-    for gpu in facts.gpus:
-        yield _of(facts, gpu)
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    asked = f", and {ASKED} asks for it" if facts.environment.get(ASKED) == "bf16" else ""
+    return each_capability(facts, lambda gpu: _of(gpu, asked))
 
 
-def _of(facts: Facts, gpu: Gpu) -> Finding:
-    subject = f"GPU {gpu.index}"
-    if gpu.compute_capability is None:
-        return unread(facts, CHECK, f"gpu.{gpu.index}.compute_capability", f"{subject}'s compute capability")
+def _of(gpu: Gpu, asked: str) -> Finding:
     dtypes = tensor_core_dtypes(gpu.compute_capability)
     if "bfloat16" in dtypes:
-        return Finding(check=CHECK, severity="OK", message=f"{gpu.name} multiplies bfloat16 natively", subject=subject)
-    return Finding(
-        check=CHECK,
-        severity="WARNING",
-        message=f"{gpu.name} ({gpu.compute_capability}) only emulates bfloat16, slowly, though torch accepts it",
-        remedy=USE_FLOAT16 if "float16" in dtypes else USE_FLOAT32,
-        subject=subject,
-    )
+        return ok(f"{gpu.name} multiplies bfloat16 natively")
+    message = f"{gpu.name} ({gpu.compute_capability}) only emulates bfloat16, slowly, though torch accepts it{asked}"
+    return warning(message, USE_FLOAT16 if "float16" in dtypes else USE_FLOAT32)

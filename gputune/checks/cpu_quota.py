@@ -8,34 +8,23 @@ for more (`docker run --cpus=8`, Kubernetes `resources.limits.cpu`).
 Source: Linux, CFS Bandwidth Control; torch.get_num_threads and DataLoader count the affinity.
 """
 
-from collections.abc import Iterator, Sequence
-
-from gputune.checks import Finding
-from gputune.checks._common import reason, unread
-from gputune.facts import Facts
-from gputune.measurement import Measurement
-
-CHECK = "cpu_quota"
+from gputune.checks._answers import ok, unread, warning
+from gputune.checks._common import Facts, Findings, Measurements, reason
 
 
-def check(facts: Facts, measurements: Sequence[Measurement]) -> Iterator[Finding]:
-    cpu = facts.cpu
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    cpu, threads = facts.cpu, facts.libraries.torch_threads
     if reason(facts, "cpu.quota"):
-        yield unread(facts, CHECK, "cpu.quota", "the CPU quota")
+        yield unread(facts, "cpu.quota", "the CPU quota")
     elif cpu.quota is None:
-        yield Finding(check=CHECK, severity="OK", message=f"no quota: all {cpu.affinity_count} CPUs can be used")
+        yield ok(f"no quota: all {cpu.affinity_count} CPUs can be used")
     elif cpu.quota >= cpu.affinity_count:
-        message = f"the quota of {cpu.quota:g} CPUs covers all {cpu.affinity_count}"
-        yield Finding(check=CHECK, severity="OK", message=message)
-    elif (facts.libraries.torch_threads or cpu.affinity_count) <= cpu.budget:
-        started = facts.libraries.torch_threads
-        message = f"the quota allows {cpu.quota:g} of {cpu.affinity_count} CPUs, and torch starts {started} threads"
-        yield Finding(check=CHECK, severity="OK", message=message)
+        yield ok(f"the quota of {cpu.quota:g} CPUs covers all {cpu.affinity_count}")
+    elif (threads or cpu.affinity_count) <= cpu.budget:
+        yield ok(f"the quota allows {cpu.quota:g} of {cpu.affinity_count} CPUs, and torch starts {threads} threads")
     else:
-        yield Finding(
-            check=CHECK,
-            severity="WARNING",
-            message=f"the quota allows {cpu.quota:g} CPUs, but torch and the DataLoader count {cpu.affinity_count}",
-            remedy=f"export OMP_NUM_THREADS={cpu.budget}, and give DataLoader num_workers={cpu.budget} or less",
-            subject=cpu.quota_source,
+        yield warning(
+            f"the quota allows {cpu.quota:g} CPUs, but torch and the DataLoader count {cpu.affinity_count}",
+            f"export OMP_NUM_THREADS={cpu.budget}, and give DataLoader num_workers={cpu.budget} or less",
+            cpu.quota_source,
         )

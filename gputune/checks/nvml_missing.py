@@ -7,31 +7,29 @@ throttled or capped, and torch may find no GPU at all. A container gets the libr
 Source: NVIDIA Container Toolkit, driver capabilities.
 """
 
-from collections.abc import Iterator, Sequence
+from gputune.checks._answers import error, not_applicable, ok, unread, warning
+from gputune.checks._common import Facts, Finding, Findings, Measurements, gpu_beside, nvidia_files, reason
 
-from gputune.checks import Finding
-from gputune.checks._common import gpu_beside, nvidia_files, reason, unread
-from gputune.facts import Facts
-from gputune.measurement import Measurement
-
-CHECK = "nvml_missing"
+WITH_UTILITY = "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility"
 
 
-def check(facts: Facts, measurements: Sequence[Measurement]) -> Iterator[Finding]:
+def check(facts: Facts, measurements: Measurements) -> Findings:
     if facts.driver.nvml and reason(facts, "gpu.count"):
-        yield unread(facts, CHECK, "gpu.count", "NVML's list of GPUs")
+        yield unread(facts, "gpu.count", "NVML's list of GPUs")
     elif facts.driver.nvml:
-        yield Finding(check=CHECK, severity="OK", message="NVML answers")
+        yield ok("NVML answers")
     elif not gpu_beside(facts):
-        yield Finding(check=CHECK, severity="NOT_APPLICABLE", message="there is no NVIDIA GPU that NVML could describe")
+        yield not_applicable("there is no NVIDIA GPU that NVML could describe")
+    elif "version mismatch" in _why(facts).lower():
+        yield not_applicable("NVML is here, and refuses a kernel module of another version")
     else:
-        where = ", ".join(nvidia_files(facts)) or "torch's list of GPUs"
-        yield Finding(
-            check=CHECK,
-            severity="WARNING" if facts.libraries.device_count else "ERROR",
-            message=f"there is a GPU ({where}), but NVML does not answer: {_why(facts)}",
-            remedy=_remedy(facts),
-        )
+        yield _absent(facts)
+
+
+def _absent(facts: Facts) -> Finding:
+    where = ", ".join(nvidia_files(facts)) or "torch's list of GPUs"
+    message = f"there is a GPU ({where}), but NVML does not answer: {_why(facts)}"
+    return (warning if facts.libraries.device_count else error)(message, _remedy(facts))
 
 
 def _why(facts: Facts) -> str:
@@ -41,7 +39,10 @@ def _why(facts: Facts) -> str:
 def _remedy(facts: Facts) -> str:
     if "nvidia-ml-py" in _why(facts):
         return "pip install nvidia-ml-py"
+    granted = facts.container.nvidia_driver_capabilities
+    if granted is not None and not {"utility", "all"} & set(granted.split(",")):
+        return f"{WITH_UTILITY} (it was started with {granted or 'none'})"
     return (
-        "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility; outside a container install the driver's "
+        f"{WITH_UTILITY}; outside a container install the driver's "
         "libnvidia-ml.so.1 (Debian and Ubuntu: apt install libnvidia-compute-VERSION, the running driver's)"
     )

@@ -7,25 +7,18 @@ them.
 Source: release notes of cuBLAS 11.0 and cuDNN 8.0.
 """
 
-from collections.abc import Iterator, Sequence
+from gputune.checks._answers import no_gpu, not_applicable, ok, unread, warning, without_cuda_torch
+from gputune.checks._common import Facts, Finding, Findings, Measurements, all_lack, number
 
-from gputune.checks import Finding
-from gputune.checks._common import all_lack, no_gpu, number, unread, without_cuda_torch
-from gputune.facts import Facts
-from gputune.measurement import Measurement
-
-CHECK = "tf32_libraries"
 FIRST_MAJOR = {"cublas": ("cuBLAS", 11), "cudnn": ("cuDNN", 8)}
 
 
-def check(facts: Facts, measurements: Sequence[Measurement]) -> Iterator[Finding]:
+def check(facts: Facts, measurements: Measurements) -> Findings:
     if not facts.gpus:
-        yield no_gpu(facts, CHECK)
+        yield no_gpu(facts)
     elif all_lack(facts, "tf32"):
-        yield Finding(
-            check=CHECK, severity="NOT_APPLICABLE", message="no GPU here has TF32 (compute capability 8.0 on)"
-        )
-    elif finding := without_cuda_torch(facts, CHECK):
+        yield not_applicable("no GPU here has TF32 (compute capability 8.0 on)")
+    elif finding := without_cuda_torch(facts):
         yield finding
     else:
         for field, (name, first) in FIRST_MAJOR.items():
@@ -36,13 +29,8 @@ def _of(facts: Facts, field: str, name: str, first: int) -> Finding:
     version = getattr(facts.libraries, field)
     found = number(version)
     if found is None:
-        return unread(facts, CHECK, f"libraries.{field}", f"{name}'s version")
+        return unread(facts, f"libraries.{field}", f"{name}'s version")
     if found[0] >= first:
-        return Finding(check=CHECK, severity="OK", message=f"{name} {version} knows TF32", subject=name)
-    return Finding(
-        check=CHECK,
-        severity="WARNING",
-        message=f"{name} {version} knows no TF32, which came with {name} {first}",
-        remedy="unset LD_LIBRARY_PATH, or pip install --upgrade torch",
-        subject=name,
-    )
+        return ok(f"{name} {version} knows TF32", name)
+    message = f"{name} {version} knows no TF32, which came with {name} {first}"
+    return warning(message, "unset LD_LIBRARY_PATH, or pip install --upgrade torch", name)

@@ -7,31 +7,26 @@ and only 1 and 0 count. Unset the variable, or keep it and know that it decides.
 Source: PyTorch, CUDA environment variables; NVIDIA_TF32_OVERRIDE's effect measured on an H200.
 """
 
-from collections.abc import Iterator, Sequence
+from gputune.checks._answers import no_gpu, not_applicable, ok, warning
+from gputune.checks._common import Facts, Finding, Findings, Measurements, all_lack
+from gputune.facts import Flags, Precision
 
-from gputune.checks import Finding
-from gputune.checks._common import all_lack, no_gpu
-from gputune.facts import Facts, Flags, Precision
-from gputune.measurement import Measurement
-
-CHECK, NVIDIA, TORCH = "tf32_override", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"
+NVIDIA, TORCH = "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"
 
 
-def check(facts: Facts, measurements: Sequence[Measurement]) -> Iterator[Finding]:
+def check(facts: Facts, measurements: Measurements) -> Findings:
     if not facts.gpus:
-        yield no_gpu(facts, CHECK)
+        yield no_gpu(facts)
     elif all_lack(facts, "tf32"):
-        yield Finding(
-            check=CHECK, severity="NOT_APPLICABLE", message="no GPU here has TF32 (compute capability 8.0 on)"
-        )
+        yield not_applicable("no GPU here has TF32 (compute capability 8.0 on)")
     else:
         yield from _overrides(facts.precision)
 
 
-def _overrides(precision: Precision) -> Iterator[Finding]:
+def _overrides(precision: Precision) -> Findings:
     nvidia, torch = precision.nvidia_tf32_override, precision.torch_tf32_override
     if nvidia is None and torch is None:
-        yield Finding(check=CHECK, severity="OK", message="no environment variable decides about TF32")
+        yield ok("no environment variable decides about TF32")
     if nvidia is not None:
         yield _nvidia(nvidia, precision.flags)
     if torch is not None:
@@ -41,12 +36,11 @@ def _overrides(precision: Precision) -> Iterator[Finding]:
 def _nvidia(value: str, flags: Flags | None) -> Finding:
     does = {"0": "forbids TF32", "1": "forces TF32"}.get(value)
     if does is None:
-        return _warning(NVIDIA, f"{NVIDIA}={value} is neither 0 nor 1; what the libraries make of it is not documented")
+        return _unset(NVIDIA, f"{NVIDIA}={value} is neither 0 nor 1; what the libraries make of it is not documented")
     wanted = value == "1"
     if flags is not None and flags.matmul_tf32 is flags.cudnn_tf32 is wanted:
-        message = f"{NVIDIA}={value} {does}, as torch's flags do"
-        return Finding(check=CHECK, severity="OK", message=message, subject=NVIDIA)
-    return _warning(NVIDIA, f"{NVIDIA}={value} {does}, whatever torch's flags say ({_against(flags, wanted)})")
+        return ok(f"{NVIDIA}={value} {does}, as torch's flags do", NVIDIA)
+    return _unset(NVIDIA, f"{NVIDIA}={value} {does}, whatever torch's flags say ({_against(flags, wanted)})")
 
 
 def _against(flags: Flags | None, wanted: bool) -> str:
@@ -57,12 +51,10 @@ def _against(flags: Flags | None, wanted: bool) -> str:
 
 def _torch(value: str) -> Finding:
     if value not in ("0", "1"):
-        return _warning(TORCH, f"{TORCH}={value} does nothing: torch reads only 0 and 1")
-    message = (
-        f"{TORCH}={value} starts torch's matmul flag {'on' if value == '1' else 'off'}; the program may still change it"
-    )
-    return Finding(check=CHECK, severity="OK", message=message, subject=TORCH)
+        return _unset(TORCH, f"{TORCH}={value} does nothing: torch reads only 0 and 1")
+    state = "on" if value == "1" else "off"
+    return ok(f"{TORCH}={value} starts torch's matmul flag {state}; the program may still change it", TORCH)
 
 
-def _warning(variable: str, message: str) -> Finding:
-    return Finding(check=CHECK, severity="WARNING", message=message, remedy=f"unset {variable}", subject=variable)
+def _unset(variable: str, message: str) -> Finding:
+    return warning(message, f"unset {variable}", variable)

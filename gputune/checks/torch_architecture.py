@@ -9,45 +9,30 @@ Source: NVIDIA, CUDA C++ Programming Guide, Binary and PTX Compatibility.
 """
 
 import re
-from collections.abc import Iterator, Sequence
 
-from gputune.checks import Finding
-from gputune.checks._common import no_gpu, number, unread, without_cuda_torch
-from gputune.facts import Facts, Gpu
-from gputune.measurement import Measurement
-
-CHECK = "torch_architecture"
+from gputune.checks._answers import each_capability, error, ok, unread, without_cuda_torch
+from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, number
 
 
-def check(facts: Facts, measurements: Sequence[Measurement]) -> Iterator[Finding]:
-    if not facts.gpus:
-        yield no_gpu(facts, CHECK)
-    elif finding := without_cuda_torch(facts, CHECK):
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    if facts.gpus and (finding := without_cuda_torch(facts)):
         yield finding
-    elif not facts.libraries.architectures:
-        yield unread(facts, CHECK, "libraries.arch_list", "what torch's kernels were compiled for")
+    elif facts.gpus and not facts.libraries.architectures:
+        yield unread(facts, "libraries.arch_list", "what torch's kernels were compiled for")
     else:
-        for gpu in facts.gpus:
-            yield _of(facts, gpu)
+        yield from each_capability(facts, lambda gpu: _of(facts, gpu))
 
 
 def _of(facts: Facts, gpu: Gpu) -> Finding:
-    capability, compiled = number(gpu.compute_capability), facts.libraries.architectures
-    subject = f"GPU {gpu.index}"
-    if capability is None:
-        return unread(facts, CHECK, f"gpu.{gpu.index}.compute_capability", f"{subject}'s compute capability")
+    capability, compiled = number(gpu.compute_capability) or (0, 0), facts.libraries.architectures
     running = [name for name in compiled if runs(name, capability)]
     if running:
-        message = f"{gpu.name} ({gpu.compute_capability}) runs torch's {running[-1]}"
-        return Finding(check=CHECK, severity="OK", message=message, subject=subject)
+        return ok(f"{gpu.name} ({gpu.compute_capability}) runs torch's {running[-1]}")
     wanted = f"sm_{capability[0]}{capability[1]}"
-    return Finding(
-        check=CHECK,
-        severity="ERROR",
-        message=f"{gpu.name} needs {wanted}, and torch {facts.libraries.torch} has only {', '.join(compiled)}",
-        remedy="install a torch build whose torch.cuda.get_arch_list() names "
-        f"{wanted}: https://pytorch.org/get-started for a new GPU, https://pytorch.org/get-started/previous-versions for an old one",
-        subject=subject,
+    return error(
+        f"{gpu.name} needs {wanted}, and torch {facts.libraries.torch} has only {', '.join(compiled)}",
+        f"install a torch build whose torch.cuda.get_arch_list() names {wanted}: https://pytorch.org/get-started for a new "
+        "GPU, https://pytorch.org/get-started/previous-versions for an old one",
     )
 
 

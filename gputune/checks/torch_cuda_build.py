@@ -7,30 +7,19 @@ install the CUDA build that the selector on pytorch.org names for this driver.
 Source: PyTorch, Start Locally.
 """
 
-from collections.abc import Iterator, Sequence
+from gputune.checks._answers import error, not_applicable, ok, unread
+from gputune.checks._common import Facts, Findings, Measurements, gpu_beside
 
-from gputune.checks import Finding
-from gputune.checks._common import gpu_beside, unread
-from gputune.facts import Facts
-from gputune.measurement import Measurement
-
-CHECK = "torch_cuda_build"
+REMEDY = "pip uninstall torch, then run the command for CUDA that https://pytorch.org/get-started/locally gives"
 
 
-def check(facts: Facts, measurements: Sequence[Measurement]) -> Iterator[Finding]:
+def check(facts: Facts, measurements: Measurements) -> Findings:
     torch, cuda = facts.libraries.torch, facts.libraries.cuda
     if torch is None:
-        yield unread(facts, CHECK, "libraries.torch", "torch's build")
+        yield unread(facts, "libraries.torch", "torch's build")
     elif cuda is not None:
-        yield Finding(check=CHECK, severity="OK", message=f"torch {torch} is built with CUDA {cuda}")
+        yield ok(f"torch {torch} is built with CUDA {cuda}")
     elif not gpu_beside(facts):
-        yield Finding(
-            check=CHECK, severity="NOT_APPLICABLE", message="there is no NVIDIA GPU that a CUDA build would use"
-        )
+        yield not_applicable("there is no NVIDIA GPU that a CUDA build would use")
     else:
-        yield Finding(
-            check=CHECK,
-            severity="ERROR",
-            message=f"torch {torch} is built without CUDA, and there is a GPU",
-            remedy="pip uninstall torch, then run the command for CUDA that https://pytorch.org/get-started/locally gives",
-        )
+        yield error(f"torch {torch} is built without CUDA, and there is a GPU", REMEDY)

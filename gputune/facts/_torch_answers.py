@@ -5,11 +5,17 @@ named under "gaps" with the reason.
 """
 
 import ctypes
+import getpass
 import json
 import os
 import re
+import shutil
 import sys
-from typing import Any, Callable, Dict
+import sysconfig
+import tempfile
+from glob import glob
+from importlib.util import find_spec
+from typing import Any, Callable, Dict, List, Optional
 
 
 def main(descriptor: int) -> None:
@@ -30,17 +36,23 @@ def main(descriptor: int) -> None:
     except Exception as error:
         gaps["torch"] = f"import torch: {type(error).__name__}: {first_line(error)}"
     else:
-        answers["torch"] = str(torch.__version__)
-        answers["cuda"] = torch.version.cuda
-        ask("arch_list", lambda: torch._C._cuda_getArchFlags().split() if torch.version.cuda else [])
+        ask("torch", lambda: str(torch.__version__))
+        ask("cuda", lambda: torch.version.cuda)
+        ask("folder", lambda: os.path.dirname(os.path.realpath(torch.__file__)))
+        ask("arch_list", lambda: torch._C._cuda_getArchFlags().split() if answers.get("cuda") else [])
         ask("flags", lambda: flags(torch))
-        ask("threads", torch.get_num_threads)
-        if torch.version.cuda:
-            ask("cudnn", torch.backends.cudnn.version)
+        ask("threads", lambda: torch.get_num_threads())  # noqa: PLW0108 - a half torch may lack it
+        ask("api_conflict", lambda: api_conflict(torch))
+        ask("compile", compile_needs)
+        if answers.get("cuda"):
+            ask("cudnn", lambda: torch.backends.cudnn.version())  # noqa: PLW0108
             ask("nccl", lambda: ".".join(str(part) for part in torch.cuda.nccl.version()))
             ask("cublas", lambda: loaded_version("libcublas", "cublasGetProperty"))
             ask("cublaslt", lambda: loaded_version("libcublasLt", "cublasLtGetProperty"))
+            ask("bundled", lambda: bundled(answers["folder"]))
+            ask("loaded", lambda: loaded("libcublas") + loaded("libcublasLt") + loaded("libcudnn"))
             ask("devices", lambda: [device(torch, index) for index in range(torch.cuda.device_count())])
+    ask("pynvml", lambda: version("pynvml"))
     with os.fdopen(descriptor, "w") as pipe:
         json.dump(answers, pipe)
 
@@ -61,7 +73,71 @@ def flags(torch: Any) -> Dict[str, Any]:
         "cudnn_benchmark": torch.backends.cudnn.benchmark,
         "cudnn_deterministic": torch.backends.cudnn.deterministic,
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
+        "anomaly_detection": torch.is_anomaly_enabled(),
     }
+
+
+def api_conflict(torch: Any) -> Optional[str]:
+    """What torch's older getters say where the newer API was told otherwise: they raise, in whatever program asks them."""
+    try:
+        getattr(torch.backends.cuda.matmul, "allow_tf32")  # noqa: B009
+        getattr(torch.backends.cudnn, "allow_tf32")  # noqa: B009
+        torch.get_float32_matmul_precision()
+    except RuntimeError as error:
+        return first_line(error)
+    return None
+
+
+def compile_needs() -> Dict[str, Any]:
+    """What torch.compile looks for: a C compiler and Python's headers (Triton builds its launcher), Triton, its cache."""
+    include = sysconfig.get_paths()["include"]
+    cache = cache_folder()
+    return {
+        "compiler": compiler("CC", "gcc", "clang"),
+        "compiler_cxx": compiler("CXX", "g++"),
+        "headers": os.path.exists(os.path.join(include, "Python.h")),
+        "include": include,
+        "triton": version("triton") or ("installed" if find_spec("triton") else None),
+        "cache": cache,
+        "cache_writable": bool(cache) and os.access(nearest(str(cache)), os.W_OK | os.X_OK),
+    }
+
+
+def compiler(variable: str, *commands: str) -> Optional[str]:
+    """The file that would run: the variable's, or else the first command that there is."""
+    named = os.environ.get(variable)
+    for command in [named] if named else commands:
+        found = shutil.which(command)
+        if found:
+            return found
+    return None
+
+
+def cache_folder() -> Optional[str]:
+    """Where torch.compile would keep its code; None where torch cannot name a place."""
+    named = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    if named:
+        return named
+    try:
+        return os.path.join(tempfile.gettempdir(), "torchinductor_" + getpass.getuser())
+    except Exception:  # no folder for temporary files, or a user id without a name
+        return None
+
+
+def nearest(path: str) -> str:
+    """The folder itself, or the first above it that exists."""
+    while not os.path.exists(path):
+        path = os.path.dirname(path) or "/"
+    return path
+
+
+def version(package: str) -> Optional[str]:
+    from importlib import metadata
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def new_api(torch: Any) -> bool:
@@ -81,10 +157,21 @@ def device(torch: Any, index: int) -> Dict[str, Any]:
     }
 
 
+def loaded(library: str) -> List[str]:
+    """The files of a library that this process has loaded."""
+    with open("/proc/self/maps") as maps:
+        return sorted(set(re.findall(rf"(/\S*/{library}\.so\S*)", maps.read())))
+
+
+def bundled(folder: str) -> List[str]:
+    """The same libraries as torch's wheel brought them, in packages beside it."""
+    found = glob(os.path.join(os.path.dirname(folder), "nvidia", "*", "lib", "lib*.so.*"))
+    return sorted(path for path in found if re.search(r"/lib(cublas|cublasLt|cudnn)\.so\.\d+$", path))
+
+
 def loaded_version(library: str, function: str) -> str:
     """The version of the copy that this process really loaded; loading one by name might find another."""
-    with open("/proc/self/maps") as maps:
-        paths = sorted(set(re.findall(rf"(/\S*/{library}\.so\S*)", maps.read())))
+    paths = loaded(library)
     if not paths:
         raise LookupError(f"{library} is not loaded by import torch")
     get = getattr(ctypes.CDLL(paths[0]), function)

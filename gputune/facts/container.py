@@ -20,6 +20,8 @@ class Container:
     nvidia_driver_capabilities: str | None = None
     cuda_visible_devices: str | None = None
     gpu_device_files: tuple[str, ...] = ()
+    infiniband: bool = False
+    """InfiniBand's device files are here, through which NCCL talks to other nodes."""
 
 
 def read(host: Host) -> Container:
@@ -30,6 +32,7 @@ def read(host: Host) -> Container:
         nvidia_driver_capabilities=env.get("NVIDIA_DRIVER_CAPABILITIES"),
         cuda_visible_devices=env.get("CUDA_VISIBLE_DEVICES"),
         gpu_device_files=gpu.device_files(host),
+        infiniband=any(name.startswith("uverbs") for name in host.names("/dev/infiniband")),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from gputune.facts import cgroup
+from gputune.facts import cgroup, cpu_list
 from gputune.facts.gap import Gaps
 from gputune.facts.scheduler import Scheduler
 from gputune.host import Host, Unreadable
@@ -21,9 +21,15 @@ class Cpu:
     physical_count: int | None = None
     affinity_count: int
     """What this process may run on."""
+    affinity: str | None = None
+    """The same by number, as the kernel writes lists: `0-15,64-79`."""
     quota: float | None = None
     """CPUs' worth of time that the tightest cgroup allows; None where there is no quota (or a gap says why)."""
     quota_source: str | None = None
+    quota_periods: int | None = None
+    """The quota's periods (0.1 s, mostly) in which something ran; None without a quota, or where a gap says why."""
+    throttled_periods: int | None = None
+    """Those in which the kernel stopped the group, its quota being spent; None likewise."""
     grant: int | None = None
     """CPUs that the scheduler granted to each task, where it says."""
     budget: int
@@ -32,16 +38,21 @@ class Cpu:
 
 def read(host: Host, scheduler: Scheduler, gaps: Gaps) -> Cpu:
     logical, physical = host.cpu_counts()
-    affinity = len(host.affinity())
+    cpus = host.affinity()
+    affinity = len(cpus)
     tightest = gaps.read("cpu.quota", lambda: quota(host))
+    throttled = gaps.read("cpu.throttled_periods", lambda: _periods(host, tightest[1])) if tightest else None
     granted = scheduler.cpus_per_task
     return Cpu(
         model=gaps.read("cpu.model", lambda: _model(host)),
         logical_count=logical,
         physical_count=physical,
         affinity_count=affinity,
+        affinity=cpu_list.text(cpus),
         quota=tightest[0] if tightest else None,
         quota_source=tightest[1] if tightest else None,
+        quota_periods=throttled[0] if throttled else None,
+        throttled_periods=throttled[1] if throttled else None,
         grant=granted,
         budget=budget(affinity, tightest[0] if tightest else None, granted, scheduler.local_ranks),
     )
@@ -69,6 +80,14 @@ def quota(host: Host) -> tuple[float, str] | None:
             period = host.read(path.removesuffix("cpu.cfs_quota_us") + "cpu.cfs_period_us")
         found.append((_cpus(limit, period, path), path))
     return min(found, default=None)
+
+
+def _periods(host: Host, quota_file: str) -> tuple[int, int]:
+    path = quota_file.rpartition("/")[0] + "/cpu.stat"
+    counts = dict(re.findall(r"^(nr_periods|nr_throttled) ([0-9]{1,20})$", host.read(path), re.MULTILINE))
+    if len(counts) < 2:
+        raise Unreadable(f"{path} counts no throttled periods")
+    return int(counts["nr_periods"]), int(counts["nr_throttled"])
 
 
 def _cpus(limit: str, period: str, path: str) -> float:

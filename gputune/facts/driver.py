@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 
 from gputune.facts._nvml_answers import text, whole
 from gputune.facts.gap import Gaps
 from gputune.host import Host, Nvml, Unreadable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Xid:
+    """An error that the driver logged about a GPU."""
+
+    __pydantic_config__ = {"strict": True, "extra": "forbid"}
+
+    number: int
+    """Its kind, of NVIDIA's list of Xid errors."""
+    address: str
+    """The GPU's, as the driver writes it: `0000:3b:00`."""
+    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +36,8 @@ class Driver:
     """Of the kernel module, from /proc/driver/nvidia/version."""
     cuda: str | None = None
     """The newest CUDA that this driver runs without a compatibility package."""
+    xids: tuple[Xid, ...] | None = None
+    """What the kernel's log holds of them; None where it could not be read (a gap says why) or there is no driver."""
 
 
 def read(host: Host, nvml: Nvml | None, gaps: Gaps) -> Driver:
@@ -29,7 +45,9 @@ def read(host: Host, nvml: Nvml | None, gaps: Gaps) -> Driver:
     if nvml is not None:
         version = gaps.read("driver.version", lambda: text(nvml.system("DriverVersion")))
         cuda = gaps.read("driver.cuda", lambda: _cuda(whole(nvml.system("CudaDriverVersion_v2"))))
-    return Driver(nvml=nvml is not None, version=version, kernel_version=_kernel(host), cuda=cuda)
+    kernel = _kernel(host)
+    xids = gaps.read("driver.xids", lambda: _xids(host.kernel_log())) if kernel else None
+    return Driver(nvml=nvml is not None, version=version, kernel_version=kernel, cuda=cuda, xids=xids)
 
 
 def _cuda(number: int) -> str:
@@ -43,3 +61,10 @@ def _kernel(host: Host) -> str | None:
     except Unreadable:
         return None
     return found.group(1) if found else None
+
+
+def _xids(log: str) -> tuple[Xid, ...]:
+    found = Counter(
+        (int(number), address) for address, number in re.findall(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)[^)]*\): (\d+)", log)
+    )
+    return tuple(Xid(number=number, address=address, count=count) for (number, address), count in sorted(found.items()))

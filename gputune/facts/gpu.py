@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from gputune.facts._nvml_answers import dotted, text, watts, whole
+from gputune.facts import health
+from gputune.facts._nvml_answers import dotted, one_of, text, whole
 from gputune.facts.gap import Gaps
+from gputune.facts.health import Health
 from gputune.facts.precision import tensor_core_dtypes
 from gputune.host import Host, Nvml, Unreadable
 
@@ -15,9 +17,16 @@ ARCHITECTURES = {
     2: "Kepler", 3: "Maxwell", 4: "Pascal", 5: "Volta", 6: "Turing",
     7: "Ampere", 8: "Ada", 9: "Hopper", 10: "Blackwell", 13: "Rubin",
 }  # fmt: skip
-"""NVML's architecture numbers (nvml.h, NVML_DEVICE_ARCH_*)."""
+"""NVML's architecture numbers (nvml.h, NVML_DEVICE_ARCH_*), and likewise below."""
 
-_SM_CLOCK, _MEMORY_CLOCK = 1, 2
+BRANDS = {
+    1: "Quadro", 2: "Tesla", 3: "NVS", 5: "GeForce", 6: "Titan", 12: "Quadro RTX", 13: "RTX", 14: "NVIDIA",
+    15: "GeForce", 16: "Titan",
+}  # fmt: skip
+_UNKNOWN_ARCHITECTURE = 0xFFFFFFFF
+UNKNOWN_NAME = "unknown GPU"
+VIRTUALIZATION = ("none", "passthrough", "vgpu", "vgpu host", "vsga host")
+
 _MEMORY_INFO_V2 = 0x02000028  # nvml.h, nvmlMemory_v2: the size of the struct and its version
 
 
@@ -34,6 +43,10 @@ class Gpu:
     name: str
     uuid: str | None = None
     pci_bus_id: str | None = None
+    brand: str | None = None
+    """NVIDIA's product line: GeForce, Tesla, NVIDIA (data-centre GPUs of today), ..."""
+    virtualization: str | None = None
+    """Where NVML says so: none, passthrough (the whole GPU given to a virtual machine), vgpu (a share of one), ..."""
     architecture: str | None = None
     compute_capability: str | None = None
     tensor_core_dtypes: tuple[str, ...] = ()
@@ -41,20 +54,8 @@ class Gpu:
     multiprocessor_count: int | None = None
     memory_total_bytes: int | None = None
     memory_used_bytes: int | None = None
-    """Without what the driver reserves."""
-    sm_clock_mhz: int | None = None
-    sm_clock_max_mhz: int | None = None
-    memory_clock_mhz: int | None = None
-    power_usage_watts: float | None = None
-    power_limit_watts: float | None = None
-    power_default_limit_watts: float | None = None
-    temperature_celsius: int | None = None
-    pcie_generation: int | None = None
-    pcie_generation_max: int | None = None
-    pcie_width: int | None = None
-    pcie_width_max: int | None = None
-    mig: bool | None = None
-    """MIG mode on; None where the hardware has none or it could not be read."""
+    """Without what the driver reserves, but in drivers before 510, which count that in."""
+    health: Health = field(default_factory=Health)
 
 
 def read(nvml: Nvml | None, devices: list[Mapping[str, Any]], gaps: Gaps) -> tuple[Gpu, ...]:
@@ -120,27 +121,18 @@ def _from_nvml(
     return Gpu(
         index=index,
         torch_index=torch_index,
-        name=ask("name", "Name", then=text) or device.get("name") or "unknown GPU",
+        name=ask("name", "Name", then=text) or device.get("name") or UNKNOWN_NAME,
         uuid=uuid,
         pci_bus_id=ask("pci_bus_id", "PciInfo", then=lambda info: text(info["busId"])),
+        brand=ask("brand", "Brand", then=lambda number: BRANDS.get(whole(number), str(number))),
+        virtualization=ask("virtualization", "VirtualizationMode", then=one_of(VIRTUALIZATION)),
         architecture=ask("architecture", "Architecture", then=_architecture),
         compute_capability=capability,
         tensor_core_dtypes=tensor_core_dtypes(capability),
         multiprocessor_count=device.get("multi_processor_count"),
         memory_total_bytes=memory[0],
         memory_used_bytes=memory[1],
-        sm_clock_mhz=ask("sm_clock_mhz", "ClockInfo", _SM_CLOCK),
-        sm_clock_max_mhz=ask("sm_clock_max_mhz", "MaxClockInfo", _SM_CLOCK),
-        memory_clock_mhz=ask("memory_clock_mhz", "ClockInfo", _MEMORY_CLOCK),
-        power_usage_watts=ask("power_usage_watts", "PowerUsage", then=watts),
-        power_limit_watts=ask("power_limit_watts", "PowerManagementLimit", then=watts),
-        power_default_limit_watts=ask("power_default_limit_watts", "PowerManagementDefaultLimit", then=watts),
-        temperature_celsius=ask("temperature_celsius", "Temperature", 0),
-        pcie_generation=ask("pcie_generation", "CurrPcieLinkGeneration"),
-        pcie_generation_max=ask("pcie_generation_max", "MaxPcieLinkGeneration"),
-        pcie_width=ask("pcie_width", "CurrPcieLinkWidth"),
-        pcie_width_max=ask("pcie_width_max", "MaxPcieLinkWidth"),
-        mig=ask("mig", "MigMode", then=lambda modes: whole(modes[0]) > 0),
+        health=health.read(nvml, index, gaps),
     )
 
 
@@ -154,4 +146,6 @@ def _memory(nvml: Nvml, index: int) -> tuple[int, int]:
 
 
 def _architecture(number: Any) -> str:
+    if number == _UNKNOWN_ARCHITECTURE:
+        raise Unreadable("NVML does not know it")
     return ARCHITECTURES.get(whole(number), str(number))

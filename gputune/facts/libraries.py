@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,31 @@ from typing import Any
 from gputune.facts.gap import Gaps
 from gputune.host import Host, Unreadable
 
+_LIBRARY = re.compile(r"lib(cublas|cublasLt|cudnn)\.so\.\d+")
+"""As torch asks for them, by major version."""
+
 TORCH_SCRIPT = Path(__file__).with_name("_torch_answers.py")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compile:
+    """What torch.compile needs beside torch."""
+
+    __pydantic_config__ = {"strict": True, "extra": "forbid"}
+
+    compiler: str | None = None
+    """The C compiler that it would run: CC's, or gcc's, or clang's; None where there is none."""
+    compiler_cxx: str | None = None
+    """The C++ compiler likewise, for code that runs on the CPU."""
+    headers: bool = False
+    """Python.h is here."""
+    include: str | None = None
+    """Where it is looked for."""
+    triton: str | None = None
+    """Triton's version, or `installed` where it does not tell one."""
+    cache: str | None = None
+    """The folder for compiled code; None where torch fails to choose one."""
+    cache_writable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +61,23 @@ class Libraries:
     """GPUs that torch sees; None for a build without CUDA, or where it did not answer."""
     torch_threads: int | None = None
     """torch.get_num_threads() as it starts here."""
+    compile: Compile | None = None
+    pynvml: str | None = None
+    """The version of the deprecated package of that name; nvidia-ml-py brings a module of the same name."""
+    loaded: tuple[str, ...] = ()
+    """The files of cuBLAS and cuDNN that importing torch loaded."""
+    bundled: tuple[str, ...] = ()
+    """Those that torch's wheel brought."""
+    searched: tuple[str, ...] = ()
+    """Those that LD_LIBRARY_PATH offers, as it names them, but for the ones loaded."""
+    torch_folder: str | None = None
+    """Where the torch that was asked is installed."""
+    own_python: str | None = None
+    """The interpreter that runs gputune."""
+    path_python: str | None = None
+    """The interpreter that `python` is here."""
+    path_torch_folder: str | None = None
+    """Where that one would find torch; None for nowhere."""
 
 
 def ask_torch(host: Host, gaps: Gaps) -> dict[str, Any]:
@@ -46,8 +88,9 @@ def ask_torch(host: Host, gaps: Gaps) -> dict[str, Any]:
     return answers
 
 
-def read(torch: Mapping[str, Any]) -> Libraries:
-    devices = torch.get("devices")
+def read(host: Host, torch: Mapping[str, Any]) -> Libraries:
+    devices, needs = torch.get("devices"), torch.get("compile")
+    path_python = host.which("python") or host.which("python3")
     return Libraries(
         python=torch.get("python"),
         executable=torch.get("executable"),
@@ -60,7 +103,35 @@ def read(torch: Mapping[str, Any]) -> Libraries:
         nccl=torch.get("nccl"),
         device_count=None if devices is None else len(devices),
         torch_threads=torch.get("threads"),
+        compile=Compile(**needs) if needs else None,
+        pynvml=torch.get("pynvml"),
+        loaded=tuple(torch.get("loaded") or ()),
+        bundled=tuple(torch.get("bundled") or ()),
+        searched=_searched(host, tuple(torch.get("loaded") or ())),
+        torch_folder=torch.get("folder"),
+        own_python=sys.executable,
+        path_python=path_python,
+        path_torch_folder=_torch_of(host, path_python) if path_python else None,
     )
+
+
+def _searched(host: Host, loaded: tuple[str, ...]) -> tuple[str, ...]:
+    folders = [folder.rstrip("/") for folder in host.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
+    paths = [f"{folder}/{name}" for folder in folders for name in host.names(folder) if _LIBRARY.fullmatch(name)]
+    return tuple(path for path in paths if host.real(path) not in loaded)
+
+
+def _torch_of(host: Host, python: str) -> str | None:
+    """The folder of the torch that an interpreter has, found by its name: starting it would take longer than all the rest."""
+    prefix = python.rpartition("/")[0].rpartition("/")[0]
+    release = re.fullmatch(r"python3\.\d+", host.real(python).rpartition("/")[2])
+    for home in (f"{prefix}/lib", f"{prefix}/local/lib"):
+        for version in (name for name in host.names(home) if name.startswith(release[0] if release else "python3")):
+            for packages in ("site-packages", "dist-packages"):
+                folder = f"{home}/{version}/{packages}/torch"
+                if host.exists(f"{folder}/version.py"):
+                    return host.real(folder)
+    return None
 
 
 def cudnn_version(number: int | None) -> str | None:

@@ -21,6 +21,10 @@ class Memory:
     """The host's."""
     limit_bytes: int | None = None
     """The tightest cgroup limit; None where there is none (or a gap says why)."""
+    limit_free_bytes: int | None = None
+    """What is left below that limit, not counting the file cache, which gives way."""
+    free_bytes: int | None = None
+    """What the host could give to programs before it swaps."""
     shm_bytes: int | None = None
     """Size of /dev/shm."""
     shm_free_bytes: int | None = None
@@ -28,18 +32,42 @@ class Memory:
 
 def read(host: Host, gaps: Gaps) -> Memory:
     shm = gaps.read("memory.shm_bytes", lambda: host.space_bytes("/dev/shm"))
+    tightest = gaps.read("memory.limit_bytes", lambda: limit(host))
     return Memory(
         total_bytes=gaps.read("memory.total_bytes", host.memory_bytes),
-        limit_bytes=gaps.read("memory.limit_bytes", lambda: limit(host)),
+        limit_bytes=tightest[0] if tightest else None,
+        limit_free_bytes=gaps.read("memory.limit_free_bytes", lambda: _free(host, *tightest)) if tightest else None,
+        free_bytes=gaps.read("memory.free_bytes", lambda: _available(host)),
         shm_bytes=shm[0] if shm else None,
         shm_free_bytes=shm[1] if shm else None,
     )
 
 
-def limit(host: Host) -> int | None:
-    """The tightest memory limit along the cgroup chain, in bytes; None where none is set."""
-    limits = [_bytes(*level) for level in cgroup.values(host, "memory", "memory.limit_in_bytes", "memory.max")]
-    return min((limit for limit in limits if limit < _NO_LIMIT), default=None)
+def limit(host: Host) -> tuple[int, str] | None:
+    """The tightest memory limit along the cgroup chain, in bytes, and the file that sets it; None where none does."""
+    levels = cgroup.values(host, "memory", "memory.limit_in_bytes", "memory.max")
+    limits = [(_bytes(path, text), path) for path, text in levels]
+    return min((limit for limit in limits if limit[0] < _NO_LIMIT), default=None)
+
+
+def _free(host: Host, limit_bytes: int, path: str) -> int:
+    """What v1 and v2 call used holds the file cache, which gives way."""
+    folder, _, file = path.rpartition("/")
+    usage, total = ("memory.usage_in_bytes", "total_") if file == "memory.limit_in_bytes" else ("memory.current", "")
+    used = _bytes(f"{folder}/{usage}", host.read(f"{folder}/{usage}"))
+    cache = sum(_row(host, f"{folder}/memory.stat", f"{total}{kind}_file") for kind in ("inactive", "active"))
+    return min(limit_bytes, max(0, limit_bytes - used + cache))
+
+
+def _available(host: Host) -> int:
+    return 1024 * _row(host, "/proc/meminfo", "MemAvailable:")
+
+
+def _row(host: Host, path: str, name: str) -> int:
+    found = re.search(rf"^{name}\s+([0-9]{{1,20}})\b", host.read(path), re.MULTILINE)
+    if not found:
+        raise Unreadable(f"{path} has no {name}")
+    return int(found[1])
 
 
 def _bytes(path: str, text: str) -> int:

@@ -26,6 +26,7 @@ class Flags:
     cudnn_benchmark: bool | None = None
     cudnn_deterministic: bool | None = None
     deterministic_algorithms: bool | None = None
+    anomaly_detection: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,8 @@ class Precision:
     flags: Flags | None = None
     defaults: Flags | None = None
     """The same flags as this torch version has them when nobody interferes."""
+    api_conflict: str | None = None
+    """torch's own words where its older and newer precision API contradict each other; None where they agree."""
     cpu_bfloat16: bool = False
     """The CPU has bfloat16 instructions (AVX512-BF16, AMX or Arm's), so that bfloat16 is not emulated there."""
 
@@ -69,6 +72,7 @@ def defaults_of(torch_version: str) -> Flags | None:
         cudnn_benchmark=False,
         cudnn_deterministic=False,
         deterministic_algorithms=False,
+        anomaly_detection=False,
     )
 
 
@@ -79,6 +83,7 @@ def read(host: Host, torch: Mapping[str, Any]) -> Precision:
         torch_tf32_override=host.environ.get("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"),
         flags=Flags(**flags) if flags else None,
         defaults=defaults_of(version) if version else None,
+        api_conflict=torch.get("api_conflict"),
         cpu_bfloat16=_cpu_bfloat16(host),
     )
 

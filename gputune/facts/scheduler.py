@@ -7,34 +7,65 @@ from dataclasses import dataclass
 
 from gputune.host import Host
 
+_JOBS = {"slurm": "SLURM_JOB_ID", "lsf": "LSB_JOBID", "pbs": "PBS_JOBID", "kubernetes": "KUBERNETES_SERVICE_HOST"}
+"""Scheduler to a variable that only its jobs have."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduler:
     __pydantic_config__ = {"strict": True, "extra": "forbid"}
 
     name: str | None = None
-    """slurm, kubernetes, or None."""
+    """slurm, lsf, pbs, kubernetes, or None."""
     job: str | None = None
     cpus_per_task: int | None = None
+    """Slurm's grant to each task; None where none was asked for (then Slurm gives one)."""
+    srun_cpus_per_task: int | None = None
+    """What SRUN_CPUS_PER_TASK asks of srun, which since Slurm 22.05 does not take over the job's own."""
+    step: bool = False
+    """Started by srun."""
     gpus: str | None = None
     """The GPUs granted, as the scheduler wrote them."""
+    gpu_count: int | None = None
+    """How many were granted on this node, where Slurm says."""
     local_ranks: int = 1
     """Processes of one job on this node that share its CPUs."""
+    torchrun: bool = False
+    gpu_sharing: str | None = None
+    """How the GPUs granted are shared with others' jobs: shard or mps; None where they are not."""
 
 
 def read(host: Host) -> Scheduler:
     env = host.environ
     slurm = "SLURM_JOB_ID" in env
-    name = "slurm" if slurm else "kubernetes" if "KUBERNETES_SERVICE_HOST" in env else None
+    name = next((name for name, variable in _JOBS.items() if variable in env), None)
     return Scheduler(
         name=name,
-        job=env.get("SLURM_JOB_ID"),
+        job=env.get(_JOBS.get(name or "", "")) if name != "kubernetes" else None,
         cpus_per_task=_count(env.get("SLURM_CPUS_PER_TASK")) if slurm else None,
         gpus=next(
             (env[key] for key in ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE") if env.get(key)), None
         ),
+        gpu_count=_count(env.get("SLURM_GPUS_ON_NODE")) if slurm else None,
+        srun_cpus_per_task=_count(env.get("SRUN_CPUS_PER_TASK")),
+        step=slurm and _number(env.get("SLURM_STEP_ID")),
+        torchrun="TORCHELASTIC_RUN_ID" in env,
+        gpu_sharing=_sharing(host),
         local_ranks=_count(env.get("LOCAL_WORLD_SIZE")) or _tasks_here(env.get("SLURM_STEP_TASKS_PER_NODE")) or 1,
     )
+
+
+def _number(text: str | None) -> bool:
+    """A step of srun's has a number; the batch script's own is named or stands above them all."""
+    return bool(text and re.fullmatch(r"[0-9]{1,9}", text))
+
+
+def _sharing(host: Host) -> str | None:
+    if "SLURM_SHARDS_ON_NODE" in host.environ or "shard" in host.environ.get("SLURM_JOB_GRES", ""):
+        return "shard"
+    if {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "CUDA_MPS_PIPE_DIRECTORY"} & set(host.environ):
+        return "mps"
+    return None
 
 
 def _count(text: str | None) -> int | None:

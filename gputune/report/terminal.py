@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
-from gputune.checks import Finding
+from gputune.checks import Finding, Severity
+from gputune.facts import cpu_list
 from gputune.facts.gap import Gap
+from gputune.host import NOT_SUPPORTED
 from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile
 from gputune.settings import Value
@@ -17,8 +20,22 @@ if TYPE_CHECKING:
 
     from gputune.runtime.environment import Applied
 
-_STYLES = {"ERROR": "bold red", "WARNING": "yellow", "UNKNOWN": "magenta", "OK": "green", "NOT_APPLICABLE": "dim"}
-_WORST_FIRST = tuple(_STYLES)
+_STYLES: dict[Severity, str] = {
+    "ERROR": "bold red",
+    "WARNING": "yellow",
+    "UNKNOWN": "magenta",
+    "OK": "green",
+    "NOT_APPLICABLE": "dim",
+}
+_WORST_FIRST: tuple[Severity, ...] = ("ERROR", "WARNING", "UNKNOWN", "OK", "NOT_APPLICABLE")
+_WORDS: dict[Severity, tuple[str, str]] = {
+    "ERROR": ("error", "errors"),
+    "WARNING": ("warning", "warnings"),
+    "UNKNOWN": ("unknown", "unknown"),
+    "OK": ("ok", "ok"),
+    "NOT_APPLICABLE": ("not applicable", "not applicable"),
+}
+_FIRST = 22  # the longest name of a check, so that the tables of one report stand under each other
 
 
 def print_profile(profile: Profile, stream: IO[str]) -> None:
@@ -31,29 +48,79 @@ def print_profile(profile: Profile, stream: IO[str]) -> None:
         _add(table, name, value_text(choice.value), choice.reason)
     console.print(table)
     print_findings(profile.findings, stream, least="WARNING")
-    print_gaps(profile.gaps, stream)
+    print_gaps(unsaid(profile.gaps, profile.findings), stream)
 
 
-def print_findings(findings: Iterable[Finding], stream: IO[str], least: str = "NOT_APPLICABLE") -> None:
-    """The findings from `least` up, the worst first, each with its remedy."""
+def print_findings(findings: Iterable[Finding], stream: IO[str], least: Severity = "NOT_APPLICABLE") -> None:
+    """The findings from `least` up, the worst first, a table for each severity, each finding with its remedy.
+
+    What several GPUs, or several checks, say in the same words is said once.
+    """
     shown = [one for one in findings if _WORST_FIRST.index(one.severity) <= _WORST_FIRST.index(least)]
-    if not shown:
-        return
-    table = _table("", "check", "finding")
-    for finding in sorted(shown, key=lambda one: _WORST_FIRST.index(one.severity)):
-        remedy = f"\n-> {finding.remedy}" if finding.remedy else ""
-        severity = finding.severity.replace("_", " ").lower()
-        _add(table, severity, finding.check, finding.message + remedy, style=_STYLES[finding.severity])
-    _console(stream).print(table)
+    console = _console(stream)
+    for severity in _WORST_FIRST:
+        rows = _merged([finding for finding in shown if finding.severity == severity])
+        if not rows:
+            continue
+        table = _table(_WORDS[severity][0], "", style=_STYLES[severity])
+        for names, message, remedy in rows:
+            _add(table, names, message + (f"\n-> {remedy}" if remedy else ""))
+        console.print(table)
+
+
+def _merged(findings: Sequence[Finding]) -> list[tuple[str, str, str | None]]:
+    """Names, message and remedy of what is said in the same words: by one check of several GPUs, then by several checks."""
+    of_gpus: dict[tuple[str, str, str | None], list[str]] = {}
+    for one in findings:
+        of_gpus.setdefault((one.check, one.message, one.remedy), []).append(one.subject or "")
+    of_checks: dict[tuple[str, str | None], list[str]] = {}
+    for (check, message, remedy), subjects in of_gpus.items():
+        of_checks.setdefault((f"{_gpus(subjects)}{message}", remedy), []).append(check)
+    return [_row(checks, message, remedy) for (message, remedy), checks in of_checks.items()]
+
+
+def _row(checks: Sequence[str], message: str, remedy: str | None) -> tuple[str, str, str | None]:
+    if len(checks) == 1:
+        return checks[0], message, remedy
+    return f"{len(checks)} checks", f"{message} ({', '.join(checks)})", remedy
+
+
+def _gpus(subjects: Sequence[str]) -> str:
+    """`GPU 0-3,7: ` for the GPUs among the subjects; other subjects are in the message."""
+    numbers = [int(subject.removeprefix("GPU ")) for subject in subjects if re.fullmatch(r"GPU \d{1,4}", subject)]
+    return f"GPU {cpu_list.text(numbers)}: " if numbers else ""
+
+
+def summary(findings: Sequence[Finding]) -> str:
+    """How many checks ended how, by the worst that each found."""
+    by_check: dict[str, list[Severity]] = {}
+    for finding in findings:
+        by_check.setdefault(finding.check, []).append(finding.severity)
+    worst = [min(severities, key=_WORST_FIRST.index) for severities in by_check.values()]
+    parts = [_count(worst.count(severity), _WORDS[severity]) for severity in _WORST_FIRST if severity in worst]
+    return f"{_count(len(worst), ('check', 'checks'))}: {', '.join(parts) or 'none asked'}"
+
+
+def _count(number: int, words: tuple[str, str]) -> str:
+    return f"{number} {words[number != 1]}"
+
+
+def unsaid(gaps: Sequence[Gap], findings: Sequence[Finding]) -> list[Gap]:
+    """The gaps whose reason no finding gives, but for what NVML does not support: the checks say what that means."""
+    said = "\n".join(finding.message for finding in findings)
+    return [gap for gap in gaps if gap.reason != NOT_SUPPORTED and gap.reason not in said]
 
 
 def print_gaps(gaps: Sequence[Gap], stream: IO[str]) -> None:
-    """What could not be read or measured."""
+    """What could not be read or measured; what has one reason stands together."""
     if not gaps:
         return
     table = _table("not known", "why")
+    reasons: dict[str, list[str]] = {}
     for gap in gaps:
-        _add(table, gap.fact, gap.reason)
+        reasons.setdefault(gap.reason, []).append(gap.fact)
+    for reason, facts in reasons.items():
+        _add(table, "\n".join(facts), reason)
     _console(stream).print(table)
 
 
@@ -113,26 +180,33 @@ def _print_speeds(console: Console, measurements: Sequence[Measurement]) -> None
     console.print(table)
 
 
-def _table(*columns: str) -> Table:
+def _table(*columns: str, style: str = "") -> Table:
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for number, column in enumerate(columns):
-        table.add_column(column, overflow="fold", no_wrap=number == 0, max_width=14 if column == "value" else None)
+        table.add_column(
+            column,
+            header_style=style or "bold",
+            overflow="fold",
+            no_wrap=number == 0,
+            min_width=_FIRST if style and number == 0 else None,
+            max_width=14 if column == "value" else None,
+        )
     return table
 
 
-def _add(table: Table, *cells: str, style: str = "") -> None:
-    """A row of plain text, its first cell in `style`."""
-    table.add_row(*(_plain(cell, style if number == 0 else "") for number, cell in enumerate(cells)))
+def _add(table: Table, *cells: str) -> None:
+    """A row of plain text."""
+    table.add_row(*(_plain(cell) for cell in cells))
 
 
-def _plain(text: str, style: str = "") -> Any:
+def _plain(text: str) -> Any:
     """Text in which brackets are brackets and nothing steers the terminal: some of it comes from a file."""
     from rich.text import Text
 
-    return Text("".join(char if char.isprintable() or char == "\n" else "?" for char in text), style)
+    return Text("".join(char if char.isprintable() or char == "\n" else "?" for char in text))
 
 
 def _console(stream: IO[str]) -> Console:

@@ -1,5 +1,7 @@
 """The contract of a check."""
 
+from pathlib import Path
+
 import pytest
 from recorded import facts_of
 
@@ -14,11 +16,15 @@ def test_a_complaint_needs_a_remedy(severity):
 
 
 def test_a_check_that_fails_is_unknown_and_the_others_still_answer(monkeypatch):
-    monkeypatch.setattr(shm_size, "ENOUGH_BYTES", None)
+    monkeypatch.setattr(shm_size, "BATCH_BYTES", None)
     findings = {finding.check: finding for finding in checks.run(facts_of())}
     assert set(findings) == set(checks.names())
     assert findings["shm_size"].severity == "UNKNOWN"
     assert "TypeError" in findings["shm_size"].message
+
+
+def test_only_the_checks_that_are_wanted_are_asked():
+    assert {finding.check for finding in checks.run(facts_of(), only=["shm_size", "numa"])} == {"shm_size", "numa"}
 
 
 def test_a_name_that_is_no_check():
@@ -32,3 +38,8 @@ def test_the_help_asks_and_names_its_source(name):
     text = checks.load(name).__doc__
     assert text.splitlines()[0].endswith("?")
     assert "\nSource: " in text
+
+
+def test_most_checks_are_short():
+    lines = sorted(len(Path(checks.load(name).__file__).read_text().splitlines()) for name in checks.names())
+    assert lines[len(lines) // 2] <= 36

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from recorded import RecordedHost, facts_of
 
@@ -26,6 +28,18 @@ def test_asked_for_and_absent(asked, sign):
     assert "--gpus" in found.remedy
 
 
+@pytest.mark.parametrize("laptop", [{}, {"files": {"/dev/dxg": ""}}, {"environ": {"NVIDIA_VISIBLE_DEVICES": "void"}}])
+def test_required_and_absent(laptop):
+    [found] = gpu_absent.check(replace(facts_of("cpu-only", **laptop), gpu_required=True), ())
+    assert found.severity == "ERROR"
+    assert "(--require-gpu)" in found.message
+
+
+def test_required_and_here():
+    [found] = gpu_absent.check(replace(facts_of(), gpu_required=True), ())
+    assert found.severity == "OK"
+
+
 @pytest.mark.parametrize("value", ["", "none", "void"])
 def test_not_asked_for(value):
     found = finding("cpu-only", environ={"NVIDIA_VISIBLE_DEVICES": value})
@@ -33,15 +47,28 @@ def test_not_asked_for(value):
     assert "no GPU was asked for" in found.message
 
 
-@pytest.mark.parametrize("value", ["", "-1", "99"])
-def test_hidden_by_the_environment(value):
-    found = finding(environ={"CUDA_VISIBLE_DEVICES": value}, torch={"devices": []})
-    assert found.severity == "WARNING"
+@pytest.mark.parametrize("value", ["", "-1", "99", "0,0"])
+@pytest.mark.parametrize("torch", [{"devices": []}, {"devices": None, "gaps": {"devices": "no answer"}}])
+def test_hidden_by_the_environment(value, torch):
+    facts = facts_of(environ={"CUDA_VISIBLE_DEVICES": value}, torch=torch)
+    [found] = gpu_absent.check(facts, ())
+    assert found.severity == "NOT_APPLICABLE"
+    assert found.message == f"NVML lists 1 GPU; CUDA_VISIBLE_DEVICES={value!r} hides them from torch"
+    [required] = gpu_absent.check(replace(facts, gpu_required=True), ())
+    assert (required.severity, required.message) == ("ERROR", found.message)
+    assert required.remedy == "unset CUDA_VISIBLE_DEVICES"
+
+
+def test_hidden_and_not_listed_either():
+    found = finding("cpu-only", files={"/dev/nvidia0": ""}, environ={"CUDA_VISIBLE_DEVICES": ""})
+    assert found.severity == "ERROR"
+    assert found.message == "a GPU was asked for (/dev/nvidia0), and CUDA_VISIBLE_DEVICES hides it"
     assert found.remedy == "unset CUDA_VISIBLE_DEVICES"
 
 
-def test_hidden_though_torch_did_not_answer():
-    assert finding(environ={"CUDA_VISIBLE_DEVICES": ""}, torch=Unreadable("no answer")).severity == "WARNING"
+@pytest.mark.parametrize("value", ["0", "0,99"])
+def test_a_variable_that_leaves_one_to_see_explains_nothing(value):
+    assert finding(environ={"CUDA_VISIBLE_DEVICES": value}, torch={"devices": []}).severity == "ERROR"
 
 
 def test_nothing_is_hidden_where_nothing_is():
@@ -52,16 +79,27 @@ def test_listed_by_nvml_but_not_seen_by_torch():
     found = finding(torch={"devices": []})
     assert found.severity == "ERROR"
     assert "NVML lists 1 GPU, but torch can use none" in found.message
+    assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility" in found.remedy
 
 
 def test_listed_by_nvml_but_torch_fails():
-    found = finding(torch={"devices": None, "gaps": {"devices": "RuntimeError: system not yet initialized"}})
+    failure = "RuntimeError: CUDA unknown error"
+    found = finding("nvidia-h200-x8", torch={"devices": None, "gaps": {"devices": failure}})
     assert found.severity == "ERROR"
-    assert "system not yet initialized" in found.message
+    assert f"NVML lists 8 GPUs, but torch can use none ({failure})" in found.message
 
 
-def test_listed_by_nvml_where_there_is_no_torch():
-    assert finding(torch=Unreadable("no answer")).severity == "OK"
+def test_where_torch_waits_for_the_fabric_another_check_says_so():
+    failure = "RuntimeError: Error 802: system not yet initialized"
+    found = finding("nvidia-h200-x8", torch={"devices": None, "gaps": {"devices": failure}})
+    assert found.severity == "NOT_APPLICABLE"
+    assert "Fabric Manager" in found.message
+
+
+@pytest.mark.parametrize("torch", [Unreadable("no answer"), {"cuda": None, "devices": None}])
+def test_listed_by_nvml_where_there_is_no_torch_that_could_use_it(torch):
+    found = finding(torch=torch)
+    assert (found.severity, found.message) == ("OK", "NVML lists 1 GPU")
 
 
 def test_wsl_s_device_may_be_any_maker_s():

@@ -1,3 +1,4 @@
+import pytest
 from recorded import facts_of
 
 from gputune.checks import nvml_missing
@@ -19,7 +20,10 @@ def test_a_warning_while_torch_still_sees_the_gpu():
 
 
 def test_a_warning_where_only_torch_shows_the_gpu():
-    assert finding(nvml=ABSENT, files={"/dev/nvidia0": None}).severity == "WARNING"
+    found = finding(nvml=ABSENT, files={"/dev/nvidia0": None})
+    assert found.severity == "WARNING"
+    assert "torch's list of GPUs" in found.message
+    assert "no reason was given" in found.message
 
 
 def test_an_error_where_torch_sees_none_either():
@@ -30,6 +34,26 @@ def test_an_error_where_torch_sees_none_either():
 
 def test_a_missing_binding_is_installed():
     assert finding(nvml=Unreadable("nvidia-ml-py is not installed: No module")).remedy == "pip install nvidia-ml-py"
+
+
+@pytest.mark.parametrize(
+    ("granted", "told"), [("compute", "compute"), ("compute,graphics", "compute,graphics"), ("", "none")]
+)
+def test_a_container_started_without_it_is_started_with_it(granted, told):
+    remedy = finding(nvml=ABSENT, environ={"NVIDIA_DRIVER_CAPABILITIES": granted}).remedy
+    assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility" in remedy
+    assert remedy.endswith(f"(it was started with {told})")
+
+
+@pytest.mark.parametrize("granted", [None, "all", "compute,utility"])
+def test_where_it_was_granted_the_driver_may_lack_it(granted):
+    assert "libnvidia-ml.so.1" in finding(nvml=ABSENT, environ={"NVIDIA_DRIVER_CAPABILITIES": granted}).remedy
+
+
+def test_an_nvml_of_another_version_is_not_missing():
+    found = finding(nvml=Unreadable("NVML: Driver/library version mismatch"), torch={"devices": []})
+    assert found.severity == "NOT_APPLICABLE"
+    assert "another version" in found.message
 
 
 def test_an_nvml_that_lists_nothing_is_unknown():

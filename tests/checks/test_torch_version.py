@@ -25,9 +25,15 @@ def test_supported(version):
 
 def test_not_installed():
     reason = "import torch: ModuleNotFoundError: No module named 'torch'"
-    found = finding({"torch": None, "version": None, "gaps": {"torch": reason}})
+    found = finding({"torch": None, "gaps": {"torch": reason}})
     assert found.severity == "WARNING"
-    assert found.remedy == "pip install torch"
+    assert found.message == "torch is not installed in /opt/torch/.venv/bin/python3"
+    assert found.remedy == "pip install torch, or name the Python that has it: gputune check --python PATH"
+
+
+def test_not_installed_in_a_python_that_does_not_tell_its_path():
+    found = finding({"torch": None, "executable": None})
+    assert (found.severity, found.message) == ("WARNING", "torch is not installed in this Python")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from making import environ, gputune, serving
+from making import before_others, environ, gputune, python, serving
 
 from gputune import __version__, benches, checks, settings
 from gputune.profile import load, parse
@@ -123,6 +123,68 @@ class TestCheck:
         assert gputune("check", env=asked).returncode == 1
         assert gputune("check", "--fail-on", "never", env=asked).returncode == 0
         assert gputune("check").returncode == 0
+
+    def test_a_gpu_can_be_required(self):
+        if Path("/dev/nvidia0").exists():
+            pytest.skip("there is a GPU here")
+        result = gputune("check", "--require-gpu", "--only", "gpu_absent")
+        assert result.returncode == 1
+        assert "--require-gpu" in result.stdout
+
+    def test_only_and_skip_choose_the_checks(self):
+        answer = json.loads(gputune("check", "--json", "--only", "shm_size, numa,gpu_mix", "--skip", "numa").stdout)
+        assert {finding["check"] for finding in answer["findings"]} == {"shm_size", "gpu_mix"}
+
+    def test_a_warning_counts_where_it_is_told_to(self):
+        left = environ(CUDA_LAUNCH_BLOCKING="1")
+        assert gputune("check", "--only", "launch_blocking", env=left).returncode == 0
+        assert gputune("check", "--only", "launch_blocking", "--fail-on", "warning", env=left).returncode == 1
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            (["--fail-on", "all"], "choose from error, warning, never"),
+            (["--only", "shm_sice"], "did you mean shm_size?"),
+            (["--skip", "nonsense"], "'gputune explain' lists them"),
+            (["--python", "/no/such/python"], "there is no such program"),
+            (["--python", "/etc/passwd"], "there is no such program"),
+        ],
+    )
+    def test_what_cannot_be_is_one_line(self, options, words):
+        result = gputune("check", *options)
+        assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+        assert words in result.stderr
+
+    def test_it_looks_at_the_torch_of_another_python(self, tmp_path):
+        (tmp_path / "torch.py").write_text("__version__ = '1.0'\n")
+        other = tmp_path / "python"
+        other.write_text(f'#!/bin/sh\nPYTHONPATH={before_others(tmp_path)} exec {sys.executable} "$@"\n')
+        other.chmod(0o755)
+        result = gputune("check", "--only", "torch_version", "--python", str(other))
+        assert "torch 1.0 is older than 2.4" in result.stdout
+
+    def test_without_torch_it_answers_within_two_seconds(self, tmp_path):
+        (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
+        started = time.monotonic()
+        result = gputune("check", env=environ(PYTHONPATH=before_others(tmp_path)))
+        took = time.monotonic() - started
+        assert "torch is not installed" in result.stdout
+        assert (result.returncode, result.stderr) == (0, "")
+        assert took < 2, took
+
+    def test_an_interpreter_that_hangs_is_a_gap(self, tmp_path, monkeypatch):
+        script = tmp_path / "python"
+        script.write_text("#!/bin/sh\nsleep 600\n")
+        script.chmod(0o755)
+        code = (
+            "import sys; from gputune import host; host.Host.ask_python.__defaults__ = (1.0,)\n"
+            f"sys.argv = ['gputune', 'check', '--python', {str(script)!r}, '--only', 'torch_version']\n"
+            "from gputune.cli import main; main()"
+        )
+        result = python("-c", code)
+        assert result.returncode == 0
+        assert "gave no answer within 1 s" in " ".join(result.stdout.split())
+        assert "1 unknown" in result.stdout
 
     def test_no_colour_codes_where_nobody_looks(self):
         assert "\x1b" not in gputune("check").stdout

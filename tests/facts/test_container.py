@@ -38,3 +38,8 @@ def test_the_variables_are_kept_as_they_are(tmp_path):
 
 def test_unset_is_none_and_not_empty(tmp_path):
     assert container.read(grow(tmp_path, {})).cuda_visible_devices is None
+
+
+@pytest.mark.parametrize(("name", "infiniband"), [("uverbs0", True), ("rdma_cm", False)])
+def test_infiniband_is_there_where_an_adapter_is(tmp_path, name, infiniband):
+    assert container.read(grow(tmp_path, {f"/dev/infiniband/{name}": ""})).infiniband is infiniband

@@ -13,6 +13,8 @@ from trees import CGROUP, grow, v1, v2
 
 import gputune.facts
 from gputune.facts import cpu
+from gputune.facts.gap import Gaps
+from gputune.facts.scheduler import Scheduler
 from gputune.host import Unreadable
 
 REAL = Path("/sys/fs/cgroup/cpu")
@@ -97,7 +99,32 @@ def test_a_recorded_machine():
 
 
 def test_a_taskset_counts():
-    assert facts_of(affinity=[3]).cpu.budget == 1
+    found = facts_of(affinity=[3, 4, 5, 9]).cpu
+    assert (found.budget, found.affinity) == (4, "3-5,9")
+
+
+V2_STAT = "usage_usec 5\nnr_periods 200\nnr_throttled 50\nthrottled_usec 9\n"
+V1_STAT = "nr_periods 200\nnr_throttled 50\nthrottled_time 9\n"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        v2("/a", {"a/cpu.max": "50000 100000", "a/cpu.stat": V2_STAT, "cpu.stat": "nr_periods 1\nnr_throttled 1\n"}),
+        v1("cpu", "/a", {"a/cpu.cfs_quota_us": "50000", "a/cpu.cfs_period_us": "100000", "a/cpu.stat": V1_STAT}),
+    ],
+)
+def test_how_often_the_group_of_the_quota_was_stopped(tmp_path, files):
+    found = cpu.read(grow(tmp_path, files), Scheduler(), Gaps())
+    assert (found.throttled_periods, found.quota_periods) == (50, 200)
+
+
+@pytest.mark.parametrize("stat", ["", "garbage", "nr_periods 1\n", None])
+def test_periods_that_cannot_be_read_are_a_gap(tmp_path, stat):
+    gaps = Gaps()
+    limits = {"cpu.max": "50000 100000"} | ({} if stat is None else {"cpu.stat": stat})
+    assert cpu.read(grow(tmp_path, v2("/", limits)), Scheduler(), gaps).quota_periods is None
+    assert "cpu.throttled_periods" in [gap.fact for gap in gaps.found]
 
 
 def test_an_unreadable_quota_is_a_gap_and_not_no_quota():

@@ -14,16 +14,16 @@ GIB = 2**30
 
 
 def test_v2_limit(tmp_path):
-    assert memory.limit(grow(tmp_path, v2("/a", {"a/memory.max": f"{4 * GIB}\n"}))) == 4 * GIB
+    assert memory.limit(grow(tmp_path, v2("/a", {"a/memory.max": f"{4 * GIB}\n"})))[0] == 4 * GIB
 
 
 def test_v1_limit(tmp_path):
-    assert memory.limit(grow(tmp_path, v1("memory", "/a", {"a/memory.limit_in_bytes": f"{4 * GIB}\n"}))) == 4 * GIB
+    assert memory.limit(grow(tmp_path, v1("memory", "/a", {"a/memory.limit_in_bytes": f"{4 * GIB}\n"})))[0] == 4 * GIB
 
 
 def test_the_tightest_limit_may_be_an_ancestor_s(tmp_path):
     host = grow(tmp_path, v2("/a/b", {"a/b/memory.max": f"{8 * GIB}", "a/memory.max": f"{2 * GIB}"}))
-    assert memory.limit(host) == 2 * GIB
+    assert memory.limit(host) == (2 * GIB, f"{CGROUP}/a/memory.max")
 
 
 @pytest.mark.parametrize(
@@ -45,14 +45,40 @@ def test_any_text_is_a_limit_none_or_unreadable(text):
         found = memory.limit(host)
     except Unreadable:
         return
-    assert found is None or found >= 0
+    assert found is None or found[0] >= 0
 
 
 def test_a_recorded_machine():
     found = facts_of().memory
-    assert found.total_bytes == 131981020 * 1024
-    assert found.limit_bytes is None
+    assert (found.total_bytes, found.limit_bytes) == (131981020 * 1024, 128 * GIB)
+    assert found.limit_free_bytes < found.limit_bytes
+    assert found.free_bytes < found.total_bytes
     assert found.shm_bytes == found.shm_free_bytes == 128 * GIB
+
+
+V2 = {
+    "memory.max": f"{4 * GIB}",
+    "memory.current": f"{3 * GIB}",
+    "memory.stat": f"anon 1\ninactive_file {GIB // 2}\nactive_file {GIB // 2}\n",
+}
+V1 = {
+    "memory.limit_in_bytes": f"{4 * GIB}",
+    "memory.usage_in_bytes": f"{3 * GIB}",
+    "memory.stat": f"inactive_file 1\ntotal_inactive_file {GIB // 2}\ntotal_active_file {GIB // 2}\n",
+}
+
+
+@pytest.mark.parametrize("files", [v2("/", V2), v1("memory", "/", V1)])
+def test_the_file_cache_gives_way(tmp_path, files):
+    assert memory.read(grow(tmp_path, files), Gaps()).limit_free_bytes == 2 * GIB
+
+
+@pytest.mark.parametrize("missing", ["memory.current", "memory.stat"])
+def test_a_limit_whose_use_cannot_be_read_leaves_a_gap(tmp_path, missing):
+    gaps = Gaps()
+    files = v2("/", {name: text for name, text in V2.items() if name != missing})
+    assert memory.read(grow(tmp_path, files), gaps).limit_free_bytes is None
+    assert "memory.limit_free_bytes" in [gap.fact for gap in gaps.found]
 
 
 def test_used_shared_memory_counts():

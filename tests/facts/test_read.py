@@ -17,6 +17,11 @@ def test_nvml_s_absence_is_a_gap_only_beside_a_gpu():
     assert "driver.nvml" not in [gap.fact for gap in facts_of("cpu-only", nvml=absent).gaps]
 
 
+def test_a_driver_that_nvml_refuses_is_a_gap_wherever_it_is():
+    refused = Unreadable("NVML: Driver/library version mismatch")
+    assert "driver.nvml" in [gap.fact for gap in facts_of("cpu-only", nvml=refused).gaps]
+
+
 def test_a_torch_device_is_a_gpu_or_none():
     found = facts_of()
     assert found.device_gpu("cuda:0") == found.device_gpu("cuda") == found.gpus[0]

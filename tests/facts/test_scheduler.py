@@ -50,6 +50,45 @@ def test_a_count_that_is_none_grants_nothing(text):
     assert (found.cpus_per_task, found.local_ranks) == (None, 1)
 
 
+@pytest.mark.parametrize(("step", "started"), [("0", True), ("17", True), ("batch", False), (None, False)])
+def test_a_step_of_srun_s_has_a_number(step, started):
+    assert read(SLURM_JOB_ID="7", **({"SLURM_STEP_ID": step} if step else {})).step is started
+
+
+@pytest.mark.parametrize(
+    ("environ", "sharing"),
+    [
+        ({}, None),
+        ({"SLURM_SHARDS_ON_NODE": "4"}, "shard"),
+        ({"SLURM_JOB_GRES": "gres/shard:4"}, "shard"),
+        ({"CUDA_MPS_PIPE_DIRECTORY": "/tmp/mps"}, "mps"),
+        ({"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50"}, "mps"),
+    ],
+)
+def test_how_a_gpu_is_shared(environ, sharing):
+    assert read(**environ).gpu_sharing == sharing
+
+
+def test_what_slurm_granted_on_this_node():
+    assert read(SLURM_JOB_ID="7", SLURM_GPUS_ON_NODE="4", SLURM_JOB_GPUS="0,1,4,5").gpu_count == 4
+    assert read(SLURM_JOB_ID="7", SLURM_JOB_GPUS="0,1").gpu_count is None
+
+
+@pytest.mark.parametrize(("variable", "name"), [("LSB_JOBID", "lsf"), ("PBS_JOBID", "pbs")])
+def test_other_schedulers_jobs(variable, name):
+    found = read(**{variable: "12"})
+    assert (found.name, found.job) == (name, "12")
+
+
+def test_torchrun():
+    assert read(TORCHELASTIC_RUN_ID="none", LOCAL_WORLD_SIZE="2").torchrun
+    assert not read(LOCAL_WORLD_SIZE="2").torchrun
+
+
+def test_srun_s_own_count():
+    assert read(SLURM_JOB_ID="7", SRUN_CPUS_PER_TASK="8").srun_cpus_per_task == 8
+
+
 @given(cpus=TEXT, ranks=TEXT, tasks=TEXT)
 def test_any_text_gives_a_count_or_none(cpus, ranks, tasks):
     found = read(SLURM_JOB_ID="7", SLURM_CPUS_PER_TASK=cpus, LOCAL_WORLD_SIZE=ranks, SLURM_STEP_TASKS_PER_NODE=tasks)

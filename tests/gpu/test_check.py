@@ -1,8 +1,10 @@
 """Facts of a real GPU: NVML and torch agree on which one is which, and nothing is an error on a healthy machine."""
 
 import json
+import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -42,3 +44,46 @@ def divmod_version(number):
 def test_a_healthy_machine_has_no_error_and_nothing_unknown(answer):
     bad = [finding for finding in answer["findings"] if finding["severity"] in ("ERROR", "UNKNOWN")]
     assert not bad
+
+
+def test_every_warning_is_explained_with_a_remedy(answer):
+    warnings = [finding for finding in answer["findings"] if finding["severity"] == "WARNING"]
+    print(f"\nwarnings: {warnings}")
+    assert all(finding["remedy"] for finding in warnings)
+
+
+def found(check, **environ):
+    words = [sys.executable, "-m", "gputune", "check", "--json", "--fail-on", "never", "--only", check]
+    result = subprocess.run(words, capture_output=True, text=True, check=True, env={**os.environ, **environ})
+    return json.loads(result.stdout)["findings"]
+
+
+@pytest.mark.parametrize(("value", "does"), [("0", "forbids TF32"), ("1", "forces TF32")])
+def test_an_override_of_tf32_is_found(value, does):
+    [finding] = found("tf32_override", NVIDIA_TF32_OVERRIDE=value)
+    assert finding["severity"] == "WARNING"
+    assert does in finding["message"]
+
+
+@pytest.mark.parametrize("value", ["", "-1", "99", "abc", "0,0", "GPU-00000000"])
+def test_cuda_visible_devices_that_names_nothing_is_found(value):
+    import torch
+
+    [finding] = found("cuda_visible_devices", CUDA_VISIBLE_DEVICES=value)
+    assert finding["severity"] == "WARNING"
+    assert repr(value) in finding["message"]
+    [torch_sees] = found("gpu_absent", CUDA_VISIBLE_DEVICES=value)
+    assert torch_sees["severity"] == "NOT_APPLICABLE"
+    assert torch.cuda.device_count()
+
+
+def test_it_takes_at_most_three_seconds_more_than_torch_takes_to_start():
+    def seconds(*words):
+        started = time.monotonic()
+        subprocess.run([sys.executable, *words], capture_output=True, check=True)
+        return time.monotonic() - started
+
+    start = ["-c", "import torch; torch.cuda.get_device_properties(0)"]
+    more = [seconds("-m", "gputune", "check") - seconds(*start) for _ in range(3)]
+    print(f"\nbeyond torch's own start: {', '.join(f'{one:.2f}' for one in more)} s")
+    assert sorted(more)[1] < 3

@@ -7,6 +7,7 @@ import time
 import pytest
 from making import serving
 
+from gputune.host import NOT_SUPPORTED
 from gputune.profile import load
 from gputune.settings._evidence import one
 
@@ -33,7 +34,7 @@ def test_it_ends_within_90_seconds_with_nothing_missing(probed):
     profile, seconds = probed
     print(f"\nstandard probe: {seconds:.1f} s")
     assert seconds < 90
-    assert not profile.gaps
+    assert {gap.reason for gap in profile.gaps} <= {NOT_SUPPORTED}
     assert {row.bench for row in profile.measurements} >= {"precision", "matmul_alignment", "conv", "dataloader"}
 
 

@@ -11,6 +11,7 @@ from recorded import facts_of
 from gputune import advise, checks
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
+from gputune.host import NOT_SUPPORTED
 from gputune.profile import load
 from gputune.report import terminal
 from gputune.runtime.environment import Applied
@@ -57,7 +58,7 @@ def test_a_report_is_as_agreed(name):
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_a_report_fits_80_columns_and_has_no_colour_codes_where_nobody_looks(name):
-    assert max(len(line) for line in REPORTS[name]().splitlines()) <= 80
+    assert max(len(line.rstrip()) for line in REPORTS[name]().splitlines()) <= 80
     assert "\x1b" not in REPORTS[name]()
 
 
@@ -66,6 +67,46 @@ def test_the_worst_comes_first_and_every_remedy_is_shown():
     assert text.index("gpu_absent") < text.index("cpu_quota") < text.index("driver_cuda") < text.index("shm_size")
     assert "-> docker run --gpus all" in text
     assert "[2] CPUs" in text
+
+
+def test_what_several_gpus_say_in_the_same_words_is_said_once():
+    same = [
+        Finding(check="power_limit", severity="OK", message="700 W", subject=f"GPU {index}") for index in (0, 1, 2, 7)
+    ]
+    assert "power_limit              GPU 0-2,7: 700 W" in shown(terminal.print_findings, same)
+
+
+def test_what_several_checks_say_in_the_same_words_is_said_once():
+    same = [Finding(check=name, severity="NOT_APPLICABLE", message="no GPU") for name in ("numa", "mig_mode")]
+    assert "2 checks                 no GPU (numa, mig_mode)" in shown(terminal.print_findings, same)
+
+
+def test_findings_with_different_remedies_stay_apart():
+    apart = [
+        Finding(check="numa", severity="WARNING", message="far", remedy=remedy) for remedy in ("taskset", "numactl")
+    ]
+    text = shown(terminal.print_findings, apart)
+    assert "-> taskset" in text
+    assert "-> numactl" in text
+
+
+def test_the_summary_counts_each_check_by_the_worst_that_it_found():
+    findings = [
+        Finding(check="numa", severity="OK", message="near"),
+        Finding(check="numa", severity="WARNING", message="far", remedy="taskset"),
+        Finding(check="shm_size", severity="NOT_APPLICABLE", message="none"),
+    ]
+    assert terminal.summary(findings) == "2 checks: 1 warning, 1 not applicable"
+    assert terminal.summary(findings[:1]) == "1 check: 1 ok"
+    assert terminal.summary([]) == "0 checks: none asked"
+
+
+def test_a_gap_that_a_finding_tells_or_that_nvml_does_not_support_is_not_said_again():
+    gaps = [
+        Gap(fact=str(number), reason=reason) for number, reason in enumerate(["no cgroup", NOT_SUPPORTED, "garbage"])
+    ]
+    told = [Finding(check="cpu_quota", severity="UNKNOWN", message="the quota could not be read (no cgroup)")]
+    assert [gap.reason for gap in terminal.unsaid(gaps, told)] == ["garbage"]
 
 
 def test_findings_below_the_least_are_left_out():

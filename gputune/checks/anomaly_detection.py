@@ -1,0 +1,20 @@
+"""Is autograd's anomaly detection on right after import?
+
+It keeps a traceback for every operation and looks for NaN in every gradient: steps take several times as long. Here a
+sitecustomize, or a hook of the kind, has switched it on for every program.
+
+Source: PyTorch, torch.autograd.set_detect_anomaly.
+"""
+
+from gputune.checks._answers import ok, unread, warning
+from gputune.checks._common import Facts, Findings, Measurements
+
+
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    flags = facts.precision.flags
+    if flags is None or flags.anomaly_detection is None:
+        yield unread(facts, "libraries.flags" if facts.libraries.torch else "libraries.torch", "torch's flags")
+    elif flags.anomaly_detection:
+        yield warning("autograd looks for anomalies in every program", "torch.autograd.set_detect_anomaly(False)")
+    else:
+        yield ok("autograd's anomaly detection is off")

@@ -1,0 +1,55 @@
+"""Is what torch.compile needs here?
+
+For a GPU it makes Triton kernels, whose launchers it builds with a C compiler (CC, gcc or clang) and Python's headers; for
+the CPU it writes C++. Slim images have none of them, and torch.compile fails at the first call. What it made it keeps in
+a folder, TORCHINDUCTOR_CACHE_DIR or one below TMPDIR.
+
+Source: Triton, runtime/build.py; torch._inductor.
+"""
+
+from gputune.checks._answers import not_applicable, ok, unread, warning
+from gputune.checks._common import Facts, Finding, Findings, Measurements, number
+from gputune.facts.libraries import Compile
+
+INSTALL = "apt-get update && apt-get install -y --no-install-recommends gcc g++ libc6-dev"
+HEADERS = (
+    "apt-get update && apt-get install -y --no-install-recommends python3-dev  # for a Python of Debian's or Ubuntu's"
+)
+CACHE = "export TORCHINDUCTOR_CACHE_DIR=/tmp/inductor  # or another folder that can be written to"
+FIRST = (2, 0)
+
+
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    needs, torch = facts.libraries.compile, number(facts.libraries.torch)
+    if needs is None:
+        yield unread(
+            facts, "libraries.compile" if facts.libraries.torch else "libraries.torch", "what torch.compile would find"
+        )
+    elif torch is not None and torch < FIRST:
+        yield not_applicable(f"torch {facts.libraries.torch} has no torch.compile")
+    else:
+        missing = list(_missing(needs, facts.environment, cuda=bool(facts.libraries.cuda and facts.gpus)))
+        yield from missing or [ok("compiler, headers and cache are here")]
+
+
+def _missing(needs: Compile, environment: dict[str, str], cuda: bool) -> Findings:
+    if cuda and needs.compiler is None:
+        yield _compiler("C", "CC", environment)
+    if not cuda and needs.compiler_cxx is None:
+        yield _compiler("C++", "CXX", environment)
+    if cuda and not needs.headers:
+        yield warning(f"torch.compile finds no Python.h in {needs.include}", HEADERS, "Python.h")
+    if cuda and needs.triton is None:
+        yield warning(
+            "torch.compile finds no Triton", "pip install triton, in the version that torch asks for", "triton"
+        )
+    if not needs.cache_writable:
+        where = needs.cache or "a folder: it cannot name one without a user's name and a folder for temporary files"
+        yield warning(f"torch.compile cannot keep its code in {where}", CACHE, "TORCHINDUCTOR_CACHE_DIR")
+
+
+def _compiler(language: str, variable: str, environment: dict[str, str]) -> Finding:
+    if named := environment.get(variable):
+        message = f"torch.compile would call {variable}={named}, which is not there"
+        return warning(message, f"unset {variable}, or install it", variable)
+    return warning(f"torch.compile finds no {language} compiler", INSTALL, f"{language} compiler")

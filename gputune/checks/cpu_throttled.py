@@ -1,0 +1,28 @@
+"""Has the kernel stopped this group for using up its CPU quota?
+
+Where more threads run than the quota pays for, they spend it early in each period (0.1 s, mostly) and all stand still for
+the rest of it, a GPU's feeding thread among them. Use fewer threads and workers, or ask for more CPUs.
+
+Source: Linux, CFS Bandwidth Control, cpu.stat.
+"""
+
+from gputune.checks._answers import not_applicable, ok, unread, warning
+from gputune.checks._common import Facts, Findings, Measurements, reason
+
+REMEDY = "export OMP_NUM_THREADS=%d and use fewer DataLoader workers; or docker run --cpus=N, Kubernetes resources.limits.cpu: N"
+MOST, LEAST_PERIODS = 0.01, 5
+
+
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    cpu, stopped, periods = facts.cpu, facts.cpu.throttled_periods, facts.cpu.quota_periods
+    if cpu.quota is None and not reason(facts, "cpu.quota"):
+        yield not_applicable("there is no CPU quota")
+    elif stopped is None or periods is None:
+        fact = "cpu.quota" if cpu.quota is None else "cpu.throttled_periods"
+        yield unread(facts, fact, "how often the group was stopped")
+    else:
+        told = f"stopped in {stopped} of {periods} periods of its quota of {cpu.quota:g} CPUs"
+        if stopped >= LEAST_PERIODS and stopped > MOST * periods:
+            yield warning(told, REMEDY % cpu.budget, cpu.quota_source)
+        else:
+            yield ok(told)

@@ -1,0 +1,103 @@
+"""Does CUDA_VISIBLE_DEVICES name GPUs that are here?
+
+It lists the GPUs that a program may see, by number or by UUID. CUDA takes it up to the first entry that names none (-1, a
+number too high, a word) and silently leaves out the rest; an entry that comes twice leaves nothing. Empty, it hides every
+GPU, and torch runs on the CPU without an error.
+
+Source: CUDA C++ Programming Guide, CUDA Environment Variables; torch.cuda.device_count.
+"""
+
+import re
+from collections.abc import Sequence
+
+from gputune.checks._answers import not_applicable, ok, unknown, warning
+from gputune.checks._common import Facts, Finding, Findings, Measurements, gpu_beside, reason
+
+VARIABLE = "CUDA_VISIBLE_DEVICES"
+HIDES = ("", "-1", "NoDevFiles")
+
+
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    value = facts.container.cuda_visible_devices
+    if value is None:
+        yield ok(f"{VARIABLE} is not set")
+    elif not gpu_beside(facts):
+        yield _without(value)
+    else:
+        yield _finding(facts, value)
+
+
+def _without(value: str) -> Finding:
+    if value.strip() in HIDES:
+        return not_applicable(f"{VARIABLE}={value!r} hides GPUs, and there is none")
+    message = f"{VARIABLE}={value!r} names a GPU, and there is none"
+    return warning(message, f"unset {VARIABLE}, or ask for a GPU", VARIABLE)
+
+
+def _finding(facts: Facts, value: str) -> Finding:
+    told, uuids, seen = f"{VARIABLE}={value!r}", _uuids(facts), facts.libraries.device_count
+    if value.strip() in HIDES:
+        return warning(f"{told} hides every GPU from torch", f"unset {VARIABLE}", VARIABLE)
+    if uuids is None or "MIG-" in value:  # only torch can tell
+        if seen is None:
+            return unknown(f"{told}; neither NVML nor torch tells what it leaves to see")
+        return (
+            ok(f"{told}: torch sees {seen}")
+            if seen
+            else warning(f"{told}: torch sees none", f"unset {VARIABLE}", VARIABLE)
+        )
+    taken, refused = visible(value, uuids)
+    if refused is not None:
+        message = f"{told}: {refused}, so that {len(taken)} of {len(uuids)} GPUs are visible"
+        return warning(message, f"export {VARIABLE}={','.join(map(str, taken or range(len(uuids))))}", VARIABLE)
+    return ok(f"{told}: {len(taken)} of {len(uuids)} GPUs are visible")
+
+
+def _uuids(facts: Facts) -> list[str] | None:
+    """Those of NVML's GPUs; None where NVML does not tell them all."""
+    if not facts.driver.nvml or reason(facts, "gpu.count"):
+        return None
+    uuids = [gpu.uuid for gpu in facts.gpus if "MIG" not in gpu.name]
+    return None if None in uuids else [uuid for uuid in uuids if uuid]
+
+
+def hidden(facts: Facts) -> bool:
+    """The variable leaves no GPU to see."""
+    value, uuids = facts.container.cuda_visible_devices, _uuids(facts)
+    if value is None or value.strip() in HIDES:
+        return value is not None
+    return bool(uuids) and "MIG-" not in value and not visible(value, uuids or [])[0]
+
+
+def visible(value: str, uuids: Sequence[str]) -> tuple[list[int], str | None]:
+    """The GPUs that CUDA takes from a list, and why it takes no more (None where it takes them all).
+
+    As CUDA reads it, tried on an H200: numbers by their leading digits, UUIDs by any beginning, one kind in a list.
+    """
+    entries = [part.strip() for part in value.split(",")]
+    by_uuid = entries[0].upper().startswith("GPU-")
+    taken: list[int] = []
+    for place, entry in enumerate(entries):
+        if not entry and place and place == len(entries) - 1:
+            break
+        index = _by_uuid(entry, uuids) if by_uuid else _by_number(entry, uuids)
+        if index is None:
+            return taken, f"{entry or 'an empty entry'} names no GPU here"
+        if index in taken:
+            return [], f"{entry} names one GPU twice"
+        taken.append(index)
+    return taken, None
+
+
+def _by_number(entry: str, uuids: Sequence[str]) -> int | None:
+    digits = re.match(r"\+?([0-9]+)", entry)
+    index = int(digits[1][:9]) if digits else len(uuids)
+    return index if index < len(uuids) else None
+
+
+def _by_uuid(entry: str, uuids: Sequence[str]) -> int | None:
+    beginning = entry.lower()
+    found = [
+        index for index, uuid in enumerate(uuids) if len(entry) > len("GPU-") and uuid.lower().startswith(beginning)
+    ]
+    return found[0] if len(found) == 1 else None

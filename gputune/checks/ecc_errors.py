@@ -1,0 +1,29 @@
+"""Has this GPU's memory had errors that it could not correct?
+
+An uncorrectable ECC error kills the program that met it, and means that memory is failing. The count is since the driver
+was loaded. Reset the GPU when no job runs on it, which also puts spare memory in place of the bad; if errors come back,
+have the card replaced.
+
+Source: NVIDIA, GPU Memory Error Management; nvmlDeviceGetTotalEccErrors.
+"""
+
+from gputune.checks._answers import counted, each_gpu, error, not_applicable, ok, smi, unread
+from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, consumer_or_share
+
+
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    return each_gpu(facts, lambda gpu: _of(facts, gpu), "ecc", lacking=consumer_or_share)
+
+
+def _of(facts: Facts, gpu: Gpu) -> Finding:
+    count, ever = gpu.health.ecc_uncorrected, gpu.health.ecc_uncorrected_ever
+    if not gpu.health.ecc:
+        return not_applicable("ECC is off, so that memory errors are not counted")
+    if count is None or ever is None:
+        field = "ecc_uncorrected" if count is None else "ecc_uncorrected_ever"
+        return unread(facts, f"gpu.{gpu.index}.{field}", "its uncorrectable memory errors")
+    if count:
+        errors = counted(count, "uncorrectable memory error")
+        remedy = f"stop its jobs; {smi(gpu, '--gpu-reset')}; if errors come back, replace the card"
+        return error(f"{errors} since the driver was loaded ({ever} in the card's life)", remedy)
+    return ok(f"no uncorrectable memory errors since the driver was loaded ({ever} in the card's life)")

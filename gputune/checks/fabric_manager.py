@@ -1,0 +1,54 @@
+"""Is the NVSwitch fabric between the GPUs ready?
+
+On machines with NVSwitch the service nvidia-fabricmanager sets up the links between the GPUs. Until it has, CUDA fails
+with error 802, "system not yet initialized". It must be of the same version as the driver, to the last digit. In a
+virtual machine it may run on the host.
+
+Source: NVIDIA, Fabric Manager User Guide; nvmlDeviceGetGpuFabricInfo.
+"""
+
+from gputune.checks._answers import each_gpu, error, not_applicable, ok, unread, warning
+from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, reason
+from gputune.host import NOT_SUPPORTED
+
+BEFORE_HOPPER = ("Volta", "Turing", "Ampere", "Ada")
+START = (
+    "on the host: sudo systemctl restart nvidia-fabricmanager (of the driver's very version: %s), then "
+    "nvidia-smi -q -i 0 | grep -A 2 Fabric"
+)
+
+
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    remedy = START % (facts.driver.version or "see nvidia-smi")
+    failure = reason(facts, "libraries.devices") or ""
+    if facts.gpus and "not yet initialized" in failure:
+        yield error(f"torch cannot start: {failure}", remedy)
+        return
+    yield from each_gpu(
+        facts, lambda gpu: _of(facts, gpu, remedy), "fabric_state", lacking=lambda gpu: _lacking(facts, gpu)
+    )
+
+
+def _of(facts: Facts, gpu: Gpu, remedy: str) -> Finding:
+    state, status = gpu.health.fabric_state, gpu.health.fabric_status
+    if state == "not supported":
+        return not_applicable("this GPU is in no NVSwitch fabric")
+    if state != "completed":
+        wait = "wait a minute; then " if state == "in progress" else ""
+        return error(f"its registration with the NVSwitch fabric: {state}", wait + remedy)
+    if status:
+        return error(f"its registration with the NVSwitch fabric failed: NVML's error {status}", remedy)
+    if status is None or gpu.health.fabric_troubles is None:
+        field = "fabric_status" if status is None else "fabric_troubles"
+        return unread(facts, f"gpu.{gpu.index}.{field}", "how its registration with the NVSwitch fabric ended")
+    if gpu.health.fabric_troubles:
+        return warning(f"the NVSwitch fabric tells of {', '.join(gpu.health.fabric_troubles)}", remedy)
+    return ok("registered with the NVSwitch fabric")
+
+
+def _lacking(facts: Facts, gpu: Gpu) -> str | None:
+    if gpu.health.nvswitch is False or reason(facts, f"gpu.{gpu.index}.nvlinks_up") == NOT_SUPPORTED:
+        return "no link of this GPU leads to an NVSwitch"
+    if gpu.architecture in BEFORE_HOPPER and facts.libraries.device_count:
+        return f"{gpu.architecture} tells no state of its fabric; torch starts, so that it is ready"
+    return None

@@ -1,0 +1,58 @@
+"""Are all GPUs of this machine of one kind?
+
+Data-parallel training goes at the pace of the slowest GPU and the memory of the smallest, and a profile holds for one
+kind. torch counts the fastest first, nvidia-smi by slot, unless CUDA_DEVICE_ORDER=PCI_BUS_ID.
+
+Source: CUDA C++ Programming Guide, CUDA Environment Variables.
+"""
+
+from gputune.checks._answers import gib, no_gpu, not_applicable, ok, unknown, warning
+from gputune.checks._common import Facts, Finding, Findings, Gpu, Health, Measurements
+from gputune.facts.gpu import UNKNOWN_NAME
+
+CHOOSE = "export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=%s  # one kind; probe each kind by itself"
+SAME_SIZE = 1.05
+"""torch and NVML count a GPU's memory differently, by up to this ratio."""
+
+
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    if not facts.gpus:
+        yield no_gpu(facts)
+    elif len(facts.gpus) == 1:
+        yield not_applicable("there is one GPU")
+    else:
+        yield _of(facts, _candidates(facts))
+
+
+def _candidates(facts: Facts) -> list[Gpu]:
+    """Those that NVML lists (a MIG slice is none of its own), and of them those that CUDA_VISIBLE_DEVICES leaves to torch."""
+    listed = [gpu for gpu in facts.gpus if gpu.health != Health() or not facts.driver.nvml]
+    chosen = facts.container.cuda_visible_devices is not None
+    return [gpu for gpu in listed if gpu.torch_index is not None or not chosen] or listed
+
+
+def _of(facts: Facts, gpus: list[Gpu]) -> Finding:
+    kinds: list[list[Gpu]] = []
+    known = [gpu for gpu in gpus if gpu.name != UNKNOWN_NAME]
+    for gpu in known:
+        kind = next((kind for kind in kinds if _alike(gpu, kind[0])), None)
+        if kind is None:
+            kinds.append([gpu])
+        else:
+            kind.append(gpu)
+    if len(kinds) > 1:
+        largest = ",".join(str(gpu.index) for gpu in max(kinds, key=len))
+        remedy = CHOOSE % largest if facts.driver.nvml else "choose one kind with CUDA_VISIBLE_DEVICES"
+        return warning(f"GPUs of {len(kinds)} kinds: {', '.join(_kind(kind[0]) for kind in kinds)}", remedy)
+    if len(known) < len(gpus) or not gpus:
+        return unknown("not every GPU's name could be read")
+    return ok(f"all {len(gpus)} are {gpus[0].name}")
+
+
+def _kind(gpu: Gpu) -> str:
+    return f"{gpu.name} ({gib(gpu.memory_total_bytes)})" if gpu.memory_total_bytes else gpu.name
+
+
+def _alike(one: Gpu, other: Gpu) -> bool:
+    sizes = [gpu.memory_total_bytes for gpu in (one, other) if gpu.memory_total_bytes]
+    return one.name == other.name and (len(sizes) < 2 or max(sizes) <= SAME_SIZE * min(sizes))

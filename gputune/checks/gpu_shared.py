@@ -1,0 +1,27 @@
+"""Do others' jobs share this GPU by the scheduler's leave?
+
+Slurm's shards and NVIDIA's MPS let several jobs use one GPU at once. What is measured then depends on what the neighbours
+do, and a profile made there is worth nothing: probe with the GPU to yourself (`--gres=gpu:1`).
+
+Source: Slurm, Generic Resource (GRES), sharding; NVIDIA, Multi-Process Service.
+"""
+
+from gputune.checks._answers import no_gpu, ok, warning
+from gputune.checks._common import Facts, Findings, Measurements
+
+HOW = {
+    "shard": ("a Slurm shard: other jobs use the same GPU", "--gres=gpu:1 instead of a shard"),
+    "mps": (
+        "CUDA_MPS variables are set: other programs may use the same GPU through MPS",
+        "unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, for a probe at least",
+    ),
+}
+
+
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    if not facts.gpus:
+        yield no_gpu(facts)
+    elif facts.scheduler.gpu_sharing:
+        yield warning(*HOW[facts.scheduler.gpu_sharing])
+    else:
+        yield ok("no sign that a scheduler shares it")

@@ -1,0 +1,28 @@
+"""Does this pod have limits?
+
+Without a memory limit a leak takes the node's memory, and the kernel then kills whom it likes; without a CPU limit torch
+starts a thread for each of the node's CPUs, which other pods need too. Give the container both.
+
+Source: Kubernetes, Resource Management for Pods and Containers.
+"""
+
+from gputune.checks._answers import gib, not_applicable, ok, unread, warning
+from gputune.checks._common import Facts, Findings, Measurements, reason
+
+LIMITS = 'resources: {limits: {cpu: "8", memory: 64Gi, nvidia.com/gpu: 1}} in the container of the pod'
+
+
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    cpu, limit = facts.cpu, facts.memory.limit_bytes
+    own_cpus = cpu.quota is not None or cpu.affinity_count < cpu.logical_count  # a quota, or CPUs of its own
+    missing = [name for name, there in (("CPU", own_cpus), ("memory", limit is not None)) if not there]
+    gap = next((fact for fact in ("cpu.quota", "memory.limit_bytes") if reason(facts, fact)), None)
+    if facts.scheduler.name != "kubernetes":
+        yield not_applicable("this is no Kubernetes pod")
+    elif gap:
+        yield unread(facts, gap, "the pod's limits")
+    elif missing:
+        message = f"the pod has no {' and no '.join(missing)} limit, and the node has {cpu.logical_count} CPUs"
+        yield warning(message, LIMITS)
+    else:
+        yield ok(f"limits: {cpu.quota or cpu.affinity_count:g} CPUs, {gib(limit or 0)}")

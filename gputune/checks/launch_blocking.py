@@ -1,0 +1,21 @@
+"""Does every kernel launch wait for the kernel to end?
+
+CUDA_LAUNCH_BLOCKING=1 makes an error appear at the line that caused it, for debugging. It also ends all overlap between
+host and GPU: steps of small kernels become several times slower.
+
+Source: CUDA C++ Programming Guide, CUDA Environment Variables.
+"""
+
+from gputune.checks._answers import ok, warning
+from gputune.checks._common import Facts, Findings, Measurements, on
+
+VARIABLE = "CUDA_LAUNCH_BLOCKING"
+
+
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    if on(facts, VARIABLE):
+        yield warning(
+            f"{VARIABLE}={facts.environment[VARIABLE]}: the host waits for every kernel", f"unset {VARIABLE}", VARIABLE
+        )
+    else:
+        yield ok(f"{VARIABLE} is off")

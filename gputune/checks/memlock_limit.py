@@ -1,0 +1,28 @@
+"""May this process lock the memory that InfiniBand needs?
+
+InfiniBand's adapters read memory that must not move. Containers may lock 64 KiB to 8 MiB, and NCCL then fails with
+"ibv_reg_mr ... Cannot allocate memory". Under Slurm the limit comes from slurmd, not from the container's flags.
+
+Source: NCCL, Troubleshooting; getrlimit(2), RLIMIT_MEMLOCK.
+"""
+
+from gputune.checks._answers import gib, not_applicable, ok, unread, warning
+from gputune.checks._common import Facts, Findings, Measurements, reason
+
+LEAST_BYTES = 1 << 30
+REMEDY = (
+    "docker run --ulimit memlock=-1; in Kubernetes securityContext: {capabilities: {add: [IPC_LOCK]}}; under Slurm "
+    "LimitMEMLOCK=infinity in slurmd.service and PropagateResourceLimitsExcept=MEMLOCK"
+)
+
+
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    limit = facts.process.locked_bytes
+    if not facts.container.infiniband:
+        yield not_applicable("there is no InfiniBand adapter here")
+    elif reason(facts, "process.locked_bytes"):
+        yield unread(facts, "process.locked_bytes", "the limit of locked memory")
+    elif limit is not None and limit < LEAST_BYTES:
+        yield warning(f"{gib(limit)} may be locked, and InfiniBand needs more", REMEDY)
+    else:
+        yield ok("InfiniBand may lock memory" if limit is None else f"{gib(limit)} may be locked")

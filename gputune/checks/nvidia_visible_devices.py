@@ -1,0 +1,28 @@
+"""Was this container started without the GPUs that its host has?
+
+NVIDIA_VISIBLE_DEVICES tells the container toolkit which GPUs to bring in; void and none bring in nothing, and so does an
+image in which the variable is not set. Start the container with `--gpus all`, or set it to `all` or to a list.
+
+Source: NVIDIA Container Toolkit, environment variables.
+"""
+
+from gputune.checks._answers import counted, not_applicable, ok, unread, warning
+from gputune.checks._common import Facts, Findings, Measurements, gpu_beside
+
+REMEDY = "docker run --gpus all; in Kubernetes resources.limits nvidia.com/gpu: 1"
+
+
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    value = facts.container.nvidia_visible_devices
+    told = f"NVIDIA_VISIBLE_DEVICES={value}" if value is not None else "NVIDIA_VISIBLE_DEVICES is not set"
+    host = [gpu for gpu in facts.pci_gpus or () if gpu.driver == "nvidia"]
+    if gpu_beside(facts):
+        yield ok(f"{told}, and there is a GPU")
+    elif facts.pci_gpus is None:
+        yield unread(facts, "pci_gpus", f"{told}; whether the host has a GPU")
+    elif value in ("void", "none", "") and host:
+        message = f"{told} keeps the host's {counted(len(host), 'GPU')} out of this container"
+        yield warning(message, REMEDY, "NVIDIA_VISIBLE_DEVICES")
+    else:
+        has = f"the host has {counted(len(host), 'GPU')}, and none is here" if host else "the host shows no NVIDIA GPU"
+        yield not_applicable(f"{told}; {has}")

@@ -1,0 +1,26 @@
+"""Does this GPU's PCIe link reach its full generation under load?
+
+At rest a link falls back to a lower generation to save power, so that only a load tells. Each generation doubles the
+bandwidth from host memory. A link that stays low is kept there by a setting of the firmware, a riser or a dirty contact.
+
+Source: nvmlDeviceGetCurrPcieLinkGeneration, sampled during a probe's measurements.
+"""
+
+from gputune.checks._answers import each_gpu, ok, warning
+from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, share
+from gputune.checks._load import conditions, unmeasured
+
+
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    return each_gpu(facts, lambda gpu: _of(facts, gpu, measurements), "pcie_generation_max", lacking=share)
+
+
+def _of(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
+    seen = conditions(facts, gpu, measurements, "pcie_generation")
+    most = gpu.health.pcie_generation_max or 0
+    if not seen:
+        return unmeasured(facts, gpu, measurements)
+    if max(seen) < most:
+        remedy = "set the slot's PCIe speed to automatic in the firmware; power off, reseat the card and its riser"
+        return warning(f"PCIe generation {max(seen)} of {most} under load", remedy)
+    return ok(f"PCIe generation {max(seen)} under load")

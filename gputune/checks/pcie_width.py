@@ -1,0 +1,23 @@
+"""Does this GPU have all the PCIe lanes that card and slot could give it?
+
+Half the lanes are half the bandwidth from host memory and to other GPUs without NVLink. Unlike the generation, the width
+does not drop at rest. Reseat the card and its riser; look up in the board's manual which slots share lanes, and set their
+bifurcation in the firmware.
+
+Source: nvmlDeviceGetCurrPcieLinkWidth, nvmlDeviceGetMaxPcieLinkWidth.
+"""
+
+from gputune.checks._answers import each_gpu, ok, warning
+from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, share
+
+
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    return each_gpu(facts, _of, "pcie_width", "pcie_width_max", lacking=share)
+
+
+def _of(gpu: Gpu) -> Finding:
+    width, most = gpu.health.pcie_width or 0, gpu.health.pcie_width_max or 0
+    if width < most:
+        message = f"{width} PCIe lanes of {most} are in use"
+        return warning(message, "power off, reseat the card and its riser; see the firmware's bifurcation of its slot")
+    return ok(f"all {width} PCIe lanes are in use")

@@ -1,0 +1,27 @@
+"""Do torch's older and newer switches for TF32 contradict each other?
+
+Since 2.9 torch has two ways to allow TF32: `allow_tf32` and set_float32_matmul_precision, and `fp32_precision`. A program,
+or a sitecustomize, that sets the newer one alone makes the older getters raise ("mix of the legacy and new APIs"), and so
+torch.compile, torch.export and Lightning, which ask them. Set both to the same: `gputune.apply` does.
+
+Source: PyTorch, CUDA notes, TF32; found in torch 2.9 to 2.15.
+"""
+
+from gputune.checks._answers import ok, unread, warning
+from gputune.checks._common import Facts, Findings, Measurements, reason
+
+REMEDY = (
+    "set torch.backends.cuda.matmul.allow_tf32 and torch.backends.cudnn.allow_tf32 to what is meant, after the newer "
+    "switches: they set both; so does gputune.apply"
+)
+
+
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    conflict = facts.precision.api_conflict
+    if conflict:
+        yield warning(f"right after import torch: {conflict}", REMEDY)
+    elif facts.libraries.torch is None or reason(facts, "libraries.api_conflict"):
+        fact = "libraries.api_conflict" if facts.libraries.torch else "libraries.torch"
+        yield unread(facts, fact, "what torch's switches say")
+    else:
+        yield ok("torch's older and newer switches agree")

@@ -1,0 +1,22 @@
+"""Is the deprecated package pynvml installed?
+
+The module `pynvml` belongs to the package nvidia-ml-py. The package of the name pynvml is its abandoned namesake: it warns
+at every import, seemingly from torch, and old versions of it replace the module with an outdated one.
+
+Source: PyPI, pynvml; nvidia-ml-py.
+"""
+
+from gputune.checks._answers import ok, unread, warning
+from gputune.checks._common import Facts, Findings, Measurements, reason
+
+
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    pip = f"{facts.libraries.executable or 'python'} -m pip"
+    if facts.libraries.pynvml is not None:
+        message = f"the deprecated package pynvml {facts.libraries.pynvml} is installed"
+        yield warning(message, f"{pip} uninstall -y pynvml && {pip} install --force-reinstall nvidia-ml-py")
+    elif facts.libraries.python is None or reason(facts, "libraries.pynvml"):
+        fact = "libraries.pynvml" if facts.libraries.python else "libraries.torch"
+        yield unread(facts, fact, "the list of installed packages")
+    else:
+        yield ok("the deprecated package pynvml is not installed")

@@ -1,0 +1,31 @@
+"""Does this GPU wait to replace bad rows of memory, or has it no spare ones left?
+
+GPUs from Ampere on put spare rows in place of failing ones, at the next reset; reset soon, before more of them fail. Where
+no spare row is left the replacement fails, and the card has to be replaced itself.
+
+Source: NVIDIA, GPU Memory Error Management, Row-remapping.
+"""
+
+from gputune.checks._answers import each_gpu, error, ok, smi, warning
+from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, consumer_or_share
+
+BEFORE = ("Kepler", "Maxwell", "Pascal", "Volta", "Turing")
+
+
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    return each_gpu(facts, _of, "row_remap_pending", "row_remap_failed", lacking=_lacking)
+
+
+def _of(gpu: Gpu) -> Finding:
+    if gpu.health.row_remap_failed:
+        return error("a bad row of memory could not be replaced", "take the card out of service and have it replaced")
+    if gpu.health.row_remap_pending:
+        message = "a bad row of memory waits for its replacement at the next reset"
+        return warning(message, f"stop its jobs; {smi(gpu, '--gpu-reset')}; or reboot it")
+    return ok("no row of memory waits to be replaced")
+
+
+def _lacking(gpu: Gpu) -> str | None:
+    if gpu.architecture in BEFORE:
+        return f"{gpu.architecture} retires pages instead"
+    return "a GPU divided by MIG does not tell" if gpu.health.mig else consumer_or_share(gpu)

@@ -1,0 +1,26 @@
+"""Did Slurm give a task with a GPU more than one CPU?
+
+Slurm gives a task one core unless it is asked for more; the DataLoader and the thread that feeds the GPU then share it.
+Ask for the node's CPUs divided by its GPUs: `--cpus-per-task=16`.
+
+Source: Slurm, sbatch, --cpus-per-task.
+"""
+
+from gputune.checks._answers import not_applicable, ok, warning
+from gputune.checks._common import Facts, Findings, Measurements
+
+CORE = 2
+"""CPUs of one core, which is what Slurm grants by default."""
+
+
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    slurm, cpus = facts.scheduler, facts.cpu.affinity_count
+    if slurm.name != "slurm":
+        yield not_applicable("this is no Slurm job")
+    elif slurm.gpus and (slurm.cpus_per_task == 1 or (slurm.cpus_per_task is None and cpus <= CORE)):
+        message = f"Slurm granted GPUs ({slurm.gpus}), and one core to each task"
+        yield warning(
+            message, "#SBATCH --cpus-per-task=16  # the node's CPUs divided by its GPUs", "SLURM_CPUS_PER_TASK"
+        )
+    else:
+        yield ok(f"each task may use {min(slurm.cpus_per_task or cpus, cpus)} CPUs")

@@ -1,0 +1,27 @@
+"""Does this process's user id have a name?
+
+`docker run --user 1234` gives a user that the image's /etc/passwd does not know. Python's getpass.getuser() fails then,
+and with it torch.compile in torch before 2.13, which names its cache after the user. Set USER, or the cache itself.
+
+Source: torch._inductor, default_cache_dir; Python, getpass.getuser.
+"""
+
+from gputune.checks._answers import ok, unread, warning
+from gputune.checks._common import Facts, Findings, Measurements, number
+
+FIXED = (2, 13)
+REMEDY = "docker run -e USER=user, or export TORCHINDUCTOR_CACHE_DIR=/tmp/inductor"
+
+
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    process, torch = facts.process, number(facts.libraries.torch)
+    if process.uid is None:
+        yield unread(facts, "process.user", "the user")
+    elif process.user is not None:
+        yield ok(f"user {process.user} ({process.uid})")
+    elif process.user_variable is not None or "TORCHINDUCTOR_CACHE_DIR" in facts.environment:
+        yield ok(f"user id {process.uid} has no name, and the environment has what is needed instead")
+    elif torch is not None and torch >= FIXED:
+        yield ok(f"user id {process.uid} has no name, which torch {facts.libraries.torch} can do without")
+    else:
+        yield warning(f"user id {process.uid} has no name: torch.compile fails, and others may", REMEDY)

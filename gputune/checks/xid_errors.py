@@ -1,0 +1,50 @@
+"""Has the driver logged errors of a GPU (Xid) since boot?
+
+The NVIDIA driver writes a numbered Xid error to the kernel's log when something goes wrong on a GPU. Some are a program's
+own doing (13: it read outside its memory; 31: a page fault), others are the hardware's or the driver's: 79 is a GPU that
+fell off the bus, 48, 64 and 95 are memory errors, 74 is NVLink, 119 and 120 are the card's own processor. Only the host's
+root may read that log, as a rule: `sudo dmesg | grep Xid`.
+
+Source: NVIDIA, XID Errors.
+"""
+
+from gputune.checks._answers import counted, error, no_gpu, not_applicable, ok, unread, warning
+from gputune.checks._common import Facts, Finding, Findings, Measurements, gpu_beside, reason
+from gputune.facts.driver import Xid
+
+HARDWARE = {46, 48, 61, 62, 64, 74, 79, 95, 110, 119, 120, 136, 140, 143, *range(144, 151)}
+PROGRAM = {13, 31, 43, 45}
+HARMLESS = {63, 92, 121}
+CONTAINED = 94
+"""By NVIDIA's catalogue: what takes a GPU or its fabric out of order, what is a program's own, mere notes, and a
+memory error that cost only the program that met it."""
+LOOK = "sudo dmesg | grep Xid"
+
+
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    xids, why = facts.driver.xids, reason(facts, "driver.xids")
+    if not gpu_beside(facts):
+        yield no_gpu(facts)
+    elif why and facts.container.kind and "No such file" in why:
+        yield not_applicable(f"this container shows no kernel log; on the host: {LOOK}")
+    elif xids is None:
+        yield unread(facts, "driver.xids", f"the kernel's log, in which {LOOK} finds a driver's errors,")
+    elif not xids:
+        yield ok("the kernel's log holds no Xid error")
+    for xid in xids or ():
+        yield _of(xid)
+
+
+def _of(xid: Xid) -> Finding:
+    message = f"Xid {xid.number}, {counted(xid.count, 'time')} since boot, of the GPU at {xid.address}"
+    if xid.number in HARDWARE:
+        remedy = f"on the host: {LOOK}; drain it, reset the GPU or reboot, and replace the card if it comes back"
+        return error(message, remedy, xid.address)
+    if xid.number in HARMLESS:
+        return ok(f"{message}: a note that asks for nothing", xid.address)
+    if xid.number == CONTAINED:
+        message += ": a memory error that cost the program which met it, and nothing else"
+        return warning(message, "start that program anew, and reset the GPU when it is free", xid.address)
+    if xid.number in PROGRAM:
+        return warning(f"{message}: a program's own, as a rule", f"on the host: {LOOK} names the program", xid.address)
+    return warning(message, f"on the host: {LOOK}; NVIDIA's Xid catalogue says what {xid.number} asks for", xid.address)

@@ -1,0 +1,177 @@
+"""How a GPU is: its errors, links, limits and modes, one NVML call each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from gputune.facts import cpu_list
+from gputune.facts._nvml_answers import flag, mask, one_of, positive, sequence, watts, whole
+from gputune.facts.gap import Gaps
+from gputune.host import NOT_SUPPORTED, Nvml, Unreadable
+
+T = TypeVar("T")
+
+# Numbers of nvml.h.
+COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
+FABRIC_STATES = ("not supported", "not started", "in progress", "completed")
+FABRIC_TROUBLES = ("degraded bandwidth", "route recovery", "unhealthy route", "access timeout recovery")
+_SM_CLOCK, _MEMORY_CLOCK = 1, 2
+_SLOWDOWN = 1
+_UNCORRECTED = 1
+_VOLATILE, _AGGREGATE = 0, 1
+_MOST_LINKS = 36
+_SWITCH = 2
+_AFFINITY_WORDS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """None means not read: the reason is in the Facts' gaps as `gpu.<index>.<field>`."""
+
+    __pydantic_config__ = {"strict": True, "extra": "forbid"}
+
+    sm_clock_mhz: int | None = None
+    sm_clock_max_mhz: int | None = None
+    sm_clock_application_mhz: int | None = None
+    """What `nvidia-smi -ac` set."""
+    sm_clock_application_default_mhz: int | None = None
+    memory_clock_mhz: int | None = None
+    clocks_event_reasons: int | None = None
+    """NVML's bits: what holds the clock down at this moment, mostly idleness."""
+    power_usage_watts: float | None = None
+    power_limit_watts: float | None = None
+    power_default_limit_watts: float | None = None
+    power_enforced_limit_watts: float | None = None
+    """The lowest of all limits, those of the board and of the rack's power management among them."""
+    temperature_celsius: int | None = None
+    temperature_slowdown_celsius: int | None = None
+    """From here on the hardware slows itself down."""
+    pcie_generation: int | None = None
+    """Now; idle links rest in a lower one."""
+    pcie_generation_max: int | None = None
+    """What card and slot can do together; likewise for the width."""
+    pcie_width: int | None = None
+    pcie_width_max: int | None = None
+    ecc: bool | None = None
+    ecc_uncorrected: int | None = None
+    """Uncorrectable memory errors since the driver was loaded."""
+    ecc_uncorrected_ever: int | None = None
+    row_remap_pending: bool | None = None
+    row_remap_failed: bool | None = None
+    page_retirement_pending: bool | None = None
+    persistence_mode: bool | None = None
+    compute_mode: str | None = None
+    mig: bool | None = None
+    mig_pending: bool | None = None
+    """MIG mode after the next reset."""
+    processes: int | None = None
+    """Compute processes on it, MPS clients among them. A container may see none of the others'."""
+    nvlinks_up: tuple[bool, ...] | None = None
+    """Each NVLink's state, in their order."""
+    nvswitch: bool | None = None
+    """Its NVLinks lead to a switch; None where none is up."""
+    fabric_state: str | None = None
+    """Fabric Manager's registration of this GPU."""
+    fabric_status: int | None = None
+    """How that registration ended: NVML's error number, 0 for success."""
+    fabric_troubles: tuple[str, ...] | None = None
+    """What NVML's health mask of the fabric complains of."""
+    cpu_affinity: str | None = None
+    """The CPUs near it, as the kernel writes lists."""
+
+
+def read(nvml: Nvml, index: int, gaps: Gaps) -> Health:
+    def ask(field: str, name: str, *args: Any, then: Callable[[Any], T]) -> T | None:
+        return gaps.read(f"gpu.{index}.{field}", lambda: then(nvml.device(index, name, *args)))
+
+    links = gaps.read(f"gpu.{index}.nvlinks_up", lambda: _links(nvml, index))
+    return Health(
+        sm_clock_mhz=ask("sm_clock_mhz", "ClockInfo", _SM_CLOCK, then=whole),
+        sm_clock_max_mhz=ask("sm_clock_max_mhz", "MaxClockInfo", _SM_CLOCK, then=positive),
+        sm_clock_application_mhz=ask("sm_clock_application_mhz", "ApplicationsClock", _SM_CLOCK, then=whole),
+        sm_clock_application_default_mhz=ask(
+            "sm_clock_application_default_mhz", "DefaultApplicationsClock", _SM_CLOCK, then=whole
+        ),
+        memory_clock_mhz=ask("memory_clock_mhz", "ClockInfo", _MEMORY_CLOCK, then=whole),
+        clocks_event_reasons=gaps.read(f"gpu.{index}.clocks_event_reasons", lambda: clocks_event_reasons(nvml, index)),
+        power_usage_watts=ask("power_usage_watts", "PowerUsage", then=watts),
+        power_limit_watts=ask("power_limit_watts", "PowerManagementLimit", then=watts),
+        power_default_limit_watts=ask("power_default_limit_watts", "PowerManagementDefaultLimit", then=watts),
+        power_enforced_limit_watts=ask("power_enforced_limit_watts", "EnforcedPowerLimit", then=watts),
+        temperature_celsius=ask("temperature_celsius", "Temperature", 0, then=whole),
+        temperature_slowdown_celsius=ask(
+            "temperature_slowdown_celsius", "TemperatureThreshold", _SLOWDOWN, then=positive
+        ),
+        pcie_generation=ask("pcie_generation", "CurrPcieLinkGeneration", then=positive),
+        pcie_generation_max=ask("pcie_generation_max", "MaxPcieLinkGeneration", then=positive),
+        pcie_width=ask("pcie_width", "CurrPcieLinkWidth", then=positive),
+        pcie_width_max=ask("pcie_width_max", "MaxPcieLinkWidth", then=positive),
+        ecc=ask("ecc", "EccMode", then=lambda modes: flag(sequence(modes, 2)[0])),
+        ecc_uncorrected=ask("ecc_uncorrected", "TotalEccErrors", _UNCORRECTED, _VOLATILE, then=whole),
+        ecc_uncorrected_ever=ask("ecc_uncorrected_ever", "TotalEccErrors", _UNCORRECTED, _AGGREGATE, then=whole),
+        row_remap_pending=ask("row_remap_pending", "RemappedRows", then=lambda rows: flag(sequence(rows, 4)[2])),
+        row_remap_failed=ask("row_remap_failed", "RemappedRows", then=lambda rows: flag(sequence(rows, 4)[3])),
+        page_retirement_pending=ask("page_retirement_pending", "RetiredPagesPendingStatus", then=flag),
+        persistence_mode=ask("persistence_mode", "PersistenceMode", then=flag),
+        compute_mode=ask("compute_mode", "ComputeMode", then=one_of(COMPUTE_MODES)),
+        mig=ask("mig", "MigMode", then=lambda modes: flag(sequence(modes, 2)[0])),
+        mig_pending=ask("mig_pending", "MigMode", then=lambda modes: flag(sequence(modes, 2)[1])),
+        processes=gaps.read(f"gpu.{index}.processes", lambda: _processes(nvml, index)),
+        nvlinks_up=links,
+        nvswitch=gaps.read(f"gpu.{index}.nvswitch", lambda: _switched(nvml, index, links)) if links else None,
+        fabric_state=ask("fabric_state", "GpuFabricInfoV", then=lambda info: one_of(FABRIC_STATES)(info["state"])),
+        fabric_status=ask("fabric_status", "GpuFabricInfoV", then=lambda info: whole(info["status"])),
+        fabric_troubles=ask(
+            "fabric_troubles", "GpuFabricInfoV", then=lambda info: _troubles(whole(info["healthMask"]))
+        ),
+        cpu_affinity=ask("cpu_affinity", "CpuAffinity", _AFFINITY_WORDS, then=lambda words: cpu_list.text(mask(words))),
+    )
+
+
+def clocks_event_reasons(nvml: Nvml, index: int) -> int:
+    """Older drivers know it by the older name."""
+    try:
+        return whole(nvml.device(index, "CurrentClocksEventReasons"))
+    except Unreadable:
+        return whole(nvml.device(index, "CurrentClocksThrottleReasons"))
+
+
+def _links(nvml: Nvml, index: int) -> tuple[bool, ...]:
+    """NVML refuses the number after the last link; a GPU without NVLink refuses the first one as not supported."""
+    states: list[bool] = []
+    for link in range(_MOST_LINKS):
+        try:
+            states.append(flag(nvml.device(index, "NvLinkState", link)))
+        except Unreadable as error:
+            if not states or ("Invalid" not in str(error) and str(error) != NOT_SUPPORTED):
+                raise
+            break
+    return tuple(states)
+
+
+def _switched(nvml: Nvml, index: int, links: tuple[bool, ...]) -> bool:
+    up = next((link for link, state in enumerate(links) if state), None)
+    if up is None:
+        raise Unreadable("no NVLink is up that could lead to one")
+    return whole(nvml.device(index, "NvLinkRemoteDeviceType", up)) == _SWITCH
+
+
+def _troubles(mask: int) -> tuple[str, ...]:
+    """Two bits for each, of which 1 says that it is so."""
+    return tuple(name for place, name in enumerate(FABRIC_TROUBLES) if mask >> 2 * place & 0b11 == 1)
+
+
+def _processes(nvml: Nvml, index: int) -> int:
+    pids = _pids(nvml, index, "")
+    try:
+        pids |= _pids(nvml, index, "MPS")
+    except Unreadable:
+        if not pids:  # none would be a guess
+            raise
+    return len(pids)
+
+
+def _pids(nvml: Nvml, index: int, kind: str) -> set[int]:
+    return {whole(process["pid"]) for process in sequence(nvml.device(index, f"{kind}ComputeRunningProcesses"))}

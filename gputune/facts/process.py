@@ -1,0 +1,100 @@
+"""This process: its user, its limits, and the folders in which torch and its compilers keep things."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gputune.facts.gap import Gaps
+from gputune.host import Host, Unreadable
+
+_UNLIMITED = "unlimited"
+_CAP_IPC_LOCK = 14
+_FOLDERS = {
+    "HOME": "{HOME}",
+    "XDG_CACHE_HOME": "{HOME}/.cache",
+    "TORCH_HOME": "{XDG_CACHE_HOME}/torch",
+    "HF_HOME": "{XDG_CACHE_HOME}/huggingface",
+    "TMPDIR": "/tmp",
+}
+"""Variable to what stands in for it where it is not set; those before it may be named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    __pydantic_config__ = {"strict": True, "extra": "forbid"}
+
+    variable: str
+    """Which variable moves it."""
+    path: str
+    writable: bool
+    """It, or where it does not exist yet the nearest folder above it that does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    __pydantic_config__ = {"strict": True, "extra": "forbid"}
+
+    uid: int | None = None
+    user: str | None = None
+    """The user's name; None where the id has none (`docker run --user 1234`)."""
+    user_variable: str | None = None
+    """What Python takes for the user's name before it asks the system: LOGNAME, USER, LNAME or USERNAME, if one is set."""
+    open_files: int | None = None
+    """Most open files (soft limit); None for no limit, or where a gap says why."""
+    locked_bytes: int | None = None
+    """Most locked memory (soft limit); None likewise, and for a process that may lock all it likes (CAP_IPC_LOCK)."""
+    folders: tuple[Folder, ...] = ()
+
+
+def read(host: Host, gaps: Gaps) -> Process:
+    uid, user = gaps.read("process.user", host.user) or (None, None)
+    named = (host.environ.get(name) for name in ("LOGNAME", "USER", "LNAME", "USERNAME"))
+    return Process(
+        uid=uid,
+        user=user,
+        user_variable=next(filter(None, named), None),
+        open_files=gaps.read("process.open_files", lambda: _limit(host, "Max open files")),
+        locked_bytes=gaps.read("process.locked_bytes", lambda: _locked(host)),
+        folders=gaps.read("process.folders", lambda: _folders(host)) or (),
+    )
+
+
+def _limit(host: Host, name: str) -> int | None:
+    found = re.search(rf"^{name}\s+(\d{{1,20}}|{_UNLIMITED})\s", host.read("/proc/self/limits"), re.MULTILINE)
+    if not found:
+        raise Unreadable(f"/proc/self/limits has no {name!r}")
+    return None if found[1] == _UNLIMITED else int(found[1])
+
+
+def _locked(host: Host) -> int | None:
+    try:
+        capabilities = re.search(r"^CapEff:\s+([0-9a-f]{1,16})$", host.read("/proc/self/status"), re.MULTILINE)
+    except Unreadable:
+        capabilities = None
+    if capabilities and int(capabilities[1], 16) >> _CAP_IPC_LOCK & 1:
+        return None
+    return _limit(host, "Max locked memory")
+
+
+def _folders(host: Host) -> tuple[Folder, ...]:
+    known: dict[str, str] = {}
+    for variable, otherwise in _FOLDERS.items():
+        known[variable] = host.environ.get(variable) or otherwise.format_map({"HOME": "", **known})
+    return tuple(
+        Folder(variable=variable, path=path, writable=bool(path) and _writable(host, variable, path))
+        for variable, path in known.items()
+    )
+
+
+def _writable(host: Host, variable: str, path: str) -> bool:
+    if variable == "TMPDIR":  # nobody makes it
+        return host.exists(path) and host.writable(path)
+    return host.writable(_nearest(host, path))
+
+
+def _nearest(host: Host, path: str) -> str:
+    """The folder itself, or the first above it that exists."""
+    while path.strip("/") and not host.exists(path):
+        path = path.rpartition("/")[0] or "/"
+    return path

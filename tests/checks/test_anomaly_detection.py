@@ -1,0 +1,44 @@
+import pytest
+from recorded import RecordedHost, found
+
+from gputune.checks import anomaly_detection
+from gputune.host import Unreadable
+
+
+def finding(anomaly):
+    flags = {**RecordedHost().torch["flags"], "anomaly_detection": anomaly}
+    [only] = found(anomaly_detection, torch={"flags": flags})
+    return only
+
+
+def test_on_is_a_warning():
+    one = finding(True)
+    assert one.severity == "WARNING"
+    assert "anomalies" in one.message
+    assert one.remedy == "torch.autograd.set_detect_anomaly(False)"
+
+
+def test_off():
+    assert finding(False).severity == "OK"
+
+
+def test_a_torch_that_does_not_tell_is_unknown():
+    assert finding(None).severity == "UNKNOWN"
+
+
+@pytest.mark.parametrize(
+    "torch",
+    [
+        Unreadable("no answer"),
+        {"torch": None, "flags": None, "gaps": {"torch": "no answer"}},
+        {"flags": None, "gaps": {"flags": "AttributeError: no answer"}},
+    ],
+)
+def test_what_cannot_be_read_is_unknown(torch):
+    [one] = found(anomaly_detection, torch=torch)
+    assert one.severity == "UNKNOWN"
+    assert "no answer" in one.message
+
+
+def test_no_gpu():
+    assert [one.severity for one in found(anomaly_detection, "cpu-only")] == ["OK"]

@@ -1,0 +1,76 @@
+from dataclasses import replace
+
+from recorded import facts_of, found
+
+from gputune.checks import cache_folders
+from gputune.facts import Gap, Process
+
+THERE = {"/root/.profile": "", "/tmp/x": "", "/data/hub/x": ""}
+
+
+def finding(closed, **environ):
+    [only] = found(cache_folders, files=THERE, closed=closed, environ=environ)
+    return only
+
+
+def test_folders_that_can_be_written_to_are_fine():
+    fine = finding(())
+    assert fine.severity == "OK"
+    assert fine.message == "HOME, XDG_CACHE_HOME, TORCH_HOME, HF_HOME, TMPDIR can be written to"
+
+
+def test_a_home_that_cannot_be_written_to_takes_the_caches_with_it():
+    warned = finding(["/root"])
+    assert (warned.severity, warned.subject) == ("WARNING", "HOME")
+    assert "HOME (/root), XDG_CACHE_HOME (/root/.cache), TORCH_HOME (/root/.cache/torch)" in warned.message
+    assert "TMPDIR" not in warned.message
+    assert warned.remedy == "docker run --tmpfs /tmp (Kubernetes: an emptyDir at /tmp), and export HOME=/tmp"
+
+
+def test_only_the_folder_that_is_closed_is_named():
+    warned = finding(["/data/hub"], TORCH_HOME="/data/hub")
+    assert (warned.severity, warned.subject) == ("WARNING", "TORCH_HOME")
+    assert warned.message == "cannot be written to: TORCH_HOME (/data/hub)"
+    assert warned.remedy.endswith("export TORCH_HOME=/tmp")
+
+
+def test_a_root_that_is_read_only_closes_home_and_tmp():
+    warned = finding(["/"])
+    assert (warned.severity, warned.subject) == ("WARNING", "HOME")
+    assert "HOME (/root), " in warned.message
+    assert "TMPDIR (/tmp)" in warned.message
+    assert warned.remedy.endswith("export HOME=/tmp TMPDIR=/tmp")
+
+
+def test_a_folder_for_temporary_files_has_to_be_there():
+    warned = finding((), TMPDIR="/data/hub/none")
+    assert (warned.severity, warned.subject) == ("WARNING", "TMPDIR")
+    assert warned.message == "cannot be written to: TMPDIR (/data/hub/none)"
+
+
+def test_temporary_files_go_to_tmp_unless_told_otherwise():
+    assert finding(["/tmp"]).message == "cannot be written to: TMPDIR (/tmp)"
+    assert finding(["/tmp"], TMPDIR="/data/hub").severity == "OK"
+
+
+def test_a_folder_that_does_not_exist_yet_can_be_made_where_the_one_above_it_is_open():
+    assert finding((), HF_HOME="/data/hub/hf/deeper").severity == "OK"
+    assert finding(["/data/hub"], HF_HOME="/data/hub/hf/deeper").severity == "WARNING"
+
+
+def test_no_home_is_a_warning():
+    warned = finding((), HOME=None)
+    assert warned.severity == "WARNING"
+    assert warned.message == "cannot be written to: HOME (not set)"
+    assert warned.remedy.endswith("export HOME=/tmp")
+
+
+def test_folders_that_cannot_be_read_are_unknown():
+    facts = replace(facts_of(), process=Process(), gaps=(Gap(fact="process.folders", reason="ValueError: odd"),))
+    [unread] = cache_folders.check(facts, ())
+    assert unread.severity == "UNKNOWN"
+    assert "ValueError: odd" in unread.message
+
+
+def test_without_a_gpu_it_is_asked_all_the_same():
+    assert [one.severity for one in found(cache_folders, "cpu-only", files=THERE, closed=["/root"])] == ["WARNING"]

@@ -1,0 +1,95 @@
+from dataclasses import replace
+
+import pytest
+from making import row
+from recorded import found
+
+from gputune.checks import clock_lock
+from gputune.host import NOT_SUPPORTED
+
+SET, DEFAULT, MOST, NOW = (
+    "ApplicationsClock:1", "DefaultApplicationsClock:1", "MaxClockInfo:1", "CurrentClocksEventReasons",
+)  # fmt: skip
+AT = "on the host: sudo nvidia-smi -i 00000000:00:%s.0 "
+
+
+def under_load(mask, device="cuda:0"):
+    return [replace(row("precision", "throughput", 100.0, device), conditions={"throttle_reasons": float(mask)})]
+
+
+def finding(gpu, measurements=()):
+    [one] = found(clock_lock, measurements=measurements, gpu=gpu)
+    return one
+
+
+@pytest.mark.parametrize("clock", [345, 1979])
+def test_an_application_clock_below_its_default(clock):
+    one = finding({SET: clock})
+    assert (one.severity, one.subject) == ("WARNING", "GPU 0")
+    assert one.message == f"its application clock is set to {clock} MHz, of 1980 by default"
+    assert one.remedy == AT % "06" + "-rac"
+
+
+@pytest.mark.parametrize(("clock", "default"), [(1980, 1980), (1095, 1095), (1410, 1095)])
+def test_an_application_clock_at_its_default_or_above(clock, default):
+    gpu = {SET: clock, DEFAULT: default}
+    assert (finding(gpu).severity, "at rest" in finding(gpu).message) == ("OK", True)
+    one = finding(gpu, under_load(0x4))
+    assert (one.severity, one.message) == ("OK", "no setting holds its clock below 1980 MHz")
+
+
+@pytest.mark.parametrize("mask", [0x2, 0x6])
+def test_a_setting_that_holds_it_now_or_under_load(mask):
+    for one in (finding({NOW: mask}), finding({}, under_load(mask))):
+        assert (one.severity, one.subject) == ("WARNING", "GPU 0")
+        assert one.message == "a setting holds its clock below its maximum"
+        assert one.remedy == f"{AT % '06'}-rgc; {AT.removeprefix('on the host: ') % '06'}-rac"
+
+
+@pytest.mark.parametrize("call", [SET, DEFAULT, MOST, NOW])
+def test_a_setting_that_holds_it_is_told_whatever_else_is_not_read(call):
+    assert finding({call: {"unreadable": NOT_SUPPORTED}}, under_load(0x2)).severity == "WARNING"
+
+
+def test_those_that_a_setting_holds_are_told_first_and_the_others_once():
+    findings = found(clock_lock, "nvidia-h200-x8", gpu={NOW: 0x2}, gpu_index=3)
+    assert [(one.severity, one.subject) for one in findings[:2]] == [("WARNING", "GPU 3"), ("OK", "GPU 0")]
+    assert sorted(one.subject for one in findings) == [f"GPU {index}" for index in range(8)]
+
+
+@pytest.mark.parametrize("mask", [0x0, 0x1, 0x4, 0x40])
+def test_what_else_holds_it_is_no_setting(mask):
+    assert finding({NOW: mask}, under_load(mask)).severity == "OK"
+
+
+def test_a_load_elsewhere_says_nothing():
+    assert finding({}, under_load(0x2, "cuda:1")).severity == "OK"
+
+
+def test_each_gpu_is_asked_for_itself():
+    findings = found(clock_lock, "nvidia-h200-x8", gpu={SET: 1200}, gpu_index=3)
+    assert [one.subject for one in findings if one.severity == "WARNING"] == ["GPU 3"]
+    assert findings[3].remedy == AT % "09" + "-rac"
+
+
+@pytest.mark.parametrize("call", [SET, DEFAULT, MOST])
+@pytest.mark.parametrize("why", ["NVML: Unknown Error", NOT_SUPPORTED])
+def test_what_is_not_read_is_unknown(call, why):
+    one = finding({call: {"unreadable": why}})
+    assert one.severity == "UNKNOWN"
+    assert why in one.message
+
+
+def test_older_drivers_tell_the_reasons_by_another_name():
+    gone = {NOW: {"unreadable": "NVML: Function Not Found"}}
+    assert finding({**gone, "CurrentClocksThrottleReasons": 0x2}).severity == "WARNING"
+    assert finding(gone).severity == "UNKNOWN"
+
+
+@pytest.mark.parametrize("lack", [{"Brand": 5}, {"Brand": 6}, {"VirtualizationMode": 2}])
+def test_consumer_gpus_and_shares_of_one_have_no_application_clocks(lack):
+    assert finding({SET: {"unreadable": NOT_SUPPORTED}} | lack).severity == "NOT_APPLICABLE"
+
+
+def test_no_gpu():
+    assert [one.severity for one in found(clock_lock, "cpu-only")] == ["NOT_APPLICABLE"]

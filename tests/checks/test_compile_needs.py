@@ -1,0 +1,105 @@
+import pytest
+from recorded import RecordedHost, found
+
+from gputune.checks import compile_needs
+from gputune.host import Unreadable
+
+CUDA_TORCH = {"cuda": "13.0", "devices": []}
+NO_NAMES = {"CC": None, "CXX": None}
+
+
+def findings(machine="nvidia-h200-x1", torch=None, environ=None, **needs):
+    recorded, environ = RecordedHost(machine).torch["compile"], {**NO_NAMES, **(environ or {})}
+    return found(compile_needs, machine, torch={**(torch or {}), "compile": {**recorded, **needs}}, environ=environ)
+
+
+@pytest.mark.parametrize("machine", ["nvidia-h200-x1", "cpu-only"])
+def test_all_is_here(machine):
+    assert [one.severity for one in findings(machine)] == ["OK"]
+
+
+@pytest.mark.parametrize(
+    ("needs", "subject", "told", "typed"),
+    [
+        ({"compiler": None}, "C compiler", "no C compiler", "apt-get install -y --no-install-recommends gcc"),
+        ({"headers": False}, "Python.h", "/usr/include/python3.12", "python3-dev"),
+        ({"triton": None}, "triton", "no Triton", "pip install triton"),
+    ],
+)
+def test_a_gpu_needs_what_triton_needs_and_the_cpu_does_not(needs, subject, told, typed):
+    [one] = findings(**needs)
+    assert (one.severity, one.subject) == ("WARNING", subject)
+    assert told in one.message
+    assert typed in one.remedy
+    assert [one.severity for one in findings("cpu-only", **needs)] == ["OK"]
+
+
+@pytest.mark.parametrize(
+    ("machine", "variable", "needs"),
+    [("nvidia-h200-x1", "CC", {"compiler": None}), ("cpu-only", "CXX", {"compiler_cxx": None})],
+)
+def test_a_compiler_that_is_named_and_not_there(machine, variable, needs):
+    [one] = findings(machine, environ={variable: "icx"}, **needs)
+    assert (one.severity, one.subject) == ("WARNING", variable)
+    assert f"{variable}=icx, which is not there" in one.message
+    assert one.remedy == f"unset {variable}, or install it"
+
+
+@pytest.mark.parametrize("name", [{"CXX": "icx"}, {"CC": ""}])
+def test_another_variable_and_an_empty_one_name_no_compiler(name):
+    assert [one.subject for one in findings(environ=name, compiler=None)] == ["C compiler"]
+
+
+@pytest.mark.parametrize(
+    ("version", "severity"),
+    [("1.13.1", "NOT_APPLICABLE"), ("2.0.0", "WARNING"), ("2.11.0", "WARNING"), ("custom", "WARNING")],
+)
+def test_torch_compile_came_with_2_0(version, severity):
+    [one] = findings(torch={"torch": version}, triton=None)
+    assert one.severity == severity
+    assert severity == "WARNING" or f"torch {version} has no torch.compile" in one.message
+
+
+def test_triton_builds_with_a_c_compiler_alone():
+    assert [one.severity for one in findings(compiler_cxx=None)] == ["OK"]
+
+
+@pytest.mark.parametrize("torch", [{}, CUDA_TORCH])
+def test_the_cpu_needs_a_cxx_compiler_whatever_the_torch(torch):
+    [one] = findings("cpu-only", torch, compiler_cxx=None)
+    assert (one.severity, one.subject) == ("WARNING", "C++ compiler")
+    assert "g++" in one.remedy
+
+
+def test_a_torch_without_cuda_computes_on_the_cpu_beside_a_gpu():
+    assert [one.subject for one in findings(torch={"cuda": None}, compiler_cxx=None, triton=None)] == ["C++ compiler"]
+
+
+@pytest.mark.parametrize("machine", ["nvidia-h200-x1", "cpu-only"])
+@pytest.mark.parametrize(
+    ("cache", "told"), [("/home/me/cache", "/home/me/cache"), (None, "cannot name one without a user's name")]
+)
+def test_a_cache_that_cannot_be_kept(machine, cache, told):
+    [one] = findings(machine, cache=cache, cache_writable=False)
+    assert (one.severity, one.subject) == ("WARNING", "TORCHINDUCTOR_CACHE_DIR")
+    assert told in one.message
+    assert "export TORCHINDUCTOR_CACHE_DIR=" in one.remedy
+
+
+def test_all_that_is_missing_is_named():
+    missing = findings(compiler=None, headers=False, triton=None, cache_writable=False)
+    assert [one.subject for one in missing] == ["C compiler", "Python.h", "triton", "TORCHINDUCTOR_CACHE_DIR"]
+
+
+@pytest.mark.parametrize(
+    "torch",
+    [
+        Unreadable("no answer"),
+        {"torch": None, "compile": None, "gaps": {"torch": "no answer"}},
+        {"compile": None, "gaps": {"compile": "OSError: no answer"}},
+    ],
+)
+def test_what_cannot_be_read_is_unknown(torch):
+    [one] = found(compile_needs, torch=torch)
+    assert one.severity == "UNKNOWN"
+    assert "no answer" in one.message

@@ -1,0 +1,59 @@
+import pytest
+from recorded import found
+
+from gputune.checks import compute_mode
+from gputune.host import NOT_SUPPORTED
+
+AT = "on the host: sudo nvidia-smi -i 00000000:00:%s.0 -c DEFAULT"
+
+
+def finding(mode, environ=None, **gpu):
+    [one] = found(compute_mode, gpu={"ComputeMode": mode, **gpu}, environ=environ)
+    return one
+
+
+@pytest.mark.parametrize(
+    ("number", "mode", "severity"),
+    [
+        (0, "default", "OK"),
+        (1, "exclusive thread", "WARNING"),
+        (2, "prohibited", "ERROR"),
+        (3, "exclusive process", "WARNING"),
+    ],
+)
+def test_what_each_mode_forbids(number, mode, severity):
+    one = finding(number)
+    assert (one.severity, one.subject) == (severity, "GPU 0")
+    assert one.message.startswith(f"its compute mode is {mode}")
+    assert one.remedy == (None if severity == "OK" else AT % "06")
+
+
+def test_each_gpu_is_asked_for_itself():
+    findings = found(compute_mode, "nvidia-h200-x8", gpu={"ComputeMode": 2}, gpu_index=3)
+    assert [one.subject for one in findings if one.severity == "ERROR"] == ["GPU 3"]
+    assert findings[3].remedy == AT % "09"
+
+
+@pytest.mark.parametrize("variable", ["CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"])
+@pytest.mark.parametrize(("number", "severity"), [(0, "OK"), (1, "WARNING"), (2, "ERROR"), (3, "OK")])
+def test_mps_wants_an_exclusive_process(number, severity, variable):
+    one = finding(number, {variable: "50"})
+    assert one.severity == severity
+    assert ("as MPS wants it" in one.message) == (number == 3)
+
+
+@pytest.mark.parametrize("answer", [{"unreadable": "NVML: Unknown Error"}, {"unreadable": NOT_SUPPORTED}, 4])
+def test_what_is_not_read_is_unknown(answer):
+    one = finding(answer)
+    assert one.severity == "UNKNOWN"
+    assert "NVML" in one.message
+
+
+def test_a_share_of_a_gpu_leaves_it_to_its_host():
+    one = finding({"unreadable": NOT_SUPPORTED}, VirtualizationMode=2)
+    assert one.severity == "NOT_APPLICABLE"
+    assert "vGPU" in one.message
+
+
+def test_no_gpu():
+    assert [one.severity for one in found(compute_mode, "cpu-only")] == ["NOT_APPLICABLE"]

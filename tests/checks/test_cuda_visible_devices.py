@@ -1,0 +1,172 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from recorded import RecordedHost, facts_of, found
+
+from gputune.checks import cuda_visible_devices
+from gputune.checks.cuda_visible_devices import hidden, visible
+from gputune.host import Unreadable
+
+VARIABLE = "CUDA_VISIBLE_DEVICES"
+UUIDS = ["GPU-aa11", "GPU-aa22", "GPU-bb33"]
+EIGHT = [gpu.uuid for gpu in facts_of("nvidia-h200-x8").gpus]
+ENTRY = st.sampled_from(["0", "1", "2", "3", "00", "-1", "", " 1 ", "²", "٢", "GPU-", "GPU-a", "GPU-b", *UUIDS])
+
+
+def finding(value, machine="nvidia-h200-x8", **overrides):
+    [only] = found(cuda_visible_devices, machine, environ={VARIABLE: value}, **overrides)
+    return only
+
+
+def test_not_set_is_fine():
+    assert finding(None).severity == "OK"
+
+
+@pytest.mark.parametrize("value", ["", " ", "-1", "NoDevFiles"])
+def test_a_value_that_hides_every_gpu_is_a_warning(value):
+    warned = finding(value)
+    assert (warned.severity, warned.subject) == ("WARNING", VARIABLE)
+    assert f"{value!r} hides every GPU" in warned.message
+    assert warned.remedy == f"unset {VARIABLE}"
+
+
+@pytest.mark.parametrize(
+    ("value", "told", "left"),
+    [
+        ("0,8,1", "8 names no GPU here, so that 1 of 8", "0"),
+        ("6,7,-1,0", "-1 names no GPU here, so that 2 of 8", "6,7"),
+        ("1,,2", "an empty entry names no GPU here, so that 1 of 8", "1"),
+        ("all", "all names no GPU here, so that 0 of 8", "0,1,2,3,4,5,6,7"),
+        ("2,2", "2 names one GPU twice, so that 0 of 8", "0,1,2,3,4,5,6,7"),
+        ("GPU-00000000", "GPU-00000000 names no GPU here, so that 0 of 8", "0,1,2,3,4,5,6,7"),
+    ],
+)
+def test_a_list_that_cuda_does_not_take_whole_is_a_warning(value, told, left):
+    warned = finding(value)
+    assert (warned.severity, warned.subject) == ("WARNING", VARIABLE)
+    assert f"{value!r}: {told} GPUs are visible" in warned.message
+    assert warned.remedy == f"export {VARIABLE}={left}"
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [
+        ("0", 1),
+        ("3,1", 2),
+        ("0, 7", 2),
+        ("0,", 1),
+        ("0,1,2,3,4,5,6,7", 8),
+        (EIGHT[5], 1),
+        (f"{EIGHT[5]},{EIGHT[0][:12]}", 2),
+    ],
+)
+def test_a_list_of_gpus_that_are_here_is_fine(value, count):
+    fine = finding(value)
+    assert (fine.severity, fine.message) == ("OK", f"{VARIABLE}={value!r}: {count} of 8 GPUs are visible")
+
+
+BLIND = {
+    "NVML is missing": {"nvml": Unreadable("NVML: Not Found")},
+    "a UUID is not read": {"gpu": {"UUID": {"unreadable": "NVML: Unknown Error"}}},
+}
+
+
+@pytest.mark.parametrize("blind", BLIND)
+def test_where_nvml_does_not_tell_which_gpus_there_are_torch_s_count_has_to_do(blind):
+    fine = finding("0", "nvidia-h200-x1", **BLIND[blind])
+    assert (fine.severity, fine.message) == ("OK", f"{VARIABLE}='0': torch sees 1")
+
+
+@pytest.mark.parametrize("blind", BLIND)
+def test_where_torch_sees_none_the_list_is_wrong(blind):
+    warned = finding("7", "nvidia-h200-x1", torch={"devices": []}, **BLIND[blind])
+    assert (warned.severity, warned.message) == ("WARNING", f"{VARIABLE}='7': torch sees none")
+    assert (warned.remedy, warned.subject) == (f"unset {VARIABLE}", VARIABLE)
+
+
+@pytest.mark.parametrize("blind", BLIND)
+def test_where_torch_tells_nothing_either_it_is_unknown(blind):
+    unread = finding("0", "nvidia-h200-x1", torch=Unreadable("no answer"), **BLIND[blind])
+    assert unread.severity == "UNKNOWN"
+    assert "neither NVML nor torch tells" in unread.message
+
+
+def test_a_slice_of_a_gpu_is_not_among_nvml_s_gpus():
+    devices = [{**RecordedHost().torch["devices"][0], "uuid": "5a5a5a5a-0000-0000-0000-000000000000"}]
+    assert finding("MIG-5a5a5a5a-0000", "nvidia-h200-x1", torch={"devices": devices}).severity == "OK"
+    assert finding("MIG-5a5a5a5a-0000", "nvidia-h200-x1", torch={"devices": []}).severity == "WARNING"
+
+
+@pytest.mark.parametrize("value", ["", "-1"])
+def test_nothing_is_hidden_where_nothing_is(value):
+    assert finding(value, "cpu-only").severity == "NOT_APPLICABLE"
+
+
+def test_a_gpu_that_is_named_where_there_is_none_is_a_warning():
+    warned = finding("0", "cpu-only")
+    assert (warned.severity, warned.subject) == ("WARNING", VARIABLE)
+    assert "'0' names a GPU, and there is none" in warned.message
+    assert f"unset {VARIABLE}" in warned.remedy
+
+
+@pytest.mark.parametrize(
+    ("value", "none_left"),
+    [
+        (None, False), ("0,99", False), ("GPU-f5f3a5e9", False), ("MIG-5a5a5a5a", False),
+        ("", True), (" ", True), ("NoDevFiles", True), ("99,0", True), ("0,0", True),
+    ],
+)  # fmt: skip
+def test_hidden_means_that_no_gpu_is_left(value, none_left):
+    facts = facts_of()
+    container = replace(facts.container, cuda_visible_devices=value)
+    assert hidden(replace(facts, container=container)) is none_left
+
+
+@pytest.mark.parametrize(("value", "none_left"), [("99", False), ("-1", True)])
+def test_what_a_number_leaves_is_not_known_without_nvml(value, none_left):
+    assert hidden(facts_of(nvml=Unreadable("NVML: Not Found"), environ={VARIABLE: value})) is none_left
+
+
+@pytest.mark.parametrize(
+    ("value", "taken"),
+    [
+        ("GPU-aa2", [1]), ("gpu-AA2", [1]), ("GPU-b,GPU-aa11", [2, 0]), ("GPU-b,", [2]),
+        ("GPU-aa", []), ("GPU-", []), ("GPU-bb33x", []),
+    ],
+)  # fmt: skip
+def test_the_beginning_of_a_uuid_names_a_gpu_if_it_is_the_only_one(value, taken):
+    assert visible(value, UUIDS)[0] == taken
+
+
+@pytest.mark.parametrize(
+    ("value", "taken"), [("1x", [1]), ("+2", [2]), ("00,0x1", []), ("01", [1]), ("9" * 5000, []), ("x1", []), ("+", [])]
+)
+def test_a_number_is_read_by_its_leading_digits(value, taken):
+    assert visible(value, UUIDS)[0] == taken
+
+
+@pytest.mark.parametrize(
+    ("value", "taken", "refused"),
+    [("1,GPU-aa11", [1], "GPU-aa11"), ("GPU-aa11,1", [0], "1"), ("0,,", [0], "an empty entry")],
+)
+def test_a_list_holds_one_kind_of_names(value, taken, refused):
+    assert visible(value, UUIDS) == (taken, f"{refused} names no GPU here")
+
+
+@pytest.mark.parametrize("entry", ["GPU-", "G", "GPU-b", "MIG-aa11", "aa11"])
+def test_even_a_gpu_that_is_alone_has_to_be_named(entry):
+    assert visible(entry, UUIDS[:1]) == ([], f"{entry} names no GPU here")
+
+
+@given(
+    value=st.text(max_size=30) | st.lists(ENTRY | st.text(max_size=12), max_size=6).map(",".join),
+    count=st.integers(0, 3),
+)
+def test_any_text_names_distinct_gpus_that_are_there(value, count):
+    taken, refused = visible(value, UUIDS[:count])
+    assert len(set(taken)) == len(taken)
+    assert set(taken) <= set(range(count))
+    entries = value.split(",")
+    assert refused or len(taken) == len(entries) - (not entries[-1].strip())

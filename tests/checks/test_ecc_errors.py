@@ -1,0 +1,92 @@
+import pytest
+from recorded import RecordedHost, found
+
+from gputune.checks import ecc_errors
+from gputune.host import NOT_SUPPORTED, Unreadable
+
+SINCE_LOAD, EVER = "TotalEccErrors:1,0", "TotalEccErrors:1,1"
+UNSUPPORTED = {"EccMode": {"unreadable": NOT_SUPPORTED}}
+
+
+def finding(gpu, **overrides):
+    [one] = found(ecc_errors, gpu=gpu, **overrides)
+    return one
+
+
+@pytest.mark.parametrize(
+    ("count", "ever", "told"), [(1, 1, "1 uncorrectable memory error "), (2, 7, "2 uncorrectable memory errors ")]
+)
+def test_an_error_since_the_driver_was_loaded(count, ever, told):
+    one = finding({SINCE_LOAD: count, EVER: ever})
+    assert (one.severity, one.subject) == ("ERROR", "GPU 0")
+    assert one.message.startswith(told)
+    assert f"{ever} in the card's life" in one.message
+
+
+def test_the_remedy_resets_the_gpu_that_has_them():
+    findings = found(ecc_errors, "nvidia-h200-x8", gpu={SINCE_LOAD: 1}, gpu_index=3)
+    assert [one.subject for one in findings if one.severity == "ERROR"] == ["GPU 3"]
+    assert [one.severity for one in findings].count("OK") == 7
+    assert "on the host: sudo nvidia-smi -i 00000000:00:09.0 --gpu-reset;" in findings[3].remedy
+
+
+@pytest.mark.parametrize(
+    ("unread", "name"), [(["PciInfo"], "GPU-f5f3a5e9-939a-980a-1428-1d671bf50b09"), (["PciInfo", "UUID"], "0")]
+)
+def test_a_gpu_without_an_address_is_reset_by_what_else_names_it(unread, name):
+    one = found(ecc_errors, gpu={SINCE_LOAD: 1} | {call: {"unreadable": "NVML: Unknown Error"} for call in unread})[0]
+    assert f"sudo nvidia-smi -i {name} --gpu-reset" in one.remedy
+
+
+def test_errors_before_the_driver_was_loaded_are_told_and_no_fault():
+    one = finding({EVER: 4})
+    assert one.severity == "OK"
+    assert "4 in the card's life" in one.message
+
+
+@pytest.mark.parametrize("errors", [{}, {SINCE_LOAD: 1}, {SINCE_LOAD: {"unreadable": NOT_SUPPORTED}}])
+def test_where_ecc_is_off_nothing_counts(errors):
+    one = finding({"EccMode": [0, 1], **errors})
+    assert one.severity == "NOT_APPLICABLE"
+    assert "ECC is off" in one.message
+
+
+@pytest.mark.parametrize("call", ["EccMode", SINCE_LOAD, EVER])
+@pytest.mark.parametrize("why", ["NVML: Unknown Error", NOT_SUPPORTED])
+def test_what_is_not_read_is_unknown(call, why):
+    one = finding({call: {"unreadable": why}})
+    assert (one.severity, one.subject) == ("UNKNOWN", "GPU 0")
+    assert why in one.message
+
+
+@pytest.mark.parametrize("why", [NOT_SUPPORTED, "NVML: Function Not Found", "NVML: this call is deprecated"])
+@pytest.mark.parametrize("lack", [{"Brand": 5}, {"Brand": 6}, {"Brand": 15}, {"Brand": 16}, {"VirtualizationMode": 2}])
+def test_consumer_gpus_and_shares_of_one_have_no_ecc(lack, why):
+    assert finding({"EccMode": {"unreadable": why}} | lack).severity == "NOT_APPLICABLE"
+
+
+def test_a_consumer_gpu_that_fails_to_answer_is_unknown():
+    assert finding({"EccMode": {"unreadable": "NVML: Unknown Error"}, "Brand": 5}).severity == "UNKNOWN"
+
+
+def test_an_h200_has_ecc_whatever_nvml_says():
+    assert finding(UNSUPPORTED).severity == "UNKNOWN"
+
+
+def test_a_gpu_that_only_torch_knows():
+    [one] = found(ecc_errors, nvml=Unreadable("NVML: Driver Not Loaded"))
+    assert one.severity == "UNKNOWN"
+    assert "NVML: Driver Not Loaded" in one.message
+
+
+def test_a_mig_slice_is_left_to_its_gpu():
+    [device] = RecordedHost().torch["devices"]
+    mig = {**device, "name": "NVIDIA H200 MIG 1g.18gb", "uuid": "another"}
+    one, other = found(ecc_errors, torch={"devices": [mig]})
+    assert (one.severity, one.subject) == ("OK", "GPU 0")
+    assert (other.severity, other.subject) == ("NOT_APPLICABLE", "GPU 1")
+    assert "MIG slice" in other.message
+
+
+def test_no_gpu():
+    assert [one.severity for one in found(ecc_errors, "cpu-only")] == ["NOT_APPLICABLE"]

@@ -1,0 +1,77 @@
+import pytest
+from recorded import found
+
+from gputune.checks import gpu_in_use
+from gputune.host import NOT_SUPPORTED
+
+COMPUTE, MPS = "ComputeRunningProcesses", "MPSComputeRunningProcesses"
+OLD, NEW = "MemoryInfo", "MemoryInfo:33554472"
+GIB = 1 << 30
+UNREAD = {"unreadable": "NVML: Unknown Error"}
+
+
+def finding(gpu):
+    [one] = found(gpu_in_use, gpu=gpu)
+    return one
+
+
+def of(*pids):
+    return [{"pid": pid, "usedGpuMemory": None} for pid in pids]
+
+
+def memory(used):
+    return {"total": 150754820096, "used": used}
+
+
+@pytest.mark.parametrize(
+    ("compute", "mps", "told"),
+    [((1,), (), "1 process"), ((), (1,), "1 process"), ((1,), (2,), "2 processes"), ((1, 2), (2,), "2 processes")],
+)
+def test_processes_of_others(compute, mps, told):
+    one = finding({COMPUTE: of(*compute), MPS: of(*mps), NEW: memory(9 * GIB)})
+    assert (one.severity, one.subject) == ("WARNING", "GPU 0")
+    assert one.message == f"{told} on it; 9.0 GiB of its memory is in use"
+    assert "nvidia-smi" in one.remedy
+    assert "CUDA_VISIBLE_DEVICES" in one.remedy
+
+
+def test_a_process_counts_whatever_memory_it_has():
+    assert finding({COMPUTE: of(1)}).severity == "WARNING"
+    assert finding({COMPUTE: of(1), NEW: UNREAD, OLD: UNREAD}).message == "1 process on it"
+
+
+@pytest.mark.parametrize(("used", "severity"), [(0, "OK"), (GIB, "OK"), (GIB + 1, "WARNING"), (9 * GIB, "WARNING")])
+def test_memory_beyond_a_driver_s_own_reserve_is_somebody_s(used, severity):
+    assert finding({NEW: memory(used)}).severity == severity
+
+
+def test_memory_without_a_process_is_said():
+    one = finding({NEW: memory(9 * GIB)})
+    assert one.message == "9.0 GiB of its memory is in use, though no compute process is seen from here"
+    assert "CUDA_VISIBLE_DEVICES" in one.remedy
+
+
+def test_the_reserve_that_older_drivers_count_as_used_is_nobody_s():
+    assert finding({NEW: UNREAD, OLD: memory(644939776)}).severity == "OK"
+
+
+def test_each_gpu_is_asked_for_itself():
+    findings = found(gpu_in_use, "nvidia-h200-x8", gpu={COMPUTE: of(1)}, gpu_index=3)
+    assert [one.subject for one in findings if one.severity == "WARNING"] == ["GPU 3"]
+    assert [one.severity for one in findings].count("OK") == 7
+
+
+@pytest.mark.parametrize("gpu", [{COMPUTE: UNREAD}, {MPS: UNREAD}, {NEW: UNREAD, OLD: UNREAD}])
+def test_what_is_not_read_is_unknown(gpu):
+    one = finding(gpu)
+    assert (one.severity, one.subject) == ("UNKNOWN", "GPU 0")
+    assert "NVML: Unknown Error" in one.message
+
+
+@pytest.mark.parametrize(("mode", "severity"), [(2, "NOT_APPLICABLE"), (1, "UNKNOWN")])
+def test_a_share_of_a_gpu_does_not_see_the_others(mode, severity):
+    assert finding({COMPUTE: {"unreadable": NOT_SUPPORTED}, "VirtualizationMode": mode}).severity == severity
+
+
+def test_no_gpu():
+    assert [one.severity for one in found(gpu_in_use, "cpu-only")] == ["NOT_APPLICABLE"]

@@ -1,0 +1,91 @@
+import pytest
+from recorded import found
+
+from gputune.checks import mig_mode
+from gputune.host import NOT_SUPPORTED
+
+UNSUPPORTED = {"MigMode": {"unreadable": NOT_SUPPORTED}}
+A40 = {"Name": "NVIDIA A40", "CudaComputeCapability": [8, 6]}
+RTX_5090 = {"Name": "NVIDIA GeForce RTX 5090", "CudaComputeCapability": [12, 0], "Brand": 5}
+RTX_PRO_4000 = {"Name": "NVIDIA RTX PRO 4000 Blackwell", "CudaComputeCapability": [12, 0], "Brand": 13}
+GB10 = {"Name": "NVIDIA GB10", "CudaComputeCapability": [12, 1]}
+UNTOLD = {"CudaComputeCapability": {"unreadable": "?"}}
+
+
+def finding(**gpu):
+    [only] = found(mig_mode, gpu=gpu)
+    return only
+
+
+def test_off():
+    assert (finding().severity, finding().subject) == ("OK", "GPU 0")
+
+
+def test_on_is_a_warning():
+    warned = finding(MigMode=[1, 1])
+    assert (warned.severity, warned.subject) == ("WARNING", "GPU 0")
+    assert warned.message.startswith("MIG is on")
+    assert "CUDA_VISIBLE_DEVICES=MIG-" in warned.remedy
+    assert "gputune probe" in warned.remedy
+    assert "nvidia-smi -L" in warned.remedy
+    assert warned.remedy.endswith("for the whole GPU, on the host: sudo nvidia-smi -i 00000000:00:06.0 -mig 0")
+
+
+@pytest.mark.parametrize(
+    ("modes", "told"),
+    [([0, 1], "MIG is off, and will be on after a reset"), ([1, 0], "MIG is on, and will be off after a reset")],
+)
+def test_a_mode_that_waits_for_a_reset(modes, told):
+    warned = finding(MigMode=modes)
+    assert (warned.severity, warned.message) == ("WARNING", told)
+    assert warned.remedy == "when nothing runs on it, on the host: sudo nvidia-smi -i 00000000:00:06.0 --gpu-reset"
+
+
+@pytest.mark.parametrize("modes", [[1, 1], [0, 1]])
+def test_each_gpu_is_asked_for_itself(modes):
+    findings = found(mig_mode, "nvidia-h200-x8", gpu={"MigMode": modes}, gpu_index=3)
+    assert [one.subject for one in findings if one.severity == "WARNING"] == ["GPU 3"]
+    assert " -i 00000000:00:09.0 " in findings[3].remedy
+    assert len(findings) == 8
+
+
+@pytest.mark.parametrize(
+    ("gpu", "named"),
+    [
+        (A40, "NVIDIA A40 (8.6) has no MIG"),
+        (RTX_5090, "NVIDIA GeForce RTX 5090 (12.0) has no MIG"),
+        (RTX_PRO_4000, "NVIDIA RTX PRO 4000 Blackwell (12.0) has no MIG"),
+        (GB10, "NVIDIA GB10 (12.1) has no MIG"),
+        ({**UNTOLD, "Name": "NVIDIA TITAN V", "Brand": 6}, "NVIDIA TITAN V is a consumer GPU"),
+        ({"VirtualizationMode": 2}, "vGPU"),
+    ],
+)
+def test_a_gpu_without_mig_is_named(gpu, named):
+    lacking = finding(**gpu, **UNSUPPORTED)
+    assert lacking.severity == "NOT_APPLICABLE"
+    assert named in lacking.message
+
+
+@pytest.mark.parametrize("capability", [[8, 0], [9, 0], [10, 0], [10, 3], [11, 0], {"unreadable": "?"}])
+def test_one_that_has_mig_and_does_not_tell_is_unknown(capability):
+    unread = finding(CudaComputeCapability=capability, **UNSUPPORTED)
+    assert unread.severity == "UNKNOWN"
+    assert NOT_SUPPORTED in unread.message
+
+
+@pytest.mark.parametrize("model", ["4500", "5000", "6000"])
+def test_the_larger_workstation_gpus_have_mig(model):
+    unread = finding(**RTX_PRO_4000 | {"Name": f"NVIDIA RTX PRO {model} Blackwell"}, **UNSUPPORTED)
+    assert unread.severity == "UNKNOWN"
+    assert NOT_SUPPORTED in unread.message
+
+
+@pytest.mark.parametrize("answer", [{"unreadable": "NVML: Unknown Error"}, [2, 0], [0]])
+def test_what_cannot_be_read_is_unknown_whatever_the_gpu(answer):
+    unread = finding(**RTX_5090, MigMode=answer)
+    assert unread.severity == "UNKNOWN"
+    assert "NVML" in unread.message
+
+
+def test_no_gpu():
+    assert [one.severity for one in found(mig_mode, "cpu-only")] == ["NOT_APPLICABLE"]

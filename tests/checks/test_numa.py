@@ -1,0 +1,62 @@
+import pytest
+from recorded import RecordedHost, found
+
+from gputune.checks import numa
+
+CALL = "CpuAffinity:64"
+
+
+def finding(words, **overrides):
+    [only] = found(numa, gpu={CALL: words}, **overrides)
+    return only
+
+
+@pytest.mark.parametrize(("words", "near"), [([0xFFFF_0000, 0], "16-31"), ([0, 0b1011], "64-65,67")])
+def test_a_process_that_may_not_run_near_its_gpu_is_a_warning(words, near):
+    warned = finding(words)
+    assert (warned.severity, warned.subject) == ("WARNING", "GPU 0")
+    assert warned.message == f"its CPUs are {near}, and this process may run only on 0-15"
+    assert warned.remedy.startswith(f"taskset -c {near}; ")
+    assert "--gpu-bind=closest" in warned.remedy
+    assert "CUDA_VISIBLE_DEVICES" in warned.remedy
+
+
+@pytest.mark.parametrize(("words", "near"), [([0xFFFF], "0-15"), ([0xFFFF_8000], "15-31"), ([1], "0")])
+def test_one_cpu_near_it_is_enough(words, near):
+    fine = finding(words)
+    assert (fine.severity, fine.subject) == ("OK", "GPU 0")
+    assert f"({near})" in fine.message
+
+
+def test_each_gpu_is_asked_for_itself():
+    each = found(numa, "nvidia-h200-x8", gpu={CALL: [0, 0, 1]}, gpu_index=3)
+    assert [one.subject for one in each] == [f"GPU {index}" for index in range(8)]
+    assert [one.severity for one in each] == ["OK"] * 3 + ["WARNING"] + ["OK"] * 4
+
+
+def test_a_gpu_that_torch_does_not_see_may_be_anywhere():
+    devices = RecordedHost("nvidia-h200-x8").torch["devices"][:1]
+    each = found(numa, "nvidia-h200-x8", gpu={CALL: [0, 0, 1]}, gpu_index=3, torch={"devices": devices})
+    assert [one.severity for one in each] == ["OK"] + ["NOT_APPLICABLE"] * 7
+
+
+def test_where_torch_sees_none_every_gpu_counts():
+    assert finding([0, 1], torch={"devices": []}).severity == "WARNING"
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ({"unreadable": "NVML: Not Supported"}, "NVML: Not Supported"),
+        ({"unreadable": "NVML: Unknown Error"}, "NVML: Unknown Error"),
+        ([0, 0], "NVML answered '[0, 0]'"),
+    ],
+)
+def test_cpus_that_cannot_be_read_are_unknown(answer, reason):
+    unread = finding(answer)
+    assert (unread.severity, unread.subject) == ("UNKNOWN", "GPU 0")
+    assert reason in unread.message
+
+
+def test_no_gpu():
+    assert [one.severity for one in found(numa, "cpu-only")] == ["NOT_APPLICABLE"]

@@ -1,0 +1,66 @@
+import pytest
+from recorded import found
+
+from gputune.checks import power_limit
+from gputune.host import NOT_SUPPORTED
+
+LIMIT, DEFAULT, ENFORCED = "PowerManagementLimit", "PowerManagementDefaultLimit", "EnforcedPowerLimit"
+
+
+def finding(**gpu):
+    [one] = found(power_limit, gpu=gpu)
+    return one
+
+
+@pytest.mark.parametrize(("limit", "watts"), [(500_000, "500"), (699_999, "699.999"), (0, "0")])
+def test_a_limit_below_its_default(limit, watts):
+    one = finding(**{LIMIT: limit})
+    assert (one.severity, one.subject) == ("WARNING", "GPU 0")
+    assert one.message == f"its power limit is {watts} W, of 700 W by default"
+    assert one.remedy == "on the host: sudo nvidia-smi -i 00000000:00:06.0 -pl 700"
+
+
+@pytest.mark.parametrize(("limit", "default"), [(700_000, 700_000), (700_001, 700_000), (300_000, 250_000)])
+def test_a_limit_at_its_default_or_above(limit, default):
+    one = finding(**{LIMIT: limit, DEFAULT: default})
+    assert one.severity == "OK"
+    assert f"{limit / 1000:g} W" in one.message
+
+
+def test_each_gpu_is_asked_for_itself():
+    findings = found(power_limit, "nvidia-h200-x8", gpu={LIMIT: 600_000}, gpu_index=3)
+    assert [one.subject for one in findings if one.severity == "WARNING"] == ["GPU 3"]
+    assert findings[3].remedy == "on the host: sudo nvidia-smi -i 00000000:00:09.0 -pl 700"
+
+
+@pytest.mark.parametrize(
+    ("enforced", "severity"), [(0, "WARNING"), (699_999, "WARNING"), (700_000, "OK"), (800_000, "OK")]
+)
+def test_a_lower_limit_of_the_board_or_the_rack(enforced, severity):
+    one = finding(**{ENFORCED: enforced})
+    assert (one.severity, one.subject) == (severity, "GPU 0")
+    told = f"the board or the rack holds it to {enforced / 1000:g} W, of 700 W by default"
+    assert (one.message == told) == (severity == "WARNING")
+    assert ("management controller" in (one.remedy or "")) == (severity == "WARNING")
+
+
+def test_its_own_limit_is_told_before_the_board_s():
+    assert finding(**{LIMIT: 500_000, ENFORCED: 400_000}).message.startswith("its power limit is 500 W")
+
+
+@pytest.mark.parametrize("call", [LIMIT, DEFAULT, ENFORCED])
+@pytest.mark.parametrize("why", ["NVML: Unknown Error", NOT_SUPPORTED])
+def test_what_is_not_read_is_unknown(call, why):
+    one = finding(**{call: {"unreadable": why}})
+    assert one.severity == "UNKNOWN"
+    assert why in one.message
+
+
+def test_a_share_of_a_gpu_has_no_limit_of_its_own():
+    one = finding(VirtualizationMode=2, **{LIMIT: {"unreadable": NOT_SUPPORTED}})
+    assert one.severity == "NOT_APPLICABLE"
+    assert "vGPU" in one.message
+
+
+def test_no_gpu():
+    assert [one.severity for one in found(power_limit, "cpu-only")] == ["NOT_APPLICABLE"]

@@ -1,0 +1,40 @@
+import pytest
+from recorded import found
+
+from gputune.checks import slurm_cpus
+
+JOB = {"SLURM_JOB_ID": "7"}
+
+
+def finding(environ, cpus=16):
+    [only] = found(slurm_cpus, environ=environ, affinity=range(cpus))
+    return only
+
+
+@pytest.mark.parametrize(
+    ("granted", "cpus"), [({"SLURM_CPUS_PER_TASK": "1"}, 16), ({"SLURM_CPUS_PER_TASK": "1"}, 1), ({}, 1), ({}, 2)]
+)
+@pytest.mark.parametrize("gpus", [{"SLURM_STEP_GPUS": "0,1"}, {"SLURM_JOB_GPUS": "3"}, {"SLURM_GPUS_ON_NODE": "8"}])
+def test_one_core_for_a_task_with_a_gpu_is_a_warning(granted, cpus, gpus):
+    warned = finding({**JOB, **granted, **gpus}, cpus)
+    assert (warned.severity, warned.subject) == ("WARNING", "SLURM_CPUS_PER_TASK")
+    assert f"granted GPUs ({next(iter(gpus.values()))}), and one core to each task" in warned.message
+    assert warned.remedy.startswith("#SBATCH --cpus-per-task=16 ")
+
+
+@pytest.mark.parametrize(
+    ("granted", "cpus", "told"),
+    [("2", 2, "2 CPUs"), ("8", 16, "8 CPUs"), ("16", 8, "8 CPUs"), (None, 3, "3 CPUs"), (None, 16, "16 CPUs")],
+)
+def test_more_than_one_is_fine(granted, cpus, told):
+    fine = finding({**JOB, "SLURM_CPUS_PER_TASK": granted, "SLURM_JOB_GPUS": "0"}, cpus)
+    assert fine.severity == "OK"
+    assert fine.message == f"each task may use {told}"
+
+
+def test_a_task_without_a_gpu_may_have_one_cpu():
+    assert finding({**JOB, "SLURM_CPUS_PER_TASK": "1"}, 1).severity == "OK"
+
+
+def test_outside_slurm_a_leftover_of_it_means_nothing():
+    assert finding({"SLURM_CPUS_PER_TASK": "1", "SLURM_JOB_GPUS": "0"}, 1).severity == "NOT_APPLICABLE"

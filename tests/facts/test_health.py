@@ -1,0 +1,141 @@
+"""What NVML says of a GPU's condition, one call each; a call that fails costs its own answer and no other."""
+
+import json
+from dataclasses import asdict, fields
+
+import pytest
+from pydantic import TypeAdapter
+from recorded import facts_of
+
+from gputune.facts import Facts, Health
+from gputune.host import NOT_SUPPORTED
+
+CALLS = {
+    "ApplicationsClock:1": ["sm_clock_application_mhz"],
+    "ClockInfo:1": ["sm_clock_mhz"],
+    "ClockInfo:2": ["memory_clock_mhz"],
+    "ComputeMode": ["compute_mode"],
+    "ComputeRunningProcesses": ["processes"],
+    "CpuAffinity:64": ["cpu_affinity"],
+    "CurrPcieLinkGeneration": ["pcie_generation"],
+    "CurrPcieLinkWidth": ["pcie_width"],
+    "CurrentClocksEventReasons": ["clocks_event_reasons"],
+    "DefaultApplicationsClock:1": ["sm_clock_application_default_mhz"],
+    "EccMode": ["ecc"],
+    "EnforcedPowerLimit": ["power_enforced_limit_watts"],
+    "GpuFabricInfoV": ["fabric_state", "fabric_status", "fabric_troubles"],
+    "MPSComputeRunningProcesses": ["processes"],
+    "MaxClockInfo:1": ["sm_clock_max_mhz"],
+    "MaxPcieLinkGeneration": ["pcie_generation_max"],
+    "MaxPcieLinkWidth": ["pcie_width_max"],
+    "MigMode": ["mig", "mig_pending"],
+    "NvLinkRemoteDeviceType:0": ["nvswitch"],
+    "NvLinkState:0": ["nvlinks_up", "nvswitch"],
+    "PersistenceMode": ["persistence_mode"],
+    "PowerManagementDefaultLimit": ["power_default_limit_watts"],
+    "PowerManagementLimit": ["power_limit_watts"],
+    "PowerUsage": ["power_usage_watts"],
+    "RemappedRows": ["row_remap_pending", "row_remap_failed"],
+    "RetiredPagesPendingStatus": ["page_retirement_pending"],
+    "Temperature:0": ["temperature_celsius"],
+    "TemperatureThreshold:1": ["temperature_slowdown_celsius"],
+    "TotalEccErrors:1,0": ["ecc_uncorrected"],
+    "TotalEccErrors:1,1": ["ecc_uncorrected_ever"],
+}
+BROKEN = [{"unreadable": NOT_SUPPORTED}, {"unreadable": "NVML: Unknown Error"}]
+GARBAGE = [None, -1, {}, b"", 1.5, True, "garbage", "", [None, None], [7, 7, 7, 7], 2**70]
+
+
+def health(**overrides):
+    return facts_of("nvidia-h200-x8", **overrides).gpus[0].health
+
+
+def reading(call, answer):
+    found = facts_of("nvidia-h200-x8", gpu={call: answer})
+    assert TypeAdapter(Facts).validate_json(json.dumps(asdict(found), allow_nan=False)) == found
+    return found
+
+
+def test_a_recorded_gpu():
+    assert health() == Health(
+        sm_clock_mhz=405, sm_clock_max_mhz=1980, sm_clock_application_mhz=1980, sm_clock_application_default_mhz=1980,
+        memory_clock_mhz=3201, clocks_event_reasons=1, power_usage_watts=121.641, power_limit_watts=700.0,
+        power_default_limit_watts=700.0, power_enforced_limit_watts=700.0, temperature_celsius=34,
+        temperature_slowdown_celsius=89, pcie_generation=5, pcie_generation_max=5, pcie_width=16,
+        pcie_width_max=16, ecc=True, ecc_uncorrected=0, ecc_uncorrected_ever=0,
+        row_remap_pending=False, row_remap_failed=False, page_retirement_pending=None, persistence_mode=True,
+        compute_mode="default", mig=False, mig_pending=False, processes=0, nvlinks_up=(True,) * 18, nvswitch=True,
+        fabric_state="completed", fabric_status=0, fabric_troubles=(), cpu_affinity="0-127",
+    )  # fmt: skip
+
+
+def test_every_field_comes_from_a_call():
+    assert {name for names in CALLS.values() for name in names} == {field.name for field in fields(Health)}
+
+
+@pytest.mark.parametrize("answer", BROKEN, ids=str)
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_that_fails_is_a_gap_and_costs_only_its_own_answer(call, answer):
+    found = reading(call, answer)
+    lost = [name for name, value in asdict(found.gpus[0].health).items() if value is None]
+    assert set(lost) == {*CALLS[call], "page_retirement_pending"}
+    reasons = {gap.reason for gap in found.gaps if gap.fact == f"gpu.0.{CALLS[call][0]}"}
+    assert len(reasons) == 1
+
+
+@pytest.mark.parametrize("answer", GARBAGE, ids=repr)
+@pytest.mark.parametrize("call", CALLS)
+def test_garbage_is_never_taken_for_an_answer_of_another_type(call, answer):
+    reading(call, answer)
+
+
+def test_older_drivers_know_the_clocks_reasons_by_the_older_name():
+    older = {"CurrentClocksEventReasons": {"unreadable": "NVML: Function Not Found"}, "CurrentClocksThrottleReasons": 4}
+    assert health(gpu=older).clocks_event_reasons == 4
+
+
+def test_links_end_where_nvml_refuses_the_number():
+    assert len(health(gpu={"NvLinkState:6": {"unreadable": "NVML: Invalid Argument"}}).nvlinks_up) == 6
+    assert len(health(gpu={"NvLinkState:6": {"unreadable": NOT_SUPPORTED}}).nvlinks_up) == 6
+
+
+def test_a_link_whose_state_cannot_be_read_leaves_the_links_unread():
+    assert health(gpu={"NvLinkState:6": {"unreadable": "NVML: Unknown Error"}}).nvlinks_up is None
+
+
+@pytest.mark.parametrize(
+    ("mask", "troubles"),
+    [
+        (0x00, ()),
+        (0xAA, ()),
+        (0x01, ("degraded bandwidth",)),
+        (0x10, ("unhealthy route",)),
+        (0x44, ("route recovery", "access timeout recovery")),
+    ],
+)
+def test_what_the_fabric_s_health_mask_complains_of(mask, troubles):
+    info = {"state": 3, "status": 0, "healthMask": mask}
+    assert health(gpu={"GpuFabricInfoV": info}).fabric_troubles == troubles
+
+
+def test_links_that_are_all_down_lead_nowhere():
+    assert health(gpu={f"NvLinkState:{link}": 0 for link in range(18)}).nvswitch is None
+
+
+@pytest.mark.parametrize(
+    "call", ["CurrPcieLinkWidth", "MaxPcieLinkGeneration", "TemperatureThreshold:1", "MaxClockInfo:1"]
+)
+def test_zero_is_no_answer_where_there_cannot_be_none(call):
+    assert getattr(health(gpu={call: 0}), CALLS[call][0]) is None
+
+
+def test_a_process_counts_though_mps_does_not_tell():
+    unknown = {"unreadable": "NVML: Unknown Error"}
+    listed = {"ComputeRunningProcesses": [{"pid": 1}], "MPSComputeRunningProcesses": unknown}
+    assert health(gpu=listed).processes == 1
+
+
+def test_mps_clients_are_processes_too():
+    process, client = {"pid": 1, "usedGpuMemory": None}, {"pid": 2, "usedGpuMemory": 7}
+    listed = {"ComputeRunningProcesses": [process], "MPSComputeRunningProcesses": [process, client]}
+    assert health(gpu=listed).processes == 2

@@ -1,0 +1,89 @@
+"""This process: its user, its limits, its folders."""
+
+import pytest
+from recorded import facts_of
+
+LIMITS = "Limit                     Soft Limit           Hard Limit           Units     \n"
+
+
+def process(**overrides):
+    return facts_of("cpu-only", **overrides).process
+
+
+def limits(files="1024", locked="65536"):
+    text = f"{LIMITS}Max open files            {files}  1048576  files\nMax locked memory         {locked}  unlimited  bytes\n"
+    return process(files={"/proc/self/limits": text})
+
+
+def test_a_recorded_machine():
+    found = process()
+    assert (found.uid, found.user, found.open_files, found.locked_bytes) == (0, "root", 20000, None)
+    assert all(folder.writable for folder in found.folders)
+
+
+def test_the_soft_limits_are_what_counts():
+    found = limits()
+    assert (found.open_files, found.locked_bytes) == (1024, 65536)
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "locked"), [("0000000000004000", None), ("000001ffffffffff", None), ("0000000000003fff", 65536)]
+)
+def test_a_process_that_may_lock_all_it_likes_has_no_limit(capabilities, locked):
+    text = f"{LIMITS}Max locked memory         65536  unlimited  bytes\n"
+    files = {"/proc/self/limits": text, "/proc/self/status": f"Name:\tpython\nCapEff:\t{capabilities}\n"}
+    assert process(files=files).locked_bytes == locked
+
+
+def test_no_limit_is_none():
+    found = limits("unlimited", "unlimited")
+    assert (found.open_files, found.locked_bytes) == (None, None)
+
+
+@pytest.mark.parametrize("text", [None, "", "garbage", LIMITS, "Max open files  many  many  files\n"])
+def test_a_limit_that_cannot_be_read_is_a_gap(text):
+    found = facts_of("cpu-only", files={"/proc/self/limits": text})
+    assert {"process.open_files", "process.locked_bytes"} == {gap.fact for gap in found.gaps}
+
+
+def test_a_user_id_without_a_name():
+    found = process(user=(1234, None), environ={"USER": "someone"})
+    assert (found.uid, found.user, found.user_variable) == (1234, None, "someone")
+    assert process(user=(1234, None)).user_variable is None
+
+
+@pytest.mark.parametrize(
+    ("environ", "paths"),
+    [
+        (
+            {},
+            {
+                "HOME": "/root",
+                "XDG_CACHE_HOME": "/root/.cache",
+                "HF_HOME": "/root/.cache/huggingface",
+                "TMPDIR": "/tmp",
+            },
+        ),
+        ({"XDG_CACHE_HOME": "/c"}, {"TORCH_HOME": "/c/torch", "HF_HOME": "/c/huggingface"}),
+        ({"HF_HOME": "/data/hf", "TMPDIR": "/scratch"}, {"HF_HOME": "/data/hf", "TMPDIR": "/scratch"}),
+    ],
+)
+def test_where_things_are_kept(environ, paths):
+    found = {folder.variable: folder.path for folder in process(environ=environ).folders}
+    assert paths.items() <= found.items()
+
+
+def test_a_folder_that_is_not_there_yet_is_as_writable_as_the_one_above_it():
+    found = {folder.variable: folder.writable for folder in process(closed=["/root"], files={"/root/x": ""}).folders}
+    assert found == {"HOME": False, "XDG_CACHE_HOME": False, "TORCH_HOME": False, "HF_HOME": False, "TMPDIR": True}
+
+
+def test_a_folder_for_temporary_files_that_is_not_there_is_not_writable():
+    found = {folder.variable: folder.writable for folder in process(environ={"TMPDIR": "/scratch"}).folders}
+    assert (found["TMPDIR"], found["HOME"]) == (False, True)
+
+
+def test_no_home_is_not_writable():
+    found = process(environ={"HOME": None})
+    home = found.folders[0]
+    assert (home.variable, home.path, home.writable) == ("HOME", "", False)
