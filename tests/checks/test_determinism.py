@@ -13,9 +13,9 @@ def finding(workspace=None, algorithms=False, cudnn=False, benchmark=False, **to
     return only
 
 
-@pytest.mark.parametrize("benchmark", [False, True])
-def test_not_asked_for(benchmark):
-    assert finding(benchmark=benchmark).severity == "OK"
+@pytest.mark.parametrize("timing", [False, True])
+def test_not_asked_for(timing):
+    assert finding(benchmark=timing).severity == "OK"
 
 
 @pytest.mark.parametrize(("algorithms", "cudnn"), [(True, False), (False, True), (True, True)])
