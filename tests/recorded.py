@@ -20,7 +20,8 @@ class RecordedHost(Host):
 
     `environ` and `files` are laid over the recorded ones (None takes one away), `torch` over torch's answers, and `gpu`
     over NVML's about the GPU of `gpu_index`; `nvml` and `torch` may also be an `Unreadable` to raise, and `nvml` any object
-    with NVML's three methods. Every folder can be written to but those below one of `closed`.
+    with NVML's three methods. Every folder can be written to but those below one of `closed`, every device opened but those
+    `denied`; `space` bytes are free in every one; and the `python` on the path answers `where` its torch is.
     """
 
     def __init__(self, folder: str = "nvidia-h200-x1", **overrides: Any) -> None:
@@ -32,6 +33,9 @@ class RecordedHost(Host):
         self.counts = answers["cpu_counts"]
         self.who = overrides.get("user", answers["user"])
         self.closed = overrides.get("closed", ())
+        self.space = overrides.get("space", 1 << 40)
+        self.denied = overrides.get("denied", ())
+        self.where = overrides.get("where", {"folder": None})
         self.nvml_answers = overrides.get("nvml", answers["nvml"])
         if "gpu" in overrides:
             self.nvml_answers["devices"][overrides.get("gpu_index", 0)].update(overrides["gpu"])
@@ -66,12 +70,15 @@ class RecordedHost(Host):
         folders = self.environ.get("PATH", "").split(":")
         return next((f"{folder}/{command}" for folder in folders if f"{folder}/{command}" in self.files), None)
 
-    def user(self) -> tuple[int, str | None]:
-        return self.who[0], self.who[1]
+    def forbidden(self, device: str) -> bool:
+        return device in self.denied
+
+    def user(self) -> tuple[int, str | None, str | None]:
+        return self.who[0], self.who[1], self.who[2]
 
     def space_bytes(self, path: str) -> tuple[int, int]:
         if path != "/dev/shm":
-            raise Unreadable(f"{path}: not recorded")
+            return self.space, self.space
         answer = os.statvfs_result(self.shm)
         return answer.f_blocks * answer.f_frsize, answer.f_bavail * answer.f_frsize
 
@@ -91,10 +98,8 @@ class RecordedHost(Host):
         answers = _known(self.nvml_answers)
         return RecordedNvml(answers) if isinstance(answers, dict) else answers
 
-    def ask_python(self, script: Path, deadline_seconds: float = 120.0) -> dict[str, Any]:
-        if script.name != "_torch_answers.py":
-            raise AssertionError(f"a recorded machine runs no {script.name}")
-        return _known(self.torch)
+    def ask_python(self, script: Path, deadline_seconds: float = 120.0, python: str | None = None) -> dict[str, Any]:
+        return _known({"_torch_answers.py": self.torch, "_where_is_torch.py": self.where}[script.name])
 
 
 class RecordedNvml:

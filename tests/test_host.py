@@ -179,4 +179,25 @@ def test_a_command_is_found_in_the_host_s_path(tmp_path):
 
 
 def test_a_user_has_an_id_and_mostly_a_name():
-    assert Host().user()[0] == os.getuid()
+    uid, name, home = Host().user()
+    assert uid == os.getuid()
+    assert (name is None) == (home is None)
+
+
+def test_an_empty_log_is_a_masked_one(tmp_path):
+    with pytest.raises(Unreadable, match="is empty here"):
+        grow(tmp_path, {"/dev/kmsg": ""}).kernel_log()
+
+
+def test_a_relative_path_is_below_the_working_folder(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("here")
+    monkeypatch.chdir(tmp_path)
+    assert Host().read("file") == "here"
+
+
+def test_a_device_that_may_not_be_opened(tmp_path):
+    host = grow(tmp_path, {"/dev/nvidia0": ""})
+    assert not host.forbidden("/dev/nvidia0")
+    assert not host.forbidden("/dev/missing")
+    (tmp_path / "dev/nvidia0").chmod(0)
+    assert host.forbidden("/dev/nvidia0") is (os.geteuid() != 0)

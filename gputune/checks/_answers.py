@@ -30,6 +30,8 @@ def error(message: str, remedy: str, subject: str | None = None) -> Finding:
 def unread(facts: Facts, fact: str, what: str) -> Finding:
     """`what` is not known; the gap's reason goes with it."""
     why = reason(facts, fact)
+    if fact == "libraries.torch":  # in the same words for all that only torch can tell
+        return unknown(f"torch could not be asked: {why or 'it gave no answer'}")
     return unknown(f"{what} could not be read{f' ({why})' if why else ''}")
 
 
@@ -50,6 +52,26 @@ def each_gpu(
         missing = next((field for field in fields if getattr(gpu.health, field) is None), None)
         found = judge(gpu) if missing is None else _missing(facts, gpu, missing, lacking)
         yield replace(found, subject=f"GPU {gpu.index}")
+
+
+def fully_read(
+    facts: Facts, gpu: Gpu, good: Finding, *fields: str, lacking: Callable[[Gpu], str | None] = lambda gpu: None
+) -> Finding:
+    """`good`, where all `fields` of a GPU's health were read; else what `each_gpu` would say of the missing one."""
+    missing = next((field for field in fields if getattr(gpu.health, field) is None), None)
+    return good if missing is None else _missing(facts, gpu, missing, lacking)
+
+
+def below(value: float | None, other: float | None) -> bool:
+    """Both were read, and the one is below the other."""
+    return value is not None and other is not None and value < other
+
+
+def not_seen(facts: Facts, gpu: Gpu) -> Finding | None:
+    """The answer about a GPU that torch does not see beside others, where only those that it sees matter."""
+    if facts.libraries.device_count and gpu.torch_index is None:
+        return not_applicable("torch does not see this GPU")
+    return None
 
 
 def each_capability(facts: Facts, judge: Callable[[Gpu], Finding]) -> Findings:

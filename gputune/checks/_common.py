@@ -56,7 +56,7 @@ def gpu_asked_for(facts: Facts) -> list[str]:
     signs += [f"NVIDIA_VISIBLE_DEVICES={wanted}"] if wanted and wanted not in ("none", "void") else []
     signs += nvidia_files(facts)
     if facts.scheduler.gpus:
-        signs.append(f"{facts.scheduler.name or 'the scheduler'} granted {facts.scheduler.gpus}")
+        signs.append(f"{facts.scheduler.name or 'the scheduler'} granted GPU {facts.scheduler.gpus}")
     return signs
 
 

@@ -7,20 +7,35 @@ written to, or mount one: `docker run --tmpfs /tmp`, Kubernetes `emptyDir`.
 Source: PyTorch, torch.hub, TORCH_HOME; XDG Base Directory Specification.
 """
 
-from gputune.checks._answers import ok, unread, warning
-from gputune.checks._common import Facts, Findings, Measurements
+from gputune.checks._answers import gib, ok, unread, warning
+from gputune.checks._common import Facts, Finding, Findings, Measurements
+from gputune.facts import Folder
+
+LEAST_BYTES = 64 << 20
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
     folders = facts.process.folders
     closed = [folder for folder in folders if not folder.writable]
+    full = [
+        folder
+        for folder in folders
+        if folder.writable and folder.free_bytes is not None and folder.free_bytes < LEAST_BYTES
+    ]
     if not folders:
         yield unread(facts, "process.folders", "the folders that torch writes to")
-    elif closed:
-        named = ", ".join(f"{folder.variable} ({folder.path or 'not set'})" for folder in closed)
-        follow = f"{folders[0].path}/.cache"  # HOME's
-        names = [folder.variable for folder in closed if not folder.path.startswith(follow)] or [closed[0].variable]
-        remedy = f"docker run --tmpfs /tmp (Kubernetes: an emptyDir at /tmp), and export {' '.join(f'{name}=/tmp' for name in names)}"
-        yield warning(f"cannot be written to: {named}", remedy, names[0])
-    else:
+    if closed:
+        yield _elsewhere(facts, "cannot be written to", closed)
+    if full:
+        yield _elsewhere(facts, f"less than {gib(LEAST_BYTES)} is left in", full)
+    if folders and not closed and not full:
         yield ok(f"{', '.join(folder.variable for folder in folders)} can be written to")
+
+
+def _elsewhere(facts: Facts, what: str, folders: list[Folder]) -> Finding:
+    named = ", ".join(f"{folder.variable} ({folder.path or 'not set'})" for folder in folders)
+    follow = f"{facts.process.folders[0].path}/.cache"  # HOME's
+    names = [folder.variable for folder in folders if not folder.path.startswith(follow)] or [folders[0].variable]
+    mount = "docker run --tmpfs /tmp (Kubernetes: an emptyDir at /tmp), and " if facts.container.kind else ""
+    remedy = f"{mount}export {' '.join(f'{name}=/tmp' for name in names)}, or another folder with room"
+    return warning(f"{what}: {named}", remedy, names[0])

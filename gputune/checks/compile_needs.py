@@ -1,8 +1,8 @@
 """Is what torch.compile needs here?
 
 For a GPU it makes Triton kernels, whose launchers it builds with a C compiler (CC, gcc or clang) and Python's headers; for
-the CPU it writes C++. Slim images have none of them, and torch.compile fails at the first call. What it made it keeps in
-a folder, TORCHINDUCTOR_CACHE_DIR or one below TMPDIR.
+the CPU it writes C++, with the same headers. Slim images have none of them, and torch.compile fails at the first call.
+What it made it keeps in a folder, TORCHINDUCTOR_CACHE_DIR or one below TMPDIR.
 
 Source: Triton, runtime/build.py; torch._inductor.
 """
@@ -37,7 +37,7 @@ def _missing(needs: Compile, environment: dict[str, str], cuda: bool) -> Finding
         yield _compiler("C", "CC", environment)
     if not cuda and needs.compiler_cxx is None:
         yield _compiler("C++", "CXX", environment)
-    if cuda and not needs.headers:
+    if not needs.headers:
         yield warning(f"torch.compile finds no Python.h in {needs.include}", HEADERS, "Python.h")
     if cuda and needs.triton is None:
         yield warning(

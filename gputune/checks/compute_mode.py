@@ -6,13 +6,13 @@ or unavailable". In prohibited mode every one is.
 Source: NVIDIA, nvidia-smi, compute mode.
 """
 
-from gputune.checks._answers import each_gpu, error, ok, smi, warning
+from gputune.checks._answers import each_gpu, error, not_seen, ok, smi, warning
 from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, share
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
     mps = facts.scheduler.gpu_sharing == "mps"
-    return each_gpu(facts, lambda gpu: _of(gpu, mps), "compute_mode", lacking=share)
+    return each_gpu(facts, lambda gpu: not_seen(facts, gpu) or _of(gpu, mps), "compute_mode", lacking=share)
 
 
 def _of(gpu: Gpu, mps: bool) -> Finding:

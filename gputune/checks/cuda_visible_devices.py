@@ -21,6 +21,8 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     value = facts.container.cuda_visible_devices
     if value is None:
         yield ok(f"{VARIABLE} is not set")
+    elif facts.libraries.hip:
+        yield not_applicable(f"torch {facts.libraries.torch} is built for AMD's GPUs, which gputune does not look at")
     elif not gpu_beside(facts):
         yield _without(value)
     else:

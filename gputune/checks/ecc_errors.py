@@ -7,7 +7,7 @@ have the card replaced.
 Source: NVIDIA, GPU Memory Error Management; nvmlDeviceGetTotalEccErrors.
 """
 
-from gputune.checks._answers import counted, each_gpu, error, not_applicable, ok, smi, unread
+from gputune.checks._answers import counted, each_gpu, error, fully_read, not_applicable, ok, smi
 from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, consumer_or_share
 
 
@@ -17,13 +17,12 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 def _of(facts: Facts, gpu: Gpu) -> Finding:
     count, ever = gpu.health.ecc_uncorrected, gpu.health.ecc_uncorrected_ever
+    in_its_life = "" if ever is None else f" ({ever} in the card's life)"
     if not gpu.health.ecc:
         return not_applicable("ECC is off, so that memory errors are not counted")
-    if count is None or ever is None:
-        field = "ecc_uncorrected" if count is None else "ecc_uncorrected_ever"
-        return unread(facts, f"gpu.{gpu.index}.{field}", "its uncorrectable memory errors")
     if count:
         errors = counted(count, "uncorrectable memory error")
         remedy = f"stop its jobs; {smi(gpu, '--gpu-reset')}; if errors come back, replace the card"
-        return error(f"{errors} since the driver was loaded ({ever} in the card's life)", remedy)
-    return ok(f"no uncorrectable memory errors since the driver was loaded ({ever} in the card's life)")
+        return error(f"{errors} since the driver was loaded{in_its_life}", remedy)
+    good = ok(f"no uncorrectable memory errors since the driver was loaded{in_its_life}")
+    return fully_read(facts, gpu, good, "ecc_uncorrected", "ecc_uncorrected_ever")

@@ -8,22 +8,24 @@ Source: NVIDIA Container Toolkit, environment variables; CUDA C++ Programming Gu
 """
 
 from gputune.checks._answers import counted, error, not_applicable, ok, unknown
-from gputune.checks._common import Facts, Finding, Findings, Measurements, gpu_asked_for, nvidia_files, reason
+from gputune.checks._common import Facts, Finding, Findings, Measurements, gpu_asked_for, number, nvidia_files, reason
 from gputune.checks.cuda_visible_devices import hidden
 
-GET_ONE = (
-    "docker run --gpus all (with the NVIDIA Container Toolkit on the host); in Kubernetes resources.limits nvidia.com/gpu: 1; "
-    "in Slurm srun --gpus=1; on bare metal see that nvidia-smi lists the GPU"
-)
-LET_TORCH = (
-    "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility; "
-    "python -c 'import torch; torch.cuda.init()' shows torch's own reason"
-)
+GET_ONE: dict[str | None, str] = {
+    "kubernetes": "resources: {limits: {nvidia.com/gpu: 1}} in the container of the pod",
+    "slurm": "srun --gpus=1; on the node, see that nvidia-smi lists it",
+    None: "see that nvidia-smi lists it; sudo dmesg | grep -i nvidia",
+}
+DOCKER = "docker run --gpus all, with the NVIDIA Container Toolkit on the host"
+REASON = "python -c 'import torch; torch.cuda.init()' shows torch's own reason"
+WITH_COMPUTE = "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility; "
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
     seen = facts.libraries.device_count
-    if seen:
+    if facts.libraries.hip:
+        yield not_applicable(f"torch {facts.libraries.torch} is built for AMD's GPUs, which gputune does not look at")
+    elif seen:
         yield ok(f"torch sees {counted(seen, 'GPU')}")
     elif facts.gpus:
         yield _listed(facts)
@@ -39,9 +41,20 @@ def _listed(facts: Facts) -> Finding:
         return error(message, "unset CUDA_VISIBLE_DEVICES") if facts.gpu_required else not_applicable(message)
     if facts.libraries.device_count is None and failure is None:
         return ok(listed)  # no torch here, or none with CUDA: other checks say so
-    if failure and "not yet initialized" in failure:
-        return not_applicable(f"{listed}; torch waits for Fabric Manager to set up their links")
-    return error(f"{listed}, but torch can use none{f' ({failure})' if failure else ''}", LET_TORCH)
+    if elsewhere := _elsewhere(facts, failure or ""):
+        return not_applicable(f"{listed}; {elsewhere}")
+    message = f"{listed}, but torch can use none{f' ({failure})' if failure else ''}"
+    return error(message, (WITH_COMPUTE if facts.container.kind else "") + REASON)
+
+
+def _elsewhere(facts: Facts, failure: str) -> str | None:
+    """What keeps torch from them, where another check says so."""
+    if "not yet initialized" in failure:
+        return "torch waits for Fabric Manager to set up their links"
+    driver, torch = number(facts.driver.cuda), number(facts.libraries.cuda)
+    if driver and torch and driver[0] < torch[0]:
+        return f"the driver is for CUDA {facts.driver.cuda}, and torch for {facts.libraries.cuda}"
+    return None
 
 
 def _none(facts: Facts) -> Finding:
@@ -49,9 +62,15 @@ def _none(facts: Facts) -> Finding:
         message = f"a GPU was asked for ({', '.join(asked)}), and CUDA_VISIBLE_DEVICES hides it"
         return error(message, "unset CUDA_VISIBLE_DEVICES")
     if asked:
-        return error(f"a GPU was asked for ({', '.join(asked)}), but neither NVML nor torch shows one", GET_ONE)
+        return error(f"a GPU was asked for ({', '.join(asked)}), but neither NVML nor torch shows one", _get_one(facts))
     if facts.container.gpu_device_files:
         return unknown(
             "WSL's /dev/dxg stands for a GPU of any maker; if it is NVIDIA's, its Windows driver does not answer"
         )
     return not_applicable("no GPU was asked for, and there is none")
+
+
+def _get_one(facts: Facts) -> str:
+    if facts.scheduler.name in ("kubernetes", "slurm"):
+        return GET_ONE[facts.scheduler.name]
+    return DOCKER if facts.container.kind else f"{GET_ONE[None]}; in a container: {DOCKER}"

@@ -7,7 +7,7 @@ visible, but their memory is.
 Source: nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetMemoryInfo.
 """
 
-from gputune.checks._answers import counted, each_gpu, gib, ok, unread, warning
+from gputune.checks._answers import counted, each_gpu, gib, not_seen, ok, unread, warning
 from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, share
 
 RESERVE_BYTES = 1 << 30
@@ -20,6 +20,8 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 def _of(facts: Facts, gpu: Gpu) -> Finding:
     used, processes = gpu.memory_used_bytes, gpu.health.processes
+    if others := not_seen(facts, gpu):
+        return others
     if processes:
         memory = "" if used is None else f"; {gib(used)} of its memory is in use"
         return warning(f"{counted(processes, 'process')} on it{memory}", LOOK)

@@ -2,61 +2,57 @@
 
 A GPU that fell off the bus, or that the driver could not start, is still on the PCI bus, but gone from NVML and from
 torch: the job runs on fewer GPUs, or dies. A container or a job that was given some of the host's GPUs sees the others on
-the bus as well, and they are none of its business. On the host, `dmesg | grep NVRM` has the driver's reason; a reboot or a
-power cycle may bring the card back.
+the bus as well, and they are none of its business: it may not open their device files. On the host, `dmesg | grep NVRM`
+has the driver's reason; a reboot or a power cycle may bring the card back.
 
 Source: Linux, /sys/bus/pci; nvmlDeviceGetCount.
 """
 
-from gputune.checks._answers import error, not_applicable, ok, unknown, unread
+from gputune.checks._answers import error, not_applicable, ok, unknown, unread, warning
 from gputune.checks._common import Facts, Finding, Findings, Measurements, nvidia_files
 from gputune.facts.pci import same
+from gputune.host import GPU_IS_LOST, NEEDS_RESET
 
 NONE = "no GPU on the PCI bus is run by NVIDIA's driver"
 BRING_BACK = (
     "on the host: sudo dmesg | grep NVRM; then reboot it, or power-cycle it; a card that stays away has to be replaced"
 )
-GONE = ("GPU is lost", "GPU requires reset")
+BIND = "on the host: sudo dmesg | grep NVRM says why; the driver may be too new for it, or it was unbound on purpose"
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    lost = [gap for gap in facts.gaps if gap.fact.startswith("gpu.") and gap.reason.endswith(GONE)]
+    gone = (GPU_IS_LOST, NEEDS_RESET)
+    lost = [gap for gap in facts.gaps if gap.fact.startswith("gpu.") and gap.reason in gone]
     if not lost:
         yield _finding(facts)
-    for index, reason in dict.fromkeys((gap.fact.split(".")[1], gap.reason) for gap in lost):
-        yield error(f"it does not answer any more ({reason})", BRING_BACK, f"GPU {index}")
+    for index, why in dict.fromkeys((gap.fact.split(".")[1], gap.reason) for gap in lost):
+        yield error(f"it does not answer any more ({why})", BRING_BACK, f"GPU {index}")
 
 
 def _finding(facts: Facts) -> Finding:
     if facts.pci_gpus is None:
         return unread(facts, "pci_gpus", "the PCI bus")
-    ours = [gpu.address for gpu in facts.pci_gpus if gpu.driver == "nvidia" or (gpu.driver is None and facts.gpus)]
+    ours = [gpu.address for gpu in facts.pci_gpus if gpu.driver == "nvidia"]
+    idle = [gpu.address for gpu in facts.pci_gpus if gpu.driver is None]
     missing = [address for address in ours if not any(same(address, gpu.pci_bus_id or "") for gpu in facts.gpus)]
-    if not missing:
-        return ok(f"NVML lists every NVIDIA GPU of the PCI bus ({len(ours)})") if ours else not_applicable(NONE)
-    return _missing(facts, missing, len(ours))
+    if missing:
+        return _missing(facts, missing, len(ours))
+    if idle and facts.gpus and not facts.container.kind:
+        return warning(f"on the PCI bus, but held by no driver: {', '.join(idle)}", BIND, idle[0])
+    return ok(f"NVML lists every NVIDIA GPU of the PCI bus ({len(ours)})") if ours else not_applicable(NONE)
 
 
 def _missing(facts: Facts, missing: list[str], on_bus: int) -> Finding:
-    listed, where, given = len(facts.gpus), ", ".join(missing), _given(facts)
+    # Those given to this container or job are those whose device files it may open.
+    listed, where, given = len(facts.gpus), ", ".join(missing), len(nvidia_files(facts))
     if not facts.driver.nvml:
         return unknown(f"on the PCI bus: {where}; NVML does not answer that could list it")
     if len(missing) <= sum(gpu.pci_bus_id is None for gpu in facts.gpus):
         return unknown(f"on the PCI bus: {where}; as many GPUs are listed without an address to compare")
-    if given is not None and given <= listed:
+    if given <= listed:
         return not_applicable(f"this container or job was given {given} of the {on_bus} GPUs on the PCI bus")
-    if given is None and facts.scheduler.job:
-        return not_applicable(
-            f"this job sees {listed} of the {on_bus} GPUs on the PCI bus; how many it was given is not told"
+    if given - listed < len(missing):
+        return error(
+            f"on the PCI bus, but not listed by NVML: {given - listed} that were given, of {where}", BRING_BACK
         )
-    lost = (on_bus if given is None else given) - listed
-    if lost < len(missing):
-        return error(f"on the PCI bus, but not listed by NVML: {lost} that were given, of {where}", BRING_BACK)
     return error(f"on the PCI bus, but not listed by NVML: {where}", BRING_BACK, missing[0])
-
-
-def _given(facts: Facts) -> int | None:
-    """How many GPUs this container or job was given; None where nothing tells, or it is neither."""
-    if facts.container.kind:
-        return len(nvidia_files(facts))
-    return facts.scheduler.gpu_count if facts.scheduler.job else None

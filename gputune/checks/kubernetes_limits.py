@@ -9,7 +9,7 @@ Source: Kubernetes, Resource Management for Pods and Containers.
 from gputune.checks._answers import gib, not_applicable, ok, unread, warning
 from gputune.checks._common import Facts, Findings, Measurements, reason
 
-LIMITS = 'resources: {limits: {cpu: "8", memory: 64Gi, nvidia.com/gpu: 1}} in the container of the pod'
+LIMITS = 'resources: {limits: {cpu: "%d", memory: %dGi, nvidia.com/gpu: 1}} in the container of the pod'
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -23,6 +23,13 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         yield unread(facts, gap, "the pod's limits")
     elif missing:
         message = f"the pod has no {' and no '.join(missing)} limit, and the node has {cpu.logical_count} CPUs"
-        yield warning(message, LIMITS)
+        yield warning(message, LIMITS % _share(facts))
     else:
         yield ok(f"limits: {cpu.quota or cpu.affinity_count:g} CPUs, {gib(limit or 0)}")
+
+
+def _share(facts: Facts) -> tuple[int, int]:
+    """Of the node's CPUs and GiB of memory, what falls to one of its GPUs, with a tenth left to the node."""
+    gpus = max(1, len(facts.pci_gpus or facts.gpus))
+    gibibytes = (facts.memory.total_bytes or 0) >> 30
+    return max(1, facts.cpu.logical_count * 9 // 10 // gpus), max(1, gibibytes * 9 // 10 // gpus)

@@ -7,7 +7,7 @@ slice that the job gets.
 Source: NVIDIA, Multi-Instance GPU User Guide.
 """
 
-from gputune.checks._answers import each_gpu, ok, smi, warning
+from gputune.checks._answers import each_gpu, fully_read, ok, smi, warning
 from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, consumer_or_share
 
 WITH_MIG = ("8.0", "9.0", "10.0", "10.3", "11.0", "12.0")
@@ -15,12 +15,12 @@ WORKSTATION_WITH_MIG = ("RTX PRO 4500", "RTX PRO 5000", "RTX PRO 6000")
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, _of, "mig", "mig_pending", lacking=_lacking)
+    return each_gpu(facts, lambda gpu: _of(facts, gpu), "mig", lacking=_lacking)
 
 
-def _of(gpu: Gpu) -> Finding:
+def _of(facts: Facts, gpu: Gpu) -> Finding:
     mig, pending = gpu.health.mig, gpu.health.mig_pending
-    if mig != pending:
+    if pending is not None and mig != pending:
         message = f"MIG is {'on' if mig else 'off'}, and will be {'on' if pending else 'off'} after a reset"
         return warning(message, f"when nothing runs on it, {smi(gpu, '--gpu-reset')}")
     if mig:
@@ -29,7 +29,7 @@ def _of(gpu: Gpu) -> Finding:
             f"whole GPU, {smi(gpu, '-mig 0')}"
         )
         return warning("MIG is on: torch gets a slice of it, and a profile holds for slices of one size only", remedy)
-    return ok("MIG is off")
+    return fully_read(facts, gpu, ok("MIG is off"), "mig_pending")
 
 
 def _lacking(gpu: Gpu) -> str | None:

@@ -6,7 +6,7 @@ the sockets, slower and later. Bind the process to the GPU's CPUs, or let the sc
 Source: nvmlDeviceGetCpuAffinity; sched_getaffinity(2).
 """
 
-from gputune.checks._answers import each_gpu, not_applicable, ok, warning
+from gputune.checks._answers import each_gpu, not_seen, ok, warning
 from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements
 from gputune.facts import cpu_list
 
@@ -21,8 +21,8 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 
 def _of(facts: Facts, gpu: Gpu) -> Finding:
-    if facts.libraries.device_count and gpu.torch_index is None:
-        return not_applicable("torch does not see this GPU")
+    if others := not_seen(facts, gpu):
+        return others
     near, mine = gpu.health.cpu_affinity or "", facts.cpu.affinity or ""
     if not cpu_list.cpus(near) & cpu_list.cpus(mine):
         return warning(f"its CPUs are {near}, and this process may run only on {mine}", REMEDY % near)

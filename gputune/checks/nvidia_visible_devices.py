@@ -1,7 +1,8 @@
 """Was this container started without the GPUs that its host has?
 
-NVIDIA_VISIBLE_DEVICES tells the container toolkit which GPUs to bring in; void and none bring in nothing, and so does an
-image in which the variable is not set. Start the container with `--gpus all`, or set it to `all` or to a list.
+NVIDIA_VISIBLE_DEVICES tells the container toolkit which GPUs to bring in; void and none bring in nothing. Start the
+container with `--gpus all`, or set it to `all` or to a list. In Kubernetes a pod that asks for no GPU is given void, as
+it should be.
 
 Source: NVIDIA Container Toolkit, environment variables.
 """
@@ -20,7 +21,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         yield ok(f"{told}, and there is a GPU")
     elif facts.pci_gpus is None:
         yield unread(facts, "pci_gpus", f"{told}; whether the host has a GPU")
-    elif value in ("void", "none", "") and host:
+    elif value in ("void", "none", "") and host and facts.container.kind != "kubernetes":
         message = f"{told} keeps the host's {counted(len(host), 'GPU')} out of this container"
         yield warning(message, REMEDY, "NVIDIA_VISIBLE_DEVICES")
     else:

@@ -1,13 +1,13 @@
 """Does this GPU have all the PCIe lanes that card and slot could give it?
 
-Half the lanes are half the bandwidth from host memory and to other GPUs without NVLink. Unlike the generation, the width
-does not drop at rest. Reseat the card and its riser; look up in the board's manual which slots share lanes, and set their
-bifurcation in the firmware.
+Half the lanes are half the bandwidth from host memory and to other GPUs without NVLink. Reseat the card and its riser; look
+up in the board's manual which slots share lanes, and set their bifurcation in the firmware. Some GPUs, those of laptops
+before all, rest on fewer lanes: see whether it stays so under load (`nvidia-smi -q` while a program runs).
 
 Source: nvmlDeviceGetCurrPcieLinkWidth, nvmlDeviceGetMaxPcieLinkWidth.
 """
 
-from gputune.checks._answers import each_gpu, ok, warning
+from gputune.checks._answers import each_gpu, not_applicable, ok, warning
 from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, share
 
 
@@ -17,6 +17,8 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 def _of(gpu: Gpu) -> Finding:
     width, most = gpu.health.pcie_width or 0, gpu.health.pcie_width_max or 0
+    if width < most and "Laptop" in gpu.name:
+        return not_applicable(f"{width} PCIe lanes of {most}: a laptop's GPU rests on fewer")
     if width < most:
         message = f"{width} PCIe lanes of {most} are in use"
         return warning(message, "power off, reseat the card and its riser; see the firmware's bifurcation of its slot")

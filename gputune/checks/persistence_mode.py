@@ -7,8 +7,8 @@ to set, not a container's.
 Source: NVIDIA, Driver Persistence.
 """
 
-from gputune.checks._answers import each_gpu, ok, smi, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, share
+from gputune.checks._answers import each_gpu, not_applicable, ok, smi, warning
+from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, consumer, share
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -18,5 +18,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 def _of(gpu: Gpu) -> Finding:
     if gpu.health.persistence_mode:
         return ok("persistence mode is on")
+    if consumer(gpu):
+        return not_applicable(f"off, as {gpu.name} of a desktop or laptop has it: its screen keeps the driver loaded")
     remedy = f"{smi(gpu, '-pm 1')}; for good: run nvidia-persistenced there, without --no-persistence-mode"
     return warning("persistence mode is off: every first program waits for the driver", remedy)

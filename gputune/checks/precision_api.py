@@ -11,8 +11,8 @@ from gputune.checks._answers import ok, unread, warning
 from gputune.checks._common import Facts, Findings, Measurements, reason
 
 REMEDY = (
-    "set torch.backends.cuda.matmul.allow_tf32 and torch.backends.cudnn.allow_tf32 to what is meant, after the newer "
-    "switches: they set both; so does gputune.apply"
+    "torch.backends.cuda.matmul.allow_tf32 = True; torch.backends.cudnn.allow_tf32 = True  # or False, after the newer "
+    "switches: these set both, and so does gputune.apply"
 )
 
 

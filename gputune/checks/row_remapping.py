@@ -6,23 +6,24 @@ no spare row is left the replacement fails, and the card has to be replaced itse
 Source: NVIDIA, GPU Memory Error Management, Row-remapping.
 """
 
-from gputune.checks._answers import each_gpu, error, ok, smi, warning
+from gputune.checks._answers import each_gpu, error, fully_read, ok, smi, warning
 from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, consumer_or_share
 
 BEFORE = ("Kepler", "Maxwell", "Pascal", "Volta", "Turing")
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, _of, "row_remap_pending", "row_remap_failed", lacking=_lacking)
+    return each_gpu(facts, lambda gpu: _of(facts, gpu))
 
 
-def _of(gpu: Gpu) -> Finding:
+def _of(facts: Facts, gpu: Gpu) -> Finding:
     if gpu.health.row_remap_failed:
         return error("a bad row of memory could not be replaced", "take the card out of service and have it replaced")
     if gpu.health.row_remap_pending:
         message = "a bad row of memory waits for its replacement at the next reset"
         return warning(message, f"stop its jobs; {smi(gpu, '--gpu-reset')}; or reboot it")
-    return ok("no row of memory waits to be replaced")
+    good = ok("no row of memory waits to be replaced")
+    return fully_read(facts, gpu, good, "row_remap_failed", "row_remap_pending", lacking=_lacking)
 
 
 def _lacking(gpu: Gpu) -> str | None:

@@ -1,7 +1,7 @@
 """Did Slurm give a task with a GPU more than one CPU?
 
 Slurm gives a task one core unless it is asked for more; the DataLoader and the thread that feeds the GPU then share it.
-Ask for the node's CPUs divided by its GPUs: `--cpus-per-task=16`.
+Ask for the node's CPUs divided by its GPUs (`--cpus-per-task`).
 
 Source: Slurm, sbatch, --cpus-per-task.
 """
@@ -18,9 +18,9 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     if slurm.name != "slurm":
         yield not_applicable("this is no Slurm job")
     elif slurm.gpus and (slurm.cpus_per_task == 1 or (slurm.cpus_per_task is None and cpus <= CORE)):
-        message = f"Slurm granted GPUs ({slurm.gpus}), and one core to each task"
-        yield warning(
-            message, "#SBATCH --cpus-per-task=16  # the node's CPUs divided by its GPUs", "SLURM_CPUS_PER_TASK"
-        )
+        share = max(2, facts.cpu.logical_count // max(1, len(facts.pci_gpus or facts.gpus)))
+        message = f"Slurm granted GPU {slurm.gpus}, and one core to each task"
+        remedy = f"#SBATCH --cpus-per-task={share}  # the node's CPUs divided by its GPUs"
+        yield warning(message, remedy, "SLURM_CPUS_PER_TASK")
     else:
         yield ok(f"each task may use {min(slurm.cpus_per_task or cpus, cpus)} CPUs")

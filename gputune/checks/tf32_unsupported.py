@@ -8,9 +8,8 @@ Source: NVIDIA, CUDA C++ Programming Guide, table of compute capabilities.
 
 from gputune.checks._answers import each_capability, not_applicable, ok, unread, warning
 from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements
+from gputune.checks.tf32_override import NVIDIA, TORCH
 from gputune.facts.precision import tensor_core_dtypes
-
-VARIABLES = ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -21,7 +20,9 @@ def _of(facts: Facts, gpu: Gpu) -> Finding:
     if "tf32" in tensor_core_dtypes(gpu.compute_capability):
         return ok(f"{gpu.name} has TF32")
     lacks = f"{gpu.name} ({gpu.compute_capability}) has no TF32"
-    if asked := [name for name in VARIABLES if facts.environment.get(name) == "1"]:
+    precision = facts.precision
+    variables = {NVIDIA: precision.nvidia_tf32_override, TORCH: precision.torch_tf32_override}
+    if asked := [name for name, value in variables.items() if value == "1"]:
         return warning(f"{lacks}, which {' and '.join(asked)} would turn on", f"unset {' '.join(asked)}")
     flags, defaults = facts.precision.flags, facts.precision.defaults
     if flags is None:

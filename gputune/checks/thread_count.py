@@ -17,9 +17,9 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     if threads is None:
         yield unread(facts, "libraries.threads" if facts.libraries.torch else "libraries.torch", "torch's threads")
     elif threads > share:
-        each = f"{threads} threads in each of {ranks} ranks" if ranks > 1 else f"{threads} threads"
+        each = f"{counted(threads, 'thread')} in each of {ranks} ranks" if ranks > 1 else counted(threads, "thread")
         unset = "unset MKL_NUM_THREADS; " if "MKL_NUM_THREADS" in facts.environment else ""
         remedy = f"{unset}export OMP_NUM_THREADS={min(share, facts.cpu.budget)}"
         yield warning(f"torch starts {each}, and may use {counted(share, 'CPU')} for them", remedy)
     else:
-        yield ok(f"torch starts {threads} threads, and may use {share} CPUs")
+        yield ok(f"torch starts {counted(threads, 'thread')}, and may use {counted(share, 'CPU')}")

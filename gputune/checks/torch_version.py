@@ -6,10 +6,11 @@ does not know, so its advice may not hold. It asks the torch of its own interpre
 Source: PyTorch's release notes.
 """
 
-from gputune.checks._answers import ok, unknown, unread, warning
+from gputune.checks._answers import error, ok, unknown, unread, warning
 from gputune.checks._common import Facts, Finding, Findings, Measurements, number, reason
 
 OLDEST = (2, 4)
+INSTALL = "pip install torch, or name the Python that has it: gputune check --python PATH"
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -26,8 +27,13 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 
 def _missing(facts: Facts) -> Finding:
-    why = reason(facts, "libraries.torch")
-    if why is not None and "No module named 'torch'" not in why:
-        return unread(facts, "libraries.torch", "torch's version")
-    message = f"torch is not installed in {facts.libraries.executable or 'this Python'}"
-    return warning(message, "pip install torch, or name the Python that has it: gputune check --python PATH")
+    why = reason(facts, "libraries.torch") or ""
+    python = facts.libraries.executable or "this Python"
+    if "No module named 'torch'" in why:
+        return warning(f"torch is not installed in {python}", INSTALL)
+    if why.startswith("import torch:") or "(exit code -" in why:
+        return error(
+            f"torch cannot be imported: {why}",
+            f"{python} -c 'import torch' shows it whole; pip install --force-reinstall torch",
+        )
+    return unread(facts, "libraries.torch", "torch's version")

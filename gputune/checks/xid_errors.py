@@ -18,6 +18,8 @@ HARMLESS = {63, 92, 121}
 CONTAINED = 94
 """By NVIDIA's catalogue: what takes a GPU or its fabric out of order, what is a program's own, mere notes, and a
 memory error that cost only the program that met it."""
+OLD_HOURS = 24
+"""The log keeps an error until the next boot, also when the GPU was reset long ago."""
 LOOK = "sudo dmesg | grep Xid"
 
 
@@ -25,6 +27,8 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     xids, why = facts.driver.xids, reason(facts, "driver.xids")
     if not gpu_beside(facts):
         yield no_gpu(facts)
+    elif "/dev/dxg" in facts.container.gpu_device_files:
+        yield not_applicable("in WSL the driver logs on Windows' side")
     elif why and facts.container.kind and "No such file" in why:
         yield not_applicable(f"this container shows no kernel log; on the host: {LOOK}")
     elif xids is None:
@@ -36,10 +40,8 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 
 def _of(xid: Xid) -> Finding:
-    message = f"Xid {xid.number}, {counted(xid.count, 'time')} since boot, of the GPU at {xid.address}"
-    if xid.number in HARDWARE:
-        remedy = f"on the host: {LOOK}; drain it, reset the GPU or reboot, and replace the card if it comes back"
-        return error(message, remedy, xid.address)
+    ago = "" if xid.hours_ago is None else f", the last {xid.hours_ago:g} h ago"
+    message = f"Xid {xid.number}, {counted(xid.count, 'time')} since boot{ago}, of the GPU at {xid.address}"
     if xid.number in HARMLESS:
         return ok(f"{message}: a note that asks for nothing", xid.address)
     if xid.number == CONTAINED:
@@ -47,4 +49,11 @@ def _of(xid: Xid) -> Finding:
         return warning(message, "start that program anew, and reset the GPU when it is free", xid.address)
     if xid.number in PROGRAM:
         return warning(f"{message}: a program's own, as a rule", f"on the host: {LOOK} names the program", xid.address)
-    return warning(message, f"on the host: {LOOK}; NVIDIA's Xid catalogue says what {xid.number} asks for", xid.address)
+    if xid.number not in HARDWARE:
+        return warning(
+            message, f"on the host: {LOOK}; NVIDIA's Xid catalogue says what {xid.number} asks for", xid.address
+        )
+    if xid.hours_ago is not None and xid.hours_ago > OLD_HOURS:
+        return warning(message, f"on the host: {LOOK}; reboot it, if the GPU was not reset since", xid.address)
+    remedy = f"on the host: {LOOK}; drain it, reset the GPU or reboot, and replace the card if it comes back"
+    return error(message, remedy, xid.address)

@@ -7,8 +7,10 @@ faults reach the user as one line on stderr; a traceback only with `--debug`.
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import pkgutil
+import signal
 import sys
 from contextlib import suppress
 from typing import Annotated, Any
@@ -17,6 +19,9 @@ import typer
 
 INTERRUPTED = 130
 """The exit code of a program that Ctrl-C ended, as shells count it."""
+
+NO_READER = 141
+"""The exit code of a program whose reader went away (`| head`), as shells count it."""
 
 FAULT = 70
 """What sysexits.h calls EX_SOFTWARE."""
@@ -69,8 +74,10 @@ def main() -> None:
     from gputune.errors import GputuneError, MeasureError
 
     debug = "--debug" in sys.argv[1:2]
+    _write_what_the_encoding_lacks_as_a_question_mark()
+    signal.signal(signal.SIGTERM, _terminated)
     try:
-        code: Any = app(standalone_mode=False)
+        code: Any = _run()
     except _ClickException as error:
         message = error.format_message()  # empty where the help was the answer
         _end(f"{message} (see: {_help_of(error)})" if message else "", error.exit_code, debug)
@@ -79,9 +86,9 @@ def main() -> None:
     except (typer.Abort, KeyboardInterrupt):
         code = INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output is gone: nothing to say, and nothing more to flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        # Nothing to say, and nothing more to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
+        sys.exit(NO_READER)
     except OSError as error:  # stdout or stderr: what gputune reads and writes otherwise has errors of its own
         _end(f"{error.filename or 'output'}: {error.strerror}", MeasureError.exit_code, debug)
     except Exception as error:
@@ -93,6 +100,27 @@ def main() -> None:
     if code == INTERRUPTED:  # newer typer turns the interrupt into this exit code by itself
         _end("interrupted; nothing was written", INTERRUPTED, debug)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _run() -> Any:
+    """The verb's answer. BrokenPipeError where the reader of stdout is gone, which typer would call exit code 1."""
+    try:
+        return app(standalone_mode=False)
+    except SystemExit:
+        if type(sys.stdout).__name__ == "PacifyFlushWrapper":
+            raise BrokenPipeError from None
+        raise
+
+
+def _terminated(number: int, frame: object) -> None:
+    """Leave through every `finally`, so that no child outlives this process."""
+    sys.exit(128 + number)
+
+
+def _write_what_the_encoding_lacks_as_a_question_mark() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _help_of(error: Any) -> str:

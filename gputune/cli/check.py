@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from gputune.host import Host
+    from gputune.facts import Facts
 
 FAIL_ON = {"error": ("ERROR",), "warning": ("ERROR", "WARNING"), "never": ()}
 
@@ -16,23 +16,21 @@ FAIL_ON = {"error": ("ERROR",), "warning": ("ERROR", "WARNING"), "never": ()}
 def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print facts and findings as JSON on stdout.")] = False,
     fail_on: Annotated[str, typer.Option(help="error, warning or never: what makes the exit code 1.")] = "error",
-    only: Annotated[str, typer.Option(help="Ask only these checks, separated by commas.")] = "",
-    skip: Annotated[str, typer.Option(help="Leave these checks out, separated by commas.")] = "",
+    only: Annotated[list[str] | None, typer.Option(help="Ask only these checks, separated by commas.")] = None,
+    skip: Annotated[list[str] | None, typer.Option(help="Leave these checks out, separated by commas.")] = None,
     python: Annotated[
         str | None, typer.Option(help="Look at the torch of this interpreter.", show_default="gputune's own")
     ] = None,
     require_gpu: Annotated[bool, typer.Option("--require-gpu", help="No GPU is an error.")] = False,
 ) -> None:
     """Look at this machine without changing anything: what is wrong, and what to type."""
-    from gputune import checks, facts
+    from gputune import checks
     from gputune.report import json, terminal
 
     _known(fail_on, "--fail-on", list(FAIL_ON), "level")
-    wanted = _names(only, "--only") or checks.names()
-    left_out = _names(skip, "--skip")
-    host = _host(python)
-    found = facts.read(host, gpu_required=require_gpu)
-    findings = checks.run(found, only=[name for name in wanted if name not in left_out])
+    wanted = _wanted(only, skip)
+    found = _facts(python, require_gpu)
+    findings = checks.run(found, only=wanted)
     if as_json:
         print(json.check(found, findings))
     else:
@@ -43,10 +41,22 @@ def check(
         raise typer.Exit(1)
 
 
-def _names(text: str, option: str) -> list[str]:
+def _wanted(only: list[str] | None, skip: list[str] | None) -> list[str]:
+    from gputune import checks
+    from gputune.errors import UsageError
+
+    asked = _names(only, "--only") if only else checks.names()
+    left_out = _names(skip or [], "--skip")
+    wanted = [name for name in asked if name not in left_out]
+    if not wanted:
+        raise UsageError("--only and --skip leave no check to ask", "'gputune explain' lists them")
+    return wanted
+
+
+def _names(options: list[str], option: str) -> list[str]:
     from gputune import checks
 
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = [name.strip() for text in options for name in text.split(",") if name.strip()]
     for name in names:
         _known(name, option, checks.names(), "check")
     return names
@@ -59,22 +69,25 @@ def _known(value: str, option: str, known: list[str], kind: str) -> None:
 
     if value in known:
         return
-    close = get_close_matches(value, known, n=1)
+    close = get_close_matches(value.lower(), known, n=1)
     choose = f"choose from {', '.join(known)}" if len(known) < 10 else "'gputune explain' lists them"
     raise UsageError(f"{option} {value}: there is no such {kind}", f"did you mean {close[0]}?" if close else choose)
 
 
-def _host(python: str | None) -> Host:
-    """This machine, seen by that interpreter."""
+def _facts(python: str | None, gpu_required: bool) -> Facts:
+    """This machine's, as that interpreter sees it."""
+    from gputune import facts
     from gputune.errors import UsageError
     from gputune.host import Host
+    from gputune.report.progress import waiting
 
-    here = Host()
-    if python is None:
-        return here
-    path = here.which(python)
-    if path is None:
-        raise UsageError(
-            f"--python {python}: there is no such program", "name an interpreter, as in --python .venv/bin/python"
-        )
-    return Host(python=path)
+    here, remedy = Host(), "name an interpreter, as in --python .venv/bin/python"
+    path = here.which(python) if python else None
+    if python and path is None:
+        raise UsageError(f"--python {python}: there is no such program that may be run", remedy)
+    with waiting("reading this machine, and importing torch in another process ..."):
+        found = facts.read(Host(python=path) if path else here, gpu_required=gpu_required)
+    why = next((gap.reason for gap in found.gaps if gap.fact == "libraries.torch"), "")
+    if path and "ended without an answer" in why and "(exit code -" not in why:
+        raise UsageError(f"--python {python}: {why}", remedy)
+    return found

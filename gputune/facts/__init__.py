@@ -74,14 +74,14 @@ class Facts:
 def read(host: Host, *, gpu_required: bool = False) -> Facts:
     """Read everything. torch is imported in a child process of `host.python`, never in this one."""
     gaps = Gaps()
-    nvml = _nvml(host, gaps)
     torch = libraries.ask_torch(host, gaps)
+    nvml = _nvml(host, bool(torch.get("devices")), gaps)
     granted = scheduler.read(host)
     return Facts(
         gpus=gpu.read(nvml, torch.get("devices") or [], gaps),
         pci_gpus=pci.read(host, gaps),
         driver=driver.read(host, nvml, gaps),
-        libraries=libraries.read(host, torch),
+        libraries=libraries.read(host, torch, gaps),
         precision=precision.read(host, torch),
         cpu=cpu.read(host, granted, gaps),
         memory=memory.read(host, gaps),
@@ -94,11 +94,11 @@ def read(host: Host, *, gpu_required: bool = False) -> Facts:
     )
 
 
-def _nvml(host: Host, gaps: Gaps) -> Nvml | None:
+def _nvml(host: Host, seen: bool, gaps: Gaps) -> Nvml | None:
     """NVML, or None. Its absence is a gap only where there is something for it to list."""
     try:
         return host.nvml()
     except Unreadable as error:
-        if gpu.present(host) or "mismatch" in str(error):
+        if seen or gpu.present(host) or "mismatch" in str(error):
             gaps.add("driver.nvml", str(error))
         return None

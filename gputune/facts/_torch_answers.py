@@ -38,12 +38,13 @@ def main(descriptor: int) -> None:
     else:
         ask("torch", lambda: str(torch.__version__))
         ask("cuda", lambda: torch.version.cuda)
+        ask("hip", lambda: getattr(torch.version, "hip", None))
         ask("folder", lambda: os.path.dirname(os.path.realpath(torch.__file__)))
         ask("arch_list", lambda: torch._C._cuda_getArchFlags().split() if answers.get("cuda") else [])
         ask("flags", lambda: flags(torch))
         ask("threads", lambda: torch.get_num_threads())  # noqa: PLW0108 - a half torch may lack it
         ask("api_conflict", lambda: api_conflict(torch))
-        ask("compile", compile_needs)
+        ask("compile", lambda: compile_needs(torch))
         if answers.get("cuda"):
             ask("cudnn", lambda: torch.backends.cudnn.version())  # noqa: PLW0108
             ask("nccl", lambda: ".".join(str(part) for part in torch.cuda.nccl.version()))
@@ -84,14 +85,14 @@ def api_conflict(torch: Any) -> Optional[str]:
         getattr(torch.backends.cudnn, "allow_tf32")  # noqa: B009
         torch.get_float32_matmul_precision()
     except RuntimeError as error:
-        return first_line(error)
+        return first_line(error).split(". ")[0][:160]
     return None
 
 
-def compile_needs() -> Dict[str, Any]:
+def compile_needs(torch: Any) -> Dict[str, Any]:
     """What torch.compile looks for: a C compiler and Python's headers (Triton builds its launcher), Triton, its cache."""
     include = sysconfig.get_paths()["include"]
-    cache = cache_folder()
+    cache = cache_folder(torch)
     return {
         "compiler": compiler("CC", "gcc", "clang"),
         "compiler_cxx": compiler("CXX", "g++"),
@@ -113,19 +114,31 @@ def compiler(variable: str, *commands: str) -> Optional[str]:
     return None
 
 
-def cache_folder() -> Optional[str]:
+def cache_folder(torch: Any) -> Optional[str]:
     """Where torch.compile would keep its code; None where torch cannot name a place."""
     named = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     if named:
         return named
     try:
-        return os.path.join(tempfile.gettempdir(), "torchinductor_" + getpass.getuser())
+        return os.path.join(tempfile.gettempdir(), "torchinductor_" + user(torch))
     except Exception:  # no folder for temporary files, or a user id without a name
         return None
 
 
+def user(torch: Any) -> str:
+    """The name that torch.compile gives to the user: since 2.13 also to an id without one."""
+    try:
+        return getpass.getuser()
+    except Exception:
+        release = re.match(r"(\d+)\.(\d+)", str(torch.__version__))
+        if not release or (int(release.group(1)), int(release.group(2))) < (2, 13):
+            raise
+        return "uid_%d" % os.getuid()
+
+
 def nearest(path: str) -> str:
     """The folder itself, or the first above it that exists."""
+    path = os.path.abspath(path)
     while not os.path.exists(path):
         path = os.path.dirname(path) or "/"
     return path

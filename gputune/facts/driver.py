@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass
 
 from gputune.facts._nvml_answers import text, whole
@@ -22,6 +21,8 @@ class Xid:
     address: str
     """The GPU's, as the driver writes it: `0000:3b:00`."""
     count: int
+    hours_ago: float | None = None
+    """Since the last of them; None where the log does not tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,7 @@ def read(host: Host, nvml: Nvml | None, gaps: Gaps) -> Driver:
         version = gaps.read("driver.version", lambda: text(nvml.system("DriverVersion")))
         cuda = gaps.read("driver.cuda", lambda: _cuda(whole(nvml.system("CudaDriverVersion_v2"))))
     kernel = _kernel(host)
-    xids = gaps.read("driver.xids", lambda: _xids(host.kernel_log())) if kernel else None
+    xids = gaps.read("driver.xids", lambda: _xids(host.kernel_log(), _uptime_hours(host))) if kernel else None
     return Driver(nvml=nvml is not None, version=version, kernel_version=kernel, cuda=cuda, xids=xids)
 
 
@@ -63,8 +64,26 @@ def _kernel(host: Host) -> str | None:
     return found.group(1) if found else None
 
 
-def _xids(log: str) -> tuple[Xid, ...]:
-    found = Counter(
-        (int(number), address) for address, number in re.findall(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)[^)]*\): (\d+)", log)
+_RECORD = re.compile(
+    r"^(?:\d+,\d+,(\d{1,18}),[^;\n]*;)?.*NVRM: Xid \(PCI:([0-9a-fA-F:.]+)[^)]*\): (\d{1,6})", re.MULTILINE
+)
+"""A line of /dev/kmsg: priority, number, microseconds since boot, flags; then the text."""
+
+
+def _xids(log: str, uptime_hours: float | None) -> tuple[Xid, ...]:
+    times: dict[tuple[int, str], list[float | None]] = {}
+    for since_boot, address, number in _RECORD.findall(log):
+        known = uptime_hours is not None and since_boot
+        ago = max(0.0, (uptime_hours or 0) - int(since_boot) / 3.6e9) if known else None
+        times.setdefault((int(number), address), []).append(ago)
+    return tuple(
+        Xid(number=number, address=address, count=len(ago), hours_ago=None if ago[-1] is None else round(ago[-1], 1))
+        for (number, address), ago in sorted(times.items())
     )
-    return tuple(Xid(number=number, address=address, count=count) for (number, address), count in sorted(found.items()))
+
+
+def _uptime_hours(host: Host) -> float | None:
+    try:
+        return float(host.read("/proc/uptime").split()[0]) / 3600
+    except (Unreadable, ValueError, IndexError):
+        return None

@@ -8,9 +8,10 @@ PREFIXES = (
     "ACCELERATE_", "CUBLAS", "CUDA_", "CUDNN", "GOMP_", "KMP_", "LD_", "MKL_", "NCCL_", "NSYS_", "NVIDIA_", "NVTX_",
     "NV_SANITIZER", "OMP_", "OPENBLAS_", "PYTORCH_", "TORCH", "TRITON_",
 )  # fmt: skip
-"""Names that begin otherwise are left alone: a password's, for one."""
+"""Names that begin otherwise are left alone, and of these the ones that a secret could hide behind."""
 
 NAMES = ("CC", "CXX")  # the compilers that torch.compile calls
+_SECRET = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH")  # NVIDIA_API_KEY, for one
 _LONG = ("NVIDIA_REQUIRE_CUDA",)  # three thousand characters in NVIDIA's images, which only the container toolkit reads
 
 
@@ -21,4 +22,6 @@ def read(host: Host) -> dict[str, str]:
 
 
 def _heeded(name: str) -> bool:
-    return name in NAMES or (name.startswith(PREFIXES) and name not in _LONG)
+    if name in _LONG or any(word in name for word in _SECRET):
+        return False
+    return name in NAMES or name.startswith(PREFIXES)

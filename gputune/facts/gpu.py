@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -68,7 +69,8 @@ def read(nvml: Nvml | None, devices: list[Mapping[str, Any]], gaps: Gaps) -> tup
     known = {gpu.torch_index for gpu in gpus}
     strangers = [(index, device) for index, device in enumerate(devices) if index not in known]
     for index, device in strangers:
-        gaps.add(f"gpu.torch_{index}", f"NVML lists no GPU with torch device {index}'s UUID ({device.get('uuid')})")
+        if "MIG" not in device["name"]:  # a slice has a UUID of its own
+            gaps.add(f"gpu.torch_{index}", f"NVML lists no GPU with torch device {index}'s UUID ({device.get('uuid')})")
     # A MIG slice has a UUID of its own, and torch before 2.5 tells none: what torch computes on is listed all the same.
     return gpus + tuple(_from_torch(index, device, listed=count) for index, device in strangers)
 
@@ -89,8 +91,11 @@ def present(host: Host) -> bool:
 
 
 def device_files(host: Host) -> tuple[str, ...]:
+    """Those that this process may open: a scheduler's cgroup forbids the others, though they can be seen."""
     return tuple(
-        f"/dev/{name}" for name in host.names("/dev") if name == "dxg" or (name[:6] == "nvidia" and name[6:].isdigit())
+        path
+        for path in (f"/dev/{name}" for name in host.names("/dev"))
+        if path == "/dev/dxg" or (re.fullmatch(r"/dev/nvidia\d+", path) and not host.forbidden(path))
     )
 
 

@@ -17,6 +17,8 @@ _LIBRARY = re.compile(r"lib(cublas|cublasLt|cudnn)\.so\.\d+")
 """As torch asks for them, by major version."""
 
 TORCH_SCRIPT = Path(__file__).with_name("_torch_answers.py")
+WHERE_SCRIPT = Path(__file__).with_name("_where_is_torch.py")
+_WHERE_DEADLINE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,8 @@ class Libraries:
     torch: str | None = None
     cuda: str | None = None
     """The CUDA that torch was built with; None for a build without."""
+    hip: str | None = None
+    """The ROCm that torch was built with, for AMD's GPUs."""
     architectures: tuple[str, ...] = ()
     """What torch's kernels were compiled for: sm_90, compute_90, ..."""
     cublas: str | None = None
@@ -72,6 +76,8 @@ class Libraries:
     """Those that LD_LIBRARY_PATH offers, as it names them, but for the ones loaded."""
     torch_folder: str | None = None
     """Where the torch that was asked is installed."""
+    shadow: str | None = None
+    """A file or folder here that `import torch` would take instead, in programs that start here."""
     own_python: str | None = None
     """The interpreter that runs gputune."""
     path_python: str | None = None
@@ -88,14 +94,16 @@ def ask_torch(host: Host, gaps: Gaps) -> dict[str, Any]:
     return answers
 
 
-def read(host: Host, torch: Mapping[str, Any]) -> Libraries:
+def read(host: Host, torch: Mapping[str, Any], gaps: Gaps) -> Libraries:
     devices, needs = torch.get("devices"), torch.get("compile")
     path_python = host.which("python") or host.which("python3")
+    theirs = gaps.read("libraries.path_torch_folder", lambda: _torch_of(host, path_python)) if path_python else None
     return Libraries(
         python=torch.get("python"),
         executable=torch.get("executable"),
         torch=torch.get("torch"),
         cuda=torch.get("cuda"),
+        hip=torch.get("hip"),
         architectures=tuple(torch.get("arch_list") or ()),
         cublas=torch.get("cublas"),
         cublaslt=torch.get("cublaslt"),
@@ -109,9 +117,10 @@ def read(host: Host, torch: Mapping[str, Any]) -> Libraries:
         bundled=tuple(torch.get("bundled") or ()),
         searched=_searched(host, tuple(torch.get("loaded") or ())),
         torch_folder=torch.get("folder"),
+        shadow=next((name for name in ("torch.py", "torch/__init__.py") if host.exists(name)), None),
         own_python=sys.executable,
         path_python=path_python,
-        path_torch_folder=_torch_of(host, path_python) if path_python else None,
+        path_torch_folder=theirs,
     )
 
 
@@ -122,16 +131,9 @@ def _searched(host: Host, loaded: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _torch_of(host: Host, python: str) -> str | None:
-    """The folder of the torch that an interpreter has, found by its name: starting it would take longer than all the rest."""
-    prefix = python.rpartition("/")[0].rpartition("/")[0]
-    release = re.fullmatch(r"python3\.\d+", host.real(python).rpartition("/")[2])
-    for home in (f"{prefix}/lib", f"{prefix}/local/lib"):
-        for version in (name for name in host.names(home) if name.startswith(release[0] if release else "python3")):
-            for packages in ("site-packages", "dist-packages"):
-                folder = f"{home}/{version}/{packages}/torch"
-                if host.exists(f"{folder}/version.py"):
-                    return host.real(folder)
-    return None
+    """The folder of the torch that an interpreter would import, which it is asked for: it may be a shim, or a link."""
+    found = host.ask_python(WHERE_SCRIPT, _WHERE_DEADLINE_SECONDS, python).get("folder")
+    return str(found) if found else None
 
 
 def cudnn_version(number: int | None) -> str | None:

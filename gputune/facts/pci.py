@@ -32,7 +32,8 @@ def _gpus(host: Host) -> tuple[PciGpu, ...]:
     addresses = host.names(_BUS)
     if not addresses:
         raise Unreadable(f"{_BUS} shows no PCI bus")
-    found = (_gpu(host, address) for address in addresses)
+    # A virtual function (SR-IOV, which has a `physfn`) is for a virtual machine, and no GPU of this one's.
+    found = (_gpu(host, address) for address in addresses if not host.exists(f"{_BUS}/{address}/physfn"))
     return tuple(gpu for gpu in found if gpu)
 
 

@@ -11,7 +11,7 @@ from gputune.host import Host, Unreadable
 _UNLIMITED = "unlimited"
 _CAP_IPC_LOCK = 14
 _FOLDERS = {
-    "HOME": "{HOME}",
+    "HOME": "{PASSWD}",
     "XDG_CACHE_HOME": "{HOME}/.cache",
     "TORCH_HOME": "{XDG_CACHE_HOME}/torch",
     "HF_HOME": "{XDG_CACHE_HOME}/huggingface",
@@ -29,6 +29,8 @@ class Folder:
     path: str
     writable: bool
     """It, or where it does not exist yet the nearest folder above it that does."""
+    free_bytes: int | None = None
+    """What its file system has left for this user; None where it does not tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,7 @@ class Process:
 
 
 def read(host: Host, gaps: Gaps) -> Process:
-    uid, user = gaps.read("process.user", host.user) or (None, None)
+    uid, user, home = gaps.read("process.user", host.user) or (None, None, None)
     named = (host.environ.get(name) for name in ("LOGNAME", "USER", "LNAME", "USERNAME"))
     return Process(
         uid=uid,
@@ -56,7 +58,7 @@ def read(host: Host, gaps: Gaps) -> Process:
         user_variable=next(filter(None, named), None),
         open_files=gaps.read("process.open_files", lambda: _limit(host, "Max open files")),
         locked_bytes=gaps.read("process.locked_bytes", lambda: _locked(host)),
-        folders=gaps.read("process.folders", lambda: _folders(host)) or (),
+        folders=gaps.read("process.folders", lambda: _folders(host, home)) or (),
     )
 
 
@@ -77,12 +79,18 @@ def _locked(host: Host) -> int | None:
     return _limit(host, "Max locked memory")
 
 
-def _folders(host: Host) -> tuple[Folder, ...]:
+def _folders(host: Host, home: str | None) -> tuple[Folder, ...]:
+    """Without HOME, programs take the user's home of /etc/passwd, where there is one."""
     known: dict[str, str] = {}
     for variable, otherwise in _FOLDERS.items():
-        known[variable] = host.environ.get(variable) or otherwise.format_map({"HOME": "", **known})
+        known[variable] = host.environ.get(variable) or otherwise.format_map({"PASSWD": home or "", **known})
     return tuple(
-        Folder(variable=variable, path=path, writable=bool(path) and _writable(host, variable, path))
+        Folder(
+            variable=variable,
+            path=path,
+            writable=bool(path) and _writable(host, variable, path),
+            free_bytes=_free(host, _nearest(host, path)) if path else None,
+        )
         for variable, path in known.items()
     )
 
@@ -91,6 +99,13 @@ def _writable(host: Host, variable: str, path: str) -> bool:
     if variable == "TMPDIR":  # nobody makes it
         return host.exists(path) and host.writable(path)
     return host.writable(_nearest(host, path))
+
+
+def _free(host: Host, folder: str) -> int | None:
+    try:
+        return host.space_bytes(folder)[1]
+    except Unreadable:
+        return None
 
 
 def _nearest(host: Host, path: str) -> str:

@@ -21,6 +21,18 @@ def shown() -> Iterator[Callable[[Progress], None]]:
         yield lambda progress: status.update(_words(progress))
 
 
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Show on a terminal what is waited for, until the block ends; elsewhere nothing."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
 def _line(progress: Progress) -> None:
     """Whoever stopped reading them does not end the measuring."""
     if not progress.doing and sys.stderr is not None:

@@ -35,6 +35,7 @@ _WORDS: dict[Severity, tuple[str, str]] = {
     "OK": ("ok", "ok"),
     "NOT_APPLICABLE": ("not applicable", "not applicable"),
 }
+_NVIDIA_SMI = re.compile(r"(?<=nvidia-smi -i )\S+")  # the GPU that a remedy names
 _FIRST = 22  # the longest name of a check, so that the tables of one report stand under each other
 
 
@@ -70,13 +71,20 @@ def print_findings(findings: Iterable[Finding], stream: IO[str], least: Severity
 
 def _merged(findings: Sequence[Finding]) -> list[tuple[str, str, str | None]]:
     """Names, message and remedy of what is said in the same words: by one check of several GPUs, then by several checks."""
-    of_gpus: dict[tuple[str, str, str | None], list[str]] = {}
+    of_gpus: dict[tuple[str, str, str], list[Finding]] = {}
     for one in findings:
-        of_gpus.setdefault((one.check, one.message, one.remedy), []).append(one.subject or "")
+        of_gpus.setdefault((one.check, one.message, _NVIDIA_SMI.sub("", one.remedy or "")), []).append(one)
     of_checks: dict[tuple[str, str | None], list[str]] = {}
-    for (check, message, remedy), subjects in of_gpus.items():
-        of_checks.setdefault((f"{_gpus(subjects)}{message}", remedy), []).append(check)
+    for (check, message, _), same in of_gpus.items():
+        said = (f"{_gpus([one.subject or '' for one in same])}{message}", _remedy([one.remedy or "" for one in same]))
+        of_checks.setdefault(said, []).append(check)
     return [_row(checks, message, remedy) for (message, remedy), checks in of_checks.items()]
+
+
+def _remedy(remedies: Sequence[str]) -> str | None:
+    """One for several GPUs: nvidia-smi takes a list of them."""
+    gpus = list(dict.fromkeys(found for remedy in remedies for found in _NVIDIA_SMI.findall(remedy)))
+    return _NVIDIA_SMI.sub(",".join(gpus), remedies[0]) or None
 
 
 def _row(checks: Sequence[str], message: str, remedy: str | None) -> tuple[str, str, str | None]:

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import pytest
 from recorded import facts_of, found
 
 from gputune.checks import cache_folders
@@ -24,14 +25,17 @@ def test_a_home_that_cannot_be_written_to_takes_the_caches_with_it():
     assert (warned.severity, warned.subject) == ("WARNING", "HOME")
     assert "HOME (/root), XDG_CACHE_HOME (/root/.cache), TORCH_HOME (/root/.cache/torch)" in warned.message
     assert "TMPDIR" not in warned.message
-    assert warned.remedy == "docker run --tmpfs /tmp (Kubernetes: an emptyDir at /tmp), and export HOME=/tmp"
+    assert (
+        warned.remedy
+        == "docker run --tmpfs /tmp (Kubernetes: an emptyDir at /tmp), and export HOME=/tmp, or another folder with room"
+    )
 
 
 def test_only_the_folder_that_is_closed_is_named():
     warned = finding(["/data/hub"], TORCH_HOME="/data/hub")
     assert (warned.severity, warned.subject) == ("WARNING", "TORCH_HOME")
     assert warned.message == "cannot be written to: TORCH_HOME (/data/hub)"
-    assert warned.remedy.endswith("export TORCH_HOME=/tmp")
+    assert warned.remedy.endswith("export TORCH_HOME=/tmp, or another folder with room")
 
 
 def test_a_root_that_is_read_only_closes_home_and_tmp():
@@ -39,7 +43,7 @@ def test_a_root_that_is_read_only_closes_home_and_tmp():
     assert (warned.severity, warned.subject) == ("WARNING", "HOME")
     assert "HOME (/root), " in warned.message
     assert "TMPDIR (/tmp)" in warned.message
-    assert warned.remedy.endswith("export HOME=/tmp TMPDIR=/tmp")
+    assert warned.remedy.endswith("export HOME=/tmp TMPDIR=/tmp, or another folder with room")
 
 
 def test_a_folder_for_temporary_files_has_to_be_there():
@@ -59,10 +63,14 @@ def test_a_folder_that_does_not_exist_yet_can_be_made_where_the_one_above_it_is_
 
 
 def test_no_home_is_a_warning():
-    warned = finding((), HOME=None)
+    [warned] = found(cache_folders, environ={"HOME": None}, user=(1234, None, None))
     assert warned.severity == "WARNING"
     assert warned.message == "cannot be written to: HOME (not set)"
-    assert warned.remedy.endswith("export HOME=/tmp")
+    assert warned.remedy.endswith("export HOME=/tmp, or another folder with room")
+
+
+def test_without_the_variable_programs_take_the_user_s_home():
+    assert finding((), HOME=None).severity == "OK"
 
 
 def test_folders_that_cannot_be_read_are_unknown():
@@ -74,3 +82,15 @@ def test_folders_that_cannot_be_read_are_unknown():
 
 def test_without_a_gpu_it_is_asked_all_the_same():
     assert [one.severity for one in found(cache_folders, "cpu-only", files=THERE, closed=["/root"])] == ["WARNING"]
+
+
+@pytest.mark.parametrize(("space", "severity"), [(0, "WARNING"), ((64 << 20) - 1, "WARNING"), (64 << 20, "OK")])
+def test_a_folder_without_room_is_as_good_as_closed(space, severity):
+    [one] = found(cache_folders, space=space)
+    assert one.severity == severity
+    assert ("less than 64 MiB is left in: HOME (/root)" in one.message) == (severity == "WARNING")
+
+
+def test_outside_a_container_nothing_has_to_be_mounted():
+    [one] = found(cache_folders, files={"/.dockerenv": None}, closed=["/root"])
+    assert one.remedy.startswith("export HOME=/tmp")

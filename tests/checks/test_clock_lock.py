@@ -51,10 +51,10 @@ def test_a_setting_that_holds_it_is_told_whatever_else_is_not_read(call):
     assert finding({call: {"unreadable": NOT_SUPPORTED}}, under_load(0x2)).severity == "WARNING"
 
 
-def test_those_that_a_setting_holds_are_told_first_and_the_others_once():
+def test_a_setting_holds_only_the_gpu_that_has_it():
     findings = found(clock_lock, "nvidia-h200-x8", gpu={NOW: 0x2}, gpu_index=3)
-    assert [(one.severity, one.subject) for one in findings[:2]] == [("WARNING", "GPU 3"), ("OK", "GPU 0")]
-    assert sorted(one.subject for one in findings) == [f"GPU {index}" for index in range(8)]
+    assert [one.subject for one in findings] == [f"GPU {index}" for index in range(8)]
+    assert [one.subject for one in findings if one.severity == "WARNING"] == ["GPU 3"]
 
 
 @pytest.mark.parametrize("mask", [0x0, 0x1, 0x4, 0x40])
@@ -93,3 +93,8 @@ def test_consumer_gpus_and_shares_of_one_have_no_application_clocks(lack):
 
 def test_no_gpu():
     assert [one.severity for one in found(clock_lock, "cpu-only")] == ["NOT_APPLICABLE"]
+
+
+def test_a_low_clock_that_was_read_counts_though_the_highest_was_not():
+    [one] = found(clock_lock, gpu={"ApplicationsClock:1": 900, "MaxClockInfo:1": {"unreadable": "NVML: Unknown Error"}})
+    assert one.severity == "WARNING"

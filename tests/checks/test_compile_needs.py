@@ -22,7 +22,6 @@ def test_all_is_here(machine):
     ("needs", "subject", "told", "typed"),
     [
         ({"compiler": None}, "C compiler", "no C compiler", "apt-get install -y --no-install-recommends gcc"),
-        ({"headers": False}, "Python.h", "/usr/include/python3.12", "python3-dev"),
         ({"triton": None}, "triton", "no Triton", "pip install triton"),
     ],
 )
@@ -32,6 +31,14 @@ def test_a_gpu_needs_what_triton_needs_and_the_cpu_does_not(needs, subject, told
     assert told in one.message
     assert typed in one.remedy
     assert [one.severity for one in findings("cpu-only", **needs)] == ["OK"]
+
+
+@pytest.mark.parametrize("machine", ["nvidia-h200-x1", "cpu-only"])
+def test_both_need_python_s_headers(machine):
+    [one] = findings(machine, headers=False)
+    assert (one.severity, one.subject) == ("WARNING", "Python.h")
+    assert "/usr/include/python3" in one.message
+    assert "python3-dev" in one.remedy
 
 
 @pytest.mark.parametrize(

@@ -170,3 +170,8 @@ def test_any_text_names_distinct_gpus_that_are_there(value, count):
     assert set(taken) <= set(range(count))
     entries = value.split(",")
     assert refused or len(taken) == len(entries) - (not entries[-1].strip())
+
+
+def test_a_torch_for_amd_s_gpus_heeds_it_in_its_own_way():
+    [only] = found(cuda_visible_devices, "cpu-only", torch={"hip": "6.4"}, environ={"CUDA_VISIBLE_DEVICES": "0"})
+    assert only.severity == "NOT_APPLICABLE"

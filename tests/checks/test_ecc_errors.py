@@ -90,3 +90,11 @@ def test_a_mig_slice_is_left_to_its_gpu():
 
 def test_no_gpu():
     assert [one.severity for one in found(ecc_errors, "cpu-only")] == ["NOT_APPLICABLE"]
+
+
+def test_an_error_that_was_read_counts_though_the_card_s_life_was_not():
+    [one] = found(
+        ecc_errors, gpu={"TotalEccErrors:1,0": 5, "TotalEccErrors:1,1": {"unreadable": "NVML: Unknown Error"}}
+    )
+    assert one.severity == "ERROR"
+    assert one.message == "5 uncorrectable memory errors since the driver was loaded"

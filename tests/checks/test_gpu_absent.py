@@ -18,7 +18,7 @@ def finding(machine="nvidia-h200-x1", **overrides):
         ({"environ": {"NVIDIA_VISIBLE_DEVICES": "all"}}, "NVIDIA_VISIBLE_DEVICES=all"),
         ({"environ": {"NVIDIA_VISIBLE_DEVICES": "0"}}, "NVIDIA_VISIBLE_DEVICES=0"),
         ({"files": {"/dev/nvidia0": ""}}, "/dev/nvidia0"),
-        ({"environ": {"SLURM_JOB_ID": "7", "SLURM_STEP_GPUS": "0"}}, "slurm granted 0"),
+        ({"environ": {"SLURM_JOB_ID": "7", "SLURM_STEP_GPUS": "0"}}, "slurm granted GPU 0"),
     ],
 )
 def test_asked_for_and_absent(asked, sign):
@@ -112,3 +112,20 @@ def test_some_hidden_on_purpose():
     devices = RecordedHost("nvidia-h200-x8").torch["devices"][3:4]
     found = finding("nvidia-h200-x8", environ={"CUDA_VISIBLE_DEVICES": "3"}, torch={"devices": devices})
     assert (found.severity, found.message) == ("OK", "torch sees 1 GPU")
+
+
+def test_a_torch_for_amd_s_gpus_is_another_s_matter():
+    found = finding("cpu-only", torch={"hip": "6.4"}, environ={"SLURM_JOB_ID": "7", "SLURM_JOB_GPUS": "0,1"})
+    assert found.severity == "NOT_APPLICABLE"
+    assert "AMD" in found.message
+
+
+def test_a_driver_that_is_too_old_is_told_by_the_check_that_asks_for_it():
+    found = finding(torch={"devices": [], "cuda": "14.0"})
+    assert found.severity == "NOT_APPLICABLE"
+    assert "driver is for CUDA 13.0, and torch for 14.0" in found.message
+
+
+@pytest.mark.parametrize(("files", "docker"), [({}, True), ({"/.dockerenv": None}, False)])
+def test_a_container_s_remedy_is_for_containers(files, docker):
+    assert finding(torch={"devices": []}, files=files).remedy.startswith("docker run") is docker

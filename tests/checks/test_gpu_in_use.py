@@ -1,5 +1,5 @@
 import pytest
-from recorded import found
+from recorded import RecordedHost, found
 
 from gputune.checks import gpu_in_use
 from gputune.host import NOT_SUPPORTED
@@ -75,3 +75,10 @@ def test_a_share_of_a_gpu_does_not_see_the_others(mode, severity):
 
 def test_no_gpu():
     assert [one.severity for one in found(gpu_in_use, "cpu-only")] == ["NOT_APPLICABLE"]
+
+
+def test_a_gpu_that_torch_does_not_see_is_another_s():
+    devices = RecordedHost("nvidia-h200-x8").torch["devices"][:1]
+    busy = {"ComputeRunningProcesses": [{"pid": 1}]}
+    findings = found(gpu_in_use, "nvidia-h200-x8", gpu=busy, gpu_index=5, torch={"devices": devices})
+    assert [one.severity for one in findings] == ["OK"] + ["NOT_APPLICABLE"] * 7

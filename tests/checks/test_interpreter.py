@@ -7,60 +7,69 @@ from gputune.checks import interpreter
 from gputune.host import Unreadable
 
 OWN = RecordedHost().torch["folder"]
-VENV = "/home/me/venv"
-THEIRS = f"{VENV}/lib/python3.11/site-packages/torch"
+PYTHON = "/home/me/venv/bin/python"
+THEIRS = "/home/me/venv/lib/python3.11/site-packages/torch"
 
 
-def finding(*files, executable=sys.executable, path=f"{VENV}/bin", folder=OWN):
-    """gputune runs under `executable`, whose torch is in `folder`."""
-    laid = dict.fromkeys(files, "")
-    [only] = found(interpreter, torch={"executable": executable, "folder": folder}, environ={"PATH": path}, files=laid)
+def finding(where, executable=sys.executable, folder=OWN, python=PYTHON):
+    """gputune runs under `executable`, whose torch is in `folder`; `python` answers that its own is in `where`."""
+    torch = {"executable": executable, "folder": folder}
+    answer = where if isinstance(where, Unreadable) else {"folder": where}
+    environ = {"PATH": "/home/me/venv/bin"}
+    [only] = found(interpreter, torch=torch, environ=environ, files={python: ""}, where=answer)
     return only
 
 
-@pytest.mark.parametrize("python", ["python", "python3"])
-def test_another_torch_is_the_one_that_python_uses(python):
-    one = finding(f"{VENV}/bin/{python}", f"{THEIRS}/version.py")
-    assert (one.severity, one.subject) == ("WARNING", f"{VENV}/bin/{python}")
+@pytest.mark.parametrize("name", ["python", "python3"])
+def test_another_torch_is_the_one_that_python_uses(name):
+    one = finding(THEIRS, python=f"/home/me/venv/bin/{name}")
+    assert (one.severity, one.subject) == ("WARNING", f"/home/me/venv/bin/{name}")
     assert OWN in one.message
     assert THEIRS in one.message
-    assert one.remedy == f"gputune check --python {VENV}/bin/{python}"
+    assert one.remedy == f"gputune check --python /home/me/venv/bin/{name}"
 
 
 def test_gputune_has_no_torch_and_python_has():
-    one = finding(f"{VENV}/bin/python", f"{THEIRS}/version.py", folder=None)
+    one = finding(THEIRS, folder=None)
     assert one.severity == "WARNING"
     assert "no torch" in one.message
 
 
-@pytest.mark.parametrize(
-    "place", ["lib/python3.11/site-packages", "lib/python3/dist-packages", "local/lib/python3.11/dist-packages"]
-)
-def test_wherever_a_python_keeps_its_packages(place):
-    one = finding("/usr/bin/python3", f"/usr/{place}/torch/version.py", path="/usr/bin")
-    assert one.severity == "WARNING"
-    assert f"/usr/{place}/torch" in one.message
-
-
 def test_the_same_torch():
-    one = finding(f"{VENV}/bin/python", f"{THEIRS}/version.py", folder=THEIRS)
+    one = finding(THEIRS, folder=THEIRS)
     assert (one.severity, one.message) == ("OK", f"looked at: {THEIRS}")
 
 
 def test_another_was_asked_for():
-    assert finding(f"{VENV}/bin/python", f"{THEIRS}/version.py", executable="/opt/bin/python").severity == "OK"
+    one = finding(THEIRS, executable="/opt/bin/python")
+    assert (one.severity, one.message) == ("OK", f"looked at, as asked: {OWN}")
 
 
-@pytest.mark.parametrize("files", [(), (f"{VENV}/bin/python",), (f"{THEIRS}/version.py",)])
-def test_python_has_no_torch_or_is_not_here(files):
-    assert finding(*files).severity == "OK"
+def test_python_has_no_torch():
+    assert finding(None).severity == "OK"
+
+
+def test_there_is_no_python_on_the_path():
+    assert finding(THEIRS, python="/elsewhere/python").severity == "OK"
+
+
+def test_a_python_that_does_not_answer_is_unknown():
+    one = finding(Unreadable("it gave no answer within 10 s"))
+    assert one.severity == "UNKNOWN"
+    assert "no answer within 10 s" in one.message
 
 
 def test_without_any_torch_the_interpreter_is_named():
-    assert sys.executable in finding(folder=None).message
+    assert sys.executable in finding(None, folder=None).message
 
 
 def test_no_answer_is_unknown():
     [one] = found(interpreter, torch=Unreadable("no answer"))
     assert one.severity == "UNKNOWN"
     assert "no answer" in one.message
+
+
+@pytest.mark.parametrize("name", ["torch.py", "torch/__init__.py"])
+def test_a_file_here_that_stands_before_torch(name):
+    [one] = found(interpreter, files={name: ""}, torch={"executable": sys.executable})
+    assert (one.severity, one.subject) == ("WARNING", name)

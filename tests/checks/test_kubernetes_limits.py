@@ -25,7 +25,7 @@ def test_a_pod_without_a_limit_is_a_warning(cpu, memory, missing):
     warned = finding(cpu, memory)
     assert warned.severity == "WARNING"
     assert warned.message == f"the pod has {missing}, and the node has 16 CPUs"
-    assert warned.remedy.startswith('resources: {limits: {cpu: "8", memory: 64Gi, nvidia.com/gpu: 1}}')
+    assert warned.remedy.startswith('resources: {limits: {cpu: "14", memory: 112Gi, nvidia.com/gpu: 1}}')
 
 
 @pytest.mark.parametrize(

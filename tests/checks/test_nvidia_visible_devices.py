@@ -61,3 +61,11 @@ def test_a_gpu_that_is_here_was_let_in(value, told):
 
 def test_a_device_file_is_a_gpu_too():
     assert finding("void", {"/dev/nvidia0": "", **host("nvidia")}).severity == "OK"
+
+
+def test_a_pod_that_asks_for_no_gpu_is_rightly_given_void():
+    files = {"/sys/bus/pci/devices/0000:3b:00.0/uevent": "DRIVER=nvidia\nPCI_CLASS=30200\nPCI_ID=10DE:2335\n"}
+    environ = {"NVIDIA_VISIBLE_DEVICES": "void", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+    assert [one.severity for one in found(nvidia_visible_devices, "cpu-only", files=files, environ=environ)] == [
+        "NOT_APPLICABLE"
+    ]

@@ -11,7 +11,7 @@ def test_getters_that_raise_are_a_warning():
     [one] = found(precision_api, torch={"api_conflict": MIX})
     assert one.severity == "WARNING"
     assert one.message == f"right after import torch: {MIX}"
-    assert "set torch.backends.cuda.matmul.allow_tf32 and torch.backends.cudnn.allow_tf32" in one.remedy
+    assert "torch.backends.cuda.matmul.allow_tf32 = True; torch.backends.cudnn.allow_tf32 = True" in one.remedy
     assert "gputune.apply" in one.remedy
 
 

@@ -30,7 +30,7 @@ LAPTOPS = {
         "files": {"/sys/bus/pci/devices/0000:01:00.0/uevent": "DRIVER=nouveau\nPCI_CLASS=30000\nPCI_ID=10DE:2520\n"}
     },
     "without a home": {"environ": {"HOME": None}, "closed": ["/"]},
-    "as an unknown user": {"user": (1234, None)},
+    "as an unknown user": {"user": (1234, None, None)},
 }
 
 

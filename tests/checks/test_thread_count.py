@@ -48,7 +48,10 @@ def test_mkl_s_own_variable_would_win_over_openmp_s():
 def test_a_cpu_for_each_thread_is_fine(threads, ranks):
     fine = finding(threads, ranks)
     assert fine.severity == "OK"
-    assert fine.message == f"torch starts {threads} threads, and may use {16 // int(ranks)} CPUs"
+    assert (
+        fine.message
+        == f"torch starts {threads} thread{'s' * (threads > 1)}, and may use {(cpus := 16 // int(ranks))} CPU{'s' * (cpus > 1)}"
+    )
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,22 @@ def test_not_installed():
     assert found.remedy == "pip install torch, or name the Python that has it: gputune check --python PATH"
 
 
-def test_not_installed_in_a_python_that_does_not_tell_its_path():
-    found = finding({"torch": None, "executable": None})
-    assert (found.severity, found.message) == ("WARNING", "torch is not installed in this Python")
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "import torch: ImportError: libcudnn.so.9: cannot open shared object file",
+        "python ended without an answer (exit code -11)",
+    ],
+)
+def test_one_that_is_here_and_cannot_be_imported_is_an_error(reason):
+    found = finding({"torch": None, "gaps": {"torch": reason}})
+    assert found.severity == "ERROR"
+    assert reason in found.message
+    assert "-c 'import torch' shows it whole" in found.remedy
+
+
+def test_one_that_does_not_say_why_it_does_not_answer_is_unknown():
+    assert finding({"torch": None, "executable": None}).severity == "UNKNOWN"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from gputune.checks import unknown_uid
 from gputune.facts import Gap, Process
 from gputune.host import Unreadable
 
-NAMELESS = (1234, None)
+NAMELESS = (1234, None, None)
 
 
 def finding(torch=None, **environ):

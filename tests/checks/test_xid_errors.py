@@ -110,3 +110,16 @@ def test_the_error_that_took_the_last_gpu_away_is_told():
     module = {"/proc/driver/nvidia/version": f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {DRIVER}  now\n"}
     told = findings(("0000:3b:00", 79), machine="cpu-only", **module)
     assert [(one.severity, one.subject) for one in told if one.severity == "ERROR"] == [("ERROR", "0000:3b:00")]
+
+
+@pytest.mark.parametrize(("hours", "severity"), [(24, "ERROR"), (25, "WARNING")])
+def test_the_log_keeps_an_error_until_the_next_boot_though_the_gpu_may_be_reset(hours, severity):
+    log = "3,9,0,-;NVRM: Xid (PCI:0000:3b:00): 79, pid=1, name=python\n"
+    [one] = found(xid_errors, files={"/dev/kmsg": log, "/proc/uptime": f"{hours * 3600} 1"})
+    assert one.severity == severity
+    assert f"the last {hours} h ago" in one.message
+
+
+def test_in_wsl_the_driver_logs_elsewhere():
+    [one] = found(xid_errors, files={"/dev/dxg": ""})
+    assert one.severity == "NOT_APPLICABLE"

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from making import before_others, environ, gputune, python, serving
 
@@ -135,6 +136,21 @@ class TestCheck:
         answer = json.loads(gputune("check", "--json", "--only", "shm_size, numa,gpu_mix", "--skip", "numa").stdout)
         assert {finding["check"] for finding in answer["findings"]} == {"shm_size", "gpu_mix"}
 
+    def test_an_option_may_be_given_again(self):
+        answer = json.loads(gputune("check", "--json", "--only", "shm_size", "--only", "numa").stdout)
+        assert {finding["check"] for finding in answer["findings"]} == {"shm_size", "numa"}
+
+    def test_a_sigterm_leaves_no_child(self, tmp_path):
+        slow = tmp_path / "python"
+        slow.write_text("#!/bin/sh\nexec sleep 61.25\n")
+        slow.chmod(0o755)
+        child = subprocess.Popen([sys.executable, "-m", "gputune", "check", "--python", str(slow)], env=environ())
+        while not sleeping("61.25"):
+            time.sleep(0.05)
+        child.terminate()
+        assert child.wait(10) == 143
+        assert not sleeping("61.25")
+
     def test_a_warning_counts_where_it_is_told_to(self):
         left = environ(CUDA_LAUNCH_BLOCKING="1")
         assert gputune("check", "--only", "launch_blocking", env=left).returncode == 0
@@ -146,7 +162,11 @@ class TestCheck:
             (["--fail-on", "all"], "choose from error, warning, never"),
             (["--only", "shm_sice"], "did you mean shm_size?"),
             (["--skip", "nonsense"], "'gputune explain' lists them"),
+            (["--only", ","], "leave no check to ask"),
+            (["--only", "numa", "--skip", "numa"], "leave no check to ask"),
+            (["--only", "NUMA"], "did you mean numa?"),
             (["--python", "/no/such/python"], "there is no such program"),
+            (["--python", "/bin/true"], "ended without an answer"),
             (["--python", "/etc/passwd"], "there is no such program"),
         ],
     )
@@ -177,7 +197,7 @@ class TestCheck:
         script.write_text("#!/bin/sh\nsleep 600\n")
         script.chmod(0o755)
         code = (
-            "import sys; from gputune import host; host.Host.ask_python.__defaults__ = (1.0,)\n"
+            "import sys; from gputune import host; host.Host.ask_python.__defaults__ = (1.0, None)\n"
             f"sys.argv = ['gputune', 'check', '--python', {str(script)!r}, '--only', 'torch_version']\n"
             "from gputune.cli import main; main()"
         )
@@ -189,10 +209,18 @@ class TestCheck:
     def test_no_colour_codes_where_nobody_looks(self):
         assert "\x1b" not in gputune("check").stdout
 
-    def test_a_reader_that_goes_away_is_no_error(self):
-        words = ["sh", "-c", '"$0" -m gputune explain | head -1; "$0" -m gputune schema | head -1', sys.executable]
-        result = subprocess.run(words, capture_output=True, text=True, env=environ(), timeout=60, check=False)
-        assert result.stderr == ""
+    def test_a_reader_that_goes_away_is_no_finding(self):
+        script = '("$0" -m gputune explain; echo "ended with $?" >&2) | true'
+        result = subprocess.run(
+            ["sh", "-c", script, sys.executable], capture_output=True, text=True, env=environ(), timeout=60, check=False
+        )
+        assert result.stderr == "ended with 141\n"
+
+
+def sleeping(seconds):
+    return [
+        process.pid for process in psutil.process_iter(["cmdline"]) if process.info["cmdline"] == ["sleep", seconds]
+    ]
 
 
 class TestShow:

@@ -1,6 +1,7 @@
 """Which container this is, and which GPUs were put into it."""
 
 import pytest
+from recorded import facts_of
 from trees import grow
 
 from gputune.facts import container
@@ -43,3 +44,9 @@ def test_unset_is_none_and_not_empty(tmp_path):
 @pytest.mark.parametrize(("name", "infiniband"), [("uverbs0", True), ("rdma_cm", False)])
 def test_infiniband_is_there_where_an_adapter_is(tmp_path, name, infiniband):
     assert container.read(grow(tmp_path, {f"/dev/infiniband/{name}": ""})).infiniband is infiniband
+
+
+def test_a_device_file_that_this_process_may_not_open_is_another_s():
+    assert facts_of("nvidia-h200-x8", denied=["/dev/nvidia0", "/dev/nvidia7"]).container.gpu_device_files == tuple(
+        f"/dev/nvidia{index}" for index in range(1, 7)
+    )

@@ -50,8 +50,8 @@ FAULT = "3,902,89,-;NVRM: Xid (PCI:0000:5e:00): 31, pid=4711, name=python, Ch 00
 OTHER = "6,903,90,-;e1000e 0000:00:1f.6 eno1: NIC Link is Up\n"
 
 
-def xids(log):
-    return facts_of(files={"/dev/kmsg": log}).driver.xids
+def xids(log, uptime="7200.00 9.99"):
+    return facts_of(files={"/dev/kmsg": log, "/proc/uptime": uptime}).driver.xids
 
 
 def test_a_recorded_log_without_an_xid():
@@ -60,9 +60,22 @@ def test_a_recorded_log_without_an_xid():
 
 def test_each_kind_of_each_gpu_is_counted():
     assert xids(FAULT + OTHER + FELL + FAULT) == (
-        Xid(number=31, address="0000:5e:00", count=2),
-        Xid(number=79, address="0000:3b:00", count=1),
+        Xid(number=31, address="0000:5e:00", count=2, hours_ago=2.0),
+        Xid(number=79, address="0000:3b:00", count=1, hours_ago=2.0),
     )
+
+
+@pytest.mark.parametrize(
+    ("since_boot_seconds", "uptime", "hours"),
+    [(3600, "7200.00 1", 1.0), (7200, "7200", 0.0), (3600, None, None), (3600, "x", None)],
+)
+def test_how_long_ago_the_last_one_was(since_boot_seconds, uptime, hours):
+    log = FAULT + f"3,905,{since_boot_seconds * 10**6},-;NVRM: Xid (PCI:0000:5e:00): 31, pid=4711\n"
+    assert [(xid.count, xid.hours_ago) for xid in xids(log, uptime)] == [(2, hours)]
+
+
+def test_a_log_without_times_has_no_age():
+    assert xids("NVRM: Xid (PCI:0000:5e:00): 31, pid=4711\n")[0].hours_ago is None
 
 
 def test_a_slice_s_error_is_its_gpu_s():

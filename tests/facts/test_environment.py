@@ -12,6 +12,8 @@ HEEDED = {
 OTHERS = {
     "AWS_SECRET_ACCESS_KEY": "secret",
     "PASSWORD": "secret",
+    "NVIDIA_API_KEY": "secret",
+    "TORCH_AUTH_TOKEN": "secret",
     "CCACHE_DIR": "/c",
     "NVIDIA_REQUIRE_CUDA": "cuda>=13",
 }

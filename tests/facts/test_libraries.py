@@ -49,7 +49,7 @@ def test_a_torch_that_fails_to_import_is_a_gap_with_its_reason(tmp_path):
     (tmp_path / "torch.py").write_text("raise OSError('libcudart.so.13: cannot open shared object file')")
     gaps = Gaps()
     host = Host(environ={**NO_OVERRIDES, "PYTHONPATH": str(tmp_path)})
-    found = libraries.read(host, libraries.ask_torch(host, gaps))
+    found = libraries.read(host, libraries.ask_torch(host, gaps), gaps)
     assert found.python
     assert found.torch is None
     assert [gap.fact for gap in gaps.found] == ["libraries.torch"]
@@ -73,7 +73,7 @@ def needs(tmp_path):
 
     def read(**environ):
         host = Host(environ={**NO_OVERRIDES, "PYTHONPATH": str(tmp_path), **environ})
-        return libraries.read(host, libraries.ask_torch(host, Gaps())).compile
+        return libraries.read(host, libraries.ask_torch(host, Gaps()), Gaps()).compile
 
     return read
 
@@ -109,24 +109,35 @@ def test_what_is_loaded_is_no_other_copy():
     assert found.libraries.searched == ("/cuda/libcublas.so.13",)
 
 
-def test_the_torch_of_the_python_on_the_path_is_found_without_starting_it():
-    files = {"/venv/bin/python": "", "/venv/lib/python3.12/site-packages/torch/version.py": ""}
-    found = facts_of(files=files, environ={"PATH": "/nowhere:/venv/bin"}).libraries
-    assert (found.path_python, found.path_torch_folder) == (
-        "/venv/bin/python",
-        "/venv/lib/python3.12/site-packages/torch",
-    )
+def where(tmp_path, script):
+    """The facts of a host on whose path `python` is this script."""
+    shim = tmp_path / "bin" / "python"
+    shim.parent.mkdir()
+    shim.write_text(f"#!/bin/sh\n{script}\n")
+    shim.chmod(0o755)
+    gaps = Gaps()
+    found = libraries.read(Host(environ={"PATH": str(shim.parent)}), {}, gaps)
+    assert found.path_python == str(shim)
+    return found.path_torch_folder, [gap.fact for gap in gaps.found]
 
 
-def test_debian_s_python_keeps_torch_below_local():
-    files = {"/usr/bin/python3": "", "/usr/local/lib/python3.11/dist-packages/torch/version.py": ""}
-    found = facts_of(files=files, environ={"PATH": "/usr/bin"}).libraries
-    assert found.path_torch_folder == "/usr/local/lib/python3.11/dist-packages/torch"
+def test_a_python_on_the_path_is_asked_where_its_torch_is_even_a_shim(tmp_path):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("raise RuntimeError('imported')")
+    assert where(tmp_path, f'PYTHONPATH={tmp_path} exec {sys.executable} "$@"') == (str(tmp_path / "torch"), [])
 
 
-def test_a_python_without_torch_has_none():
-    found = facts_of(files={"/usr/bin/python3": ""}, environ={"PATH": "/usr/bin"}).libraries
-    assert (found.path_python, found.path_torch_folder) == ("/usr/bin/python3", None)
+def test_a_python_without_torch_has_none(tmp_path):
+    assert where(tmp_path, f'exec {sys.executable} -I -S "$@"') == (None, [])
+
+
+def test_a_python_that_does_not_answer_is_a_gap(tmp_path):
+    assert where(tmp_path, "exit 3") == (None, ["libraries.path_torch_folder"])
+
+
+def test_no_python_on_the_path():
+    found = libraries.read(Host(environ={"PATH": "/nowhere"}), {}, Gaps())
+    assert (found.path_python, found.path_torch_folder) == (None, None)
 
 
 def test_this_torch_answers_and_its_flags_are_the_defaults():

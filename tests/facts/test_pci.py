@@ -28,6 +28,12 @@ def test_a_gpu_and_who_holds_it(driver, kind):
     assert gpus(text) == (PciGpu(address="0000:3b:00.0", driver=driver),)
 
 
+def test_a_virtual_function_is_a_virtual_machine_s():
+    bus = "/sys/bus/pci/devices/0000:3b:00.4"
+    files = {f"{bus}/uevent": "DRIVER=nvidia\nPCI_CLASS=30200\nPCI_ID=10DE:2335\n", f"{bus}/physfn/uevent": ""}
+    assert facts_of("cpu-only", files=files).pci_gpus == ()
+
+
 @pytest.mark.parametrize("text", [AUDIO, OTHER_MAKER, SWITCH, "", "garbage"])
 def test_what_is_no_nvidia_gpu(text):
     assert gpus(text) == ()

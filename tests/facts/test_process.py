@@ -47,9 +47,9 @@ def test_a_limit_that_cannot_be_read_is_a_gap(text):
 
 
 def test_a_user_id_without_a_name():
-    found = process(user=(1234, None), environ={"USER": "someone"})
+    found = process(user=(1234, None, None), environ={"USER": "someone"})
     assert (found.uid, found.user, found.user_variable) == (1234, None, "someone")
-    assert process(user=(1234, None)).user_variable is None
+    assert process(user=(1234, None, None)).user_variable is None
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,11 @@ def test_a_folder_for_temporary_files_that_is_not_there_is_not_writable():
     assert (found["TMPDIR"], found["HOME"]) == (False, True)
 
 
+def test_without_the_variable_home_is_the_user_s_own():
+    folders = {folder.variable: folder.path for folder in process(environ={"HOME": None}).folders}
+    assert (folders["HOME"], folders["XDG_CACHE_HOME"]) == ("/root", "/root/.cache")
+
+
 def test_no_home_is_not_writable():
-    found = process(environ={"HOME": None})
-    home = found.folders[0]
+    home = process(environ={"HOME": None}, user=(1234, None, None)).folders[0]
     assert (home.variable, home.path, home.writable) == ("HOME", "", False)

@@ -76,6 +76,17 @@ def test_what_several_gpus_say_in_the_same_words_is_said_once():
     assert "power_limit              GPU 0-2,7: 700 W" in shown(terminal.print_findings, same)
 
 
+def test_a_remedy_for_several_gpus_names_them_all_to_nvidia_smi():
+    off = [
+        Finding(check="persistence_mode", severity="WARNING", message="off", subject=f"GPU {index}",
+                remedy=f"on the host: sudo nvidia-smi -i 00000000:0{index}:00.0 -pm 1")
+        for index in (1, 2)
+    ]  # fmt: skip
+    text = " ".join(shown(terminal.print_findings, off).split())
+    assert "GPU 1-2: off" in text
+    assert "nvidia-smi -i 00000000:01:00.0,00000000:02:00.0 -pm 1" in text
+
+
 def test_what_several_checks_say_in_the_same_words_is_said_once():
     same = [Finding(check=name, severity="NOT_APPLICABLE", message="no GPU") for name in ("numa", "mig_mode")]
     assert "2 checks                 no GPU (numa, mig_mode)" in shown(terminal.print_findings, same)

@@ -1,0 +1,137 @@
+"""The one door to the world: files, environment, NVML and child processes.
+
+Everything above reads the machine through a `Host`, so that a test hands in a recorded one (a folder of /proc and /sys
+files, a dictionary of NVML answers) and the readers cannot tell.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gputune.host import child, kernel_log
+from gputune.host.child import end
+from gputune.host.nvml import GPU_IS_LOST, NEEDS_RESET, NOT_SUPPORTED, LibraryNvml, Nvml
+from gputune.host.unreadable import Unreadable
+
+__all__ = ["GPU_IS_LOST", "NEEDS_RESET", "NOT_SUPPORTED", "Host", "Nvml", "Unreadable", "end"]
+
+TORCH_DEADLINE_SECONDS = 120.0
+"""How long another interpreter may take to import torch and answer. A cold page cache can take most of a minute."""
+
+
+class Host:
+    """The machine that this runs on. `root` is put before every path, `environ` and `python` replace this process's own."""
+
+    def __init__(self, root: str = "/", environ: Mapping[str, str] | None = None, python: str | None = None) -> None:
+        self.root = Path(root)
+        self.environ: Mapping[str, str] = os.environ if environ is None else environ
+        self.python = python or sys.executable
+
+    def path(self, path: str) -> Path:
+        return self.root / str(Path(path).absolute()).lstrip("/")
+
+    def read(self, path: str) -> str:
+        """The text of a file, or `Unreadable` with the reason."""
+        try:
+            return self.path(path).read_text(errors="replace")
+        except (OSError, ValueError) as error:
+            raise Unreadable(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+
+    def exists(self, path: str) -> bool:
+        try:
+            return self.path(path).exists()
+        except (OSError, ValueError):
+            return False
+
+    def real(self, path: str) -> str:
+        """The path without symbolic links in it."""
+        return os.path.realpath(self.path(path))
+
+    def forbidden(self, device: str) -> bool:
+        """Whether this process may not open a device file, by its permissions or by its cgroup, which shows in no other way."""
+        try:
+            os.close(os.open(self.path(device), os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY))
+        except PermissionError:
+            return True
+        except (OSError, ValueError):  # a broken device is not a forbidden one
+            return False
+        return False
+
+    def writable(self, folder: str) -> bool:
+        """Whether this process may make files in a folder: its permissions and the file system's, without trying."""
+        try:
+            return os.access(self.path(folder), os.W_OK | os.X_OK)
+        except ValueError:
+            return False
+
+    def names(self, folder: str) -> list[str]:
+        """The sorted names in a folder; empty where there is none."""
+        try:
+            return sorted(entry.name for entry in self.path(folder).iterdir())
+        except (OSError, ValueError):
+            return []
+
+    def space_bytes(self, path: str) -> tuple[int, int]:
+        """Total and available bytes of the file system that holds `path`."""
+        try:
+            answer = os.statvfs(self.path(path))
+        except OSError as error:
+            raise Unreadable(f"{path}: {error.strerror}") from None
+        return answer.f_blocks * answer.f_frsize, answer.f_bavail * answer.f_frsize
+
+    def kernel_log(self) -> str:
+        """What the kernel's log still holds, since boot at most."""
+        return kernel_log.read(self.path("/dev/kmsg"))
+
+    def which(self, command: str) -> str | None:
+        """The file that a command is, as a shell of this environment would find it."""
+        return shutil.which(command, path=self.environ.get("PATH", os.defpath))
+
+    def user(self) -> tuple[int, str | None, str | None]:
+        """This process's user id, with its name and its home where the id has them."""
+        import pwd
+
+        try:
+            known = pwd.getpwuid(os.getuid())
+        except KeyError:
+            return os.getuid(), None, None
+        return os.getuid(), known.pw_name, known.pw_dir
+
+    def affinity(self) -> frozenset[int]:
+        """The CPUs that this process may run on (cpusets and taskset; no quota)."""
+        return frozenset(os.sched_getaffinity(0))
+
+    def memory_bytes(self) -> int:
+        """The host's memory, whatever a container's limit."""
+        import psutil
+
+        return int(psutil.virtual_memory().total)
+
+    def cpu_counts(self) -> tuple[int, int | None]:
+        """Logical CPUs online on the host, and physical cores where known."""
+        import psutil
+
+        return os.cpu_count() or 1, psutil.cpu_count(logical=False)
+
+    def machine(self) -> str:
+        return platform.machine()
+
+    def nvml(self) -> Nvml:
+        """NVML, initialised; `Unreadable` where the library or the driver is missing."""
+        return LibraryNvml()
+
+    def ask_python(
+        self, script: Path, deadline_seconds: float = TORCH_DEADLINE_SECONDS, python: str | None = None
+    ) -> dict[str, Any]:
+        """Run `script` in `python` (`self.python`) and read the JSON object that it writes to the descriptor that it is given.
+
+        The child gets a session of its own and is killed whole at the deadline. Raises `Unreadable`.
+        """
+        environ = {**self.environ, "GPUTUNE_DISABLE": "1"}
+        return child.ask([python or self.python, str(script)], environ, deadline_seconds)

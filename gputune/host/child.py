@@ -1,0 +1,82 @@
+"""Child processes that are asked something, each in a session of its own, and ended whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from gputune.host.unreadable import Unreadable
+
+
+def ask(words: Sequence[str], environ: Mapping[str, str], deadline_seconds: float) -> dict[str, Any]:
+    """Run a Python with a script; read the JSON object that it writes to the descriptor that it is given as its last argument.
+
+    Raises `Unreadable`: it cannot be started, gives no answer until the deadline, or none that is one.
+    """
+    reader, writer = os.pipe()
+    try:
+        asked = subprocess.Popen(
+            [*words, str(writer)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=[writer],
+            start_new_session=True,
+            env=dict(environ),
+        )
+    except OSError as error:
+        os.close(reader)
+        raise Unreadable(f"{words[0]}: {error.strerror}") from None
+    finally:
+        os.close(writer)
+    try:
+        return _answer(words[0], _drain(reader, time.monotonic() + deadline_seconds), asked)
+    except TimeoutError:
+        raise Unreadable(f"{words[0]} gave no answer within {deadline_seconds:g} s") from None
+    finally:
+        os.close(reader)
+        end(asked)
+
+
+def end(child: subprocess.Popen[Any], patience_seconds: float = 10.0) -> None:
+    """Kill a child that leads its own session, with all that it started, and wait for it (not for ever)."""
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        child.kill()
+    with suppress(subprocess.TimeoutExpired):  # stuck in the kernel: nothing more can be done from here
+        child.wait(patience_seconds)
+
+
+def _drain(reader: int, deadline: float) -> bytes:
+    import select
+
+    answer = b""
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([reader], [], [], left)[0]:
+            raise TimeoutError
+        chunk = os.read(reader, 65536)
+        if not chunk:
+            return answer
+        answer += chunk
+
+
+def _answer(python: str, text: bytes, child: subprocess.Popen[Any]) -> dict[str, Any]:
+    try:
+        answer = json.loads(text)
+    except (ValueError, RecursionError):
+        try:
+            code: int | None = child.wait(2)
+        except subprocess.TimeoutExpired:
+            code = None
+        raise Unreadable(f"{python} ended without an answer (exit code {code})") from None
+    if not isinstance(answer, dict):
+        raise Unreadable(f"{python} answered something else")
+    return answer
