@@ -6,7 +6,7 @@ kind. torch counts the fastest first, nvidia-smi by slot, unless CUDA_DEVICE_ORD
 Source: CUDA C++ Programming Guide, CUDA Environment Variables.
 """
 
-from gputune.checks._answers import gib, no_gpu, not_applicable, ok, unknown, warning
+from gputune.checks._answers import counted, gib, no_gpu, not_applicable, ok, unknown, warning
 from gputune.checks._common import Facts, Finding, Findings, Gpu, Health, Measurements
 from gputune.facts.gpu import UNKNOWN_NAME
 
@@ -46,7 +46,7 @@ def _of(facts: Facts, gpus: list[Gpu]) -> Finding:
         return warning(f"GPUs of {len(kinds)} kinds: {', '.join(_kind(kind[0]) for kind in kinds)}", remedy)
     if len(known) < len(gpus) or not gpus:
         return unknown("not every GPU's name could be read")
-    return ok(f"all {len(gpus)} are {gpus[0].name}")
+    return ok(f"{counted(len(gpus), 'GPU')} of one kind: {gpus[0].name}")
 
 
 def _kind(gpu: Gpu) -> str:

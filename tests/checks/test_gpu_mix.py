@@ -18,7 +18,7 @@ def of_sizes(*sizes):
 
 def test_all_of_one_kind():
     [one] = found(gpu_mix, EIGHT)
-    assert (one.severity, one.message) == ("OK", "all 8 are NVIDIA H200")
+    assert (one.severity, one.message) == ("OK", "8 GPUs of one kind: NVIDIA H200")
 
 
 def test_two_kinds_are_a_warning():
@@ -59,7 +59,7 @@ def test_a_gpu_that_cuda_visible_devices_hides_does_not_count():
         "environ": {"CUDA_VISIBLE_DEVICES": "0,1,2"},
     }
     [one] = found(gpu_mix, EIGHT, gpu={"Name": "NVIDIA T400"}, gpu_index=3, **left)
-    assert (one.severity, one.message) == ("OK", "all 3 are NVIDIA H200")
+    assert (one.severity, one.message) == ("OK", "3 GPUs of one kind: NVIDIA H200")
 
 
 def test_a_mig_slice_is_no_kind_of_its_own():

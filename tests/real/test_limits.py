@@ -115,7 +115,7 @@ echo "50000 100000" > /sys/fs/cgroup/job/cpu.max
 echo 2147483648 > /sys/fs/cgroup/job/inner/memory.max
 echo $$ > /sys/fs/cgroup/job/inner/cgroup.procs
 export TMPDIR=/run HOME=/run
-echo BEGIN; {check}; echo END
+echo BEGIN; {check} 2>/run/said; echo END; cat /run/said
 halt -f
 """
 
