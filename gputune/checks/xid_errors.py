@@ -8,7 +8,7 @@ root may read that log, as a rule: `sudo dmesg | grep Xid`.
 Source: NVIDIA, XID Errors.
 """
 
-from gputune.checks._answers import counted, error, no_gpu, not_applicable, ok, unread, warning
+from gputune.checks._answers import counted, error, no_gpu, not_applicable, ok, unknown, warning
 from gputune.checks._common import Facts, Finding, Findings, Measurements, gpu_beside, reason
 from gputune.facts.driver import Xid
 
@@ -32,7 +32,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     elif why and facts.container.kind and "No such file" in why:
         yield not_applicable(f"this container shows no kernel log; on the host: {LOOK}")
     elif xids is None:
-        yield unread(facts, "driver.xids", f"the kernel's log, in which {LOOK} finds a driver's errors,")
+        yield unknown(f"the kernel's log could not be read ({why or 'no driver is loaded'}); on the host: {LOOK}")
     elif not xids:
         yield ok("the kernel's log holds no Xid error")
     for xid in xids or ():
