@@ -31,7 +31,10 @@ def _finding(facts: Facts) -> Finding:
         return unknown("a GPU is held by NVIDIA's kernel module, whose version could not be read")
     idle = [gpu for gpu in facts.pci_gpus if gpu.driver not in GIVEN_AWAY]
     if not idle:
-        return not_applicable("no NVIDIA GPU is on the PCI bus, but for virtual machines' own")
+        given = ": virtual machines have them" if facts.pci_gpus else ""
+        return not_applicable(
+            f"no NVIDIA GPU is left on the PCI bus{given}" if given else "no NVIDIA GPU is on the PCI bus"
+        )
     held = ", ".join(f"{gpu.address} ({gpu.driver or 'no driver'})" for gpu in idle)
     message = f"NVIDIA's driver is not loaded for the GPU at {held}"
     return (error if gpu_asked_for(facts) else warning)(message, INSTALL, idle[0].address)

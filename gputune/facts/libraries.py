@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,7 +117,7 @@ def read(host: Host, torch: Mapping[str, Any], gaps: Gaps) -> Libraries:
         searched=_searched(host, tuple(torch.get("loaded") or ())),
         torch_folder=torch.get("folder"),
         shadow=next((name for name in ("torch.py", "torch/__init__.py") if host.exists(name)), None),
-        own_python=sys.executable,
+        own_python=host.own_python,
         path_python=path_python,
         path_torch_folder=theirs,
     )

@@ -31,7 +31,8 @@ class Host:
     def __init__(self, root: str = "/", environ: Mapping[str, str] | None = None, python: str | None = None) -> None:
         self.root = Path(root)
         self.environ: Mapping[str, str] = os.environ if environ is None else environ
-        self.python = python or sys.executable
+        self.own_python = sys.executable
+        self.python = python or self.own_python
 
     def path(self, path: str) -> Path:
         return self.root / str(Path(path).absolute()).lstrip("/")

@@ -1,5 +1,3 @@
-import sys
-
 import pytest
 from recorded import RecordedHost, found
 
@@ -7,16 +5,17 @@ from gputune.checks import interpreter
 from gputune.host import Unreadable
 
 OWN = RecordedHost().torch["folder"]
+GPUTUNE = "/opt/gputune/bin/python"
 PYTHON = "/home/me/venv/bin/python"
 THEIRS = "/home/me/venv/lib/python3.11/site-packages/torch"
 
 
-def finding(where, executable=sys.executable, folder=OWN, python=PYTHON):
+def finding(where, executable=GPUTUNE, folder=OWN, python=PYTHON):
     """gputune runs under `executable`, whose torch is in `folder`; `python` answers that its own is in `where`."""
     torch = {"executable": executable, "folder": folder}
     answer = where if isinstance(where, Unreadable) else {"folder": where}
     environ = {"PATH": "/home/me/venv/bin"}
-    [only] = found(interpreter, torch=torch, environ=environ, files={python: ""}, where=answer)
+    [only] = found(interpreter, torch=torch, environ=environ, files={python: ""}, where=answer, own_python=GPUTUNE)
     return only
 
 
@@ -60,7 +59,7 @@ def test_a_python_that_does_not_answer_is_unknown():
 
 
 def test_without_any_torch_the_interpreter_is_named():
-    assert sys.executable in finding(None, folder=None).message
+    assert GPUTUNE in finding(None, folder=None).message
 
 
 def test_no_answer_is_unknown():
@@ -71,5 +70,5 @@ def test_no_answer_is_unknown():
 
 @pytest.mark.parametrize("name", ["torch.py", "torch/__init__.py"])
 def test_a_file_here_that_stands_before_torch(name):
-    [one] = found(interpreter, files={name: ""}, torch={"executable": sys.executable})
+    [one] = found(interpreter, files={name: ""}, torch={"executable": GPUTUNE}, own_python=GPUTUNE)
     assert (one.severity, one.subject) == ("WARNING", name)
