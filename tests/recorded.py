@@ -21,7 +21,8 @@ class RecordedHost(Host):
     `environ` and `files` are laid over the recorded ones (None takes one away), `torch` over torch's answers, and `gpu`
     over NVML's about the GPU of `gpu_index`; `nvml` and `torch` may also be an `Unreadable` to raise, and `nvml` any object
     with NVML's three methods. Every folder can be written to but those below one of `closed`, every device opened but those
-    `denied`; `space` bytes are free in every one; `own_python` runs gputune, and the `python` on the path answers `where` its torch is.
+    `denied`; `space` bytes are free in every one; `own_python` runs gputune, and the `python` on the path answers `where`
+    its torch is.
     """
 
     def __init__(self, folder: str = "nvidia-h200-x1", **overrides: Any) -> None:
