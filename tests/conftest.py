@@ -1,14 +1,20 @@
 """What is tested is the installed package, also by the children that tests start: the working folder is not on their path.
 
 Tests marked `gpu` run where there is one, and are skipped, and counted as skipped, elsewhere.
+Signals mean what they mean in a terminal, also where the tests were started by `nohup` or in the background.
 """
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 os.environ["PYTHONSAFEPATH"] = "1"
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for _signal in (signal.SIGHUP, signal.SIGQUIT):
+    signal.signal(_signal, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items):
