@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from statistics import median
 
 from gputune.facts.health import clocks_event_reasons
@@ -57,15 +59,8 @@ def summary(samples: list[dict[str, float]]) -> dict[str, float]:
             found[name] = float(round(median(values)))
     masks = [int(sample["throttle_reasons"]) for sample in samples if "throttle_reasons" in sample]
     if masks:
-        found["throttle_reasons"] = float(_union(masks))
+        found["throttle_reasons"] = float(reduce(or_, masks))
     generations = [sample["pcie_generation"] for sample in samples if "pcie_generation" in sample]
     if generations:
         found["pcie_generation"] = max(generations)
     return found
-
-
-def _union(masks: list[int]) -> int:
-    every = 0
-    for mask in masks:
-        every |= mask
-    return every

@@ -28,10 +28,10 @@ def error(message: str, remedy: str, subject: str | None = None) -> Finding:
 
 
 def unread(facts: Facts, fact: str, what: str) -> Finding:
-    """`what` is not known; the gap's reason goes with it."""
-    why = reason(facts, fact)
-    if fact == "libraries.torch":  # in the same words for all that only torch can tell
-        return unknown(f"torch could not be asked: {why or 'it gave no answer'}")
+    """`what` is not known; the gap's reason goes with it. What only torch can tell has torch's, in the same words for all."""
+    why, torch = reason(facts, fact), reason(facts, "libraries.torch")
+    if fact.startswith("libraries.") and facts.libraries.torch is None and why in (None, torch):
+        return unknown(f"torch could not be asked: {torch or 'it gave no answer'}")
     return unknown(f"{what} could not be read{f' ({why})' if why else ''}")
 
 

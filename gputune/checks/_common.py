@@ -51,7 +51,7 @@ def gpu_beside(facts: Facts) -> bool:
 
 def gpu_asked_for(facts: Facts) -> list[str]:
     """The signs that somebody wants a GPU here."""
-    wanted = facts.container.nvidia_visible_devices
+    wanted = facts.environment.get("NVIDIA_VISIBLE_DEVICES")
     signs = ["--require-gpu"] if facts.gpu_required else []
     signs += [f"NVIDIA_VISIBLE_DEVICES={wanted}"] if wanted and wanted not in ("none", "void") else []
     signs += nvidia_files(facts)

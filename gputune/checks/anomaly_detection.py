@@ -13,7 +13,7 @@ from gputune.checks._common import Facts, Findings, Measurements
 def check(facts: Facts, measurements: Measurements) -> Findings:
     flags = facts.precision.flags
     if flags is None or flags.anomaly_detection is None:
-        yield unread(facts, "libraries.flags" if facts.libraries.torch else "libraries.torch", "torch's flags")
+        yield unread(facts, "libraries.flags", "torch's flags")
     elif flags.anomaly_detection:
         yield warning("autograd looks for anomalies in every program", "torch.autograd.set_detect_anomaly(False)")
     else:

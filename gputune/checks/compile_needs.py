@@ -22,9 +22,7 @@ FIRST = (2, 0)
 def check(facts: Facts, measurements: Measurements) -> Findings:
     needs, torch = facts.libraries.compile, number(facts.libraries.torch)
     if needs is None:
-        yield unread(
-            facts, "libraries.compile" if facts.libraries.torch else "libraries.torch", "what torch.compile would find"
-        )
+        yield unread(facts, "libraries.compile", "what torch.compile would find")
     elif torch is not None and torch < FIRST:
         yield not_applicable(f"torch {facts.libraries.torch} has no torch.compile")
     else:

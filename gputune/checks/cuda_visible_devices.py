@@ -7,18 +7,15 @@ GPU, and torch runs on the CPU without an error.
 Source: CUDA C++ Programming Guide, CUDA Environment Variables; torch.cuda.device_count.
 """
 
-import re
-from collections.abc import Sequence
-
 from gputune.checks._answers import not_applicable, ok, unknown, warning
 from gputune.checks._common import Facts, Finding, Findings, Measurements, gpu_beside, reason
+from gputune.facts.visible_gpus import VARIABLE, visible
 
-VARIABLE = "CUDA_VISIBLE_DEVICES"
 HIDES = ("", "-1", "NoDevFiles")
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    value = facts.container.cuda_visible_devices
+    value = facts.environment.get(VARIABLE)
     if value is None:
         yield ok(f"{VARIABLE} is not set")
     elif facts.libraries.hip:
@@ -65,41 +62,7 @@ def _uuids(facts: Facts) -> list[str] | None:
 
 def hidden(facts: Facts) -> bool:
     """The variable leaves no GPU to see."""
-    value, uuids = facts.container.cuda_visible_devices, _uuids(facts)
+    value, uuids = facts.environment.get(VARIABLE), _uuids(facts)
     if value is None or value.strip() in HIDES:
         return value is not None
     return bool(uuids) and "MIG-" not in value and not visible(value, uuids or [])[0]
-
-
-def visible(value: str, uuids: Sequence[str]) -> tuple[list[int], str | None]:
-    """The GPUs that CUDA takes from a list, and why it takes no more (None where it takes them all).
-
-    As CUDA reads it, tried on an H200: numbers by their leading digits, UUIDs by any beginning, one kind in a list.
-    """
-    entries = [part.strip() for part in value.split(",")]
-    by_uuid = entries[0].upper().startswith("GPU-")
-    taken: list[int] = []
-    for place, entry in enumerate(entries):
-        if not entry and place and place == len(entries) - 1:
-            break
-        index = _by_uuid(entry, uuids) if by_uuid else _by_number(entry, uuids)
-        if index is None:
-            return taken, f"{entry or 'an empty entry'} names no GPU here"
-        if index in taken:
-            return [], f"{entry} names one GPU twice"
-        taken.append(index)
-    return taken, None
-
-
-def _by_number(entry: str, uuids: Sequence[str]) -> int | None:
-    digits = re.match(r"\+?([0-9]+)", entry)
-    index = int(digits[1][:9]) if digits else len(uuids)
-    return index if index < len(uuids) else None
-
-
-def _by_uuid(entry: str, uuids: Sequence[str]) -> int | None:
-    beginning = entry.lower()
-    found = [
-        index for index, uuid in enumerate(uuids) if len(entry) > len("GPU-") and uuid.lower().startswith(beginning)
-    ]
-    return found[0] if len(found) == 1 else None

@@ -22,7 +22,7 @@ DEFAULT_KIB, HOPPER_KIB = 8320, 32768
 def check(facts: Facts, measurements: Measurements) -> Findings:
     flags = facts.precision.flags
     if flags is None or flags.deterministic_algorithms is None:
-        yield unread(facts, "libraries.flags" if facts.libraries.torch else "libraries.torch", "torch's flags")
+        yield unread(facts, "libraries.flags", "torch's flags")
     else:
         workspace = facts.environment.get(VARIABLE) if facts.libraries.cuda else None
         yield _flags(flags, workspace, cuda=facts.libraries.cuda is not None) or _workspace(facts, workspace)

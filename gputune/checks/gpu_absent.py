@@ -10,6 +10,7 @@ Source: NVIDIA Container Toolkit, environment variables; CUDA C++ Programming Gu
 from gputune.checks._answers import counted, error, not_applicable, ok, unknown
 from gputune.checks._common import Facts, Finding, Findings, Measurements, gpu_asked_for, number, nvidia_files, reason
 from gputune.checks.cuda_visible_devices import hidden
+from gputune.facts.visible_gpus import VARIABLE
 
 GET_ONE: dict[str | None, str] = {
     "kubernetes": "resources: {limits: {nvidia.com/gpu: 1}} in the container of the pod",
@@ -37,7 +38,7 @@ def _listed(facts: Facts) -> Finding:
     """NVML lists GPUs and torch shows none."""
     listed, failure = f"NVML lists {counted(len(facts.gpus), 'GPU')}", reason(facts, "libraries.devices")
     if hidden(facts):
-        message = f"{listed}; CUDA_VISIBLE_DEVICES={facts.container.cuda_visible_devices!r} hides them from torch"
+        message = f"{listed}; {VARIABLE}={facts.environment.get(VARIABLE)!r} hides them from torch"
         return error(message, "unset CUDA_VISIBLE_DEVICES") if facts.gpu_required else not_applicable(message)
     if facts.libraries.device_count is None and failure is None:
         return ok(listed)  # no torch here, or none with CUDA: other checks say so

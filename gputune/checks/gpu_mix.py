@@ -9,6 +9,7 @@ Source: CUDA C++ Programming Guide, CUDA Environment Variables.
 from gputune.checks._answers import counted, gib, no_gpu, not_applicable, ok, unknown, warning
 from gputune.checks._common import Facts, Finding, Findings, Gpu, Health, Measurements
 from gputune.facts.gpu import UNKNOWN_NAME
+from gputune.facts.visible_gpus import VARIABLE
 
 CHOOSE = "export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=%s  # one kind; probe each kind by itself"
 SAME_SIZE = 1.05
@@ -27,7 +28,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 def _candidates(facts: Facts) -> list[Gpu]:
     """Those that NVML lists (a MIG slice is none of its own), and of them those that CUDA_VISIBLE_DEVICES leaves to torch."""
     listed = [gpu for gpu in facts.gpus if gpu.health != Health() or not facts.driver.nvml]
-    chosen = facts.container.cuda_visible_devices is not None
+    chosen = VARIABLE in facts.environment
     return [gpu for gpu in listed if gpu.torch_index is not None or not chosen] or listed
 
 

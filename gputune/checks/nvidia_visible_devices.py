@@ -14,7 +14,7 @@ REMEDY = "docker run --gpus all; in Kubernetes resources.limits nvidia.com/gpu: 
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    value = facts.container.nvidia_visible_devices
+    value = facts.environment.get("NVIDIA_VISIBLE_DEVICES")
     told = f"NVIDIA_VISIBLE_DEVICES={value}" if value is not None else "NVIDIA_VISIBLE_DEVICES is not set"
     host = [gpu for gpu in facts.pci_gpus or () if gpu.driver == "nvidia"]
     if gpu_beside(facts):

@@ -39,7 +39,7 @@ def _why(facts: Facts) -> str:
 def _remedy(facts: Facts) -> str:
     if "nvidia-ml-py" in _why(facts):
         return "pip install nvidia-ml-py"
-    granted = facts.container.nvidia_driver_capabilities
+    granted = facts.environment.get("NVIDIA_DRIVER_CAPABILITIES")
     if granted is not None and not {"utility", "all"} & set(granted.split(",")):
         return f"{WITH_UTILITY} (it was started with {granted or 'none'})"
     return (

@@ -21,7 +21,6 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     if conflict:
         yield warning(f"right after import torch: {conflict}", REMEDY)
     elif facts.libraries.torch is None or reason(facts, "libraries.api_conflict"):
-        fact = "libraries.api_conflict" if facts.libraries.torch else "libraries.torch"
-        yield unread(facts, fact, "what torch's switches say")
+        yield unread(facts, "libraries.api_conflict", "what torch's switches say")
     else:
         yield ok("torch's older and newer switches agree")

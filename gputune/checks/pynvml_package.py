@@ -16,7 +16,6 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         message = f"the deprecated package pynvml {facts.libraries.pynvml} is installed"
         yield warning(message, f"{pip} uninstall -y pynvml && {pip} install --force-reinstall nvidia-ml-py")
     elif facts.libraries.python is None or reason(facts, "libraries.pynvml"):
-        fact = "libraries.pynvml" if facts.libraries.python else "libraries.torch"
-        yield unread(facts, fact, "the list of installed packages")
+        yield unread(facts, "libraries.pynvml", "the list of installed packages")
     else:
         yield ok("the deprecated package pynvml is not installed")

@@ -9,7 +9,7 @@ Source: PyTorch, CUDA environment variables; NVIDIA_TF32_OVERRIDE's effect measu
 
 from gputune.checks._answers import no_gpu, not_applicable, ok, warning
 from gputune.checks._common import Facts, Finding, Findings, Measurements, all_lack
-from gputune.facts import Flags, Precision
+from gputune.facts import Flags
 
 NVIDIA, TORCH = "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"
 
@@ -20,15 +20,15 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     elif all_lack(facts, "tf32"):
         yield not_applicable("no GPU here has TF32 (compute capability 8.0 on)")
     else:
-        yield from _overrides(facts.precision)
+        yield from _overrides(facts.environment, facts.precision.flags)
 
 
-def _overrides(precision: Precision) -> Findings:
-    nvidia, torch = precision.nvidia_tf32_override, precision.torch_tf32_override
+def _overrides(environment: dict[str, str], flags: Flags | None) -> Findings:
+    nvidia, torch = environment.get(NVIDIA), environment.get(TORCH)
     if nvidia is None and torch is None:
         yield ok("no environment variable decides about TF32")
     if nvidia is not None:
-        yield _nvidia(nvidia, precision.flags)
+        yield _nvidia(nvidia, flags)
     if torch is not None:
         yield _torch(torch)
 

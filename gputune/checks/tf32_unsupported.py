@@ -20,13 +20,11 @@ def _of(facts: Facts, gpu: Gpu) -> Finding:
     if "tf32" in tensor_core_dtypes(gpu.compute_capability):
         return ok(f"{gpu.name} has TF32")
     lacks = f"{gpu.name} ({gpu.compute_capability}) has no TF32"
-    precision = facts.precision
-    variables = {NVIDIA: precision.nvidia_tf32_override, TORCH: precision.torch_tf32_override}
-    if asked := [name for name, value in variables.items() if value == "1"]:
+    if asked := [name for name in (NVIDIA, TORCH) if facts.environment.get(name) == "1"]:
         return warning(f"{lacks}, which {' and '.join(asked)} would turn on", f"unset {' '.join(asked)}")
     flags, defaults = facts.precision.flags, facts.precision.defaults
     if flags is None:
-        return unread(facts, "libraries.flags" if facts.libraries.torch else "libraries.torch", "torch's flags")
+        return unread(facts, "libraries.flags", "torch's flags")
     if flags.matmul_tf32 and not (defaults and defaults.matmul_tf32):
         return warning(f"{lacks}, which torch's matmul flag asks for", 'torch.set_float32_matmul_precision("highest")')
     return not_applicable(f"{lacks}, and nobody asks for it")

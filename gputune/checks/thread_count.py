@@ -15,7 +15,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     threads, ranks, cpus = facts.libraries.torch_threads, facts.scheduler.local_ranks, facts.cpu.affinity_count
     share = cpu.budget(cpus, None, facts.cpu.grant, ranks)
     if threads is None:
-        yield unread(facts, "libraries.threads" if facts.libraries.torch else "libraries.torch", "torch's threads")
+        yield unread(facts, "libraries.threads", "torch's threads")
     elif threads > share:
         each = f"{counted(threads, 'thread')} in each of {ranks} ranks" if ranks > 1 else counted(threads, "thread")
         unset = "unset MKL_NUM_THREADS; " if "MKL_NUM_THREADS" in facts.environment else ""

@@ -92,15 +92,13 @@ def api_conflict(torch: Any) -> Optional[str]:
 def compile_needs(torch: Any) -> Dict[str, Any]:
     """What torch.compile looks for: a C compiler and Python's headers (Triton builds its launcher), Triton, its cache."""
     include = sysconfig.get_paths()["include"]
-    cache = cache_folder(torch)
     return {
         "compiler": compiler("CC", "gcc", "clang"),
         "compiler_cxx": compiler("CXX", "g++"),
         "headers": os.path.exists(os.path.join(include, "Python.h")),
         "include": include,
         "triton": version("triton") or ("installed" if find_spec("triton") else None),
-        "cache": cache,
-        "cache_writable": bool(cache) and os.access(nearest(str(cache)), os.W_OK | os.X_OK),
+        "cache": cache_folder(torch),
     }
 
 
@@ -134,14 +132,6 @@ def user(torch: Any) -> str:
         if not release or (int(release.group(1)), int(release.group(2))) < (2, 13):
             raise
         return "uid_%d" % os.getuid()
-
-
-def nearest(path: str) -> str:
-    """The folder itself, or the first above it that exists."""
-    path = os.path.abspath(path)
-    while not os.path.exists(path):
-        path = os.path.dirname(path) or "/"
-    return path
 
 
 def version(package: str) -> Optional[str]:

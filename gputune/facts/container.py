@@ -1,4 +1,4 @@
-"""Which container this is, which GPUs it was asked to have, and which of their device files it got."""
+"""Which container this is, and which device files it got."""
 
 from __future__ import annotations
 
@@ -16,21 +16,14 @@ class Container:
 
     kind: str | None = None
     """kubernetes, docker, podman, apptainer or another runtime's own word; None outside a container, as far as one can tell."""
-    nvidia_visible_devices: str | None = None
-    nvidia_driver_capabilities: str | None = None
-    cuda_visible_devices: str | None = None
     gpu_device_files: tuple[str, ...] = ()
     infiniband: bool = False
     """InfiniBand's device files are here, through which NCCL talks to other nodes."""
 
 
 def read(host: Host) -> Container:
-    env = host.environ
     return Container(
         kind=_kind(host),
-        nvidia_visible_devices=env.get("NVIDIA_VISIBLE_DEVICES"),
-        nvidia_driver_capabilities=env.get("NVIDIA_DRIVER_CAPABILITIES"),
-        cuda_visible_devices=env.get("CUDA_VISIBLE_DEVICES"),
         gpu_device_files=gpu.device_files(host),
         infiniband=any(name.startswith("uverbs") for name in host.names("/dev/infiniband")),
     )

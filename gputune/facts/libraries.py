@@ -39,6 +39,7 @@ class Compile:
     cache: str | None = None
     """The folder for compiled code; None where torch fails to choose one."""
     cache_writable: bool = False
+    """It, or where it does not exist yet the nearest folder above it that does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +111,7 @@ def read(host: Host, torch: Mapping[str, Any], gaps: Gaps) -> Libraries:
         nccl=torch.get("nccl"),
         device_count=None if devices is None else len(devices),
         torch_threads=torch.get("threads"),
-        compile=Compile(**needs) if needs else None,
+        compile=_compile(host, needs) if needs else None,
         pynvml=torch.get("pynvml"),
         loaded=tuple(torch.get("loaded") or ()),
         bundled=tuple(torch.get("bundled") or ()),
@@ -121,6 +122,11 @@ def read(host: Host, torch: Mapping[str, Any], gaps: Gaps) -> Libraries:
         path_python=path_python,
         path_torch_folder=theirs,
     )
+
+
+def _compile(host: Host, needs: Mapping[str, Any]) -> Compile:
+    cache = needs.get("cache")
+    return Compile(**needs, cache_writable=bool(cache) and host.writable(host.nearest(str(cache))))
 
 
 def _searched(host: Host, loaded: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Which dtypes the hardware multiplies natively, what the environment forces, and torch's flags as they stand."""
+"""Which dtypes the hardware multiplies natively, and torch's flags as they stand."""
 
 from __future__ import annotations
 
@@ -31,14 +31,10 @@ class Flags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precision:
-    """Precision as the environment and torch have it. The truth is what a bench measures: the overrides beat flags."""
+    """Precision as torch has it. The truth is what a bench measures: variables beat flags."""
 
     __pydantic_config__ = {"strict": True, "extra": "forbid"}
 
-    nvidia_tf32_override: str | None = None
-    """NVIDIA_TF32_OVERRIDE as set, or None. The NVIDIA libraries read it once: 0 forbids TF32, 1 forces it."""
-    torch_tf32_override: str | None = None
-    """TORCH_ALLOW_TF32_CUBLAS_OVERRIDE as set, or None. torch 2 reads it as the first value of its matmul flag."""
     flags: Flags | None = None
     defaults: Flags | None = None
     """The same flags as this torch version has them when nobody interferes."""
@@ -79,8 +75,6 @@ def defaults_of(torch_version: str) -> Flags | None:
 def read(host: Host, torch: Mapping[str, Any]) -> Precision:
     flags, version = torch.get("flags"), torch.get("torch")
     return Precision(
-        nvidia_tf32_override=host.environ.get("NVIDIA_TF32_OVERRIDE"),
-        torch_tf32_override=host.environ.get("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"),
         flags=Flags(**flags) if flags else None,
         defaults=defaults_of(version) if version else None,
         api_conflict=torch.get("api_conflict"),

@@ -89,7 +89,7 @@ def _folders(host: Host, home: str | None) -> tuple[Folder, ...]:
             variable=variable,
             path=path,
             writable=bool(path) and _writable(host, variable, path),
-            free_bytes=_free(host, _nearest(host, path)) if path else None,
+            free_bytes=_free(host, host.nearest(path)) if path else None,
         )
         for variable, path in known.items()
     )
@@ -98,7 +98,7 @@ def _folders(host: Host, home: str | None) -> tuple[Folder, ...]:
 def _writable(host: Host, variable: str, path: str) -> bool:
     if variable == "TMPDIR":  # nobody makes it
         return host.exists(path) and host.writable(path)
-    return host.writable(_nearest(host, path))
+    return host.writable(host.nearest(path))
 
 
 def _free(host: Host, folder: str) -> int | None:
@@ -106,10 +106,3 @@ def _free(host: Host, folder: str) -> int | None:
         return host.space_bytes(folder)[1]
     except Unreadable:
         return None
-
-
-def _nearest(host: Host, path: str) -> str:
-    """The folder itself, or the first above it that exists."""
-    while path.strip("/") and not host.exists(path):
-        path = path.rpartition("/")[0] or "/"
-    return path

@@ -26,8 +26,6 @@ class Scheduler:
     """Started by srun."""
     gpus: str | None = None
     """The GPUs granted, as the scheduler wrote them."""
-    gpu_count: int | None = None
-    """How many were granted on this node, where Slurm says."""
     local_ranks: int = 1
     """Processes of one job on this node that share its CPUs."""
     torchrun: bool = False
@@ -46,7 +44,6 @@ def read(host: Host) -> Scheduler:
         gpus=next(
             (env[key] for key in ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE") if env.get(key)), None
         ),
-        gpu_count=_count(env.get("SLURM_GPUS_ON_NODE")) if slurm else None,
         srun_cpus_per_task=_count(env.get("SRUN_CPUS_PER_TASK")),
         step=slurm and _number(env.get("SLURM_STEP_ID")),
         torchrun="TORCHELASTIC_RUN_ID" in env,

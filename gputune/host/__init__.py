@@ -71,6 +71,13 @@ class Host:
         except ValueError:
             return False
 
+    def nearest(self, path: str) -> str:
+        """The folder itself, or the first above it that exists."""
+        path = str(Path(path).absolute())
+        while path.strip("/") and not self.exists(path):
+            path = path.rpartition("/")[0] or "/"
+        return path
+
     def names(self, folder: str) -> list[str]:
         """The sorted names in a folder; empty where there is none."""
         try:

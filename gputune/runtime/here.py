@@ -9,6 +9,7 @@ from gputune.facts._nvml_answers import dotted, text
 from gputune.facts.gap import Gaps
 from gputune.facts.gpu import present
 from gputune.facts.libraries import ask_torch, installed_torch
+from gputune.facts.visible_gpus import VARIABLE, visible
 from gputune.host import Host, Nvml, Unreadable
 from gputune.profile import Fingerprint
 
@@ -37,35 +38,6 @@ def fingerprint_here(host: Host) -> Fingerprint:
     )
 
 
-def visible(setting: str | None, uuids: list[str | None]) -> list[int]:
-    """The GPUs, by place in `uuids`, that a value of CUDA_VISIBLE_DEVICES leaves, in its order.
-
-    As CUDA reads it: the first entry that is no GPU ends the list, whose entries are all numbers or all UUIDs, and a GPU
-    that is named twice empties it. A MIG device is none of NVML's GPUs.
-    """
-    if setting is None:
-        return list(range(len(uuids)))
-    found: list[int] = []
-    entries = [entry.strip() for entry in setting.split(",")]
-    numbers = entries[0].isdigit()
-    for entry in entries:
-        place = _number(entry, len(uuids)) if numbers else _uuid(entry, uuids)
-        if place is None:
-            break
-        found.append(place)
-    return found if len(set(found)) == len(found) else []
-
-
-def _number(entry: str, count: int) -> int | None:
-    return int(entry) if entry.isascii() and entry.isdigit() and int(entry) < count else None
-
-
-def _uuid(entry: str, uuids: list[str | None]) -> int | None:
-    """The one GPU whose UUID starts so."""
-    alike = [place for place, uuid in enumerate(uuids) if uuid and entry.startswith("GPU-") and uuid.startswith(entry)]
-    return alike[0] if len(alike) == 1 else None
-
-
 def _gpu(host: Host, gaps: Gaps) -> tuple[str, int, str | None, str | None] | None:
     try:
         return _named(host, gaps)
@@ -80,8 +52,8 @@ def _named(host: Host, gaps: Gaps) -> tuple[str, int, str | None, str | None] | 
     """
     nvml = host.nvml()
     uuids = [_text(nvml, index, "UUID") for index in range(nvml.count())]
-    setting = host.environ.get("CUDA_VISIBLE_DEVICES")
-    places = visible(setting, uuids)
+    setting = host.environ.get(VARIABLE)
+    places = list(range(len(uuids))) if setting is None else visible(setting, uuids)[0]
     if not places and "MIG-" not in (setting or ""):
         return None
     names = [_text(nvml, place, "Name") for place in places]

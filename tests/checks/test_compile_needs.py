@@ -8,9 +8,10 @@ CUDA_TORCH = {"cuda": "13.0", "devices": []}
 NO_NAMES = {"CC": None, "CXX": None}
 
 
-def findings(machine="nvidia-h200-x1", torch=None, environ=None, **needs):
+def findings(machine="nvidia-h200-x1", torch=None, environ=None, closed=(), **needs):
     recorded, environ = RecordedHost(machine).torch["compile"], {**NO_NAMES, **(environ or {})}
-    return found(compile_needs, machine, torch={**(torch or {}), "compile": {**recorded, **needs}}, environ=environ)
+    torch = {**(torch or {}), "compile": {**recorded, **needs}}
+    return found(compile_needs, machine, torch=torch, environ=environ, closed=closed)
 
 
 @pytest.mark.parametrize("machine", ["nvidia-h200-x1", "cpu-only"])
@@ -87,14 +88,14 @@ def test_a_torch_without_cuda_computes_on_the_cpu_beside_a_gpu():
     ("cache", "told"), [("/home/me/cache", "/home/me/cache"), (None, "cannot name one without a user's name")]
 )
 def test_a_cache_that_cannot_be_kept(machine, cache, told):
-    [one] = findings(machine, cache=cache, cache_writable=False)
+    [one] = findings(machine, cache=cache, closed=["/"])
     assert (one.severity, one.subject) == ("WARNING", "TORCHINDUCTOR_CACHE_DIR")
     assert told in one.message
     assert "export TORCHINDUCTOR_CACHE_DIR=" in one.remedy
 
 
 def test_all_that_is_missing_is_named():
-    missing = findings(compiler=None, headers=False, triton=None, cache_writable=False)
+    missing = findings(compiler=None, headers=False, triton=None, closed=["/"])
     assert [one.subject for one in missing] == ["C compiler", "Python.h", "triton", "TORCHINDUCTOR_CACHE_DIR"]
 
 

@@ -1,4 +1,4 @@
-"""Which container this is, and which GPUs were put into it."""
+"""Which container this is, and which device files were put into it."""
 
 import pytest
 from recorded import facts_of
@@ -27,18 +27,6 @@ def test_only_gpus_count_as_gpu_device_files(tmp_path):
     names = ("nvidia0", "nvidia11", "nvidiactl", "nvidia-uvm", "nvidia-modeset", "dxg", "null", "nvidia")
     host = grow(tmp_path, {f"/dev/{name}": "" for name in names})
     assert container.read(host).gpu_device_files == ("/dev/dxg", "/dev/nvidia0", "/dev/nvidia11")
-
-
-def test_the_variables_are_kept_as_they_are(tmp_path):
-    environ = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute", "CUDA_VISIBLE_DEVICES": ""}
-    found = container.read(grow(tmp_path, {}, environ))
-    assert found.nvidia_visible_devices == "all"
-    assert found.nvidia_driver_capabilities == "compute"
-    assert found.cuda_visible_devices == ""
-
-
-def test_unset_is_none_and_not_empty(tmp_path):
-    assert container.read(grow(tmp_path, {})).cuda_visible_devices is None
 
 
 @pytest.mark.parametrize(("name", "infiniband"), [("uverbs0", True), ("rdma_cm", False)])

@@ -1,23 +1,15 @@
 """The CPUs that one process may use: affinity, quota and grant, shared by its ranks."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from recorded import RecordedHost, facts_of
 from trees import CGROUP, grow, v1, v2
 
-import gputune.facts
 from gputune.facts import cpu
 from gputune.facts.gap import Gaps
 from gputune.facts.scheduler import Scheduler
 from gputune.host import Unreadable
-
-REAL = Path("/sys/fs/cgroup/cpu")
 
 
 def test_v2_quota(tmp_path):
@@ -131,43 +123,3 @@ def test_an_unreadable_quota_is_a_gap_and_not_no_quota():
     found = facts_of(files={f"{CGROUP}/cpu.max": "garbage"})
     assert found.cpu.quota is None
     assert "cpu.quota" in [gap.fact for gap in found.gaps]
-
-
-@pytest.fixture
-def real_group():
-    """A cgroup v1 group of half a CPU on this very machine."""
-    group = REAL / f"gputune-test-{os.getpid()}"
-    if os.geteuid() or not os.access(REAL / "cgroup.procs", os.W_OK):
-        pytest.skip("needs root and a writable cgroup v1 cpu hierarchy")
-    try:
-        group.mkdir()
-        (group / "cpu.cfs_period_us").write_text("100000")
-        (group / "cpu.cfs_quota_us").write_text("50000")
-    except OSError as error:
-        if group.exists():
-            group.rmdir()
-        pytest.skip(f"no real quota can be made here: {error}")
-    yield group
-    group.rmdir()
-
-
-def quota_inside(group, *wrapper):
-    """What `cpu.quota` reads in a child of that group."""
-    script = (
-        "from gputune.facts import cpu\nfrom gputune.host import Host, Unreadable\n"
-        "try: print(cpu.quota(Host()))\nexcept Unreadable as error: print('unreadable:', error)"
-    )
-    join = ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh", *wrapper, sys.executable, "-c", script]
-    environ = {**os.environ, "PYTHONPATH": str(Path(gputune.facts.__file__).parents[2])}
-    return subprocess.run(join, env=environ, capture_output=True, text=True, check=False)
-
-
-def test_a_real_quota(real_group):
-    assert quota_inside(real_group).stdout == f"{(0.5, f'{real_group}/cpu.cfs_quota_us')}\n"
-
-
-def test_a_real_cgroup_namespace_that_hides_the_quota(real_group):
-    answer = quota_inside(real_group, "unshare", "-C")
-    if answer.stderr.startswith(("unshare:", "sh:")):
-        pytest.skip(answer.stderr)
-    assert answer.stdout.startswith("unreadable: /sys/fs/cgroup/cpu shows a parent")

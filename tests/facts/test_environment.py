@@ -8,6 +8,11 @@ HEEDED = {
     "LD_PRELOAD": "x.so",
     "OMP_NUM_THREADS": "3",
     "CC": "gcc-12",
+    "CUDA_VISIBLE_DEVICES": "",
+    "NVIDIA_DRIVER_CAPABILITIES": "compute",
+    "NVIDIA_TF32_OVERRIDE": "0",
+    "NVIDIA_VISIBLE_DEVICES": "all",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "",
 }
 OTHERS = {
     "AWS_SECRET_ACCESS_KEY": "secret",

@@ -58,12 +58,8 @@ def test_a_torch_that_fails_to_import_is_a_gap_with_its_reason(tmp_path):
 
 def test_what_torch_compile_needs_on_a_recorded_machine():
     needs = facts_of().libraries.compile
-    assert (needs.compiler, needs.headers, needs.triton, needs.cache_writable) == (
-        "/opt/gcc/bin/gcc",
-        True,
-        "3.6.0",
-        True,
-    )
+    assert (needs.compiler, needs.headers, needs.triton) == ("/opt/gcc/bin/gcc", True, "3.6.0")
+    assert needs.cache_writable
 
 
 @pytest.fixture
@@ -143,8 +139,7 @@ def test_no_python_on_the_path():
 def test_this_torch_answers_and_its_flags_are_the_defaults():
     gaps = Gaps()
     answers = libraries.ask_torch(Host(environ=NO_OVERRIDES), gaps)
-    if "torch" not in answers:
-        pytest.skip(f"no torch here: {gaps.found}")
+    assert "torch" in answers, gaps.found
     assert (answers["torch"], answers["cuda"]) == libraries.installed_torch()
     assert precision.read(Host(environ={}), answers).flags == precision.defaults_of(answers["torch"])
 

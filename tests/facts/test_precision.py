@@ -56,11 +56,6 @@ def test_an_untouched_torch_reads_its_defaults():
     assert found.flags == found.defaults
 
 
-def test_the_overrides_are_kept_as_they_are():
-    found = facts_of(environ={"NVIDIA_TF32_OVERRIDE": "0", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": ""}).precision
-    assert (found.nvidia_tf32_override, found.torch_tf32_override) == ("0", "")
-
-
 def test_without_torch_there_are_no_flags():
     found = precision.read(RecordedHost(), {})
     assert (found.flags, found.defaults) == (None, None)

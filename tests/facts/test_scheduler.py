@@ -69,11 +69,6 @@ def test_how_a_gpu_is_shared(environ, sharing):
     assert read(**environ).gpu_sharing == sharing
 
 
-def test_what_slurm_granted_on_this_node():
-    assert read(SLURM_JOB_ID="7", SLURM_GPUS_ON_NODE="4", SLURM_JOB_GPUS="0,1,4,5").gpu_count == 4
-    assert read(SLURM_JOB_ID="7", SLURM_JOB_GPUS="0,1").gpu_count is None
-
-
 @pytest.mark.parametrize(("variable", "name"), [("LSB_JOBID", "lsf"), ("PBS_JOBID", "pbs")])
 def test_other_schedulers_jobs(variable, name):
     found = read(**{variable: "12"})

@@ -71,6 +71,13 @@ def test_a_quota_of_cgroup_v1(half_a_cpu):
     assert found["cpu_throttled"]["severity"] == "WARNING"  # importing torch alone spends it
 
 
+def test_a_cgroup_namespace_that_hides_the_quota_is_unknown(half_a_cpu):
+    facts, found = answer(run([*half_a_cpu, "unshare", "-C", *CHECK])[0])
+    assert facts["cpu"]["quota"] is None
+    assert found["cpu_quota"]["severity"] == "UNKNOWN"
+    assert "/sys/fs/cgroup/cpu shows a parent" in found["cpu_quota"]["message"]
+
+
 def test_64_mib_of_shared_memory():
     small = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=64m shm /dev/shm; exec "$@"', "sh"]
     facts, found = answer(run([*small, *CHECK])[0])

@@ -1,0 +1,43 @@
+"""Which GPUs a value of CUDA_VISIBLE_DEVICES leaves, as CUDA reads it (tried on an H200)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+VARIABLE = "CUDA_VISIBLE_DEVICES"
+
+
+def visible(value: str, uuids: Sequence[str | None]) -> tuple[list[int], str | None]:
+    """The GPUs that CUDA takes from a list, by place in `uuids`, and why it takes no more (None where it takes them all).
+
+    It takes them up to the first entry that names none. Numbers go by their leading digits, UUIDs by any beginning that
+    one GPU alone has, and a list holds one kind of them; a GPU that is named twice leaves nothing. A MIG slice is none of
+    NVML's GPUs.
+    """
+    entries = [part.strip() for part in value.split(",")]
+    by_uuid = entries[0].upper().startswith("GPU-")
+    taken: list[int] = []
+    for place, entry in enumerate(entries):
+        if not entry and place and place == len(entries) - 1:
+            break
+        index = _by_uuid(entry, uuids) if by_uuid else _by_number(entry, len(uuids))
+        if index is None:
+            return taken, f"{entry or 'an empty entry'} names no GPU here"
+        if index in taken:
+            return [], f"{entry} names one GPU twice"
+        taken.append(index)
+    return taken, None
+
+
+def _by_number(entry: str, count: int) -> int | None:
+    digits = re.match(r"\+?([0-9]+)", entry)
+    index = int(digits[1][:9]) if digits else count
+    return index if index < count else None
+
+
+def _by_uuid(entry: str, uuids: Sequence[str | None]) -> int | None:
+    if len(entry) <= len("GPU-"):
+        return None
+    found = [index for index, uuid in enumerate(uuids) if uuid and uuid.lower().startswith(entry.lower())]
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,75 @@
+"""Which GPUs a value of CUDA_VISIBLE_DEVICES leaves, as CUDA reads it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputune.facts.visible_gpus import visible
+
+UUIDS = ["GPU-aa11", "GPU-aa22", "GPU-bb33"]
+ENTRY = st.sampled_from(["0", "1", "2", "3", "00", "-1", "", " 1 ", "²", "٢", "GPU-", "GPU-a", "GPU-b", *UUIDS])
+
+
+@pytest.mark.parametrize(
+    ("value", "taken"),
+    [
+        ("2", [2]), ("2,0", [2, 0]), (" 1 , 2", [1, 2]), ("1,", [1]), ("0,9,1", [0]), ("0,-1,1", [0]), ("0,x,1", [0]),
+        ("", []), ("-1", []), ("none", []), (",1", []), ("1,1", []), ("MIG-GPU-aa11/1/0", []),
+        ("٣", []),  # a digit, but not one that CUDA reads
+    ],
+)  # fmt: skip
+def test_a_list_is_taken_up_to_the_first_entry_that_names_none(value, taken):
+    assert visible(value, UUIDS)[0] == taken
+
+
+def test_a_gpu_whose_uuid_could_not_be_read_can_be_named_by_number_only():
+    assert visible("1", [None, None]) == ([1], None)
+    assert visible("GPU-a", [None, "GPU-aa22"]) == ([1], None)
+
+
+@pytest.mark.parametrize(
+    ("value", "taken"),
+    [
+        ("GPU-aa2", [1]), ("gpu-AA2", [1]), ("GPU-b,GPU-aa11", [2, 0]), ("GPU-b,", [2]),
+        ("GPU-aa", []), ("GPU-", []), ("GPU-bb33x", []),
+    ],
+)  # fmt: skip
+def test_the_beginning_of_a_uuid_names_a_gpu_if_it_is_the_only_one(value, taken):
+    assert visible(value, UUIDS)[0] == taken
+
+
+@pytest.mark.parametrize(
+    ("value", "taken"), [("1x", [1]), ("+2", [2]), ("00,0x1", []), ("01", [1]), ("9" * 5000, []), ("x1", []), ("+", [])]
+)
+def test_a_number_is_read_by_its_leading_digits(value, taken):
+    assert visible(value, UUIDS)[0] == taken
+
+
+@pytest.mark.parametrize(
+    ("value", "taken", "refused"),
+    [("1,GPU-aa11", [1], "GPU-aa11"), ("GPU-aa11,1", [0], "1"), ("0,,", [0], "an empty entry")],
+)
+def test_a_list_holds_one_kind_of_names(value, taken, refused):
+    assert visible(value, UUIDS) == (taken, f"{refused} names no GPU here")
+
+
+@pytest.mark.parametrize("entry", ["GPU-", "G", "GPU-b", "MIG-aa11", "aa11"])
+def test_even_a_gpu_that_is_alone_has_to_be_named(entry):
+    assert visible(entry, UUIDS[:1]) == ([], f"{entry} names no GPU here")
+
+
+@pytest.mark.parametrize("entry", ["", "G", "GPU-"])
+def test_nor_is_it_named_by_what_every_uuid_begins_with(entry):
+    assert visible(f"GPU-aa11,{entry},0", UUIDS[:1]) == ([0], f"{entry or 'an empty entry'} names no GPU here")
+
+
+@given(
+    value=st.text(max_size=30) | st.lists(ENTRY | st.text(max_size=12), max_size=6).map(",".join),
+    count=st.integers(0, 3),
+)
+def test_any_text_names_distinct_gpus_that_are_there(value, count):
+    taken, refused = visible(value, UUIDS[:count])
+    assert len(set(taken)) == len(taken)
+    assert set(taken) <= set(range(count))
+    entries = value.split(",")
+    assert refused or len(taken) == len(entries) - (not entries[-1].strip())
