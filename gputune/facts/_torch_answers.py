@@ -46,7 +46,7 @@ def main(descriptor: int) -> None:
         ask("api_conflict", lambda: api_conflict(torch))
         ask("compile", lambda: compile_needs(torch))
         if answers.get("cuda"):
-            ask("cudnn", lambda: torch.backends.cudnn.version())  # noqa: PLW0108
+            ask("cudnn", lambda: torch.backends.cudnn.version())  # noqa: PLW0108 - likewise
             ask("nccl", lambda: ".".join(str(part) for part in torch.cuda.nccl.version()))
             ask("cublas", lambda: loaded_version("libcublas", "cublasGetProperty"))
             ask("cublaslt", lambda: loaded_version("libcublasLt", "cublasLtGetProperty"))
@@ -81,9 +81,7 @@ def flags(torch: Any) -> Dict[str, Any]:
 def api_conflict(torch: Any) -> Optional[str]:
     """What torch's older getters say where the newer API was told otherwise: they raise, in whatever program asks them."""
     try:
-        getattr(torch.backends.cuda.matmul, "allow_tf32")  # noqa: B009
-        getattr(torch.backends.cudnn, "allow_tf32")  # noqa: B009
-        torch.get_float32_matmul_precision()
+        _ = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
     except RuntimeError as error:
         return first_line(error).split(". ")[0][:160]
     return None
