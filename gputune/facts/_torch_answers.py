@@ -13,6 +13,7 @@ import shutil
 import sys
 import sysconfig
 import tempfile
+import textwrap
 from glob import glob
 from importlib.util import find_spec
 from typing import Any, Callable, Dict, List, Optional
@@ -83,7 +84,7 @@ def api_conflict(torch: Any) -> Optional[str]:
     try:
         _ = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
     except RuntimeError as error:
-        return first_line(error).split(". ")[0][:160]
+        return textwrap.shorten(first_line(error).split(". ")[0], 160, placeholder=" ...")
     return None
 
 
