@@ -2,7 +2,8 @@
 
 It lists the GPUs that a program may see, by number or by UUID. CUDA takes it up to the first entry that names none (-1, a
 number too high, a word) and silently leaves out the rest; an entry that comes twice leaves nothing. Empty, it hides every
-GPU, and torch runs on the CPU without an error.
+GPU, and torch runs on the CPU without an error. torch.cuda.device_count() reads it by itself: it does not know a UUID in
+capitals, which CUDA does.
 
 Source: CUDA C++ Programming Guide, CUDA Environment Variables; torch.cuda.device_count.
 """
@@ -49,6 +50,9 @@ def _finding(facts: Facts, value: str) -> Finding:
     if refused is not None:
         message = f"{told}: {refused}, so that {len(taken)} of {len(uuids)} GPUs are visible"
         return warning(message, f"export {VARIABLE}={','.join(map(str, taken or range(len(uuids))))}", VARIABLE)
+    if "GPU-" in value and seen is not None and seen < len(taken):
+        message = f"{told} names {len(taken)} of {len(uuids)} GPUs, and torch.cuda.device_count() says {seen}"
+        return warning(message, f"export {VARIABLE}={','.join(uuids[index] for index in taken)}", VARIABLE)
     return ok(f"{told}: {len(taken)} of {len(uuids)} GPUs are visible")
 
 

@@ -6,17 +6,18 @@ import re
 from collections.abc import Sequence
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
+_PREFIX = "GPU-"
 
 
 def visible(value: str, uuids: Sequence[str | None]) -> tuple[list[int], str | None]:
     """The GPUs that CUDA takes from a list, by place in `uuids`, and why it takes no more (None where it takes them all).
 
     It takes them up to the first entry that names none. Numbers go by their leading digits, UUIDs by any beginning that
-    one GPU alone has, and a list holds one kind of them; a GPU that is named twice leaves nothing. A MIG slice is none of
-    NVML's GPUs.
+    one GPU alone has (`GPU-` in capitals, the digits in any), and a list holds one kind of them; a GPU that is named twice
+    leaves nothing. A MIG slice is none of NVML's GPUs.
     """
     entries = [part.strip() for part in value.split(",")]
-    by_uuid = entries[0].upper().startswith("GPU-")
+    by_uuid = entries[0].startswith(_PREFIX)
     taken: list[int] = []
     for place, entry in enumerate(entries):
         if not entry and place and place == len(entries) - 1:
@@ -31,13 +32,13 @@ def visible(value: str, uuids: Sequence[str | None]) -> tuple[list[int], str | N
 
 
 def _by_number(entry: str, count: int) -> int | None:
-    digits = re.match(r"\+?([0-9]+)", entry)
-    index = int(digits[1][:9]) if digits else count
-    return index if index < count else None
+    digits = re.match(r"[+-]?[0-9]{1,9}", entry)
+    index = int(digits[0]) if digits else count
+    return index if 0 <= index < count else None
 
 
 def _by_uuid(entry: str, uuids: Sequence[str | None]) -> int | None:
-    if len(entry) <= len("GPU-"):
+    if not entry.startswith(_PREFIX) or entry == _PREFIX:
         return None
     found = [index for index, uuid in enumerate(uuids) if uuid and uuid.lower().startswith(entry.lower())]
     return found[0] if len(found) == 1 else None

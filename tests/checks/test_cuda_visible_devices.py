@@ -57,8 +57,15 @@ def test_a_list_that_cuda_does_not_take_whole_is_a_warning(value, told, left):
     ],
 )
 def test_a_list_of_gpus_that_are_here_is_fine(value, count):
-    fine = finding(value)
+    fine = finding(value, torch={"devices": RecordedHost("nvidia-h200-x8").torch["devices"][:count]})
     assert (fine.severity, fine.message) == ("OK", f"{VARIABLE}={value!r}: {count} of 8 GPUs are visible")
+
+
+def test_torch_does_not_know_the_capitals_that_cuda_knows():
+    warned = finding(f"GPU-{EIGHT[5][4:].upper()}", torch={"devices": []})
+    assert warned.severity == "WARNING"
+    assert "names 1 of 8 GPUs, and torch.cuda.device_count() says 0" in warned.message
+    assert warned.remedy == f"export {VARIABLE}={EIGHT[5]}"
 
 
 BLIND = {

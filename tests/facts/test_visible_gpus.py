@@ -30,7 +30,7 @@ def test_a_gpu_whose_uuid_could_not_be_read_can_be_named_by_number_only():
 @pytest.mark.parametrize(
     ("value", "taken"),
     [
-        ("GPU-aa2", [1]), ("gpu-AA2", [1]), ("GPU-b,GPU-aa11", [2, 0]), ("GPU-b,", [2]),
+        ("GPU-aa2", [1]), ("GPU-AA2", [1]), ("gpu-aa2", []), ("GPU-b,GPU-aa11", [2, 0]), ("GPU-b,", [2]),
         ("GPU-aa", []), ("GPU-", []), ("GPU-bb33x", []),
     ],
 )  # fmt: skip
@@ -39,8 +39,12 @@ def test_the_beginning_of_a_uuid_names_a_gpu_if_it_is_the_only_one(value, taken)
 
 
 @pytest.mark.parametrize(
-    ("value", "taken"), [("1x", [1]), ("+2", [2]), ("00,0x1", []), ("01", [1]), ("9" * 5000, []), ("x1", []), ("+", [])]
-)
+    ("value", "taken"),
+    [
+        ("1x", [1]), ("+2", [2]), ("-0", [0]), ("-2", []), ("00,0x1", []), ("01", [1]), ("9" * 5000, []), ("x1", []),
+        ("+", []),
+    ],
+)  # fmt: skip
 def test_a_number_is_read_by_its_leading_digits(value, taken):
     assert visible(value, UUIDS)[0] == taken
 

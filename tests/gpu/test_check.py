@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from gputune.facts.visible_gpus import visible
+
 pytestmark = pytest.mark.gpu
 
 
@@ -69,6 +71,31 @@ def test_cuda_visible_devices_that_names_nothing_is_found(value):
     [torch_sees] = found("gpu_absent", CUDA_VISIBLE_DEVICES=value)
     assert torch_sees["severity"] == "NOT_APPLICABLE"
     assert torch.cuda.device_count()
+
+
+COUNT = """
+import torch
+try:
+    print(torch._C._cuda_getDeviceCount())
+except RuntimeError:
+    print(0)
+"""
+
+
+def test_cuda_visible_devices_is_read_as_cuda_reads_it(answer):
+    uuids = [gpu["uuid"] for gpu in answer["facts"]["gpus"]]
+    first = uuids[0]
+    values = ["0", "+0", "-0", "00", "0gpu1", "0,", "0,,", "0,0", "99,0", f"0,{first}", "GPU-", first, first[:12]]
+    values += [f"GPU-{first[4:].upper()}", first.lower(), f"{first},0", f"{first},{first}", ",".join(reversed(uuids))]
+    for value in values:
+        seen = subprocess.run(
+            [sys.executable, "-c", COUNT],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": value},
+        )
+        assert (value, len(visible(value, uuids)[0])) == (value, int(seen.stdout))
 
 
 def test_it_takes_at_most_three_seconds_more_than_torch_takes_to_start():

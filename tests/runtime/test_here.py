@@ -107,6 +107,9 @@ def test_an_unreadable_machine_is_all_none() -> None:
         def read(self, path: str) -> str:
             raise Unreadable(path)
 
+        def names(self, folder: str) -> list[str]:
+            return []
+
         def affinity(self) -> frozenset[int]:
             raise Unreadable("affinity")
 
