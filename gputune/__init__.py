@@ -53,7 +53,7 @@ from typing import TYPE_CHECKING
 from gputune.version import __version__
 
 if TYPE_CHECKING:
-    from gputune.benches import Budget
+    from gputune.benches import Budget, MatmulShape
     from gputune.checks import Finding
     from gputune.probing import Progress
     from gputune.profile import Profile
@@ -78,15 +78,17 @@ def probe(
     device: str = "auto",
     budget: Budget = "standard",
     only: Sequence[str] = (),
+    shapes: Sequence[MatmulShape] = (),
     progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Profile:
     """Measure this machine (about a minute in the standard budget) and return its profile, unwritten.
 
-    `device` is auto, cpu, cuda or cuda:N; `only` names benches. Raises UsageError or MeasureError.
+    `device` is auto, cpu, cuda or cuda:N; `only` names benches; `shapes` are matmuls of your own (`gputune.benches.MatmulShape`).
+    Raises UsageError or MeasureError.
     """
     from gputune import probing
 
-    return probing.probe(device=device, budget=budget, only=only, progress=progress)
+    return probing.probe(probing.Request(device=device, budget=budget, only=only, shapes=shapes), progress=progress)
 
 
 def load(path: str | Path) -> Profile:

@@ -62,7 +62,8 @@ class Measurement:
     device: str
     conditions: dict[str, float] = field(default_factory=dict)
     """What the GPU did meanwhile: sm_clock_mhz, power_watts (medians), throttle_reasons (NVML's bits, all that occurred),
-    pcie_generation (the highest)."""
+    and in a bench's first row what held for all of it: pcie_generation and other_sm_percent (the highest; the SMs that other
+    processes used), gpu_processes (compute processes, most of the time) and other_cpus (what others used of the CPUs)."""
 
     def __post_init__(self) -> None:
         if not self.samples:

@@ -6,14 +6,17 @@ next one, and the profile is still written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from statistics import median_low
 from typing import Any
 
 from gputune import advise, benches, facts
-from gputune.benches import BUDGETS, Budget
-from gputune.benches._worker import Worker, WorkerDied
+from gputune.benches import BUDGETS, Budget, MatmulShape
+from gputune.benches._busy import BusyCpus
+from gputune.benches._worker import WorkerDied
+from gputune.benches._workers import Workers
 from gputune.errors import MeasureError, UsageError
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
@@ -21,8 +24,12 @@ from gputune.host import Host
 from gputune.measurement import Measurement
 from gputune.profile import Profile
 
-FAILED_STARTS = 2
-"""After as many workers in a row that never became ready, no more are started."""
+OF_A_BENCH: dict[str, Callable[[list[float]], float]] = {
+    "pcie_generation": max,
+    "gpu_processes": median_low,  # NVML lists a process that has ended for a moment more
+    "other_sm_percent": max,
+}
+"""Conditions that are kept once a bench and not in each of its rows, and what of the rows' values is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,23 +43,40 @@ class Progress:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What to probe: `device` is auto, cpu, cuda or cuda:N; `only` names the benches to run (all that fit the budget by
+    default); `shapes` are matmuls of the user's own.
+    """
+
+    device: str = "auto"
+    budget: Budget = "standard"
+    only: Sequence[str] = ()
+    shapes: Sequence[MatmulShape] = ()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the user named, as it travels to the benches that ask for it."""
+        return {"shapes": [asdict(shape) for shape in self.shapes]} if self.shapes else {}
+
+
 def probe(
+    request: Request,
     *,
-    device: str = "auto",
-    budget: Budget = "standard",
-    only: Sequence[str] = (),
     host: Host | None = None,
     progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Profile:
     """Measure this machine and say what follows.
 
-    `device` is auto, cpu, cuda or cuda:N; `only` names the benches to run (all that fit the budget by default). Raises
-    UsageError for an unknown name, MeasureError when there is nothing to measure with or nothing could be measured.
+    Raises UsageError for an unknown name, MeasureError when there is nothing to measure with or nothing could be measured.
     """
-    _check_names(budget, only)
-    found = facts.read(host or Host())
-    where = _device(found, device)
-    measurements, gaps = _measure(found, where, budget, _plan(where, budget, only), progress)
+    _check_names(request.budget, request.only)
+    with Workers() as workers:
+        found = facts.read(host or Host())
+        where = _device(found, request.device)
+        workers.measure_on(where, asdict(found))
+        busy = BusyCpus(host or Host())
+        measurements, gaps = _measure(workers, _Place(found, where, busy), _plan(where, request), progress)
     if not measurements:
         reasons = "; ".join(dict.fromkeys(gap.reason for gap in gaps)) or "no bench fits this budget"
         raise MeasureError(f"nothing could be measured on {where}: {reasons}", "see: gputune check")
@@ -84,87 +108,87 @@ def _device(found: Facts, asked: str) -> str:
     return f"cuda:{int(index or 0)}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One bench of the plan, and what its Context is to hold."""
+
+    bench: str
+    seconds: float
+    budget: Budget
+    options: Mapping[str, Any]
+
+    @property
+    def request(self) -> dict[str, Any]:
+        return {"bench": self.bench, "seconds": self.seconds, "budget": self.budget, **self.options}
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a probe measures."""
+
+    facts: Facts
+    device: str
+    busy: BusyCpus
+
+
 def _measure(
-    found: Facts, device: str, budget: Budget, plan: Sequence[tuple[str, float]], progress: Callable[[Progress], None]
+    workers: Workers, place: _Place, jobs: Sequence[_Job], progress: Callable[[Progress], None]
 ) -> tuple[list[Measurement], list[Gap]]:
     measurements: list[Measurement] = []
     gaps: list[Gap] = []
-    with _Workers(device, found) as workers:
-        for number, (name, seconds) in enumerate(plan, start=1):
-            reason = benches.load(name).needs(found, device)
-            if reason:
-                gaps.append(Gap(fact=f"bench.{name}", reason=reason))
-                continue
-            try:
-                for answer in workers.run(name, seconds, budget):
-                    if "measurement" in answer:
-                        measurements.append(_measurement(answer["measurement"]))
-                    doing = answer.get("say", "")
-                    if doing or "starting" in answer:
-                        progress(Progress(number=number, count=len(plan), bench=name, doing=doing, seconds=seconds))
-            except WorkerDied as died:
-                gaps.append(Gap(fact=f"bench.{name}", reason=str(died)))
+    for number, job in enumerate(jobs, start=1):
+        reason = benches.load(job.bench).needs(place.facts, place.device)
+        if reason:
+            gaps.append(Gap(fact=f"bench.{job.bench}", reason=reason))
+            continue
+        found: list[Measurement] = []
+        place.busy.start()
+        try:
+            for answer in workers.run(job.request):
+                if "measurement" in answer:
+                    found.append(_measurement(answer["measurement"]))
+                if "gap" in answer:
+                    gaps.append(Gap(**answer["gap"]))
+                doing = answer.get("say", "")
+                if doing or "starting" in answer:
+                    progress(
+                        Progress(number=number, count=len(jobs), bench=job.bench, doing=doing, seconds=job.seconds)
+                    )
+        except WorkerDied as died:
+            gaps.append(Gap(fact=f"bench.{job.bench}", reason=str(died)))
+        measurements += _condensed(found, place.busy.others())
     return measurements, gaps
 
 
-def _plan(device: str, budget: Budget, only: Sequence[str]) -> list[tuple[str, float]]:
-    """The benches in order and their seconds. One that was asked for by name gets time also where the budget has none for it."""
+def _condensed(rows: list[Measurement], cpus: float | None) -> list[Measurement]:
+    """The rows of one bench, the first of which tells what held for all of it: `OF_A_BENCH`, and what others used of the CPUs."""
+    if not rows:
+        return rows
+    seen = {name: [row.conditions[name] for row in rows if name in row.conditions] for name in OF_A_BENCH}
+    of_all = {name: OF_A_BENCH[name](values) for name, values in seen.items() if values}
+    own = [{name: value for name, value in row.conditions.items() if name not in OF_A_BENCH} for row in rows]
+    own[0] |= of_all | ({} if cpus is None else {"other_cpus": cpus})
+    return [replace(row, conditions=conditions) for row, conditions in zip(rows, own, strict=True)]
+
+
+def _plan(device: str, request: Request) -> list[_Job]:
+    """The benches in order and their seconds. One that was asked for by name gets time also where the budget has none for it;
+    one of what only the user can name is there when it was named.
+    """
     plan = []
     for name in benches.names():
-        seconds = benches.seconds(name, device, budget)
-        if name in only:
-            seconds = seconds or benches.seconds(name, device, "standard")
-        if seconds and (name in only or not only):
-            plan.append((name, seconds))
+        if getattr(benches.load(name), "OPTION", None) not in (None, *request.options):
+            continue
+        seconds = _seconds(name, device, request.budget, wanted=name in request.only)
+        if seconds and (name in request.only or not request.only):
+            plan.append(_Job(name, seconds, request.budget, request.options))
     return plan
+
+
+def _seconds(name: str, device: str, budget: Budget, *, wanted: bool) -> float:
+    from_here = BUDGETS[BUDGETS.index(budget) :] if wanted else (budget,)
+    return next((seconds for one in from_here if (seconds := benches.seconds(name, device, one))), 0.0)
 
 
 def _measurement(row: dict[str, Any]) -> Measurement:
     return Measurement(**{**row, "samples": tuple(row["samples"])})
-
-
-class _Workers:
-    """One worker at a time on one device, replaced when it dies."""
-
-    def __init__(self, device: str, found: Facts) -> None:
-        self._device = device
-        self._facts = asdict(found)
-        self._worker: Worker | None = None
-        self._failed_starts = 0
-        self._why = ""
-
-    def __enter__(self) -> _Workers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._worker:
-            self._worker.close()
-
-    def run(self, bench: str, seconds: float, budget: str) -> Iterator[dict[str, Any]]:
-        yield {"starting": bench}
-        worker = self._ready()
-        try:
-            # A bench keeps to its seconds by itself; twice that, and the start of its processes, is a hang.
-            yield from worker.run(bench, seconds, budget, deadline_seconds=2 * seconds + 30)
-        except WorkerDied:
-            # Also after an ordinary exception: CUDA errors stick to a process, and memory may be gone.
-            worker.kill()
-            raise
-
-    def _ready(self) -> Worker:
-        if self._worker and self._worker.alive:
-            return self._worker
-        if self._worker:
-            self._worker.close()
-        if self._failed_starts >= FAILED_STARTS:
-            raise WorkerDied(f"no worker could be started: {self._why}")
-        self._worker = Worker(self._device, self._facts)
-        try:
-            self._worker.ready()
-        except WorkerDied as died:
-            self._failed_starts += 1
-            self._why = str(died)
-            self._worker.kill()
-            raise
-        self._failed_starts = 0
-        return self._worker

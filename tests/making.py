@@ -15,6 +15,7 @@ import psutil
 from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile, save
 from gputune.settings import Choice
+from gputune.settings._training import Combination
 
 H200 = Fingerprint(
     gpu="NVIDIA H200", gpu_count=1, compute_capability="9.0", driver="580.159.04", torch="2.11.0+cu130", cuda="13.0",
@@ -34,6 +35,7 @@ ELSEWHERE = replace(
 CHOSEN: dict[str, Any] = {
     "amp_dtype": "bfloat16",
     "channels_last": True,
+    "compile": True,
     "cudnn_benchmark": True,
     "cudnn_tf32": True,
     "dataloader_persistent_workers": True,
@@ -41,8 +43,10 @@ CHOSEN: dict[str, Any] = {
     "dataloader_prefetch_factor": 4,
     "dataloader_workers": 8,
     "dimension_multiple": {"bfloat16": 8, "tf32": 4, "float32": 2},
+    "fused_optimizer": True,
     "matmul_precision": "tf32",
     "omp_threads": 3,
+    "sdpa_backend": "flash",
 }
 """A value for every setting, none of which is torch's default but cudnn_tf32's."""
 
@@ -85,6 +89,35 @@ def row(bench: str, metric: str, rate: float, device: str = "cuda:0", **params: 
     """Twelve samples, within 1 % of `rate`."""
     samples = tuple(rate * (1 + 0.001 * (number % 10)) for number in range(12))
     return Measurement(bench=bench, metric=metric, unit="TFLOP/s", samples=samples, params=params, device=device)
+
+
+def steps(network: str, rates: Mapping[Combination, float], stage: str = "precision") -> list[Measurement]:
+    """Training steps of a network, in batches of 64, at these rates."""
+    return [
+        row("training_step", "throughput", rate, network=network, batch=64, stage=stage, **one.params)
+        for one, rate in rates.items()
+    ]
+
+
+def precisions(network: str, **rates: float) -> list[Measurement]:
+    """Training steps of a network without images in each precision."""
+    return steps(network, {Combination(precision=precision): rate for precision, rate in rates.items()})
+
+
+def final_loss(network: str, precision: str, loss: float, seed: int = 0, **more: Any) -> Measurement:
+    """What the accuracy guard found after training from a loss of 2."""
+    params = {"network": network, "precision": precision, "seed": seed, "steps": 60, "first_loss": 2.0, **more}
+    return Measurement(
+        bench="training_step", metric="final_loss", unit="1", samples=(loss,), params=params, device="cuda:0"
+    )
+
+
+def final_losses(network: str, *exact: float, **others: float) -> list[Measurement]:
+    """Those of FP32 from each seed, and those of other precisions from the first."""
+    return [
+        *(final_loss(network, "float32", loss, seed) for seed, loss in enumerate(exact)),
+        *(final_loss(network, precision, loss) for precision, loss in others.items()),
+    ]
 
 
 def environ(**variables: str) -> dict[str, str]:

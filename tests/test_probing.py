@@ -1,21 +1,28 @@
 """A probe goes on past a bench that fails, says what is missing, and refuses what it cannot do in one line."""
 
 import os
+from dataclasses import replace
 
 import pytest
+from making import row
 from recorded import RecordedHost, facts_of
 
 from gputune import benches, probing
+from gputune.benches import MatmulShape
 from gputune.errors import MeasureError, UsageError
 from gputune.host import Unreadable
+from gputune.probing import Request
 
 
 def test_a_quick_probe_of_the_cpu_gives_every_setting_and_a_reason():
     seen = []
-    profile = probing.probe(device="cpu", budget="quick", only=["precision"], progress=seen.append)
+    profile = probing.probe(Request(device="cpu", budget="quick", only=["precision"]), progress=seen.append)
     assert {row.bench for row in profile.measurements} == {"precision"}
     assert seen[0].bench == "precision"
-    assert profile.settings["dataloader_workers"].reason == "not measured in this run"
+    first, *others = profile.measurements
+    assert first.conditions["other_cpus"] >= 0
+    assert not any("other_cpus" in row.conditions for row in others)
+    assert profile.settings["dataloader_workers"].reason == "not measured in this run's budget"
     assert all(choice.reason for choice in profile.settings.values())
     assert profile.fingerprint.gpu is None
     assert profile.fingerprint.cpu_budget >= 1
@@ -35,7 +42,7 @@ def test_a_quick_probe_of_the_cpu_gives_every_setting_and_a_reason():
 )
 def test_what_cannot_be_is_refused(arguments, error, words):
     with pytest.raises(error, match=words) as refused:
-        probing.probe(**arguments, host=RecordedHost("cpu-only"))
+        probing.probe(Request(**arguments), host=RecordedHost("cpu-only"))
     assert refused.value.remedy
 
 
@@ -50,7 +57,7 @@ def test_a_device_is_chosen_among_those_torch_sees():
 
 def test_without_any_measurement_there_is_no_profile():
     with pytest.raises(MeasureError, match="torch did not answer"):
-        probing.probe(device="cpu", host=RecordedHost("cpu-only", torch=Unreadable("torch did not answer")))
+        probing.probe(Request(device="cpu"), host=RecordedHost("cpu-only", torch=Unreadable("torch did not answer")))
 
 
 def test_a_bench_that_fails_is_a_gap_and_the_rest_is_written(monkeypatch, tmp_path):
@@ -65,7 +72,7 @@ def test_a_bench_that_fails_is_a_gap_and_the_rest_is_written(monkeypatch, tmp_pa
         "b.load = lambda name: Broken() if name == 'cpu_threads' else real(name)\n"
     )
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}".rstrip(":"))
-    profile = probing.probe(device="cpu", budget="quick", only=["cpu_threads", "precision"])
+    profile = probing.probe(Request(device="cpu", budget="quick", only=["cpu_threads", "precision"]))
     assert {row.bench for row in profile.measurements} == {"precision"}
     assert [gap.fact for gap in profile.gaps if gap.fact.startswith("bench")] == ["bench.cpu_threads"]
     assert "exit code 9" in next(gap.reason for gap in profile.gaps if gap.fact == "bench.cpu_threads")
@@ -86,12 +93,51 @@ def test_after_an_exception_too_the_next_bench_gets_a_fresh_worker(monkeypatch, 
         "b.load = lambda name: {'precision': Broken(), 'cpu_threads': Whole()}.get(name) or real(name)\n"
     )
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}".rstrip(":"))
-    profile = probing.probe(device="cpu", budget="quick", only=["cpu_threads", "precision"])
+    profile = probing.probe(Request(device="cpu", budget="quick", only=["cpu_threads", "precision"]))
     assert {row.bench for row in profile.measurements} == {"cpu_threads"}
     assert "an illegal memory access" in next(gap.reason for gap in profile.gaps if gap.fact == "bench.precision")
 
 
+def planned(**asked):
+    return [(job.bench, job.seconds) for job in probing._plan("cpu", Request(**asked))]
+
+
 def test_a_bench_without_time_in_the_budget_gets_some_when_it_is_named():
-    assert probing._plan("cpu", "quick", ["conv"]) == [("conv", benches.seconds("conv", "cpu", "standard"))]
-    assert [name for name, _ in probing._plan("cpu", "quick", benches.names())] == benches.names()
-    assert [name for name, _ in probing._plan("cpu", "quick", [])] == ["precision", "matmul_alignment"]
+    assert planned(budget="quick", only=["conv"]) == [("conv", benches.seconds("conv", "cpu", "standard"))]
+    assert [name for name, _ in planned(budget="quick")] == ["precision", "matmul_alignment"]
+
+
+def test_a_bench_of_what_the_user_names_is_there_only_then():
+    assert "matmul_shapes" not in dict(planned(budget="thorough"))
+    assert "matmul_shapes" in dict(planned(budget="quick", shapes=[MatmulShape(m=8, n=8, k=8)]))
+
+
+def test_a_benchs_own_gap_arrives_beside_what_it_measured():
+    shapes = [MatmulShape(m=64, n=64, k=64, dtype=dtype) for dtype in ("tf32", "float32")]
+    profile = probing.probe(Request(device="cpu", budget="quick", only=["matmul_shapes"], shapes=shapes))
+    assert {row.params["shape"] for row in profile.measurements} == {"64 x 64 x 64 float32"}
+    assert [gap.reason for gap in profile.gaps if gap.fact == "bench.matmul_shapes"] == [
+        "64 x 64 x 64 tf32: this device has no native tf32"
+    ]
+
+
+def test_what_holds_for_a_whole_bench_stands_in_its_first_row_only():
+    """NVML lists a process that has ended for a moment more, so that the most of them would be too many."""
+    seen = [
+        {"power_watts": watts, "pcie_generation": 5.0, "gpu_processes": processes, "other_sm_percent": share}
+        for watts, processes, share in ((300.0, 2.0, 0.0), (400.0, 1.0, 30.0), (350.0, 1.0, 10.0))
+    ]
+    rows = [replace(row("precision", "throughput", 1.0), conditions=conditions) for conditions in seen]
+    first, *others = probing._condensed(rows, 0.4)
+    of_all = {"pcie_generation": 5.0, "gpu_processes": 1.0, "other_sm_percent": 30.0, "other_cpus": 0.4}
+    assert first.conditions == {"power_watts": 300.0, **of_all}
+    assert [one.conditions for one in others] == [{"power_watts": 400.0}, {"power_watts": 350.0}]
+    assert "other_cpus" not in probing._condensed(rows, None)[0].conditions, "where it cannot be told"
+    assert probing._condensed([], 0.4) == []
+
+
+def test_a_named_bench_of_what_the_user_names_needs_it_too():
+    assert planned(only=["matmul_shapes"]) == []
+    assert [name for name, _ in planned(only=["matmul_shapes"], shapes=[MatmulShape(m=8, n=8, k=8)])] == [
+        "matmul_shapes"
+    ]

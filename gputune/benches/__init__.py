@@ -5,7 +5,9 @@ A bench's file has a docstring (`gputune explain NAME`), and
 - `SECONDS`: how long it may measure, by kind of device and budget; 0 leaves it out of that budget;
 - `RANK`: the most valuable is measured first (1);
 - `needs(facts, device)`: why it cannot run here, or None;
-- `measure(context)`: yields Measurements as it has them.
+- `measure(context)`: yields Measurements as it has them, and a Gap for what could not be measured.
+
+A bench of what only the user can name says so with `OPTION`, the field of its Context that it needs.
 
 Files whose name starts with an underscore are what they share.
 """
@@ -26,6 +28,17 @@ Budget = Literal["quick", "standard", "thorough"]
 BUDGETS: tuple[Budget, ...] = ("quick", "standard", "thorough")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatmulShape:
+    """A matmul of the user's own: `linear(x[m, k], w[n, k])`."""
+
+    m: int
+    n: int
+    k: int
+    dtype: str = "bfloat16"
+    """bfloat16, float16, tf32 or float32."""
+
+
 @dataclass(kw_only=True)
 class Context:
     """What a bench is given: where to measure, on what machine, for how long, and whom to tell."""
@@ -35,6 +48,8 @@ class Context:
     facts: Facts
     seconds: float
     budget: Budget
+    shapes: tuple[MatmulShape, ...] = ()
+    """What the user asked about."""
     say: Callable[[str], None] = lambda text: None
 
     @property
@@ -54,6 +69,26 @@ class Context:
         gpu = self.facts.device_gpu(self.device)
         native = gpu.tensor_core_dtypes if gpu else ()
         return ("float32", *(name for name in ("tf32", "bfloat16", "float16") if name in native))
+
+    @property
+    def matmul_dtypes(self) -> tuple[str, ...]:
+        """These, and float8, which only matmuls have."""
+        gpu = self.facts.device_gpu(self.device) if self.cuda else None
+        return (*self.dtypes, "float8") if gpu and "float8" in gpu.tensor_core_dtypes else self.dtypes
+
+    @property
+    def main_dtype(self) -> str:
+        """What a network would be trained in."""
+        return next(dtype for dtype in ("bfloat16", "float16", "float32") if dtype in self.dtypes)
+
+    def free_bytes(self) -> int:
+        """Memory of a GPU that this process may still use: what is free, within the share that torch was limited to."""
+        import torch
+
+        free, total = torch.cuda.mem_get_info(self.device)
+        reserved, used = torch.cuda.memory_reserved(self.device), torch.cuda.memory_allocated(self.device)
+        limit = getattr(torch.cuda, "get_per_process_memory_fraction", lambda device: 1.0)(self.device)
+        return int(min(free + reserved, limit * total) - used)
 
 
 def torch_missing(facts: Facts) -> str | None:

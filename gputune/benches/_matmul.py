@@ -1,4 +1,4 @@
-"""What the benches of matrix products share: random operands, and the flags under which a dtype's name holds."""
+"""What the benches of matrix products share: random operands, the product itself, and the flags under which a dtype's name holds."""
 
 from __future__ import annotations
 
@@ -8,16 +8,43 @@ from typing import Any
 from gputune.benches import Context
 from gputune.settings import _tf32
 
+TORCH_NAMES = {"tf32": "float32", "float8": "float8_e4m3fn"}
+"""torch's dtype where it is called otherwise than here."""
 
-def operands(context: Context, dtype: str, m: int, n: int, k: int) -> tuple[Any, Any]:
-    """Random x [m, k] and w [n, k], scaled so that products stay near 1 in every dtype. Zeros would draw less power."""
+
+def matrix(context: Context, dtype: str, rows: int, columns: int, seed: int = 0) -> Any:
+    """Normally distributed numbers [rows, columns], scaled so that products along `columns` stay near 1 in every dtype.
+
+    Zeros would draw less power.
+    """
     import torch
 
-    kind = getattr(torch, "float32" if dtype == "tf32" else dtype)
-    generator = torch.Generator(device=context.device).manual_seed(0)
-    x = torch.randn(m, k, device=context.device, generator=generator)
-    w = torch.randn(n, k, device=context.device, generator=generator) / k**0.5
-    return x.to(kind), w.to(kind)
+    generator = torch.Generator(device=context.device).manual_seed(seed)
+    values = torch.randn(rows, columns, device=context.device, generator=generator) / columns**0.25
+    return values.to(getattr(torch, TORCH_NAMES.get(dtype, dtype)))
+
+
+def operands(context: Context, dtype: str, m: int, n: int, k: int) -> tuple[Any, Any]:
+    """Random x [m, k] and w [n, k]."""
+    return matrix(context, dtype, m, k), matrix(context, dtype, n, k, seed=1)
+
+
+def linear(dtype: str, x: Any, w: Any) -> Callable[[], Any]:
+    """A function that computes x [m, k] @ w [n, k].T; for float8 with one scale for each operand, summed fast, to bfloat16.
+
+    Raises RuntimeError where float8 products do not exist: below compute capability 8.9, and for sizes that are no multiple
+    of 16.
+    """
+    import torch
+
+    if dtype != "float8":
+        return lambda: torch.nn.functional.linear(x, w)
+    one = torch.ones((), device=x.device)
+
+    def scaled() -> Any:
+        return torch._scaled_mm(x, w.T, scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=True)
+
+    return scaled
 
 
 def flags_for(dtype: str) -> Callable[[], None]:

@@ -6,6 +6,7 @@ started, when the requests end or the parent does, even in the middle of a bench
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import queue
@@ -41,8 +42,9 @@ def _serve(requests: queue.Queue[dict[str, Any]], answers: Any) -> None:
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 
-    hello = requests.get()
     try:
+        importlib.import_module("torch")  # while the machine is still being read
+        hello = requests.get()
         facts = _start(hello["device"], hello["facts"])
     except Exception as error:
         send(failed=_words(error))
@@ -53,7 +55,7 @@ def _serve(requests: queue.Queue[dict[str, Any]], answers: Any) -> None:
 
 
 def _start(device: str, facts: Any) -> Any:
-    """Import torch and create the context of the device, so that no bench pays for them."""
+    """Create the context of the device, so that no bench pays for it."""
     import torch
     from pydantic import TypeAdapter
 
@@ -67,17 +69,20 @@ def _start(device: str, facts: Any) -> Any:
 
 def _bench(request: dict[str, Any], device: str, facts: Any, send: Any) -> None:
     from gputune import benches
+    from gputune.facts.gap import Gap
 
+    shapes = tuple(benches.MatmulShape(**shape) for shape in request.get("shapes", ()))
     context = benches.Context(
         device=device,
         facts=facts,
         seconds=request["seconds"],
         budget=request["budget"],
+        shapes=shapes,
         say=lambda text: send(say=text),
     )
     try:
-        for measurement in benches.load(request["bench"]).measure(context):
-            send(measurement=asdict(measurement))
+        for found in benches.load(request["bench"]).measure(context):
+            send(**{"gap" if isinstance(found, Gap) else "measurement": asdict(found)})
     except Exception as error:
         send(failed=_words(error))
     else:

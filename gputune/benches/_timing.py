@@ -60,7 +60,7 @@ def interleave(
     arms: Sequence[Arm],
     seconds: float,
     row: Callable[[Arm], Measurement],
-    block: float = BLOCK_SECONDS,
+    block_seconds: float = BLOCK_SECONDS,
 ) -> list[Measurement]:
     """Measure all arms in turn, for at most about `seconds`, and turn each into a Measurement with `row`.
 
@@ -69,12 +69,12 @@ def interleave(
     """
     deadline = time.monotonic() + seconds
     for arm in arms:
-        _calibrate(context, arm, block / 2)
-    _set_repeats(arms, deadline - time.monotonic(), block)
+        _calibrate(context, arm, block_seconds / 2)
+    _set_repeats(arms, deadline - time.monotonic(), block_seconds)
     for number in range(LOOKS[-1] + 1):
         started = time.monotonic()
         for arm in _order(arms, number):
-            _block(context, arm)
+            block(context, arm)
         now = time.monotonic()
         if number == 0:
             for arm in arms:
@@ -109,10 +109,10 @@ def warm_up(context: Context, run: Callable[[], Any], seconds: float) -> None:
 
 def time_of(context: Context, run: Callable[[], Any], repeats: int) -> float:
     """Seconds that `repeats` runs take: by CUDA events on a GPU, by the wall clock on a CPU."""
-    return _time(context, run, repeats)[0]
+    return time_and_sample(context, run, repeats)[0]
 
 
-def _time(context: Context, run: Callable[[], Any], repeats: int) -> tuple[float, dict[str, float]]:
+def time_and_sample(context: Context, run: Callable[[], Any], repeats: int) -> tuple[float, dict[str, float]]:
     kept = None  # the last output stays alive, so that no allocation is saved that a user would have
     if not context.cuda:
         start = time.perf_counter()
@@ -150,9 +150,9 @@ def _calibrate(context: Context, arm: Arm, enough: float) -> None:
     arm.seconds = taken / repeats
 
 
-def _set_repeats(arms: Sequence[Arm], seconds: float, block: float) -> None:
+def _set_repeats(arms: Sequence[Arm], seconds: float, longest: float) -> None:
     share = seconds / (len(arms) * (LOOKS[0] + 2))
-    length = max(SHORTEST_BLOCK_SECONDS, min(block, share))
+    length = max(SHORTEST_BLOCK_SECONDS, min(longest, share))
     for arm in arms:
         arm.repeats = max(1, round(length / arm.seconds))
 
@@ -165,9 +165,10 @@ def _order(arms: Sequence[Arm], number: int) -> list[Arm]:
     return order[::-1] if number % 2 else order
 
 
-def _block(context: Context, arm: Arm) -> None:
+def block(context: Context, arm: Arm) -> None:
+    """Time one block of an arm and keep its sample."""
     arm.before()
-    taken, sample = arm.within(partial(_time, context, arm.run, arm.repeats))
+    taken, sample = arm.within(partial(time_and_sample, context, arm.run, arm.repeats))
     arm.after()
     arm.samples.append(arm.work * arm.repeats / taken)
     if sample:

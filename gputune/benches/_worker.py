@@ -28,10 +28,12 @@ class WorkerDied(Exception):
 
 
 class Worker:
-    """One child process on one device. Use as a context manager: on exit nothing of it is left."""
+    """One child process on one device. Use as a context manager: on exit nothing of it is left.
 
-    def __init__(self, device: str, facts: Mapping[str, Any]) -> None:
-        self.device = device
+    It imports torch as soon as it is made, so that what is read meanwhile costs no time.
+    """
+
+    def __init__(self) -> None:
         requests_reader, self._requests = os.pipe()
         self._answers, answers_writer = os.pipe()
         self._stderr = os.memfd_create("gputune-worker")
@@ -56,7 +58,6 @@ class Worker:
         os.close(requests_reader)
         os.close(answers_writer)
         self._watch = _pidfd(self._child.pid)
-        self._hello = {"device": device, "facts": facts}
 
     def __enter__(self) -> Worker:
         return self
@@ -64,19 +65,25 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def ready(self, seconds: float = READY_SECONDS) -> None:
-        """Wait until torch is imported and the device answers. Raises WorkerDied."""
-        self._send(self._hello)
+    @property
+    def pid(self) -> int:
+        """Its process, which leads the group of all that it starts."""
+        return self._child.pid
+
+    def ready(self, device: str, facts: Mapping[str, Any], seconds: float = READY_SECONDS) -> None:
+        """Wait until torch is imported and `device` answers. Raises WorkerDied."""
+        self._send({"device": device, "facts": facts})
         for answer in self._listen(seconds):
             if "ready" in answer:
                 return
             raise WorkerDied(str(answer.get("failed", answer)))
 
-    def run(self, bench: str, seconds: float, budget: str, deadline_seconds: float) -> Iterator[dict[str, Any]]:
-        """Run one bench; yield its answers (`measurement`, `say`). Raises WorkerDied, after which the worker is of no use
-        unless `alive`: a bench that raised an ordinary exception leaves it so.
+    def run(self, request: Mapping[str, Any], deadline_seconds: float) -> Iterator[dict[str, Any]]:
+        """Run one bench (`request`: its name as `bench`, and the rest of its Context); yield its answers (`measurement`,
+        `gap`, `say`). Raises WorkerDied, after which the worker is of no use unless `alive`: a bench that raised an ordinary
+        exception leaves it so.
         """
-        self._send({"bench": bench, "seconds": seconds, "budget": budget})
+        self._send(request)
         for answer in self._listen(deadline_seconds):
             if "done" in answer:
                 return

@@ -1,164 +1,172 @@
-"""3x3 convolutions by dtype, channel count and memory format, and with and without cuDNN's own search.
+"""Convolutions by dtype, channel count and memory format, and with and without cuDNN's own search.
 
-Forward only. Channel counts around multiples of 8 show what alignment and channels_last are worth.
+3x3 forward in the standard budget; in the thorough one also 1x1 and depthwise, training (forward and backward), and the
+search.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from gputune.benches import Context, torch_missing
+from gputune.benches._convolutions import Convolution, Group, Point, baseline, groups
 from gputune.benches._matmul import flags_for
 from gputune.benches._timing import Arm, interleave, measurement
 from gputune.facts import Facts
+from gputune.facts.gap import Gap
 from gputune.measurement import Measurement, rounded
 
 SECONDS = {
-    "cuda": {"quick": 0, "standard": 16, "thorough": 45},
-    "cpu": {"quick": 0, "standard": 9, "thorough": 30},
+    "cuda": {"quick": 0, "standard": 4, "thorough": 50},
+    "cpu": {"quick": 0, "standard": 5, "thorough": 30},
 }
-RANK = 3
+RANK = 5
 
-
-@dataclass(frozen=True)
-class Shape:
-    batch: int
-    pixels: int
-    aligned: tuple[int, ...]
-    odd: tuple[int, ...]
-
-
-SHAPES = {
-    "cuda": Shape(batch=64, pixels=56, aligned=(64, 128, 256), odd=(60, 63, 65)),
-    "cpu": Shape(batch=4, pixels=28, aligned=(32, 64), odd=(63,)),
-}
+IMAGES = {"cuda": (64, 56), "cpu": (4, 28)}
+"""How many, and pixels on a side."""
+LEAST_IMAGES = 8
+"""Fewer than that do not fill a GPU."""
+BLOCK_SECONDS = 0.03
+"""Half of the usual, since finding out how often a run fits takes as long as two of them, for each of many arms."""
 
 
 def needs(facts: Facts, device: str) -> str | None:
     return torch_missing(facts)
 
 
-def measure(context: Context) -> Iterator[Measurement]:
-    shape = SHAPES["cuda" if context.cuda else "cpu"]
+def measure(context: Context) -> Iterator[Measurement | Gap]:
+    import torch
+
     for dtype in context.dtypes:
         if dtype in ("float32", "tf32"):
             yield _error(context, dtype)
-    groups = [_formats(context, shape, dtypes) for dtypes in _groups(context)]
-    row = partial(measurement, context, "conv", "TFLOP/s")
-    seconds = context.seconds / (len(groups) + context.cuda)
-    for group in groups:
-        yield from interleave(context, group(), seconds, row)
-    if context.cuda:
-        with ExitStack() as threads:
-            yield from interleave(context, _searched(context, shape, threads), seconds, row)
+    plan = groups(context.dtypes, context.main_dtype, cuda=context.cuda, thorough=context.budget == "thorough")
+    end, left = time.monotonic() + context.seconds, sum(map(len, plan))
+    found_on = torch.backends.cudnn.benchmark
+    try:
+        for group in plan:
+            share = (end - time.monotonic()) * len(group) / left
+            left -= len(group)
+            context.say(_title(group))
+            yield from _measured(context, group, share)
+    finally:
+        torch.backends.cudnn.benchmark = found_on
 
 
-def _groups(context: Context) -> list[tuple[str, ...]]:
-    """Dtypes that are compared with each other are measured in turn: full FP32 beside TF32."""
-    apart = [(dtype,) for dtype in context.dtypes if dtype not in ("float32", "tf32")]
-    together = tuple(dtype for dtype in ("tf32", "float32") if dtype in context.dtypes)
-    return [*apart, together]
+def _title(group: Group) -> str:
+    """What a group is, in words: `tf32 and float32, training of 3x3`."""
+    dtypes = " and ".join(dict.fromkeys(point.dtype for point in group))
+    kernels = " and ".join(dict.fromkeys(point.convolution.name for point in group))
+    return f"{dtypes}, {'training of ' if group[0].training else ''}{kernels}"
 
 
-def _formats(context: Context, shape: Shape, dtypes: tuple[str, ...]) -> Callable[[], list[Arm]]:
-    def arms() -> list[Arm]:
-        context.say(" and ".join(dtypes))
-        found = []
-        for dtype in dtypes:
-            for channels in _channels(context, shape, dtype):
-                first, last = (_arm(context, shape, dtype, channels, channels_last=last) for last in (False, True))
-                last.baseline = first
-                found += [first, last]
-        return found
+def _measured(context: Context, group: Group, seconds: float) -> Iterator[Measurement | Gap]:
+    """The group's rows, from half as many images for as long as memory does not suffice; at last a Gap."""
+    import torch
 
-    return arms
-
-
-def _channels(context: Context, shape: Shape, dtype: str) -> tuple[int, ...]:
-    """All counts for the dtypes that networks are trained in; two for what only serves comparison."""
-    better = {"float16": "bfloat16", "float32": "tf32"}.get(dtype)
-    return shape.aligned[:2] if better in context.dtypes else (*shape.aligned, *shape.odd)
-
-
-def _main_dtype(context: Context) -> str:
-    """What a network would be trained in."""
-    return next(dtype for dtype in ("bfloat16", "float16", "float32") if dtype in context.dtypes)
+    all_images, _ = IMAGES[_kind(context)]
+    images = all_images
+    while True:
+        try:
+            rows = _interleaved(context, group, images, seconds)
+            break
+        except torch.cuda.OutOfMemoryError as error:
+            why = str(error).partition("\n")[0][:200]
+        torch.cuda.empty_cache()  # here the failed arms are gone, with the error that held them
+        if images // 2 < LEAST_IMAGES:
+            yield Gap(fact="bench.conv", reason=f"{_title(group)}, {images} images: {why}")
+            return
+        images //= 2
+    for row in rows:
+        if images != all_images:
+            row.params["images"] = images
+        yield row
 
 
-def _searched(context: Context, shape: Shape, threads: ExitStack) -> list[Arm]:
-    """The same convolutions with cudnn.benchmark on and off.
+def _interleaved(context: Context, group: Group, images: int, seconds: float) -> list[Measurement]:
+    """All points in turn.
 
-    torch keeps the plan of a shape in a cache that does not know the flag, but is the calling thread's own: a thread
-    for each arm makes each keep its own plans.
+    The cache in which torch keeps the plan of a shape does not know `cudnn.benchmark`, but is the calling thread's own: so
+    the arms that search run on a thread of theirs.
     """
-    context.say("cudnn.benchmark")
+    row = partial(measurement, context, "conv", "TFLOP/s")
+    with ThreadPoolExecutor(1, initializer=partial(_use, context)) as searching:
+        arms = {point: _arm(context, point, images) for point in group}
+        for point, arm in arms.items():
+            other = baseline(point, group)
+            arm.baseline = arms[other] if other else None
+            if point.search:
+                arm.within = lambda block: searching.submit(block).result()
+        return interleave(context, list(arms.values()), seconds, row, BLOCK_SECONDS)
+
+
+def _use(context: Context) -> None:
+    """The current device, too, is a thread's own."""
     import torch
 
-    arms: list[Arm] = []
-    for channels in shape.aligned:
-        for on in (False, True):
-            arm = _arm(context, shape, _main_dtype(context), channels, channels_last=True)
-            del arm.params["aligned"]
-            arm.params["cudnn_benchmark"] = on
-            arm.baseline = arms[-1] if on else None
-            # torch's current device, too, is the thread's own.
-            pool = ThreadPoolExecutor(1, initializer=torch.cuda.set_device, initargs=(context.device,))
-            arms.append(_on_thread(threads.enter_context(pool), arm, on))
-    return arms
+    torch.cuda.set_device(context.device)
 
 
-def _on_thread(pool: ThreadPoolExecutor, arm: Arm, benchmark: bool) -> Arm:
+def _arm(context: Context, point: Point, images: int) -> Arm:
+    pixels = IMAGES[_kind(context)][1]
+    return Arm(
+        params=point.params,
+        run=_run(context, point, images, pixels),
+        work=point.convolution.operations(images, pixels, training=point.training) / 1e12,
+        before=partial(_set_flags, point),
+    )
+
+
+def _set_flags(point: Point) -> None:
     import torch
 
-    set_flags = arm.before
-
-    def before() -> None:
-        set_flags()
-        torch.backends.cudnn.benchmark = benchmark
-
-    arm.before, arm.within = before, lambda block: pool.submit(block).result()
-    return arm
+    flags_for(point.dtype)()
+    torch.backends.cudnn.benchmark = bool(point.search)
 
 
-def _tensors(context: Context, shape: Shape, channels: int, dtype: str) -> tuple[Any, Any]:
+def _run(context: Context, point: Point, images: int, pixels: int) -> Callable[[], Any]:
+    """One forward pass, or with it the backward pass from a random gradient."""
+    import torch
+
+    what = point.convolution
+    x, w = _tensors(context, what, point.dtype, images, pixels)
+    if point.channels_last:
+        x, w = (tensor.to(memory_format=torch.channels_last) for tensor in (x, w))
+    convolve = partial(
+        torch.nn.functional.conv2d,
+        padding=what.kernel // 2,
+        groups=what.channels_in if what.depthwise else 1,
+    )
+    if not point.training:
+        return lambda: convolve(x, w)
+    wanted = [w.requires_grad_()] if what.first else [x.requires_grad_(), w.requires_grad_()]
+    arriving = torch.randn(images, what.channels_out, pixels, pixels, device=context.device, dtype=x.dtype)
+    if point.channels_last:
+        arriving = arriving.to(memory_format=torch.channels_last)
+    return lambda: torch.autograd.grad(convolve(x, w), wanted, arriving)
+
+
+def _tensors(context: Context, what: Convolution, dtype: str, images: int, pixels: int) -> tuple[Any, Any]:
+    """Random images and weights, scaled so that the outputs stay near 1."""
     import torch
 
     kind = getattr(torch, "float32" if dtype == "tf32" else dtype)
     generator = torch.Generator(device=context.device).manual_seed(0)
-    x = torch.randn(shape.batch, channels, shape.pixels, shape.pixels, device=context.device, generator=generator)
-    w = torch.randn(channels, channels, 3, 3, device=context.device, generator=generator) / (3 * channels**0.5)
-    return x.to(kind), w.to(kind)
-
-
-def _arm(context: Context, shape: Shape, dtype: str, channels: int, *, channels_last: bool) -> Arm:
-    import torch
-
-    x, w = _tensors(context, shape, channels, dtype)
-    if channels_last:
-        x, w = (tensor.to(memory_format=torch.channels_last) for tensor in (x, w))
-    return Arm(
-        params={
-            "dtype": dtype,
-            "channels": channels,
-            "channels_last": channels_last,
-            "aligned": channels in shape.aligned,
-        },
-        run=lambda: torch.nn.functional.conv2d(x, w, padding=1),
-        work=2 * shape.batch * shape.pixels**2 * channels**2 * 9 / 1e12,
-        before=flags_for(dtype),
-    )
+    _, inputs, *kernel = what.weight_shape
+    x = torch.randn(images, what.channels_in, pixels, pixels, device=context.device, generator=generator)
+    w = torch.randn(what.weight_shape, device=context.device, generator=generator)
+    return x.to(kind), (w / (inputs * kernel[0] * kernel[1]) ** 0.5).to(kind)
 
 
 def _error(context: Context, dtype: str) -> Measurement:
     """Relative error of a convolution against float64: what precision it really ran in."""
     import torch
 
-    x, w = _tensors(context, Shape(batch=2, pixels=28, aligned=(), odd=()), 64, dtype)
+    x, w = _tensors(context, Convolution(channels_in=64, channels_out=64), dtype, 2, 28)
     exact = torch.nn.functional.conv2d(x.double(), w.double(), padding=1)
     flags_for(dtype)()
     got = torch.nn.functional.conv2d(x, w, padding=1).double()
@@ -171,3 +179,7 @@ def _error(context: Context, dtype: str) -> Measurement:
         params={"dtype": dtype},
         device=context.device,
     )
+
+
+def _kind(context: Context) -> str:
+    return "cuda" if context.cuda else "cpu"

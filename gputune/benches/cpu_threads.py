@@ -1,4 +1,7 @@
-"""How many threads one process should compute with on these CPUs: torch's own count, the CPU budget, half of it, and one."""
+"""How many threads one process should compute with on these CPUs: torch's own count, the CPU budget, and one.
+
+Not half of them: on a machine of 16, 8 ran 1.25 times as fast as all in one process and half as fast in the next.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from gputune.facts import Facts
 from gputune.measurement import Measurement
 
 SECONDS = {
-    "cuda": {"quick": 0, "standard": 3, "thorough": 6},
+    "cuda": {"quick": 0, "standard": 2, "thorough": 6},
     "cpu": {"quick": 0, "standard": 3, "thorough": 6},
 }
-RANK = 5
+RANK = 8
 
 SIZE = 1024
 
@@ -28,7 +31,7 @@ def measure(context: Context) -> Iterator[Measurement]:
 
     started_with = torch.get_num_threads()
     budget = context.facts.cpu.budget
-    counts = sorted({started_with, budget, max(1, budget // 2), 1}, key=lambda count: (count != started_with, -count))
+    counts = sorted({started_with, budget, 1}, key=lambda count: (count != started_with, -count))
     host_side = Context(device="cpu", facts=context.facts, seconds=context.seconds, budget=context.budget)
     arms = against_first([_arm(count, count == started_with) for count in counts])
     try:

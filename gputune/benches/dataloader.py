@@ -20,13 +20,16 @@ from gputune.measurement import Measurement
 from gputune.settings.dataloader_workers import fewest
 
 SECONDS = {
-    "cuda": {"quick": 0, "standard": 22, "thorough": 60},
-    "cpu": {"quick": 0, "standard": 20, "thorough": 60},
+    "cuda": {"quick": 0, "standard": 6.5, "thorough": 60},
+    "cpu": {"quick": 0, "standard": 10, "thorough": 60},
 }
-RANK = 4
+RANK = 7
+
+SHARES = {"curve": 0.36, "cheap": 0.07, "prefetch": 0.2, "epochs": 0.24, "transfer": 0.13}
+"""Of the seconds; the first two alone outside the thorough budget."""
 
 BATCH = 8
-BLOCK_SECONDS = 0.1
+BLOCK_SECONDS = {"quick": 0.05, "standard": 0.05, "thorough": 0.1}
 PREFETCH = 2
 SAMPLE_BYTES = 3 * 96 * 96
 TRANSFER_SHAPE = (3, 224, 224)
@@ -51,6 +54,12 @@ def _counts(facts: Facts) -> list[int]:
     """0, 1 and doubling up to the CPU budget: samples that cost CPU time gain nothing from more workers than CPUs."""
     budget = facts.cpu.budget
     return sorted({0, 1, budget, *(2**power for power in range(1, 12) if 2**power < budget)})
+
+
+def _tried(context: Context) -> list[int]:
+    """All counts in the thorough budget; fewer where there is time for few, but always none and as many as there are CPUs."""
+    counts = _counts(context.facts)
+    return counts if context.budget == "thorough" else [0, *counts[-3:]] if len(counts) > 4 else counts
 
 
 class Decoding:
@@ -132,11 +141,12 @@ class Options:
 
 
 def measure(context: Context) -> Iterator[Measurement]:
-    shares = {"curve": 0.36, "cheap": 0.07, "prefetch": 0.2, "epochs": 0.24, "transfer": 0.13}
+    thorough = context.budget == "thorough"
+    shares = SHARES if thorough else {name: SHARES[name] / (SHARES["curve"] + SHARES["cheap"]) for name in SHARES}
     seconds = {name: share * context.seconds for name, share in shares.items()}
     context.say("samples that cost CPU time")
     curve = _timed(
-        context, [_stream("decode", Decoding, Options(workers=n)) for n in _counts(context.facts)], seconds["curve"]
+        context, [_stream("decode", Decoding, Options(workers=n)) for n in _tried(context)], seconds["curve"]
     )
     if not curve:
         return
@@ -146,6 +156,13 @@ def measure(context: Context) -> Iterator[Measurement]:
         return
     context.say("samples that cost nothing")
     yield from _timed(context, [_stream("cheap", Tokens, Options(workers=n)) for n in (0, count)], seconds["cheap"])
+    if thorough:
+        yield from _other_options(context, count, curve, seconds)
+
+
+def _other_options(
+    context: Context, count: int, curve: list[Measurement], seconds: dict[str, float]
+) -> Iterator[Measurement]:
     context.say("prefetch_factor")
     ahead = [Options(workers=count, prefetch_factor=factor) for factor in (PREFETCH, 2 * PREFETCH)]
     yield from _timed(context, [_stream("prefetch", Decoding, options) for options in ahead], seconds["prefetch"])
@@ -166,7 +183,9 @@ def _timed(context: Context, loads: list[_Load], seconds: float) -> list[Measure
         for load in loads:
             load.arm.before()  # once all queues have been full, every worker has started
         row = partial(measurement, context, "dataloader", "samples/s")
-        return interleave(wall, against_first([load.arm for load in loads]), seconds, row, BLOCK_SECONDS)
+        return interleave(
+            wall, against_first([load.arm for load in loads]), seconds, row, BLOCK_SECONDS[context.budget]
+        )
     finally:
         for load in loads:
             load.close()

@@ -1,29 +1,44 @@
-"""What a dimension of a matmul costs when it is no multiple of 2, 4, 8 or 16.
+"""What a dimension of a matmul costs when it is no multiple of 2, 4, 8 ... 128.
 
-`linear(x[M, K], w[N, K])` with one dimension a little above a power of two and the others at it. All sizes of a
-dimension fill the same number of tiles, so that what is compared is alignment and not the size of the last tile.
+The three products of a linear layer, `x[M, K] @ w[N, K].T` forward and its two gradients, with one dimension a little above a
+power of two and the others at it. Alignment is told from tiles: all sizes of a dimension, but the power of two itself,
+need the same number of tiles of 128, so that they differ in alignment only; how fast the power of two is beside them
+tells what an exactly filled last tile, or a wave of tiles less, is worth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from gputune.benches import Context, torch_missing
-from gputune.benches._matmul import flags_for, operands
+from gputune.benches._matmul import flags_for, linear, matrix
 from gputune.benches._timing import Arm, against_first, interleave, measurement
 from gputune.facts import Facts
 from gputune.measurement import Measurement
 
 SECONDS = {
-    "cuda": {"quick": 6, "standard": 20, "thorough": 60},
-    "cpu": {"quick": 5, "standard": 9, "thorough": 40},
+    "cuda": {"quick": 5, "standard": 6, "thorough": 60},
+    "cpu": {"quick": 5, "standard": 7, "thorough": 40},
 }
 RANK = 2
 
 BASE = {"cuda": 4096, "cpu": 512}
-MULTIPLES = (16, 1, 2, 4, 8)
-"""The size is the base plus this, so this is the largest power of two (up to 16) that divides it. 16 is the baseline."""
+PRODUCTS = ("forward", "grad_input", "grad_weight")
+MULTIPLES = (1, 2, 4, 8, 16, 32, 64, 128)
+"""The size is the base plus this, so this is the largest power of two that divides it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Sizes of one dimension of one product in one dtype, which are compared with each other; the first is the baseline."""
+
+    dtype: str
+    product: str
+    dim: str
+    added: tuple[int, ...]
 
 
 def needs(facts: Facts, device: str) -> str | None:
@@ -31,39 +46,64 @@ def needs(facts: Facts, device: str) -> str | None:
 
 
 def measure(context: Context) -> Iterator[Measurement]:
-    groups = [(dtype, dim, multiples) for dtype in _dtypes(context) for dim, multiples in _dimensions(context, dtype)]
-    arms = sum(len(multiples) for _, _, multiples in groups)
-    for dtype, dim, multiples in groups:
-        context.say(f"{dtype} {dim}")
-        group = against_first([_arm(context, dtype, dim, multiple) for multiple in multiples])
-        seconds = context.seconds * len(group) / arms
-        yield from interleave(context, group, seconds, partial(measurement, context, "matmul_alignment", "TFLOP/s"))
+    groups = plan(context)
+    weights = [len(group.added) for group in groups]
+    for group, weight in zip(groups, weights, strict=True):
+        context.say(f"{group.dtype} {group.dim}, {group.product.replace('_', ' of ')}")
+        arms = against_first([_arm(context, group, added) for added in group.added])
+        seconds = context.seconds * weight / sum(weights)
+        yield from interleave(context, arms, seconds, partial(measurement, context, "matmul_alignment", "TFLOP/s"))
 
 
-def _dtypes(context: Context) -> tuple[str, ...]:
-    """The Tensor Core dtypes first; quick looks only at the one that a network would be trained in."""
-    ordered = tuple(sorted(context.dtypes, key=("bfloat16", "float16", "tf32", "float32").index))
-    return ordered[:1] if context.budget == "quick" else ordered
+def plan(context: Context) -> list[Group]:
+    """The Tensor Core dtypes first; plain FP32, which runs without them, is looked at only for whether size matters at all."""
+    ordered = sorted(context.dtypes, key=("bfloat16", "float16", "tf32", "float32").index)
+    if context.budget == "quick":
+        return [Group(dtype=ordered[0], product="forward", dim=dim, added=(8, 1, 2, 4)) for dim in "NK"]
+    if context.budget == "standard":
+        wanted = [dtype for dtype in ordered if not context.cuda or dtype in (context.main_dtype, "tf32")]
+        return [
+            Group(dtype=dtype, product="forward", dim=dim, added=(8, 1, 2, 4, 0)) for dtype in wanted for dim in "NK"
+        ]
+    return [group for dtype in ordered for group in _everything(context, dtype)]
 
 
-def _dimensions(context: Context, dtype: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """M, and on a GPU plain FP32, which runs without Tensor Cores, are looked at only for whether they matter at all."""
-    matters = MULTIPLES[:2] if dtype == "float32" and context.cuda else MULTIPLES
-    yield "N", matters
-    yield "K", matters
-    if context.budget != "quick":
-        yield "M", MULTIPLES[:2]
+def _everything(context: Context, dtype: str) -> Iterator[Group]:
+    if dtype == "float32" and context.cuda:
+        yield from (Group(dtype=dtype, product="forward", dim=dim, added=(8, 1)) for dim in "NKM")
+        return
+    largest = MULTIPLES if context.cuda else MULTIPLES[:5]  # a CPU has no tiles of 128 that would hide a larger size
+    for product in PRODUCTS if dtype != "float16" else PRODUCTS[:1]:  # float16 is read as bfloat16 is
+        for dim in "NK":
+            yield Group(dtype=dtype, product=product, dim=dim, added=(*largest[::-1], 0))
+        yield Group(dtype=dtype, product=product, dim="M", added=(largest[-1], 1, 8, 0))
 
 
-def _arm(context: Context, dtype: str, dim: str, multiple: int) -> Arm:
-    import torch
-
+def _arm(context: Context, group: Group, added: int) -> Arm:
     base = BASE["cuda" if context.cuda else "cpu"]
-    sizes = {"M": base, "N": base, "K": base} | {dim: base + multiple}
-    x, w = operands(context, dtype, sizes["M"], sizes["N"], sizes["K"])
+    sizes = {"M": base, "N": base, "K": base} | {group.dim: base + added}
     return Arm(
-        params={"dtype": dtype, "dim": dim, "size": base + multiple, "multiple": multiple},
-        run=lambda: torch.nn.functional.linear(x, w),
+        params={
+            "dtype": group.dtype,
+            "product": group.product,
+            "dim": group.dim,
+            "size": base + added,
+            "multiple": added or MULTIPLES[-1],
+            **({} if added else {"full_tiles": True}),
+        },
+        run=_product(context, group, sizes),
         work=2 * sizes["M"] * sizes["N"] * sizes["K"] / 1e12,
-        before=flags_for(dtype),
+        before=flags_for(group.dtype),
     )
+
+
+def _product(context: Context, group: Group, sizes: dict[str, int]) -> Callable[[], Any]:
+    """A linear layer's output [M, N] from x [M, K] and w [N, K], or its gradient for x or for w from that of the output."""
+    x, w, grad = (
+        partial(matrix, context, group.dtype, sizes[one], sizes[other], seed)
+        for seed, (one, other) in enumerate((("M", "K"), ("N", "K"), ("M", "N")))
+    )
+    if group.product == "forward":
+        return linear(group.dtype, x(), w())
+    left, right = (grad(), w()) if group.product == "grad_input" else (grad().T, x())
+    return lambda: left @ right

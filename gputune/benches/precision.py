@@ -1,23 +1,32 @@
-"""How fast, and how exactly, this device multiplies matrices in each dtype.
+"""How fast, and how exactly, this device multiplies matrices in each dtype, and what precision FP32 really runs in.
 
-One square matmul in FP32, TF32, bfloat16 and float16, in turn, and the relative error of each against float64. The error
-is what tells the truth: NVIDIA_TF32_OVERRIDE beats torch's flags in both directions and the flags do not show it.
+One square matmul in FP32, TF32, bfloat16, float16 and, where the hardware has it, float8, in turn, and the relative error of each
+against float64. The error is what tells the truth: NVIDIA_TF32_OVERRIDE beats torch's flags in both directions and the
+flags do not show it. So matmul, convolution (both memory formats) and LSTM are looked at with the flags as this environment
+sets them and set each way; in the thorough budget also in processes with NVIDIA_TF32_OVERRIDE set to 0 and to 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from gputune.benches import Context, torch_missing
-from gputune.benches._matmul import flags_for, operands
+from gputune.benches import Context, _truth, torch_missing
+from gputune.benches._matmul import flags_for, linear, operands
 from gputune.benches._timing import Arm, against_first, interleave, measurement, time_of, warm_up
 from gputune.facts import Facts
+from gputune.facts.environment import TF32_OVERRIDE
+from gputune.facts.gap import Gap
 from gputune.measurement import Measurement, rounded
+from gputune.settings import _tf32
 
 SECONDS = {
-    "cuda": {"quick": 3, "standard": 5, "thorough": 10},
+    "cuda": {"quick": 2.5, "standard": 3.5, "thorough": 15},
     "cpu": {"quick": 3, "standard": 4, "thorough": 10},
 }
 RANK = 1
@@ -25,32 +34,36 @@ RANK = 1
 GPU_SIZE = 4096
 CPU_SIZES = (256, 512, 1024)
 CPU_CALL_SECONDS = 0.02
+CHILD_SECONDS = 120
 
 
 def needs(facts: Facts, device: str) -> str | None:
     return torch_missing(facts)
 
 
-def measure(context: Context) -> Iterator[Measurement]:
+def measure(context: Context) -> Iterator[Measurement | Gap]:
+    yield from _found(context)
+    for dtype in context.matmul_dtypes:
+        yield _error(context, dtype)
+    if context.cuda:
+        for flags, allow in _truth.FLAGS.items():
+            yield from _rows(context, _truth.errors_under(context.device, allow), {"flags": flags})
     size = GPU_SIZE if context.cuda else _cpu_size(context)
-    arms = against_first([_arm(context, dtype, size) for dtype in context.dtypes])
+    arms = against_first([_arm(context, dtype, size) for dtype in context.matmul_dtypes])
     if "tf32" in context.dtypes:  # what mixed precision must gain over
         for arm in arms[2:]:
             arm.baseline = arms[1]
     if context.cuda:
-        warm_up(context, arms[-1].run, min(1.0, context.seconds / 5))
-    for dtype in context.dtypes:
-        yield _error(context, dtype)
-    yield from interleave(context, arms, context.seconds * 0.7, partial(measurement, context, "precision", "TFLOP/s"))
+        warm_up(context, arms[2 if len(arms) > 2 else -1].run, min(1.0, context.seconds / 5))
+    yield from interleave(context, arms, context.seconds * 0.6, partial(measurement, context, "precision", "TFLOP/s"))
+    if context.cuda and context.budget == "thorough":
+        yield from _overridden(context)
 
 
 def _arm(context: Context, dtype: str, size: int) -> Arm:
-    import torch
-
-    x, w = operands(context, dtype, size, size, size)
     return Arm(
         params={"dtype": dtype, "size": size},
-        run=lambda: torch.nn.functional.linear(x, w),
+        run=linear(dtype, *operands(context, dtype, size, size, size)),
         work=2 * size**3 / 1e12,
         before=flags_for(dtype),
     )
@@ -58,12 +71,9 @@ def _arm(context: Context, dtype: str, size: int) -> Arm:
 
 def _cpu_size(context: Context) -> int:
     """The largest size of which one FP32 matmul still fits a block."""
-    import torch
-
     chosen = CPU_SIZES[0]
     for size in CPU_SIZES:
-        x, w = operands(context, "float32", size, size, size)
-        run: Any = partial(torch.nn.functional.linear, x, w)
+        run = linear("float32", *operands(context, "float32", size, size, size))
         time_of(context, run, 1)
         if time_of(context, run, 2) / 2 > CPU_CALL_SECONDS:
             break
@@ -73,19 +83,59 @@ def _cpu_size(context: Context) -> int:
 
 def _error(context: Context, dtype: str) -> Measurement:
     """Relative error (Frobenius norm) of x @ w.T against float64, on normally distributed numbers."""
-    import torch
-
-    x, w = operands(context, "float32", 512, 512, 4096 if context.cuda else 1024)
-    exact = torch.nn.functional.linear(x.double(), w.double())
+    k = 4096 if context.cuda else 1024
+    x, w = operands(context, "float32", 512, 512, k)
+    exact = x.double() @ w.double().T
     flags_for(dtype)()
-    kind = getattr(torch, "float32" if dtype == "tf32" else dtype)
-    got = torch.nn.functional.linear(x.to(kind), w.to(kind)).double()
-    error = float((got - exact).norm() / exact.norm())
+    got = linear(dtype, *operands(context, dtype, 512, 512, k))().double()
+    return _row(context, float((got - exact).norm() / exact.norm()), {"dtype": dtype})
+
+
+def _found(context: Context) -> Iterator[Measurement]:
+    """With the flags that a program has here when it starts: the environment and start-up files may set them."""
+    flags = context.facts.precision.flags
+    if context.cuda and flags and flags.matmul_tf32 is not None and flags.cudnn_tf32 is not None:
+        _tf32.set_matmul(flags.matmul_tf32)
+        _tf32.set_cudnn(flags.cudnn_tf32)
+    yield from _rows(context, _truth.errors(context.device), {"flags": "found"})
+
+
+def _overridden(context: Context) -> Iterator[Measurement | Gap]:
+    """The libraries read the variable once in a process, so each value has one of its own."""
+    context.say(TF32_OVERRIDE)
+    children = {value: _child(context, value) for value in ("0", "1")}
+    for value, child in children.items():
+        try:
+            out, _ = child.communicate(timeout=CHILD_SECONDS)
+            answers: dict[str, dict[str, float]] = json.loads(out)
+        except (subprocess.TimeoutExpired, ValueError):
+            child.kill()
+            yield Gap(fact="bench.precision", reason=f"the process with {TF32_OVERRIDE}={value} did not answer")
+            continue
+        for flags, errors in answers.items():
+            yield from _rows(context, errors, {"flags": flags, "override": value})
+
+
+def _child(context: Context, override: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "gputune.benches._truth", context.device],
+        env={**os.environ, TF32_OVERRIDE: override},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _rows(context: Context, errors: Mapping[str, float], params: dict[str, Any]) -> Iterator[Measurement]:
+    for operation, error in errors.items():
+        yield _row(context, error, {"operation": operation, **params})
+
+
+def _row(context: Context, error: float, params: dict[str, Any]) -> Measurement:
     return Measurement(
         bench="precision",
         metric="relative_error",
         unit="1",
         samples=(rounded(error),),
-        params={"dtype": dtype},
+        params=params,
         device=context.device,
     )

@@ -1,8 +1,9 @@
 """Does an environment variable decide about TF32, whatever torch's flags say?
 
-NVIDIA_TF32_OVERRIDE is read by cuBLAS and cuDNN themselves: 0 forbids TF32 and 1 forces it, and the flags go on reading
-what was set. TORCH_ALLOW_TF32_CUBLAS_OVERRIDE is weaker: since torch 2 it is only the first value of the matmul flag,
-and only 1 and 0 count. Unset the variable, or keep it and know that it decides.
+NVIDIA_TF32_OVERRIDE is read by cuBLAS and cuDNN themselves: 0 forbids TF32 and 1 forces it on matmuls and RNNs (not on
+convolutions whose flag is off), and the flags go on reading what was set. TORCH_ALLOW_TF32_CUBLAS_OVERRIDE is weaker:
+since torch 2 it is only the first value of the matmul flag, and only 1 and 0 count. Unset the variable, or keep it and
+know that it decides.
 
 Source: PyTorch, CUDA environment variables; NVIDIA_TF32_OVERRIDE's effect measured on an H200.
 """
@@ -10,8 +11,9 @@ Source: PyTorch, CUDA environment variables; NVIDIA_TF32_OVERRIDE's effect measu
 from gputune.checks._answers import no_gpu, not_applicable, ok, warning
 from gputune.checks._common import Facts, Finding, Findings, Measurements, all_lack
 from gputune.facts import Flags
+from gputune.facts.environment import TF32_OVERRIDE
 
-NVIDIA, TORCH = "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"
+TORCH = "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -24,7 +26,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 
 def _overrides(environment: dict[str, str], flags: Flags | None) -> Findings:
-    nvidia, torch = environment.get(NVIDIA), environment.get(TORCH)
+    nvidia, torch = environment.get(TF32_OVERRIDE), environment.get(TORCH)
     if nvidia is None and torch is None:
         yield ok("no environment variable decides about TF32")
     if nvidia is not None:
@@ -36,11 +38,16 @@ def _overrides(environment: dict[str, str], flags: Flags | None) -> Findings:
 def _nvidia(value: str, flags: Flags | None) -> Finding:
     does = {"0": "forbids TF32", "1": "forces TF32"}.get(value)
     if does is None:
-        return _unset(NVIDIA, f"{NVIDIA}={value} is neither 0 nor 1; what the libraries make of it is not documented")
+        return _unset(
+            TF32_OVERRIDE,
+            f"{TF32_OVERRIDE}={value} is neither 0 nor 1; what the libraries make of it is not documented",
+        )
     wanted = value == "1"
     if flags is not None and flags.matmul_tf32 is flags.cudnn_tf32 is wanted:
-        return ok(f"{NVIDIA}={value} {does}, as torch's flags do", NVIDIA)
-    return _unset(NVIDIA, f"{NVIDIA}={value} {does}, whatever torch's flags say ({_against(flags, wanted)})")
+        return ok(f"{TF32_OVERRIDE}={value} {does}, as torch's flags do", TF32_OVERRIDE)
+    return _unset(
+        TF32_OVERRIDE, f"{TF32_OVERRIDE}={value} {does}, whatever torch's flags say ({_against(flags, wanted)})"
+    )
 
 
 def _against(flags: Flags | None, wanted: bool) -> str:

@@ -21,10 +21,14 @@ def probe(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     budget: Annotated[str, typer.Option(help="quick, standard or thorough.")] = "standard",
     only: Annotated[str, typer.Option(help="Run only these benches, separated by commas.")] = "",
+    shapes: Annotated[
+        Path | None, typer.Option(help="Measure the matmuls of this file too: a line 'M N K [dtype]' each.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the profile as JSON on stdout.")] = False,
 ) -> None:
     """Measure this machine and write its profile."""
     from gputune import probing
+    from gputune.benches import matmul_shapes
     from gputune.report import json, terminal
     from gputune.report.progress import shown
 
@@ -33,8 +37,11 @@ def probe(
         _check_writable(target)
     names = [name.strip() for name in only.split(",") if name.strip()]
     wanted: Any = budget
+    request = probing.Request(
+        device=device, budget=wanted, only=names, shapes=matmul_shapes.read(shapes) if shapes else ()
+    )
     with shown() as progress:
-        found = probing.probe(device=device, budget=wanted, only=names, progress=progress)
+        found = probing.probe(request, progress=progress)
     if target:
         _write(found, target)
     if as_json:

@@ -10,6 +10,9 @@ PREFIXES = (
 )  # fmt: skip
 """Names that begin otherwise are left alone, and of these the ones that a secret could hide behind."""
 
+TF32_OVERRIDE = "NVIDIA_TF32_OVERRIDE"
+"""0 forbids TF32 to cuBLAS and cuDNN and 1 forces it, whatever torch's flags say."""
+
 NAMES = ("CC", "CXX")  # the compilers that torch.compile calls
 _SECRET = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH")  # NVIDIA_API_KEY, for one
 _LONG = ("NVIDIA_REQUIRE_CUDA",)  # three thousand characters in NVIDIA's images, which only the container toolkit reads

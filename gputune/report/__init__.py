@@ -1,1 +1,1 @@
-"""Profiles, findings and what was applied, for people (`terminal`) and for machines (`json`)."""
+"""Profiles, findings and what was applied, for people (`terminal`, with charts) and for machines (`json`)."""

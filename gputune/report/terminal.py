@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING
 
 from gputune.checks import Finding, Severity
 from gputune.facts import cpu_list
@@ -12,11 +12,13 @@ from gputune.facts.gap import Gap
 from gputune.host import NOT_SUPPORTED
 from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile
+from gputune.report import matmul_charts, network_charts
+from gputune.report.charts import Chart
+from gputune.report.tables import add, console_of, draw, plain, table_of
 from gputune.settings import Value
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from gputune.runtime.environment import Applied
 
@@ -36,20 +38,48 @@ _WORDS: dict[Severity, tuple[str, str]] = {
     "NOT_APPLICABLE": ("not applicable", "not applicable"),
 }
 _NVIDIA_SMI = re.compile(r"(?<=nvidia-smi -i )\S+")  # the GPU that a remedy names
-_FIRST = 22  # the longest name of a check, so that the tables of one report stand under each other
+_CHARTS: tuple[Callable[[Sequence[Measurement]], Iterator[Chart]], ...] = (
+    matmul_charts.dtypes,
+    matmul_charts.peak,
+    matmul_charts.truth,
+    matmul_charts.alignment,
+    network_charts.convolutions,
+    network_charts.attention,
+    network_charts.training,
+    network_charts.forward,
+    network_charts.batches,
+    matmul_charts.shapes,
+    network_charts.transfers,
+)
+"""In the order in which a profile's are drawn."""
 
 
 def print_profile(profile: Profile, stream: IO[str]) -> None:
     """What was found, what is recommended and why, and what is missing."""
-    console = _console(stream)
-    console.print(_plain(_found(profile.fingerprint)))
-    _print_speeds(console, profile.measurements)
-    table = _table("setting", "value", "why")
-    for name, choice in profile.settings.items():
-        _add(table, name, value_text(choice.value), choice.reason)
-    console.print(table)
+    console = console_of(stream)
+    console.print(plain(_found(profile.fingerprint)))
+    charts = [chart for section in _CHARTS for chart in section(profile.measurements)]
+    for chart in charts:
+        draw(console, chart)
+    if charts:
+        console.print()
+    _print_settings(console, profile)
     print_findings(profile.findings, stream, least="WARNING")
     print_gaps(unsaid(profile.gaps, profile.findings), stream)
+
+
+def _print_settings(console: Console, profile: Profile) -> None:
+    """What is recommended, and where it differs by kind of network."""
+    table = table_of("setting", "value", "why")
+    for name, choice in profile.settings.items():
+        add(table, name, value_text(choice.value), choice.reason)
+    console.print(table)
+    if profile.families:
+        table = table_of("family", "setting", "value", "why")
+        for family, choices in profile.families.items():
+            for name, choice in choices.items():
+                add(table, family, name, value_text(choice.value), choice.reason)
+        console.print(table)
 
 
 def print_findings(findings: Iterable[Finding], stream: IO[str], least: Severity = "NOT_APPLICABLE") -> None:
@@ -58,14 +88,14 @@ def print_findings(findings: Iterable[Finding], stream: IO[str], least: Severity
     What several GPUs, or several checks, say in the same words is said once.
     """
     shown = [one for one in findings if _WORST_FIRST.index(one.severity) <= _WORST_FIRST.index(least)]
-    console = _console(stream)
+    console = console_of(stream)
     for severity in _WORST_FIRST:
         rows = _merged([finding for finding in shown if finding.severity == severity])
         if not rows:
             continue
-        table = _table(_WORDS[severity][0], "", style=_STYLES[severity])
+        table = table_of(_WORDS[severity][0], "", style=_STYLES[severity])
         for names, message, remedy in rows:
-            _add(table, names, message + (f"\n-> {remedy}" if remedy else ""))
+            add(table, names, message + (f"\n-> {remedy}" if remedy else ""))
         console.print(table)
 
 
@@ -123,21 +153,21 @@ def print_gaps(gaps: Sequence[Gap], stream: IO[str]) -> None:
     """What could not be read or measured; what has one reason stands together."""
     if not gaps:
         return
-    table = _table("not known", "why")
+    table = table_of("not known", "why")
     reasons: dict[str, list[str]] = {}
     for gap in gaps:
         reasons.setdefault(gap.reason, []).append(gap.fact)
     for reason, facts in reasons.items():
-        _add(table, "\n".join(facts), reason)
-    _console(stream).print(table)
+        add(table, "\n".join(facts), reason)
+    console_of(stream).print(table)
 
 
 def print_applied(applied: Sequence[Applied], stream: IO[str]) -> None:
     """What was, or will be, done about each setting."""
-    table = _table("setting", "value", "status", "why")
+    table = table_of("setting", "value", "status", "why")
     for one in applied:
-        _add(table, one.setting, "" if one.after is None else value_text(one.after), one.status, one.why)
-    _console(stream).print(table)
+        add(table, one.setting, "" if one.after is None else value_text(one.after), one.status, one.why)
+    console_of(stream).print(table)
 
 
 def value_text(value: Value) -> str:
@@ -164,60 +194,3 @@ def _found(fingerprint: Fingerprint) -> str:
 
 def _known(name: str, value: str | None) -> str:
     return f"{name} {value or 'unknown'}"
-
-
-def _print_speeds(console: Console, measurements: Sequence[Measurement]) -> None:
-    """Matmul by dtype, beside full FP32."""
-    rows = [row for row in measurements if row.bench == "precision"]
-    speeds = {row.params.get("dtype"): row for row in rows if row.metric == "throughput"}
-    errors = {row.params.get("dtype"): row for row in rows if row.metric == "relative_error"}
-    if not speeds:
-        return
-    table = _table("matmul", "TFLOP/s", "to FP32", "relative error")
-    base = speeds.get("float32")
-    for dtype, row in speeds.items():
-        ratio = row.against(base) if base else None
-        error = errors.get(dtype)
-        _add(
-            table,
-            str(dtype),
-            f"{row.median:.3g}",
-            f"{ratio.ratio:.3g}x" if ratio else "",
-            f"{error.median:.1e}" if error else "",
-        )
-    console.print(table)
-
-
-def _table(*columns: str, style: str = "") -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for number, column in enumerate(columns):
-        table.add_column(
-            column,
-            header_style=style or "bold",
-            overflow="fold",
-            no_wrap=number == 0,
-            min_width=_FIRST if style and number == 0 else None,
-            max_width=14 if column == "value" else None,
-        )
-    return table
-
-
-def _add(table: Table, *cells: str) -> None:
-    """A row of plain text."""
-    table.add_row(*(_plain(cell) for cell in cells))
-
-
-def _plain(text: str) -> Any:
-    """Text in which brackets are brackets and nothing steers the terminal: some of it comes from a file."""
-    from rich.text import Text
-
-    return Text("".join(char if char.isprintable() or char == "\n" else "?" for char in text))
-
-
-def _console(stream: IO[str]) -> Console:
-    from rich.console import Console
-
-    return Console(file=stream, highlight=False)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gputune import settings
+from gputune.facts.environment import TF32_OVERRIDE
 from gputune.profile import Fingerprint, Profile
 from gputune.runtime.launch import disabled
 from gputune.settings import Value
@@ -16,7 +17,6 @@ Status = Literal["applied", "kept-user", "skipped", "failed"]
 DISABLED = "GPUTUNE_DISABLE=1"
 DEFAULT = "torch's default"
 ELSEWHERE = "measured on another machine"
-OVERRIDE = "NVIDIA_TF32_OVERRIDE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +82,11 @@ def defeat(name: str, value: Value, environ: Mapping[str, str]) -> str | None:
     if settings.load(name).NUMERICS != "tf32":
         return None
     wanted = value in ("tf32", True)
-    override = environ.get(OVERRIDE)
+    override = environ.get(TF32_OVERRIDE)
     if override == "0" and wanted:
-        return f"{OVERRIDE}=0 defeats it: no TF32 will run"
+        return f"{TF32_OVERRIDE}=0 defeats it: no TF32 will run"
     if override == "1" and not wanted:
-        return f"{OVERRIDE}=1 defeats it: TF32 will run"
+        return f"{TF32_OVERRIDE}=1 defeats it: TF32 will run"
     return None
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from gputune import settings
 from gputune.profile import Profile, load
 from gputune.runtime.applied import DISABLED, Applied, skipped
+from gputune.runtime.compiled import compile_in_place
 from gputune.runtime.family import family
 from gputune.runtime.in_process import decide
 from gputune.runtime.launch import disabled
@@ -55,13 +56,22 @@ class Tuning:
         return torch.amp.GradScaler(_device(), enabled=self._value("amp_dtype") == "float16")
 
     def prepare(self, model: Any) -> Any:
-        """The model, with 2-d convolutions in channels_last where that pays; `family` then names its kind."""
+        """The model, with 2-d convolutions in channels_last and calls compiled where that pays; `family` then names its kind.
+
+        Call it before the optimizer is made: `optimizer_kwargs` and `autocast` then answer for this kind of network.
+        """
         import torch
 
         self.family = family(model)
         if self._value("channels_last") is True and _has_images(model):
             model = model.to(memory_format=torch.channels_last)
+        if self._value("compile") is True:
+            compile_in_place(model)
         return model
+
+    def optimizer_kwargs(self) -> dict[str, Any]:
+        """Arguments for torch's SGD, Adam, AdamW and Adagrad: `fused` where that pays, for parameters that are on the GPU already."""
+        return {"fused": True} if self._value("fused_optimizer") is True else {}
 
     def dataloader_kwargs(self) -> dict[str, Any]:
         """Arguments for torch's DataLoader. What belongs to workers is there only with workers: torch refuses it without."""

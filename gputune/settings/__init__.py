@@ -10,6 +10,8 @@ A setting's file has
   operations), `tf32` or `mixed`;
 - `DEPENDS`: the fields of the fingerprint that its choice rests on;
 - `recommend(facts, measurements) -> Choice`, always: where nothing is gained, torch's default with the reason;
+- where it differs by kind of network, `of_family(facts, measurements, family) -> Choice | None`, None where that network's
+  steps did not measure it;
 - by phase: `environ(value)`; or `apply(value)`, `current()` and `default()`; or `USE`, the line in the script. A launch
   setting may have the second too, for a process that runs already. `apply` raises ValueError, with the reason, where
   something else that the user chose forbids the value.

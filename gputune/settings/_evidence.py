@@ -10,7 +10,7 @@ from . import Choice, Value
 if TYPE_CHECKING:
     from gputune.measurement import Comparison, Measurement
 
-NOT_MEASURED = "not measured in this run"
+NOT_MEASURED = "not measured in this run's budget"
 TOO_FEW = "too few samples in this run to tell"
 
 
@@ -31,6 +31,12 @@ def one(measurements: Iterable[Measurement], bench: str, metric: str, **params: 
 def compared(candidate: Measurement | None, baseline: Measurement | None) -> Comparison | None:
     """How the first compares with the second; None where either is missing or has too few samples."""
     return candidate.against(baseline) if candidate is not None and baseline is not None else None
+
+
+def beats(candidate: Measurement, baseline: Measurement) -> bool:
+    """Whether the first gains over the second, by the rule."""
+    comparison = candidate.against(baseline)
+    return comparison is not None and comparison.verdict == "gain"
 
 
 def keep(value: Value, reason: str, evidence: Sequence[str] = (), comparison: Comparison | None = None) -> Choice:
@@ -63,11 +69,16 @@ def lacking(*rows: object) -> str:
     return TOO_FEW if all(rows) else NOT_MEASURED
 
 
-def decide(comparison: Comparison, values: tuple[Value, Value], what: str, bench: str) -> Choice:
-    """Of `values`, torch's default and the alternative, the latter where it gains; `what` is what ran faster or not."""
+def decide(
+    comparison: Comparison, values: tuple[Value, Value], what: str, bench: str, *, chosen: bool | None = None
+) -> Choice:
+    """Of `values`, torch's default and the alternative, the latter where it gains; `what` is what ran faster or not.
+
+    Where the alternative was chosen, or not, among more than these two, `chosen` says so.
+    """
     default, value = values
     sentence = f"{what} ran {range_text(comparison)} as fast"
-    if comparison.verdict == "gain":
+    if comparison.verdict == "gain" if chosen is None else chosen:
         return change(value, comparison, sentence, [bench])
     return keep(default, f"{no_gain(comparison)}: {sentence}", [bench], comparison)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from . import Choice, Numerics, Phase
 from ._evidence import decide, keep, lacking, pooled, select
+from ._training import BENCH, option
 from .amp_dtype import recommend as recommend_amp
 
 VALUE = bool
@@ -22,6 +23,19 @@ DEPENDS = ("device", "compute_capability")
 
 
 def recommend(facts: Any, measurements: Any) -> Choice:
+    return of_family(facts, measurements, "convnet") or _of_convolutions(facts, measurements)
+
+
+def of_family(facts: Any, measurements: Any, family: str) -> Choice | None:
+    found = option(measurements, family, "channels_last")
+    chosen, comparison = found or (False, None)
+    if comparison is None:
+        return None
+    return decide(comparison, (False, True), f"steps of a {family} in channels_last", BENCH, chosen=chosen)
+
+
+def _of_convolutions(facts: Any, measurements: Any) -> Choice:
+    """What a run without training steps can say."""
     dtype = _dtype(facts, measurements)
     last = select(measurements, "conv", "throughput", dtype=dtype, channels_last=True, aligned=True)
     first = select(measurements, "conv", "throughput", dtype=dtype, channels_last=False, aligned=True)

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 from . import Choice, Numerics, Phase
-from ._evidence import decide, keep, lacking, of_device, pooled, select
+from ._evidence import decide, keep, lacking, of_device, one, pooled, select
+from ._training import BENCH, option
 
 VALUE = bool
 PHASE: Phase = "process"
@@ -23,12 +24,22 @@ DEPENDS = ("device", "compute_capability", "torch")
 def recommend(facts: Any, measurements: Any) -> Choice:
     if not of_device(measurements):
         return keep(False, "it concerns GPUs only")
+    found = option(measurements, "convnet", "cudnn_benchmark")
+    if found and found[1]:
+        return _of_steps(measurements, *found)
     on = select(measurements, "conv", "throughput", cudnn_benchmark=True)
     off = select(measurements, "conv", "throughput", cudnn_benchmark=False)
     comparison = pooled(on, off)
     if comparison is None:
         return keep(False, lacking(on, off))
     return decide(comparison, (False, True), f"{len(on)} convolutions with cuDNN's own search", "conv")
+
+
+def _of_steps(measurements: Any, chosen: bool, comparison: Any) -> Choice:
+    taken = one(measurements, BENCH, "search_time", network="convnet")
+    cost = f", the first of which took {taken.median:.3g} s" if taken else ""
+    what = f"steps of a convnet with cuDNN's own search{cost},"
+    return decide(comparison, (False, True), what, BENCH, chosen=chosen)
 
 
 def apply(value: bool) -> None:

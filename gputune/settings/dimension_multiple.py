@@ -3,17 +3,22 @@
 Tensor Cores load 16 bytes at a time: a contiguous dimension that is no multiple of 16 bytes (8 elements of a 16-bit dtype, 4 of
 TF32) falls back to slower kernels; a vocabulary of 50257 columns can cost six times one of 50264. M (batch times
 sequence) is measured too and normally does not matter. Padding changes a model's shapes, so it is advised and never
-applied by itself: `Tuning.pad(n)` rounds up where a model is built. 1 means that no padding helps.
+applied by itself: `Tuning.pad(n)` rounds up where a model is built, `gputune pad N` tells what it is worth. 1 means that
+no padding helps.
+
+The multiple is the smallest that no larger one outruns with certainty by more than 5 %, in any of a linear layer's three
+products.
 
 Source: NVIDIA, "Matrix Multiplication Background User's Guide".
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from . import Choice, Numerics, Phase
-from ._evidence import NOT_MEASURED, keep, lacking, select
+from ._evidence import NOT_MEASURED, compared, keep, lacking, select
 
 VALUE = dict[str, int]
 PHASE: Phase = "code"
@@ -23,8 +28,8 @@ DEPENDS = ("device", "compute_capability")
 LIMITS = (1, 1024)
 
 BENCH = "matmul_alignment"
-WORTH = 1.10
-"""Padding must gain this much: it costs memory and work of its own, and kernels for neighbouring sizes differ by a few percent."""
+WORTH = 1.05
+"""Kernels for neighbouring sizes differ by a few percent where alignment plays no part: by 4 % in full FP32 on an H200."""
 
 
 def recommend(facts: Any, measurements: Any) -> Choice:
@@ -48,31 +53,75 @@ def recommend(facts: Any, measurements: Any) -> Choice:
     )
 
 
-def _by_multiple(rows: Any, dtype: str, dim: str) -> list[Any]:
-    """The rows of one dimension, the best aligned last."""
-    return sorted(select(rows, BENCH, "throughput", dtype=dtype, dim=dim), key=lambda row: int(row.params["multiple"]))
+def gain_of(measurements: Any, dtype: str, n: int, padded: int) -> Any:
+    """How many times as fast a dimension N of size `padded` runs as one of `n`, told by sizes that divide alike; None where
+    those were not measured.
+    """
+    here = by_multiple(measurements, dtype, "N", "forward")
+    alike = {size: max((one for one in here if size % one == 0), default=0) for size in (n, padded)}
+    return compared(here.get(alike[padded]), here.get(alike[n]))
+
+
+def least_padding(measurements: Any) -> tuple[int, Any] | None:
+    """Of a matmul of the user's own and its padded variants, the N of the first that none certainly outruns by more than `WORTH`,
+    and its gain over the matmul as it is (None for that itself). None where there are too few samples.
+    """
+    rows = sorted(select(measurements, "matmul_shapes", "throughput"), key=lambda row: int(row.params["n"]))
+    if not rows or any(compared(row, rows[0]) is None for row in rows):
+        return None
+    best = next((row for row in rows if not _outrun(row, rows)), rows[0])
+    return int(best.params["n"]), None if best is rows[0] else compared(best, rows[0])
+
+
+def by_multiple(rows: Any, dtype: str, dim: str, product: str) -> dict[int, Any]:
+    """Rows of runs per second, by multiple. Sizes that need the same number of tiles should take the same time, however
+    much of the last tile they use.
+    """
+    found = select(rows, BENCH, "throughput", dtype=dtype, dim=dim, product=product)
+    alike = sorted(
+        (row for row in found if "full_tiles" not in row.params), key=lambda row: int(row.params["multiple"])
+    )
+    return {int(row.params["multiple"]): _runs(row) for row in alike}
+
+
+def _runs(row: Any) -> Any:
+    return replace(row, unit="1/s", samples=tuple(sample / float(row.params["size"]) for sample in row.samples))
+
+
+def _products(rows: Any, dtype: str, dim: str) -> list[str]:
+    return list(
+        dict.fromkeys(str(row.params["product"]) for row in select(rows, BENCH, "throughput", dtype=dtype, dim=dim))
+    )
 
 
 def _multiple(rows: Any, dtype: str, dim: str) -> int | None:
-    """The smallest multiple from which on nothing more is gained; None where too little was measured."""
-    here = _by_multiple(rows, dtype, dim)
+    """The largest that a product needs; None where too little was measured."""
+    found = [_of_product(by_multiple(rows, dtype, dim, product)) for product in _products(rows, dtype, dim)]
+    return None if None in found else max((one for one in found if one is not None), default=None)
+
+
+def _of_product(here: dict[int, Any]) -> int | None:
+    """The smallest multiple that no larger one certainly outruns by more than `WORTH`."""
     if len(here) < 2:
         return None
-    gains = [here[-1].against(row) for row in here[:-1]]
-    if None in gains:
-        return None
-    losing = [position for position, gain in enumerate(gains) if _worth(gain)]
-    return int(here[max(losing) + 1].params["multiple"]) if losing else 1
+    for multiple, row in here.items():
+        larger = [other for size, other in here.items() if size > multiple]
+        if any(compared(other, row) is None for other in larger):
+            return None
+        if not _outrun(row, larger):
+            return multiple
+    return None
 
 
-def _worth(gain: Any) -> bool:
-    return bool(gain.low > 1 and gain.ratio > WORTH)
+def _outrun(row: Any, others: Any) -> bool:
+    gains = [compared(other, row) for other in others]
+    return any(gain.low > WORTH for gain in gains if gain)
 
 
 def _loss(rows: Any, dtype: str) -> Any:
-    """The largest gain of the best multiple over an odd size, over N and K."""
-    pairs = [here for here in (_by_multiple(rows, dtype, dim) for dim in "NK") if len(here) >= 2]
-    losses = [loss for loss in (here[-1].against(here[0]) for here in pairs) if loss]
+    """The largest gain of a forward product's best multiple over an odd size, over N and K."""
+    groups = [list(by_multiple(rows, dtype, dim, "forward").values()) for dim in "NK"]
+    losses = [loss for here in groups if len(here) >= 2 and (loss := compared(here[-1], here[0]))]
     return max(losses, key=lambda loss: loss.ratio, default=None)
 
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from . import Choice, Numerics, Phase
 from ._evidence import change, compared, keep, lacking, no_gain, of_device, one, range_text, text
 from ._tf32 import matmul, set_matmul
+from ._training import BENCH, refused_anywhere
 
 VALUE = Literal["tf32", "ieee"]
 PHASE: Phase = "process"
@@ -41,13 +42,16 @@ def recommend(facts: Any, measurements: Any) -> Choice:
             comparison,
         )
     speeds = f"TF32 matmul ran at {text(tf32.median)} against {text(fp32.median)} TFLOP/s"
-    if comparison.verdict == "gain":
+    refused = refused_anywhere(measurements, "tf32")
+    if comparison.verdict == "gain" and not refused:
         return change("tf32", comparison, f"{speeds}; relative error {error.median:.1e}", ["precision"])
-    if one_error(measurements, "float32") >= TF32_ERROR:
-        return keep(
-            "ieee", "full FP32 was asked for and TF32 ran: NVIDIA_TF32_OVERRIDE forces it", ["precision"], comparison
-        )
-    return keep("ieee", f"{no_gain(comparison)}: {speeds}, {range_text(comparison)}", ["precision"], comparison)
+    if refused:
+        why = f"{speeds}, but the accuracy guard refused it: {refused}"
+    elif one_error(measurements, "float32") >= TF32_ERROR:
+        why = "full FP32 was asked for and TF32 ran: NVIDIA_TF32_OVERRIDE forces it"
+    else:
+        why = f"{no_gain(comparison)}: {speeds}, {range_text(comparison)}"
+    return keep("ieee", why, ["precision", BENCH] if refused else ["precision"], comparison)
 
 
 def one_error(measurements: Any, dtype: str) -> float:

@@ -18,7 +18,7 @@ def context():
 
 
 def rows(context, arms, seconds):
-    return interleave(context, arms, seconds, lambda arm: measurement(context, "test", "1/s", arm), block=0.015)
+    return interleave(context, arms, seconds, lambda arm: measurement(context, "test", "1/s", arm), block_seconds=0.015)
 
 
 def sleeper(name, seconds, **more):

@@ -16,6 +16,7 @@ from recorded import facts_of
 from gputune.benches._worker import Worker, WorkerDied
 
 FACTS = asdict(facts_of("cpu-only"))
+PLANTED = {"bench": "planted", "seconds": 1, "budget": "quick"}
 
 
 @pytest.fixture
@@ -34,17 +35,17 @@ def benches(tmp_path, monkeypatch):
 
 
 def run(seconds=20.0):
-    with Worker("cpu", FACTS) as worker:
-        worker.ready()
-        return list(worker.run("planted", 1, "quick", deadline_seconds=seconds))
+    with Worker() as worker:
+        worker.ready("cpu", FACTS)
+        return list(worker.run(PLANTED, deadline_seconds=seconds))
 
 
 def reason(seconds=20.0):
-    with Worker("cpu", FACTS) as worker:
-        worker.ready()
+    with Worker() as worker:
+        worker.ready("cpu", FACTS)
         with pytest.raises(WorkerDied) as died:
-            list(worker.run("planted", 1, "quick", deadline_seconds=seconds))
-        pid = worker._child.pid
+            list(worker.run(PLANTED, deadline_seconds=seconds))
+        pid = worker.pid
     assert gone(pid)
     return str(died.value)
 
@@ -72,6 +73,11 @@ def gone(leader):
 def test_what_a_bench_says_arrives_and_what_it_prints_does_not(benches):
     benches("print('noise'); os.write(1, b'more noise'); context.say('half way'); yield from ()")
     assert run() == [{"say": "half way"}]
+
+
+def test_what_a_bench_could_not_measure_arrives_as_a_gap(benches):
+    benches("from gputune.facts.gap import Gap; yield Gap(fact='bench.planted', reason='no memory')")
+    assert run() == [{"gap": {"fact": "bench.planted", "reason": "no memory"}}]
 
 
 @pytest.mark.parametrize(
@@ -120,10 +126,10 @@ def test_nothing_outlives_the_parent(benches, how, tmp_path):
         [sys.executable, "-c", textwrap.dedent("""
             import json, sys
             from gputune.benches._worker import Worker
-            with Worker("cpu", json.load(sys.stdin)) as worker:
-                worker.ready()
-                for answer in worker.run("planted", 1, "quick", 100):
-                    print(worker._child.pid, flush=True)
+            with Worker() as worker:
+                worker.ready("cpu", json.load(sys.stdin))
+                for answer in worker.run({"bench": "planted", "seconds": 1, "budget": "quick"}, 100):
+                    print(worker.pid, flush=True)
         """)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
@@ -137,6 +143,6 @@ def test_nothing_outlives_the_parent(benches, how, tmp_path):
 
 
 def test_a_worker_that_cannot_start_says_why():
-    with Worker("cuda:99", FACTS) as worker, pytest.raises(WorkerDied) as died:
-        worker.ready()
+    with Worker() as worker, pytest.raises(WorkerDied) as died:
+        worker.ready("cuda:99", FACTS)
     assert "CUDA" in str(died.value) or "cuda" in str(died.value)

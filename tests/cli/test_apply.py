@@ -19,7 +19,7 @@ from gputune.runtime.environment import SHIM
 from gputune.runtime.here import fingerprint_here
 
 SHOW = "import json, os; print(json.dumps([os.environ.get('OMP_NUM_THREADS'), os.environ.get('GPUTUNE_APPLY')]))"
-PAYLOAD = '{"cudnn_benchmark":true,"cudnn_tf32":true,"matmul_precision":"tf32"}'
+PAYLOAD = '{"cudnn_benchmark":true,"cudnn_tf32":true,"matmul_precision":"tf32","sdpa_backend":"flash"}'
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ class TestElsewhere:
         done = gputune("apply", foreign, "--", sys.executable, "-c", SHOW)
         assert (done.returncode, json.loads(done.stdout)) == (0, [None, None])
         assert done.stderr.startswith(
-            "gputune: applied 0 settings, skipped 11 measured on another machine (device (NVIDIA A100-SXM4-80GB there, "
+            "gputune: applied 0 settings, skipped 14 measured on another machine (device (NVIDIA A100-SXM4-80GB there, "
         )
         assert done.stderr.endswith("); --ignore-fingerprint applies them\n")
         assert done.stderr.count("\n") == 1

@@ -34,7 +34,7 @@ class TestProbe:
     def test_progress_table_and_command_are_on_stderr(self, probed):
         _, result = probed
         assert "gputune: [1/1] precision" in result.stderr
-        assert "matmul     TFLOP/s" in result.stderr
+        assert "Matmul by dtype" in result.stderr
         assert "gputune apply p.yaml -- python train.py" in result.stderr
 
     def test_nothing_but_the_profile_is_left_in_the_folder(self, probed):

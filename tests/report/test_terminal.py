@@ -160,18 +160,53 @@ def test_nothing_in_a_profile_steers_the_terminal_or_breaks_the_table(hostile):
     made = profile(
         {"dimension_multiple": {hostile: 8}},
         fingerprint=replace(H200, gpu=hostile),
-        measurements=(row("precision", "throughput", 1.0, dtype=hostile), row("precision", "relative_error", 1.0)),
+        families={hostile: {hostile: hostile}},
+        measurements=(
+            row("precision", "throughput", 1.0, dtype=hostile),
+            row("precision", "relative_error", 1.0),
+            row("precision", "relative_error", 1.0, operation=hostile, flags=hostile, override=hostile),
+            row("matmul_peak", "steady", 1.0, dtype=hostile, m=1, n=1, k=1),
+            row("matmul_alignment", "throughput", 1.0, dtype=hostile, product=hostile, dim="N", size=8, multiple=8),
+            row("conv", "throughput", 1.0, dtype=hostile, kernel="3x3", channels=8, out=hostile, **{"pass": "forward"}),
+            row("attention", "throughput", 1.0, dtype=hostile, head=64, length=64, backend=hostile),
+            row("matmul_shapes", "throughput", 1.0, shape=hostile, dtype=hostile, m=1, n=1, k=1),
+            row("transfer", "throughput", 1.0, copy=hostile),
+        ),
         findings=(Finding(check=hostile, severity="ERROR", message=hostile, remedy=hostile),),
         gaps=(Gap(fact=hostile, reason=hostile),),
     )
     text = shown(terminal.print_profile, made)
     assert "\x1b" not in text
     assert "\x07" not in text
+    assert text.count("".join(char if char.isprintable() else "?" for char in hostile)) > 10
 
 
 def test_a_speed_without_its_baseline_is_still_shown():
     made = advise.advise(facts_of(), [row("precision", "throughput", 300.0, dtype="tf32")], "cuda:0", created="now")
     assert "301" in shown(terminal.print_profile, made)
+
+
+def test_charts_stand_above_the_settings_in_the_order_of_what_they_are_made_of():
+    step = {"network": "mlp", "batch": 8, "precision": "float32"}
+    measured = (
+        row("transfer", "latency", 4.6),
+        row("training_step", "throughput", 1.0, stage="inference", **step),
+        row("training_step", "throughput", 1.0, stage="precision", **step),
+        row("matmul_peak", "steady", 1.0, dtype="tf32", m=8, n=8, k=8),
+        row("precision", "throughput", 1.0, dtype="tf32"),
+    )
+    text = shown(terminal.print_profile, profile(measurements=measured))
+    titles = ("torch  ", "Matmul by dtype", "Peak", "Training steps", "Forward", "launch of a kernel", "setting ")
+    places = [text.index(title) for title in titles]
+    assert places == sorted(places)
+
+
+def test_what_differs_by_kind_of_network_stands_below_the_settings():
+    made = profile({"amp_dtype": "bfloat16"}, families={"convnet": {"channels_last": True}})
+    text = shown(terminal.print_profile, made)
+    below = " ".join(text[text.index("family") :].split())
+    assert "convnet channels_last on because it was faster" in below
+    assert "family" not in shown(terminal.print_profile, profile({"amp_dtype": "bfloat16"}))
 
 
 if __name__ == "__main__":

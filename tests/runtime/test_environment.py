@@ -13,7 +13,7 @@ from gputune import settings
 from gputune.profile import Fingerprint
 from gputune.runtime.environment import SHIM, Plan, child, exports, plan
 
-PROCESS = {"cudnn_benchmark": True, "cudnn_tf32": True, "matmul_precision": "tf32"}
+PROCESS = {"cudnn_benchmark": True, "cudnn_tf32": True, "matmul_precision": "tf32", "sdpa_backend": "flash"}
 
 
 def status(planned: Plan) -> dict[str, str]:
@@ -38,7 +38,9 @@ def test_launch_settings_become_variables() -> None:
 
 def test_process_settings_travel_as_canonical_json() -> None:
     planned = plan(profile(), H200, {})
-    assert planned.payload == '{"cudnn_benchmark":true,"cudnn_tf32":true,"matmul_precision":"tf32"}'
+    assert planned.payload == (
+        '{"cudnn_benchmark":true,"cudnn_tf32":true,"matmul_precision":"tf32","sdpa_backend":"flash"}'
+    )
     assert {name: status(planned)[name] for name in PROCESS} == dict.fromkeys(PROCESS, "applied")
     assert why(planned, "matmul_precision") == "right after import torch"
 
@@ -120,7 +122,7 @@ class TestElsewhere:
 
     def test_a_choice_that_does_not_rest_on_it_is_applied(self) -> None:
         planned = plan(profile(), replace(H200, torch="2.12.0+cu130"), {})
-        assert planned.elsewhere == ("cudnn_benchmark",)
+        assert planned.elsewhere == ("compile", "cudnn_benchmark", "fused_optimizer", "sdpa_backend")
         assert planned.differences == ("torch (2.11.0+cu130 there, 2.12.0+cu130 here)",)
         assert json.loads(planned.payload) == {"cudnn_tf32": True, "matmul_precision": "tf32"}
 

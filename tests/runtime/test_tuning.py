@@ -244,6 +244,23 @@ class TestPrepare:
         tuning.prepare(nn.Linear(8, 8))
         assert tuning.autocast().fast_dtype == torch.bfloat16
 
+    def test_calls_are_compiled_where_chosen(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        compiled: list[Any] = []
+        monkeypatch.setattr("gputune.runtime.tuning.compile_in_place", compiled.append)
+        model = nn.Linear(4, 4)
+        assert Tuning({"compile": False}, {"convnet": {"compile": True}}).prepare(model) is model
+        assert compiled == []
+        assert Tuning({"compile": True}).prepare(model) is model
+        assert compiled == [model]
+
+    def test_the_optimizer_is_fused_where_chosen_for_the_kind_of_network(self) -> None:
+        tuning = Tuning({"fused_optimizer": True}, {"mlp": {"fused_optimizer": False}})
+        model = nn.Linear(4, 4)
+        assert torch.optim.AdamW(model.parameters(), **tuning.optimizer_kwargs()).defaults["fused"] is True
+        tuning.prepare(model)
+        assert tuning.optimizer_kwargs() == {}
+        assert Tuning({}).optimizer_kwargs() == {}
+
     def test_a_familys_choice_that_was_measured_elsewhere_does_not_hold(self) -> None:
         made = profile({}, fingerprint=ELSEWHERE, families={"convnet": {"amp_dtype": "float16"}})
         tuning = apply(made)

@@ -1,14 +1,16 @@
-"""Convolutions in channels_last: measured in the dtype that the recommended network runs in."""
+"""The channels_last format: told by a convnet's steps; without them by convolutions in the dtype that it is to run in."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from making import row
+from making import final_losses, precisions, row, steps
 from recorded import facts_of
 
-from gputune.settings.channels_last import recommend
+from gputune.settings._training import Combination
+from gputune.settings.channels_last import of_family, recommend
 
 H200 = facts_of()
 
@@ -55,3 +57,33 @@ def test_odd_channel_counts_do_not_decide() -> None:
 def test_not_measured(rows: list[Any]) -> None:
     choice = recommend(H200, rows)
     assert (choice.value, choice.gain) == (False, None)
+
+
+def convnet(last: float, first: float, precision: str = "bfloat16") -> list[Any]:
+    plain = Combination(precision=precision)
+    return steps("convnet", {plain: first, replace(plain, channels_last=True): last})
+
+
+def test_the_steps_of_a_convnet_come_before_convolutions() -> None:
+    choice = recommend(H200, convolutions("tf32", 50.0, 100.0) + convnet(last=200.0, first=100.0))
+    assert choice == of_family(H200, convnet(last=200.0, first=100.0), "convnet")
+    assert (choice.value, choice.gain) == (True, pytest.approx(2.0))
+    assert choice.reason == "steps of a convnet in channels_last ran 2 times (2 to 2) as fast"
+    assert choice.evidence == ("training_step",)
+
+
+def test_steps_that_gain_nothing() -> None:
+    choice = recommend(H200, convnet(last=101.0, first=100.0))
+    assert (choice.value, choice.gain) == (False, pytest.approx(1.01))
+    assert choice.reason.startswith("no gain: ")
+
+
+def test_it_is_told_in_the_precision_that_the_guard_left() -> None:
+    rows = convnet(50.0, 60.0, "tf32") + convnet(400.0, 100.0)
+    assert recommend(H200, rows).value is True
+    assert recommend(H200, rows + final_losses("convnet", 1.0, 1.1, bfloat16=1.5)).value is False
+
+
+def test_networks_without_images_have_no_choice() -> None:
+    assert of_family(H200, precisions("mlp", float32=1.0, bfloat16=2.0), "mlp") is None
+    assert of_family(H200, [], "convnet") is None

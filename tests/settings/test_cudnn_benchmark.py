@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 import torch_child
-from making import row
+from making import row, steps
 from recorded import facts_of
 
+from gputune.settings._training import Combination
 from gputune.settings.cudnn_benchmark import recommend
 
 H200 = facts_of()
@@ -45,6 +46,32 @@ def test_a_shape_that_was_measured_only_one_way_decides_nothing() -> None:
 def test_not_measured() -> None:
     assert recommend(H200, [row("precision", "throughput", 1.0)]).value is False
     assert recommend(facts_of("cpu-only"), []).value is False
+
+
+def convnet(on: float, off: float) -> list[Any]:
+    chosen = {"precision": "bfloat16", "channels_last": True}
+    rates = {Combination(**chosen, cudnn_benchmark=True): on, Combination(**chosen): off}
+    taken = row("training_step", "search_time", 0.75, network="convnet", stage="options")
+    return [taken, *steps("convnet", rates, "options")]
+
+
+def test_the_steps_of_a_convnet_come_before_convolutions() -> None:
+    choice = recommend(H200, measured(90.0, 100.0) + convnet(130.0, 100.0))
+    assert (choice.value, choice.gain) == (True, pytest.approx(1.3))
+    assert choice.reason == (
+        "steps of a convnet with cuDNN's own search, the first of which took 0.753 s, ran 1.3 times (1.3 to 1.3) as fast"
+    )
+    assert choice.evidence == ("training_step",)
+
+
+def test_steps_that_gain_nothing_keep_torchs_default_though_convolutions_gain() -> None:
+    choice = recommend(H200, measured(130.0, 100.0) + convnet(101.0, 100.0))
+    assert (choice.value, choice.gain) == (False, pytest.approx(1.01))
+    assert choice.reason.startswith("no gain: steps of a convnet")
+
+
+def test_without_steps_that_searched_convolutions_decide() -> None:
+    assert recommend(H200, measured(130.0, 100.0) + convnet(130.0, 100.0)[2:]).evidence == ("conv",)
 
 
 def test_applied_it_reads_back() -> None:

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from making import row
 from recorded import facts_of
 
-from gputune.settings.dimension_multiple import recommend
+from gputune.settings.dimension_multiple import gain_of, least_padding, recommend
 
 H200 = facts_of()
 
 FAST = {1: 100.0, 2: 100.0, 4: 100.0, 8: 100.0, 16: 100.0}
+BASE = 4096
 
 
-def measured(dtype: str, dim: str, rates: Mapping[int, float]) -> list[Any]:
-    return [row("matmul_alignment", "throughput", rate, dtype=dtype, dim=dim, multiple=m) for m, rate in rates.items()]
+def measured(
+    dtype: str, dim: str, rates: Mapping[int, float], product: str = "forward", full: float | None = None
+) -> list[Any]:
+    """Sizes a little above a power of two by their multiple, and that power itself, at these numbers of products a second."""
+    rows = [
+        row(
+            "matmul_alignment", "throughput", rate * (BASE + multiple),
+            dtype=dtype, product=product, dim=dim, size=BASE + multiple, multiple=multiple,
+        )
+        for multiple, rate in rates.items()
+    ]  # fmt: skip
+    if full is None:
+        return rows
+    exact = {"dtype": dtype, "product": product, "dim": dim, "size": BASE, "multiple": 128, "full_tiles": True}
+    return [*rows, row("matmul_alignment", "throughput", full * BASE, **exact)]
 
 
 def test_up_to_where_it_pays() -> None:
@@ -46,17 +61,92 @@ def test_the_batch_is_not_padded_though_it_matter() -> None:
     assert recommend(H200, rows).value == {"bfloat16": 1}
 
 
-def test_a_few_percent_are_not_worth_a_changed_shape() -> None:
-    choice = recommend(H200, measured("bfloat16", "N", FAST | {1: 94.0}))
-    assert choice.value == {"bfloat16": 1}
-    assert choice.gain is None
+@pytest.mark.parametrize(("rate", "multiple"), [(98.0, 1), (96.0, 2)])
+def test_three_percent_are_worth_a_changed_shape(rate: float, multiple: int) -> None:
+    assert recommend(H200, measured("bfloat16", "N", FAST | {1: rate})).value == {"bfloat16": multiple}
 
 
-def test_one_bad_size_in_the_middle_is_padded_beyond() -> None:
-    assert recommend(H200, measured("bfloat16", "N", FAST | {4: 50.0})).value == {"bfloat16": 8}
+def test_nothing_is_gained_where_no_padding_helps() -> None:
+    choice = recommend(H200, measured("bfloat16", "N", FAST))
+    assert (choice.value, choice.gain) == ({"bfloat16": 1}, None)
+    assert choice.reason == "bfloat16: N free"
+
+
+def test_a_multiple_that_happens_to_be_slow_is_nothing_to_pad_for() -> None:
+    assert recommend(H200, measured("bfloat16", "N", FAST | {4: 50.0})).value == {"bfloat16": 1}
 
 
 def test_not_measured() -> None:
     choice = recommend(H200, [])
     assert (choice.value, choice.gain) == ({}, None)
     assert recommend(H200, measured("bfloat16", "N", {16: 100.0})).value == {}
+
+
+def test_each_of_a_layers_products_is_asked() -> None:
+    rows = measured("bfloat16", "N", FAST | {1: 50.0}) + measured(
+        "bfloat16", "N", FAST | {1: 50.0, 2: 50.0, 4: 50.0}, product="grad_weight"
+    )
+    assert recommend(H200, rows).value == {"bfloat16": 8}
+
+
+def test_a_last_tile_that_is_full_is_no_alignment() -> None:
+    """The power of two needs a tile less, so it is faster than any other size, however aligned."""
+    choice = recommend(H200, measured("bfloat16", "N", FAST | {1: 50.0}, full=150.0))
+    assert choice.value == {"bfloat16": 2}
+    assert choice.gain == pytest.approx(2.0)
+
+
+def test_sizes_of_as_many_tiles_are_compared_by_time_and_not_by_work() -> None:
+    """128 columns more of 512 are a quarter more work, which fills the same tiles."""
+    rows = [
+        row(
+            "matmul_alignment", "throughput", float(size),
+            dtype="float32", product="forward", dim="N", size=size, multiple=multiple,
+        )
+        for multiple, size in ((1, 513), (128, 640))
+    ]  # fmt: skip
+    assert recommend(H200, rows).value == {"float32": 1}
+
+
+def test_a_size_that_is_no_clear_winner_among_too_few_samples_decides_nothing() -> None:
+    rows = [replace(one, samples=one.samples[:7]) for one in measured("bfloat16", "N", FAST | {1: 50.0})]
+    assert recommend(H200, rows).value == {}
+    assert recommend(H200, rows).reason == "too few samples in this run to tell"
+
+
+class TestGainOf:
+    ROWS = measured("bfloat16", "N", FAST | {1: 20.0, 2: 50.0, 4: 80.0}, full=300.0)
+
+    @pytest.mark.parametrize(
+        ("n", "padded", "gain"),
+        [(50257, 50264, 5.0), (50257, 50258, 2.5), (50258, 50264, 2.0), (50264, 50304, 1.0), (50257, 50257, 1.0)],
+    )
+    def test_is_that_of_sizes_that_divide_alike(self, n: int, padded: int, gain: float) -> None:
+        comparison = gain_of(self.ROWS, "bfloat16", n, padded)
+        assert comparison.ratio == pytest.approx(gain)
+
+    def test_what_was_not_measured_is_not_told(self) -> None:
+        assert gain_of([], "bfloat16", 50257, 50264) is None
+        assert gain_of(self.ROWS, "float16", 50257, 50264) is None
+        assert gain_of(measured("bfloat16", "K", FAST), "bfloat16", 50257, 50264) is None
+        assert gain_of(measured("bfloat16", "N", {8: 100.0}), "bfloat16", 50257, 50264) is None
+
+
+def padded(rates: Mapping[int, float]) -> list[Any]:
+    """A matmul of the user's own with its N as it is, the smallest, and padded."""
+    return [row("matmul_shapes", "throughput", rate, shape="1 x 50257 x 1", n=n) for n, rate in rates.items()]
+
+
+class TestLeastPadding:
+    def test_is_the_first_that_none_outruns(self) -> None:
+        n, gain = least_padding(padded({50257: 100.0, 50304: 610.0, 50264: 600.0})) or (None, None)
+        assert n == 50264
+        assert gain.ratio == pytest.approx(6.0)
+
+    def test_is_none_at_all_where_nothing_gains(self) -> None:
+        assert least_padding(padded({50257: 100.0, 50264: 102.0, 50304: 95.0})) == (50257, None)
+
+    def test_cannot_be_told_from_nothing_or_too_few_samples(self) -> None:
+        assert least_padding([]) is None
+        rows = [replace(one, samples=one.samples[:7]) for one in padded({50257: 100.0, 50264: 600.0})]
+        assert least_padding(rows) is None

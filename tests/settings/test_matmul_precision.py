@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch_child
-from making import row
+from making import final_losses, row
 from recorded import facts_of
 
 from gputune.settings.matmul_precision import recommend
@@ -51,6 +51,22 @@ def test_tf32_that_ran_all_the_time_is_said() -> None:
     choice = recommend(H200, measured(405.0, 405.0, exact_error=2.9e-4))
     assert choice.value == "ieee"
     assert "NVIDIA_TF32_OVERRIDE forces it" in choice.reason
+
+
+def test_what_the_accuracy_guard_refused_is_not_recommended_however_fast() -> None:
+    choice = recommend(H200, measured(405.0, 51.0) + final_losses("recurrent", 1.0, 1.1, 0.9, tf32=1.5))
+    assert choice.value == "ieee"
+    assert choice.gain == pytest.approx(405 / 51, rel=0.01)
+    assert choice.reason == (
+        "TF32 matmul ran at 406 against 51.2 TFLOP/s, but the accuracy guard refused it: "
+        "recurrent: its final loss was 1.5 instead of FP32's 1, whose seeds scatter by 0.1"
+    )
+    assert choice.evidence == ("precision", "training_step")
+
+
+def test_what_the_accuracy_guard_allowed_is() -> None:
+    rows = measured(405.0, 51.0) + final_losses("recurrent", 1.0, 1.1, 0.9, tf32=1.01, bfloat16=1.5)
+    assert recommend(H200, rows).value == "tf32"
 
 
 @pytest.mark.parametrize("missing", range(3))

@@ -1,0 +1,182 @@
+"""Which convolutions are measured, and in which groups: what stands in one group is measured in the same rounds.
+
+Channel counts around multiples of 8 show what alignment is worth; 3 and 4 channels are a network's input, before and after
+padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+ALIGNED = (8, 16, 32, 64, 96, 128, 256)
+ODD = (7, 9, 15, 17, 31, 33, 63, 65)
+NEAR_64 = (63, 64, 65, 128, 256)
+SEARCHED = (64, 128, 256)
+"""Channels at which cuDNN's own search is compared with its choice."""
+INPUTS = (3, 4)
+FIRST_CHANNELS = 64
+"""What the first convolution of a network makes of its input."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convolution:
+    """Stride 1, padded so that as many pixels come out as went in."""
+
+    kernel: int = 3
+    """Pixels on a side."""
+    channels_in: int
+    channels_out: int
+    depthwise: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{'depthwise ' if self.depthwise else ''}{self.kernel}x{self.kernel}"
+
+    @property
+    def first(self) -> bool:
+        """A network's first, whose input needs no gradient."""
+        return self.channels_in in INPUTS
+
+    @property
+    def weight_shape(self) -> tuple[int, int, int, int]:
+        return (self.channels_out, 1 if self.depthwise else self.channels_in, self.kernel, self.kernel)
+
+    def operations(self, images: int, pixels: int, *, training: bool = False) -> float:
+        """Multiplications and additions over `images` of `pixels` on a side.
+
+        The backward pass has two convolutions of the same size: the weight's gradient, and the input's where it is needed.
+        """
+        outputs, inputs, *kernel = self.weight_shape
+        passes = (2 if self.first else 3) if training else 1
+        return 2.0 * images * pixels**2 * outputs * inputs * kernel[0] * kernel[1] * passes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A convolution and how it is computed."""
+
+    convolution: Convolution
+    dtype: str
+    channels_last: bool
+    training: bool = False
+    search: bool | None = None
+    """With `cudnn.benchmark`; None where it is off and nothing is compared with it."""
+
+    @property
+    def params(self) -> dict[str, str | int | float | bool]:
+        """The parameters of its row. `aligned`, by which channels_last is decided, is said of plain 3x3 forward passes only."""
+        what = self.convolution
+        plain = what.name == "3x3" and not self.training and not self.search
+        return {
+            "dtype": self.dtype,
+            "kernel": what.name,
+            "channels": what.channels_in,
+            **({"out": what.channels_out} if what.channels_out != what.channels_in else {}),
+            "pass": "training" if self.training else "forward",
+            "channels_last": self.channels_last,
+            **({"aligned": what.channels_in % 8 == 0 and what.channels_out % 8 == 0} if plain else {}),
+            **({} if self.search is None else {"cudnn_benchmark": self.search}),
+        }
+
+
+Group = list[Point]
+
+
+def baseline(point: Point, group: Group) -> Point | None:
+    """What a point is to be decided against: search off, else the contiguous format, else for FP32 TF32; where the group has it."""
+    others = [replace(point, search=False), replace(point, channels_last=False, search=None)]
+    others += [replace(point, dtype="tf32")] if point.dtype == "float32" else []
+    return next((other for other in others if other != point and other in group), None)
+
+
+def groups(dtypes: Sequence[str], main: str, *, cuda: bool, thorough: bool) -> list[Group]:
+    """All that is measured in a budget; `main` is the dtype that a network would be trained in.
+
+    Training comes last: its runs are the longest, and what time the others leave is theirs.
+    """
+    if cuda:
+        found = list((_thorough_gpu if thorough else _standard_gpu)(dtypes, main))
+    else:
+        of_dtype = _thorough_cpu if thorough else _standard_cpu
+        found = [group for dtype in dtypes for group in of_dtype(dtype)]
+    return sorted(found, key=lambda group: group[0].training)
+
+
+def _standard_gpu(dtypes: Sequence[str], main: str) -> Iterator[Group]:
+    yield _formats(main, _plain(*SEARCHED))  # whole training steps tell what a search is worth
+    first, padded = _first(FIRST_CHANNELS)
+    odd = [*_formats(main, _plain(63, 65)), *_formats(main, [first])]
+    yield [*odd, Point(convolution=padded, dtype=main, channels_last=True)]
+    if "tf32" in dtypes:
+        yield [Point(convolution=_plain(128)[0], dtype=dtype, channels_last=True) for dtype in ("tf32", "float32")]
+
+
+def _thorough_gpu(dtypes: Sequence[str], main: str) -> Iterator[Group]:
+    yield _searched(_formats(main, _plain(*ALIGNED)))
+    yield _formats(main, _plain(*ODD))
+    yield _formats(main, _first(FIRST_CHANNELS) + _pointwise(*NEAR_64))
+    yield _formats(main, _depthwise(*NEAR_64))
+    yield _formats(main, _plain(*ALIGNED), training=True)
+    yield _formats(main, _plain(*ODD), training=True)
+    yield _formats(main, _first(FIRST_CHANNELS) + _pointwise(*SEARCHED) + _depthwise(*SEARCHED), training=True)
+    for together in _other(dtypes, main):
+        yield [point for dtype in together for point in _formats(dtype, _plain(*SEARCHED))]
+        yield [point for dtype in together for point in _formats(dtype, _plain(63, 65))]
+        yield [point for dtype in together for point in _formats(dtype, _plain(64, 128), training=True)]
+
+
+def _other(dtypes: Sequence[str], main: str) -> list[list[str]]:
+    """The dtypes beside the main one. TF32 and full FP32 are compared with each other."""
+    fp32 = [dtype for dtype in ("tf32", "float32") if dtype in dtypes and dtype != main]
+    return [group for group in ([dtype for dtype in dtypes if dtype not in (main, "tf32", "float32")], fp32) if group]
+
+
+def _standard_cpu(dtype: str) -> list[Group]:
+    return [_formats(dtype, _plain(32, 64, 63))]
+
+
+def _thorough_cpu(dtype: str) -> list[Group]:
+    few = (64, 128)
+    return [
+        _formats(dtype, _plain(31, 32, 33, 63, 64, 65, 128)),
+        _formats(dtype, _first(32) + _pointwise(*few) + _depthwise(*few)),
+        _formats(dtype, _plain(32, 64) + _pointwise(64) + _depthwise(64), training=True),
+    ]
+
+
+def _formats(dtype: str, convolutions: Sequence[Convolution], *, training: bool = False) -> Group:
+    """Each in both memory formats."""
+    return [
+        Point(convolution=one, dtype=dtype, channels_last=last, training=training)
+        for one in convolutions
+        for last in (False, True)
+    ]
+
+
+def _searched(group: Group) -> Group:
+    """The group, of which some points in channels_last are measured with cuDNN's own search too.
+
+    Forward only: what a search finds is kept for each thread, and the backward pass runs on autograd's.
+    """
+    found: Group = []
+    for point in group:
+        both = point.channels_last and point.convolution.channels_in in SEARCHED
+        found += [replace(point, search=on) for on in (False, True)] if both else [point]
+    return found
+
+
+def _plain(*channels: int) -> list[Convolution]:
+    return [Convolution(channels_in=count, channels_out=count) for count in channels]
+
+
+def _pointwise(*channels: int) -> list[Convolution]:
+    return [replace(one, kernel=1) for one in _plain(*channels)]
+
+
+def _depthwise(*channels: int) -> list[Convolution]:
+    return [replace(one, depthwise=True) for one in _plain(*channels)]
+
+
+def _first(channels: int) -> list[Convolution]:
+    return [Convolution(channels_in=count, channels_out=channels) for count in INPUTS]

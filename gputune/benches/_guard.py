@@ -1,0 +1,67 @@
+"""The accuracy guard: the final losses of short trainings, in FP32 from several seeds and in each other precision from the first.
+
+`settings/_training.py` holds the rule that refuses a precision for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from gputune.benches import Context
+from gputune.benches._networks import NETWORKS, Size
+from gputune.benches._steps import Trainee, set_flags
+from gputune.measurement import Measurement, rounded
+from gputune.settings._training import BENCH, Combination
+
+SEEDS = range(5)
+STEPS = 60
+LAST = 5
+"""The final loss is the mean over so many last steps: each has a batch of its own."""
+
+
+def final_losses(context: Context, name: str, size: Size, precisions: Sequence[str]) -> Iterator[Measurement]:
+    """One row for each FP32 seed, and one for each other precision from seed 0."""
+    runs = [("float32", seed) for seed in SEEDS] + [(one, 0) for one in precisions if one != "float32"]
+    for precision, seed in runs:
+        context.say(f"{name}: final loss in {precision}, seed {seed}")
+        yield _row(context, name, size, precision, seed)
+
+
+def _row(context: Context, name: str, size: Size, precision: str, seed: int) -> Measurement:
+    losses, skipped = _train(context, name, size, precision, seed)
+    final = math.fsum(losses[-LAST:]) / LAST
+    whole = math.isfinite(final)
+    return Measurement(
+        bench=BENCH,
+        metric="final_loss",
+        unit="1",
+        samples=(rounded(final) if whole else 0.0,),
+        params={
+            "network": name,
+            "precision": precision,
+            "seed": seed,
+            "steps": STEPS,
+            "first_loss": rounded(losses[0]),
+            **({"skipped": skipped} if precision == "float16" else {}),
+            **({} if whole else {"diverged": True}),
+        },
+        device=context.device,
+    )
+
+
+def _train(context: Context, name: str, size: Size, precision: str, seed: int) -> tuple[list[float], int]:
+    """The loss of every step, and how many steps the GradScaler skipped."""
+    import torch
+
+    combination = Combination(precision=precision)
+    set_flags(combination)
+    trainee = Trainee(NETWORKS[name], size, context.device, combination, seed)
+    step, scaler = trainee.stepper(fused=False, rate=NETWORKS[name].guard_rate)
+    losses, skipped = [], 0
+    for _ in range(STEPS):
+        trainee.next_batch()
+        scale = scaler.get_scale()
+        losses.append(step().detach())
+        skipped += scaler.get_scale() < scale
+    return [float(loss) for loss in torch.stack(losses).cpu()], skipped

@@ -1,0 +1,128 @@
+"""The search for the shape that a device multiplies fastest. Pure: what measures a shape is handed in.
+
+A matmul's output is cut into tiles, of which each multiprocessor computes one at a time: 133 tiles on 132 multiprocessors take
+two waves, nearly as long as 264. So only shapes whose waves are full are worth measuring, and few of them; a long sum (K)
+spreads the cost of starting and storing a tile. That leaves some hundred shapes of thousands.
+
+1. Every candidate once, briefly, each beside the same reference, since the clock drifts. Those far behind are dropped.
+2. The best of them with other K.
+3. The best of all in turn, half of them dropped after each few rounds, until the time is up.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from statistics import median
+
+TILE = (128, 256)
+"""The tile of cuBLAS's fastest kernels on Ampere to Blackwell, either way round."""
+STEP = 512
+LARGEST = 15360
+FULL = 0.97
+"""The share of the last wave, and of those before it, that must be at work."""
+DEPTHS = (6144, 9216, 12288, 15360)
+FIRST_DEPTH = 12288
+FINALISTS = 16
+LAST = 4
+"""So many are compared to the end."""
+ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Shape:
+    """x [m, k] @ w [n, k].T"""
+
+    m: int
+    n: int
+    k: int
+
+    @property
+    def flops(self) -> float:
+        return 2.0 * self.m * self.n * self.k
+
+
+Rate = Callable[[Shape], float]
+"""Measures a shape briefly: TFLOP/s."""
+
+
+def wave_efficiency(shape: Shape, multiprocessors: int) -> float:
+    """The share of the multiprocessors that works, over all waves, with the better way round of the tile."""
+    return max(_efficiency(shape, multiprocessors, tile) for tile in (TILE, TILE[::-1]))
+
+
+def _efficiency(shape: Shape, multiprocessors: int, tile: tuple[int, int]) -> float:
+    tiles = math.ceil(shape.m / tile[0]) * math.ceil(shape.n / tile[1])
+    return tiles / multiprocessors / math.ceil(tiles / multiprocessors)
+
+
+def candidates(multiprocessors: int | None, most_flops: float, largest: int = LARGEST) -> list[Shape]:
+    """Shapes whose waves are full, of at most so many operations and at most `largest` in every dimension.
+
+    Without multiprocessors (a CPU) there are no waves, and all shapes of the grid are candidates.
+    """
+    step, depth = STEP, min(FIRST_DEPTH, largest)
+    while 2 * (4 * step) ** 2 * depth > most_flops and step > 64:
+        step, depth = step // 2, max(depth // 2, 512)
+    sizes = range(2 * step, largest + 1, step)
+    shapes = [Shape(m, n, depth) for m, n in product(sizes, sizes)]
+    fitting = [shape for shape in shapes if shape.flops <= most_flops]
+    if multiprocessors is None:
+        return fitting
+    full = [shape for shape in fitting if wave_efficiency(shape, multiprocessors) >= FULL]
+    return full or fitting
+
+
+def search(
+    shapes: Sequence[Shape], rate: Rate, seconds: float, most_flops: float, now: Callable[[], float] = time.monotonic
+) -> Shape:
+    """The fastest shape, in about `seconds`. Raises ValueError without shapes."""
+    start = now()
+    order = sorted(shapes)
+    random.Random(0).shuffle(order)  # noqa: S311  nothing secret about it
+    reference = min(shapes, key=lambda shape: abs(shape.flops - most_flops / 8))
+    scores = _scores(order, rate, reference, lambda: now() - start < 0.45 * seconds)
+    best = _top(scores, FINALISTS // 2)
+    deeper = [
+        other
+        for shape, depth in product(best, DEPTHS)
+        if (other := replace(shape, k=depth)).flops <= most_flops and other not in scores and shape.k in DEPTHS
+    ]
+    scores |= _scores(deeper, rate, reference, lambda: now() - start < 0.6 * seconds)
+    return _final(_top(scores, FINALISTS), rate, lambda: now() - start < seconds)
+
+
+def _scores(shapes: Iterable[Shape], rate: Rate, reference: Shape, in_time: Callable[[], bool]) -> dict[Shape, float]:
+    """Each shape's rate, as a ratio to the reference's at that time; those that the time did not suffice for are left out."""
+    scores: dict[Shape, float] = {}
+    for shape in shapes:
+        if scores and not in_time():
+            break
+        scores[shape] = rate(shape) / rate(reference)
+    return scores
+
+
+def _top(scores: dict[Shape, float], count: int) -> list[Shape]:
+    return sorted(scores, key=lambda shape: -scores[shape])[:count]
+
+
+def _final(shapes: list[Shape], rate: Rate, in_time: Callable[[], bool]) -> Shape:
+    """In turn, each round in the reverse order of the one before; after each few rounds the slower half is dropped."""
+    samples: dict[Shape, list[float]] = {shape: [] for shape in shapes}
+    order = list(shapes)
+    while len(order) > 1:
+        for _ in range(ROUNDS):
+            for shape in order:
+                samples[shape].append(rate(shape))
+            order.reverse()
+            if not in_time():
+                break
+        order.sort(key=lambda shape: -median(samples[shape]))
+        if not in_time():
+            break
+        order = order[: max(LAST, len(order) // 2)]
+    return order[0]

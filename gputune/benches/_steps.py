@@ -1,0 +1,96 @@
+"""One optimizer step of a reference network under a combination of options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gputune.benches._networks import Network, Size
+from gputune.settings import _tf32
+from gputune.settings._training import MIXED, Combination
+
+
+class Trainee:
+    """A network in training: its model and a batch, in the precision, memory format and compilation of a combination.
+
+    Combinations that differ in the optimizer only may share one.
+    """
+
+    def __init__(self, network: Network, size: Size, device: str, combination: Combination, seed: int = 0) -> None:
+        import torch
+
+        self.network, self.size, self.device, self.combination = network, size, device, combination
+        torch.manual_seed(seed)
+        with torch.device(device):
+            self.model = network.build(size)
+        self.generator = torch.Generator(device=device).manual_seed(seed)
+        self.next_batch()
+        if combination.channels_last:
+            self.model = self.model.to(memory_format=torch.channels_last)
+        # Not model.compile(), which compiles nothing where the outermost module is one of torch's own.
+        self.forward = torch.compile(self.model) if combination.compiled else self.model
+
+    def next_batch(self) -> None:
+        import torch
+
+        self.inputs, self.targets = self.network.data(self.size, self.device, self.generator)
+        if self.combination.channels_last:
+            self.inputs = self.inputs.to(memory_format=torch.channels_last)
+
+    def loss(self) -> Any:
+        import torch
+
+        kind, precision = self.device.partition(":")[0], self.combination.precision
+        if precision not in MIXED:
+            return self.network.loss(self.forward(self.inputs), self.targets)
+        with torch.autocast(kind, dtype=getattr(torch, precision)):
+            return self.network.loss(self.forward(self.inputs), self.targets)
+
+    def stepper(self, *, fused: bool, rate: float | None = None) -> tuple[Callable[[], Any], Any]:
+        """A function that makes one step and returns the loss, and its GradScaler (enabled for float16 only).
+
+        Raises RuntimeError or TypeError where this torch has no fused optimizer for the device.
+        """
+        import torch
+
+        more = {"fused": True} if fused else {}
+        optimizer = getattr(torch.optim, self.network.optimizer)(
+            self.model.parameters(), lr=rate or self.network.rate, **more
+        )
+        scaler = torch.amp.GradScaler(self.device.partition(":")[0], enabled=self.combination.precision == "float16")
+
+        def step() -> Any:
+            loss = self.loss()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()
+            return loss
+
+        return step, scaler
+
+    def inference(self) -> Any:
+        """A forward pass under inference_mode."""
+        import torch
+
+        with torch.inference_mode():
+            return self.loss()
+
+
+def set_flags(combination: Combination) -> None:
+    """Set the global flags of a combination.
+
+    torch keeps cuDNN's plan for a shape in a cache that knows nothing of `cudnn.benchmark` and, for the backward pass,
+    is shared by all; but it does know whether TF32 is allowed, which means nothing to 16-bit convolutions. So
+    with `cudnn_benchmark`, which is tried in mixed precision only, it is not allowed, and each keeps plans of its own.
+    """
+    import torch
+
+    _tf32.set_matmul(combination.precision != "float32")
+    _tf32.set_cudnn(not combination.cudnn_benchmark)
+    torch.backends.cudnn.benchmark = combination.cudnn_benchmark
+
+
+def out_of_memory(error: RuntimeError) -> bool:
+    """Whether an error says that a GPU's memory did not suffice."""
+    return "out of memory" in str(error).lower()

@@ -1,0 +1,65 @@
+"""Workers of one probe: one at a time on one device, replaced when it dies, so that the next bench finds a fresh process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gputune.benches._worker import Worker, WorkerDied
+
+FAILED_STARTS = 2
+"""After as many workers in a row that never became ready, no more are started."""
+
+
+class Workers:
+    """One worker at a time on one device, replaced when it dies. The first starts at once, before the device is known."""
+
+    def __init__(self) -> None:
+        self._worker: Worker | None = None
+        self._hello: tuple[str, Mapping[str, Any]] = ("cpu", {})
+        self._ready = False
+        self._failed_starts = 0
+        self._why = ""
+
+    def __enter__(self) -> Workers:
+        self._worker = Worker()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._worker:
+            self._worker.close()
+
+    def measure_on(self, device: str, facts: Mapping[str, Any]) -> None:
+        self._hello = (device, facts)
+
+    def run(self, request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """The answers of one bench (see `Worker.run`), before them `starting`. Raises WorkerDied."""
+        yield {"starting": request["bench"]}
+        worker = self._one_that_is_ready()
+        try:
+            # A bench keeps to its seconds by itself; twice that, and the start of its processes, is a hang.
+            yield from worker.run(request, deadline_seconds=2 * request["seconds"] + 30)
+        except WorkerDied:
+            # Also after an ordinary exception: CUDA errors stick to a process, and memory may be gone.
+            worker.kill()
+            raise
+
+    def _one_that_is_ready(self) -> Worker:
+        if self._worker and self._ready and self._worker.alive:
+            return self._worker
+        if self._failed_starts >= FAILED_STARTS:
+            raise WorkerDied(f"no worker could be started: {self._why}")
+        if self._worker is None or self._ready or self._failed_starts:
+            if self._worker:
+                self._worker.close()
+            self._worker = Worker()
+        self._ready = False
+        try:
+            self._worker.ready(*self._hello)
+        except WorkerDied as died:
+            self._failed_starts += 1
+            self._why = str(died)
+            self._worker.kill()
+            raise
+        self._failed_starts, self._ready = 0, True
+        return self._worker

@@ -1,0 +1,217 @@
+"""How fast each back end of `scaled_dot_product_attention` is, against the one that torch itself would take.
+
+Forward and backward together, of 16 heads, by dtype, head size, sequence length, and with or without the causal mask. A
+back end that has no kernel for the inputs, or no memory, is a gap.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import Any
+
+from gputune.benches import Budget, Context, torch_missing
+from gputune.benches._timing import Arm, Params, against_first, interleave, measurement
+from gputune.facts import Facts
+from gputune.facts.gap import Gap
+from gputune.measurement import Measurement
+
+SECONDS = {
+    "cuda": {"quick": 0, "standard": 3.5, "thorough": 60},
+    "cpu": {"quick": 0, "standard": 0, "thorough": 0},
+}
+RANK = 6
+
+HEADS = 16
+BATCH = {1024: 4, 4096: 2, 16384: 1}
+"""By sequence length."""
+MATH_LONGEST = 4096
+"""math keeps several matrices of length x length for every head: at 16384, tens of GiB."""
+
+BACKENDS = {
+    "default": "",
+    "flash": "FLASH_ATTENTION",
+    "efficient": "EFFICIENT_ATTENTION",
+    "cudnn": "CUDNN_ATTENTION",
+    "math": "MATH",
+}
+"""torch's name (`SDPBackend`) of each; the default is torch's own choice and the baseline."""
+
+Refused = Counter[tuple[str, str]]
+"""At how many shapes which back end was not measured, and why."""
+TIME_RAN_OUT = ("the budget", "ran out")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    dtype: str
+    head: int
+    length: int
+    causal: bool
+
+    @property
+    def size(self) -> tuple[int, int, int, int]:
+        return BATCH[self.length], HEADS, self.length, self.head
+
+    @property
+    def tflop(self) -> float:
+        """Of two matmuls forward and five backward, halved by the causal mask."""
+        forward = 4 * BATCH[self.length] * HEADS * self.length**2 * self.head
+        return 3.5 * forward / (2 if self.causal else 1) / 1e12
+
+    def params(self, backend: str) -> Params:
+        return {
+            "dtype": self.dtype,
+            "head": self.head,
+            "length": self.length,
+            "causal": self.causal,
+            "backend": backend,
+        }
+
+
+def needs(facts: Facts, device: str) -> str | None:
+    missing = torch_missing(facts)
+    return missing or (None if device.startswith("cuda") else "attention's back ends are a GPU's")
+
+
+def measure(context: Context) -> Iterator[Measurement | Gap]:
+    shapes = groups(context.dtypes, context.budget)
+    if not shapes:
+        yield _gap("the device multiplies neither bfloat16 nor float16 natively")
+    refused: Refused = Counter()
+    end = time.monotonic() + context.seconds
+    for left, shape in zip(range(len(shapes), 0, -1), shapes, strict=True):
+        seconds = (end - time.monotonic()) / left
+        if seconds > 0:
+            yield from _group(context, shape, seconds, refused)
+        else:
+            refused[TIME_RAN_OUT] += 1
+    yield from gaps(refused, len(shapes))
+
+
+def groups(dtypes: tuple[str, ...], budget: Budget) -> list[Shape]:
+    """The workloads at which the back ends are compared."""
+    found = [dtype for dtype in ("bfloat16", "float16") if dtype in dtypes]
+    if budget == "thorough":
+        every = product(found, (64, 128), BATCH, (True, False))
+    else:
+        every = product(found[:1], (64, 128), (4096,), (True,))
+    return [Shape(dtype=dtype, head=head, length=length, causal=causal) for dtype, head, length, causal in every]
+
+
+def candidates(budget: Budget) -> list[str]:
+    return [name for name in BACKENDS if name != "math" or budget == "thorough"]
+
+
+def gaps(refused: Refused, shapes: int) -> Iterator[Gap]:
+    """One for each back end and reason."""
+    for (backend, why), count in refused.items():
+        yield _gap(f"{backend} {why} at {count} of {shapes} shapes")
+
+
+def _gap(reason: str) -> Gap:
+    return Gap(fact="bench.attention", reason=reason)
+
+
+def _group(context: Context, shape: Shape, seconds: float, refused: Refused) -> list[Measurement]:
+    """All back ends at one shape; nothing where torch's own choice already fails."""
+    import torch
+
+    context.say(f"{shape.dtype} head {shape.head} length {shape.length}{' causal' if shape.causal else ''}")
+    if context.cuda:
+        torch.cuda.empty_cache()  # the shape before left blocks that do not fit this one
+    end = time.monotonic() + seconds
+    step = _step(context, shape)
+    arms: list[Arm] = []
+    for backend in candidates(context.budget):
+        arm = Arm(params=shape.params(backend), run=step, work=shape.tflop)
+        why = _impossible(shape, backend) or _refusal(context, _forced(arm, backend))
+        if why:
+            refused[backend, why] += 1
+        else:
+            arms.append(arm)
+        if not arms:
+            return []
+    row = partial(measurement, context, "attention", "TFLOP/s")
+    rows = interleave(context, against_first(arms), end - time.monotonic(), row)
+    if not rows:
+        refused[TIME_RAN_OUT] += 1
+    return rows
+
+
+def _step(context: Context, shape: Shape) -> Any:
+    """One forward and backward pass; the gradients are returned and not accumulated."""
+    import torch
+
+    generator = torch.Generator(device=context.device).manual_seed(0)
+    made = partial(torch.randn, shape.size, device=context.device, generator=generator)
+    q, k, v, gradient = (made(dtype=getattr(torch, shape.dtype)) for _ in range(4))
+    inputs = tuple(tensor.requires_grad_() for tensor in (q, k, v))
+
+    def step() -> Any:
+        out = torch.nn.functional.scaled_dot_product_attention(*inputs, is_causal=shape.causal)
+        return torch.autograd.grad(out, inputs, gradient)
+
+    return step
+
+
+def _impossible(shape: Shape, backend: str) -> str | None:
+    """Why it is not even tried."""
+    if backend == "math" and shape.length > MATH_LONGEST:
+        return f"would keep attention matrices of {shape.length} x {shape.length}, and is left out"
+    return None if backend == "default" or _member(backend) is not None else "is no choice in this torch"
+
+
+def _member(backend: str) -> Any:
+    """What torch calls a back end; None where this torch has no such choice: it came with 2.3, cuDNN later."""
+    try:
+        from torch.nn.attention import SDPBackend
+    except ImportError:
+        return None
+    return getattr(SDPBackend, BACKENDS[backend], None)
+
+
+def _forced(arm: Arm, backend: str) -> Arm:
+    """The arm, with torch held to one back end around each block: around each call, short ones would pay for it."""
+    if backend == "default":
+        return arm
+    from torch.nn.attention import sdpa_kernel
+
+    held = ExitStack()
+
+    def before() -> None:
+        held.enter_context(sdpa_kernel(_member(backend)))
+
+    arm.before, arm.after = before, held.close
+    return arm
+
+
+def _refusal(context: Context, arm: Arm) -> str | None:
+    """Why the arm cannot run, by running it once. Raises what is no refusal, such as an error of CUDA's."""
+    import torch
+
+    arm.before()
+    try:
+        arm.run()
+        if context.cuda:
+            torch.cuda.synchronize(context.device)
+    except RuntimeError as error:
+        return _refused_because(error)
+    finally:
+        arm.after()
+    return None
+
+
+def _refused_because(error: RuntimeError) -> str:
+    import torch
+
+    if isinstance(error, torch.cuda.OutOfMemoryError):
+        return "ran out of memory"
+    if any(words in str(error) for words in ("No available kernel", "No viable backend", "cuDNN")):
+        return "has no kernel for the inputs"
+    raise error

@@ -1,0 +1,148 @@
+"""The fastest matmul that this device is capable of, and the shape that it needs.
+
+`burst` is what a cool card does in its first moments: blocks of work between pauses, half a second of work in all. `steady`
+is what it keeps up after seconds of load, where a power limit has lowered the clock. The theoretical peak is that
+of the clock under steady load, so that its share tells how good the kernels are and not how hot the card is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from gputune.benches import Context, torch_missing
+from gputune.benches._matmul import flags_for, linear, matrix, operands
+from gputune.benches._peak_search import LARGEST, Shape, candidates, search
+from gputune.benches._theory import flops_per_clock, peak_tflops
+from gputune.benches._timing import Arm, block, measurement, time_of
+from gputune.facts import Facts
+from gputune.facts.gap import Gap
+from gputune.measurement import Measurement, rounded
+
+SECONDS = {
+    "cuda": {"quick": 0, "standard": 6.5, "thorough": 60},
+    "cpu": {"quick": 0, "standard": 3, "thorough": 12},
+}
+RANK = 4
+
+LONGEST_RUN_SECONDS = 0.007
+SHORT_SECONDS = 0.004
+"""What one look at a shape takes, at least."""
+BLOCKS = 12
+BURST_BLOCK_SECONDS = 0.04
+BURST_PAUSE_SECONDS = 0.12
+STEADY_BLOCK_SECONDS = 0.1
+COOLING_SECONDS = 0.5
+"""A power limit acts on an average over the last moments."""
+
+
+def needs(facts: Facts, device: str) -> str | None:
+    return torch_missing(facts)
+
+
+def measure(context: Context) -> Iterator[Measurement | Gap]:
+    dtypes = context.matmul_dtypes if context.budget == "thorough" else (context.main_dtype,)
+    for dtype in dtypes:
+        context.say(dtype)
+        try:
+            yield from _peaks(context, dtype, context.seconds / len(dtypes))
+        except RuntimeError as error:
+            yield Gap(fact=f"bench.matmul_peak.{dtype}", reason=" ".join(str(error).split())[:200])
+
+
+def _peaks(context: Context, dtype: str, seconds: float) -> Iterator[Measurement]:
+    bursts = BLOCKS * (BURST_BLOCK_SECONDS + BURST_PAUSE_SECONDS) if context.cuda else 0.0
+    steady = BLOCKS * STEADY_BLOCK_SECONDS
+    flags_for(dtype)()
+    products = _Products(context, dtype)
+    shape = search(products.shapes(), products.rate, max(1.0, seconds - bursts - steady), products.most_flops)
+    arm = Arm(
+        params={"dtype": dtype, "m": shape.m, "n": shape.n, "k": shape.k},
+        run=products.run(shape),
+        work=shape.flops / 1e12,
+    )
+    # Without a pause since the search, which was seconds of load.
+    steadily = _timed(context, arm, "steady", STEADY_BLOCK_SECONDS)
+    yield steadily
+    yield from _theoretical(context, dtype, steadily)
+    if context.cuda:
+        time.sleep(COOLING_SECONDS)
+        yield _timed(context, arm, "burst", BURST_BLOCK_SECONDS, BURST_PAUSE_SECONDS)
+
+
+class _Products:
+    """Matmuls of any shape up to the largest, on the same random numbers."""
+
+    def __init__(self, context: Context, dtype: str) -> None:
+        self._context, self._dtype = context, dtype
+        first = 4096 if context.cuda else 512
+        run = linear(dtype, *operands(context, dtype, first, first, first))
+        time_of(context, run, 1)
+        self.most_flops = 2 * first**3 / (time_of(context, run, 4) / 4) * self._longest_run()
+        self._side = self._largest()
+        self._left, self._right = (matrix(context, dtype, self._side, self._side, seed).view(-1) for seed in (0, 1))
+
+    def _longest_run(self) -> float:
+        return LONGEST_RUN_SECONDS if self._context.cuda else 3 * LONGEST_RUN_SECONDS
+
+    def _largest(self) -> int:
+        """The largest side of which two operands in FP32, as they are made, and their product find room in half the memory."""
+        if not self._context.cuda:
+            return 4096
+        side = int((self._context.free_bytes() / 2 / 16) ** 0.5)
+        return min(LARGEST, side // 512 * 512)
+
+    def shapes(self) -> list[Shape]:
+        """Raises RuntimeError where too little memory is free for any."""
+        gpu = self._context.facts.device_gpu(self._context.device) if self._context.cuda else None
+        found = candidates(gpu.multiprocessor_count if gpu else None, self.most_flops, self._side)
+        if not found:
+            raise RuntimeError("too little memory is free for a matmul that fills the device")
+        return found
+
+    def run(self, shape: Shape) -> Callable[[], Any]:
+        x = self._left[: shape.m * shape.k].view(shape.m, shape.k)
+        w = self._right[: shape.n * shape.k].view(shape.n, shape.k)
+        return linear(self._dtype, x, w)
+
+    def rate(self, shape: Shape) -> float:
+        """TFLOP/s over a few milliseconds; the run before loads the kernel."""
+        run = self.run(shape)
+        first = time_of(self._context, run, 1)
+        repeats = max(1, round(SHORT_SECONDS / max(first, 1e-6)))
+        return shape.flops * repeats / time_of(self._context, run, repeats) / 1e12
+
+
+def _timed(context: Context, arm: Arm, metric: str, seconds: float, pause: float = 0.0) -> Measurement:
+    """Blocks of one arm alone, each after a pause."""
+    arm.repeats = max(1, round(seconds / (time_of(context, arm.run, 2) / 2)))
+    arm.samples.clear()
+    arm.conditions.clear()
+    for _ in range(BLOCKS):
+        time.sleep(pause)
+        block(context, arm)
+    return replace(measurement(context, "matmul_peak", "TFLOP/s", arm), metric=metric)
+
+
+def _theoretical(context: Context, dtype: str, steady: Measurement) -> Iterator[Measurement]:
+    """At the clock of the steady load; nothing where the GPU or its clock is not known."""
+    gpu = context.facts.device_gpu(context.device) if context.cuda else None
+    clock = steady.conditions.get("sm_clock_mhz")
+    peak = peak_tflops(gpu, dtype, clock) if gpu and clock else None
+    if gpu is None or peak is None:
+        return
+    yield Measurement(
+        bench="matmul_peak",
+        metric="theoretical",
+        unit="TFLOP/s",
+        samples=(rounded(peak),),
+        params={
+            "dtype": dtype,
+            "multiprocessors": gpu.multiprocessor_count or 0,
+            "flops_per_clock": flops_per_clock(gpu, dtype) or 0,
+        },
+        device=context.device,
+        conditions={"sm_clock_mhz": clock or 0.0},
+    )

@@ -1,0 +1,108 @@
+"""The user's own matmuls, each as it is and with N and K padded.
+
+`gputune probe --shapes FILE`, where each line of the file is `M N K` and, if it is not bfloat16, a dtype (bfloat16, float16, tf32,
+float32) for `linear(x[M, K], w[N, K])`. What counts is the work that was asked for, so the ratio is what padding gains
+after its own extra work is paid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from gputune.benches import Context, MatmulShape, torch_missing
+from gputune.benches._matmul import flags_for, linear, operands
+from gputune.benches._steps import out_of_memory
+from gputune.benches._timing import Arm, against_first, interleave, measurement
+from gputune.errors import UsageError
+from gputune.facts import Facts
+from gputune.facts.gap import Gap
+from gputune.measurement import Measurement
+
+SECONDS = {
+    "cuda": {"quick": 4, "standard": 10, "thorough": 30},
+    "cpu": {"quick": 4, "standard": 10, "thorough": 30},
+}
+RANK = 10
+OPTION = "shapes"
+
+DTYPES = ("bfloat16", "float16", "tf32", "float32")
+MOST_SHAPES = 32
+LARGEST = 1 << 24
+MULTIPLES = {"bfloat16": (8, 64), "float16": (8, 64), "tf32": (4, 32), "float32": (4, 32)}
+"""16 bytes, which Tensor Cores load at a time, and 128, a line of the cache."""
+
+
+def needs(facts: Facts, device: str) -> str | None:
+    return torch_missing(facts)
+
+
+def measure(context: Context) -> Iterator[Measurement | Gap]:
+    row = partial(measurement, context, "matmul_shapes", "TFLOP/s")
+    for shape in context.shapes:
+        context.say(name(shape))
+        if shape.dtype not in context.dtypes:
+            yield Gap(fact="bench.matmul_shapes", reason=f"{name(shape)}: this device has no native {shape.dtype}")
+            continue
+        try:
+            arms = against_first([_arm(context, shape, padded) for padded in variants(shape)])
+            yield from interleave(context, arms, context.seconds / len(context.shapes), row)
+        except RuntimeError as error:
+            if not out_of_memory(error):
+                raise
+            yield Gap(fact="bench.matmul_shapes", reason=f"{name(shape)}: {str(error).split('. ')[0]}")
+
+
+def name(shape: MatmulShape) -> str:
+    return f"{shape.m} x {shape.n} x {shape.k} {shape.dtype}"
+
+
+def variants(shape: MatmulShape) -> list[MatmulShape]:
+    """As it is, and with N and K rounded up to each multiple, without doubles."""
+    padded = [
+        MatmulShape(m=shape.m, n=_up(shape.n, multiple), k=_up(shape.k, multiple), dtype=shape.dtype)
+        for multiple in MULTIPLES[shape.dtype]
+    ]
+    return list(dict.fromkeys([shape, *padded]))
+
+
+def _up(size: int, multiple: int) -> int:
+    return -(-size // multiple) * multiple
+
+
+def _arm(context: Context, shape: MatmulShape, padded: MatmulShape) -> Arm:
+    return Arm(
+        params={"shape": name(shape), "dtype": shape.dtype, "m": padded.m, "n": padded.n, "k": padded.k},
+        run=linear(padded.dtype, *operands(context, padded.dtype, padded.m, padded.n, padded.k)),
+        work=2 * shape.m * shape.n * shape.k / 1e12,
+        before=flags_for(padded.dtype),
+    )
+
+
+def read(path: Path) -> tuple[MatmulShape, ...]:
+    """The shapes of a file. Raises UsageError, one line with the file and the line's number."""
+    try:
+        text = path.read_bytes()[: 1 << 16].decode()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "is no text"
+        raise UsageError(f"--shapes {path}: {why}", "name a text file of lines 'M N K [dtype]'") from None
+    lines = ((number, line.partition("#")[0].split()) for number, line in enumerate(text.splitlines(), start=1))
+    shapes = tuple(_shape(path, number, words) for number, words in lines if words)
+    if not 0 < len(shapes) <= MOST_SHAPES:
+        raise UsageError(
+            f"--shapes {path}: {len(shapes)} shapes", f"give 1 to {MOST_SHAPES}, a line 'M N K [dtype]' each"
+        )
+    return shapes
+
+
+def _shape(path: Path, number: int, words: list[str]) -> MatmulShape:
+    sizes = [int(word) if word.isascii() and word.isdigit() and len(word) < 10 else 0 for word in words[:3]]
+    dtype = words[3] if len(words) == 4 else DTYPES[0]
+    if len(sizes) < 3 or len(words) > 4 or dtype not in DTYPES or not all(0 < size <= LARGEST for size in sizes):
+        raise UsageError(
+            f"--shapes {path}, line {number}: {' '.join(words)[:60]!r} is no matmul",
+            f"write M N K, each from 1 to {LARGEST}, and if you like one of {', '.join(DTYPES)}",
+        )
+    m, n, k = sizes
+    return MatmulShape(m=m, n=n, k=k, dtype=dtype)

@@ -1,0 +1,117 @@
+"""How fast data moves between the host and a GPU, and inside it, and what starting a kernel costs.
+
+Copies of 256 MiB to and from the GPU, from pinned and from pageable memory; one of 1 GiB inside the GPU, of which what is
+read and what is written count; and the time from Python of one tiny kernel. The bandwidth inside is the memory's own: L2
+holds none of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from gputune.benches import Context, torch_missing
+from gputune.benches._timing import Arm, interleave, measurement
+from gputune.facts import Facts
+from gputune.facts.gap import Gap
+from gputune.measurement import LOOKS, Measurement, rounded
+
+SECONDS = {
+    "cuda": {"quick": 0, "standard": 0, "thorough": 6},
+    "cpu": {"quick": 0, "standard": 0, "thorough": 0},
+}
+RANK = 9
+
+HOST_BYTES = 256 << 20
+DEVICE_BYTES = 1 << 30
+
+LAUNCHES = 256
+"""Kernels in one sample of the latency: CUDA queues about a thousand, and then makes the host wait."""
+
+
+def needs(facts: Facts, device: str) -> str | None:
+    missing = torch_missing(facts)
+    return missing or (None if device.startswith("cuda") else "copies between host and device need a GPU")
+
+
+def measure(context: Context) -> Iterator[Measurement | Gap]:
+    context.say("launch cost")
+    yield latency(context)
+    context.say("copies")
+    to_host, inside = sizes(context.free_bytes())
+    arms: list[Arm] = []
+    for found in (*host_copies(context, to_host), device_copy(context, inside)):
+        if isinstance(found, Gap):
+            yield found
+        else:
+            arms.append(found)
+    yield from interleave(context, arms, context.seconds * 0.9, partial(measurement, context, "transfer", "GB/s"))
+
+
+def sizes(free_bytes: int) -> tuple[int, int]:
+    """Bytes of a copy to or from the host, and inside the device: the second needs source and target there."""
+    return min(HOST_BYTES, free_bytes // 8), min(DEVICE_BYTES, free_bytes // 4)
+
+
+def host_copies(context: Context, size: int) -> Iterator[Arm | Gap]:
+    """Both directions, pinned and pageable.
+
+    CUDA's events time the blocking copies of pageable memory too: nothing is queued when the first event is recorded, so
+    it is passed at once, and the last one is recorded only after the host has the data or has given it all away.
+    """
+    import torch
+
+    there = _noise(context, size)
+    for pinned in (True, False):
+        try:
+            here = torch.empty(size, dtype=torch.uint8, pin_memory=pinned)
+        except RuntimeError as error:
+            text = str(error).split("\n", maxsplit=1)[0]
+            yield Gap(fact="bench.transfer", reason=f"no {size >> 20} MiB of pinned memory: {text}")
+            continue
+        here.copy_(there)  # pages that were never written to would all be the one page of zeros
+        for copy, target, source in (("host to device", there, here), ("device to host", here, there)):
+            yield Arm(
+                params={"copy": copy, "pinned": pinned},
+                run=partial(target.copy_, source, non_blocking=pinned),
+                work=size / 1e9,
+            )
+
+
+def device_copy(context: Context, size: int) -> Arm:
+    import torch
+
+    source = _noise(context, size)
+    return Arm(
+        params={"copy": "device"}, run=partial(torch.empty_like(source).copy_, source), work=2 * source.numel() / 1e9
+    )
+
+
+def _noise(context: Context, size: int) -> Any:
+    import torch
+
+    return torch.randint(256, (size,), dtype=torch.uint8, device=context.device)
+
+
+def latency(context: Context) -> Measurement:
+    """Microseconds of the host for each kernel of a short burst; the first burst is not kept."""
+    import torch
+
+    x = torch.zeros(1, device=context.device)
+    samples = []
+    for _ in range(LOOKS[0] + 1):
+        if context.cuda:
+            torch.cuda.synchronize(context.device)
+        start = time.perf_counter()
+        for _ in range(LAUNCHES):
+            x.add_(1)
+        samples.append((time.perf_counter() - start) / LAUNCHES * 1e6)
+    return Measurement(
+        bench="transfer",
+        metric="latency",
+        unit="us",
+        samples=tuple(rounded(sample) for sample in samples[1:]),
+        device=context.device,
+    )

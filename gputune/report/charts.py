@@ -1,0 +1,101 @@
+"""What a chart is, and what all charts are made of: the rows they read, bars, numbers, and ratios with their intervals.
+
+Charts are data, which `tables` draws: so they are tested without a terminal. Rows of a file may be of another version, or
+made up: those that lack what a chart needs are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gputune.measurement import Measurement
+
+BAR_WIDTH = 12
+"""Characters of the longest bar."""
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_LARGEST = 1 << 53
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A value beside `most`, the longest of its chart."""
+
+    value: float
+    most: float
+
+
+Cell = str | Bar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A title, and below it lines of cells under the names of their columns, if they have names."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[Cell, ...]]
+    numbers: tuple[str, ...] = ()
+    """The columns that are aligned to the right."""
+
+
+def bar(value: float, most: float, width: int, encoding: str = "utf-8") -> str:
+    """`value` as a bar of which `most` is `width` characters long, to an eighth of one; `#` where the encoding has no blocks.
+
+    Whatever is above zero is seen; nothing is longer than `width`.
+    """
+    if not (value > 0 and most > 0):
+        return ""
+    eighths = max(1, round(min(1.0, value / most) * width * 8))
+    if not _writable(encoding):
+        return "#" * max(1, round(eighths / 8))
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+
+def _writable(encoding: str) -> bool:
+    try:
+        _EIGHTHS.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def rows(measurements: Iterable[Measurement], of: str, texts: str = "", counts: str = "") -> list[Measurement]:
+    """The rows of a bench and metric (`conv throughput`) whose params hold all of `texts` as text and all of `counts` as numbers
+    above zero. A rate, time or size is above zero too; a loss may be anything.
+    """
+    bench, metric = of.split()
+    return [
+        row
+        for row in measurements
+        if (row.bench, row.metric) == (bench, metric)
+        and (row.median > 0 or metric == "final_loss")
+        and all(isinstance(row.params.get(name), str) for name in texts.split())
+        and all(_is_count(row.params.get(name)) for name in counts.split())
+    ]
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _LARGEST
+
+
+def number(value: float) -> str:
+    """Three digits, and all those before the point where there are more."""
+    return f"{value:.0f}" if 999.5 <= value < 1e7 else f"{value:#.3g}".rstrip(".")
+
+
+def rate(row: Measurement) -> str:
+    """The median, with its interval where there are enough samples for one."""
+    return number(row.median) + _range(row.interval)
+
+
+def ratio(row: Measurement, base: Measurement | None) -> str:
+    """How many times as fast as `base`, with the interval; empty where that is not known."""
+    if row is base:
+        return "1x"
+    compared = row.against(base) if base else None
+    return f"{number(compared.ratio)}x{_range(compared.interval)}" if compared else ""
+
+
+def _range(interval: tuple[float, float] | None) -> str:
+    return f" ({number(interval[0])}-{number(interval[1])})" if interval else ""

@@ -1,0 +1,211 @@
+"""Charts of what networks are made of: convolutions, attention, whole training steps, and copies to and from the GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+
+from gputune.measurement import Measurement
+from gputune.report.charts import Bar, Cell, Chart, number, rate, ratio, rows
+from gputune.settings import _training
+from gputune.settings._training import Combination, Steps
+
+
+def convolutions(measurements: Sequence[Measurement]) -> Iterator[Chart]:
+    """3x3 forward passes with cuDNN's own choice of algorithm; in each dtype the fastest first."""
+    pairs: dict[tuple[str, str], dict[bool, Measurement]] = {}
+    for row in rows(measurements, "conv throughput", "dtype kernel pass", "channels"):
+        if (row.params["kernel"], row.params["pass"]) == ("3x3", "forward") and not row.params.get("cudnn_benchmark"):
+            out = f" -> {row.params['out']}" if "out" in row.params else ""
+            pair = pairs.setdefault((str(row.params["dtype"]), f"{row.params['channels']}{out}"), {})
+            pair[bool(row.params.get("channels_last"))] = row
+    if not pairs:
+        return
+    order = list(dict.fromkeys(dtype for dtype, _ in pairs))
+    best = {name: max(row.median for row in pair.values()) for name, pair in pairs.items()}
+    ranked = sorted(pairs, key=lambda name: (order.index(name[0]), -best[name]))
+    yield Chart(
+        title="Convolutions 3x3, forward, in TFLOP/s (NHWC: channels_last)",
+        columns=("dtype", "channels", "", "NCHW", "NHWC", "NHWC to NCHW"),
+        numbers=("channels", "NCHW", "NHWC"),
+        rows=[(*name, Bar(value=best[name], most=max(best.values())), *_formats(pairs[name])) for name in ranked],
+    )
+
+
+def _formats(pair: Mapping[bool, Measurement]) -> tuple[str, str, str]:
+    medians = [number(pair[last].median) if last in pair else "" for last in (False, True)]
+    return medians[0], medians[1], ratio(pair[True], pair[False]) if len(pair) == 2 else ""
+
+
+def attention(measurements: Sequence[Measurement]) -> Iterator[Chart]:
+    """For each shape torch's own choice, then the back ends, the fastest first."""
+    found: dict[tuple[str, str], dict[str, dict[str, Measurement]]] = {}
+    for row in rows(measurements, "attention throughput", "dtype backend", "head length"):
+        kind = (str(row.params["dtype"]), ", causal" if row.params.get("causal") else "")
+        backends = found.setdefault(kind, {}).setdefault(f"{row.params['head']} x {row.params['length']}", {})
+        backends[str(row.params["backend"])] = row
+    for (dtype, causal), shapes in found.items():
+        yield Chart(
+            title=f"Attention in {dtype}{causal}: back ends, fastest first, to torch's own choice",
+            columns=("head x length", "", ""),
+            rows=[line for shape, backends in shapes.items() for line in _backends(shape, backends)],
+        )
+
+
+def _backends(shape: str, backends: Mapping[str, Measurement]) -> list[tuple[Cell, ...]]:
+    """Two back ends a line, and in the first column the shape and below it how fast torch's own choice is."""
+    default = backends.get("default")
+    others = sorted((name for name in backends if name != "default"), key=lambda name: -backends[name].median)
+    cells = [f"{name} {ratio(backends[name], default) or rate(backends[name])}" for name in others]
+    firsts = [shape, f"{number(default.median)} TFLOP/s" if default else ""]
+    lines = zip_longest(firsts, cells[::2], cells[1::2], fillvalue="")
+    return [tuple(line) for line in lines if any(line)]
+
+
+def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
+    """Steps of each network in both groups, the fastest first; a star marks what is recommended.
+
+    The groups were measured one after the other, so each has ratios of its own: the first to torch's defaults, the
+    second to the same precision and memory format without options. Why a precision is refused, the families' reasons say.
+    """
+    known = _known(measurements)
+    for network in _training.families(known):
+        rates = _training.steps(known, network, "precision")
+        best, refused = _training.best(known, network), _training.refusals(known, network)
+        memory = _memory(known, network)
+        lines = [
+            (
+                "*" if one == best else "",
+                _name(one) + (", refused" if one.precision in refused else ""),
+                _milliseconds(row),
+                ratio(row, rates.get(Combination())),
+                memory.get((one.precision, one.channels_last), ""),
+            )
+            for one, row in _ranked(rates)
+        ]
+        yield Chart(
+            title=f"Training steps: {network}, batch {_batch(rates)} (* recommended)",
+            columns=("", "", "ms", "to the default", "MiB"),
+            numbers=("ms", "MiB"),
+            rows=[*lines, *_options(_training.steps(known, network, "options"), best)],
+        )
+
+
+def _options(rates: Steps, best: Combination | None) -> list[tuple[Cell, ...]]:
+    if not rates:
+        return []
+    alone = replace(next(iter(rates)), cudnn_benchmark=False, fused=False, compiled=False)
+    lines: list[tuple[Cell, ...]] = [("", f"options on {_name(alone)}:", "", "to it alone", "")]
+    for one, row in _ranked(rates):
+        options = [flag for flag in _training.FLAGS if getattr(one, flag) and not getattr(alone, flag)]
+        name = f"  + {' '.join(options)}" if options else "  alone"
+        lines.append(("*" if one == best else "", name, _milliseconds(row), ratio(row, rates.get(alone)), ""))
+    return lines
+
+
+def _known(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """What `settings._training` can read."""
+    found = [
+        *rows(measurements, "training_step throughput", "network stage precision", "batch"),
+        *rows(measurements, "training_step peak_memory", "network stage precision", "batch"),
+        *(
+            row
+            for row in rows(measurements, "training_step final_loss", "network precision", "steps first_loss")
+            if isinstance(row.params.get("seed"), int) and isinstance(row.params.get("skipped", 0), int)
+        ),
+    ]
+    return [
+        row
+        for row in found
+        if row.params["precision"] in _training.PRECISIONS and row.params["network"] in _training.FAMILIES
+    ]
+
+
+def _memory(known: Sequence[Measurement], network: str) -> dict[tuple[str, bool], str]:
+    """Peak MiB by precision and whether in channels_last."""
+    return {
+        (str(row.params["precision"]), bool(row.params.get("channels_last"))): number(row.median)
+        for row in known
+        if row.metric == "peak_memory" and row.params["network"] == network
+    }
+
+
+def _ranked(rates: Steps) -> list[tuple[Combination, Measurement]]:
+    return sorted(rates.items(), key=lambda pair: -pair[1].median)
+
+
+def _name(combination: Combination) -> str:
+    return " ".join([combination.precision, *(flag for flag in _training.FLAGS if getattr(combination, flag))])
+
+
+def _batch(rates: Steps) -> str:
+    return str(next(iter(rates.values())).params["batch"])
+
+
+def _milliseconds(row: Measurement) -> str:
+    return number(1000 * float(row.params["batch"]) / row.median)
+
+
+def forward(measurements: Sequence[Measurement]) -> Iterator[Chart]:
+    """Inference of each network, by precision."""
+    yield from _by_precision(
+        _rates(measurements, "inference"),
+        "Forward passes in inference mode: ms, and how many times as fast as in float32",
+    )
+
+
+def batches(measurements: Sequence[Measurement]) -> Iterator[Chart]:
+    """A network's steps at several batches: where half the batch takes as long, the host is the limit."""
+    networks = {row.params["network"] for row in _rates(measurements, "batch")}
+    found = [
+        row
+        for row in _rates(measurements, "batch", "precision")
+        if row.params["network"] in networks and not row.params.get("channels_last")
+    ]
+    yield from _by_precision(found, "Training steps by batch: ms, and how many times as fast as in float32")
+
+
+def _rates(measurements: Sequence[Measurement], *stages: str) -> list[Measurement]:
+    return [row for row in _known(measurements) if row.metric == "throughput" and row.params["stage"] in stages]
+
+
+def _by_precision(found: Sequence[Measurement], title: str) -> Iterator[Chart]:
+    groups: dict[tuple[str, int | float], dict[str, Measurement]] = {}
+    for row in found:
+        group = groups.setdefault((str(row.params["network"]), float(row.params["batch"])), {})
+        group[str(row.params["precision"])] = row
+    precisions = [one for one in _training.PRECISIONS if any(one in group for group in groups.values())]
+    if groups:
+        yield Chart(
+            title=title,
+            columns=("network", "batch", *precisions),
+            numbers=("batch",),
+            rows=[
+                (network, f"{batch:.0f}", *(_cell(groups[network, batch], one) for one in precisions))
+                for network, batch in sorted(groups, key=lambda key: (_training.FAMILIES.index(key[0]), key[1]))
+            ],
+        )
+
+
+def _cell(group: Mapping[str, Measurement], precision: str) -> str:
+    row, base = group.get(precision), group.get("float32")
+    if row is None:
+        return ""
+    compared = row.against(base) if base and row is not base else None
+    return _milliseconds(row) + (f" {number(compared.ratio)}x" if compared else "")
+
+
+def transfers(measurements: Sequence[Measurement]) -> Iterator[Chart]:
+    """Copies, and what one launch of a kernel costs."""
+    copies = rows(measurements, "transfer throughput", "copy")
+    lines = [(_copy(row), f"{rate(row)} GB/s") for row in sorted(copies, key=lambda row: -row.median)]
+    launches = [("launch of a kernel", f"{rate(row)} us") for row in rows(measurements, "transfer latency")]
+    if lines or launches:
+        yield Chart(title="Copies, and the launch of a kernel", columns=("", ""), rows=[*lines, *launches])
+
+
+def _copy(row: Measurement) -> str:
+    if row.params["copy"] == "device":
+        return "inside the device, read and written"
+    return f"{row.params['copy']}, {'pinned' if row.params.get('pinned') else 'pageable'} memory"

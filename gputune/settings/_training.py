@@ -1,0 +1,194 @@
+"""Which combination of options trains a reference network fastest, read from its measured steps.
+
+Each network's steps are measured in two groups. The first (`stage` "precision") takes every precision, in both memory
+formats where there are images; the second ("options") every combination of the remaining options on the best of the first.
+
+**The rule**: of all combinations the simplest that no other one beats, where to beat is what it is everywhere: the interval
+excludes 1 and the gain exceeds 3 %. So what is recommended lies within 3 % of the best that was measured, and of what is
+as good it is what changes least.
+
+**The accuracy guard**: a precision is refused when its final loss differs from FP32's, after the same steps from the same
+seed, by more than twice the standard deviation between FP32's own seeds, or when its GradScaler skipped more than
+two steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ._evidence import beats, compared, pooled, select
+
+if TYPE_CHECKING:
+    from gputune.measurement import Comparison, Measurement
+
+BENCH = "training_step"
+FAMILIES = ("mlp", "convnet", "transformer", "recurrent")
+PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
+"""The simplest first. `float32` is what torch does untouched: FP32 matmuls, and convolutions and LSTMs in TF32."""
+MIXED = ("bfloat16", "float16")
+FLAGS = ("channels_last", "cudnn_benchmark", "fused", "compiled")
+
+LEAST_FALL = 0.2
+"""FP32's loss must fall by this much for the final losses to mean anything."""
+MOST_SKIPPED = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Combination:
+    """The options of a training step; by default torch's."""
+
+    precision: str = "float32"
+    channels_last: bool = False
+    cudnn_benchmark: bool = False
+    fused: bool = False
+    compiled: bool = False
+
+    @property
+    def simplicity(self) -> tuple[int, ...]:
+        """A sort key: how far it is from torch's defaults."""
+        flags = [getattr(self, flag) for flag in FLAGS]
+        rank = PRECISIONS.index(self.precision)
+        return (rank + sum(flags), rank, *flags[::-1])
+
+    @property
+    def params(self) -> dict[str, str | int | float | bool]:
+        """As a row's params hold it: what is off is left out."""
+        return {"precision": self.precision, **{flag: True for flag in FLAGS if getattr(self, flag)}}
+
+
+Steps = Mapping[Combination, "Measurement"]
+
+
+def steps(measurements: Iterable[Measurement], network: str, stage: str) -> dict[Combination, Measurement]:
+    """The rows of a network's steps in one group, by combination."""
+    rows = select(measurements, BENCH, "throughput", network=network, stage=stage)
+    return {_combination(row): row for row in rows}
+
+
+def _combination(row: Measurement) -> Combination:
+    flags = {flag: bool(row.params.get(flag, False)) for flag in FLAGS}
+    return Combination(precision=str(row.params["precision"]), **flags)
+
+
+def families(measurements: Iterable[Measurement]) -> list[str]:
+    """The networks whose steps were measured."""
+    known = list(measurements)
+    return [name for name in FAMILIES if steps(known, name, "precision")]
+
+
+def unbeaten(rows: Steps) -> Combination | None:
+    """The simplest combination that no other one beats; None without any."""
+    for candidate in sorted(rows, key=lambda one: one.simplicity):
+        if not any(beats(other, rows[candidate]) for other in rows.values()):
+            return candidate
+    return max(rows, key=lambda one: rows[one].median, default=None)
+
+
+def allowed(measurements: Iterable[Measurement], network: str) -> dict[Combination, Measurement]:
+    """The first group without the precisions that the accuracy guard refused."""
+    known = list(measurements)
+    refused = refusals(known, network)
+    return {one: row for one, row in steps(known, network, "precision").items() if one.precision not in refused}
+
+
+def first_best(measurements: Iterable[Measurement], network: str) -> Combination | None:
+    """The best precision and memory format."""
+    return unbeaten(allowed(measurements, network))
+
+
+def best(measurements: Iterable[Measurement], network: str) -> Combination | None:
+    """The combination to recommend; None where the network's steps were not measured."""
+    known = list(measurements)
+    return unbeaten(steps(known, network, "options")) or first_best(known, network)
+
+
+def refusals(measurements: Iterable[Measurement], network: str) -> dict[str, str]:
+    """Why the accuracy guard refuses precisions, by precision; empty where it did not run or cannot tell."""
+    rows = select(measurements, BENCH, "final_loss", network=network)
+    exact = [row for row in rows if row.params["precision"] == "float32"]
+    if not guarded(measurements, network):
+        return {}
+    from statistics import stdev  # slow to import, and the shim imports this file
+
+    scatter = stdev(row.median for row in exact)
+    reference = next(row.median for row in exact if row.params["seed"] == 0)
+    found = {str(row.params["precision"]): _refusal(row, reference, scatter) for row in rows if row not in exact}
+    return {precision: reason for precision, reason in found.items() if reason}
+
+
+def _refusal(row: Measurement, reference: float, scatter: float) -> str | None:
+    if row.params.get("diverged"):
+        return "its loss became infinite or no number"
+    skipped = int(row.params.get("skipped", 0))
+    if skipped > MOST_SKIPPED:
+        return f"its GradScaler skipped {skipped} of {row.params['steps']} steps"
+    if abs(row.median - reference) > 2 * scatter:
+        return f"its final loss was {row.median:.4g} instead of FP32's {reference:.4g}, whose seeds scatter by {scatter:.2g}"
+    return None
+
+
+def refused_anywhere(measurements: Iterable[Measurement], precision: str) -> str | None:
+    """The first network whose guard refused a precision, with the reason."""
+    known = list(measurements)
+    reasons = ((network, refusals(known, network).get(precision)) for network in FAMILIES)
+    return next((f"{network}: {reason}" for network, reason in reasons if reason), None)
+
+
+def guarded(measurements: Iterable[Measurement], network: str) -> bool:
+    """Whether final losses can be compared: several seeds of FP32, none of which diverged and the first fell far enough."""
+    rows = select(measurements, BENCH, "final_loss", network=network, precision="float32")
+    if any(row.params.get("diverged") for row in rows):
+        return False
+    fell = [1 - row.median / float(row.params["first_loss"]) for row in rows if row.params["seed"] == 0]
+    return len(rows) >= 2 and bool(fell) and fell[0] >= LEAST_FALL
+
+
+def guard_words(measurements: Iterable[Measurement], network: str) -> str:
+    """What is known of the accuracy of what is recommended, for a reason."""
+    if guarded(measurements, network):
+        return "its final loss differs from FP32's by no more than FP32's seeds do"
+    if select(measurements, BENCH, "final_loss", network=network):
+        return "FP32's own loss fell too little to compare final losses"
+    return "final losses not compared in this run's budget"
+
+
+def base_precision(rows: Steps) -> str:
+    """What mixed precision must gain over: TF32 where there is any."""
+    return "tf32" if any(one.precision == "tf32" for one in rows) else "float32"
+
+
+def option(measurements: Iterable[Measurement], network: str, flag: str) -> tuple[bool, Comparison | None] | None:
+    """Whether the best combination has a flag, and how it runs with the flag compared with without; None where the
+    flag was not measured.
+    """
+    known = list(measurements)
+    stage = "precision" if flag == "channels_last" else "options"
+    rows = allowed(known, network) if stage == "precision" else steps(known, network, stage)
+    chosen = unbeaten(rows)
+    if chosen is None or not any(getattr(one, flag) for one in rows):
+        return None
+    return bool(getattr(chosen, flag)), compared(
+        rows.get(_set(chosen, flag, True)), rows.get(_set(chosen, flag, False))
+    )
+
+
+def _set(combination: Combination, flag: str, value: bool) -> Combination:
+    changed: dict[str, Any] = {flag: value}
+    return replace(combination, **changed)
+
+
+def option_everywhere(measurements: Iterable[Measurement], flag: str) -> tuple[list[str], Comparison | None]:
+    """The networks for which a flag of the second group was measured alone, and its gain over all of them."""
+    known = list(measurements)
+    names, on, off = [], [], []
+    for network in families(known):
+        rows = steps(known, network, "options")
+        base = next((one for one in rows if not (one.fused or one.compiled or one.cudnn_benchmark)), None)
+        with_flag = _set(base, flag, True) if base else None
+        if base and with_flag in rows:
+            names.append(network)
+            on.append(rows[with_flag])
+            off.append(rows[base])
+    return names, pooled(on, off)

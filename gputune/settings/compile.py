@@ -1,0 +1,74 @@
+"""Compile the model: `torch.compile`, which fuses its operations into fewer kernels at the price of compiling first.
+
+It pays where many small operations wait for memory or for Python, and costs seconds to minutes at the first step and
+again for every new shape. It needs a C compiler, Python's headers and, on a GPU, Triton.
+
+Source: PyTorch, "Introduction to torch.compile".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from . import Choice, Numerics, Phase
+from ._evidence import NOT_MEASURED, compared, decide, keep, lacking, one
+from ._training import BENCH, best, option, option_everywhere, steps
+
+VALUE = bool
+PHASE: Phase = "code"
+USE = "model = tuning.prepare(model)"
+NUMERICS: Numerics = "rounding"
+DEPENDS = ("device", "compute_capability", "torch")
+
+
+def recommend(facts: Any, measurements: Any) -> Choice:
+    names, comparison = option_everywhere(measurements, "compiled")
+    if comparison is None:
+        return keep(False, lacking(names))
+    choice = decide(comparison, (False, True), f"compiled training steps ({', '.join(names)})", BENCH)
+    losing = [name for name in names if _loses(measurements, name)]
+    if choice.value and losing:
+        return keep(
+            False, f"not for every kind of network ({', '.join(losing)} lost): {choice.reason}", [BENCH], comparison
+        )
+    return choice
+
+
+def _loses(measurements: Any, network: str) -> bool:
+    found = option(measurements, network, "compiled")
+    return bool(found and found[1] and found[1].high < 1)
+
+
+def of_family(facts: Any, measurements: Any, family: str) -> Choice | None:
+    found = option(measurements, family, "compiled")
+    if found is None:
+        return None
+    chosen, comparison = found
+    if comparison is None:
+        return keep(False, NOT_MEASURED)
+    choice = decide(comparison, (False, True), "its compiled steps", BENCH, chosen=chosen)
+    return Choice(
+        value=choice.value,
+        gain=choice.gain,
+        interval=choice.interval,
+        reason=choice.reason + _cost(measurements, family),
+        evidence=choice.evidence,
+    )
+
+
+def _cost(measurements: Any, family: str) -> str:
+    """What compiling took, and after how many steps it has paid."""
+    taken = one(measurements, BENCH, "compile_time", network=family)
+    chosen = best(measurements, family)
+    if taken is None or chosen is None:
+        return ""
+    words = f"; compiling took {taken.median:.3g} s"
+    rows = steps(measurements, family, "options")
+    compiled, eager = rows.get(replace(chosen, compiled=True)), rows.get(replace(chosen, compiled=False))
+    comparison = compared(compiled, eager)
+    if eager is None or comparison is None or not chosen.compiled:
+        return words
+    saved = float(eager.params["batch"]) / eager.median * (1 - 1 / comparison.ratio)
+    return f"{words}, paid back after {math.ceil(taken.median / saved)} steps"

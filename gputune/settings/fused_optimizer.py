@@ -1,0 +1,38 @@
+"""One kernel for a whole optimizer step: `torch.optim.AdamW(..., fused=True)`.
+
+torch's default updates parameters in groups (`foreach`), with several kernels for each and a copy of their size in memory. The
+fused form exists for SGD, Adam, AdamW and Adagrad and sums in another order.
+
+Source: PyTorch, "torch.optim" documentation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import Choice, Numerics, Phase
+from ._evidence import NOT_MEASURED, decide, keep, lacking
+from ._training import BENCH, option, option_everywhere
+
+VALUE = bool
+PHASE: Phase = "code"
+USE = "torch.optim.AdamW(model.parameters(), **tuning.optimizer_kwargs())"
+NUMERICS: Numerics = "rounding"
+DEPENDS = ("device", "compute_capability", "torch")
+
+
+def recommend(facts: Any, measurements: Any) -> Choice:
+    names, comparison = option_everywhere(measurements, "fused")
+    if comparison is None:
+        return keep(False, lacking(names))
+    return decide(comparison, (False, True), f"training steps ({', '.join(names)}) with the fused optimizer", BENCH)
+
+
+def of_family(facts: Any, measurements: Any, family: str) -> Choice | None:
+    found = option(measurements, family, "fused")
+    if found is None:
+        return None
+    chosen, comparison = found
+    if comparison is None:
+        return keep(False, NOT_MEASURED)
+    return decide(comparison, (False, True), "its steps with the fused optimizer", BENCH, chosen=chosen)

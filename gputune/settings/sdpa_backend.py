@@ -1,0 +1,132 @@
+"""The back end that `scaled_dot_product_attention` tries first: `flash`, `efficient`, `cudnn` or `math`; none leaves it to torch.
+
+torch has an order of back ends and takes the first that accepts the inputs; which one it puts first differs by release and
+GPU. The others stay as a fallback: for flash, efficient and math those before it in torch's order are switched off; cuDNN
+is put first. cuDNN plans every new sequence length anew, which takes tens of milliseconds: where lengths vary, flash may
+serve better than the measured speed says. Where a program switched back ends itself, nothing is changed.
+
+Source: PyTorch, `torch.nn.attention.sdpa_kernel` and `torch.backends.cuda`; ATen's sdp_utils.cpp, in which torch replaces
+its order at the first call on a GPU only in order to put cuDNN first.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from . import Choice, Numerics, Phase
+from ._evidence import change, counted, keep, lacking, no_gain, of_device, pooled, range_text, select
+
+VALUE = Literal["flash", "efficient", "cudnn", "math"] | None
+PHASE: Phase = "process"
+NUMERICS: Numerics = "rounding"
+DEPENDS = ("device", "compute_capability", "torch")
+
+BENCH, RATE = "attention", "throughput"
+
+_TOGGLES = {"cudnn": "cudnn", "flash": "flash", "efficient": "mem_efficient", "math": "math"}
+"""torch's name of each in `torch.backends.cuda.enable_*_sdp`."""
+_OFF = {
+    "flash": frozenset({"cudnn"}),
+    "efficient": frozenset({"cudnn", "flash"}),
+    "math": frozenset({"cudnn", "flash", "efficient"}),
+}
+"""What is switched off so that a back end comes first, whether or not torch puts cuDNN before flash."""
+_CUDNN_FIRST = [3, 1, 2, 0]
+"""cuDNN, flash, efficient, math, as `SDPBackend` counts them: the order that torch itself writes where it prefers cuDNN."""
+
+
+def recommend(facts: Any, measurements: Any) -> Choice:
+    if not of_device(measurements):
+        return keep(None, "it concerns GPUs only")
+    dtype = next((name for name in ("bfloat16", "float16") if select(measurements, BENCH, RATE, dtype=name)), "")
+    rows = select(measurements, BENCH, RATE, dtype=dtype)
+    default = _by_shape(rows, "default")
+    others = {name: _by_shape(rows, name) for name in _TOGGLES}
+    whole = {name: found for name, found in others.items() if default and default.keys() <= found.keys()}
+    if default and not whole:
+        return keep(None, "no other back end ran at every shape that torch's own choice was measured at")
+    compared = {
+        name: pooled([found[shape] for shape in default], list(default.values())) for name, found in whole.items()
+    }
+    known = [(name, comparison) for name, comparison in compared.items() if comparison]
+    if not known:
+        return keep(None, lacking(default, whole))
+    name, best = max(known, key=lambda pair: pair[1].ratio)
+    ran = f"{name} ran {range_text(best)} as fast"
+    if best.verdict == "gain":
+        return change(name, best, f"{ran} as torch's own choice in {dtype}, {counted(len(default), 'shape')}", [BENCH])
+    if best.verdict == "no gain" and best.low <= 1:
+        return keep(None, f"torch's own choice is already the best: {ran}", [BENCH], best)
+    return keep(None, f"{no_gain(best)}: {ran} as torch's own choice", [BENCH], best)
+
+
+def _by_shape(rows: list[Any], backend: str) -> dict[Any, Any]:
+    found = select(rows, BENCH, RATE, backend=backend)
+    return {(row.params["head"], row.params["length"], row.params["causal"]): row for row in found}
+
+
+def apply(value: str) -> None:
+    """Put one back end first. Raises ValueError where the program switched some itself, or where this torch cannot."""
+    import torch
+
+    if current() is None and _off() != _off_by_default():
+        raise ValueError("the program has switched back ends of attention itself")
+    if value == "cudnn":
+        if not hasattr(torch._C, "_set_sdp_priority_order"):
+            raise ValueError("this torch cannot try cuDNN before the others: that came with 2.6")
+        _switch_off(frozenset())
+        torch._C._set_sdp_priority_order(_CUDNN_FIRST)
+        return
+    off = _OFF[value] & _toggles()
+    if off == _off_by_default():
+        raise ValueError(f"this torch tries {value} first by itself")
+    _switch_off(off)
+
+
+def current() -> str | None:
+    """None where torch's defaults stand, and for a mix of switches that is no value of this setting."""
+    off = _off()
+    if off == _off_by_default():
+        return "cudnn" if _cudnn_first() else None
+    return next((value for value, others in _OFF.items() if off == others & _toggles()), None)
+
+
+def default() -> str | None:
+    """None; `cudnn` where it comes first already: torch writes that order itself, and a program can only for a while."""
+    return "cudnn" if current() == "cudnn" else None
+
+
+def _toggles() -> frozenset[str]:
+    """The back ends that this torch can switch."""
+    import torch
+
+    return frozenset(name for name, theirs in _TOGGLES.items() if hasattr(torch.backends.cuda, f"enable_{theirs}_sdp"))
+
+
+def _off() -> frozenset[str]:
+    import torch
+
+    return frozenset(name for name in _toggles() if not getattr(torch.backends.cuda, f"{_TOGGLES[name]}_sdp_enabled")())
+
+
+def _off_by_default() -> frozenset[str]:
+    """Nothing, except that 2.3 and 2.4 have a switch for cuDNN, which is off."""
+    import torch
+
+    old = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 5)
+    return frozenset({"cudnn"}) & _toggles() if old else frozenset()
+
+
+def _switch_off(off: frozenset[str]) -> None:
+    """Switch these off and the others on."""
+    import torch
+
+    for name in _toggles():
+        getattr(torch.backends.cuda, f"enable_{_TOGGLES[name]}_sdp")(name not in off)
+
+
+def _cudnn_first() -> bool:
+    import torch
+
+    order = getattr(torch._C, "_get_sdp_priority_order", None)
+    return order is not None and order()[0] == _CUDNN_FIRST[0]

@@ -1,0 +1,40 @@
+"""Benches set torch's flags as they go, in a process of their own; here they are put back."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _flags_put_back():
+    import torch
+
+    from gputune.settings import _tf32
+
+    matmul, cudnn, search = _tf32.matmul(), _tf32.cudnn(), torch.backends.cudnn.benchmark
+    yield
+    _tf32.set_matmul(matmul)
+    _tf32.set_cudnn(cudnn)
+    torch.backends.cudnn.benchmark = search
+
+
+@pytest.fixture
+def one_thread():
+    """Many small operations on CPUs that others use too wait for their own threads most of the time."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def twelve_rounds():
+    """In the place of `interleave`: one run for each arm and round, however long it takes on CPUs that others use too."""
+    from gputune.benches._timing import block
+
+    def measured(context, arms, seconds, row):
+        for number in range(12 * len(arms)):
+            block(context, arms[number % len(arms)])
+        return [row(arm) for arm in arms]
+
+    return measured

@@ -1,0 +1,156 @@
+"""The back ends of attention: which workloads are compared, what they cost, and what becomes of a back end that refuses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from recorded import facts_of
+
+from gputune.benches import Context, attention
+from gputune.benches.attention import Shape, candidates, gaps, groups
+from gputune.facts.gap import Gap
+
+H200 = facts_of()
+DTYPES = ("float32", "tf32", "bfloat16", "float16")
+
+
+def shape(**changes: Any) -> Shape:
+    return replace(Shape(dtype="bfloat16", head=64, length=4096, causal=True), **changes)
+
+
+def context(seconds: float = 2, budget: Any = "standard", device: str = "cpu") -> Context:
+    return Context(device=device, facts=facts_of("cpu-only"), seconds=seconds, budget=budget)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workloads that a CPU gets through: torch has flash and math for it."""
+    monkeypatch.setattr(attention, "HEADS", 2)
+    monkeypatch.setattr(attention, "BATCH", {64: 1})
+    monkeypatch.setattr(attention, "groups", lambda dtypes, budget: [shape(length=64, dtype="float32")])
+
+
+def measured(given: Context) -> tuple[list[Any], list[str]]:
+    found = list(attention.measure(given))
+    return [one for one in found if not isinstance(one, Gap)], [one.reason for one in found if isinstance(one, Gap)]
+
+
+def test_the_standard_budget_compares_two_head_sizes_in_the_dtype_of_training() -> None:
+    assert groups(DTYPES, "standard") == [shape(), shape(head=128)]
+    assert groups(("float32", "float16"), "standard")[0].dtype == "float16"
+    assert candidates("standard") == ["default", "flash", "efficient", "cudnn"]
+
+
+def test_the_thorough_budget_compares_everything() -> None:
+    every = groups(DTYPES, "thorough")
+    assert len(set(every)) == 2 * 2 * 3 * 2
+    assert {one.dtype for one in every} == {"bfloat16", "float16"}
+    assert {one.size for one in every if one.head == 64} == {
+        (4, 16, 1024, 64), (2, 16, 4096, 64), (1, 16, 16384, 64),
+    }  # fmt: skip
+    assert candidates("thorough") == ["default", "flash", "efficient", "cudnn", "math"]
+
+
+def test_work_is_seven_matmuls_and_half_of_that_under_a_causal_mask() -> None:
+    matmul = 2 * 2 * 16 * 4096**2 * 128
+    assert shape(head=128, causal=False).tflop == pytest.approx(7 * matmul / 1e12)
+    assert shape(head=128).tflop == pytest.approx(3.5 * matmul / 1e12)
+
+
+def test_a_gpu_without_these_dtypes_is_a_gap() -> None:
+    assert groups(("float32",), "thorough") == []
+    assert measured(context()) == ([], ["the device multiplies neither bfloat16 nor float16 natively"])
+
+
+def test_it_is_a_gpus() -> None:
+    assert attention.needs(H200, "cuda:0") is None
+    assert attention.needs(H200, "cpu") == "attention's back ends are a GPU's"
+    without = replace(H200, libraries=replace(H200.libraries, torch=None))
+    assert attention.needs(without, "cuda:0") == "torch is not installed"
+
+
+def test_a_refusal_is_told_once_for_each_back_end_and_reason() -> None:
+    refused = Counter({("flash", "has no kernel for the inputs"): 24, ("math", "ran out of memory"): 4})
+    assert list(gaps(refused, 24)) == [
+        Gap(fact="bench.attention", reason="flash has no kernel for the inputs at 24 of 24 shapes"),
+        Gap(fact="bench.attention", reason="math ran out of memory at 4 of 24 shapes"),
+    ]
+
+
+def test_what_this_device_has_is_measured_beside_the_default_and_the_rest_is_said(small: None) -> None:
+    rows, reasons = measured(context(budget="thorough"))
+    assert [row.params["backend"] for row in rows] == ["default", "flash", "math"]
+    assert reasons == [
+        "efficient has no kernel for the inputs at 1 of 1 shapes",
+        "cudnn has no kernel for the inputs at 1 of 1 shapes",
+    ]
+    assert {(row.metric, row.unit, row.params["length"], row.params["causal"]) for row in rows} == {
+        ("throughput", "TFLOP/s", 64, True)
+    }
+    assert rows[1].against(rows[0]) is not None
+
+
+def test_torchs_switches_are_put_back(small: None) -> None:
+    import torch
+
+    names = ("flash", "mem_efficient", "cudnn", "math")
+    before = [getattr(torch.backends.cuda, f"{name}_sdp_enabled")() for name in names]
+    measured(context(0.5, "thorough"))
+    assert [getattr(torch.backends.cuda, f"{name}_sdp_enabled")() for name in names] == before
+
+
+def test_nothing_accumulates_from_step_to_step(small: None) -> None:
+    step = attention._step(context(), shape(length=64, dtype="float32"))
+    first, second = step(), step()
+    assert len(first) == 3
+    assert all(bool((one == other).all()) for one, other in zip(first, second, strict=True))
+
+
+def test_math_is_not_tried_where_its_matrices_would_not_fit() -> None:
+    assert attention._impossible(shape(length=4096), "math") is None
+    why = attention._impossible(shape(length=16384), "math")
+    assert why == "would keep attention matrices of 16384 x 16384, and is left out"
+
+
+def test_a_back_end_that_this_torch_does_not_name_is_a_gap(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(attention.BACKENDS, "cudnn", "ATTENTION_OF_A_LATER_TORCH")
+    _, reasons = measured(context(0.5))
+    assert "cudnn is no choice in this torch at 1 of 1 shapes" in reasons
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("No available kernel. Aborting execution.", "has no kernel for the inputs"),
+        ("cuDNN Frontend error: no valid engine configs", "has no kernel for the inputs"),
+        ("CUDA error: an illegal memory access was encountered", None),
+    ],
+)
+def test_only_a_refusal_is_passed_over(text: str, why: str | None) -> None:
+    error = RuntimeError(text)
+    if why is None:
+        with pytest.raises(RuntimeError):
+            attention._refused_because(error)
+    else:
+        assert attention._refused_because(error) == why
+
+
+def test_out_of_memory_is_passed_over() -> None:
+    import torch
+
+    assert attention._refused_because(torch.cuda.OutOfMemoryError("tried to allocate")) == "ran out of memory"
+
+
+def test_where_torchs_own_choice_fails_nothing_is_compared(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "_refusal", lambda context, arm: "ran out of memory")
+    assert measured(context()) == ([], ["default ran out of memory at 1 of 1 shapes"])
+
+
+@pytest.mark.parametrize("seconds", [0, 1e-4])
+def test_what_the_time_did_not_suffice_for_is_said(small: None, seconds: float) -> None:
+    rows, reasons = measured(context(seconds))
+    assert rows == []
+    assert "the budget ran out at 1 of 1 shapes" in reasons

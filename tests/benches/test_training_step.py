@@ -1,0 +1,196 @@
+"""Training steps on a CPU: which groups are measured, and what becomes of what does not fit or does not run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from recorded import facts_of
+
+from gputune.benches import Context, training_step
+from gputune.benches._networks import NETWORKS, Size
+from gputune.facts.gap import Gap
+from gputune.measurement import Measurement
+from gputune.settings import _training
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+TINY = {
+    "mlp": Size(batch=16, width=64, depth=2),
+    "convnet": Size(batch=4, width=8, depth=1, length=32, classes=4),
+    "transformer": Size(batch=2, width=64, depth=1, length=16, classes=64),
+    "recurrent": Size(batch=4, width=32, depth=1, length=8, classes=64),
+}
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch, twelve_rounds: Any) -> Callable[..., None]:
+    """Leaves these networks, tiny ones, each changed as told, and measures no longer than it must."""
+    monkeypatch.setattr(training_step, "interleave", twelve_rounds)
+
+    def leave(*names: str, **changes: Any) -> None:
+        kept = {name: replace(NETWORKS[name], cpu=TINY[name], **changes) for name in names or NETWORKS}
+        monkeypatch.setattr(training_step, "NETWORKS", kept)
+
+    return leave
+
+
+def measured(budget: Any = "standard") -> tuple[list[Measurement], list[Gap]]:
+    context = Context(device="cpu", facts=facts_of("cpu-only"), seconds=1, budget=budget)
+    found = list(training_step.measure(context))
+    return [one for one in found if isinstance(one, Measurement)], [one for one in found if isinstance(one, Gap)]
+
+
+def fitting(batch: int) -> Callable[[Size], Any]:
+    """An MLP whose batches are too large above this one."""
+
+    def build(size: Size) -> Any:
+        if size.batch > batch:
+            raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of")
+        return NETWORKS["mlp"].build(size)
+
+    return build
+
+
+def test_in_the_standard_budget_three_networks_in_two_groups(small: Callable[..., None]) -> None:
+    small()
+    rows, gaps = measured()
+    assert not gaps
+    networks = list(dict.fromkeys(row.params["network"] for row in rows))
+    assert networks == ["mlp", "convnet", "transformer"]
+    assert {(row.bench, row.metric, row.unit) for row in rows} == {("training_step", "throughput", "samples/s")}
+    assert {row.params["stage"] for row in rows} == {"precision", "options"}
+    assert not any("compiled" in row.params or "cudnn_benchmark" in row.params for row in rows)
+    for name in networks:
+        size = TINY[str(name)]
+        assert {row.params["batch"] for row in rows if row.params["network"] == name} == {size.batch}
+
+
+def test_each_precision_in_each_format_and_each_option_on_the_best_of_them(small: Callable[..., None]) -> None:
+    small("mlp", "convnet")
+    dtypes = Context(device="cpu", facts=facts_of("cpu-only"), seconds=1, budget="quick").dtypes
+    rows, _ = measured()
+    for name, formats in (("mlp", {False}), ("convnet", {False, True})):
+        first, second = (_training.steps(rows, name, stage) for stage in ("precision", "options"))
+        assert {(one.precision, one.channels_last) for one in first} == {
+            (dtype, last) for dtype in dtypes for last in formats
+        }
+        best = _training.first_best(rows, name)
+        assert best is not None
+        assert set(second) == {best, replace(best, fused=True)}
+
+
+def test_what_was_measured_decides(small: Callable[..., None]) -> None:
+    small("mlp")
+    rows, _ = measured()
+    assert _training.families(rows) == ["mlp"]
+    chosen, gain = _training.option(rows, "mlp", "fused") or (None, None)
+    assert chosen in (True, False)
+    assert gain is not None
+
+
+@pytest.mark.parametrize(("fits", "batch"), [(16, 16), (8, 8), (5, 4)])
+def test_a_batch_that_does_not_fit_is_halved(small: Callable[..., None], fits: int, batch: int) -> None:
+    small("mlp", build=fitting(fits))
+    rows, gaps = measured()
+    assert not gaps
+    assert {row.params["batch"] for row in rows} == {batch}
+
+
+def test_and_at_last_that_is_a_gap_and_the_next_network_is_measured(
+    small: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small("mlp", "transformer")
+    impossible = {**training_step.NETWORKS}
+    impossible["mlp"] = replace(impossible["mlp"], build=fitting(1))
+    monkeypatch.setattr(training_step, "NETWORKS", impossible)
+    rows, gaps = measured()
+    assert gaps == [Gap(fact="bench.training_step.mlp", reason="also a batch of 2 did not fit: CUDA out of memory")]
+    assert {row.params["network"] for row in rows} == {"transformer"}
+
+
+def test_memory_that_ends_amid_the_options_leaves_no_half_of_a_batch(
+    small: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small("mlp")
+    options = training_step._options
+
+    def needing_more(context: Context, name: str, size: Size, *rest: Any) -> Any:
+        if size.batch > 8:
+            raise RuntimeError("CUDA out of memory. Tried to allocate")
+        return options(context, name, size, *rest)
+
+    monkeypatch.setattr(training_step, "_options", needing_more)
+    rows, _ = measured()
+    assert {(row.params["batch"], row.params["stage"]) for row in rows} == {(8, "precision"), (8, "options")}
+
+
+def test_any_other_error_is_not_hidden(small: Callable[..., None]) -> None:
+    def broken(size: Size) -> Any:
+        raise RuntimeError("an illegal memory access")
+
+    small("mlp", build=broken)
+    with pytest.raises(RuntimeError, match="an illegal memory access"):
+        measured()
+
+
+def test_a_fused_optimizer_that_fails_is_a_gap_and_the_rest_is_measured(
+    small: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small("mlp")
+    usual = torch.optim.SGD
+
+    def without_fused(parameters: Any, *, fused: bool = False, **options: Any) -> Any:
+        if fused:
+            raise RuntimeError("`fused=True` requires\n all the params to be floating point")
+        return usual(parameters, **options)
+
+    monkeypatch.setattr(torch.optim, "SGD", without_fused)
+    rows, gaps = measured()
+    assert gaps == [
+        Gap(
+            fact="bench.training_step.mlp",
+            reason="the fused optimizer failed: `fused=True` requires all the params to be floating point",
+        )
+    ]
+    assert not any("fused" in row.params for row in rows)
+    assert [row.params["stage"] for row in rows][-1] == "options"
+
+
+class TestThorough:
+    """On a CPU there is no accuracy guard; forward passes and torch.compile are measured too."""
+
+    def test_a_compiler_that_fails_is_a_gap_and_the_rest_is_measured(
+        self, small: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def failing(model: Any) -> Any:
+            raise RuntimeError("Dynamo is not supported\non this Python")
+
+        monkeypatch.setattr(torch, "compile", failing)
+        small("recurrent")
+        rows, gaps = measured("thorough")
+        reason = "torch.compile failed: Dynamo is not supported on this Python"
+        assert set(gaps) == {Gap(fact="bench.training_step.recurrent", reason=reason)}
+        assert {row.params["stage"] for row in rows} == {"precision", "options", "inference"}
+        assert not any("compiled" in row.params for row in rows)
+
+    def test_what_compiles_is_measured_and_the_seconds_it_took(
+        self, small: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With a compiler that changes nothing: a real one may be missing, and takes its time."""
+        monkeypatch.setattr(torch, "compile", lambda model: model)
+        small("mlp")
+        rows, gaps = measured("thorough")
+        assert not gaps
+        best = _training.first_best(rows, "mlp")
+        assert best is not None
+        assert set(_training.steps(rows, "mlp", "options")) == {
+            replace(best, fused=fused, compiled=compiled) for fused in (False, True) for compiled in (False, True)
+        }
+        (taken,) = [row for row in rows if row.metric == "compile_time"]
+        assert taken.unit == "s"
+        assert 0 < taken.median < 60
+        assert {row.metric for row in rows} == {"throughput", "compile_time"}, "search and memory are a GPU's"

@@ -1,0 +1,108 @@
+"""Copies and the start of a kernel: what is counted, how much fits, and what becomes of memory that cannot be pinned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+from recorded import facts_of
+
+from gputune.benches import Context, transfer
+from gputune.benches._timing import Arm, interleave, measurement
+from gputune.facts.gap import Gap
+
+H200 = facts_of()
+MIB = 1 << 20
+
+
+@pytest.fixture
+def context() -> Context:
+    """A CPU stands in for the GPU: copies are copies."""
+    return Context(device="cpu", facts=facts_of("cpu-only"), seconds=1, budget="thorough")
+
+
+@pytest.fixture
+def no_pinning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a GPU torch pins nothing; with one, it is made to fail alike."""
+    import torch
+
+    empty = torch.empty
+
+    def refusing(*size: int, pin_memory: bool = False, **options: Any) -> Any:
+        if pin_memory:
+            raise RuntimeError("CUDA error: out of memory\nmore of it")
+        return empty(*size, **options)
+
+    monkeypatch.setattr(torch, "empty", refusing)
+
+
+def test_it_needs_a_gpu() -> None:
+    assert transfer.needs(H200, "cuda:0") is None
+    assert transfer.needs(H200, "cpu") == "copies between host and device need a GPU"
+    without = replace(H200, libraries=replace(H200.libraries, torch=None))
+    assert transfer.needs(without, "cuda:0") == "torch is not installed"
+
+
+def test_copies_are_smaller_where_they_would_not_fit() -> None:
+    assert transfer.sizes(140 << 30) == (256 * MIB, 1024 * MIB)
+    host, device = transfer.sizes(1 << 30)
+    assert host + 2 * device < 1 << 30
+
+
+def test_memory_that_cannot_be_pinned_is_a_gap_and_the_rest_is_measured(context: Context, no_pinning: None) -> None:
+    gap, *arms = transfer.host_copies(context, MIB)
+    assert gap == Gap(fact="bench.transfer", reason="no 1 MiB of pinned memory: CUDA error: out of memory")
+    assert [arm.params for arm in arms] == [
+        {"copy": "host to device", "pinned": False},
+        {"copy": "device to host", "pinned": False},
+    ]
+
+
+def test_the_data_arrives(context: Context, no_pinning: None) -> None:
+    import torch
+
+    to_device, to_host = (arm for arm in transfer.host_copies(context, MIB) if isinstance(arm, Arm))
+    there, here = to_device.run.func.__self__, to_host.run.func.__self__
+    assert there is not here
+    here.fill_(7)
+    to_device.run()
+    assert torch.equal(there, here)
+    there.fill_(8)
+    to_host.run()
+    assert bool((here == 8).all())
+
+
+def test_inside_the_device_both_what_is_read_and_what_is_written_count(context: Context, no_pinning: None) -> None:
+    inside = transfer.device_copy(context, MIB)
+    one_way = [arm.work for arm in transfer.host_copies(context, MIB) if isinstance(arm, Arm)]
+    assert one_way == [MIB / 1e9] * 2
+    assert inside.work == 2 * MIB / 1e9
+    assert inside.params == {"copy": "device"}
+
+
+def test_rows_are_gigabytes_in_a_second(context: Context) -> None:
+    arm = transfer.device_copy(context, MIB)
+    (row,) = interleave(context, [arm], 0.5, partial(measurement, context, "transfer", "GB/s"))
+    assert row.median == pytest.approx(2 * MIB / 1e9 / arm.seconds, rel=0.9)
+    assert len(row.samples) == 12
+
+
+def test_a_launch_takes_microseconds(context: Context) -> None:
+    row = transfer.latency(context)
+    assert (row.metric, row.unit, row.params) == ("latency", "us", {})
+    assert len(row.samples) == 12
+    assert 0.1 < row.median < 1000
+
+
+def test_all_of_it(context: Context, no_pinning: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Context, "free_bytes", lambda self: 32 * MIB)
+    found = list(transfer.measure(context))
+    assert [one.reason for one in found if isinstance(one, Gap)] == [
+        "no 4 MiB of pinned memory: CUDA error: out of memory"
+    ]
+    rows = [one for one in found if not isinstance(one, Gap)]
+    assert [(row.metric, row.params.get("copy")) for row in rows] == [
+        ("latency", None), ("throughput", "host to device"), ("throughput", "device to host"), ("throughput", "device"),
+    ]  # fmt: skip

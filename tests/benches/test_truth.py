@@ -1,0 +1,59 @@
+"""The numerical error that tells TF32 and bfloat16 from full FP32, whatever the flags say."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import torch
+from making import python
+
+from gputune.benches import _truth
+from gputune.settings import _tf32
+from gputune.settings.matmul_precision import TF32_ERROR
+
+OPERATIONS = {"matmul", "conv", "conv channels_last", "lstm"}
+
+
+def test_full_fp32_is_exact_to_a_millionth() -> None:
+    errors = _truth.errors("cpu")
+    assert set(errors) == OPERATIONS
+    assert all(0 < error < 1e-6 for error in errors.values())
+
+
+def in_bfloat16(made: Any) -> Any:
+    """As a product whose factors were rounded."""
+    return lambda x, w, *rest, **more: made(x.bfloat16().to(x), w.bfloat16().to(w), *rest, **more)
+
+
+def test_factors_that_were_rounded_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    convolve = torch.nn.functional.conv2d
+
+    def rounding(x: Any, w: Any, **more: Any) -> Any:
+        return (convolve if x.dtype == torch.float64 else in_bfloat16(convolve))(x, w, **more)
+
+    monkeypatch.setattr(torch.nn.functional, "conv2d", rounding)
+    errors = _truth.errors("cpu")
+    assert all(errors[name] > TF32_ERROR for name in ("conv", "conv channels_last"))
+    assert errors["matmul"] < TF32_ERROR
+
+
+def test_it_always_looks_at_the_same_numbers_and_leaves_the_users_generator_alone() -> None:
+    before = torch.random.get_rng_state()
+    assert _truth.errors("cpu") == _truth.errors("cpu")
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("allow", [True, False])
+def test_flags_are_set_for_matmuls_convolutions_and_rnns(allow: bool) -> None:
+    assert set(_truth.errors_under("cpu", allow)) == OPERATIONS
+    assert (_tf32.matmul(), _tf32.cudnn()) == (allow, allow)
+
+
+def test_as_a_module_it_prints_both_ways_as_json() -> None:
+    done = python("-P", "-m", "gputune.benches._truth", "cpu")
+    assert done.returncode == 0
+    answers = json.loads(done.stdout)
+    assert set(answers) == {"on", "off"}
+    assert all(set(errors) == OPERATIONS for errors in answers.values())

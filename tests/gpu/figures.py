@@ -1,0 +1,310 @@
+"""What gputune's measurements are worth on this GPU: `python tests/gpu/figures.py [NAME...]` measures and prints the figures.
+
+Each figure is a function that returns what it found, so that `test_measuring.py` holds the same numbers against their limits.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gputune import benches, facts
+from gputune.benches import Context
+from gputune.facts import Facts
+from gputune.facts.gap import Gap
+from gputune.host import Host
+from gputune.measurement import Measurement
+from gputune.profile import Profile, load
+from gputune.settings import _training
+
+DEVICE = "cuda:0"
+GRID = range(1024, 15 * 1024 + 1, 1024)
+ROUNDS = 20
+
+
+def probe(*options: str, environ: dict[str, str] | None = None) -> tuple[Profile, float]:
+    """A profile as the command line writes it, and the seconds from start to end."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "profile.yaml"
+        started = time.monotonic()
+        command = [sys.executable, "-m", "gputune", "probe", "-o", str(path), *options]
+        subprocess.run(command, check=True, stderr=subprocess.DEVNULL, env={**os.environ, **(environ or {})})
+        return load(path), time.monotonic() - started
+
+
+def measured(name: str, budget: Any = "standard", machine: Facts | None = None, **more: Any) -> list[Measurement | Gap]:
+    """The rows of one bench, run in this process."""
+    import torch
+
+    torch.zeros(1, device=DEVICE)
+    machine = machine or facts.read(Host())
+    seconds = benches.seconds(name, DEVICE, budget)
+    context = Context(device=DEVICE, facts=machine, seconds=seconds, budget=budget, **more)
+    return list(benches.load(name).measure(context))
+
+
+def rows_of(found: list[Measurement | Gap], **params: Any) -> list[Measurement]:
+    rows = [row for row in found if isinstance(row, Measurement)]
+    return [row for row in rows if params.items() <= row.params.items()]
+
+
+def peak() -> dict[str, float]:
+    """The shape that matmul_peak finds for bfloat16, timed in turn with the best 20 of all 3375 shapes of a grid."""
+    from gputune.benches import matmul_peak
+    from gputune.benches._peak_search import Shape, search
+
+    context = Context(device=DEVICE, facts=facts.read(Host()), seconds=7, budget="standard")
+    products = matmul_peak._Products(context, "bfloat16")
+    started = time.monotonic()
+    chosen = search(products.shapes(), products.rate, 4.0, products.most_flops)
+    search_seconds = time.monotonic() - started
+    (burst,) = [row.median for row in rows_of(measured("matmul_peak"), dtype="bfloat16") if row.metric == "burst"]
+    shapes = [Shape(*sizes) for sizes in itertools.product(GRID, repeat=3)]
+    random.Random(0).shuffle(shapes)
+    reference = Shape(4096, 4096, 8192)
+    started = time.monotonic()
+    scores = {shape: products.rate(shape) / products.rate(reference) for shape in shapes}
+    grid_seconds = time.monotonic() - started
+    best = sorted(shapes, key=lambda shape: -scores[shape])[:20]
+    medians = _in_turn({shape: lambda shape=shape: products.rate(shape) for shape in {chosen, *best}})
+    winner = max(best, key=lambda shape: medians[shape])
+    return {
+        "search seconds": search_seconds,
+        "grid seconds": grid_seconds,
+        "burst TFLOP/s": burst,
+        "share of the grid's best": medians[chosen] / medians[winner],
+        **{f"chosen {one}": getattr(chosen, one) for one in "mnk"},
+        **{f"grid's best {one}": getattr(winner, one) for one in "mnk"},
+    }
+
+
+def _in_turn(arms: dict[Any, Callable[[], float]]) -> dict[Any, float]:
+    """The median of each arm, measured in turn in rounds of changing order."""
+    samples: dict[Any, list[float]] = {name: [] for name in arms}
+    for number in range(ROUNDS):
+        order = list(arms)
+        random.Random(number // 2).shuffle(order)
+        for name in order if number % 2 else order[::-1]:
+            samples[name].append(arms[name]())
+    return {name: statistics.median(values) for name, values in samples.items()}
+
+
+def repeated() -> dict[str, Any]:
+    """Five standard probes in a row: what differs between their recommended values, and how the steady peak scatters."""
+    profiles, seconds = zip(*(probe() for _ in range(5)), strict=True)
+    values = [_values(profile) for profile in profiles]
+    differing = {
+        name: [one.get(name) for one in values] for name in values[0] if any(one != values[0] for one in values)
+    }
+    steady = [row.median for profile in profiles for row in profile.measurements if row.metric == "steady"]
+    return {
+        "seconds": [round(one, 1) for one in seconds],
+        "differing": {name: found for name, found in differing.items() if any(one != found[0] for one in found)},
+        "steady TFLOP/s": steady,
+        "steady variation": statistics.stdev(steady) / statistics.mean(steady),
+        "gaps": sorted({gap.reason for profile in profiles for gap in profile.gaps if gap.fact.startswith("bench")}),
+    }
+
+
+def _values(profile: Profile) -> dict[str, Any]:
+    general = {name: choice.value for name, choice in profile.settings.items()}
+    own = {
+        f"{family}.{name}": choice.value
+        for family, choices in profile.families.items()
+        for name, choice in choices.items()
+    }
+    return general | own
+
+
+def families() -> dict[str, dict[str, Any]]:
+    """Of each reference network, the recommended combination beside all that there are, in one run and in turn.
+
+    cuDNN's search is among them in mixed precision only: see `gputune/benches/_steps.py`.
+    """
+    import torch
+    import torch._dynamo
+
+    torch._dynamo.config.cache_size_limit = 64
+    found = rows_of(measured("training_step", "thorough"))
+    return {name: _exhaustively(name, _training.best(found, name)) for name in _training.families(found)}
+
+
+def _exhaustively(name: str, recommended: Any) -> dict[str, Any]:
+    import torch
+
+    from gputune.benches._networks import NETWORKS
+    from gputune.benches._steps import Trainee, set_flags
+
+    trainees: dict[Any, Any] = {}
+    steps: dict[Any, Callable[[], Any]] = {}
+    for one in _combinations(NETWORKS[name].images):
+        own = replace(one, fused=False, cudnn_benchmark=False)
+        set_flags(one)
+        if own not in trainees:
+            trainees[own] = Trainee(NETWORKS[name], NETWORKS[name].cuda, DEVICE, own)
+        steps[one] = trainees[own].stepper(fused=one.fused)[0]
+        for _ in range(2):
+            steps[one]()
+
+    def rate(one: Any) -> float:
+        set_flags(one)
+        return 1 / _seconds(steps[one])
+
+    medians = _in_turn({one: lambda one=one: rate(one) for one in steps})
+    best = max(medians, key=lambda one: medians[one])
+    default = _training.Combination()
+    trainees.clear()
+    steps.clear()
+    gc.collect()
+    torch._dynamo.reset()
+    torch.cuda.empty_cache()
+    return {
+        "combinations": len(medians),
+        "recommended": recommended.params,
+        "best": best.params,
+        "share of the best": medians[recommended] / medians[best],
+        "times the defaults": medians[recommended] / medians[default],
+    }
+
+
+def _combinations(images: bool) -> Iterator[Any]:
+    both = (False, True)
+    every = itertools.product(
+        _training.PRECISIONS, both if images else (False,), both if images else (False,), both, both
+    )
+    for precision, last, search, fused, compiled in every:
+        if not search or precision in _training.MIXED:
+            yield _training.Combination(
+                precision=precision, channels_last=last, cudnn_benchmark=search, fused=fused, compiled=compiled
+            )
+
+
+def _seconds(run: Callable[[], Any]) -> float:
+    """Of one run, over at least 15 ms."""
+    import torch
+
+    repeats, taken = 1, 0.0
+    while taken < 0.015:
+        first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        first.record()
+        for _ in range(repeats):
+            run()
+        last.record()
+        last.synchronize()
+        taken = first.elapsed_time(last) / 1000
+        repeats, done = max(repeats + 1, round(repeats * 0.02 / max(taken, 1e-6))), repeats
+    return taken / done
+
+
+def padding() -> dict[str, str]:
+    """What `gputune pad` says of a vocabulary of 50257, and of sizes that need nothing."""
+    sizes = (50257, 50264, 4096)
+    command = [sys.executable, "-m", "gputune", "pad"]
+    return {
+        str(size): subprocess.run([*command, str(size)], check=True, capture_output=True, text=True).stdout.strip()
+        for size in sizes
+    }
+
+
+LOAD = """
+import time, torch
+x = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
+print("loading", flush=True)
+while True:
+    for _ in range(20): x @ x
+    torch.cuda.synchronize()
+"""
+
+
+def beside_another() -> dict[str, Any]:
+    """What a quick probe reports while a second process loads the GPU."""
+    other = subprocess.Popen([sys.executable, "-c", LOAD], stdout=subprocess.PIPE, text=True)
+    try:
+        assert other.stdout
+        other.stdout.readline()
+        profile, _ = probe("--budget", "quick")
+    finally:
+        other.kill()
+        other.wait()
+    return {
+        one.severity: one.message for one in profile.findings if one.check == "measured_alone" and one.subject != "CPU"
+    }
+
+
+SMALL = """
+import json, sys, torch
+sys.path.insert(0, sys.argv[1])
+torch.cuda.set_per_process_memory_fraction(8 * 2**30 / torch.cuda.get_device_properties(0).total_memory)
+from gpu.figures import Gap, measured
+found = {name: measured(name) for name in sys.argv[2:]}
+print(json.dumps({
+    name: {
+        "rows": sum(not isinstance(row, Gap) for row in rows),
+        "gaps": [row.reason for row in rows if isinstance(row, Gap)],
+        "batches": sorted({f"{row.params['network']} {row.params['batch']}" for row in rows if "batch" in getattr(row, "params", {})}),
+    }
+    for name, rows in found.items()
+}))
+"""
+
+
+def small_card() -> dict[str, Any]:
+    """The standard benches of a GPU within 8 GiB."""
+    names = ["precision", "matmul_alignment", "matmul_peak", "conv", "attention", "training_step"]
+    here = str(Path(__file__).parents[1])
+    command = [sys.executable, "-c", SMALL, here, *names]
+    result: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    return result
+
+
+def old_card() -> dict[str, Any]:
+    """The standard benches as a GPU without bfloat16 and TF32 (compute capability 7.5) would be measured."""
+    machine = facts.read(Host())
+    gpus = tuple(replace(gpu, compute_capability="7.5", tensor_core_dtypes=("float16",)) for gpu in machine.gpus)
+    machine = replace(machine, gpus=gpus)
+    names = ("precision", "matmul_alignment", "training_step")
+    found = {name: rows_of(measured(name, machine=machine)) for name in names}
+    said = {
+        name: sorted(
+            {str(row.params.get("dtype", row.params.get("precision"))) for row in rows if row.metric == "throughput"}
+        )
+        for name, rows in found.items()
+    }
+    return {**said, "amp_dtype": _amp(machine, found)}
+
+
+def _amp(machine: Facts, found: dict[str, list[Measurement]]) -> Any:
+    from gputune.settings import amp_dtype
+
+    return amp_dtype.recommend(machine, [row for rows in found.values() for row in rows]).value
+
+
+def budgets() -> dict[str, float]:
+    """Seconds from the start of `gputune probe` to its end."""
+    return {budget: round(probe("--budget", budget)[1], 1) for budget in ("quick", "standard")}
+
+
+FIGURES = {
+    one.__name__: one for one in (budgets, peak, repeated, padding, families, beside_another, small_card, old_card)
+}
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or FIGURES:
+        started = time.monotonic()
+        answer = FIGURES[name]()
+        print(f"\n{name} ({time.monotonic() - started:.0f} s)")
+        for key, value in answer.items():
+            print(f"  {key}: {round(value, 4) if isinstance(value, float) else value}", flush=True)

@@ -1,0 +1,74 @@
+"""What the measurements must be worth, on a real GPU; `python tests/gpu/figures.py` prints the same figures."""
+
+import pytest
+from gpu import figures
+
+pytestmark = pytest.mark.gpu
+
+H200 = "NVIDIA H200"
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    import torch
+
+    return torch.cuda.get_device_name(0)
+
+
+def test_the_peak_search_finds_what_a_grid_of_3375_shapes_finds(gpu):
+    found = figures.peak()
+    print(found)
+    assert found["search seconds"] <= 10
+    assert found["share of the grid's best"] >= 0.99
+    if gpu == H200:
+        assert found["burst TFLOP/s"] >= 790
+
+
+def test_five_probes_in_a_row_recommend_the_same():
+    found = figures.repeated()
+    print(found)
+    assert found["differing"] == {}
+    assert found["steady variation"] <= 0.015
+    assert found["gaps"] == []
+    assert max(found["seconds"]) <= 62
+
+
+def test_padding_is_advised_where_it_pays_and_only_there():
+    found = figures.padding()
+    print(found)
+    assert found["50257"].startswith("pad 50257 to 50264: ")
+    assert found["50264"].startswith("keep 50264: no gain")
+    assert found["4096"].startswith("keep 4096: no gain")
+
+
+def test_the_recommended_combinations_are_within_3_percent_of_the_best_of_all():
+    found = figures.families()
+    print(found)
+    assert set(found) == {"mlp", "convnet", "transformer", "recurrent"}
+    for name, one in found.items():
+        assert one["share of the best"] >= 0.97, name
+        assert one["times the defaults"] >= 1, name
+
+
+def test_a_second_process_that_loads_the_gpu_is_reported():
+    found = figures.beside_another()
+    print(found)
+    assert "other process" in found["WARNING"]
+
+
+def test_a_card_of_8_gib_is_measured_with_smaller_shapes_or_says_why_not():
+    found = figures.small_card()
+    print(found)
+    assert all(one["rows"] for one in found.values())
+    assert all("memory" in reason for one in found.values() for reason in one["gaps"])
+
+
+def test_a_card_without_bfloat16_is_measured_without_it():
+    found = figures.old_card()
+    print(found)
+    assert found["precision"] == found["training_step"] == ["float16", "float32"]
+    assert found["amp_dtype"] == "float16"
+
+
+def test_the_quick_budget_takes_15_seconds():
+    assert figures.budgets()["quick"] <= 15

@@ -1,0 +1,101 @@
+"""What charts are made of: bars, numbers, ratios with their intervals, and the rows that are whole."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from making import row
+
+from gputune.report.charts import bar, number, rate, ratio, rows
+
+POSITIVE = st.floats(min_value=0, exclude_min=True)
+WIDTHS = st.integers(min_value=1, max_value=40)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(8, "████████"), (4, "████"), (4.125, "████▏"), (0.001, "▏"), (16, "████████"), (0, ""), (-1, "")],
+)
+def test_a_bar_is_drawn_to_an_eighth_of_a_character(value, text):
+    assert bar(value, 8, 8) == text
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "no such encoding"])
+def test_a_bar_is_of_number_signs_where_the_encoding_has_no_blocks(encoding):
+    assert bar(4, 8, 8, encoding) == "####"
+    assert bar(0.001, 8, 8, encoding) == "#"
+
+
+def test_an_encoding_that_has_blocks_keeps_them():
+    assert bar(4, 8, 8, "utf-16") == "████"
+
+
+@given(POSITIVE, POSITIVE, WIDTHS, st.sampled_from(["utf-8", "ascii"]))
+def test_whatever_is_above_zero_is_seen_and_stays_within_the_width(value, most, width, encoding):
+    assert 1 <= len(bar(value, most, width, encoding)) <= width
+
+
+@given(POSITIVE, WIDTHS)
+def test_the_largest_fills_the_width(most, width):
+    assert bar(most, most, width) == "█" * width
+
+
+@given(st.lists(st.floats(min_value=0, max_value=1), min_size=2, max_size=2), WIDTHS)
+def test_a_larger_value_has_no_shorter_bar(values, width):
+    small, large = (bar(value, 1, width) for value in sorted(values))
+    assert len(small) <= len(large)
+
+
+@given(st.floats(max_value=0) | st.just(math.nan), WIDTHS)
+def test_what_is_not_above_zero_has_no_bar(value, width):
+    assert bar(value, 1, width) == ""
+    assert bar(1, value, width) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.12, "0.120"), (8.3, "8.30"), (352.2, "352"), (999.7, "1000"), (4254.4, "4254"), (1e300, "1.00e+300")],
+)
+def test_numbers_have_three_digits_or_all_before_the_point(value, text):
+    assert number(value) == text
+
+
+def test_a_rate_has_its_interval_where_there_are_enough_samples():
+    enough = row("conv", "throughput", 100.0)
+    assert rate(enough) == "100 (100-101)"
+    assert rate(replace(enough, samples=(100.0,))) == "100"
+
+
+def test_a_ratio_has_its_interval_and_needs_pairs():
+    base, twice = row("conv", "throughput", 100.0), row("conv", "throughput", 200.0)
+    assert ratio(twice, base) == "2.00x (2.00-2.00)"
+    assert ratio(base, base) == "1x"
+    assert ratio(twice, None) == ""
+    assert ratio(replace(twice, samples=(200.0,)), base) == ""
+
+
+def test_rows_of_one_bench_and_metric_are_found():
+    found = [row("conv", "throughput", 1.0), row("conv", "relative_error", 1.0), row("attention", "throughput", 1.0)]
+    assert rows(found, "conv throughput") == found[:1]
+
+
+@pytest.mark.parametrize("size", ["64", True, 0, -1, None, 10**400])
+def test_rows_whose_counts_are_none_are_left_out(size):
+    assert rows([row("conv", "throughput", 1.0, size=size)], "conv throughput", counts="size") == []
+
+
+def test_rows_that_lack_a_text_are_left_out():
+    found = [
+        row("conv", "throughput", 1.0, dtype=8),
+        row("conv", "throughput", 1.0),
+        row("conv", "throughput", 1.0, dtype="x"),
+    ]
+    assert rows(found, "conv throughput", "dtype") == found[2:]
+
+
+def test_rates_of_zero_are_left_out_and_losses_are_not():
+    none = replace(row("training_step", "final_loss", 1.0), samples=(0.0,))
+    assert rows([none], "training_step final_loss") == [none]
+    assert rows([replace(none, metric="throughput")], "training_step throughput") == []

@@ -1,0 +1,163 @@
+"""Charts of matmuls, from measurements."""
+
+from dataclasses import replace
+
+import pytest
+from making import row
+
+from gputune.report import matmul_charts
+from gputune.report.charts import Bar
+
+SECTIONS = (
+    matmul_charts.dtypes,
+    matmul_charts.peak,
+    matmul_charts.truth,
+    matmul_charts.alignment,
+    matmul_charts.shapes,
+)
+
+
+def one(section, measurements):
+    (chart,) = section(measurements)
+    return chart
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_nothing_is_shown_of_what_was_not_measured(section):
+    assert list(section([])) == []
+    assert list(section([row("dataloader", "throughput", 1.0, kind="cheap", workers=0)])) == []
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_rows_without_their_params_are_left_out(section):
+    benches = (
+        "precision throughput", "precision relative_error", "matmul_peak steady", "matmul_peak burst",
+        "matmul_alignment throughput", "matmul_shapes throughput",
+    )  # fmt: skip
+    bare = [row(*bench.split(), 1.0, **params) for bench in benches for params in ({}, {"dtype": 5}, {"flags": "on"})]
+    assert list(section(bare)) == []
+
+
+def precision(dtype, rate, error):
+    return [row("precision", "throughput", rate, dtype=dtype), row("precision", "relative_error", error, dtype=dtype)]
+
+
+def test_dtypes_stand_beside_fp32_with_intervals_and_errors():
+    chart = one(matmul_charts.dtypes, [*precision("float32", 40.0, 4e-7), *precision("float8", 1200.0, 4e-2)])
+    assert chart.rows == [
+        ("float32", Bar(value=pytest.approx(40.14), most=pytest.approx(1204.2)), "40.1 (40.0-40.3)", "1x", "4.0e-07"),
+        ("float8", Bar(value=pytest.approx(1204.2), most=pytest.approx(1204.2)), "1204 (1200-1210)",
+         "30.0x (30.0-30.0)", "4.0e-02"),
+    ]  # fmt: skip
+
+
+def test_a_dtype_without_fp32_and_error_is_still_shown():
+    chart = one(matmul_charts.dtypes, [row("precision", "throughput", 300.0, dtype="tf32")])
+    assert chart.rows[0][2:] == ("301 (300-302)", "", "")
+
+
+def test_the_peak_has_its_share_of_the_theoretical_one_and_its_shape():
+    shape = {"m": 10752, "n": 15360, "k": 12288}
+    steady = row("matmul_peak", "steady", 690.0, dtype="bfloat16", **shape)
+    chart = one(
+        matmul_charts.peak,
+        [
+            replace(steady, conditions={"sm_clock_mhz": 1425.0}),
+            row("matmul_peak", "burst", 812.0, dtype="bfloat16", **shape),
+            replace(row("matmul_peak", "theoretical", 1.0, dtype="bfloat16"), samples=(770.5,)),
+            row("matmul_peak", "steady", 100.0, dtype="tf32", **shape),
+        ],
+    )
+    assert chart.rows == [
+        ("bfloat16", "815", "692", "770", "90%", "1425", "10752 x 15360 x 12288"),
+        ("tf32", "", "100", "", "", "", "10752 x 15360 x 12288"),
+    ]
+
+
+def errors(**found):
+    return [
+        row("precision", "relative_error", error, operation=operation, flags=flags)
+        for operation, all_flags in found.items()
+        for flags, error in all_flags.items()
+    ]
+
+
+def test_what_is_as_the_flags_say_takes_one_line():
+    found = errors(matmul={"found": 2e-7, "on": 3e-4, "off": 2e-7}, conv={"found": 3e-4, "on": 3e-4, "off": 4e-7})
+    assert one(matmul_charts.truth, found).rows == [("as the flags say; found: matmul in FP32; conv in TF32",)]
+
+
+def test_what_was_found_is_not_made_up():
+    assert one(matmul_charts.truth, errors(matmul={"on": 3e-4, "off": 2e-7})).rows == [("as the flags say",)]
+
+
+def test_flags_that_were_not_set_are_not_vouched_for():
+    assert one(matmul_charts.truth, errors(matmul={"found": 2e-7})).rows == [("found: matmul in FP32",)]
+
+
+def test_what_is_not_as_the_flags_say_is_shown_operation_by_operation():
+    found = errors(matmul={"found": 3e-4, "on": 3e-4, "off": 3e-4}, conv={"found": 3e-3, "on": 2e-5})
+    chart = one(matmul_charts.truth, found)
+    assert chart.columns == ("operation", "found", "on", "off")
+    assert chart.rows == [("matmul", "TF32", "TF32", "TF32"), ("conv", "lower", "2e-05", "")]
+
+
+def test_an_override_has_columns_of_its_own():
+    plain = errors(matmul={"on": 3e-4})
+    zero = row("precision", "relative_error", 2e-7, operation="matmul", flags="on", override="0")
+    chart = one(matmul_charts.truth, [*plain, zero])
+    assert "NVIDIA_TF32_OVERRIDE" in chart.title
+    assert chart.columns == ("operation", "on", "=0 on")
+    assert chart.rows == [("matmul", "TF32", "FP32")]
+
+
+def aligned(multiple, rate, size=4096, dim="N", product="forward", **more):
+    """As fast as `rate` for each of the size's elements."""
+    return row(
+        "matmul_alignment", "throughput", rate * size,
+        dtype="bfloat16", dim=dim, product=product, size=size, multiple=multiple, **more,
+    )  # fmt: skip
+
+
+def test_alignment_is_told_by_runs_in_a_second_beside_the_best():
+    found = [
+        aligned(8, 4.0, 4104),
+        aligned(1, 1.0, 4097),
+        aligned(2, 2.0, 4098, dim="K"),
+        aligned(8, 2.0, 4104, dim="K"),
+    ]
+    chart = one(matmul_charts.alignment, found)
+    assert chart.columns == ("dtype", "multiple", "N", "N %", "K", "K %")
+    assert chart.rows == [
+        ("bfloat16", "1", Bar(value=pytest.approx(0.25), most=1), "25", "", ""),
+        ("", "2", "", "", Bar(value=pytest.approx(1), most=1), "100"),
+        ("", "8", Bar(value=pytest.approx(1), most=1), "100", Bar(value=pytest.approx(1), most=1), "100"),
+    ]
+
+
+def test_a_size_of_full_tiles_is_no_multiple_among_others():
+    chart = one(matmul_charts.alignment, [aligned(8, 1.0), aligned(128, 9.0, full_tiles=True)])
+    assert [line[1] for line in chart.rows] == ["8"]
+    assert list(matmul_charts.alignment([aligned(128, 9.0, full_tiles=True)])) == []
+
+
+def test_gradients_take_a_line_each():
+    found = [aligned(1, 1.0, product="grad_weight", dim="M"), aligned(64, 4.0, product="grad_weight", dim="M")]
+    chart = one(matmul_charts.alignment, found)
+    assert chart.columns == ("dtype", "product", "dim", "1", "64")
+    assert chart.rows == [("bfloat16", "grad_weight", "M", "25", "100")]
+
+
+def test_alignment_of_another_versions_rows_is_left_out():
+    old = row("matmul_alignment", "throughput", 1.0, dtype="tf32", dim="N", size=4097, multiple=1)
+    strange = aligned(1, 1.0, dim="NK")
+    assert list(matmul_charts.alignment([old, strange])) == []
+
+
+def test_own_shapes_stand_above_their_padded_variants():
+    given = {"shape": "512 x 50257 x 768 bfloat16", "dtype": "bfloat16", "m": 512, "k": 768}
+    found = [row("matmul_shapes", "throughput", rate, n=n, **given) for n, rate in ((50257, 100.0), (50264, 600.0))]
+    assert one(matmul_charts.shapes, found).rows == [
+        ("512 x 50257 x 768 bfloat16", "100 (100-101)", "1x"),
+        ("  512 x 50264 x 768", "602 (600-605)", "6.00x (6.00-6.00)"),
+    ]

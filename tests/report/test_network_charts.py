@@ -1,0 +1,176 @@
+"""Charts of convolutions, attention, training steps and copies, from measurements."""
+
+from dataclasses import replace
+
+import pytest
+from making import row
+
+from gputune.report import network_charts
+
+SECTIONS = (
+    network_charts.convolutions,
+    network_charts.attention,
+    network_charts.training,
+    network_charts.forward,
+    network_charts.batches,
+    network_charts.transfers,
+)
+
+
+def one(section, measurements):
+    (chart,) = section(measurements)
+    return chart
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_nothing_is_shown_of_what_was_not_measured(section):
+    assert list(section([])) == []
+    assert list(section([row("dataloader", "throughput", 1.0, kind="cheap", workers=0)])) == []
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_rows_without_their_params_or_of_unknown_names_are_left_out(section):
+    strange = {"network": "mlp", "stage": "precision", "batch": 8, "precision": "int3"}
+    metrics = ("throughput", "peak_memory", "final_loss")
+    found = [
+        *(row(bench, "throughput", 1.0) for bench in ("conv", "attention", "transfer")),
+        *(row("training_step", metric, 1.0, **params) for metric in metrics for params in ({}, strange)),
+        row("training_step", "throughput", 1.0, network="[x]", stage="inference", batch=8, precision="tf32"),
+    ]
+    assert list(section(found)) == []
+
+
+def conv(channels, rate, last, dtype="bfloat16", **more):
+    params = {"dtype": dtype, "kernel": "3x3", "pass": "forward", "channels": channels, "channels_last": last, **more}
+    return row("conv", "throughput", rate, **params)
+
+
+def test_convolutions_are_ranked_in_each_dtype_with_both_formats_beside_each_other():
+    found = [
+        conv(64, 100.0, False), conv(64, 300.0, True), conv(128, 200.0, False), conv(128, 600.0, True),
+        conv(3, 10.0, True, out=64), conv(256, 900.0, True, dtype="tf32"),
+    ]  # fmt: skip
+    lines = [(*line[:2], *line[3:]) for line in one(network_charts.convolutions, found).rows]
+    assert lines == [
+        ("bfloat16", "128", "201", "602", "3.00x (3.00-3.00)"),
+        ("bfloat16", "64", "100", "301", "3.00x (3.00-3.00)"),
+        ("bfloat16", "3 -> 64", "", "10.0", ""),
+        ("tf32", "256", "", "903", ""),
+    ]
+
+
+def test_convolutions_of_other_kinds_are_no_part_of_the_ranking():
+    found = [
+        conv(64, 1.0, True, cudnn_benchmark=True),
+        conv(64, 1.0, True, kernel="1x1"),
+        conv(64, 1.0, True, **{"pass": "training"}),
+    ]
+    assert list(network_charts.convolutions(found)) == []
+
+
+def attention(backend, rate, **more):
+    params = {"dtype": "bfloat16", "head": 64, "length": 4096, "causal": True, "backend": backend, **more}
+    return row("attention", "throughput", rate, **params)
+
+
+def test_back_ends_are_ranked_by_speed_beside_the_default():
+    found = [attention("default", 300.0), attention("math", 30.0), attention("cudnn", 600.0), attention("flash", 150.0)]
+    chart = one(network_charts.attention, found)
+    assert "bfloat16, causal" in chart.title
+    assert chart.rows == [
+        ("64 x 4096", "cudnn 2.00x (2.00-2.00)", "flash 0.500x (0.500-0.500)"),
+        ("301 TFLOP/s", "math 0.100x (0.100-0.100)", ""),
+    ]
+
+
+def test_back_ends_without_a_default_show_their_own_rates():
+    chart = one(network_charts.attention, [attention("flash", 150.0)])
+    assert chart.rows == [("64 x 4096", "flash 151 (150-151)", "")]
+
+
+def test_attention_has_a_chart_for_each_dtype_and_mask():
+    found = [
+        attention("default", 1.0),
+        attention("default", 1.0, causal=False),
+        attention("default", 1.0, dtype="float16"),
+    ]
+    assert len(list(network_charts.attention(found))) == 3
+
+
+def step(stage, rate, precision, network="convnet", metric="throughput", **options):
+    params = {"network": network, "batch": 256, "stage": stage, "precision": precision, **options}
+    return row("training_step", metric, rate, **params)
+
+
+def test_training_steps_are_ranked_in_both_groups_and_the_recommended_one_is_marked():
+    found = [
+        step("precision", 1000.0, "float32"),
+        step("precision", 4000.0, "bfloat16", channels_last=True),
+        step("precision", 2000.0, "tf32"),
+        replace(step("precision", 1.0, "tf32", metric="peak_memory"), samples=(1442.0,)),
+        step("options", 4000.0, "bfloat16", channels_last=True),
+        step("options", 5000.0, "bfloat16", channels_last=True, fused=True),
+    ]
+    chart = one(network_charts.training, found)
+    assert chart.title == "Training steps: convnet, batch 256 (* recommended)"
+    assert chart.rows == [
+        ("", "bfloat16 channels_last", "63.8", "4.00x (4.00-4.00)", ""),
+        ("", "tf32", "128", "2.00x (2.00-2.00)", "1442"),
+        ("", "float32", "255", "1x", ""),
+        ("", "options on bfloat16 channels_last:", "", "to it alone", ""),
+        ("*", "  + fused", "51.0", "1.25x (1.25-1.25)", ""),
+        ("", "  alone", "63.8", "1x", ""),
+    ]
+
+
+def test_a_network_whose_options_were_not_measured_has_its_best_precision_marked():
+    chart = one(network_charts.training, [step("precision", 1000.0, "float32"), step("precision", 2000.0, "tf32")])
+    assert [line[:2] for line in chart.rows] == [("*", "tf32"), ("", "float32")]
+
+
+def test_a_precision_that_the_accuracy_guard_refused_says_so():
+    losses = [
+        row("training_step", "final_loss", loss, network="convnet", precision=name, seed=seed, steps=60, first_loss=2.0)
+        for name, seed, loss in (("float32", 0, 1.0), ("float32", 1, 1.01), ("bfloat16", 0, 1.9))
+    ]
+    chart = one(
+        network_charts.training, [step("precision", 1000.0, "float32"), step("precision", 2000.0, "bfloat16"), *losses]
+    )
+    assert [line[:2] for line in chart.rows] == [("", "bfloat16, refused"), ("*", "float32")]
+
+
+def test_inference_takes_a_line_for_each_network():
+    found = [
+        step("inference", 3000.0, "bfloat16", network="transformer"),
+        step("inference", 1000.0, "float32", network="transformer"),
+        step("inference", 2000.0, "tf32", network="mlp"),
+    ]
+    chart = one(network_charts.forward, found)
+    assert chart.columns == ("network", "batch", "float32", "tf32", "bfloat16")
+    assert chart.rows == [("mlp", "256", "", "128", ""), ("transformer", "256", "255", "", "85.0 3.00x")]
+
+
+def test_other_batches_stand_beside_the_usual_one():
+    found = [
+        step("precision", 1000.0, "float32", network="mlp"),
+        step("precision", 1000.0, "float32"),
+        replace(step("batch", 500.0, "float32", network="mlp"), params={
+            "network": "mlp", "batch": 128, "stage": "batch", "precision": "float32",
+        }),
+    ]  # fmt: skip
+    assert one(network_charts.batches, found).rows == [("mlp", "128", "255"), ("mlp", "256", "255")]
+
+
+def test_copies_are_ranked_and_a_launch_is_timed():
+    found = [
+        row("transfer", "latency", 4.6),
+        row("transfer", "throughput", 10.0, copy="host to device", pinned=False),
+        row("transfer", "throughput", 55.0, copy="host to device", pinned=True),
+        row("transfer", "throughput", 4250.0, copy="device"),
+    ]
+    assert one(network_charts.transfers, found).rows == [
+        ("inside the device, read and written", "4265 (4250-4284) GB/s"),
+        ("host to device, pinned memory", "55.2 (55.0-55.4) GB/s"),
+        ("host to device, pageable memory", "10.0 (10.0-10.1) GB/s"),
+        ("launch of a kernel", "4.62 (4.60-4.64) us"),
+    ]

@@ -1,0 +1,46 @@
+"""Charts drawn on streams."""
+
+import io
+
+import pytest
+
+from gputune.report.charts import Bar, Chart
+from gputune.report.tables import console_of, draw
+
+CHART = Chart(
+    title="speeds", columns=("dtype", "", "TFLOP/s"), numbers=("TFLOP/s",),
+    rows=[("tf32", Bar(value=50, most=100), "50.0"), ("bfloat16", Bar(value=100, most=100), "100")],
+)  # fmt: skip
+
+
+def drawn(chart, encoding="utf-8"):
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding=encoding)
+    draw(console_of(stream), chart)
+    stream.flush()
+    return [line.rstrip() for line in raw.getvalue().decode(encoding).splitlines()]
+
+
+def test_a_chart_is_a_title_and_lines_under_their_columns():
+    assert drawn(CHART) == [
+        "",
+        "speeds",
+        "dtype                   TFLOP/s",
+        "tf32      ██████           50.0",
+        "bfloat16  ████████████      100",
+    ]
+
+
+def test_a_stream_that_cannot_hold_blocks_gets_number_signs():
+    assert drawn(CHART, "ascii")[3:] == ["tf32      ######           50.0", "bfloat16  ############      100"]
+
+
+def test_columns_without_names_have_no_line_of_names():
+    assert drawn(Chart(title="copies", columns=("", ""), rows=[("pinned", "55")])) == ["", "copies", "pinned  55"]
+
+
+@pytest.mark.parametrize("hostile", ["[/foo] x", "\x1b[2J\x1b]52;c;aGk=\x07", "[link=file:///]x[/link]", "[red]"])
+def test_text_is_shown_as_it_is_and_steers_nothing(hostile):
+    text = "\n".join(drawn(Chart(title=hostile, columns=(hostile,), rows=[(hostile,)])))
+    assert text.count("".join(char if char.isprintable() else "?" for char in hostile)) == 3
+    assert "\x1b" not in text

@@ -1,0 +1,63 @@
+"""The fused optimizer: where a network's steps, or those of all networks, run faster with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from making import precisions, steps
+from recorded import facts_of
+
+from gputune.settings._evidence import NOT_MEASURED, TOO_FEW
+from gputune.settings._training import Combination
+from gputune.settings.fused_optimizer import of_family, recommend
+
+H200 = facts_of()
+TF32 = Combination(precision="tf32")
+
+
+def measured(network: str, fused: float, foreach: float = 100.0) -> list[Any]:
+    rates = {TF32: foreach, replace(TF32, fused=True): fused}
+    return precisions(network, tf32=foreach) + steps(network, rates, "options")
+
+
+def test_a_gain_over_all_networks() -> None:
+    choice = recommend(H200, measured("mlp", 110.0) + measured("transformer", 140.0))
+    assert choice.value is True
+    assert choice.gain == pytest.approx((1.1 * 1.4) ** 0.5, rel=0.001)
+    assert choice.reason.startswith("training steps (mlp, transformer) with the fused optimizer ran 1.24 times")
+    assert choice.evidence == ("training_step",)
+
+
+def test_each_network_has_its_own() -> None:
+    rows = measured("mlp", 90.0) + measured("transformer", 140.0)
+    own = {name: of_family(H200, rows, name) for name in ("mlp", "transformer")}
+    assert {name: choice.value for name, choice in own.items() if choice} == {"mlp": False, "transformer": True}
+    assert own["mlp"] is not None
+    assert own["mlp"].reason == "no gain: its steps with the fused optimizer ran 0.9 times (0.9 to 0.9) as fast"
+
+
+def test_no_gain_is_torchs_default_and_says_so() -> None:
+    choice = recommend(H200, measured("mlp", 101.0))
+    assert (choice.value, choice.gain) == (False, pytest.approx(1.01))
+    assert choice.reason.startswith("no gain: ")
+
+
+def test_not_measured() -> None:
+    assert recommend(H200, []).reason == NOT_MEASURED
+    assert recommend(H200, measured("mlp", 120.0)[:-1]).value is False
+    assert of_family(H200, measured("mlp", 120.0)[:-1], "mlp") is None
+    assert of_family(H200, measured("mlp", 120.0), "convnet") is None
+
+
+def test_a_torch_that_runs_only_the_fused_one_leaves_nothing_to_compare() -> None:
+    rows = precisions("mlp", tf32=100.0) + steps("mlp", {replace(TF32, fused=True): 200.0}, "options")
+    choice = of_family(H200, rows, "mlp")
+    assert choice is not None
+    assert (choice.value, choice.reason) == (False, NOT_MEASURED)
+
+
+def test_too_few_samples() -> None:
+    rows = [replace(one, samples=one.samples[:7]) for one in measured("mlp", 150.0)]
+    assert (recommend(H200, rows).value, recommend(H200, rows).reason) == (False, TOO_FEW)

@@ -1,0 +1,222 @@
+"""Of measured training steps: the simplest combination of options that no other one beats, and what the accuracy guard refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from making import final_loss, final_losses, precisions, row, steps
+
+from gputune.measurement import Measurement
+from gputune.settings import _training
+from gputune.settings._training import Combination, best, families, first_best, option, option_everywhere, refusals
+
+PLAIN = Combination()
+TF32, BFLOAT16, FLOAT16 = (Combination(precision=name) for name in ("tf32", "bfloat16", "float16"))
+FUSED, COMPILED, BOTH = Combination(fused=True), Combination(compiled=True), Combination(fused=True, compiled=True)
+
+combinations = st.builds(
+    Combination,
+    precision=st.sampled_from(_training.PRECISIONS),
+    **{flag: st.booleans() for flag in _training.FLAGS},
+)
+
+
+def unbeaten(rates: dict[Combination, float], stage: str = "precision") -> Combination | None:
+    return _training.unbeaten(_training.steps(steps("mlp", rates, stage), "mlp", stage))
+
+
+def beats(other: Measurement, one: Measurement) -> bool:
+    comparison = other.against(one)
+    return comparison is not None and comparison.verdict == "gain"
+
+
+class TestTheRule:
+    def test_the_fastest_wins_where_it_beats_the_others(self) -> None:
+        assert unbeaten({PLAIN: 100.0, TF32: 300.0, BFLOAT16: 400.0}) == BFLOAT16
+        assert unbeaten({PLAIN: 100.0, TF32: 400.0, BFLOAT16: 300.0}) == TF32
+
+    @pytest.mark.parametrize("rate", [100.0, 102.9, 90.0])
+    def test_of_equals_torchs_default_stays(self, rate: float) -> None:
+        assert unbeaten({PLAIN: 100.0, TF32: rate, BFLOAT16: rate}) == PLAIN
+
+    def test_float16_needs_to_beat_bfloat16(self) -> None:
+        assert unbeaten({PLAIN: 100.0, BFLOAT16: 200.0, FLOAT16: 205.0}) == BFLOAT16
+        assert unbeaten({PLAIN: 100.0, BFLOAT16: 200.0, FLOAT16: 210.0}) == FLOAT16
+
+    def test_options_that_pay_only_together_are_taken_together(self) -> None:
+        assert unbeaten({PLAIN: 100.0, FUSED: 101.0, COMPILED: 101.0, BOTH: 110.0}) == BOTH
+
+    def test_what_a_second_option_adds_must_pay_too(self) -> None:
+        assert unbeaten({PLAIN: 100.0, FUSED: 105.0, COMPILED: 100.0, BOTH: 107.0}) == FUSED
+
+    def test_of_two_options_that_pay_alike_the_simpler_is_taken(self) -> None:
+        """A fused optimizer is a word; compiling costs time at every start."""
+        assert unbeaten({PLAIN: 100.0, FUSED: 110.0, COMPILED: 110.0}) == FUSED
+        assert unbeaten({PLAIN: 100.0, FUSED: 110.0, COMPILED: 120.0}) == COMPILED
+
+    def test_what_scatters_too_much_to_tell_changes_nothing(self) -> None:
+        plain, tf32 = steps("mlp", {PLAIN: 100.0, TF32: 110.0})
+        wild = replace(tf32, samples=tuple(80.0 if number % 2 else 140.0 for number in range(12)))
+        assert first_best([plain, wild], "mlp") == PLAIN
+
+    def test_nothing_measured_is_nothing_chosen(self) -> None:
+        assert unbeaten({}) is None
+        assert best([], "mlp") is None
+
+    @given(rates=st.dictionaries(combinations, st.floats(50, 200), min_size=1, max_size=10))
+    def test_no_other_beats_what_is_chosen_and_what_is_simpler_was_beaten(self, rates: Any) -> None:
+        rows = _training.steps(steps("mlp", rates), "mlp", "precision")
+        chosen = _training.unbeaten(rows)
+        assert chosen is not None
+        assert max(row.median for row in rows.values()) <= 1.031 * rows[chosen].median
+        assert not any(beats(other, rows[chosen]) for other in rows.values())
+        for simpler in (one for one in rows if one.simplicity < chosen.simplicity):
+            assert any(beats(other, rows[simpler]) for other in rows.values())
+
+    @given(
+        samples=st.dictionaries(
+            combinations, st.lists(st.floats(50, 200), min_size=12, max_size=12), min_size=1, max_size=6
+        )
+    )
+    def test_however_samples_scatter_what_is_chosen_is_beaten_only_where_everything_is(self, samples: Any) -> None:
+        """Medians of paired ratios may go round in a circle."""
+        made = steps("mlp", dict.fromkeys(samples, 1.0))
+        rows = {one: replace(made[number], samples=tuple(samples[one])) for number, one in enumerate(samples)}
+        chosen = _training.unbeaten(rows)
+        assert chosen is not None
+        beaten = {one for one in rows if any(beats(other, rows[one]) for other in rows.values())}
+        assert chosen not in beaten or beaten == set(rows)
+
+    @given(one=combinations, other=combinations)
+    def test_simplicity_orders_combinations_and_params_hold_them(self, one: Combination, other: Combination) -> None:
+        assert (one.simplicity == other.simplicity) == (one == other)
+        assert PLAIN.simplicity <= one.simplicity
+        (row,) = steps("mlp", {one: 1.0})
+        assert list(_training.steps([row], "mlp", "precision")) == [one]
+
+
+class TestTheGuard:
+    EXACT = (1.0, 1.1, 0.9)
+    """Their standard deviation is 0.1."""
+
+    @pytest.mark.parametrize("loss", [1.0, 1.19, 0.81])
+    def test_what_differs_as_seeds_do_is_allowed(self, loss: float) -> None:
+        assert refusals(final_losses("mlp", *self.EXACT, bfloat16=loss), "mlp") == {}
+
+    @pytest.mark.parametrize("loss", [1.21, 0.79])
+    def test_what_differs_by_more_than_two_standard_deviations_is_refused(self, loss: float) -> None:
+        assert refusals(final_losses("mlp", *self.EXACT, tf32=1.0, bfloat16=loss), "mlp") == {
+            "bfloat16": f"its final loss was {loss} instead of FP32's 1, whose seeds scatter by 0.1"
+        }
+
+    def test_steps_that_the_scaler_skipped_beyond_finding_its_scale(self) -> None:
+        found = {
+            skipped: refusals(
+                [*final_losses("mlp", *self.EXACT), final_loss("mlp", "float16", 1.0, skipped=skipped)], "mlp"
+            )
+            for skipped in (0, 2, 3)
+        }
+        assert found == {0: {}, 2: {}, 3: {"float16": "its GradScaler skipped 3 of 60 steps"}}
+
+    def test_a_loss_that_is_no_number(self) -> None:
+        rows = [*final_losses("mlp", *self.EXACT), final_loss("mlp", "float16", 0.0, diverged=True)]
+        assert refusals(rows, "mlp") == {"float16": "its loss became infinite or no number"}
+
+    @pytest.mark.parametrize(
+        "exact", [(1.7, 1.71, 1.69), (1.0,), ()], ids=["the loss fell too little", "one seed", "not measured"]
+    )
+    def test_without_a_measure_of_its_own_nothing_is_refused(self, exact: tuple[float, ...]) -> None:
+        rows = final_losses("mlp", *exact, bfloat16=9.0)
+        assert not _training.guarded(rows, "mlp")
+        assert refusals(rows, "mlp") == {}
+
+    @pytest.mark.parametrize("seed", [0, 2])
+    def test_nor_where_fp32_itself_diverged(self, seed: int) -> None:
+        rows = final_losses("mlp", *self.EXACT, bfloat16=9.0)
+        rows[seed] = final_loss("mlp", "float32", 0.0, seed, diverged=True)
+        assert not _training.guarded(rows, "mlp")
+        assert refusals(rows, "mlp") == {}
+
+    def test_each_network_is_guarded_by_itself(self) -> None:
+        rows = final_losses("mlp", *self.EXACT, bfloat16=1.0) + final_losses("transformer", *self.EXACT, bfloat16=1.5)
+        assert list(refusals(rows, "mlp")) == []
+        assert list(refusals(rows, "transformer")) == ["bfloat16"]
+        assert _training.refused_anywhere(rows, "bfloat16") == (
+            "transformer: its final loss was 1.5 instead of FP32's 1, whose seeds scatter by 0.1"
+        )
+        assert _training.refused_anywhere(rows, "float16") is None
+
+    def test_a_refused_precision_is_no_candidate_however_fast(self) -> None:
+        rows = precisions("mlp", float32=100.0, tf32=200.0, bfloat16=400.0)
+        assert first_best(rows, "mlp") == BFLOAT16
+        assert first_best(rows + final_losses("mlp", *self.EXACT, bfloat16=1.5), "mlp") == TF32
+
+    def test_its_words(self) -> None:
+        learned, flat = final_losses("mlp", *self.EXACT), final_losses("mlp", 1.7, 1.7)
+        assert (
+            _training.guard_words(learned, "mlp")
+            == "its final loss differs from FP32's by no more than FP32's seeds do"
+        )
+        assert _training.guard_words(flat, "mlp") == "FP32's own loss fell too little to compare final losses"
+        assert _training.guard_words([], "mlp") == "final losses not compared in this run's budget"
+
+
+class TestOptions:
+    def test_the_second_group_decides_where_it_was_measured(self) -> None:
+        rows = precisions("mlp", float32=100.0, tf32=200.0)
+        assert best(rows, "mlp") == TF32
+        fused = replace(TF32, fused=True)
+        assert best(rows + steps("mlp", {TF32: 200.0, fused: 220.0}, "options"), "mlp") == fused
+
+    def test_a_flag_is_told_with_its_gain_beside_the_other_options_that_were_chosen(self) -> None:
+        rows = steps("mlp", {PLAIN: 100.0, FUSED: 101.0, COMPILED: 150.0, BOTH: 165.0}, "options")
+        chosen, gain = option(rows, "mlp", "fused") or (None, None)
+        assert chosen is True
+        assert gain is not None
+        assert gain.ratio == pytest.approx(1.1)
+
+    def test_one_that_does_not_pay_is_told_too(self) -> None:
+        chosen, gain = option(steps("mlp", {PLAIN: 100.0, FUSED: 90.0}, "options"), "mlp", "fused") or (None, None)
+        assert chosen is False
+        assert gain is not None
+        assert gain.ratio == pytest.approx(0.9)
+
+    def test_the_memory_format_belongs_to_the_first_group_and_skips_what_was_refused(self) -> None:
+        last = replace(PLAIN, channels_last=True)
+        fast, faster = (replace(one, precision="bfloat16") for one in (PLAIN, last))
+        rows = steps("convnet", {PLAIN: 100.0, last: 90.0, fast: 200.0, faster: 300.0})
+        assert option(rows, "convnet", "channels_last") == (True, rows[3].against(rows[2]))
+        refused = final_losses("convnet", 1.0, 1.1, 0.9, bfloat16=1.5)
+        assert option(rows + refused, "convnet", "channels_last") == (False, rows[1].against(rows[0]))
+
+    def test_of_a_flag_that_was_not_measured_there_is_nothing_to_tell(self) -> None:
+        rows = precisions("mlp", float32=100.0) + steps("mlp", {PLAIN: 100.0, FUSED: 120.0}, "options")
+        assert option(rows, "mlp", "compiled") is None
+        assert option(rows, "mlp", "channels_last") is None
+        assert option(rows, "transformer", "fused") is None
+
+    def test_over_all_networks_a_flag_is_taken_alone(self) -> None:
+        rows = [
+            *precisions("mlp", float32=100.0), *steps("mlp", {PLAIN: 100.0, FUSED: 90.0, BOTH: 500.0}, "options"),
+            *precisions("recurrent", tf32=7.0),
+            *steps("recurrent", {TF32: 7.0, replace(TF32, fused=True): 14.0}, "options"),
+            *precisions("convnet", float32=50.0),
+        ]  # fmt: skip
+        names, gain = option_everywhere(rows, "fused")
+        assert names == ["mlp", "recurrent"]
+        assert gain is not None
+        assert gain.ratio == pytest.approx((0.9 * 2) ** 0.5, rel=0.001)
+        assert option_everywhere(rows, "compiled") == ([], None)
+
+    def test_families_are_the_networks_whose_steps_were_measured(self) -> None:
+        rows = precisions("transformer", float32=1.0) + precisions("mlp", float32=1.0)
+        assert families([*rows, row("precision", "throughput", 1.0, dtype="float32")]) == ["mlp", "transformer"]
+        assert families(steps("convnet", {PLAIN: 1.0}, "inference")) == []
+
+    def test_mixed_precision_must_gain_over_tf32_where_there_is_any(self) -> None:
+        assert _training.base_precision(dict.fromkeys([PLAIN, TF32, BFLOAT16], row("", "", 1.0))) == "tf32"
+        assert _training.base_precision(dict.fromkeys([PLAIN, FLOAT16], row("", "", 1.0))) == "float32"
