@@ -42,6 +42,15 @@ their own process: its facts come from a child process with a deadline.
   only. What a GPU is stands in `facts/gpu.py`, how it is in `facts/health.py`.
 - A check yields Findings without its own name, which `checks.ask` fills in.
 - Whole-number settings have `LIMITS`, so that a file can ask for neither -1 nor a million workers.
+- A setting that differs by kind of network has `of_family` beside `recommend`. Of a network's measured combinations the simplest
+  that no other one beats is recommended, so that a setting's choice is never taken apart from the others'; for a network
+  of no known kind a setting needs to gain over all that were measured together.
+- `cudnn_benchmark` and `sdpa_backend` are of the process and so have no family of their own.
+- The worker imports torch while the machine is still being read: four seconds of a budget.
+- A bench may yield a Gap beside its Measurements, and one of what only the user can name says so with `OPTION`.
+- `burst` is measured in blocks between pauses: a card under load leaves its first clock after 40 ms.
+- A multiple for padding must be outrun with certainty, by more than 5 %: full FP32, where alignment plays no part, differs by 4.
+- What holds for a whole bench (other processes, PCIe) stands in the conditions of its first row only.
 """
 
 from __future__ import annotations
