@@ -70,7 +70,7 @@ def probe(
 
     Raises UsageError for an unknown name, MeasureError when there is nothing to measure with or nothing could be measured.
     """
-    _check_names(request.budget, request.only)
+    _check_names(request)
     with Workers() as workers:
         found = facts.read(host or Host())
         where = _device(found, request.device)
@@ -84,13 +84,16 @@ def probe(
     return advise.advise(found, measurements, where, created=created, gaps=gaps)
 
 
-def _check_names(budget: str, only: Sequence[str]) -> None:
-    if budget not in BUDGETS:
-        raise UsageError(f"--budget {budget}: there is no such budget", f"choose from {', '.join(BUDGETS)}")
+def _check_names(request: Request) -> None:
+    if request.budget not in BUDGETS:
+        raise UsageError(f"--budget {request.budget}: there is no such budget", f"choose from {', '.join(BUDGETS)}")
     known = benches.names()
-    for name in only:
+    for name in request.only:
         if name not in known:
             raise UsageError(f"--only {name}: there is no such bench", f"choose from {', '.join(known)}")
+        option = getattr(benches.load(name), "OPTION", None)
+        if option not in (None, *request.options):
+            raise UsageError(f"--only {name}: measures what --{option} names", f"add --{option} FILE")
 
 
 def _device(found: Facts, asked: str) -> str:
@@ -180,7 +183,7 @@ def _plan(device: str, request: Request) -> list[_Job]:
         if getattr(benches.load(name), "OPTION", None) not in (None, *request.options):
             continue
         seconds = _seconds(name, device, request.budget, wanted=name in request.only)
-        if seconds and (name in request.only or not request.only):
+        if name in request.only or (seconds and not request.only):
             plan.append(_Job(name, seconds, request.budget, request.options))
     return plan
 

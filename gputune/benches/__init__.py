@@ -30,12 +30,12 @@ BUDGETS: tuple[Budget, ...] = ("quick", "standard", "thorough")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatmulShape:
-    """A matmul of the user's own: `linear(x[m, k], w[n, k])`."""
+    """A matmul of the user's own: `linear(x[m, k], w[n, k])`. None leaves it to the bench what is usual on the device."""
 
-    m: int
+    m: int | None = None
     n: int
-    k: int
-    dtype: str = "bfloat16"
+    k: int | None = None
+    dtype: str | None = None
     """bfloat16, float16, tf32 or float32."""
 
 

@@ -78,19 +78,25 @@ def candidates(multiprocessors: int | None, most_flops: float, largest: int = LA
 
 
 def search(
-    shapes: Sequence[Shape], rate: Rate, seconds: float, most_flops: float, now: Callable[[], float] = time.monotonic
+    shapes: Sequence[Shape],
+    rate: Rate,
+    seconds: float,
+    allowed: Callable[[Shape], bool],
+    now: Callable[[], float] = time.monotonic,
 ) -> Shape:
-    """The fastest shape, in about `seconds`. Raises ValueError without shapes."""
+    """The fastest shape, in about `seconds`; with other K only those that are `allowed`. Raises ValueError without shapes."""
+    if not shapes:
+        raise ValueError("there is no shape to look at")
     start = now()
     order = sorted(shapes)
     random.Random(0).shuffle(order)  # noqa: S311  nothing secret about it
-    reference = min(shapes, key=lambda shape: abs(shape.flops - most_flops / 8))
+    reference = sorted(shapes, key=lambda shape: shape.flops)[len(shapes) // 8]
     scores = _scores(order, rate, reference, lambda: now() - start < 0.45 * seconds)
     best = _top(scores, FINALISTS // 2)
     deeper = [
         other
         for shape, depth in product(best, DEPTHS)
-        if (other := replace(shape, k=depth)).flops <= most_flops and other not in scores and shape.k in DEPTHS
+        if shape.k in DEPTHS and (other := replace(shape, k=depth)) not in scores and allowed(other)
     ]
     scores |= _scores(deeper, rate, reference, lambda: now() - start < 0.6 * seconds)
     return _final(_top(scores, FINALISTS), rate, lambda: now() - start < seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from gputune.benches._networks import Network, Size
@@ -38,13 +39,16 @@ class Trainee:
             self.inputs = self.inputs.to(memory_format=torch.channels_last)
 
     def loss(self) -> Any:
+        with self._autocast():
+            return self.network.loss(self.forward(self.inputs), self.targets)
+
+    def _autocast(self) -> Any:
         import torch
 
-        kind, precision = self.device.partition(":")[0], self.combination.precision
+        precision = self.combination.precision
         if precision not in MIXED:
-            return self.network.loss(self.forward(self.inputs), self.targets)
-        with torch.autocast(kind, dtype=getattr(torch, precision)):
-            return self.network.loss(self.forward(self.inputs), self.targets)
+            return nullcontext()
+        return torch.autocast(self.device.partition(":")[0], dtype=getattr(torch, precision))
 
     def stepper(self, *, fused: bool, rate: float | None = None) -> tuple[Callable[[], Any], Any]:
         """A function that makes one step and returns the loss, and its GradScaler (enabled for float16 only).
@@ -70,11 +74,11 @@ class Trainee:
         return step, scaler
 
     def inference(self) -> Any:
-        """A forward pass under inference_mode."""
+        """A forward pass under inference_mode; the model is to be in `eval()`."""
         import torch
 
-        with torch.inference_mode():
-            return self.loss()
+        with torch.inference_mode(), self._autocast():
+            return self.forward(self.inputs)
 
 
 def set_flags(combination: Combination) -> None:
@@ -92,5 +96,6 @@ def set_flags(combination: Combination) -> None:
 
 
 def out_of_memory(error: RuntimeError) -> bool:
-    """Whether an error says that a GPU's memory did not suffice."""
-    return "out of memory" in str(error).lower()
+    """Whether an error says that memory did not suffice: a GPU's, or what torch's allocator says of the host's."""
+    words = ("out of memory", "can't allocate memory", "not enough memory", "alloc_failed")
+    return any(said in str(error).lower() for said in words)

@@ -14,10 +14,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from statistics import median
 from typing import Any
 
 from gputune.benches import Context
 from gputune.benches._telemetry import summary
+from gputune.facts.gap import Gap
 from gputune.measurement import LOOKS, Measurement, of_ratios, rounded
 
 Params = dict[str, str | int | float | bool]
@@ -48,6 +50,8 @@ class Arm:
     """Runs a whole block, on a thread of its own for instance."""
     baseline: Arm | None = None
     """What this arm is to be decided against; None where nothing is decided about it."""
+    ranked: bool = False
+    """Whether the fastest of the ranked arms is to be decided against this one too."""
     repeats: int = 1
     seconds: float = 0.0
     """Of one run, as calibrated."""
@@ -176,9 +180,13 @@ def block(context: Context, arm: Arm) -> None:
 
 
 def _all_decided(arms: Sequence[Arm]) -> bool:
-    pairs = ((arm.samples, arm.baseline.samples) for arm in arms if arm.baseline is not None)
-    comparisons = (of_ratios([new / old for new, old in zip(*pair, strict=True)]) for pair in pairs)
-    return all(comparison is not None and comparison.verdict != "undecided" for comparison in comparisons)
+    pairs = [(arm, arm.baseline) for arm in arms if arm.baseline is not None]
+    ranked = [arm for arm in arms if arm.ranked]
+    if ranked:
+        fastest = max(ranked, key=lambda arm: median(arm.samples))
+        pairs += [(fastest, arm) for arm in ranked if arm is not fastest]
+    ratios = ([new / old for new, old in zip(arm.samples, other.samples, strict=True)] for arm, other in pairs)
+    return all(comparison is not None and comparison.verdict != "undecided" for comparison in map(of_ratios, ratios))
 
 
 def against_first(arms: Sequence[Arm]) -> list[Arm]:
@@ -186,3 +194,15 @@ def against_first(arms: Sequence[Arm]) -> list[Arm]:
     for arm in arms[1:]:
         arm.baseline = arms[0]
     return list(arms)
+
+
+def ranked(arms: Sequence[Arm]) -> list[Arm]:
+    """The arms, each to be decided against the first, and the fastest against each."""
+    for arm in arms:
+        arm.ranked = True
+    return against_first(arms)
+
+
+def or_gap(rows: Sequence[Measurement], fact: str, what: str) -> list[Measurement | Gap]:
+    """The rows, or where the time sufficed for none the Gap that says so."""
+    return list(rows) or [Gap(fact=fact, reason=f"the budget ran out before {what}")]

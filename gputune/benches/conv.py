@@ -15,7 +15,7 @@ from typing import Any
 from gputune.benches import Context, torch_missing
 from gputune.benches._convolutions import Convolution, Group, Point, baseline, groups
 from gputune.benches._matmul import flags_for
-from gputune.benches._timing import Arm, interleave, measurement
+from gputune.benches._timing import Arm, interleave, measurement, or_gap
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement, rounded
@@ -81,8 +81,8 @@ def _measured(context: Context, group: Group, seconds: float) -> Iterator[Measur
             yield Gap(fact="bench.conv", reason=f"{_title(group)}, {images} images: {why}")
             return
         images //= 2
-    for row in rows:
-        if images != all_images:
+    for row in or_gap(rows, "bench.conv", _title(group)):
+        if images != all_images and isinstance(row, Measurement):
             row.params["images"] = images
         yield row
 

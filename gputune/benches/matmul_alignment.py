@@ -15,8 +15,9 @@ from typing import Any
 
 from gputune.benches import Context, torch_missing
 from gputune.benches._matmul import flags_for, linear, matrix
-from gputune.benches._timing import Arm, against_first, interleave, measurement
+from gputune.benches._timing import Arm, against_first, interleave, measurement, or_gap
 from gputune.facts import Facts
+from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 
 SECONDS = {
@@ -45,14 +46,16 @@ def needs(facts: Facts, device: str) -> str | None:
     return torch_missing(facts)
 
 
-def measure(context: Context) -> Iterator[Measurement]:
+def measure(context: Context) -> Iterator[Measurement | Gap]:
     groups = plan(context)
     weights = [len(group.added) for group in groups]
     for group, weight in zip(groups, weights, strict=True):
-        context.say(f"{group.dtype} {group.dim}, {group.product.replace('_', ' of ')}")
+        title = f"{group.dtype} {group.dim}, {group.product.replace('_', ' of ')}"
+        context.say(title)
         arms = against_first([_arm(context, group, added) for added in group.added])
         seconds = context.seconds * weight / sum(weights)
-        yield from interleave(context, arms, seconds, partial(measurement, context, "matmul_alignment", "TFLOP/s"))
+        rows = interleave(context, arms, seconds, partial(measurement, context, "matmul_alignment", "TFLOP/s"))
+        yield from or_gap(rows, "bench.matmul_alignment", title)
 
 
 def plan(context: Context) -> list[Group]:

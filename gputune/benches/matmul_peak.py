@@ -57,7 +57,7 @@ def _peaks(context: Context, dtype: str, seconds: float) -> Iterator[Measurement
     steady = BLOCKS * STEADY_BLOCK_SECONDS
     flags_for(dtype)()
     products = _Products(context, dtype)
-    shape = search(products.shapes(), products.rate, max(1.0, seconds - bursts - steady), products.most_flops)
+    shape = search(products.shapes(), products.rate, max(1.0, seconds - bursts - steady), products.allowed)
     arm = Arm(
         params={"dtype": dtype, "m": shape.m, "n": shape.n, "k": shape.k},
         run=products.run(shape),
@@ -80,7 +80,7 @@ class _Products:
         first = 4096 if context.cuda else 512
         run = linear(dtype, *operands(context, dtype, first, first, first))
         time_of(context, run, 1)
-        self.most_flops = 2 * first**3 / (time_of(context, run, 4) / 4) * self._longest_run()
+        self._most_flops = 2 * first**3 / (time_of(context, run, 4) / 4) * self._longest_run()
         self._side = self._largest()
         self._left, self._right = (matrix(context, dtype, self._side, self._side, seed).view(-1) for seed in (0, 1))
 
@@ -97,10 +97,14 @@ class _Products:
     def shapes(self) -> list[Shape]:
         """Raises RuntimeError where too little memory is free for any."""
         gpu = self._context.facts.device_gpu(self._context.device) if self._context.cuda else None
-        found = candidates(gpu.multiprocessor_count if gpu else None, self.most_flops, self._side)
+        found = candidates(gpu.multiprocessor_count if gpu else None, self._most_flops, self._side)
         if not found:
             raise RuntimeError("too little memory is free for a matmul that fills the device")
         return found
+
+    def allowed(self, shape: Shape) -> bool:
+        """Whether a shape is small enough, in time and in memory."""
+        return shape.flops <= self._most_flops and max(shape.m, shape.n, shape.k) <= self._side
 
     def run(self, shape: Shape) -> Callable[[], Any]:
         x = self._left[: shape.m * shape.k].view(shape.m, shape.k)

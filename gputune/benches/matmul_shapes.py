@@ -8,13 +8,14 @@ after its own extra work is paid.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from gputune.benches import Context, MatmulShape, torch_missing
 from gputune.benches._matmul import flags_for, linear, operands
 from gputune.benches._steps import out_of_memory
-from gputune.benches._timing import Arm, against_first, interleave, measurement
+from gputune.benches._timing import Arm, against_first, interleave, measurement, or_gap
 from gputune.errors import UsageError
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
@@ -28,6 +29,9 @@ RANK = 10
 OPTION = "shapes"
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32")
+FACT = "bench.matmul_shapes"
+LAYER = {"cuda": (8192, 768), "cpu": (256, 256)}
+MOST_OUTPUTS = 1 << 29
 MOST_SHAPES = 32
 LARGEST = 1 << 24
 MULTIPLES = {"bfloat16": (8, 64), "float16": (8, 64), "tf32": (4, 32), "float32": (4, 32)}
@@ -40,18 +44,28 @@ def needs(facts: Facts, device: str) -> str | None:
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
     row = partial(measurement, context, "matmul_shapes", "TFLOP/s")
-    for shape in context.shapes:
+    for asked in context.shapes:
+        shape = completed(context, asked)
         context.say(name(shape))
         if shape.dtype not in context.dtypes:
-            yield Gap(fact="bench.matmul_shapes", reason=f"{name(shape)}: this device has no native {shape.dtype}")
+            yield Gap(fact=FACT, reason=f"{name(shape)}: this device has no native {shape.dtype}")
             continue
         try:
             arms = against_first([_arm(context, shape, padded) for padded in variants(shape)])
-            yield from interleave(context, arms, context.seconds / len(context.shapes), row)
+            yield from or_gap(interleave(context, arms, context.seconds / len(context.shapes), row), FACT, name(shape))
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
-            yield Gap(fact="bench.matmul_shapes", reason=f"{name(shape)}: {str(error).split('. ')[0]}")
+            yield Gap(fact=FACT, reason=f"{name(shape)}: {str(error).split('. ')[0][:200]}")
+
+
+def completed(context: Context, shape: MatmulShape) -> MatmulShape:
+    """With what the user left open: the main dtype of the device, and a batch and a width as in a small model's last layer,
+    with fewer rows where the output would be huge otherwise.
+    """
+    m, k = LAYER["cuda" if context.cuda else "cpu"]
+    m = max(64, min(m, MOST_OUTPUTS // shape.n))
+    return MatmulShape(m=shape.m or m, n=shape.n, k=shape.k or k, dtype=shape.dtype or context.main_dtype)
 
 
 def name(shape: MatmulShape) -> str:
@@ -61,8 +75,8 @@ def name(shape: MatmulShape) -> str:
 def variants(shape: MatmulShape) -> list[MatmulShape]:
     """As it is, and with N and K rounded up to each multiple, without doubles."""
     padded = [
-        MatmulShape(m=shape.m, n=_up(shape.n, multiple), k=_up(shape.k, multiple), dtype=shape.dtype)
-        for multiple in MULTIPLES[shape.dtype]
+        replace(shape, n=_up(shape.n, multiple), k=_up(shape.k or 1, multiple))
+        for multiple in MULTIPLES[shape.dtype or DTYPES[0]]
     ]
     return list(dict.fromkeys([shape, *padded]))
 
@@ -72,11 +86,12 @@ def _up(size: int, multiple: int) -> int:
 
 
 def _arm(context: Context, shape: MatmulShape, padded: MatmulShape) -> Arm:
+    dtype, m, n, k = shape.dtype or DTYPES[0], padded.m or 1, padded.n, padded.k or 1
     return Arm(
-        params={"shape": name(shape), "dtype": shape.dtype, "m": padded.m, "n": padded.n, "k": padded.k},
-        run=linear(padded.dtype, *operands(context, padded.dtype, padded.m, padded.n, padded.k)),
-        work=2 * shape.m * shape.n * shape.k / 1e12,
-        before=flags_for(padded.dtype),
+        params={"shape": name(shape), "dtype": dtype, "m": m, "n": n, "k": k},
+        run=linear(dtype, *operands(context, dtype, m, n, k)),
+        work=2 * m * shape.n * (shape.k or 1) / 1e12,
+        before=flags_for(dtype),
     )
 
 

@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -34,7 +35,7 @@ RANK = 1
 GPU_SIZE = 4096
 CPU_SIZES = (256, 512, 1024)
 CPU_CALL_SECONDS = 0.02
-CHILD_SECONDS = 120
+CHILD_SECONDS = 25
 
 
 def needs(facts: Facts, device: str) -> str | None:
@@ -43,13 +44,15 @@ def needs(facts: Facts, device: str) -> str | None:
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
     yield from _found(context)
-    for dtype in context.matmul_dtypes:
+    dtypes, missing = _dtypes(context)
+    yield from missing
+    for dtype in dtypes:
         yield _error(context, dtype)
     if context.cuda:
         for flags, allow in _truth.FLAGS.items():
             yield from _rows(context, _truth.errors_under(context.device, allow), {"flags": flags})
     size = GPU_SIZE if context.cuda else _cpu_size(context)
-    arms = against_first([_arm(context, dtype, size) for dtype in context.matmul_dtypes])
+    arms = against_first([_arm(context, dtype, size) for dtype in dtypes])
     if "tf32" in context.dtypes:  # what mixed precision must gain over
         for arm in arms[2:]:
             arm.baseline = arms[1]
@@ -67,6 +70,18 @@ def _arm(context: Context, dtype: str, size: int) -> Arm:
         work=2 * size**3 / 1e12,
         before=flags_for(dtype),
     )
+
+
+def _dtypes(context: Context) -> tuple[list[str], list[Gap]]:
+    """Those that multiply here; float8 has an interface of its own, which differs by release and may refuse the device."""
+    dtypes = list(context.matmul_dtypes)
+    if "float8" in dtypes:
+        try:
+            linear("float8", *operands(context, "float8", 64, 64, 64))().double()
+        except (RuntimeError, AttributeError, TypeError) as error:
+            dtypes.remove("float8")
+            return dtypes, [Gap(fact="bench.precision", reason=f"float8: {' '.join(str(error).split())[:200]}")]
+    return dtypes, []
 
 
 def _cpu_size(context: Context) -> int:
@@ -103,10 +118,11 @@ def _found(context: Context) -> Iterator[Measurement]:
 def _overridden(context: Context) -> Iterator[Measurement | Gap]:
     """The libraries read the variable once in a process, so each value has one of its own."""
     context.say(TF32_OVERRIDE)
+    end = time.monotonic() + CHILD_SECONDS
     children = {value: _child(context, value) for value in ("0", "1")}
     for value, child in children.items():
         try:
-            out, _ = child.communicate(timeout=CHILD_SECONDS)
+            out, _ = child.communicate(timeout=max(0.1, end - time.monotonic()))
             answers: dict[str, dict[str, float]] = json.loads(out)
         except (subprocess.TimeoutExpired, ValueError):
             child.kill()

@@ -12,8 +12,11 @@ from __future__ import annotations
 import gc
 import importlib
 import itertools
+import os
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,7 +25,7 @@ from gputune.benches import Context, torch_missing
 from gputune.benches._guard import final_losses
 from gputune.benches._networks import NETWORKS, Size
 from gputune.benches._steps import Trainee, out_of_memory, set_flags
-from gputune.benches._timing import Arm, against_first, interleave, measurement
+from gputune.benches._timing import Arm, against_first, interleave, measurement, or_gap, ranked
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement, rounded
@@ -30,13 +33,16 @@ from gputune.settings import _training
 from gputune.settings._training import BENCH, MIXED, Combination
 
 SECONDS = {
-    "cuda": {"quick": 0, "standard": 21, "thorough": 240},
+    "cuda": {"quick": 0, "standard": 23, "thorough": 240},
     "cpu": {"quick": 0, "standard": 13, "thorough": 60},
 }
 RANK = 3
 
-SHARES = {"mlp": 1.0, "convnet": 3.0, "transformer": 2.0, "recurrent": 2.0}
+SHARES = {"mlp": 0.8, "convnet": 3.0, "transformer": 2.5, "recurrent": 2.0}
 """Of the seconds. The convnet's includes cuDNN's search."""
+GUARD_SHARE = 0.5
+"""Beside what the groups take: the guard's trainings are as long as they are, or are not begun."""
+CACHE = "TORCHINDUCTOR_CACHE_DIR"
 SMALLEST_BATCH = 2
 OTHER_BATCHES = (128, 256, 513)
 
@@ -51,53 +57,81 @@ def measure(context: Context) -> Iterator[Found]:
     names = [name for name in NETWORKS if context.budget == "thorough" or name != "recurrent"]
     deadline = time.monotonic() + context.seconds
     importlib.import_module("torch._dynamo")  # seconds, which the first optimizer would take otherwise
-    for number, name in enumerate(names):
-        left = deadline - time.monotonic()
-        yield from _at_a_batch_that_fits(
-            context, name, left * SHARES[name] / sum(SHARES[one] for one in names[number:])
-        )
+    with _without_compiled_before():
+        for number, name in enumerate(names):
+            left = deadline - time.monotonic()
+            share = SHARES[name] / sum(SHARES[one] for one in names[number:])
+            yield from _network(context, name, max(0.0, left) * share)
 
 
-def _at_a_batch_that_fits(context: Context, name: str, seconds: float) -> Iterator[Found]:
-    """All rows of a network, at the reference batch or, where memory does not suffice, at the largest half of it that fits."""
+def _network(context: Context, name: str, seconds: float) -> Iterator[Found]:
+    """All rows of a network, as they are had: what fails later does not take along what was measured before."""
+    context.say(f"{name}: precision")
+    size, found = _at_a_batch_that_fits(context, name, seconds * 0.45)
+    yield from found
+    rows = [row for row in found if isinstance(row, Measurement)]
+    if context.budget == "thorough" and context.cuda and rows:
+        for row in _kept(context, name, final_losses(context, name, size, seconds * GUARD_SHARE)):
+            rows += [row] if isinstance(row, Measurement) else []
+            yield row
+    best = _training.first_best(rows, name)
+    if best is None:
+        return
+    context.say(f"{name}: options")
+    yield from _kept(context, name, _options(context, name, size, best, seconds * 0.25))
+    if context.budget == "thorough":
+        yield from _kept(context, name, _forward(context, name, size, best, seconds * 0.1))
+        if name == "mlp" and context.cuda:
+            yield from _kept(context, name, _batches(context, size, seconds * 0.1))
+
+
+def _at_a_batch_that_fits(context: Context, name: str, seconds: float) -> tuple[Size, list[Found]]:
+    """The first group, at the reference batch or, where memory does not suffice, at the largest half of it that fits."""
     size = NETWORKS[name].cuda if context.cuda else NETWORKS[name].cpu
     while True:
         try:
-            yield from list(_network(context, name, size, seconds))
-            return
+            found = _precisions(context, name, size, seconds)
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
             lacking = str(error).split(". ")[0]
+        else:
+            _release(context)
+            return size, found
         _release(context)
         if size.batch // 2 < SMALLEST_BATCH:
-            yield Gap(fact=f"bench.training_step.{name}", reason=f"also a batch of {size.batch} did not fit: {lacking}")
-            return
+            return size, [Gap(fact=_fact(name), reason=f"also a batch of {size.batch} did not fit: {lacking}")]
         size = replace(size, batch=size.batch // 2)
         context.say(f"{name}: a batch of {size.batch}, since more does not fit")
 
 
-def _network(context: Context, name: str, size: Size, seconds: float) -> Iterator[Found]:
-    thorough = context.budget == "thorough"
-    context.say(f"{name}: precision")
-    found: list[Found] = []
-    found += _precisions(context, name, size, seconds * 0.4)
-    if thorough and context.cuda:
-        found += final_losses(context, name, size, context.dtypes)
+def _kept(context: Context, name: str, stage: Iterable[Found]) -> Iterator[Found]:
+    """A later group's rows; memory that does not suffice for it is a Gap."""
+    try:
+        yield from stage
+    except RuntimeError as error:
+        if not out_of_memory(error):
+            raise
+        yield Gap(fact=_fact(name), reason=str(error).split(". ")[0])
     _release(context)
-    best = _training.first_best([row for row in found if isinstance(row, Measurement)], name)
-    yield from found
-    if best is None:
-        return
-    context.say(f"{name}: options")
-    yield from _options(context, name, size, best, seconds * 0.4)
-    _release(context)
-    if thorough:
-        yield from _forward(context, name, size, best, seconds * 0.1)
-        _release(context)
-        if name == "mlp" and context.cuda:
-            yield from _batches(context, size, seconds * 0.1)
-            _release(context)
+
+
+def _fact(name: str) -> str:
+    return f"bench.training_step.{name}"
+
+
+@contextmanager
+def _without_compiled_before() -> Iterator[None]:
+    """An empty cache for torch.compile, so that the time it takes is that of compiling."""
+    before = os.environ.get(CACHE)
+    with tempfile.TemporaryDirectory(prefix="gputune-", ignore_cleanup_errors=True) as folder:
+        os.environ[CACHE] = folder
+        try:
+            yield
+        finally:
+            os.environ.pop(CACHE)
+            if before is not None:
+                os.environ[CACHE] = before
 
 
 def _release(context: Context) -> None:
@@ -110,36 +144,41 @@ def _release(context: Context) -> None:
         torch.cuda.empty_cache()
 
 
-def _precisions(context: Context, name: str, size: Size, seconds: float) -> list[Measurement]:
-    """Every precision in both formats, with the peak memory of each, against torch's defaults."""
+def _precisions(context: Context, name: str, size: Size, seconds: float) -> list[Found]:
+    """Every precision in both formats, with the peak memory of each."""
     formats = (False, True) if NETWORKS[name].images else (False,)
-    arms, rows = [], []
+    arms, memory = [], []
     for precision, last in itertools.product(context.dtypes, formats):
         combination = Combination(precision=precision, channels_last=last)
-        before = _memory(context)
+        before = _allocated(context)
         trainee = Trainee(NETWORKS[name], size, context.device, combination)
         arm = _arm(trainee, combination, "precision", trainee.stepper(fused=False)[0])
         arm.before()
-        arm.run()
+        arm.run()  # makes the optimizer's state and the libraries' workspaces, which are there beside what a step needs
         if context.cuda:
-            rows.append(_single(context, arm, "peak_memory", "MiB", (_peak() - before) / 2**20))
+            memory.append(_single(context, arm, "peak_memory", "MiB", (_peak_of(arm) - before) / 2**20))
         arms.append(arm)
-    return rows + interleave(context, against_first(arms), seconds, partial(measurement, context, BENCH, "samples/s"))
+    row = partial(measurement, context, BENCH, "samples/s")
+    return [*memory, *or_gap(interleave(context, ranked(arms), seconds, row), _fact(name), "its steps")]
 
 
-def _memory(context: Context) -> int:
-    """What is allocated now; the peak counts from here."""
+def _allocated(context: Context) -> int:
     if not context.cuda:
         return 0
     import torch
 
-    torch.cuda.reset_peak_memory_stats(context.device)
+    torch.zeros(64, 64, device=context.device) @ torch.zeros(
+        64, 64, device=context.device
+    )  # cuBLAS takes its workspace
     return int(torch.cuda.memory_allocated(context.device))
 
 
-def _peak() -> int:
+def _peak_of(arm: Arm) -> int:
+    """The most that is allocated while a step runs."""
     import torch
 
+    torch.cuda.reset_peak_memory_stats()
+    arm.run()
     return int(torch.cuda.max_memory_allocated())
 
 
@@ -158,12 +197,13 @@ def _options(context: Context, name: str, size: Size, best: Combination, seconds
             except Exception as error:  # a compiler may fail with anything
                 if out_of_memory(RuntimeError(str(error))):
                     raise
-                yield Gap(fact=f"bench.training_step.{name}", reason=_refused(combination, error))
+                yield Gap(fact=_fact(name), reason=_refused(combination, error))
                 continue
             arms.append(arm)
             if (compiled or search) and not fused and not (compiled and search):
                 yield _single(context, arm, "compile_time" if compiled else "search_time", "s", taken)
-    yield from interleave(context, against_first(arms), seconds, partial(measurement, context, BENCH, "samples/s"))
+    rows = interleave(context, ranked(arms), seconds, partial(measurement, context, BENCH, "samples/s"))
+    yield from or_gap(rows, _fact(name), "its options")
 
 
 def _started(trainee: Trainee, combination: Combination) -> tuple[Arm, float]:
@@ -185,6 +225,7 @@ def _forward(context: Context, name: str, size: Size, best: Combination, seconds
     for precision in context.dtypes:
         combination = Combination(precision=precision, channels_last=best.channels_last)
         trainee = Trainee(NETWORKS[name], size, context.device, combination)
+        trainee.model.eval()
         arms.append(_arm(trainee, combination, "inference", trainee.inference))
     return interleave(context, against_first(arms), seconds, partial(measurement, context, BENCH, "samples/s"))
 

@@ -24,6 +24,8 @@ def explain(
         raise _unknown(name, [one for package in kinds.values() for one in package.names()])
     for kind, module in found:
         print(f"{name} ({kind})\n\n{_text(module)}")
+        if hasattr(module, "USE"):
+            print(f"\nIn the script: {module.USE}")
         if kind == "setting":
             print(
                 f"\nPhase: {module.PHASE}. Effect on results: {module.NUMERICS}. Measured for: {', '.join(module.DEPENDS)}."

@@ -2,41 +2,39 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from gputune.benches import MatmulShape
     from gputune.measurement import Comparison
-
-M, K = 8192, 768
-"""Of the matmul that a size is measured in: the tokens of a batch times a small model's width, as in its last layer."""
-CPU_M, CPU_K = 256, 256
-MOST_OUTPUTS = 1 << 29
 
 
 def pad(
-    n: Annotated[int, typer.Argument(help="A dimension of a model: features, a vocabulary.", min=1, max=1 << 24)],
+    n: Annotated[
+        int, typer.Argument(metavar="N", help="A dimension of a model: features, a vocabulary.", min=1, max=1 << 24)
+    ],
     dtype: Annotated[
-        str, typer.Option(help="bfloat16, float16, tf32 or float32 (bf16 and so on will do).")
-    ] = "bfloat16",
+        str | None,
+        typer.Option(
+            help="bfloat16, float16, tf32 or float32 (bf16 and so on will do).", show_default="what suits the device"
+        ),
+    ] = None,
     profile: Annotated[Path | None, typer.Option(help="Answer from this profile instead of measuring here.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> None:
     """Say what to pad a dimension to, and how much faster that is."""
     import json
 
-    name = _dtype(dtype)
-    padded, gain, where = _from_profile(profile, n, name) if profile else _measured(n, name)
+    name = _dtype(dtype) if dtype else None
+    answer = _from_profile(profile, n, name or "bfloat16") if profile else _measured(n, name)
     if as_json:
-        print(json.dumps({
-            "n": n, "dtype": name, "padded": padded, "gain": gain and gain.ratio,
-            "interval": gain and list(gain.interval), "measured": where,
-        }))  # fmt: skip
+        print(json.dumps(asdict(answer)))
     else:
-        print(_sentence(n, padded, gain, f"{name}, {where}"))
+        print(answer.sentence)
 
 
 def _dtype(name: str) -> str:
@@ -51,14 +49,7 @@ def _dtype(name: str) -> str:
     return full
 
 
-def _sentence(n: int, padded: int, gain: Comparison | None, where: str) -> str:
-    if padded == n:
-        return f"keep {n}: no gain from padding ({where})"
-    times = f"{gain.ratio:.3g} times as fast ({gain.low:.3g} to {gain.high:.3g})" if gain else "faster"
-    return f"pad {n} to {padded}: {times} ({where})"
-
-
-def _from_profile(path: Path, n: int, dtype: str) -> tuple[int, Comparison | None, str]:
+def _from_profile(path: Path, n: int, dtype: str) -> _Answer:
     """By the profile's multiple for the dtype, and what sizes that divide alike gained there."""
     from gputune.errors import UsageError
     from gputune.profile import load
@@ -73,33 +64,46 @@ def _from_profile(path: Path, n: int, dtype: str) -> tuple[int, Comparison | Non
         )
     padded = -(-n // multiples[dtype]) * multiples[dtype]
     gain = dimension_multiple.gain_of(found.measurements, dtype, n, padded) if padded != n else None
-    return padded, gain, f"by sizes around 4096 on {found.fingerprint.device or 'an unknown device'}"
+    where = f"{dtype}, by the sizes measured on {found.fingerprint.device or 'an unknown device'}"
+    return _answer(n, padded if gain is None or gain.low > 1 else n, gain, where)
 
 
-def _measured(n: int, dtype: str) -> tuple[int, Comparison | None, str]:
+def _measured(n: int, dtype: str | None) -> _Answer:
     """Measured now, on the first GPU or, without any, on the CPU."""
     from gputune import probing
+    from gputune.benches import MatmulShape
     from gputune.errors import MeasureError
-    from gputune.facts import gpu
-    from gputune.host import Host
     from gputune.report.progress import shown
+    from gputune.report.terminal import print_findings
     from gputune.settings import dimension_multiple
 
-    m, k = (M, K) if gpu.present(Host()) else (CPU_M, CPU_K)
-    shape = _shape(n, m, k, dtype)
+    request = probing.Request(budget="quick", only=["matmul_shapes"], shapes=[MatmulShape(n=n, dtype=dtype)])
     with shown() as progress:
-        found = probing.probe(
-            probing.Request(budget="quick", only=["matmul_shapes"], shapes=[shape]), progress=progress
-        )
+        found = probing.probe(request, progress=progress)
+    print_findings([one for one in found.findings if one.check == "measured_alone"], sys.stderr, least="WARNING")
     best = dimension_multiple.least_padding(found.measurements)
     if best is None:
         raise MeasureError(f"{n}: too few samples to tell", "try again on an idle machine")
-    padded, gain = best
-    return padded, gain, f"as {shape.m} x {n} x {shape.k} on {found.fingerprint.device or 'an unknown device'}"
+    where = f"{best[0].params['shape']} on {found.fingerprint.device or 'an unknown device'}"
+    return _answer(n, int(best[0].params["n"]), best[1], where)
 
 
-def _shape(n: int, m: int, k: int, dtype: str) -> MatmulShape:
-    """With fewer rows where the output would be huge otherwise."""
-    from gputune.benches import MatmulShape
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    n: int
+    padded: int
+    gain: float | None
+    interval: tuple[float, float] | None
+    measured: str
 
-    return MatmulShape(m=max(64, min(m, MOST_OUTPUTS // n)), n=n, k=k, dtype=dtype)
+    @property
+    def sentence(self) -> str:
+        if self.padded == self.n:
+            return f"keep {self.n}: no {'certain ' if self.gain else ''}gain from padding ({self.measured})"
+        times = f"{self.gain:.3g} times as fast" if self.gain else "faster"
+        interval = f" ({self.interval[0]:.3g} to {self.interval[1]:.3g})" if self.interval else ""
+        return f"pad {self.n} to {self.padded}: {times}{interval} ({self.measured})"
+
+
+def _answer(n: int, padded: int, gain: Comparison | None, where: str) -> _Answer:
+    return _Answer(n, padded, gain.ratio if gain else None, gain.interval if gain else None, where)

@@ -22,7 +22,8 @@ def probe(
     budget: Annotated[str, typer.Option(help="quick, standard or thorough.")] = "standard",
     only: Annotated[str, typer.Option(help="Run only these benches, separated by commas.")] = "",
     shapes: Annotated[
-        Path | None, typer.Option(help="Measure the matmuls of this file too: a line 'M N K [dtype]' each.")
+        Path | None,
+        typer.Option(help="Measure the matmuls of this file too: in each line M N K and, if you like, a dtype."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the profile as JSON on stdout.")] = False,
 ) -> None:

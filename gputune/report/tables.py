@@ -16,7 +16,12 @@ _FIRST = 22  # the longest name of a check, so that the tables of one report sta
 def console_of(stream: IO[str]) -> Console:
     from rich.console import Console
 
-    return Console(file=stream, highlight=False)
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            """Let the caller know; rich would end the process, with a code that means something else here."""
+            raise BrokenPipeError
+
+    return Plain(file=stream, highlight=False)
 
 
 def plain(text: str, style: str = "") -> Any:

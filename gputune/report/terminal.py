@@ -79,6 +79,7 @@ def _print_settings(console: Console, profile: Profile) -> None:
         for family, choices in profile.families.items():
             for name, choice in choices.items():
                 add(table, family, name, value_text(choice.value), choice.reason)
+        console.print()
         console.print(table)
 
 

@@ -85,7 +85,7 @@ def decide(
 
 def no_gain(comparison: Comparison) -> str:
     """How sure it is that nothing is gained."""
-    return "no gain" if comparison.verdict == "no gain" else "no certain gain"
+    return "no gain" if comparison.verdict == "no gain" else "no certain gain of 3 %"
 
 
 def counted(number: object, noun: str) -> str:

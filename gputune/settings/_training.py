@@ -3,9 +3,8 @@
 Each network's steps are measured in two groups. The first (`stage` "precision") takes every precision, in both memory
 formats where there are images; the second ("options") every combination of the remaining options on the best of the first.
 
-**The rule**: of all combinations the simplest that no other one beats, where to beat is what it is everywhere: the interval
-excludes 1 and the gain exceeds 3 %. So what is recommended lies within 3 % of the best that was measured, and of what is
-as good it is what changes least.
+**The rule**: of torch's defaults and the combinations that gain over them (the interval excludes 1 and the gain exceeds
+3 %) the fastest, or the simplest over which the fastest is known to gain less than 3 %.
 
 **The accuracy guard**: a precision is refused when its final loss differs from FP32's, after the same steps from the same
 seed, by more than twice the standard deviation between FP32's own seeds, or when its GradScaler skipped more than
@@ -14,7 +13,7 @@ two steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -78,12 +77,20 @@ def families(measurements: Iterable[Measurement]) -> list[str]:
     return [name for name in FAMILIES if steps(known, name, "precision")]
 
 
-def unbeaten(rows: Steps) -> Combination | None:
-    """The simplest combination that no other one beats; None without any."""
-    for candidate in sorted(rows, key=lambda one: one.simplicity):
-        if not any(beats(other, rows[candidate]) for other in rows.values()):
-            return candidate
-    return max(rows, key=lambda one: rows[one].median, default=None)
+def best_of(rows: Steps) -> Combination | None:
+    """The combination to recommend of one group; None without any."""
+    if not rows:
+        return None
+    default = min(rows, key=lambda one: one.simplicity)
+    gaining = [one for one in rows if one == default or beats(rows[one], rows[default])]
+    fastest = max(gaining, key=lambda one: rows[one].median)
+    as_good = [one for one in gaining if one == fastest or _no_slower(rows[one], rows[fastest])]
+    return min(as_good, key=lambda one: one.simplicity)
+
+
+def _no_slower(row: Measurement, fastest: Measurement) -> bool:
+    comparison = compared(fastest, row)
+    return comparison is not None and comparison.verdict == "no gain"
 
 
 def allowed(measurements: Iterable[Measurement], network: str) -> dict[Combination, Measurement]:
@@ -95,38 +102,51 @@ def allowed(measurements: Iterable[Measurement], network: str) -> dict[Combinati
 
 def first_best(measurements: Iterable[Measurement], network: str) -> Combination | None:
     """The best precision and memory format."""
-    return unbeaten(allowed(measurements, network))
+    return best_of(allowed(measurements, network))
 
 
 def best(measurements: Iterable[Measurement], network: str) -> Combination | None:
     """The combination to recommend; None where the network's steps were not measured."""
     known = list(measurements)
-    return unbeaten(steps(known, network, "options")) or first_best(known, network)
+    return best_of(steps(known, network, "options")) or first_best(known, network)
 
 
 def refusals(measurements: Iterable[Measurement], network: str) -> dict[str, str]:
-    """Why the accuracy guard refuses precisions, by precision; empty where it did not run or cannot tell."""
-    rows = select(measurements, BENCH, "final_loss", network=network)
-    exact = [row for row in rows if row.params["precision"] == "float32"]
-    if not guarded(measurements, network):
-        return {}
-    from statistics import stdev  # slow to import, and the shim imports this file
-
-    scatter = stdev(row.median for row in exact)
-    reference = next(row.median for row in exact if row.params["seed"] == 0)
-    found = {str(row.params["precision"]): _refusal(row, reference, scatter) for row in rows if row not in exact}
+    """Why the accuracy guard refuses precisions, by precision; empty where it did not run or finds nothing."""
+    known = list(measurements)
+    rows = select(known, BENCH, "final_loss", network=network)
+    others = [row for row in rows if row.params["precision"] != "float32"]
+    found = {str(row.params["precision"]): _broken(row) or _differing(row, _exact(known, network)) for row in others}
     return {precision: reason for precision, reason in found.items() if reason}
 
 
-def _refusal(row: Measurement, reference: float, scatter: float) -> str | None:
+def _broken(row: Measurement) -> str | None:
     if row.params.get("diverged"):
         return "its loss became infinite or no number"
     skipped = int(row.params.get("skipped", 0))
     if skipped > MOST_SKIPPED:
         return f"its GradScaler skipped {skipped} of {row.params['steps']} steps"
+    return None
+
+
+def _differing(row: Measurement, exact: tuple[float, float] | None) -> str | None:
+    if exact is None:
+        return None
+    reference, scatter = exact
     if abs(row.median - reference) > 2 * scatter:
         return f"its final loss was {row.median:.4g} instead of FP32's {reference:.4g}, whose seeds scatter by {scatter:.2g}"
     return None
+
+
+def _exact(measurements: Iterable[Measurement], network: str) -> tuple[float, float] | None:
+    """FP32's final loss from the first seed, and the standard deviation between its seeds; None where they tell nothing."""
+    known = list(measurements)
+    if not guarded(known, network):
+        return None
+    from statistics import stdev  # slow to import, and the shim imports this file
+
+    rows = select(known, BENCH, "final_loss", network=network, precision="float32")
+    return next(row.median for row in rows if row.params["seed"] == 0), stdev(row.median for row in rows)
 
 
 def refused_anywhere(measurements: Iterable[Measurement], precision: str) -> str | None:
@@ -166,7 +186,7 @@ def option(measurements: Iterable[Measurement], network: str, flag: str) -> tupl
     known = list(measurements)
     stage = "precision" if flag == "channels_last" else "options"
     rows = allowed(known, network) if stage == "precision" else steps(known, network, stage)
-    chosen = unbeaten(rows)
+    chosen = best_of(rows)
     if chosen is None or not any(getattr(one, flag) for one in rows):
         return None
     return bool(getattr(chosen, flag)), compared(
@@ -179,16 +199,29 @@ def _set(combination: Combination, flag: str, value: bool) -> Combination:
     return replace(combination, **changed)
 
 
-def option_everywhere(measurements: Iterable[Measurement], flag: str) -> tuple[list[str], Comparison | None]:
-    """The networks for which a flag of the second group was measured alone, and its gain over all of them."""
+def losing(pairs: Mapping[str, tuple[Measurement | None, Measurement | None]]) -> list[str]:
+    """The names whose first row is certainly slower than the second."""
+    found = {name: compared(*pair) for name, pair in pairs.items()}
+    return [name for name, comparison in found.items() if comparison is not None and comparison.high < 1]
+
+
+def but_for(names: Sequence[str]) -> str:
+    """Which kinds of network lost, as the end of a sentence."""
+    return f", though {' and '.join(names)} lost by it: see families" if names else ""
+
+
+def option_everywhere(
+    measurements: Iterable[Measurement], flag: str
+) -> tuple[dict[str, tuple[Measurement, Measurement]], Comparison | None]:
+    """The rows with and without a flag of the second group, for each network for which it was measured alone, and its gain over
+    all of them.
+    """
     known = list(measurements)
-    names, on, off = [], [], []
+    found = {}
     for network in families(known):
         rows = steps(known, network, "options")
         base = next((one for one in rows if not (one.fused or one.compiled or one.cudnn_benchmark)), None)
         with_flag = _set(base, flag, True) if base else None
         if base and with_flag in rows:
-            names.append(network)
-            on.append(rows[with_flag])
-            off.append(rows[base])
-    return names, pooled(on, off)
+            found[network] = (rows[with_flag], rows[base])
+    return found, pooled([on for on, _ in found.values()], [off for _, off in found.values()])

@@ -15,18 +15,19 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from . import Choice, Numerics, Phase
-from ._evidence import change, compared, keep, lacking, no_gain, one, pooled, range_text, text
+from ._evidence import NOT_MEASURED, TOO_FEW, change, compared, keep, lacking, no_gain, one, pooled, range_text
 from ._training import (
     BENCH,
     MIXED,
     allowed,
     base_precision,
+    but_for,
     families,
     first_best,
     guard_words,
+    losing,
     refusals,
 )
-from .matmul_precision import TF32_ERROR, one_error
 from .matmul_precision import recommend as recommend_matmul
 
 VALUE = Literal["bfloat16", "float16"] | None
@@ -35,6 +36,7 @@ USE = "with tuning.autocast():"
 NUMERICS: Numerics = "mixed"
 DEPENDS = ("device", "compute_capability")
 
+NEITHER = "this device multiplies neither bfloat16 nor float16 natively"
 WORTH_A_SCALER = 1.25
 """For a network of no known kind float16 must be so many times as fast as bfloat16 to be chosen over it."""
 
@@ -51,7 +53,7 @@ def of_family(facts: Any, measurements: Any, family: str) -> Choice | None:
     refused = "".join(f"; {name} refused: {why}" for name, why in refusals(measurements, family).items())
     candidates = [one for one in rows if one.precision in MIXED and one.channels_last == chosen.channels_last]
     if not candidates:
-        return keep(None, refused.removeprefix("; ") or "this device multiplies neither bfloat16 nor float16 natively")
+        return keep(None, refused.removeprefix("; ") or NEITHER)
     mixed = chosen if chosen in candidates else max(candidates, key=lambda one: rows[one].median)
     base = replace(chosen, precision=base_precision(rows))
     comparison = compared(rows[mixed], rows.get(base))
@@ -69,30 +71,42 @@ def of_family(facts: Any, measurements: Any, family: str) -> Choice | None:
 def _of_all(measurements: Any, networks: list[str]) -> Choice:
     """For a network of no known kind: the dtype that gains over all that were measured."""
     refused = {name for network in networks for name in refusals(measurements, network)}
-    gains = {name: _over_all(measurements, networks, name) for name in MIXED if name not in refused}
+    pairs = {name: _pairs(measurements, networks, name) for name in MIXED if name not in refused}
+    gains = {name: _pooled(found) for name, found in pairs.items()}
     known = {name: gain for name, gain in gains.items() if gain}
     if not known:
-        return keep(None, "the accuracy guard refused it" if refused else lacking(*gains.values()))
+        return keep(None, _why_none(measurements, networks, refused))
     name = "bfloat16" if "bfloat16" in known else "float16"
     if "float16" in known and known["float16"].low > WORTH_A_SCALER * known[name].high:
         name = "float16"
     what = f"training steps ({', '.join(networks)}) in {name} ran {range_text(known[name])} as fast as without"
     if known[name].verdict == "gain":
-        return change(name, known[name], f"{what}, though not each kind of network: see families", [BENCH])
+        return change(name, known[name], what + but_for(losing(pairs[name])), [BENCH])
     return keep(None, f"{no_gain(known[name])}: {what}", [BENCH], known[name])
 
 
-def _over_all(measurements: Any, networks: list[str], dtype: str) -> Any:
-    """The gain of a dtype over the networks, each in its own best memory format; None where one lacks it."""
-    mixed: list[Any] = []
-    base: list[Any] = []
+def _pairs(measurements: Any, networks: list[str], dtype: str) -> dict[str, Any]:
+    """Each network's steps in the dtype and without, in its own best memory format."""
+    found = {}
     for network in networks:
         rows, chosen = allowed(measurements, network), first_best(measurements, network)
-        if chosen is None:
-            return None
-        mixed.append(rows.get(replace(chosen, precision=dtype)))
-        base.append(rows.get(replace(chosen, precision=base_precision(rows))))
-    return pooled(mixed, base) if all(mixed) and all(base) else None
+        if chosen is not None:
+            base = replace(chosen, precision=base_precision(rows))
+            found[network] = (rows.get(replace(chosen, precision=dtype)), rows.get(base))
+    return found
+
+
+def _pooled(pairs: dict[str, Any]) -> Any:
+    """None where a network lacks one of both."""
+    whole = all(mixed and base for mixed, base in pairs.values())
+    return pooled([mixed for mixed, _ in pairs.values()], [base for _, base in pairs.values()]) if whole else None
+
+
+def _why_none(measurements: Any, networks: list[str], refused: set[str]) -> str:
+    if refused:
+        return "the accuracy guard refused it"
+    tried = {one.precision for network in networks for one in allowed(measurements, network)}
+    return TOO_FEW if tried & set(MIXED) else NEITHER
 
 
 def _name(precision: str) -> str:
@@ -100,49 +114,15 @@ def _name(precision: str) -> str:
 
 
 def _of_matmuls(facts: Any, measurements: Any) -> Choice:
-    """What a budget without training steps can say."""
+    """Without training steps nothing is recommended, whatever matmuls gain: casting may cost a network more."""
     base_name = "tf32" if recommend_matmul(facts, measurements).value == "tf32" else "float32"
     base = one(measurements, "precision", "throughput", dtype=base_name)
-    rows = {name: one(measurements, "precision", "throughput", dtype=name) for name in MIXED}
-    measured = {name: row for name, row in rows.items() if row is not None}
-    if base is not None and not measured:
-        return keep(None, "this device multiplies neither bfloat16 nor float16 natively")
-    if base is None:
-        return keep(None, lacking(base))
-    name, row = _better(measured)
+    row = next((row for name in MIXED if (row := one(measurements, "precision", "throughput", dtype=name))), None)
+    if base is not None and row is None:
+        return keep(None, NEITHER)
     comparison = compared(row, base)
-    if comparison is None:
+    if comparison is None or row is None:
         return keep(None, lacking(base, row))
-    label = _label(base_name, measurements)
-    if comparison.verdict == "gain":
-        return change(name, comparison, _why(name, row, base, label, measurements), ["precision"])
-    return keep(
-        None,
-        f"{no_gain(comparison)}: {name} matmul ran {range_text(comparison)} as fast as {label}",
-        ["precision"],
-        comparison,
-    )
-
-
-def _better(measured: dict[str, Any]) -> tuple[str, Any]:
-    """Of both, bfloat16, unless float16 is so much faster that it is worth its GradScaler and its narrow range."""
-    if len(measured) == 2:
-        advantage = compared(measured["float16"], measured["bfloat16"])
-        if advantage and advantage.low > 1 and advantage.ratio > WORTH_A_SCALER:
-            return "float16", measured["float16"]
-    return next(iter(measured.items()))
-
-
-def _why(name: str, row: Any, base: Any, label: str, measurements: Any) -> str:
-    scaler = "with a GradScaler" if name == "float16" else "no GradScaler needed"
-    return (
-        f"{name} matmul ran at {text(row.median)} against {text(base.median)} TFLOP/s of {label}; "
-        f"relative error {one_error(measurements, name):.1e}; {scaler}; training steps not measured in this run's budget"
-    )
-
-
-def _label(dtype: str, measurements: Any) -> str:
-    """What the baseline ran in, by its error: NVIDIA_TF32_OVERRIDE=1 makes TF32 of full FP32."""
-    if dtype == "tf32":
-        return "TF32"
-    return "FP32, which ran as TF32" if one_error(measurements, "float32") >= TF32_ERROR else "FP32"
+    name = row.params["dtype"]
+    what = f"{name} matmul ran {range_text(comparison)} as fast as in {_name(base_name)}"
+    return keep(None, f"training steps {NOT_MEASURED}; {what}", ["precision"], comparison)

@@ -47,8 +47,11 @@ def _of_convolutions(facts: Any, measurements: Any) -> Choice:
 
 
 def _dtype(facts: Any, measurements: Any) -> str:
-    """What the recommended network computes in: the mixed-precision dtype, else what cuDNN runs FP32 in by default."""
+    """What the recommended network computes in, else what cuDNN runs FP32 in by default; of what was measured in both formats."""
+    order = ("tf32", "float32", "bfloat16", "float16")
     amp = recommend_amp(facts, measurements).value
-    if isinstance(amp, str) and select(measurements, "conv", "throughput", dtype=amp, aligned=True):
-        return amp
-    return "tf32" if select(measurements, "conv", "throughput", dtype="tf32") else "float32"
+    for dtype in (amp, *order):
+        rows = select(measurements, "conv", "throughput", dtype=dtype, aligned=True)
+        if {row.params["channels_last"] for row in rows} == {False, True}:
+            return str(dtype)
+    return order[0]

@@ -14,7 +14,7 @@ from typing import Any
 
 from . import Choice, Numerics, Phase
 from ._evidence import NOT_MEASURED, compared, decide, keep, lacking, one
-from ._training import BENCH, best, option, option_everywhere, steps
+from ._training import BENCH, best, but_for, losing, option, option_everywhere, steps
 
 VALUE = bool
 PHASE: Phase = "code"
@@ -22,23 +22,19 @@ USE = "model = tuning.prepare(model)"
 NUMERICS: Numerics = "rounding"
 DEPENDS = ("device", "compute_capability", "torch")
 
+NOTHING_SECONDS = 0.2
+"""A first step that was so fast has compiled nothing: torch runs an LSTM as it is."""
+
 
 def recommend(facts: Any, measurements: Any) -> Choice:
-    names, comparison = option_everywhere(measurements, "compiled")
+    pairs, comparison = option_everywhere(measurements, "compiled")
     if comparison is None:
-        return keep(False, lacking(names))
-    choice = decide(comparison, (False, True), f"compiled training steps ({', '.join(names)})", BENCH)
-    losing = [name for name in names if _loses(measurements, name)]
-    if choice.value and losing:
-        return keep(
-            False, f"not for every kind of network ({', '.join(losing)} lost): {choice.reason}", [BENCH], comparison
-        )
+        return keep(False, lacking(pairs))
+    choice = decide(comparison, (False, True), f"compiled training steps ({', '.join(pairs)})", BENCH)
+    lost = losing(pairs)
+    if choice.value and lost:
+        return keep(False, f"not for every kind of network: {choice.reason}{but_for(lost)}", [BENCH], comparison)
     return choice
-
-
-def _loses(measurements: Any, network: str) -> bool:
-    found = option(measurements, network, "compiled")
-    return bool(found and found[1] and found[1].high < 1)
 
 
 def of_family(facts: Any, measurements: Any, family: str) -> Choice | None:
@@ -64,11 +60,13 @@ def _cost(measurements: Any, family: str) -> str:
     chosen = best(measurements, family)
     if taken is None or chosen is None:
         return ""
+    if taken.median < NOTHING_SECONDS:
+        return "; torch.compile found nothing in it to compile"
     words = f"; compiling took {taken.median:.3g} s"
     rows = steps(measurements, family, "options")
     compiled, eager = rows.get(replace(chosen, compiled=True)), rows.get(replace(chosen, compiled=False))
     comparison = compared(compiled, eager)
-    if eager is None or comparison is None or not chosen.compiled:
+    if eager is None or comparison is None or comparison.ratio <= 1 or not chosen.compiled:
         return words
     saved = float(eager.params["batch"]) / eager.median * (1 - 1 / comparison.ratio)
     return f"{words}, paid back after {math.ceil(taken.median / saved)} steps"

@@ -62,15 +62,15 @@ def gain_of(measurements: Any, dtype: str, n: int, padded: int) -> Any:
     return compared(here.get(alike[padded]), here.get(alike[n]))
 
 
-def least_padding(measurements: Any) -> tuple[int, Any] | None:
-    """Of a matmul of the user's own and its padded variants, the N of the first that none certainly outruns by more than `WORTH`,
+def least_padding(measurements: Any) -> tuple[Any, Any] | None:
+    """Of a matmul of the user's own and its padded variants, the first that none certainly outruns by more than `WORTH`,
     and its gain over the matmul as it is (None for that itself). None where there are too few samples.
     """
     rows = sorted(select(measurements, "matmul_shapes", "throughput"), key=lambda row: int(row.params["n"]))
     if not rows or any(compared(row, rows[0]) is None for row in rows):
         return None
     best = next((row for row in rows if not _outrun(row, rows)), rows[0])
-    return int(best.params["n"]), None if best is rows[0] else compared(best, rows[0])
+    return best, None if best is rows[0] else compared(best, rows[0])
 
 
 def by_multiple(rows: Any, dtype: str, dim: str, product: str) -> dict[int, Any]:
@@ -78,10 +78,14 @@ def by_multiple(rows: Any, dtype: str, dim: str, product: str) -> dict[int, Any]
     much of the last tile they use.
     """
     found = select(rows, BENCH, "throughput", dtype=dtype, dim=dim, product=product)
-    alike = sorted(
-        (row for row in found if "full_tiles" not in row.params), key=lambda row: int(row.params["multiple"])
-    )
+    alike = sorted((row for row in found if _is_sized(row)), key=lambda row: int(row.params["multiple"]))
     return {int(row.params["multiple"]): _runs(row) for row in alike}
+
+
+def _is_sized(row: Any) -> bool:
+    """Whether a row tells its size and multiple, as one from a file may not, and is no exactly filled tile's."""
+    known = all(isinstance(row.params.get(name), int) and row.params[name] > 0 for name in ("size", "multiple"))
+    return known and "full_tiles" not in row.params
 
 
 def _runs(row: Any) -> Any:
@@ -90,7 +94,7 @@ def _runs(row: Any) -> Any:
 
 def _products(rows: Any, dtype: str, dim: str) -> list[str]:
     return list(
-        dict.fromkeys(str(row.params["product"]) for row in select(rows, BENCH, "throughput", dtype=dtype, dim=dim))
+        dict.fromkeys(str(row.params.get("product")) for row in select(rows, BENCH, "throughput", dtype=dtype, dim=dim))
     )
 
 

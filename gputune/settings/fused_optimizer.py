@@ -8,11 +8,12 @@ Source: PyTorch, "torch.optim" documentation.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from . import Choice, Numerics, Phase
 from ._evidence import NOT_MEASURED, decide, keep, lacking
-from ._training import BENCH, option, option_everywhere
+from ._training import BENCH, but_for, losing, option, option_everywhere
 
 VALUE = bool
 PHASE: Phase = "code"
@@ -22,10 +23,12 @@ DEPENDS = ("device", "compute_capability", "torch")
 
 
 def recommend(facts: Any, measurements: Any) -> Choice:
-    names, comparison = option_everywhere(measurements, "fused")
+    pairs, comparison = option_everywhere(measurements, "fused")
     if comparison is None:
-        return keep(False, lacking(names))
-    return decide(comparison, (False, True), f"training steps ({', '.join(names)}) with the fused optimizer", BENCH)
+        return keep(False, lacking(pairs))
+    what = f"training steps ({', '.join(pairs)}) with the fused optimizer"
+    choice = decide(comparison, (False, True), what, BENCH)
+    return replace(choice, reason=choice.reason + but_for(losing(pairs)))
 
 
 def of_family(facts: Any, measurements: Any, family: str) -> Choice | None:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from . import Choice, Numerics, Phase
 from ._evidence import change, counted, keep, lacking, no_gain, of_device, pooled, range_text, select
+from ._training import losing
 
 VALUE = Literal["flash", "efficient", "cudnn", "math"] | None
 PHASE: Phase = "process"
@@ -52,9 +53,17 @@ def recommend(facts: Any, measurements: Any) -> Choice:
     if not known:
         return keep(None, lacking(default, whole))
     name, best = max(known, key=lambda pair: pair[1].ratio)
+    slower = losing({str(shape): (whole[name][shape], default[shape]) for shape in default})
+    return _choice(name, best, len(slower), f"{dtype}, {counted(len(default), 'shape')}")
+
+
+def _choice(name: str, best: Any, slower: int, where: str) -> Choice:
+    """Recommended is only what is slower at no shape: this setting takes effect without a line in the script."""
     ran = f"{name} ran {range_text(best)} as fast"
+    if best.verdict == "gain" and slower:
+        return keep(None, f"{ran} as torch's own choice, but slower at {counted(slower, 'shape')}", [BENCH], best)
     if best.verdict == "gain":
-        return change(name, best, f"{ran} as torch's own choice in {dtype}, {counted(len(default), 'shape')}", [BENCH])
+        return change(name, best, f"{ran} as torch's own choice in {where}", [BENCH])
     if best.verdict == "no gain" and best.low <= 1:
         return keep(None, f"torch's own choice is already the best: {ran}", [BENCH], best)
     return keep(None, f"{no_gain(best)}: {ran} as torch's own choice", [BENCH], best)

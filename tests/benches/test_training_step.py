@@ -112,7 +112,7 @@ def test_and_at_last_that_is_a_gap_and_the_next_network_is_measured(
     assert {row.params["network"] for row in rows} == {"transformer"}
 
 
-def test_memory_that_ends_amid_the_options_leaves_no_half_of_a_batch(
+def test_memory_that_ends_amid_the_options_is_a_gap_and_loses_nothing_that_was_measured(
     small: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small("mlp")
@@ -121,11 +121,12 @@ def test_memory_that_ends_amid_the_options_leaves_no_half_of_a_batch(
     def needing_more(context: Context, name: str, size: Size, *rest: Any) -> Any:
         if size.batch > 8:
             raise RuntimeError("CUDA out of memory. Tried to allocate")
-        return options(context, name, size, *rest)
+        yield from options(context, name, size, *rest)
 
     monkeypatch.setattr(training_step, "_options", needing_more)
-    rows, _ = measured()
-    assert {(row.params["batch"], row.params["stage"]) for row in rows} == {(8, "precision"), (8, "options")}
+    rows, gaps = measured()
+    assert {row.params["stage"] for row in rows} == {"precision"}
+    assert [gap.reason for gap in gaps] == ["CUDA out of memory"]
 
 
 def test_any_other_error_is_not_hidden(small: Callable[..., None]) -> None:

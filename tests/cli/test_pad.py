@@ -1,11 +1,10 @@
 """`gputune pad`: what a size should be padded to, measured here or read from a profile."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from making import gputune, profile, row, written
-
-from gputune.cli.pad import MOST_OUTPUTS, M, _shape
 
 
 def aligned(**rates):
@@ -26,7 +25,7 @@ def h200(tmp_path):
 def test_a_profile_tells_what_a_size_that_divides_alike_gained(h200):
     result = gputune("pad", "50257", "--profile", h200)
     assert result.stdout.startswith("pad 50257 to 50264: 7 times as fast (")
-    assert "by sizes around 4096 on NVIDIA H200" in result.stdout
+    assert "(bfloat16, by the sizes measured on NVIDIA H200)" in result.stdout
     assert gputune("pad", "50258", "--profile", h200, "--dtype", "bf16").stdout.startswith(
         "pad 50258 to 50264: 2.8 times"
     )
@@ -38,14 +37,30 @@ def test_a_size_that_divides_well_is_kept(h200):
 
 def test_json(h200):
     answer = json.loads(gputune("pad", "50257", "--profile", h200, "--json").stdout)
-    assert (answer["n"], answer["padded"], answer["dtype"]) == (50257, 50264, "bfloat16")
+    assert (answer["n"], answer["padded"]) == (50257, 50264)
     assert answer["interval"][0] <= answer["gain"] <= answer["interval"][1]
+
+
+def test_a_gain_that_is_not_certain_is_none(tmp_path):
+    rows = aligned(x1=1.0, x8=1.02)
+    rows[1] = replace(
+        rows[1], samples=tuple(sample * (0.9 if number % 2 else 1.1) for number, sample in enumerate(rows[1].samples))
+    )
+    path = written(tmp_path, profile({"dimension_multiple": {"bfloat16": 8}}, measurements=tuple(rows)))
+    assert gputune("pad", "9", "--profile", path).stdout.startswith("keep 9: no certain gain from padding")
+
+
+@pytest.mark.parametrize("params", [{"multiple": 0}, {"multiple": -8}, {"multiple": "x"}, {"size": 0}])
+def test_a_row_that_makes_no_sense_is_left_out(tmp_path, params):
+    rows = [replace(one, params=one.params | params) for one in aligned(x1=1.0, x8=7.0)]
+    path = written(tmp_path, profile({"dimension_multiple": {"bfloat16": 8}}, measurements=tuple(rows)))
+    assert gputune("pad", "9", "--profile", path).stdout.startswith("pad 9 to 16: faster (")
 
 
 def test_measured_here_it_is_one_line_with_the_device():
     result = gputune("pad", "128", "--dtype", "float32")
     assert result.returncode == 0
-    assert result.stdout.startswith("keep 128: no gain from padding (float32, as ")
+    assert result.stdout.startswith("keep 128: no gain from padding (256 x 128 x 256 float32 on ")
 
 
 @pytest.mark.parametrize(
@@ -69,8 +84,3 @@ def test_a_profile_without_the_dtype_says_how_to_get_it(h200):
     result = gputune("pad", "8", "--dtype", "float16", "--profile", h200)
     assert result.returncode == 2
     assert "holds no alignment of float16" in result.stderr
-
-
-def test_a_huge_size_is_measured_with_fewer_rows():
-    assert _shape(50257, M, 768, "bfloat16").m == M
-    assert _shape(1 << 24, M, 768, "bfloat16").m * (1 << 24) <= max(MOST_OUTPUTS, 64 << 24)

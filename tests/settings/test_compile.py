@@ -71,9 +71,8 @@ def test_and_no_network_may_lose() -> None:
     assert choice.value is False
     assert choice.gain is not None
     assert choice.gain > 1.3
-    assert choice.reason.startswith(
-        "not for every kind of network (mlp lost): compiled training steps (mlp, transformer)"
-    )
+    assert choice.reason.startswith("not for every kind of network: compiled training steps (mlp, transformer)")
+    assert choice.reason.endswith(", though mlp lost by it: see families")
 
 
 def test_not_measured() -> None:

@@ -1,4 +1,6 @@
-"""Of measured training steps: the simplest combination of options that no other one beats, and what the accuracy guard refuses."""
+"""Of measured training steps: the fastest combination that gains over torch's defaults, or a simpler one that is as good; and what the
+accuracy guard refuses.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ combinations = st.builds(
 )
 
 
-def unbeaten(rates: dict[Combination, float], stage: str = "precision") -> Combination | None:
-    return _training.unbeaten(_training.steps(steps("mlp", rates, stage), "mlp", stage))
+def chosen(rates: dict[Combination, float], stage: str = "precision") -> Combination | None:
+    return _training.best_of(_training.steps(steps("mlp", rates, stage), "mlp", stage))
 
 
 def beats(other: Measurement, one: Measurement) -> bool:
@@ -36,27 +38,27 @@ def beats(other: Measurement, one: Measurement) -> bool:
 
 class TestTheRule:
     def test_the_fastest_wins_where_it_beats_the_others(self) -> None:
-        assert unbeaten({PLAIN: 100.0, TF32: 300.0, BFLOAT16: 400.0}) == BFLOAT16
-        assert unbeaten({PLAIN: 100.0, TF32: 400.0, BFLOAT16: 300.0}) == TF32
+        assert chosen({PLAIN: 100.0, TF32: 300.0, BFLOAT16: 400.0}) == BFLOAT16
+        assert chosen({PLAIN: 100.0, TF32: 400.0, BFLOAT16: 300.0}) == TF32
 
     @pytest.mark.parametrize("rate", [100.0, 102.9, 90.0])
     def test_of_equals_torchs_default_stays(self, rate: float) -> None:
-        assert unbeaten({PLAIN: 100.0, TF32: rate, BFLOAT16: rate}) == PLAIN
+        assert chosen({PLAIN: 100.0, TF32: rate, BFLOAT16: rate}) == PLAIN
 
     def test_float16_needs_to_beat_bfloat16(self) -> None:
-        assert unbeaten({PLAIN: 100.0, BFLOAT16: 200.0, FLOAT16: 205.0}) == BFLOAT16
-        assert unbeaten({PLAIN: 100.0, BFLOAT16: 200.0, FLOAT16: 210.0}) == FLOAT16
+        assert chosen({PLAIN: 100.0, BFLOAT16: 200.0, FLOAT16: 205.0}) == BFLOAT16
+        assert chosen({PLAIN: 100.0, BFLOAT16: 200.0, FLOAT16: 210.0}) == FLOAT16
 
     def test_options_that_pay_only_together_are_taken_together(self) -> None:
-        assert unbeaten({PLAIN: 100.0, FUSED: 101.0, COMPILED: 101.0, BOTH: 110.0}) == BOTH
+        assert chosen({PLAIN: 100.0, FUSED: 101.0, COMPILED: 101.0, BOTH: 110.0}) == BOTH
 
     def test_what_a_second_option_adds_must_pay_too(self) -> None:
-        assert unbeaten({PLAIN: 100.0, FUSED: 105.0, COMPILED: 100.0, BOTH: 107.0}) == FUSED
+        assert chosen({PLAIN: 100.0, FUSED: 105.0, COMPILED: 100.0, BOTH: 107.0}) == FUSED
 
     def test_of_two_options_that_pay_alike_the_simpler_is_taken(self) -> None:
         """A fused optimizer is a word; compiling costs time at every start."""
-        assert unbeaten({PLAIN: 100.0, FUSED: 110.0, COMPILED: 110.0}) == FUSED
-        assert unbeaten({PLAIN: 100.0, FUSED: 110.0, COMPILED: 120.0}) == COMPILED
+        assert chosen({PLAIN: 100.0, FUSED: 110.0, COMPILED: 110.0}) == FUSED
+        assert chosen({PLAIN: 100.0, FUSED: 110.0, COMPILED: 120.0}) == COMPILED
 
     def test_what_scatters_too_much_to_tell_changes_nothing(self) -> None:
         plain, tf32 = steps("mlp", {PLAIN: 100.0, TF32: 110.0})
@@ -64,32 +66,37 @@ class TestTheRule:
         assert first_best([plain, wild], "mlp") == PLAIN
 
     def test_nothing_measured_is_nothing_chosen(self) -> None:
-        assert unbeaten({}) is None
+        assert chosen({}) is None
         assert best([], "mlp") is None
 
     @given(rates=st.dictionaries(combinations, st.floats(50, 200), min_size=1, max_size=10))
-    def test_no_other_beats_what_is_chosen_and_what_is_simpler_was_beaten(self, rates: Any) -> None:
+    def test_it_is_within_3_percent_of_the_best_and_never_slower_than_the_default(self, rates: Any) -> None:
         rows = _training.steps(steps("mlp", rates), "mlp", "precision")
-        chosen = _training.unbeaten(rows)
-        assert chosen is not None
-        assert max(row.median for row in rows.values()) <= 1.031 * rows[chosen].median
-        assert not any(beats(other, rows[chosen]) for other in rows.values())
-        for simpler in (one for one in rows if one.simplicity < chosen.simplicity):
-            assert any(beats(other, rows[simpler]) for other in rows.values())
+        found = _training.best_of(rows)
+        assert found is not None
+        default = min(rows, key=lambda one: one.simplicity)
+        assert max(row.median for row in rows.values()) <= 1.031 * rows[found].median
+        assert rows[found].median >= rows[default].median
 
     @given(
         samples=st.dictionaries(
             combinations, st.lists(st.floats(50, 200), min_size=12, max_size=12), min_size=1, max_size=6
         )
     )
-    def test_however_samples_scatter_what_is_chosen_is_beaten_only_where_everything_is(self, samples: Any) -> None:
-        """Medians of paired ratios may go round in a circle."""
+    def test_however_samples_scatter_it_is_the_default_or_gains_over_it(self, samples: Any) -> None:
         made = steps("mlp", dict.fromkeys(samples, 1.0))
         rows = {one: replace(made[number], samples=tuple(samples[one])) for number, one in enumerate(samples)}
-        chosen = _training.unbeaten(rows)
-        assert chosen is not None
-        beaten = {one for one in rows if any(beats(other, rows[one]) for other in rows.values())}
-        assert chosen not in beaten or beaten == set(rows)
+        found, default = _training.best_of(rows), min(rows, key=lambda one: one.simplicity)
+        assert found is not None
+        assert found == default or beats(rows[found], rows[default])
+
+    def test_what_cannot_be_told_from_the_fastest_gives_way_to_it(self) -> None:
+        """TF32 and bfloat16 both gain; which is better is open, so that the simpler one may be 3 % slower."""
+        plain, tf32, fast = steps("mlp", {PLAIN: 100.0, TF32: 300.0, BFLOAT16: 310.0})
+        wild = replace(fast, samples=tuple(250.0 if number % 3 else 380.0 for number in range(12)))
+        wilder = replace(fast, samples=tuple(380.0 if number % 3 else 250.0 for number in range(12)))
+        assert first_best([plain, tf32, wild], "mlp") == TF32
+        assert first_best([plain, tf32, wilder], "mlp") == BFLOAT16
 
     @given(one=combinations, other=combinations)
     def test_simplicity_orders_combinations_and_params_hold_them(self, one: Combination, other: Combination) -> None:
@@ -121,6 +128,13 @@ class TestTheGuard:
             for skipped in (0, 2, 3)
         }
         assert found == {0: {}, 2: {}, 3: {"float16": "its GradScaler skipped 3 of 60 steps"}}
+
+    def test_what_broke_down_is_refused_also_where_final_losses_cannot_be_compared(self) -> None:
+        too_little = final_losses("mlp", 1.9, 1.95)
+        diverged = final_loss("mlp", "float16", 0.0, diverged=True)
+        assert refusals([*too_little, diverged], "mlp") == {"float16": "its loss became infinite or no number"}
+        skipping = final_loss("mlp", "float16", 1.9, skipped=60)
+        assert "skipped 60" in refusals([*too_little, skipping], "mlp")["float16"]
 
     def test_a_loss_that_is_no_number(self) -> None:
         rows = [*final_losses("mlp", *self.EXACT), final_loss("mlp", "float16", 0.0, diverged=True)]
@@ -206,11 +220,12 @@ class TestOptions:
             *steps("recurrent", {TF32: 7.0, replace(TF32, fused=True): 14.0}, "options"),
             *precisions("convnet", float32=50.0),
         ]  # fmt: skip
-        names, gain = option_everywhere(rows, "fused")
-        assert names == ["mlp", "recurrent"]
+        pairs, gain = option_everywhere(rows, "fused")
+        assert list(pairs) == ["mlp", "recurrent"]
+        assert _training.losing(pairs) == ["mlp"]
         assert gain is not None
         assert gain.ratio == pytest.approx((0.9 * 2) ** 0.5, rel=0.001)
-        assert option_everywhere(rows, "compiled") == ([], None)
+        assert option_everywhere(rows, "compiled") == ({}, None)
 
     def test_families_are_the_networks_whose_steps_were_measured(self) -> None:
         rows = precisions("transformer", float32=1.0) + precisions("mlp", float32=1.0)
