@@ -38,6 +38,16 @@ class Chart:
     numbers: tuple[str, ...] = ()
     """The columns that are aligned to the right."""
 
+    def filled(self) -> Chart:
+        """Without the columns in which nothing stands, as a CPU's clock."""
+        kept = [place for place in range(len(self.columns)) if any(line[place] != "" for line in self.rows)]
+        return Chart(
+            title=self.title,
+            columns=tuple(self.columns[place] for place in kept),
+            rows=[tuple(line[place] for place in kept) for line in self.rows],
+            numbers=self.numbers,
+        )
+
 
 def bar(value: float, most: float, width: int, encoding: str = "utf-8") -> str:
     """`value` as a bar of which `most` is `width` characters long, to an eighth of one; `#` where the encoding has no blocks.

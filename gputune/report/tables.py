@@ -57,6 +57,7 @@ def draw(console: Console, chart: Chart) -> None:
     """A chart below an empty line."""
     from rich.table import Table
 
+    chart = chart.filled()
     console.print()
     console.print(plain(chart.title, "bold"))
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=any(chart.columns))

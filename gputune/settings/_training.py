@@ -4,7 +4,8 @@ Each network's steps are measured in two groups. The first (`stage` "precision")
 formats where there are images; the second ("options") every combination of the remaining options on the best of the first.
 
 **The rule**: of torch's defaults and the combinations that gain over them (the interval excludes 1 and the gain exceeds
-3 %) the fastest, or the simplest over which the fastest is known to gain less than 3 %.
+3 %) the simplest over which the fastest of them does not gain in turn. So each step away from the defaults has to be
+worth it, and what is recommended is never slower than they are.
 
 **The accuracy guard**: a precision is refused when its final loss differs from FP32's, after the same steps from the same
 seed, by more than twice the standard deviation between FP32's own seeds, or when its GradScaler skipped more than
@@ -84,13 +85,8 @@ def best_of(rows: Steps) -> Combination | None:
     default = min(rows, key=lambda one: one.simplicity)
     gaining = [one for one in rows if one == default or beats(rows[one], rows[default])]
     fastest = max(gaining, key=lambda one: rows[one].median)
-    as_good = [one for one in gaining if one == fastest or _no_slower(rows[one], rows[fastest])]
+    as_good = [one for one in gaining if not beats(rows[fastest], rows[one])]
     return min(as_good, key=lambda one: one.simplicity)
-
-
-def _no_slower(row: Measurement, fastest: Measurement) -> bool:
-    comparison = compared(fastest, row)
-    return comparison is not None and comparison.verdict == "no gain"
 
 
 def allowed(measurements: Iterable[Measurement], network: str) -> dict[Combination, Measurement]:

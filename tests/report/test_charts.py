@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from making import row
 
-from gputune.report.charts import bar, number, rate, ratio, rows
+from gputune.report.charts import Chart, bar, number, rate, ratio, rows
 
 POSITIVE = st.floats(min_value=0, exclude_min=True)
 WIDTHS = st.integers(min_value=1, max_value=40)
@@ -99,3 +99,12 @@ def test_rates_of_zero_are_left_out_and_losses_are_not():
     none = replace(row("training_step", "final_loss", 1.0), samples=(0.0,))
     assert rows([none], "training_step final_loss") == [none]
     assert rows([replace(none, metric="throughput")], "training_step throughput") == []
+
+
+def test_a_column_in_which_nothing_stands_is_left_out():
+    chart = Chart(
+        title="peaks", columns=("dtype", "MHz", "ms"), rows=[("a", "", "1"), ("b", "", "")], numbers=("MHz", "ms")
+    )
+    filled = chart.filled()
+    assert filled.columns == ("dtype", "ms")
+    assert filled.rows == [("a", "1"), ("b", "")]

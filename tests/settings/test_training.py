@@ -1,6 +1,4 @@
-"""Of measured training steps: the fastest combination that gains over torch's defaults, or a simpler one that is as good; and what the
-accuracy guard refuses.
-"""
+"""Of measured training steps the combination to recommend, and what the accuracy guard refuses."""
 
 from __future__ import annotations
 
@@ -90,13 +88,12 @@ class TestTheRule:
         assert found is not None
         assert found == default or beats(rows[found], rows[default])
 
-    def test_what_cannot_be_told_from_the_fastest_gives_way_to_it(self) -> None:
-        """TF32 and bfloat16 both gain; which is better is open, so that the simpler one may be 3 % slower."""
+    def test_what_is_not_certainly_slower_than_the_fastest_is_taken_for_its_simplicity(self) -> None:
         plain, tf32, fast = steps("mlp", {PLAIN: 100.0, TF32: 300.0, BFLOAT16: 310.0})
-        wild = replace(fast, samples=tuple(250.0 if number % 3 else 380.0 for number in range(12)))
-        wilder = replace(fast, samples=tuple(380.0 if number % 3 else 250.0 for number in range(12)))
+        wild = replace(fast, samples=tuple(380.0 if number % 3 else 250.0 for number in range(12)))
+        assert wild.median > tf32.median
         assert first_best([plain, tf32, wild], "mlp") == TF32
-        assert first_best([plain, tf32, wilder], "mlp") == BFLOAT16
+        assert first_best([plain, tf32, replace(fast, samples=(380.0,) * 12)], "mlp") == BFLOAT16
 
     @given(one=combinations, other=combinations)
     def test_simplicity_orders_combinations_and_params_hold_them(self, one: Combination, other: Combination) -> None:
