@@ -42,9 +42,9 @@ their own process: its facts come from a child process with a deadline.
   only. What a GPU is stands in `facts/gpu.py`, how it is in `facts/health.py`.
 - A check yields Findings without its own name, which `checks.ask` fills in.
 - Whole-number settings have `LIMITS`, so that a file can ask for neither -1 nor a million workers.
-- A setting that differs by kind of network has `of_family` beside `recommend`. Of a network's measured combinations the simplest
-  that no other one beats is recommended, so that a setting's choice is never taken apart from the others'; for a network
-  of no known kind a setting needs to gain over all that were measured together.
+- A setting that differs by kind of network has `of_family` beside `recommend`. What is recommended for a network is one whole
+  combination of its measured options (`settings/_training.py` has the rule), so that no setting's choice is taken apart
+  from the others'; for a network of no known kind a setting needs to gain over all that were measured together.
 - `cudnn_benchmark` and `sdpa_backend` are of the process and so have no family of their own.
 - The worker imports torch while the machine is still being read: four seconds of a budget.
 - A bench may yield a Gap beside its Measurements, and one of what only the user can name says so with `OPTION`.

@@ -9,7 +9,8 @@ import pytest
 from recorded import facts_of
 
 from gputune.benches import Context
-from gputune.benches._timing import Arm, _order, against_first, interleave, measurement
+from gputune.benches._timing import Arm, _all_decided, _order, against_first, interleave, measurement, or_gap, ranked
+from gputune.facts.gap import Gap
 
 
 @pytest.fixture
@@ -101,3 +102,26 @@ def test_before_and_after_surround_every_block_untimed(context):
 def test_samples_are_kept_to_four_digits(context):
     (row,) = rows(context, [sleeper("a", 0.004)], 0.3)
     assert all(float(f"{sample:.4g}") == sample for sample in row.samples)
+
+
+def arm_of(*samples):
+    arm = sleeper("", 0)
+    arm.samples = list(samples)
+    return arm
+
+
+WILD = (8.0, 12.0) * 6
+
+
+def test_of_ranked_arms_the_fastest_is_decided_against_each():
+    """Both are clearly faster than the first, which is all that the first asks; which of them is faster is open."""
+    slow, one, other = (arm_of(*samples) for samples in ([1.0] * 12, [10.0] * 12, WILD))
+    assert _all_decided(against_first([slow, one, other]))
+    assert not _all_decided(ranked([slow, one, other]))
+    assert _all_decided(ranked([slow, one, arm_of(*[9.0] * 12)]))
+
+
+def test_what_the_time_did_not_suffice_for_is_a_gap(context):
+    rows_had = rows(context, [sleeper("a", 0.004)], 0.3)
+    assert or_gap(rows_had, "bench.test", "it") == rows_had
+    assert or_gap([], "bench.test", "it") == [Gap(fact="bench.test", reason="the budget ran out before it")]
