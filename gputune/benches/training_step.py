@@ -34,7 +34,7 @@ from gputune.settings._training import BENCH, MIXED, Combination
 
 SECONDS = {
     "cuda": {"quick": 0, "standard": 23, "thorough": 240},
-    "cpu": {"quick": 0, "standard": 13, "thorough": 60},
+    "cpu": {"quick": 0, "standard": 13, "thorough": 120},
 }
 RANK = 3
 

@@ -210,7 +210,7 @@ def option_everywhere(
     measurements: Iterable[Measurement], flag: str
 ) -> tuple[dict[str, tuple[Measurement, Measurement]], Comparison | None]:
     """The rows with and without a flag of the second group, for each network for which it was measured alone, and its gain over
-    all of them.
+    all of them; but for those with too few samples.
     """
     known = list(measurements)
     found = {}
@@ -220,4 +220,5 @@ def option_everywhere(
         with_flag = _set(base, flag, True) if base else None
         if base and with_flag in rows:
             found[network] = (rows[with_flag], rows[base])
-    return found, pooled([on for on, _ in found.values()], [off for _, off in found.values()])
+    enough = {network: pair for network, pair in found.items() if compared(*pair)} or found
+    return enough, pooled([on for on, _ in enough.values()], [off for _, off in enough.values()])

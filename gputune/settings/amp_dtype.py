@@ -86,19 +86,19 @@ def _of_all(measurements: Any, networks: list[str]) -> Choice:
 
 
 def _pairs(measurements: Any, networks: list[str], dtype: str) -> dict[str, Any]:
-    """Each network's steps in the dtype and without, in its own best memory format."""
+    """Each network's steps in the dtype and without, in its own best memory format; but for those with too few samples."""
     found = {}
     for network in networks:
         rows, chosen = allowed(measurements, network), first_best(measurements, network)
         if chosen is not None:
             base = replace(chosen, precision=base_precision(rows))
             found[network] = (rows.get(replace(chosen, precision=dtype)), rows.get(base))
-    return found
+    return {network: pair for network, pair in found.items() if None in pair or compared(*pair)}
 
 
 def _pooled(pairs: dict[str, Any]) -> Any:
     """None where a network lacks one of both."""
-    whole = all(mixed and base for mixed, base in pairs.values())
+    whole = pairs and all(mixed and base for mixed, base in pairs.values())
     return pooled([mixed for mixed, _ in pairs.values()], [base for _, base in pairs.values()]) if whole else None
 
 

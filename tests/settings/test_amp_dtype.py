@@ -158,6 +158,12 @@ class TestOfAllNetworks:
         rows = precisions("transformer", float32=100.0, tf32=250.0, bfloat16=500.0, float16=rate)
         assert recommend(H200, rows).value == value
 
+    def test_a_network_with_too_few_samples_is_left_out(self) -> None:
+        few = [replace(one, samples=one.samples[:7]) for one in SMALL]
+        choice = recommend(H200, DECODER + few)
+        assert (choice.value, choice.gain) == ("bfloat16", pytest.approx(2.0))
+        assert recommend(H200, few).reason == "too few samples in this run to tell"
+
     def test_what_one_network_refuses_is_for_none_in_general(self) -> None:
         rows = [*DECODER, *SMALL, *final_losses("mlp", 1.0, 1.1, bfloat16=1.5)]
         assert recommend(H200, rows).value == "float16"
