@@ -18,7 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ._evidence import beats, compared, pooled, select
+from . import Choice
+from ._evidence import NOT_MEASURED, beats, compared, decide, keep, pooled, select
 
 if TYPE_CHECKING:
     from gputune.measurement import Comparison, Measurement
@@ -188,6 +189,17 @@ def option(measurements: Iterable[Measurement], network: str, flag: str) -> tupl
     return bool(getattr(chosen, flag)), compared(
         rows.get(_set(chosen, flag, True)), rows.get(_set(chosen, flag, False))
     )
+
+
+def choice_of_option(measurements: Iterable[Measurement], network: str, flag: str, what: str) -> Choice | None:
+    """A family's choice for a flag; `what` is what ran faster or not with it. None where the flag was not measured."""
+    found = option(measurements, network, flag)
+    if found is None:
+        return None
+    chosen, comparison = found
+    if comparison is None:
+        return keep(False, NOT_MEASURED)
+    return decide(comparison, (False, True), what, BENCH, chosen=chosen)
 
 
 def _set(combination: Combination, flag: str, value: bool) -> Combination:

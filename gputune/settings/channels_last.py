@@ -12,7 +12,7 @@ from typing import Any
 
 from . import Choice, Numerics, Phase
 from ._evidence import decide, keep, lacking, pooled, select
-from ._training import BENCH, option
+from ._training import choice_of_option
 from .amp_dtype import recommend as recommend_amp
 
 VALUE = bool
@@ -27,11 +27,7 @@ def recommend(facts: Any, measurements: Any) -> Choice:
 
 
 def of_family(facts: Any, measurements: Any, family: str) -> Choice | None:
-    found = option(measurements, family, "channels_last")
-    chosen, comparison = found or (False, None)
-    if comparison is None:
-        return None
-    return decide(comparison, (False, True), f"steps of a {family} in channels_last", BENCH, chosen=chosen)
+    return choice_of_option(measurements, family, "channels_last", f"steps of a {family} in channels_last")
 
 
 def _of_convolutions(facts: Any, measurements: Any) -> Choice:

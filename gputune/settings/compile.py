@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from . import Choice, Numerics, Phase
-from ._evidence import NOT_MEASURED, compared, decide, keep, lacking, one
-from ._training import BENCH, best, but_for, losing, option, option_everywhere, steps
+from ._evidence import compared, decide, keep, lacking, one
+from ._training import BENCH, best, but_for, choice_of_option, losing, option_everywhere, steps
 
 VALUE = bool
 PHASE: Phase = "code"
@@ -38,20 +38,8 @@ def recommend(facts: Any, measurements: Any) -> Choice:
 
 
 def of_family(facts: Any, measurements: Any, family: str) -> Choice | None:
-    found = option(measurements, family, "compiled")
-    if found is None:
-        return None
-    chosen, comparison = found
-    if comparison is None:
-        return keep(False, NOT_MEASURED)
-    choice = decide(comparison, (False, True), "its compiled steps", BENCH, chosen=chosen)
-    return Choice(
-        value=choice.value,
-        gain=choice.gain,
-        interval=choice.interval,
-        reason=choice.reason + _cost(measurements, family),
-        evidence=choice.evidence,
-    )
+    choice = choice_of_option(measurements, family, "compiled", "its compiled steps")
+    return choice and replace(choice, reason=choice.reason + _cost(measurements, family))
 
 
 def _cost(measurements: Any, family: str) -> str:

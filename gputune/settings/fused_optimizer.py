@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from . import Choice, Numerics, Phase
-from ._evidence import NOT_MEASURED, decide, keep, lacking
-from ._training import BENCH, but_for, losing, option, option_everywhere
+from ._evidence import decide, keep, lacking
+from ._training import BENCH, but_for, choice_of_option, losing, option_everywhere
 
 VALUE = bool
 PHASE: Phase = "code"
@@ -32,10 +32,4 @@ def recommend(facts: Any, measurements: Any) -> Choice:
 
 
 def of_family(facts: Any, measurements: Any, family: str) -> Choice | None:
-    found = option(measurements, family, "fused")
-    if found is None:
-        return None
-    chosen, comparison = found
-    if comparison is None:
-        return keep(False, NOT_MEASURED)
-    return decide(comparison, (False, True), "its steps with the fused optimizer", BENCH, chosen=chosen)
+    return choice_of_option(measurements, family, "fused", "its steps with the fused optimizer")

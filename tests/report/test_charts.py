@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from making import row
 
+from gputune.report import matmul_charts, network_charts
 from gputune.report.charts import Chart, bar, number, rate, ratio, rows
 
 POSITIVE = st.floats(min_value=0, exclude_min=True)
@@ -108,3 +109,16 @@ def test_a_column_in_which_nothing_stands_is_left_out():
     filled = chart.filled()
     assert filled.columns == ("dtype", "ms")
     assert filled.rows == [("a", "1"), ("b", "")]
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        *(getattr(matmul_charts, name) for name in ("dtypes", "peak", "truth", "alignment", "shapes")),
+        *(getattr(network_charts, name) for name in ("convolutions", "attention", "training", "forward", "batches")),
+        network_charts.transfers,
+    ],
+)
+def test_nothing_is_shown_of_what_was_not_measured(section):
+    assert list(section([])) == []
+    assert list(section([row("dataloader", "throughput", 1.0, kind="cheap", workers=0)])) == []

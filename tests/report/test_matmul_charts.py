@@ -23,12 +23,6 @@ def one(section, measurements):
 
 
 @pytest.mark.parametrize("section", SECTIONS)
-def test_nothing_is_shown_of_what_was_not_measured(section):
-    assert list(section([])) == []
-    assert list(section([row("dataloader", "throughput", 1.0, kind="cheap", workers=0)])) == []
-
-
-@pytest.mark.parametrize("section", SECTIONS)
 def test_rows_without_their_params_are_left_out(section):
     benches = (
         "precision throughput", "precision relative_error", "matmul_peak steady", "matmul_peak burst",
