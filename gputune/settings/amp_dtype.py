@@ -19,6 +19,7 @@ from ._evidence import NOT_MEASURED, TOO_FEW, change, compared, keep, lacking, n
 from ._training import (
     BENCH,
     MIXED,
+    WORTH_MIXED,
     allowed,
     base_precision,
     but_for,
@@ -65,7 +66,7 @@ def of_family(facts: Any, measurements: Any, family: str) -> Choice | None:
         return change(
             mixed.precision, comparison, f"{what}{scaler}; {guard_words(measurements, family)}{refused}", [BENCH]
         )
-    return keep(None, f"{no_gain(comparison)}: {what}{refused}", [BENCH], comparison)
+    return keep(None, f"{_not_worth(comparison)}: {what}{refused}", [BENCH], comparison)
 
 
 def _of_all(measurements: Any, networks: list[str]) -> Choice:
@@ -80,9 +81,13 @@ def _of_all(measurements: Any, networks: list[str]) -> Choice:
     if "float16" in known and known["float16"].low > WORTH_A_SCALER * known[name].high:
         name = "float16"
     what = f"training steps ({', '.join(networks)}) in {name} ran {range_text(known[name])} as fast as without"
-    if known[name].verdict == "gain":
+    if known[name].verdict == "gain" and known[name].ratio > WORTH_MIXED:
         return change(name, known[name], what + but_for(losing(pairs[name])), [BENCH])
-    return keep(None, f"{no_gain(known[name])}: {what}", [BENCH], known[name])
+    return keep(None, f"{_not_worth(known[name])}: {what}", [BENCH], known[name])
+
+
+def _not_worth(comparison: Any) -> str:
+    return "not worth mixed precision" if comparison.verdict == "gain" else no_gain(comparison)
 
 
 def _pairs(measurements: Any, networks: list[str], dtype: str) -> dict[str, Any]:
