@@ -7,8 +7,7 @@ formats where there are images; the second ("options") every combination of the 
 3 %) the simplest over which the fastest of them does not gain in turn. So each step away from the defaults has to be
 worth it, and what is recommended is never slower than they are. Mixed precision changes results and takes lines in the
 script: it must gain 10 % over FP32. (Where the host is the limit, as for a small network, its gain is the host's of the
-moment: an H200's
-MLP ran 0.88 to 0.91 times as fast in it in four probes, and in one of ten others it came out ahead.)
+moment: an H200's MLP ran 0.88 to 0.91 times as fast in it in four probes, and in one of ten others it came out ahead.)
 
 **The accuracy guard**: a precision is refused when its final loss differs from FP32's, after the same steps from the same
 seed, by more than twice the standard deviation between FP32's own seeds, or when its GradScaler skipped more than
