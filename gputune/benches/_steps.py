@@ -95,7 +95,7 @@ def set_flags(combination: Combination) -> None:
     torch.backends.cudnn.benchmark = combination.cudnn_benchmark
 
 
-def out_of_memory(error: RuntimeError) -> bool:
+def out_of_memory(error: Exception) -> bool:
     """Whether an error says that memory did not suffice: a GPU's, or what torch's allocator says of the host's."""
     words = ("out of memory", "can't allocate memory", "not enough memory", "alloc_failed")
     return any(said in str(error).lower() for said in words)

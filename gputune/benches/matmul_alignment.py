@@ -21,7 +21,7 @@ from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 
 SECONDS = {
-    "cuda": {"quick": 5, "standard": 6, "thorough": 60},
+    "cuda": {"quick": 5, "standard": 6, "thorough": 65},
     "cpu": {"quick": 5, "standard": 7, "thorough": 40},
 }
 RANK = 2
@@ -73,10 +73,11 @@ def plan(context: Context) -> list[Group]:
 
 def _everything(context: Context, dtype: str) -> Iterator[Group]:
     if dtype == "float32" and context.cuda:
-        yield from (Group(dtype=dtype, product="forward", dim=dim, added=(8, 1)) for dim in "NKM")
+        for product in PRODUCTS:
+            yield from (Group(dtype=dtype, product=product, dim=dim, added=(8, 1)) for dim in "NKM")
         return
     largest = MULTIPLES if context.cuda else MULTIPLES[:5]  # a CPU has no tiles of 128 that would hide a larger size
-    for product in PRODUCTS if dtype != "float16" else PRODUCTS[:1]:  # float16 is read as bfloat16 is
+    for product in PRODUCTS:
         for dim in "NK":
             yield Group(dtype=dtype, product=product, dim=dim, added=(*largest[::-1], 0))
         yield Group(dtype=dtype, product=product, dim="M", added=(largest[-1], 1, 8, 0))

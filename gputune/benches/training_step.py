@@ -195,7 +195,7 @@ def _options(context: Context, name: str, size: Size, best: Combination, seconds
                 trainee = trainee or Trainee(NETWORKS[name], size, context.device, replace(best, compiled=compiled))
                 arm, taken = _started(trainee, combination)
             except Exception as error:  # a compiler may fail with anything
-                if out_of_memory(RuntimeError(str(error))):
+                if out_of_memory(error) or not (compiled or fused):
                     raise
                 yield Gap(fact=_fact(name), reason=_refused(combination, error))
                 continue

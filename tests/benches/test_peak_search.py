@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -150,6 +150,9 @@ def test_on_a_cpu_it_finds_the_fastest_too() -> None:
     shapes = candidates(None, 2e10, 4096)
     noise = random.Random(0)
     clock = itertools.count()
-    rate: Callable[[Shape], float] = lambda shape: without_waves(shape) * noise.gauss(1, 0.01)  # noqa: E731
+
+    def rate(shape: Shape) -> float:
+        return without_waves(shape) * noise.gauss(1, 0.01)
+
     shape = search(shapes, rate, 600, lambda shape: shape.flops <= 2e10, lambda: float(next(clock)))
     assert without_waves(shape) >= 0.97 * max(without_waves(one) for one in shapes)

@@ -27,7 +27,7 @@ from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
 from gputune.profile import Profile, load
-from gputune.settings import _training
+from gputune.settings import Choice, _training
 
 DEVICE = "cuda:0"
 GRID = range(1024, 15 * 1024 + 1, 1024)
@@ -104,28 +104,23 @@ def _in_turn(arms: dict[Any, Callable[[], float]]) -> dict[Any, float]:
 def repeated() -> dict[str, Any]:
     """Five standard probes in a row: what differs between their recommended values, and how the steady peak scatters."""
     profiles, seconds = zip(*(probe() for _ in range(5)), strict=True)
-    values = [_values(profile) for profile in profiles]
-    differing = {
-        name: [one.get(name) for one in values] for name in values[0] if any(one != values[0] for one in values)
-    }
+    values = [{name: choice.value for name, choice in _choices(profile).items()} for profile in profiles]
+    found = {name: [one.get(name) for one in values] for name in values[0]}
+    differing = {name: each for name, each in found.items() if any(one != each[0] for one in each)}
     steady = [row.median for profile in profiles for row in profile.measurements if row.metric == "steady"]
     return {
         "seconds": [round(one, 1) for one in seconds],
-        "differing": {name: found for name, found in differing.items() if any(one != found[0] for one in found)},
+        "differing": differing,
+        "their gains": {name: [getattr(_choices(profile).get(name), "gain", None) for profile in profiles] for name in differing},
         "steady TFLOP/s": steady,
         "steady variation": statistics.stdev(steady) / statistics.mean(steady),
         "gaps": sorted({gap.reason for profile in profiles for gap in profile.gaps if gap.fact.startswith("bench")}),
     }
 
 
-def _values(profile: Profile) -> dict[str, Any]:
-    general = {name: choice.value for name, choice in profile.settings.items()}
-    own = {
-        f"{family}.{name}": choice.value
-        for family, choices in profile.families.items()
-        for name, choice in choices.items()
-    }
-    return general | own
+def _choices(profile: Profile) -> dict[str, Choice]:
+    own = {f"{family}.{name}": one for family, each in profile.families.items() for name, one in each.items()}
+    return {**profile.settings, **own}
 
 
 def families() -> dict[str, dict[str, Any]]:
