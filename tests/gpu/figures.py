@@ -111,7 +111,9 @@ def repeated() -> dict[str, Any]:
     return {
         "seconds": [round(one, 1) for one in seconds],
         "differing": differing,
-        "their gains": {name: [getattr(_choices(profile).get(name), "gain", None) for profile in profiles] for name in differing},
+        "their gains": {
+            name: [getattr(_choices(profile).get(name), "gain", None) for profile in profiles] for name in differing
+        },
         "steady TFLOP/s": steady,
         "steady variation": statistics.stdev(steady) / statistics.mean(steady),
         "gaps": sorted({gap.reason for profile in profiles for gap in profile.gaps if gap.fact.startswith("bench")}),
