@@ -71,8 +71,9 @@ def _row(host: Host, path: str, name: str) -> int:
 
 
 def _bytes(path: str, text: str) -> int:
-    if text.strip() == "max":
+    said = text.strip()
+    if said == "max":
         return _NO_LIMIT
-    if not re.fullmatch(r"[0-9]{1,20}", text.strip()):
-        raise Unreadable(f"{path} reads {text.strip()[:60]!r}")
-    return int(text)
+    if not re.fullmatch(r"[0-9]{1,20}", said):
+        raise Unreadable(f"{path} reads {said[:60]!r}")
+    return int(said)

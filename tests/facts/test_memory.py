@@ -1,7 +1,7 @@
 """Memory limits along the cgroup chain, and /dev/shm."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from recorded import RecordedHost, facts_of
 from trees import CGROUP, grow, v1, v2
@@ -39,6 +39,7 @@ def test_no_limit(tmp_path, files):
 
 
 @given(st.text(alphabet="0123456789max- \n٣", max_size=40) | st.text())
+@example("0\x1f")  # to strip() a space, to int() none
 def test_any_text_is_a_limit_none_or_unreadable(text):
     host = RecordedHost("cpu-only", files={f"{CGROUP}/memory.max": text})
     try:
