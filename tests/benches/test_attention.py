@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -147,6 +148,24 @@ def test_out_of_memory_is_passed_over() -> None:
 def test_where_torchs_own_choice_fails_nothing_is_compared(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "_refusal", lambda context, arm: "ran out of memory")
     assert measured(context()) == ([], ["default ran out of memory at 1 of 1 shapes"])
+
+
+def test_loading_a_back_end_takes_nothing_from_the_time(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    loaded: list[bool] = []
+    attend = torch.nn.functional.scaled_dot_product_attention
+
+    def slow_at_first(*args: Any, **kwargs: Any) -> Any:
+        if not loaded:
+            loaded.append(True)
+            time.sleep(2)
+        return attend(*args, **kwargs)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", slow_at_first)
+    rows, reasons = measured(context(1.5))
+    assert {row.params["backend"] for row in rows} == {"default", "flash"}
+    assert "the budget ran out at 1 of 1 shapes" not in reasons
 
 
 @pytest.mark.parametrize("seconds", [0, 1e-4])
