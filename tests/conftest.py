@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 os.environ["PYTHONSAFEPATH"] = "1"
+for _variable in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):  # a container's; a user's program buffers its output
+    os.environ.pop(_variable, None)
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 for _signal in (signal.SIGHUP, signal.SIGQUIT):

@@ -86,10 +86,10 @@ def main() -> None:
     except (typer.Abort, KeyboardInterrupt):
         code = INTERRUPTED
     except BrokenPipeError:
-        # Nothing to say, and nothing more to flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
+        _drop_output()
         sys.exit(NO_READER)
     except OSError as error:  # stdout or stderr: what gputune reads and writes otherwise has errors of its own
+        _drop_output()
         _end(f"{error.filename or 'output'}: {error.strerror}", MeasureError.exit_code, debug)
     except Exception as error:
         _end(
@@ -105,11 +105,19 @@ def main() -> None:
 def _run() -> Any:
     """The verb's answer. BrokenPipeError where the reader of stdout is gone, which typer would call exit code 1."""
     try:
-        return app(standalone_mode=False)
+        code = app(standalone_mode=False)
     except SystemExit:
         if type(sys.stdout).__name__ == "PacifyFlushWrapper":
             raise BrokenPipeError from None
         raise
+    if sys.stdout:
+        sys.stdout.flush()  # at exit its error would be Python's, with exit code 120
+    return code
+
+
+def _drop_output() -> None:
+    """Let what could not be written go: it would be tried again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
 
 
 def _terminated(number: int, frame: object) -> None:

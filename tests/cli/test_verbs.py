@@ -263,7 +263,18 @@ def test_the_schema_is_json_and_knows_every_setting():
     assert schema["properties"]["settings"]["additionalProperties"] is False
 
 
-@pytest.mark.parametrize("words", [["schema"], ["check", "--json"], ["show", PROFILE], ["explain"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["schema"],
+        ["check", "--json"],
+        ["show", PROFILE],
+        ["explain"],
+        ["explain", "conv"],
+        ["apply", PROFILE],
+        ["--help"],
+    ],
+)
 def test_an_output_that_is_full_is_one_line_and_not_the_code_of_findings(words):
     with Path("/dev/full").open("w") as full:
         result = subprocess.run(

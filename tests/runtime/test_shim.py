@@ -187,9 +187,8 @@ class TestWhere:
 
     def test_a_python_without_torch_notices_nothing(self, tmp_path: Path) -> None:
         bare = "import sys; print(sorted({*sys.modules} | {'sitecustomize'}), sys.flags, sys.argv)"
-        assert (
-            python("-c", bare, env=shimmed()).stdout == python("-c", bare, env=environ(PYTHONPATH=str(tmp_path))).stdout
-        )
+        without = environ(PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1")
+        assert python("-c", bare, env=shimmed()).stdout == python("-c", bare, env=without).stdout
 
 
 class TestImport:
