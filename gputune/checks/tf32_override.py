@@ -36,7 +36,7 @@ def _overrides(environment: dict[str, str], flags: Flags | None) -> Findings:
 
 
 def _nvidia(value: str, flags: Flags | None) -> Finding:
-    does = {"0": "forbids TF32", "1": "forces TF32"}.get(value)
+    does = {"0": "forbids TF32", "1": "forces TF32 on matmuls and RNNs"}.get(value)
     if does is None:
         return _unset(
             TF32_OVERRIDE,

@@ -3,7 +3,7 @@
 TF32 came with compute capability 8.0. Older GPUs compute float32 as ever, whatever the flags and variables say: nothing is
 gained, and nothing is wrong either, except for who counts on it. float16 is what their Tensor Cores (7.0 on) are fast at.
 
-Source: TF32_OVERRIDE, CUDA C++ Programming Guide, table of compute capabilities.
+Source: NVIDIA, CUDA C++ Programming Guide, table of compute capabilities.
 """
 
 from gputune.checks._answers import each_capability, not_applicable, ok, unread, warning

@@ -11,7 +11,7 @@ PREFIXES = (
 """Names that begin otherwise are left alone, and of these the ones that a secret could hide behind."""
 
 TF32_OVERRIDE = "NVIDIA_TF32_OVERRIDE"
-"""0 forbids TF32 to cuBLAS and cuDNN and 1 forces it, whatever torch's flags say."""
+"""0 forbids TF32 to cuBLAS and cuDNN and 1 forces it on matmuls and RNNs, whatever torch's flags say."""
 
 NAMES = ("CC", "CXX")  # the compilers that torch.compile calls
 _SECRET = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH")  # NVIDIA_API_KEY, for one

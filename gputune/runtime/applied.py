@@ -86,7 +86,7 @@ def defeat(name: str, value: Value, environ: Mapping[str, str]) -> str | None:
     if override == "0" and wanted:
         return f"{TF32_OVERRIDE}=0 defeats it: no TF32 will run"
     if override == "1" and not wanted:
-        return f"{TF32_OVERRIDE}=1 defeats it: TF32 will run"
+        return f"{TF32_OVERRIDE}=1 defeats it: TF32 will run in matmuls and RNNs"
     return None
 
 
