@@ -146,6 +146,7 @@ def _measure(
             continue
         found: list[Measurement] = []
         place.busy.start()
+        others: float | None = None
         try:
             for answer in workers.run(job.request):
                 if "measurement" in answer:
@@ -157,9 +158,10 @@ def _measure(
                     progress(
                         Progress(number=number, count=len(jobs), bench=job.bench, doing=doing, seconds=job.seconds)
                     )
-        except WorkerDied as died:
+            others = place.busy.others()
+        except WorkerDied as died:  # and with it the count of what its own children used
             gaps.append(Gap(fact=f"bench.{job.bench}", reason=str(died)))
-        measurements += _condensed(found, place.busy.others())
+        measurements += _condensed(found, others)
     return measurements, gaps
 
 
@@ -176,13 +178,15 @@ def _condensed(rows: list[Measurement], cpus: float | None) -> list[Measurement]
 
 def _plan(device: str, request: Request) -> list[_Job]:
     """The benches in order and their seconds. One that was asked for by name gets time also where the budget has none for it;
-    one of what only the user can name is there when it was named.
+    one of what only the user can name is there when it was named, with its seconds for each.
     """
     plan = []
     for name in benches.names():
-        if getattr(benches.load(name), "OPTION", None) not in (None, *request.options):
+        option = getattr(benches.load(name), "OPTION", None)
+        if option not in (None, *request.options):
             continue
-        seconds = _seconds(name, device, request.budget, wanted=name in request.only)
+        count = len(request.options[option]) if option else 1
+        seconds = count * _seconds(name, device, request.budget, wanted=name in request.only)
         if name in request.only or (seconds and not request.only):
             plan.append(_Job(name, seconds, request.budget, request.options))
     return plan

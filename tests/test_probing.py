@@ -1,7 +1,7 @@
 """A probe goes on past a bench that fails, says what is missing, and refuses what it cannot do in one line."""
 
 import os
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from making import row
@@ -9,7 +9,9 @@ from recorded import RecordedHost, facts_of
 
 from gputune import benches, probing
 from gputune.benches import MatmulShape
+from gputune.benches._worker import WorkerDied
 from gputune.errors import MeasureError, UsageError
+from gputune.facts.gap import Gap
 from gputune.host import Unreadable
 from gputune.probing import Request
 
@@ -112,6 +114,13 @@ def test_a_bench_of_what_the_user_names_is_there_only_then():
     assert "matmul_shapes" in dict(planned(budget="quick", shapes=[MatmulShape(m=8, n=8, k=8)]))
 
 
+def test_what_the_user_names_gets_the_time_of_each():
+    shapes = [MatmulShape(m=8, n=8, k=8)] * 3
+    assert dict(planned(budget="quick", shapes=shapes))["matmul_shapes"] == 3 * benches.seconds(
+        "matmul_shapes", "cpu", "quick"
+    )
+
+
 def test_a_benchs_own_gap_arrives_beside_what_it_measured():
     shapes = [MatmulShape(m=64, n=64, k=64, dtype=dtype) for dtype in ("tf32", "float32")]
     profile = probing.probe(Request(device="cpu", budget="quick", only=["matmul_shapes"], shapes=shapes))
@@ -119,6 +128,27 @@ def test_a_benchs_own_gap_arrives_beside_what_it_measured():
     assert [gap.reason for gap in profile.gaps if gap.fact == "bench.matmul_shapes"] == [
         "64 x 64 x 64 tf32: this device has no native tf32"
     ]
+
+
+def test_of_a_bench_that_died_what_others_used_is_not_told():
+    """The worker took the count of what its own children used along."""
+
+    class Dying:
+        def run(self, request):
+            yield {"measurement": {**asdict(row("precision", "throughput", 1.0)), "samples": [1.0]}}
+            raise WorkerDied("was killed")
+
+    class Busy:
+        def start(self):
+            pass
+
+        def others(self):
+            return 1.5
+
+    job = probing._Job("precision", 1.0, "quick", {})
+    [left], gaps = probing._measure(Dying(), probing._Place(facts_of("cpu-only"), "cpu", Busy()), [job], print)
+    assert left.conditions == {}
+    assert gaps == [Gap(fact="bench.precision", reason="was killed")]
 
 
 def test_what_holds_for_a_whole_bench_stands_in_its_first_row_only():

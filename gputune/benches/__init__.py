@@ -7,7 +7,7 @@ A bench's file has a docstring (`gputune explain NAME`), and
 - `needs(facts, device)`: why it cannot run here, or None;
 - `measure(context)`: yields Measurements as it has them, and a Gap for what could not be measured.
 
-A bench of what only the user can name says so with `OPTION`, the field of its Context that it needs.
+A bench of what only the user can name says so with `OPTION`, the field of its Context that it needs; its `SECONDS` are for each.
 
 Files whose name starts with an underscore are what they share.
 """

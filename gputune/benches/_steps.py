@@ -93,9 +93,3 @@ def set_flags(combination: Combination) -> None:
     _tf32.set_matmul(combination.precision != "float32")
     _tf32.set_cudnn(not combination.cudnn_benchmark)
     torch.backends.cudnn.benchmark = combination.cudnn_benchmark
-
-
-def out_of_memory(error: Exception) -> bool:
-    """Whether an error says that memory did not suffice: a GPU's, or what torch's allocator says of the host's."""
-    words = ("out of memory", "can't allocate memory", "not enough memory", "alloc_failed")
-    return any(said in str(error).lower() for said in words)

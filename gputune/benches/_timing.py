@@ -50,6 +50,8 @@ class Arm:
     """Runs a whole block, on a thread of its own for instance."""
     baseline: Arm | None = None
     """What this arm is to be decided against; None where nothing is decided about it."""
+    worth: float | None = None
+    """By how much it, or its baseline, must certainly be faster to be counted, where that is more than a gain."""
     ranked: bool = False
     """Whether the fastest of the ranked arms is to be decided against this one too."""
     repeats: int = 1
@@ -185,8 +187,19 @@ def _all_decided(arms: Sequence[Arm]) -> bool:
     if ranked:
         fastest = max(ranked, key=lambda arm: median(arm.samples))
         pairs += [(fastest, arm) for arm in ranked if arm is not fastest]
-    ratios = ([new / old for new, old in zip(arm.samples, other.samples, strict=True)] for arm, other in pairs)
-    return all(comparison is not None and comparison.verdict != "undecided" for comparison in map(of_ratios, ratios))
+    return all(_is_decided(arm, other) for arm, other in pairs)
+
+
+def _is_decided(arm: Arm, other: Arm) -> bool:
+    comparison = of_ratios([new / old for new, old in zip(arm.samples, other.samples, strict=True)])
+    if comparison is None or comparison.verdict == "undecided":
+        return False
+    if arm.worth is None:
+        return True
+    # Beyond what counts, one way or the other, but not with certainty.
+    faster = comparison.low <= arm.worth < comparison.ratio
+    slower = comparison.ratio < 1 / arm.worth <= comparison.high
+    return not faster and not slower
 
 
 def against_first(arms: Sequence[Arm]) -> list[Arm]:

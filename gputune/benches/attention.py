@@ -16,6 +16,7 @@ from itertools import product
 from typing import Any
 
 from gputune.benches import Budget, Context, torch_missing
+from gputune.benches._errors import out_of_memory
 from gputune.benches._timing import Arm, Params, against_first, interleave, measurement
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
@@ -215,9 +216,7 @@ def _refusal(context: Context, arm: Arm) -> str | None:
 
 
 def _refused_because(error: RuntimeError) -> str:
-    import torch
-
-    if isinstance(error, torch.cuda.OutOfMemoryError):
+    if out_of_memory(error):
         return "ran out of memory"
     if any(words in str(error) for words in ("No available kernel", "No viable backend", "cuDNN")):
         return "has no kernel for the inputs"

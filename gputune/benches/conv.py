@@ -14,6 +14,7 @@ from typing import Any
 
 from gputune.benches import Context, torch_missing
 from gputune.benches._convolutions import Convolution, Group, Point, baseline, groups
+from gputune.benches._errors import out_of_memory
 from gputune.benches._matmul import flags_for
 from gputune.benches._timing import Arm, interleave, measurement, or_gap
 from gputune.facts import Facts
@@ -74,7 +75,9 @@ def _measured(context: Context, group: Group, seconds: float) -> Iterator[Measur
         try:
             rows = _interleaved(context, group, images, seconds)
             break
-        except torch.cuda.OutOfMemoryError as error:
+        except RuntimeError as error:
+            if not out_of_memory(error):
+                raise
             why = str(error).partition("\n")[0][:200]
         torch.cuda.empty_cache()  # here the failed arms are gone, with the error that held them
         if images // 2 < LEAST_IMAGES:

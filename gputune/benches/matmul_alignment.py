@@ -19,6 +19,7 @@ from gputune.benches._timing import Arm, against_first, interleave, measurement,
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
+from gputune.settings.dimension_multiple import WORTH
 
 SECONDS = {
     "cuda": {"quick": 5, "standard": 6, "thorough": 65},
@@ -98,6 +99,7 @@ def _arm(context: Context, group: Group, added: int) -> Arm:
         run=_product(context, group, sizes),
         work=2 * sizes["M"] * sizes["N"] * sizes["K"] / 1e12,
         before=flags_for(group.dtype),
+        worth=WORTH,
     )
 
 

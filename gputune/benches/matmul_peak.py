@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from gputune.benches import Context, torch_missing
+from gputune.benches._errors import raise_if_broken
 from gputune.benches._matmul import flags_for, linear, matrix, operands
 from gputune.benches._peak_search import LARGEST, Shape, candidates, search
 from gputune.benches._theory import flops_per_clock, peak_tflops
@@ -49,6 +50,7 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
         try:
             yield from _peaks(context, dtype, context.seconds / len(dtypes))
         except RuntimeError as error:
+            raise_if_broken(context)
             yield Gap(fact=f"bench.matmul_peak.{dtype}", reason=" ".join(str(error).split())[:200])
 
 

@@ -13,18 +13,20 @@ from functools import partial
 from pathlib import Path
 
 from gputune.benches import Context, MatmulShape, torch_missing
+from gputune.benches._errors import out_of_memory
 from gputune.benches._matmul import flags_for, linear, operands
-from gputune.benches._steps import out_of_memory
 from gputune.benches._timing import Arm, against_first, interleave, measurement, or_gap
 from gputune.errors import UsageError
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
+from gputune.settings.dimension_multiple import WORTH
 
 SECONDS = {
-    "cuda": {"quick": 4, "standard": 10, "thorough": 30},
-    "cpu": {"quick": 4, "standard": 10, "thorough": 30},
+    "cuda": {"quick": 4, "standard": 5, "thorough": 10},
+    "cpu": {"quick": 4, "standard": 5, "thorough": 10},
 }
+"""For each shape."""
 RANK = 10
 OPTION = "shapes"
 
@@ -92,6 +94,7 @@ def _arm(context: Context, shape: MatmulShape, padded: MatmulShape) -> Arm:
         run=linear(dtype, *operands(context, dtype, m, n, k)),
         work=2 * m * shape.n * (shape.k or 1) / 1e12,
         before=flags_for(dtype),
+        worth=WORTH,
     )
 
 

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from gputune.benches import Context, _truth, torch_missing
+from gputune.benches._errors import raise_if_broken
 from gputune.benches._matmul import flags_for, linear, operands
 from gputune.benches._timing import Arm, against_first, interleave, measurement, time_of, warm_up
 from gputune.facts import Facts
@@ -79,6 +80,7 @@ def _dtypes(context: Context) -> tuple[list[str], list[Gap]]:
         try:
             linear("float8", *operands(context, "float8", 64, 64, 64))().double()
         except (RuntimeError, AttributeError, TypeError) as error:
+            raise_if_broken(context)
             dtypes.remove("float8")
             return dtypes, [Gap(fact="bench.precision", reason=f"float8: {' '.join(str(error).split())[:200]}")]
     return dtypes, []

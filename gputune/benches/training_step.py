@@ -22,9 +22,10 @@ from functools import partial
 from typing import Any
 
 from gputune.benches import Context, torch_missing
+from gputune.benches._errors import out_of_memory
 from gputune.benches._guard import final_losses
 from gputune.benches._networks import NETWORKS, Size
-from gputune.benches._steps import Trainee, out_of_memory, set_flags
+from gputune.benches._steps import Trainee, set_flags
 from gputune.benches._timing import Arm, against_first, interleave, measurement, or_gap, ranked
 from gputune.facts import Facts
 from gputune.facts.gap import Gap

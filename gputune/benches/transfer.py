@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from gputune.benches import Context, torch_missing
+from gputune.benches._errors import raise_if_broken
 from gputune.benches._timing import Arm, interleave, measurement
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
@@ -68,6 +69,7 @@ def host_copies(context: Context, size: int) -> Iterator[Arm | Gap]:
         try:
             here = torch.empty(size, dtype=torch.uint8, pin_memory=pinned)
         except RuntimeError as error:
+            raise_if_broken(context)
             text = str(error).split("\n", maxsplit=1)[0]
             yield Gap(fact="bench.transfer", reason=f"no {size >> 20} MiB of pinned memory: {text}")
             continue

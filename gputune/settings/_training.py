@@ -6,8 +6,9 @@ formats where there are images; the second ("options") every combination of the 
 **The rule**: of torch's defaults and the combinations that gain over them (the interval excludes 1 and the gain exceeds
 3 %) the simplest over which the fastest of them does not gain in turn. So each step away from the defaults has to be
 worth it, and what is recommended is never slower than they are. Mixed precision changes results and takes lines in the
-script: it must gain 10 % over FP32. (Where the host is the limit, as for a small network, its gain is the host's of the
-moment: an H200's MLP ran 0.88 to 0.91 times as fast in it in four probes, and in one of ten others it came out ahead.)
+script: the fastest of it must gain 10 % over the fastest without, or it is out of the question. (Where the host is the
+limit, as for a small network, its gain is the host's of the moment: an H200's MLP ran 0.88 to 0.91 times as fast in it in
+four probes, and in one of ten others it came out ahead.)
 
 **The accuracy guard**: a precision is refused when its final loss differs from FP32's, after the same steps from the same
 seed, by more than twice the standard deviation between FP32's own seeds, or when its GradScaler skipped more than
@@ -21,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from . import Choice
-from ._evidence import NOT_MEASURED, beats, compared, decide, keep, pooled, select
+from ._evidence import beats, compared, decide, pooled, select
 
 if TYPE_CHECKING:
     from gputune.measurement import Comparison, Measurement
@@ -88,17 +89,21 @@ def best_of(rows: Steps) -> Combination | None:
         return None
     default = min(rows, key=lambda one: one.simplicity)
     gaining = [one for one in rows if one == default or beats(rows[one], rows[default])]
-    fastest = max(gaining, key=lambda one: rows[one].median)
-    as_good = [one for one in gaining if not _is_worth(fastest, one, rows)]
+    mixed = [one for one in gaining if one.precision in MIXED]
+    exact = [one for one in gaining if one.precision not in MIXED]
+    candidates = mixed if mixed and (not exact or _is_worth_mixing(rows, mixed, exact)) else exact
+    fastest = _fastest(rows, candidates)
+    as_good = [one for one in candidates if not beats(rows[fastest], rows[one])]
     return min(as_good, key=lambda one: one.simplicity)
 
 
-def _is_worth(fast: Combination, simple: Combination, rows: Steps) -> bool:
-    comparison = compared(rows[fast], rows[simple])
-    if comparison is None or comparison.verdict != "gain":
-        return False
-    mixing = fast.precision in MIXED and simple.precision not in MIXED
-    return not mixing or comparison.ratio > WORTH_MIXED
+def _fastest(rows: Steps, among: Sequence[Combination]) -> Combination:
+    return max(among, key=lambda one: rows[one].median)
+
+
+def _is_worth_mixing(rows: Steps, mixed: Sequence[Combination], exact: Sequence[Combination]) -> bool:
+    gain = compared(rows[_fastest(rows, mixed)], rows[_fastest(rows, exact)])
+    return gain is not None and gain.verdict == "gain" and gain.ratio > WORTH_MIXED
 
 
 def allowed(measurements: Iterable[Measurement], network: str) -> dict[Combination, Measurement]:
@@ -177,7 +182,7 @@ def guard_words(measurements: Iterable[Measurement], network: str) -> str:
     """What is known of the accuracy of what is recommended, for a reason."""
     if guarded(measurements, network):
         return "its final loss differs from FP32's by no more than FP32's seeds do"
-    if select(measurements, BENCH, "final_loss", network=network):
+    if len(select(measurements, BENCH, "final_loss", network=network, precision="float32")) >= 2:
         return "FP32's own loss fell too little to compare final losses"
     return "final losses not compared in this run's budget"
 
@@ -203,13 +208,15 @@ def option(measurements: Iterable[Measurement], network: str, flag: str) -> tupl
 
 
 def choice_of_option(measurements: Iterable[Measurement], network: str, flag: str, what: str) -> Choice | None:
-    """A family's choice for a flag; `what` is what ran faster or not with it. None where the flag was not measured."""
+    """A family's choice for a flag; `what` is what ran faster or not with it. None where the flag was not measured, or too
+    few samples of it.
+    """
     found = option(measurements, network, flag)
     if found is None:
         return None
     chosen, comparison = found
     if comparison is None:
-        return keep(False, NOT_MEASURED)
+        return None
     return decide(comparison, (False, True), what, BENCH, chosen=chosen)
 
 

@@ -63,14 +63,16 @@ def gain_of(measurements: Any, dtype: str, n: int, padded: int) -> Any:
 
 
 def least_padding(measurements: Any) -> tuple[Any, Any] | None:
-    """Of a matmul of the user's own and its padded variants, the first that none certainly outruns by more than `WORTH`,
-    and its gain over the matmul as it is (None for that itself). None where there are too few samples.
+    """Of a matmul of the user's own and those of its padded variants that certainly gain over it, the first that none of them
+    certainly outruns by more than `WORTH`, and its gain (None for the matmul as it is). None where there are too few samples.
     """
     rows = sorted(select(measurements, "matmul_shapes", "throughput"), key=lambda row: int(row.params["n"]))
     if not rows or any(compared(row, rows[0]) is None for row in rows):
         return None
-    best = next((row for row in rows if not _outrun(row, rows)), rows[0])
-    return best, None if best is rows[0] else compared(best, rows[0])
+    gains = [(row, compared(row, rows[0])) for row in rows[1:]]
+    gaining = [(row, gain) for row, gain in gains if gain is not None and gain.low > 1]
+    found = [(row, gain) for row, gain in [(rows[0], None), *gaining] if not _outrun(row, [one for one, _ in gaining])]
+    return found[0] if found else (rows[0], None)
 
 
 def by_multiple(rows: Any, dtype: str, dim: str, product: str) -> dict[int, Any]:

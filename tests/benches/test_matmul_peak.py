@@ -71,6 +71,13 @@ def test_a_dtype_that_fails_is_a_gap_and_the_next_is_measured(monkeypatch: pytes
         yield row("matmul_peak", "steady", seconds, dtype=dtype)
 
     monkeypatch.setattr(matmul_peak, "_peaks", peaks)
+
+    def broken(device: str) -> None:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr("torch.cuda.synchronize", broken)
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        list(matmul_peak.measure(replace(on_gpu(), budget="thorough")))
     gap, measured = matmul_peak.measure(on_cpu("thorough"))
     assert gap == Gap(fact="bench.matmul_peak.float8", reason="cublasLtMatmulAlgoGetHeuristic failed")
     assert not isinstance(measured, Gap)

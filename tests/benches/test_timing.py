@@ -121,6 +121,25 @@ def test_of_ranked_arms_the_fastest_is_decided_against_each():
     assert _all_decided(ranked([slow, one, arm_of(*[9.0] * 12)]))
 
 
+@pytest.mark.parametrize(
+    ("samples", "decided"),
+    [
+        ((1.02, 1.3) * 6, False),
+        ((1 / 1.02, 1 / 1.3) * 6, False),
+        ((1.1, 1.3) * 6, True),
+        ((1 / 1.1, 1 / 1.3) * 6, True),
+        ((1.02, 1.06) * 6, True),
+        ((1.0, 1.02) * 6, True),
+    ],
+)
+def test_more_than_a_gain_is_measured_until_it_is_certain_where_it_counts(samples, decided):
+    first, other = arm_of(*[1.0] * 12), arm_of(*samples)
+    against_first([first, other])
+    assert _all_decided([first, other]), "as a gain or none it is"
+    other.worth = 1.05
+    assert _all_decided([first, other]) is decided
+
+
 def test_what_the_time_did_not_suffice_for_is_a_gap(context):
     rows_had = rows(context, [sleeper("a", 0.004)], 0.3)
     assert or_gap(rows_had, "bench.test", "it") == rows_had

@@ -54,6 +54,12 @@ def test_not_measured(rows: list[Any]) -> None:
     assert (choice.value, choice.gain) == (False, None)
 
 
+def test_steps_too_few_to_tell_leave_it_to_the_convolutions() -> None:
+    few = [replace(one, samples=one.samples[:7]) for one in convnet(100.0, 100.0)]
+    assert of_family(H200, few, "convnet") is None
+    assert recommend(H200, convolutions("tf32", 185.0, 100.0) + few).value is True
+
+
 def convnet(last: float, first: float, precision: str = "bfloat16") -> list[Any]:
     plain = Combination(precision=precision)
     return steps("convnet", {plain: first, replace(plain, channels_last=True): last})

@@ -147,6 +147,14 @@ class TestLeastPadding:
         row, gain = least_padding(padded({50257: 100.0, 50264: 102.0, 50304: 95.0}))
         assert (row.params["n"], gain) == (50257, None)
 
+    def test_what_does_not_certainly_gain_is_passed_over(self) -> None:
+        plain, wild, steady = padded({50257: 100.0, 50264: 110.0, 50304: 115.0})
+        wild = replace(wild, samples=(90.0, 130.0) * 6)
+        row, gain = least_padding([plain, wild, steady]) or (None, None)
+        assert (row.params["n"], gain.ratio) == (50304, pytest.approx(1.15))
+        row, gain = least_padding([plain, wild])
+        assert (row.params["n"], gain) == (50257, None)
+
     def test_cannot_be_told_from_nothing_or_too_few_samples(self) -> None:
         assert least_padding([]) is None
         rows = [replace(one, samples=one.samples[:7]) for one in padded({50257: 100.0, 50264: 600.0})]

@@ -51,6 +51,12 @@ class TestTheRule:
     def test_mixed_precision_must_gain_ten_percent_over_fp32(self, rate: float, best: Combination) -> None:
         assert chosen({PLAIN: 100.0, BFLOAT16: rate}) == best
 
+    def test_what_is_not_worth_mixed_precision_hides_no_other_gain(self) -> None:
+        last = replace(PLAIN, channels_last=True)
+        assert chosen({PLAIN: 100.0, TF32: 108.0, BFLOAT16: 109.0}) == TF32
+        mixed = {BFLOAT16: 101.0, replace(BFLOAT16, channels_last=True): 109.0}
+        assert chosen({PLAIN: 100.0, last: 108.0, **mixed}) == last
+
     def test_options_that_pay_only_together_are_taken_together(self) -> None:
         assert chosen({PLAIN: 100.0, FUSED: 101.0, COMPILED: 101.0, BOTH: 110.0}) == BOTH
 
@@ -77,9 +83,10 @@ class TestTheRule:
         found = _training.best_of(rows)
         assert found is not None
         default = min(rows, key=lambda one: one.simplicity)
-        fastest = max(rows, key=lambda one: rows[one].median)
-        mixing = fastest.precision in _training.MIXED and found.precision not in _training.MIXED
-        assert rows[fastest].median <= (1.101 if mixing else 1.031) * rows[found].median
+        exact = [one for one in rows if one.precision not in _training.MIXED]
+        alike = exact if found in exact else [one for one in rows if one not in exact]
+        assert max(rows[one].median for one in alike) <= 1.031 * rows[found].median
+        assert max(row.median for row in rows.values()) <= (1.101 if found in exact else 1.031) * rows[found].median
         assert rows[found].median >= rows[default].median
 
     @given(
@@ -179,6 +186,8 @@ class TestTheGuard:
             == "its final loss differs from FP32's by no more than FP32's seeds do"
         )
         assert _training.guard_words(flat, "mlp") == "FP32's own loss fell too little to compare final losses"
+        begun = final_losses("mlp", 1.0)
+        assert _training.guard_words(begun, "mlp") == _training.guard_words([], "mlp")
         assert _training.guard_words([], "mlp") == "final losses not compared in this run's budget"
 
 

@@ -1,0 +1,63 @@
+"""The accuracy guard's trainings: which there are, when they are left out, and losses that break down."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from recorded import facts_of
+
+from gputune import advise, profile
+from gputune.benches import Context, _guard
+from gputune.benches._guard import final_losses
+from gputune.benches._networks import Size
+from gputune.facts.gap import Gap
+from gputune.settings._training import guard_words, refusals
+
+SMALL = Size(batch=2, width=64, depth=1, length=16, classes=32)
+FACTS = facts_of("cpu-only")
+
+
+@pytest.fixture
+def context() -> Context:
+    native = replace(FACTS, precision=replace(FACTS.precision, cpu_bfloat16=True))
+    return Context(device="cpu", facts=native, seconds=10, budget="thorough")
+
+
+def trained(losses: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each training have these losses, by precision."""
+    monkeypatch.setattr(_guard, "_train", lambda context, name, size, precision, seed: (losses(precision, seed), 0))
+
+
+def test_fp32_from_five_seeds_and_each_other_precision_from_the_first(context: Context) -> None:
+    rows = list(final_losses(context, "recurrent", SMALL, 600))
+    told = [(row.params["precision"], row.params["seed"]) for row in rows if not isinstance(row, Gap)]
+    assert told == [("float32", seed) for seed in range(5)] + [("bfloat16", 0)]
+
+
+def test_the_same_seed_gives_the_same_loss_and_another_one_another(context: Context) -> None:
+    one, again, other = (_guard._row(context, "recurrent", SMALL, "float32", seed) for seed in (0, 0, 1))
+    assert one == again
+    assert one.samples != other.samples
+    assert one.median < float(one.params["first_loss"])
+
+
+def test_what_would_take_too_long_is_left_out_and_said(context: Context) -> None:
+    row, gap = final_losses(context, "recurrent", SMALL, 0)
+    assert gap == Gap(
+        fact="bench.training_step.recurrent",
+        reason="the accuracy guard of the recurrent needs more than 0 s here, and was left out",
+    )
+    assert guard_words([row], "recurrent") == "final losses not compared in this run's budget"
+
+
+@pytest.mark.parametrize("first", [1.0, float("inf"), float("nan")])
+def test_a_loss_that_is_no_number_is_refused_and_the_profile_written(
+    context: Context, monkeypatch: pytest.MonkeyPatch, first: float
+) -> None:
+    broken = [first, *[float("nan")] * 59]
+    trained(lambda precision, seed: broken if precision == "bfloat16" else [1.0, *[0.5 + seed / 100] * 59], monkeypatch)
+    rows: Any = list(final_losses(context, "recurrent", SMALL, 600))
+    assert refusals(rows, "recurrent") == {"bfloat16": "its loss became infinite or no number"}
+    assert "diverged" in profile.dump(advise.advise(FACTS, rows, "cpu", created="2026-01-01T00:00:00Z"))
