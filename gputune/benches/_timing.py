@@ -51,7 +51,7 @@ class Arm:
     baseline: Arm | None = None
     """What this arm is to be decided against; None where nothing is decided about it."""
     worth: float | None = None
-    """By how much it, or its baseline, must certainly be faster to be counted, where that is more than a gain."""
+    """The ratio by which it, or its baseline, must certainly be faster to be counted, where that is more than a gain."""
     ranked: bool = False
     """Whether the fastest of the ranked arms is to be decided against this one too."""
     repeats: int = 1
