@@ -9,6 +9,7 @@ world; everything else is pure and is tested with plain data.
 
     cli | integrations
     report | deploy
+    batch_sizing
     probing | runtime
     advise
     profile
@@ -35,6 +36,8 @@ their own process: its facts come from a child process with a deadline.
   cannot run. So the budget is planned without a list of benches.
 - Comparisons of several arms are shuffled, the same way in every run: at its power limit a GPU runs an arm faster that
   always follows a light one.
+- `batch_sizing.py` searches for the batch size of a user's own training step; it stands above `probing.py`, whose choice of a
+  device and progress it shares.
 - Every part of a profile must be there, so that a file that was cut off is refused.
 - `Choice.gain` is the alternative's ratio over torch's default also where the default is kept.
 - Facts have three subjects more: the PCI bus (a GPU that NVML lost is still there), the process (user, limits, folders), and

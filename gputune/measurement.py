@@ -17,6 +17,8 @@ from typing import Literal
 CONFIDENCE = 0.99
 LOOKS = (12, 20, 32)
 """After how many pairs a comparison may end. 32 is also the most samples that a row keeps."""
+FEWEST_PAIRS = 8
+"""With fewer not even their extremes enclose the median at 99 %."""
 LEAST_GAIN = 1.03
 """A change is worth recommending only above this ratio: smaller ones drown in what differs between two jobs."""
 SIGNIFICANT_DIGITS = 4

@@ -6,19 +6,20 @@ next one, and the profile is still written.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from statistics import median_low
 from typing import Any
 
 from gputune import advise, benches, facts
-from gputune.benches import BUDGETS, Budget, MatmulShape
+from gputune.benches import BUDGETS, Budget, MatmulShape, UserDataset
 from gputune.benches._busy import BusyCpus
 from gputune.benches._worker import WorkerDied
 from gputune.benches._workers import Workers
 from gputune.errors import MeasureError, UsageError
-from gputune.facts import Facts
+from gputune.facts import Facts, memory
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
@@ -30,6 +31,10 @@ OF_A_BENCH: dict[str, Callable[[list[float]], float]] = {
     "other_sm_percent": max,
 }
 """Conditions that are kept once a bench and not in each of its rows, and what of the rows' values is kept."""
+
+
+OPTIONS = {"shapes": "FILE", "dataset": "FILE.py:CALLABLE"}
+"""What a user may name, which its bench then measures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,18 +51,20 @@ class Progress:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """What to probe: `device` is auto, cpu, cuda or cuda:N; `only` names the benches to run (all that fit the budget by
-    default); `shapes` are matmuls of the user's own.
+    default); `shapes` are matmuls of the user's own, `dataset` what is to be loaded.
     """
 
     device: str = "auto"
     budget: Budget = "standard"
     only: Sequence[str] = ()
     shapes: Sequence[MatmulShape] = ()
+    dataset: Sequence[UserDataset] = ()
 
     @property
     def options(self) -> dict[str, Any]:
         """What the user named, as it travels to the benches that ask for it."""
-        return {"shapes": [asdict(shape) for shape in self.shapes]} if self.shapes else {}
+        named: dict[str, Sequence[Any]] = {option: getattr(self, option) for option in OPTIONS}
+        return {option: [asdict(one) for one in asked] for option, asked in named.items() if asked}
 
 
 def probe(
@@ -76,7 +83,9 @@ def probe(
         where = _device(found, request.device)
         workers.measure_on(where, asdict(found))
         busy = BusyCpus(host or Host())
-        measurements, gaps = _measure(workers, _Place(found, where, busy), _plan(where, request), progress)
+        measurements, gaps = _measure(
+            workers, _Place(found, where, busy, host or Host()), _plan(where, request), progress
+        )
     if not measurements:
         reasons = "; ".join(dict.fromkeys(gap.reason for gap in gaps)) or "no bench fits this budget"
         raise MeasureError(f"nothing could be measured on {where}: {reasons}", "see: gputune check")
@@ -92,8 +101,11 @@ def _check_names(request: Request) -> None:
         if name not in known:
             raise UsageError(f"--only {name}: there is no such bench", f"choose from {', '.join(known)}")
         option = getattr(benches.load(name), "OPTION", None)
-        if option not in (None, *request.options):
-            raise UsageError(f"--only {name}: measures what --{option} names", f"add --{option} FILE")
+        if option is None or option in request.options:
+            continue
+        if option not in OPTIONS:
+            raise UsageError(f"--only {name}: is no part of a probe", f"use gputune {name.replace('_', '-')}")
+        raise UsageError(f"--only {name}: measures what --{option} names", f"add --{option} {OPTIONS[option]}")
 
 
 def _device(found: Facts, asked: str) -> str:
@@ -132,6 +144,36 @@ class _Place:
     facts: Facts
     device: str
     busy: BusyCpus
+    host: Host = field(default_factory=Host)
+
+
+KILLED = re.compile(r"killed by SIGKILL|exited unexpectedly")
+"""What a worker, or torch of a DataLoader's worker, says of a process that something else has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class _OomKiller:
+    """The kernel's, since the count of those that it ended here was `before`."""
+
+    place: _Place
+    before: int | None
+
+    @classmethod
+    def watched(cls, place: _Place) -> _OomKiller:
+        return cls(place, memory.oom_kills(place.host))
+
+    def told(self, reason: str) -> str:
+        """The reason for a Gap; one that tells of a process killed names the memory where it was killed for that."""
+        if not KILLED.search(reason):
+            return reason
+        now = memory.oom_kills(self.place.host)
+        if self.before is None or now is None:
+            return f"{reason}, as the kernel does where memory runs out"
+        if now <= self.before:
+            return reason
+        limit, total = self.place.facts.memory.limit_bytes, self.place.facts.memory.total_bytes
+        there = f"the limit here is {limit >> 20} MiB" if limit else f"the host has {(total or 0) >> 20} MiB"
+        return f"{reason}; the kernel's OOM killer did it, since the memory ran out: {there}"
 
 
 def _measure(
@@ -146,13 +188,14 @@ def _measure(
             continue
         found: list[Measurement] = []
         place.busy.start()
+        killer = _OomKiller.watched(place)
         others: float | None = None
         try:
             for answer in workers.run(job.request):
                 if "measurement" in answer:
                     found.append(_measurement(answer["measurement"]))
                 if "gap" in answer:
-                    gaps.append(Gap(**answer["gap"]))
+                    gaps.append(_gap(answer["gap"], killer))
                 doing = answer.get("say", "")
                 if doing or "starting" in answer:
                     progress(
@@ -160,7 +203,7 @@ def _measure(
                     )
             others = place.busy.others()
         except WorkerDied as died:  # and with it the count of what its own children used
-            gaps.append(Gap(fact=f"bench.{job.bench}", reason=str(died)))
+            gaps.append(Gap(fact=f"bench.{job.bench}", reason=killer.told(str(died))))
         measurements += _condensed(found, others)
     return measurements, gaps
 
@@ -199,3 +242,7 @@ def _seconds(name: str, device: str, budget: Budget, *, wanted: bool) -> float:
 
 def _measurement(row: dict[str, Any]) -> Measurement:
     return Measurement(**{**row, "samples": tuple(row["samples"])})
+
+
+def _gap(told: dict[str, str], killer: _OomKiller) -> Gap:
+    return Gap(fact=told["fact"], reason=killer.told(told["reason"]))

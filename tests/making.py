@@ -41,6 +41,7 @@ CHOSEN: dict[str, Any] = {
     "dataloader_persistent_workers": True,
     "dataloader_pin_memory": True,
     "dataloader_prefetch_factor": 4,
+    "dataloader_threads": 2,
     "dataloader_workers": 8,
     "dimension_multiple": {"bfloat16": 8, "tf32": 4, "float32": 2},
     "fused_optimizer": True,

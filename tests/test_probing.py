@@ -8,7 +8,7 @@ from making import row
 from recorded import RecordedHost, facts_of
 
 from gputune import benches, probing
-from gputune.benches import MatmulShape
+from gputune.benches import MatmulShape, UserDataset
 from gputune.benches._worker import WorkerDied
 from gputune.errors import MeasureError, UsageError
 from gputune.facts.gap import Gap
@@ -40,6 +40,9 @@ def test_a_quick_probe_of_the_cpu_gives_every_setting_and_a_reason():
         ({"device": "cuda:x"}, UsageError, "there is no such device"),
         ({"budget": "endless"}, UsageError, "choose from quick, standard, thorough"),
         ({"only": ["nonsense"]}, UsageError, "there is no such bench"),
+        ({"only": ["dataset"]}, UsageError, "^--only dataset: measures what --dataset names; "),
+        ({"only": ["matmul_shapes"]}, UsageError, "^--only matmul_shapes: measures what --shapes names; "),
+        ({"only": ["batch_size"]}, UsageError, "^--only batch_size: is no part of a probe; "),
     ],
 )
 def test_what_cannot_be_is_refused(arguments, error, words):
@@ -171,3 +174,49 @@ def test_a_named_bench_of_what_the_user_names_needs_it_too():
     assert [name for name, _ in planned(only=["matmul_shapes"], shapes=[MatmulShape(m=8, n=8, k=8)])] == [
         "matmul_shapes"
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"), [("dataset", "add --dataset FILE.py:CALLABLE"), ("batch_size", "use gputune batch-size")]
+)
+def test_a_bench_that_needs_a_name_says_how_to_give_it(name, remedy):
+    with pytest.raises(UsageError) as refused:
+        probing.probe(Request(only=[name]), host=RecordedHost("cpu-only"))
+    assert refused.value.remedy == remedy
+
+
+def test_a_dataset_that_is_named_reaches_the_bench_in_the_worker_as_it_was_asked_for(monkeypatch, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import gputune.benches as b\n"
+        "class Told:\n"
+        "    def measure(self, context):\n"
+        "        from gputune.measurement import Measurement\n"
+        "        for one in context.dataset:\n"
+        "            params = {'path': one.path, 'batch': one.batch_size, 'type': type(one).__name__}\n"
+        "            yield Measurement(bench='dataset', metric='told', unit='ms', samples=(one.step_ms,),\n"
+        "                              params=params, device=context.device)\n"
+        "b.load = lambda name: Told()\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}".rstrip(":"))
+    asked = UserDataset(path="train.py:data", batch_size=64, step_ms=2.5)
+    profile = probing.probe(Request(device="cpu", budget="quick", only=["dataset"], dataset=[asked]))
+    [told] = profile.measurements
+    assert told.params == {"path": "train.py:data", "batch": 64, "type": "UserDataset"}
+    assert told.samples == (2.5,)
+
+
+def test_a_dataset_is_loaded_and_advised_on(tmp_path):
+    (tmp_path / "data.py").write_text(
+        "import time, torch\n"
+        "class Slow(torch.utils.data.Dataset):\n"
+        "    def __len__(self): return 4096\n"
+        "    def __getitem__(self, index): time.sleep(0.001); return torch.zeros(8)\n"
+    )
+    asked = UserDataset(path=f"{tmp_path}/data.py:Slow", batch_size=8)
+    profile = probing.probe(Request(device="cpu", budget="quick", only=["dataset"], dataset=[asked]))
+    assert [gap for gap in profile.gaps if gap.fact.startswith("bench")] == []
+    assert {row.params["batch"] for row in profile.measurements if "batch" in row.params} == {8}
+    choice = profile.settings["dataloader_workers"]
+    assert choice.evidence == ("dataset",)
+    assert choice.value >= 1, choice.reason
+    assert "for each batch of 8" in choice.reason

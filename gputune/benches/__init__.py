@@ -39,6 +39,29 @@ class MatmulShape:
     """bfloat16, float16, tf32 or float32."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserDataset:
+    """A dataset or DataLoader of the user's own, and how it is consumed."""
+
+    path: str
+    """What makes it, as `path.py:callable` or `package.module:callable`."""
+    batch_size: int | None = None
+    """None leaves it to the DataLoader, or to the bench where there is none."""
+    step_ms: float | None = None
+    """How long the consumer works on each batch; None: not at all, it takes batches as fast as they come."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batches:
+    """Training steps of the user's own, in batches of these sizes."""
+
+    make: str
+    """What makes the step, as `path.py:callable` or `package.module:callable`."""
+    sizes: tuple[int, ...]
+    timed: bool = False
+    """Timed in turn instead of tried one after the other."""
+
+
 @dataclass(kw_only=True)
 class Context:
     """What a bench is given: where to measure, on what machine, for how long, and whom to tell."""
@@ -50,6 +73,9 @@ class Context:
     budget: Budget
     shapes: tuple[MatmulShape, ...] = ()
     """What the user asked about."""
+    dataset: tuple[UserDataset, ...] = ()
+    """Likewise."""
+    batches: Batches | None = None
     say: Callable[[str], None] = lambda text: None
 
     @property

@@ -1,4 +1,6 @@
-"""How a worker makes sure that neither it nor what it started outlives the process that started it."""
+"""How a worker makes sure that neither it nor what it started outlives the process that started it, and that it goes first
+where memory runs out.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,8 @@ import ctypes
 import os
 import select
 import signal
+from contextlib import suppress
+from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 
@@ -33,3 +37,13 @@ def guard(requests: int) -> None:
     waiting.register(requests, 0)  # only the end is reported; the requests are not ours to read
     waiting.poll()
     os.killpg(0, signal.SIGKILL)
+
+
+def go_first() -> None:
+    """Where memory runs out, have the kernel kill this process, or one that it starts from now on, before any other: it is what
+    measures, and whoever started it is to tell of it.
+
+    Source: Linux, proc_pid_oom_score_adj(5).
+    """
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")

@@ -15,12 +15,13 @@ import threading
 from dataclasses import asdict
 from typing import Any
 
-from gputune.benches._lifeline import die_with, guard
+from gputune.benches._lifeline import die_with, go_first, guard
 
 
 def main(requests_fd: int, answers_fd: int, parent: int) -> None:
     die_with(parent)
     guard(requests_fd)
+    go_first()
     for descriptor in (requests_fd, answers_fd):
         os.set_inheritable(descriptor, False)
     os.dup2(2, 1)  # whatever prints must not reach the answers' reader, nor a terminal
@@ -78,6 +79,8 @@ def _bench(request: dict[str, Any], device: str, facts: Any, send: Any) -> None:
         seconds=request["seconds"],
         budget=request["budget"],
         shapes=shapes,
+        dataset=tuple(benches.UserDataset(**one) for one in request.get("dataset", ())),
+        batches=benches.Batches(**request["batches"]) if "batches" in request else None,
         say=lambda text: send(say=text),
     )
     try:

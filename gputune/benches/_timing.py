@@ -20,12 +20,13 @@ from typing import Any
 from gputune.benches import Context
 from gputune.benches._telemetry import summary
 from gputune.facts.gap import Gap
-from gputune.measurement import LOOKS, Measurement, of_ratios, rounded
+from gputune.measurement import FEWEST_PAIRS, LOOKS, Measurement, of_ratios, rounded
 
 Params = dict[str, str | int | float | bool]
 
 BLOCK_SECONDS = 0.05
 SHORTEST_BLOCK_SECONDS = 0.015
+RACE_ROUNDS = 4
 
 
 def nothing() -> None:
@@ -91,6 +92,37 @@ def interleave(
         if now + (now - started) > deadline:
             break
     return [row(arm) for arm in arms if arm.samples]
+
+
+def race(arms: Sequence[Arm], kept: Sequence[Arm], seconds: float, worth: float) -> list[Arm]:
+    """A few rounds of many arms; then `kept`, and those whose median is `worth` times the best one's, go on to `in_turn`."""
+    deadline = time.monotonic() + seconds
+    for number in range(RACE_ROUNDS):
+        taken = [(arm, arm.run()) for arm in _order(arms, number)]
+        for arm, sample in taken:
+            arm.samples.append(sample)
+        if time.monotonic() > deadline:
+            break
+    best = max(median(arm.samples) for arm in arms)
+    return [arm for arm in arms if arm in kept or median(arm.samples) >= worth * best]
+
+
+def in_turn(arms: Sequence[Arm], seconds: float, at_most: float | None = None) -> None:
+    """Take samples of arms whose `run` gives one itself, in the order and with the end of `interleave`. Whole rounds are kept only.
+
+    Where `seconds` do not suffice for `FEWEST_PAIRS`, below which nothing can be said, it goes on for `at_most`.
+    """
+    deadline, latest = (time.monotonic() + limit for limit in (seconds, max(seconds, at_most or 0.0)))
+    for number in range(len(arms[0].samples), LOOKS[-1]):
+        started = time.monotonic()
+        taken = [(arm, arm.run()) for arm in _order(arms, number)]
+        for arm, sample in taken:
+            arm.samples.append(sample)
+        now = time.monotonic()
+        if number + 1 in LOOKS and _all_decided(arms):
+            return
+        if now + (now - started) > (deadline if number + 1 >= FEWEST_PAIRS else latest):
+            return
 
 
 def measurement(context: Context, bench: str, unit: str, arm: Arm) -> Measurement:

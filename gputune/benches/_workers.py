@@ -32,17 +32,27 @@ class Workers:
     def measure_on(self, device: str, facts: Mapping[str, Any]) -> None:
         self._hello = (device, facts)
 
-    def run(self, request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """The answers of one bench (see `Worker.run`), before them `starting`. Raises WorkerDied."""
+    def run(self, request: Mapping[str, Any], deadline_seconds: float | None = None) -> Iterator[dict[str, Any]]:
+        """The answers of one bench (see `Worker.run`), before them `starting`. Raises WorkerDied.
+
+        Without a deadline of its own a bench gets one by its `seconds`.
+        """
         yield {"starting": request["bench"]}
         worker = self._one_that_is_ready()
         try:
             # A bench keeps to its seconds by itself; twice that, and the start of its processes, is a hang.
-            yield from worker.run(request, deadline_seconds=2 * request["seconds"] + 30)
+            yield from worker.run(request, deadline_seconds or 2 * request["seconds"] + 30)
         except WorkerDied:
             # Also after an ordinary exception: CUDA errors stick to a process, and memory may be gone.
             worker.kill()
             raise
+
+    def kill(self) -> None:
+        """End the worker at once, from whatever thread; whoever waits for its answers hears of it, and the next bench finds a
+        fresh one.
+        """
+        if self._worker:
+            self._worker.kill()
 
     def _one_that_is_ready(self) -> Worker:
         if self._worker and self._ready and self._worker.alive:

@@ -1,8 +1,9 @@
 """Is /dev/shm large enough for DataLoader workers?
 
-Every batch that a worker makes travels through shared memory: workers x prefetch_factor (2) x the bytes of a batch must
-fit. Counted here are as many workers as CPUs, with batches of 64 images of 224 x 224 in float32. Docker and Kubernetes
-give a container 64 MiB, in which a worker dies with "bus error" or "unable to allocate shared memory". Give it more with
+Every batch that a worker makes travels through shared memory: workers x prefetch_factor (2) batches are in flight, and the
+consumer has hold of two more. After `gputune probe --dataset` it is known what the best setting for that dataset needs. Before that,
+as many workers as CPUs are counted, with batches of 64 images of 224 x 224 in float32. Docker and Kubernetes give a
+container 64 MiB, in which a worker dies with "bus error" or "unable to allocate shared memory". Give it more with
 `docker run --shm-size=8g` (or `--ipc=host`), or in Kubernetes mount an `emptyDir` with `medium: Memory` at /dev/shm; that
 counts against the pod's memory limit.
 
@@ -11,6 +12,7 @@ Source: PyTorch's README on Docker; moby's DefaultShmSize; torch.utils.data.Data
 
 from gputune.checks._answers import counted, gib, ok, unread, warning
 from gputune.checks._common import Facts, Finding, Findings, Measurements
+from gputune.settings._shared_memory import Need, need
 
 BATCH_BYTES = 64 * 3 * 224 * 224 * 4
 PREFETCH = 2
@@ -21,31 +23,48 @@ KUBERNETES = (
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    yield _finding(facts)
+    yield _finding(facts, need(measurements))
 
 
-def _finding(facts: Facts) -> Finding:
+def _finding(facts: Facts, measured: Need | None) -> Finding:
     size, free = facts.memory.shm_bytes, facts.memory.shm_free_bytes
     if size is None:
         return unread(facts, "memory.shm_bytes", "the size of /dev/shm")
-    workers = facts.cpu.budget
-    need = workers * PREFETCH * BATCH_BYTES
+    needed, what, amount = _wanted(facts, measured)
     held = f"/dev/shm holds {gib(size)}"
-    if size < need:
-        message = f"{held}, and DataLoader workers for {counted(workers, 'CPU')} would need about {gib(need)}"
-        return warning(message, _remedy(facts, need), "/dev/shm")
-    if free is not None and free < need:
-        message = (
-            f"{held}, of which {gib(free)} is free; workers for {counted(workers, 'CPU')} would need about {gib(need)}"
-        )
+    if size < needed:
+        return warning(f"{held}, and {what}", _remedy(facts, amount), "/dev/shm")
+    if free is not None and free < needed:
+        message = f"{held}, of which {gib(free)} is free, and {what}"
         return warning(message, "ls -l /dev/shm, and remove what no running program needs", "/dev/shm")
-    return ok(held)
+    return ok(f"{held}; {what}" if measured else held)
 
 
-def _remedy(facts: Facts, need: int) -> str:
-    size = 1 << max(0, (need * 2 >> 30).bit_length())  # GiB: about twice the need, a power of two
+def _wanted(facts: Facts, measured: Need | None) -> tuple[int, str, str]:
+    """Bytes, in words, and the size to ask for: exactly, or where no dataset was measured about twice that, a power of two."""
+    if measured:
+        batches = f"{measured.prefetch_factor} batches of {_mib(measured.batch_bytes)} MiB in flight"
+        best = f"{counted(measured.workers, 'worker')} x {batches}"
+        sentence = f"the best setting for the measured dataset, {best}, needs {measured.mebibytes} MiB"
+        return measured.shm_bytes, sentence, f"{measured.mebibytes}m"
+    workers = facts.cpu.budget
+    needed = workers * PREFETCH * BATCH_BYTES
+    return (
+        needed,
+        f"DataLoader workers for {counted(workers, 'CPU')} would need about {gib(needed)}",
+        f"{1 << max(0, (needed * 2 >> 30).bit_length())}g",
+    )
+
+
+def _mib(size: int) -> str:
+    mebibytes = size / (1 << 20)
+    return f"{mebibytes:.3g}" if mebibytes < 999.5 else f"{mebibytes:.0f}"
+
+
+def _remedy(facts: Facts, amount: str) -> str:
+    """`amount` as docker writes sizes: 8g, 270m."""
     if facts.container.kind == "kubernetes":
-        return KUBERNETES % f"{size}Gi"
+        return KUBERNETES % (amount[:-1] + {"g": "Gi", "m": "Mi"}[amount[-1]])
     if facts.container.kind in (None, "apptainer"):  # which uses the host's
-        return f"on the host: sudo mount -o remount,size={size}G /dev/shm"
-    return f"docker run --shm-size={size}g (or --ipc=host)"
+        return f"on the host: sudo mount -o remount,size={amount.upper()} /dev/shm"
+    return f"docker run --shm-size={amount} (or --ipc=host)"

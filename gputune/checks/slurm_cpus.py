@@ -6,7 +6,7 @@ Ask for the node's CPUs divided by its GPUs (`--cpus-per-task`).
 Source: Slurm, sbatch, --cpus-per-task.
 """
 
-from gputune.checks._answers import not_applicable, ok, warning
+from gputune.checks._answers import counted, not_applicable, ok, warning
 from gputune.checks._common import Facts, Findings, Measurements
 
 CORE = 2
@@ -14,7 +14,8 @@ CORE = 2
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    slurm, cpus = facts.scheduler, facts.cpu.affinity_count
+    slurm = facts.scheduler
+    cpus = min(slurm.cpus_of_task or facts.cpu.affinity_count, facts.cpu.affinity_count)
     if slurm.name != "slurm":
         yield not_applicable("this is no Slurm job")
     elif slurm.gpus and (slurm.cpus_per_task == 1 or (slurm.cpus_per_task is None and cpus <= CORE)):
@@ -23,4 +24,4 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         remedy = f"#SBATCH --cpus-per-task={share}  # the node's CPUs divided by its GPUs"
         yield warning(message, remedy, "SLURM_CPUS_PER_TASK")
     else:
-        yield ok(f"each task may use {min(slurm.cpus_per_task or cpus, cpus)} CPUs")
+        yield ok(f"each task may use {counted(cpus, 'CPU')}")

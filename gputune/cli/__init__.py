@@ -59,7 +59,8 @@ def _add_verbs() -> None:
         if not module_info.name.startswith("_"):
             module = importlib.import_module(f"{__name__}.{module_info.name}")
             verb = getattr(module, module_info.name)
-            app.command(module_info.name, context_settings=getattr(module, "CONTEXT", None))(verb)
+            name = module_info.name.replace("_", "-")
+            app.command(name, context_settings=getattr(module, "CONTEXT", None))(verb)
 
 
 _add_verbs()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from gputune.benches import UserDataset
     from gputune.profile import Profile
 
 
@@ -25,6 +26,25 @@ def probe(
         Path | None,
         typer.Option(help="Measure the matmuls of this file too: in each line M N K and, if you like, a dtype."),
     ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.py:CALLABLE",
+            help="Measure this dataset or DataLoader too: path.py:callable or package.module:callable, which returns it.",
+        ),
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Of --dataset, where it is no DataLoader.", min=1, max=1 << 24, show_default="32")
+    ] = None,
+    step_ms: Annotated[
+        float | None,
+        typer.Option(
+            help="How long a training step works on each batch of --dataset, in ms.",
+            min=0.001,
+            max=3.6e6,
+            show_default="none: batches are taken as fast as they come",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the profile as JSON on stdout.")] = False,
 ) -> None:
     """Measure this machine and write its profile."""
@@ -39,7 +59,11 @@ def probe(
     names = [name.strip() for name in only.split(",") if name.strip()]
     wanted: Any = budget
     request = probing.Request(
-        device=device, budget=wanted, only=names, shapes=matmul_shapes.read(shapes) if shapes else ()
+        device=device,
+        budget=wanted,
+        only=names,
+        shapes=matmul_shapes.read(shapes) if shapes else (),
+        dataset=_dataset(dataset, batch_size, step_ms),
     )
     with shown() as progress:
         found = probing.probe(request, progress=progress)
@@ -51,6 +75,19 @@ def probe(
         terminal.print_profile(found, sys.stderr)
         if target and str(target) != "-":
             print(f"\nWritten to {target}. Use it:\n    gputune apply {target} -- python train.py", file=sys.stderr)
+
+
+def _dataset(path: str | None, batch_size: int | None, step_ms: float | None) -> tuple[UserDataset, ...]:
+    from gputune.benches import UserDataset, _user_code
+    from gputune.errors import UsageError
+
+    if path is None:
+        for option, value in (("--batch-size", batch_size), ("--step-ms", step_ms)):
+            if value is not None:
+                raise UsageError(f"{option} {value:g}: says how --dataset is loaded", "add --dataset FILE.py:CALLABLE")
+        return ()
+    _user_code.check(path, "--dataset")
+    return (UserDataset(path=path, batch_size=batch_size, step_ms=step_ms),)
 
 
 def _check_writable(target: Path) -> None:

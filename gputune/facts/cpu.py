@@ -31,7 +31,7 @@ class Cpu:
     throttled_periods: int | None = None
     """Those in which the kernel stopped the group, its quota being spent; None likewise."""
     grant: int | None = None
-    """CPUs that the scheduler granted to each task, where it says."""
+    """CPUs that the scheduler granted to this rank, where it says."""
     budget: int
     """Whole CPUs for this rank: the smallest of the above (a quota rounded down), divided by the local ranks."""
 
@@ -42,7 +42,7 @@ def read(host: Host, scheduler: Scheduler, gaps: Gaps) -> Cpu:
     affinity = len(cpus)
     tightest = gaps.read("cpu.quota", lambda: quota(host))
     throttled = gaps.read("cpu.throttled_periods", lambda: _periods(host, tightest[1])) if tightest else None
-    granted = scheduler.cpus_per_task
+    granted = scheduler.cpus_of_rank
     return Cpu(
         model=gaps.read("cpu.model", lambda: _model(host)),
         logical_count=logical,
@@ -60,7 +60,7 @@ def read(host: Host, scheduler: Scheduler, gaps: Gaps) -> Cpu:
 
 def budget(affinity: int, quota: float | None, grant: int | None, local_ranks: int) -> int:
     """Whole CPUs of one rank, at least 1. A quota is shared by the local ranks, and so is the affinity, unless the
-    scheduler bound each task to no more than its own grant.
+    scheduler bound each rank to no more than its own grant.
     """
     bound = grant is not None and affinity <= grant
     limits = [affinity if bound else affinity / local_ranks]

@@ -50,6 +50,20 @@ def limit(host: Host) -> tuple[int, str] | None:
     return min((limit for limit in limits if limit[0] < _NO_LIMIT), default=None)
 
 
+def oom_kills(host: Host) -> int | None:
+    """How many processes of this process's own group the kernel's OOM killer has ended; None where that is not told.
+
+    It counts them in the group that they were in, whichever group's limit was reached: v1 only there, v2 above it as well.
+
+    Source: the kernel's "Control Group v2", memory.events; mm/memcontrol.c.
+    """
+    try:
+        path, _ = next(cgroup.values(host, "memory", "memory.oom_control", "memory.events"))
+        return _row(host, path, "oom_kill")
+    except (Unreadable, StopIteration):
+        return None
+
+
 def _free(host: Host, limit_bytes: int, path: str) -> int:
     """What v1 and v2 call used holds the file cache, which gives way."""
     folder, _, file = path.rpartition("/")

@@ -20,6 +20,8 @@ class Scheduler:
     job: str | None = None
     cpus_per_task: int | None = None
     """Slurm's grant to each task; None where none was asked for (then Slurm gives one)."""
+    cpus_on_node: int | None = None
+    """Slurm's grant to all tasks of the step, or of the batch script's job, on this node."""
     srun_cpus_per_task: int | None = None
     """What SRUN_CPUS_PER_TASK asks of srun, which since Slurm 22.05 does not take over the job's own."""
     step: bool = False
@@ -32,6 +34,23 @@ class Scheduler:
     gpu_sharing: str | None = None
     """How the GPUs granted are shared with others' jobs: shard or mps; None where they are not."""
 
+    @property
+    def cpus_of_task(self) -> int | None:
+        """What a task may use of the grant, at least 1; None where the scheduler names no number.
+
+        Without task affinity a process may run on the whole node, and where no number was asked for each task, only
+        SLURM_CPUS_ON_NODE tells what is the job's. Source: Slurm, sbatch and srun, output environment variables.
+        """
+        if self.cpus_per_task is not None or self.cpus_on_node is None:
+            return self.cpus_per_task
+        return max(1, self.cpus_on_node // (1 if self.torchrun else self.local_ranks))
+
+    @property
+    def cpus_of_rank(self) -> int | None:
+        """The same for one rank: the ranks that torchrun starts are all of one task."""
+        granted = self.cpus_of_task
+        return max(1, granted // self.local_ranks) if granted is not None and self.torchrun else granted
+
 
 def read(host: Host) -> Scheduler:
     env = host.environ
@@ -41,6 +60,7 @@ def read(host: Host) -> Scheduler:
         name=name,
         job=env.get(_JOBS.get(name or "", "")) if name != "kubernetes" else None,
         cpus_per_task=_count(env.get("SLURM_CPUS_PER_TASK")) if slurm else None,
+        cpus_on_node=_count(env.get("SLURM_CPUS_ON_NODE")) if slurm else None,
         gpus=next(
             (env[key] for key in ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE") if env.get(key)), None
         ),

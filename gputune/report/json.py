@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from gputune.batch_sizing import BatchSizes
 from gputune.checks import Finding
 from gputune.facts import Facts
 from gputune.profile import Profile
@@ -18,6 +19,10 @@ def profile(found: Profile) -> str:
 
 def check(facts: Facts, findings: Sequence[Finding]) -> str:
     return _text({"facts": asdict(facts), "findings": [asdict(finding) for finding in findings]})
+
+
+def batch_sizes(found: BatchSizes) -> str:
+    return _text(asdict(found))
 
 
 def schema(found: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from gputune.facts.gap import Gap
 from gputune.host import NOT_SUPPORTED
 from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile
-from gputune.report import matmul_charts, network_charts
+from gputune.report import loading_charts, matmul_charts, network_charts
 from gputune.report.charts import Chart
 from gputune.report.tables import add, console_of, draw, plain, table_of
 from gputune.settings import Value
@@ -50,6 +50,7 @@ _CHARTS: tuple[Callable[[Sequence[Measurement]], Iterator[Chart]], ...] = (
     network_charts.batches,
     matmul_charts.shapes,
     network_charts.transfers,
+    loading_charts.workers,
 )
 """In the order in which a profile's are drawn."""
 

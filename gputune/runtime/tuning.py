@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from gputune import settings
+from gputune.host import Host
 from gputune.profile import Profile, load
 from gputune.runtime.applied import DISABLED, Applied, skipped
 from gputune.runtime.compiled import compile_in_place
 from gputune.runtime.family import family
 from gputune.runtime.in_process import decide
 from gputune.runtime.launch import disabled
+from gputune.runtime.loading import Load, Measured, arguments, fitted, for_dataset, room, told
 from gputune.settings import Value
 
 
@@ -25,7 +27,8 @@ class Tuning:
     """
 
     applied: tuple[Applied, ...]
-    """What became of every setting: applied now, kept as the user had it, skipped, or failed."""
+    """What became of every setting: applied now, kept as the user had it, skipped, or failed. Of the DataLoader's, what
+    `dataloader_kwargs` last gave."""
     family: str | None
     """The kind of network that `prepare` saw: convnet, transformer, recurrent or mlp."""
 
@@ -34,10 +37,12 @@ class Tuning:
         choices: Mapping[str, Value],
         families: Mapping[str, Mapping[str, Value]] | None = None,
         applied: Sequence[Applied] = (),
+        measured: Measured | None = None,
     ) -> None:
         self._choices = choices
         self._families = families or {}
-        self.applied = tuple(applied)
+        self._rows = self.applied = tuple(applied)
+        self._measured = measured or Measured()
         self.family = None
 
     def autocast(self) -> Any:
@@ -73,14 +78,31 @@ class Tuning:
         """Arguments for torch's SGD, Adam, AdamW and Adagrad: `fused` where that pays, for parameters that are on the GPU already."""
         return {"fused": True} if self._value("fused_optimizer") is True else {}
 
-    def dataloader_kwargs(self) -> dict[str, Any]:
-        """Arguments for torch's DataLoader. What belongs to workers is there only with workers: torch refuses it without."""
-        workers = self._value("dataloader_workers") or 0
-        arguments: dict[str, Any] = {"num_workers": workers, "pin_memory": bool(self._value("dataloader_pin_memory"))}
-        if workers:
-            arguments["persistent_workers"] = bool(self._value("dataloader_persistent_workers"))
-            arguments["prefetch_factor"] = self._value("dataloader_prefetch_factor")
-        return arguments
+    def dataloader_kwargs(self, dataset: Any = None) -> dict[str, Any]:
+        """Arguments for torch's DataLoader, for the CPUs and the shared memory that this process has now.
+
+        Workers that were measured with other CPUs are scaled to those here: affinity, quota, the scheduler's grant, shared by the
+        local ranks. Where the user's own dataset was measured, its batches in flight are kept within what /dev/shm has free.
+        With `dataset`, one of a single sample gets no workers; where none of the user's own was measured, a few of its samples are
+        taken in a child process (0.1 s, mostly), and the workers are those that were best for synthetic samples of that kind.
+        An IterableDataset, and one whose samples raise, keeps the general choice. `applied` then says what is not as it was
+        chosen. The batches are taken to be of the size that was measured; a `worker_init_fn` may be among the arguments.
+        """
+        load = Load(
+            workers=_count(self._value("dataloader_workers")) or 0,
+            prefetch=_count(self._value("dataloader_prefetch_factor")),
+            threads=_count(self._value("dataloader_threads")),
+        )
+        if dataset is not None and "dataloader_workers" in self._choices:
+            load = for_dataset(load, self._measured, dataset)
+        if load.workers:
+            load = fitted(load, self._measured, room(Host()))
+        self.applied = told(self._rows, load)
+        return arguments(
+            load,
+            pin_memory=bool(self._value("dataloader_pin_memory")),
+            persistent_workers=bool(self._value("dataloader_persistent_workers")),
+        )
 
     def pad(self, n: int, dtype: Any = None) -> int:
         """The size to give a model's dimension of `n` (features, vocabulary): the next multiple that runs at full speed.
@@ -114,7 +136,7 @@ def apply(profile: str | Path | Profile, *, ignore_fingerprint: bool = False) ->
     if disabled(os.environ):
         return Tuning({}, applied=[skipped(name, DISABLED) for name in settings.names()])
     known = profile if isinstance(profile, Profile) else load(profile)
-    return Tuning(*decide(known, ignore_fingerprint))
+    return Tuning(*decide(known, ignore_fingerprint), Measured.of(known))
 
 
 def _device() -> str:
@@ -132,6 +154,10 @@ def _has_images(model: Any) -> bool:
     return any(isinstance(layer, torch.nn.Conv2d) for layer in model.modules()) and all(
         tensor.dim() != 5 for tensor in tensors
     )
+
+
+def _count(value: Value) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def _positive(n: Any) -> int:

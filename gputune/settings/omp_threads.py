@@ -1,18 +1,28 @@
 """OpenMP threads of one process on the CPU (OMP_NUM_THREADS); none leaves it to torch, which counts the CPUs of the affinity.
 
 Inside a CPU quota torch starts as many threads as the affinity allows; they then share less time than they expect, wait
-for each other at every barrier and are throttled together. torchrun exports 1 when nothing is set.
+for each other at every barrier and are throttled together. Ranks that share CPUs, and a scheduler's grant that no affinity
+enforces, are not seen by torch either. MKL follows OMP_NUM_THREADS unless MKL_NUM_THREADS is set, and then that one counts
+for torch too. torchrun exports OMP_NUM_THREADS=1 when nothing is set.
 
-Source: PyTorch, "CPU threading and TorchScript inference"; the kernel's CFS bandwidth control.
+**The rule**: where torch would start more threads than the process has CPUs, it is given as many as there are, also unmeasured.
+A quota holds while it is measured too: where that many threads certainly ran slower in it, torch's count stays. What other
+ranks or jobs will use is idle while one process measures, so there no measurement speaks for more.
+
+Source: PyTorch, "CPU threading and TorchScript inference"; oneMKL, MKL_NUM_THREADS; the kernel's CFS bandwidth control.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from . import Choice, Numerics, Phase
 from ._evidence import NOT_MEASURED, change, counted, keep, lacking, no_gain, range_text, select
+
+if TYPE_CHECKING:
+    from gputune.measurement import Measurement
 
 VALUE = int | None
 PHASE: Phase = "launch"
@@ -20,10 +30,62 @@ NUMERICS: Numerics = "exact"
 DEPENDS = ("cpu", "cpu_budget")
 LIMITS = (1, 4096)
 
+CHOOSING = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""Where one of these is set, the count that torch started with is the user's."""
+
 
 def recommend(facts: Any, measurements: Any) -> Choice:
     rows = select(measurements, "cpu_threads", "throughput")
     default = next((row for row in rows if row.params.get("default")), None)
+    limits = _limits(facts)
+    if not limits:
+        return _measured(rows, default)
+    choice = _measured([row for row in rows if row is default or row.params["threads"] <= facts.cpu.budget], default)
+    if choice.value is not None or (_is_enforced(facts) and _is_slower(choice, default, facts.cpu.budget)):
+        return choice
+    alone = choice.reason if choice.gain is None else "what one process measured does not speak against it"
+    reason = f"{limits}: {counted(facts.cpu.budget, 'thread')}, where torch would start {_own(facts)}; {alone}"
+    return keep(facts.cpu.budget, reason)
+
+
+def _own(facts: Any) -> int:
+    """How many threads torch starts by itself: what it did start where nobody chose, else one for each core of the affinity."""
+    cpu, threads = facts.cpu, facts.libraries.torch_threads
+    if threads is not None and not set(CHOOSING) & set(facts.environment):
+        return int(threads)
+    cores = cpu.physical_count or cpu.logical_count
+    return max(1, int(cpu.affinity_count) * int(cores) // int(cpu.logical_count))
+
+
+def _limits(facts: Any) -> str:
+    """By what the CPUs are limited below torch's own count, in words; empty where they are not."""
+    cpu, ranks = facts.cpu, facts.scheduler.local_ranks
+    if _own(facts) <= cpu.budget:
+        return ""
+    found = []
+    if cpu.quota is not None and cpu.quota < cpu.affinity_count:
+        found.append(f"{cpu.quota_source} allows {cpu.quota:g} CPUs")
+    if cpu.grant is not None and cpu.grant < cpu.affinity_count:
+        found.append(f"the scheduler granted {counted(cpu.grant, 'CPU')}")
+    if ranks > 1:
+        found.append(f"{ranks} ranks share the CPUs")
+    return " and ".join(found)
+
+
+def _is_enforced(facts: Any) -> bool:
+    """Whether the limit holds for this process alone, and so held while it was measured: a quota and nothing else."""
+    grant = facts.cpu.grant
+    return facts.scheduler.local_ranks == 1 and (grant is None or grant >= facts.cpu.affinity_count)
+
+
+def _is_slower(choice: Choice, default: Measurement | None, budget: int) -> bool:
+    """Whether all counts within the budget certainly ran slower than torch's own, which is above it."""
+    if choice.interval is None or default is None:
+        return False
+    return choice.interval[1] < 1 and int(default.params["threads"]) > budget
+
+
+def _measured(rows: Sequence[Measurement], default: Measurement | None) -> Choice:
     if default is None:
         return keep(None, NOT_MEASURED)
     others = [(row, row.against(default)) for row in rows if row is not default]

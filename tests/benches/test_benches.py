@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from recorded import facts_of
 
-from gputune import advise, benches, facts
+from gputune import benches, facts
 from gputune.benches import BUDGETS, Context
 from gputune.host import Host
 
@@ -54,23 +54,3 @@ def test_threads_are_put_back(machine):
     assert torch.get_num_threads() == before
     assert [row.params["default"] for row in rows].count(True) == 1
     assert rows[0].params["threads"] == before
-
-
-def test_the_dataloader_curve_starts_without_workers_and_leaves_none_behind(machine):
-    import psutil
-
-    before = psutil.Process().children(recursive=True)
-    rows = measured(machine, "dataloader", 8)
-    counts = [row.params["workers"] for row in rows if row.params["kind"] == "decode"]
-    assert counts[:2] == [0, 1]
-    started = [child for child in psutil.Process().children(recursive=True) if child not in before]
-    _, alive = psutil.wait_procs(started, timeout=5)
-    assert not alive
-    assert {row.params["kind"] for row in rows} <= {"decode", "cheap"}, "the other options are for the thorough budget"
-    choice = advise.choices(machine, rows)["dataloader_workers"]
-    assert choice.value in counts
-
-
-def test_a_small_shared_memory_is_a_reason_not_to_run(machine):
-    small = replace(machine, memory=replace(machine.memory, shm_free_bytes=1 << 20))
-    assert "--shm-size" in benches.load("dataloader").needs(small, "cpu")

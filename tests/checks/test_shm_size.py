@@ -1,18 +1,20 @@
 from dataclasses import replace
 
 import pytest
+from making import row
 from recorded import facts_of, found
 
 from gputune.checks import shm_size
 from gputune.facts import Memory
+from gputune.measurement import Measurement
 
 NEED = 16 * 2 * 64 * 3 * 224 * 224 * 4  # of 16 workers: 1176 MiB
 
 
-def finding(size, free=None, kind="docker", cpus=16):
+def finding(size, free=None, kind="docker", cpus=16, measurements=()):
     facts = facts_of(affinity=range(cpus))
     memory = Memory(shm_bytes=size, shm_free_bytes=size if free is None else free)
-    [found] = shm_size.check(replace(facts, memory=memory, container=replace(facts.container, kind=kind)), ())
+    [found] = shm_size.check(replace(facts, memory=memory, container=replace(facts.container, kind=kind)), measurements)
     return found
 
 
@@ -70,3 +72,72 @@ def test_unread():
     [unread] = found(shm_size, shm=None)
     assert unread.severity == "UNKNOWN"
     assert "/dev/shm" in unread.message
+
+
+def dataset(rates, sent=True, batch_bytes=64 * 3 * 224 * 224 * 4):
+    """What `gputune probe --dataset` measured: rates by number of workers, and the bytes of a batch."""
+    params = {"kind": "dataset", "batch": 64} | ({} if sent else {"sent": False})
+    size = Measurement(bench="dataset", metric="batch_bytes", unit="B", samples=(float(batch_bytes),), device="cpu")
+    return [size, *(row("dataset", "throughput", rate, workers=count, **params) for count, rate in rates.items())]
+
+
+FOUR = dataset({0: 100.0, 4: 400.0})
+EXACT = 409 << 20  # (4 workers x 2 + 2) batches of 36.75 MiB, in nine tenths of it
+
+
+@pytest.mark.parametrize(
+    ("kind", "remedy"),
+    [
+        ("docker", "docker run --shm-size=409m (or --ipc=host)"),
+        ("podman", "docker run --shm-size=409m (or --ipc=host)"),
+        (
+            "kubernetes",
+            "in the pod: volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 409Mi}}], "
+            "and in the container: volumeMounts: [{name: shm, mountPath: /dev/shm}]",
+        ),
+        ("apptainer", "on the host: sudo mount -o remount,size=409M /dev/shm"),
+        (None, "on the host: sudo mount -o remount,size=409M /dev/shm"),
+    ],
+)
+def test_for_a_measured_dataset_the_size_is_exact(kind, remedy):
+    found = finding(64 << 20, kind=kind, measurements=FOUR)
+    assert (found.severity, found.subject, found.remedy) == ("WARNING", "/dev/shm", remedy)
+    assert found.message == (
+        "/dev/shm holds 64 MiB, and the best setting for the measured dataset, "
+        "4 workers x 2 batches of 36.8 MiB in flight, needs 409 MiB"
+    )
+
+
+def test_the_size_that_is_asked_for_is_enough():
+    assert finding(EXACT - 1, measurements=FOUR).severity == "WARNING"
+    found = finding(EXACT, measurements=FOUR)
+    assert found.severity == "OK"
+    assert found.message.endswith("MiB; the best setting for the measured dataset, "
+                                  "4 workers x 2 batches of 36.8 MiB in flight, needs 409 MiB")  # fmt: skip
+
+
+def test_a_measured_dataset_counts_for_more_than_the_cpus():
+    assert finding(EXACT, cpus=64, measurements=FOUR).severity == "OK"
+    assert finding(EXACT, cpus=64).severity == "WARNING"
+
+
+def test_what_could_not_be_handed_over_tells_the_size_all_the_same():
+    rows = dataset({0: 100.0, 8: 800.0}, sent=False) + dataset({0: 100.0})
+    found = finding(64 << 20, measurements=rows)
+    assert "8 workers x 2 batches of 36.8 MiB in flight, needs 735 MiB" in found.message
+    assert "--shm-size=735m" in found.remedy
+
+
+def test_for_a_measured_dataset_large_enough_but_full():
+    found = finding(8 << 30, free=EXACT - 1, measurements=FOUR)
+    assert (found.severity, found.remedy[:15]) == ("WARNING", "ls -l /dev/shm,")
+    assert found.message.startswith("/dev/shm holds 8.0 GiB, of which 409 MiB is free, and the best setting")
+
+
+def test_batches_of_a_gibibyte_and_more_have_all_their_digits():
+    rows = dataset({0: 100.0, 4: 400.0}, batch_bytes=1234 << 20)
+    assert "batches of 1234 MiB in flight, needs 13712 MiB" in finding(64 << 20, measurements=rows).message
+
+
+def test_a_dataset_that_is_best_loaded_without_workers_leaves_the_usual_estimate():
+    assert finding(64 << 20, measurements=dataset({0: 100.0, 4: 90.0})) == finding(64 << 20)

@@ -32,6 +32,13 @@ def test_more_than_one_is_fine(granted, cpus, told):
     assert fine.message == f"each task may use {told}"
 
 
+def test_one_core_of_the_node_for_each_task_is_a_warning_also_where_no_affinity_holds_it_there():
+    granted = {"SLURM_CPUS_ON_NODE": "8", "SLURM_STEP_TASKS_PER_NODE": "4", "SLURM_JOB_GPUS": "0"}
+    assert finding({**JOB, **granted}).severity == "WARNING"
+    fine = finding({**JOB, **granted, "SLURM_CPUS_ON_NODE": "12"})
+    assert (fine.severity, fine.message) == ("OK", "each task may use 3 CPUs")
+
+
 def test_a_task_without_a_gpu_may_have_one_cpu():
     assert finding({**JOB, "SLURM_CPUS_PER_TASK": "1"}, 1).severity == "OK"
 

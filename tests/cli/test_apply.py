@@ -122,7 +122,7 @@ class TestElsewhere:
         done = gputune("apply", foreign, "--", sys.executable, "-c", SHOW)
         assert (done.returncode, json.loads(done.stdout)) == (0, [None, None])
         assert done.stderr.startswith(
-            "gputune: applied 0 settings, skipped 14 measured on another machine (device (NVIDIA A100-SXM4-80GB there, "
+            "gputune: applied 0 settings, skipped 15 measured on another machine (device (NVIDIA A100-SXM4-80GB there, "
         )
         assert done.stderr.endswith("); --ignore-fingerprint applies them\n")
         assert done.stderr.count("\n") == 1

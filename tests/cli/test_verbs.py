@@ -61,6 +61,18 @@ class TestProbe:
             (["-o", "/proc/p.yaml"], 2, "cannot be written to"),
             (["-o", "n" * 300], 2, "name too long"),
             (["--nonsense"], 2, "No such option"),
+            (["--batch-size", "8"], 2, "--batch-size 8: says how --dataset is loaded; add --dataset FILE.py:CALLABLE"),
+            (["--step-ms", "2.5"], 2, "--step-ms 2.5: says how --dataset is loaded; add --dataset FILE.py:CALLABLE"),
+            (["--dataset", "no.py:made"], 2, "--dataset no.py:made: there is no file no.py"),
+            (["--dataset", "train.py"], 2, "--dataset train.py: names no callable; name it as path.py:callable or"),
+            (["--dataset", ":made"], 2, "--dataset :made: names no callable"),
+            (["--dataset", "train.py:2x"], 2, "--dataset train.py:2x: names no callable"),
+            (["--dataset", "train.py:made()"], 2, "--dataset train.py:made(): names no callable"),
+            (["--dataset", "my-data:made"], 2, "my-data is neither a .py file nor a module's name"),
+            (["--dataset", "a.py:b", "--batch-size", "0"], 2, "--batch-size"),
+            (["--dataset", "a.py:b", "--step-ms", "0"], 2, "--step-ms"),
+            (["--only", "dataset"], 2, "--only dataset: measures what --dataset names; add --dataset FILE.py:CALLABLE"),
+            (["--only", "batch_size"], 2, "--only batch_size: is no part of a probe; use gputune batch-size"),
         ],
     )
     def test_what_cannot_be_is_one_line(self, options, code, words, tmp_path):

@@ -72,6 +72,7 @@ def test_any_text_is_a_quota_none_or_unreadable(text):
         (16, None, None, 1, 16),
         (16, 2.5, None, 1, 2),
         (16, 0.5, None, 1, 1),
+        (16, 1.5, None, 1, 1),
         (16, 64.0, None, 1, 16),
         (16, None, None, 4, 4),
         (16, None, None, 32, 1),
@@ -93,6 +94,22 @@ def test_a_recorded_machine():
 def test_a_taskset_counts():
     found = facts_of(affinity=[3, 4, 5, 9]).cpu
     assert (found.budget, found.affinity) == (4, "3-5,9")
+
+
+@pytest.mark.parametrize(
+    ("affinity", "environ", "budget"),
+    [
+        (64, {"SLURM_CPUS_ON_NODE": "8"}, 8),  # no task affinity: the whole node, of which 8 are the job's
+        (64, {"SLURM_CPUS_ON_NODE": "8", "SLURM_STEP_TASKS_PER_NODE": "4"}, 2),
+        (2, {"SLURM_CPUS_ON_NODE": "8", "SLURM_STEP_TASKS_PER_NODE": "4"}, 2),  # each task is bound to its own two
+        (64, {"SLURM_CPUS_ON_NODE": "64", "SLURM_CPUS_PER_TASK": "6"}, 6),
+        (12, {"SLURM_CPUS_PER_TASK": "12", "LOCAL_WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "none"}, 3),
+        (64, {"SLURM_CPUS_ON_NODE": "16", "LOCAL_WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "none"}, 4),
+    ],
+    ids=["node", "tasks", "bound tasks", "each task's own", "torchrun in a task", "torchrun in a job"],
+)
+def test_slurm_s_grant_counts(affinity, environ, budget):
+    assert facts_of(affinity=range(affinity), environ={"SLURM_JOB_ID": "7", **environ}).cpu.budget == budget
 
 
 V2_STAT = "usage_usec 5\nnr_periods 200\nnr_throttled 50\nthrottled_usec 9\n"

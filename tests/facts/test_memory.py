@@ -82,6 +82,36 @@ def test_a_limit_whose_use_cannot_be_read_leaves_a_gap(tmp_path, missing):
     assert "memory.limit_free_bytes" in [gap.fact for gap in gaps.found]
 
 
+V1_OOM = "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"
+V2_OOM = "low 0\nhigh 7\nmax 9\noom 4\noom_kill 3\noom_group_kill 0\n"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        v1("memory", "/a", {"a/memory.oom_control": V1_OOM, "memory.oom_control": "oom_kill 70\n"}),
+        v1("memory", "/a", {"a/memory.oom_control": V1_OOM}, unified=True),
+        v2("/a/b", {"a/b/memory.events": V2_OOM, "a/memory.events": "oom_kill 70\n"}),
+        v2("/a/b", {"a/b/cgroup.procs": "", "a/memory.events": V2_OOM}),  # the controller reaches down to /a only
+    ],
+)
+def test_oom_kills_are_counted_in_the_process_s_own_group(tmp_path, files):
+    assert memory.oom_kills(grow(tmp_path, files)) == 3
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        v2("/", {}),  # the root group has no events
+        v1("memory", "/", {"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\n"}),  # before Linux 4.13
+        v1("memory", "/", {"memory.oom_control": V1_OOM}, root="/.."),  # a parent's, not ours
+    ],
+)
+def test_oom_kills_that_nobody_tells_of_are_unknown(tmp_path, files):
+    assert memory.oom_kills(grow(tmp_path, files)) is None
+
+
 def test_used_shared_memory_counts():
     shm = [4096, 4096, 16384, 1024, 1024, 100, 100, 100, 0, 255]
     found = facts_of(shm=shm).memory

@@ -31,6 +31,38 @@ def test_a_leftover_of_slurm_outside_a_job_grants_no_cpus():
     assert read(SLURM_CPUS_PER_TASK="12").cpus_per_task is None
 
 
+@pytest.mark.parametrize(
+    ("environ", "of_task", "of_rank"),
+    [
+        ({}, None, None),
+        ({"SLURM_CPUS_ON_NODE": "8"}, 8, 8),
+        ({"SLURM_CPUS_ON_NODE": "8", "SLURM_STEP_TASKS_PER_NODE": "4(x2)"}, 2, 2),
+        ({"SLURM_CPUS_ON_NODE": "8", "SLURM_STEP_TASKS_PER_NODE": "16"}, 1, 1),
+        ({"SLURM_CPUS_ON_NODE": "64", "SLURM_CPUS_PER_TASK": "6", "SLURM_STEP_TASKS_PER_NODE": "8"}, 6, 6),
+        ({"SLURM_CPUS_ON_NODE": "8", "LOCAL_WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "none"}, 8, 2),
+        ({"SLURM_CPUS_PER_TASK": "12", "LOCAL_WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "none"}, 12, 3),
+        ({"SLURM_CPUS_PER_TASK": "2", "LOCAL_WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "none"}, 2, 1),
+    ],
+    ids=[
+        "none",
+        "node",
+        "tasks",
+        "too many tasks",
+        "each task's own",
+        "node, torchrun",
+        "task, torchrun",
+        "too many ranks",
+    ],
+)
+def test_slurm_s_grant_to_a_task_and_to_a_rank(environ, of_task, of_rank):
+    found = read(SLURM_JOB_ID="7", **environ)
+    assert (found.cpus_of_task, found.cpus_of_rank) == (of_task, of_rank)
+
+
+def test_a_leftover_of_slurm_outside_a_job_grants_no_cpus_of_the_node_either():
+    assert read(SLURM_CPUS_ON_NODE="12").cpus_of_rank is None
+
+
 def test_kubernetes():
     assert read(KUBERNETES_SERVICE_HOST="10.0.0.1").name == "kubernetes"
 
@@ -46,8 +78,8 @@ def test_slurm_s_way_to_write_tasks(text, ranks):
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "two", "1.5", "²", "٣", "9" * 5000])
 def test_a_count_that_is_none_grants_nothing(text):
-    found = read(SLURM_JOB_ID="7", SLURM_CPUS_PER_TASK=text, LOCAL_WORLD_SIZE=text)
-    assert (found.cpus_per_task, found.local_ranks) == (None, 1)
+    found = read(SLURM_JOB_ID="7", SLURM_CPUS_PER_TASK=text, SLURM_CPUS_ON_NODE=text, LOCAL_WORLD_SIZE=text)
+    assert (found.cpus_per_task, found.cpus_on_node, found.local_ranks) == (None, None, 1)
 
 
 @pytest.mark.parametrize(("step", "started"), [("0", True), ("17", True), ("batch", False), (None, False)])

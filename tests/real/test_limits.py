@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from making import before_others, environ
@@ -18,7 +17,6 @@ from making import before_others, environ
 pytestmark = pytest.mark.real
 
 CHECK = [sys.executable, "-m", "gputune", "check", "--json"]
-CPU = Path("/sys/fs/cgroup/cpu")
 
 
 def run(words, env=None, seconds=120):
@@ -45,16 +43,9 @@ def answer(result):
 
 
 @pytest.fixture
-def half_a_cpu():
+def half_a_cpu(cgroup):
     """The words that put a command into a cgroup v1 group of half a CPU."""
-    group = CPU / f"gputune-real-{os.getpid()}"
-    if os.geteuid() or not os.access(CPU / "cgroup.procs", os.W_OK):
-        pytest.skip("needs root and a writable cgroup v1 cpu hierarchy")
-    group.mkdir()
-    (group / "cpu.cfs_period_us").write_text("100000")
-    (group / "cpu.cfs_quota_us").write_text("50000")
-    yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"]
-    group.rmdir()
+    return cgroup(cpus=0.5).words
 
 
 @pytest.fixture

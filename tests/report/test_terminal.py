@@ -171,6 +171,8 @@ def test_nothing_in_a_profile_steers_the_terminal_or_breaks_the_table(hostile):
             row("attention", "throughput", 1.0, dtype=hostile, head=64, length=64, backend=hostile),
             row("matmul_shapes", "throughput", 1.0, shape=hostile, dtype=hostile, m=1, n=1, k=1),
             row("transfer", "throughput", 1.0, copy=hostile),
+            row("dataloader", "throughput", 1.0, kind=hostile, workers=hostile),
+            row("dataset", "throughput", 1.0, kind="dataset", workers=0, batch=hostile, step_ms=hostile),
         ),
         findings=(Finding(check=hostile, severity="ERROR", message=hostile, remedy=hostile),),
         gaps=(Gap(fact=hostile, reason=hostile),),
@@ -189,6 +191,7 @@ def test_a_speed_without_its_baseline_is_still_shown():
 def test_charts_stand_above_the_settings_in_the_order_of_what_they_are_made_of():
     step = {"network": "mlp", "batch": 8, "precision": "float32"}
     measured = (
+        row("dataloader", "throughput", 1.0, kind="decoding", workers=0),
         row("transfer", "latency", 4.6),
         row("training_step", "throughput", 1.0, stage="inference", **step),
         row("training_step", "throughput", 1.0, stage="precision", **step),
@@ -196,7 +199,16 @@ def test_charts_stand_above_the_settings_in_the_order_of_what_they_are_made_of()
         row("precision", "throughput", 1.0, dtype="tf32"),
     )
     text = shown(terminal.print_profile, profile(measurements=measured))
-    titles = ("torch  ", "Matmul by dtype", "Peak", "Training steps", "Forward", "launch of a kernel", "setting ")
+    titles = (
+        "torch  ",
+        "Matmul by dtype",
+        "Peak",
+        "Training steps",
+        "Forward",
+        "launch of a kernel",
+        "DataLoader",
+        "setting ",
+    )
     places = [text.index(title) for title in titles]
     assert places == sorted(places)
 

@@ -68,6 +68,7 @@ def test_what_takes_a_line_in_the_script_names_the_line() -> None:
         ("channels_last", False),
         ("dataloader_workers", 0),
         ("dataloader_prefetch_factor", None),
+        ("dataloader_threads", None),
         ("dimension_multiple", {}),
     ],
 )

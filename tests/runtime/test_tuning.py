@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,17 @@ from typing import Any
 import pytest
 import torch
 import torch_child
-from making import CHOSEN, ELSEWHERE, gputune, profile, written
+from making import CHOSEN, ELSEWHERE, gputune, profile, row, written
 from torch import nn
 
 from gputune import settings
 from gputune.errors import ProfileError
 from gputune.host import Host
+from gputune.measurement import Measurement
 from gputune.profile import Profile
+from gputune.runtime import tuning as tuning_module
 from gputune.runtime.here import fingerprint_here
+from gputune.runtime.loading import Room
 from gputune.runtime.tuning import Tuning, apply
 
 CODE = {name: value for name, value in CHOSEN.items() if settings.load(name).PHASE == "code"}
@@ -134,15 +138,16 @@ answer = sys.modules["_gputune_settings"].names() == sys.modules["gputune.settin
         assert not tuning.autocast()._enabled
 
     def test_ignore_fingerprint_applies_it_all_the_same(self) -> None:
-        tuning = apply(profile(CODE, fingerprint=ELSEWHERE), ignore_fingerprint=True)
+        here = fingerprint_here(Host()).cpu_budget
+        tuning = apply(profile(CODE, fingerprint=replace(ELSEWHERE, cpu_budget=here)), ignore_fingerprint=True)
         assert tuning.dataloader_kwargs()["num_workers"] == 8
         assert tuning.pad(13) == 16
 
     def test_what_does_not_rest_on_the_difference_holds(self) -> None:
         here = fingerprint_here(Host())
-        made = profile(CODE, fingerprint=replace(here, cpu_budget=(here.cpu_budget or 0) + 1))
-        tuning = apply(made)
-        assert tuning.dataloader_kwargs() == {"num_workers": 0, "pin_memory": False}
+        tuning = apply(profile(CODE, fingerprint=replace(here, torch="1.13.1", cpu_budget=(here.cpu_budget or 0) + 1)))
+        assert tuning.optimizer_kwargs() == {}
+        assert tuning.dataloader_kwargs()["num_workers"] > 0
         assert tuning.pad(13) == 16
 
     def test_a_line_for_the_script_is_named(self) -> None:
@@ -278,7 +283,8 @@ class TestDataLoader:
         return [int(batch.sum()) for batch in loader]
 
     def test_every_argument(self) -> None:
-        assert Tuning(CHOSEN).dataloader_kwargs() == {
+        chosen = {name: value for name, value in CHOSEN.items() if name != "dataloader_threads"}
+        assert Tuning(chosen).dataloader_kwargs() == {
             "num_workers": 8, "pin_memory": True, "persistent_workers": True, "prefetch_factor": 4,
         }  # fmt: skip
 
@@ -291,6 +297,93 @@ class TestDataLoader:
 
     def test_nothing_chosen_is_torchs_default(self) -> None:
         assert Tuning({}).dataloader_kwargs() == {"num_workers": 0, "pin_memory": False}
+        assert Tuning({}).dataloader_kwargs(range(100)) == {"num_workers": 0, "pin_memory": False}
+
+
+class TestDataLoaderHere:
+    """The same choices in a process with other CPUs, with a small /dev/shm, and for a dataset of another kind."""
+
+    @pytest.fixture(autouse=True)
+    def _four_cpus(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(tuning_module, "room", lambda host: Room(cpus=4, shm_bytes=64 << 20))
+
+    def applied(self, values: dict[str, Any], cpu_budget: int, rows: Any = ()) -> Tuning:
+        here = replace(fingerprint_here(Host()), cpu_budget=cpu_budget)
+        chosen = {f"dataloader_{name}": value for name, value in values.items()}
+        return apply(profile(chosen, fingerprint=here, measurements=tuple(rows)))
+
+    def why(self, tuning: Tuning, name: str = "workers") -> tuple[Any, str]:
+        [row] = [row for row in tuning.applied if row.setting == f"dataloader_{name}"]
+        return row.after, row.why
+
+    def test_workers_follow_the_cpus_and_it_is_said(self) -> None:
+        tuning = self.applied({"workers": 16, "prefetch_factor": 4}, cpu_budget=16)
+        assert self.why(tuning)[0] == 16
+        for _ in range(2):
+            assert tuning.dataloader_kwargs()["num_workers"] == 4
+            after, why = self.why(tuning)
+            assert after == 4
+            assert why.endswith("dataloader_kwargs()); 16 measured with 16 CPUs, 4 here")
+
+    def test_with_as_many_cpus_as_were_measured_with_nothing_changes(self) -> None:
+        tuning = self.applied({"workers": 16}, cpu_budget=4)
+        before = tuning.applied
+        assert tuning.dataloader_kwargs()["num_workers"] == 16
+        assert tuning.applied == before
+
+    def test_batches_of_the_measured_dataset_stay_within_shared_memory(self) -> None:
+        size = Measurement(bench="dataset", metric="batch_bytes", unit="B", samples=(1e6, 6.4e6), device="cpu")
+        tuning = self.applied({"workers": 4, "prefetch_factor": 4}, cpu_budget=4, rows=[size])
+        arguments = tuning.dataloader_kwargs()
+        assert (arguments["num_workers"], arguments["prefetch_factor"]) == (4, 2)
+        after, why = self.why(tuning, "prefetch_factor")
+        assert after == 2
+        assert why.endswith("; batches of 6.1 MiB, and /dev/shm has 64 MiB free for them")
+
+    def test_a_dataset_of_another_kind_gets_the_workers_of_that_kind(self) -> None:
+        rows = [
+            row("dataloader", "throughput", rate, "cpu", kind=kind, workers=workers)
+            for kind, workers, rate in [
+                ("decoding", 0, 1.0), ("decoding", 4, 4.0), ("memory", 0, 9.0), ("memory", 4, 1.0),
+                ("waiting", 0, 1.0), ("waiting", 16, 16.0),
+            ]
+        ]  # fmt: skip
+        tuning = self.applied({"workers": 4}, cpu_budget=4, rows=rows)
+        assert tuning.dataloader_kwargs(torch.arange(100_000))["num_workers"] == 0
+        assert self.why(tuning)[1].endswith("; its samples cost next to nothing, for which 0 measured best")
+        assert tuning.dataloader_kwargs(Sleeping())["num_workers"] == 16
+        assert tuning.dataloader_kwargs(Sleeping(length=1))["num_workers"] == 0
+        assert tuning.dataloader_kwargs()["num_workers"] == 4
+        assert not self.why(tuning)[1].endswith("best")
+
+    def test_threads_of_workers_are_an_argument_that_travels(self) -> None:
+        arguments = self.applied({"workers": 2, "threads": 2}, cpu_budget=4).dataloader_kwargs()
+        loader = torch.utils.data.DataLoader(Threads(), **arguments, multiprocessing_context="spawn")
+        assert [int(batch) for batch in loader] == [2, 2]
+
+
+class Sleeping:
+    """Samples that are waited for."""
+
+    def __init__(self, length: int = 100) -> None:
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> int:
+        time.sleep(0.002)
+        return index
+
+
+class Threads:
+    """How many threads torch has where a sample is taken."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: int) -> int:
+        return torch.get_num_threads()
 
 
 class TestPad:

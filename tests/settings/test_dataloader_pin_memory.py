@@ -13,10 +13,9 @@ from gputune.settings.dataloader_pin_memory import recommend
 HOST = facts_of()
 
 
-def measured(on: float, off: float) -> list[Any]:
+def measured(on: float, off: float, bench: str = "dataloader") -> list[Any]:
     return [
-        row("dataloader", "throughput", rate, kind="transfer", pin_memory=value)
-        for value, rate in ((True, on), (False, off))
+        row(bench, "throughput", rate, kind="transfer", pin_memory=value) for value, rate in ((True, on), (False, off))
     ]
 
 
@@ -24,7 +23,9 @@ def test_a_gain() -> None:
     choice = recommend(HOST, measured(130.0, 100.0))
     assert choice.value is True
     assert choice.gain == pytest.approx(1.3, rel=0.01)
-    assert "1.3 times" in choice.reason
+    assert choice.reason.startswith(
+        "loading large batches through pinned memory and copying them to the GPU ran 1.3 times"
+    )
     assert choice.evidence == ("dataloader",)
 
 
@@ -51,3 +52,11 @@ def test_without_a_gpu_there_is_nothing_to_copy_to() -> None:
     choice = recommend(facts_of("cpu-only"), rows)
     assert choice.value is False
     assert "no GPU" in choice.reason
+
+
+def test_the_users_own_batches_decide_where_they_were_measured() -> None:
+    own = [row("dataset", "throughput", rate, kind="dataset", workers=n, batch=8) for n, rate in ((0, 1.0), (4, 3.0))]
+    choice = recommend(HOST, measured(100.0, 100.0) + own + measured(130.0, 100.0, "dataset"))
+    assert (choice.value, choice.evidence) == (True, ("dataset",))
+    assert choice.reason.startswith("loading the dataset's batches through pinned memory")
+    assert recommend(HOST, measured(130.0, 100.0) + own).value is False

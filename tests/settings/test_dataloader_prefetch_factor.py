@@ -12,14 +12,23 @@ from gputune.settings.dataloader_prefetch_factor import recommend
 
 HOST = facts_of()
 WORKERS = [
-    row("dataloader", "throughput", rate, kind="decode", workers=count) for count, rate in ((0, 100.0), (4, 380.0))
+    row("dataloader", "throughput", rate, kind="decoding", workers=count) for count, rate in ((0, 100.0), (4, 380.0))
 ]
 
 
-def measured(on: float, off: float) -> list[Any]:
+def own(prefetch_factor: int) -> list[Any]:
+    """The user's dataset, of which shared memory holds so many batches ahead a worker."""
+    ahead = {"prefetch_factor": prefetch_factor, "batch": 8}
     return [
-        row("dataloader", "throughput", rate, kind="prefetch", prefetch_factor=value)
-        for value, rate in ((4, on), (2, off))
+        row("dataset", "throughput", 100.0, kind="dataset", workers=0, batch=8),
+        row("dataset", "throughput", 380.0, kind="dataset", workers=4, **ahead),
+        row("dataset", "throughput", 100.0, kind="dataset", workers=1, **ahead | {"prefetch_factor": 2}),
+    ]
+
+
+def measured(on: float, off: float, bench: str = "dataloader") -> list[Any]:
+    return [
+        row(bench, "throughput", rate, kind="prefetch", prefetch_factor=value) for value, rate in ((4, on), (2, off))
     ]
 
 
@@ -50,3 +59,15 @@ def test_without_workers_there_is_nothing_to_choose() -> None:
     choice = recommend(HOST, measured(130.0, 100.0))
     assert choice.value is None
     assert choice.reason.startswith("no workers")
+
+
+def test_one_where_shared_memory_holds_no_more_batches_of_the_dataset() -> None:
+    choice = recommend(HOST, WORKERS + measured(130.0, 100.0) + own(1))
+    assert (choice.value, choice.gain, choice.evidence) == (1, None, ("dataset",))
+    assert choice.reason == "/dev/shm holds no more of the dataset's batches"
+
+
+def test_the_users_own_dataset_decides_where_it_was_measured() -> None:
+    choice = recommend(HOST, WORKERS + measured(100.0, 100.0) + own(2) + measured(130.0, 100.0, "dataset"))
+    assert (choice.value, choice.evidence) == (4, ("dataset",))
+    assert recommend(HOST, WORKERS + measured(130.0, 100.0) + own(2)).value is None

@@ -1,46 +1,255 @@
-"""How many workers load: the fewest that are nearly the best, where they gain over none."""
+"""How many workers load: the fewest that are nearly the best, or that keep a known consumer fed, where they gain over none."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from making import row
 from recorded import facts_of
 
-from gputune.settings.dataloader_workers import recommend
+from gputune.settings import Choice
+from gputune.settings.dataloader_workers import KINDS, bench_of, curve, fewest, of_kind
+from gputune.settings.dataloader_workers import recommend as _recommend
 
 HOST = facts_of()
+BATCH = 32
+MEDIAN = 1.0035
+"""Of the samples of a `row`, for a rate of 1."""
 
 
-def measured(kind: str = "decode", **rates: float) -> list[Any]:
+def recommend(rows: list[Any]) -> Choice:
+    return _recommend(HOST, rows)
+
+
+def measured(kind: str = "decoding", **rates: float) -> list[Any]:
+    """Samples per second by number of workers: `w4=380.0`."""
     return [row("dataloader", "throughput", rate, kind=kind, workers=int(name[1:])) for name, rate in rates.items()]
 
 
-def test_the_fewest_that_are_nearly_the_best() -> None:
-    choice = recommend(HOST, measured(w0=100.0, w2=190.0, w4=380.0, w8=385.0, w16=300.0))
-    assert choice.value == 4
-    assert choice.gain == pytest.approx(3.8, rel=0.01)
-    assert "with 4 workers as with none" in choice.reason
+def loaded(kind: str = "dataset", rates: dict[int, float] | None = None, **params: Any) -> list[Any]:
+    return [
+        row("dataset", "throughput", rate, kind=kind, workers=count, batch=BATCH, **params)
+        for count, rate in (rates or {}).items()
+    ]
 
 
-@pytest.mark.parametrize("rates", [{"w1": 99.0, "w2": 80.0}, {"w1": 101.0, "w2": 102.0}])
-def test_no_gain(rates: dict[str, float]) -> None:
-    choice = recommend(HOST, measured(w0=100.0, **rates))
-    assert choice.value == 0
-    assert choice.reason.startswith("no gain: ")
+def short(rows: list[Any], samples: int = 2) -> list[Any]:
+    """As the search leaves them: too few samples to be compared."""
+    return [replace(one, samples=one.samples[:samples]) for one in rows]
 
 
-def test_what_they_do_to_cheap_samples_is_said() -> None:
-    rows = measured(w0=100.0, w4=380.0) + measured("cheap", w0=100.0, w4=20.0)
-    choice = recommend(HOST, rows)
-    assert choice.value == 4
-    assert choice.reason.endswith("use 0 for those")
+def noisy(one: Any, *factors: float) -> Any:
+    return replace(one, samples=tuple(sample * factors[n % len(factors)] for n, sample in enumerate(one.samples)))
 
 
-@pytest.mark.parametrize(
-    "rows", [[], measured(w0=100.0), measured(w2=100.0, w4=200.0), measured("cheap", w0=1.0, w4=9.0)]
-)
-def test_not_measured(rows: list[Any]) -> None:
-    choice = recommend(HOST, rows)
-    assert (choice.value, choice.gain) == (0, None)
+class TestSyntheticSamples:
+    def test_the_fewest_that_are_nearly_the_best(self) -> None:
+        choice = recommend(measured(w0=100.0, w2=190.0, w4=380.0, w8=385.0, w16=300.0))
+        assert choice.value == 4
+        assert choice.gain == pytest.approx(3.8, rel=0.01)
+        assert choice.reason.startswith("samples that cost CPU time came 3.8 times (3.")
+        assert "as fast with 4 workers as with none" in choice.reason
+        assert choice.evidence == ("dataloader",)
+
+    @pytest.mark.parametrize(("fewer", "chosen"), [(98.0, 4), (97.5, 4), (96.0, 8)])
+    def test_nearly_is_within_3_percent(self, fewer: float, chosen: int) -> None:
+        assert recommend(measured(w0=10.0, w4=fewer, w8=100.0)).value == chosen
+
+    def test_nearly_is_told_by_pairs_since_what_disturbs_a_round_disturbs_all_that_are_in_it(self) -> None:
+        none, four, eight = measured(w0=10.0, w4=99.0, w8=100.0)
+        wild = (1.0, 0.5, 0.7, 1.6, 0.9)
+        assert recommend([none, noisy(four, *wild), noisy(eight, *wild)]).value == 4
+        apart = [none, noisy(four, 1.0, 1.0, 1.0), noisy(eight, 1.1, 1.1, 0.2)]
+        assert recommend(apart).value == 8, "in most rounds they were 11 % faster"
+
+    @pytest.mark.parametrize("rates", [{"w1": 99.0, "w2": 80.0}, {"w1": 101.0, "w2": 102.0}])
+    def test_no_gain(self, rates: dict[str, float]) -> None:
+        choice = recommend(measured(w0=100.0, **rates))
+        assert choice.value == 0
+        assert choice.reason.startswith("no gain: ")
+
+    def test_what_might_gain_is_no_certain_gain(self) -> None:
+        none, four = measured(w0=100.0, w4=110.0)
+        choice = recommend([none, noisy(four, 1.0, 1.3, 0.8)])
+        assert choice.value == 0
+        assert choice.reason.startswith("no certain gain of 3 %: ")
+
+    def test_rows_of_the_search_are_shorter_and_never_chosen(self) -> None:
+        choice = recommend(measured(w0=100.0, w4=380.0) + short(measured(w2=400.0, w16=900.0)))
+        assert choice.value == 4
+        assert fewest(curve(measured(w0=1.0, w4=4.0) + short(measured(w2=9.0)), "decoding")).params["workers"] == 4
+
+    def test_too_few_samples_of_all_leave_it_to_torch(self) -> None:
+        choice = recommend(short(measured(w0=100.0, w4=380.0)))
+        assert (choice.value, choice.gain) == (0, None)
+        assert choice.reason == "too few samples in this run to tell"
+
+    def test_a_few_pairs_suffice_where_all_of_them_say_so_by_far(self) -> None:
+        """Slow samples leave time for no more, and such a gain is no chance."""
+        choice = recommend(short(measured(w0=100.0, w4=380.0), 4))
+        assert (choice.value, choice.interval) == (4, None)
+        assert choice.gain == pytest.approx(3.8)
+        assert "3.8 times as fast with 4 workers as with none, in each of 4 pairs at least 3.8 times" in choice.reason
+
+    @pytest.mark.parametrize(("samples", "rate"), [(3, 380.0), (7, 149.0)])
+    def test_but_not_fewer_pairs_and_no_smaller_gain(self, samples: int, rate: float) -> None:
+        choice = recommend(short(measured(w0=100.0, w4=rate), samples))
+        assert (choice.value, choice.gain) == (0, None)
+
+    def test_what_suits_other_kinds_of_samples_is_said(self) -> None:
+        rows = (
+            measured(w0=100.0, w4=380.0)
+            + measured("memory", w0=1000.0, w4=20.0)
+            + measured("waiting", w0=10.0, w16=150.0)
+        )
+        choice = recommend(rows)
+        assert choice.value == 4
+        assert choice.reason.endswith("; 0 workers for slices of memory and 16 workers for samples waited for")
+        assert recommend(rows[:4]).reason.endswith("as with none; 0 workers for slices of memory")
+
+    @pytest.mark.parametrize(
+        "rows", [[], measured(w0=100.0), measured(w2=100.0, w4=200.0), measured("memory", w0=1.0, w4=9.0)]
+    )
+    def test_not_measured(self, rows: list[Any]) -> None:
+        choice = recommend(rows)
+        assert (choice.value, choice.gain) == (0, None)
+        assert choice.reason == "not measured in this run's budget"
+
+
+class TestOfKind:
+    def test_each_kind_has_its_own(self) -> None:
+        rows = (
+            measured(w0=1.0, w4=4.0)
+            + measured("memory", w0=9.0, w4=1.0)
+            + measured("waiting", w0=1.0, w4=4.0, w16=16.0)
+        )
+        assert [of_kind(rows, kind) for kind in KINDS] == [4, 0, 16]
+
+    def test_none_where_it_was_not_measured(self) -> None:
+        assert of_kind([], "memory") is None
+        assert of_kind(measured("memory", w0=9.0), "memory") is None, "with nothing to compare it with"
+
+    def test_none_where_too_little_was_measured_to_tell(self) -> None:
+        assert of_kind(short(measured("waiting", w0=1.0, w4=4.0)), "waiting") is None
+
+    @pytest.mark.parametrize("strange", [-1, 1_000_000, "four"])
+    def test_a_number_that_no_profile_may_ask_for_is_no_answer(self, strange: object) -> None:
+        rows = [*measured(w0=1.0, w4=4.0), row("dataloader", "throughput", 9.0, kind="decoding", workers=strange)]
+        assert of_kind(rows, "decoding") == 4
+
+    def test_a_rate_of_zero_is_no_rate(self) -> None:
+        assert of_kind(measured(w0=1.0, w4=4.0, w8=0.0), "decoding") == 4
+        assert of_kind(measured(w0=0.0, w4=0.0), "decoding") is None
+
+    @pytest.mark.parametrize("params", [{"step_ms": 0}, {"step_ms": "x", "batch": 8}, {"batch": 8, "step_ms": 0.0}])
+    def test_a_strange_step_is_no_step(self, params: dict[str, Any]) -> None:
+        rows = [replace(one, params=one.params | params) for one in measured(w0=1.0, w4=4.0)]
+        assert of_kind(rows, "decoding") == 4
+
+
+class TestTheUsersDataset:
+    def test_it_is_chosen_for_whatever_synthetic_samples_say(self) -> None:
+        choice = recommend(measured(w0=100.0, w16=900.0) + loaded(rates={0: 100.0, 2: 190.0, 3: 192.0}))
+        assert choice.value == 2
+        assert choice.evidence == ("dataset",)
+        assert choice.reason.startswith("the dataset's batches came 1.9 times")
+        assert "slices of memory" not in choice.reason
+
+    def test_whose_rows_the_other_options_are_chosen_by(self) -> None:
+        assert bench_of(loaded(rates={0: 1.0, 2: 2.0})) == "dataset"
+        assert bench_of(measured(w0=1.0, w2=2.0)) == "dataloader"
+        assert bench_of([row("dataset", "batch_bytes", 1e6)]) == "dataloader"
+
+    def test_what_a_consumer_waits_is_said_with_the_choice_and_with_torchs_default(self) -> None:
+        rates = {0: BATCH / 0.1 / MEDIAN, 4: BATCH / 0.025 / MEDIAN}
+        reason = recommend(loaded(rates=rates)).reason
+        assert reason.endswith("; a consumer waits 25 ms for each batch of 32, with torch's defaults 100 ms")
+
+    def test_where_nothing_is_gained_it_waits_the_same(self) -> None:
+        choice = recommend(loaded(rates={0: BATCH / 0.002 / MEDIAN, 1: 1.0}))
+        assert choice.value == 0
+        assert choice.reason.endswith("; a consumer waits 2 ms for each batch of 32")
+
+    def test_an_iterable_dataset_that_every_worker_yields_the_whole_of_gets_none(self) -> None:
+        choice = recommend(loaded(rates={0: 100.0}, alike=True))
+        assert (choice.value, choice.gain, choice.evidence) == (0, None, ("dataset",))
+        assert "torch.utils.data.get_worker_info()" in choice.reason
+        assert "repeat its samples" in choice.reason
+
+    def test_too_few_samples(self) -> None:
+        choice = recommend(short(loaded(rates={0: 100.0, 4: 380.0})))
+        assert choice.value == 0
+        assert choice.reason.startswith("too few samples in this run to tell")
+
+
+class TestWithAConsumersStep:
+    """A step of 50 ms for a batch of 32 takes 640 samples/s when it never waits."""
+
+    STEP = 50.0
+
+    def paced(self, waits: dict[int, float], unhindered: float | None = 80.0) -> list[Any]:
+        """By number of workers what a step waits in ms, and what a batch takes where nothing but loading is done."""
+        rates = {count: 1000 * BATCH / MEDIAN / (self.STEP + wait) for count, wait in waits.items()}
+        rows = loaded(rates=rates, step_ms=self.STEP)
+        free = {} if unhindered is None else {0: 1000 * BATCH / MEDIAN / unhindered}
+        return rows + loaded("unhindered", free, step_ms=self.STEP)
+
+    def test_the_fewest_that_keep_it_fed(self) -> None:
+        choice = recommend(self.paced({0: 80.0, 1: 20.0, 2: 0.4, 3: 0.1, 8: 0.0}))
+        assert choice.value == 2
+        assert choice.reason.endswith("; a step of 50 ms waits 0.4 ms for its batch of 32, with torch's defaults 80 ms")
+
+    @pytest.mark.parametrize(("wait", "chosen"), [(0.45, 2), (0.55, 4)])
+    def test_fed_is_to_wait_for_less_than_a_hundredth_of_the_step(self, wait: float, chosen: int) -> None:
+        assert recommend(self.paced({0: 80.0, 2: wait, 4: 0.0})).value == chosen
+
+    def test_where_none_keeps_it_fed_the_fewest_that_are_nearly_the_best(self) -> None:
+        choice = recommend(self.paced({0: 80.0, 2: 40.0, 4: 21.0, 8: 20.0}))
+        assert choice.value == 4
+        assert "a step of 50 ms waits 21 ms for its batch" in choice.reason
+
+    def test_a_consumer_that_is_fed_without_workers_gets_none(self) -> None:
+        choice = recommend(self.paced({0: 0.3, 2: 0.0}, unhindered=0.3))
+        assert (choice.value, choice.evidence) == (0, ("dataset",))
+        assert choice.reason.startswith("no gain: ")
+        assert choice.reason.endswith("; a step of 50 ms waits 0.3 ms for its batch of 32")
+
+    def test_without_the_unhindered_rate_the_step_is_taken_off(self) -> None:
+        reason = recommend(self.paced({0: 80.0, 2: 0.4}, unhindered=None)).reason
+        assert reason.endswith("waits 0.4 ms for its batch of 32, with torch's defaults 80 ms")
+
+    def test_the_unhindered_rate_is_of_batches_that_were_made_whole(self) -> None:
+        unsent = loaded("unhindered", {0: 1e6}, step_ms=self.STEP, sent=False)
+        reason = recommend(unsent + self.paced({0: 80.0, 2: 0.4})).reason
+        assert reason.endswith("with torch's defaults 80 ms")
+
+
+class TestWhereSharedMemoryIsShort:
+    """Numbers of workers whose batches it could not hold are timed without handing anything over."""
+
+    UNSENT = loaded(rates={0: 100.0, 4: 400.0, 8: 800.0}, sent=False)
+
+    def test_they_are_never_recommended_but_told(self) -> None:
+        choice = recommend(self.UNSENT + loaded(rates={0: 100.0, 1: 99.0, 2: 198.0}))
+        assert choice.value == 2
+        assert choice.gain == pytest.approx(1.98, rel=0.01)
+        assert choice.reason.endswith("; were /dev/shm large enough, it would be 8 workers (see shm_size)")
+
+    def test_where_not_even_one_workers_batches_fit_it_says_so(self) -> None:
+        choice = recommend(self.UNSENT + loaded(rates={0: 100.0}))
+        assert (choice.value, choice.evidence) == (0, ("dataset",))
+        assert choice.reason.startswith("/dev/shm is too small for what even one worker hands over; a consumer waits ")
+        assert choice.reason.endswith("it would be 8 workers (see shm_size)")
+
+    def test_where_more_would_not_be_better_nothing_is_told(self) -> None:
+        choice = recommend(
+            loaded(rates={0: 100.0, 2: 200.0, 8: 201.0}, sent=False) + loaded(rates={0: 100.0, 2: 200.0})
+        )
+        assert choice.value == 2
+        assert "shm" not in choice.reason
+
+    def test_alone_they_are_no_measurement_of_the_dataset(self) -> None:
+        assert bench_of(self.UNSENT) == "dataloader"
+        assert recommend(self.UNSENT).reason == "not measured in this run's budget"

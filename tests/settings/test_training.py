@@ -86,7 +86,10 @@ class TestTheRule:
         exact = [one for one in rows if one.precision not in _training.MIXED]
         alike = exact if found in exact else [one for one in rows if one not in exact]
         assert max(rows[one].median for one in alike) <= 1.031 * rows[found].median
-        assert max(row.median for row in rows.values()) <= (1.101 if found in exact else 1.031) * rows[found].median
+        among_all = (
+            1.101 * 1.031 if found in exact else 1.031
+        )  # mixed precision must be worth 10 % more than the simplest exact one
+        assert max(row.median for row in rows.values()) <= among_all * rows[found].median
         assert rows[found].median >= rows[default].median
 
     @given(

@@ -1,0 +1,96 @@
+"""What a batch is made of: the bytes that pass through shared memory on its way from a worker, and its way to a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import io
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+PAGE = 4096
+DIGESTED = 1 << 16
+"""Bytes of each tensor by which batches are told apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """A batch without itself, as a worker sends it instead."""
+
+    shm_bytes: int
+    """Its tensors' storages, each of which a worker puts into whole pages of /dev/shm."""
+    digest: str
+
+
+class Described:
+    """A collate function that makes the batch as the user's does, and sends its description only."""
+
+    def __init__(self, collate: Callable[[Any], Any]) -> None:
+        self.collate = collate
+
+    def __call__(self, samples: Any) -> Description:
+        with _in_own_memory():
+            return describe(self.collate(samples))
+
+
+@contextmanager
+def _in_own_memory() -> Iterator[None]:
+    """Have torch's default_collate make a batch as it does without workers: in one it makes it in shared memory at once, which may be
+    too small for even one.
+    """
+    from torch.utils import data
+
+    before, data.get_worker_info = data.get_worker_info, lambda: None
+    try:
+        yield
+    finally:
+        data.get_worker_info = before
+
+
+def describe(batch: Any) -> Description:
+    """Whatever a batch is, pickling it finds its tensors, as a worker does to send it. Raises TypeError where it cannot."""
+    storages: dict[int, int] = {}
+    digest = hashlib.sha256()
+
+    def tensor(found: Any) -> None:
+        storage = found.untyped_storage()
+        storages[storage.data_ptr()] = storage.nbytes()
+        if storage.device.type == "cpu" and storage.data_ptr():
+            digest.update(ctypes.string_at(storage.data_ptr(), min(storage.nbytes(), DIGESTED)))
+
+    text = io.BytesIO()
+    try:
+        pickler_for(tensor)(text).dump(batch)
+    except Exception as error:
+        raise TypeError(f"a batch cannot be sent from a worker to the training process: {error}") from error
+    digest.update(text.getvalue())
+    pages = sum(-(-size // PAGE) * PAGE for size in storages.values())
+    return Description(shm_bytes=pages, digest=digest.hexdigest())
+
+
+def pickler_for(tensor: Callable[[Any], None]) -> type[pickle.Pickler]:
+    """A pickler that hands each tensor over instead of writing it."""
+    import torch
+
+    class Pickler(pickle.Pickler):
+        def reducer_override(self, found: Any) -> Any:
+            if isinstance(found, torch.Tensor) and found.layout is torch.strided:
+                tensor(found)
+                return (int, ())
+            return NotImplemented
+
+    return Pickler
+
+
+def to_device(batch: Any, device: str) -> Any:
+    """A copy of a batch on a device, as a training loop makes it: the tensors of a tensor, a mapping or a sequence."""
+    if hasattr(batch, "to"):
+        return batch.to(device, non_blocking=True)
+    if isinstance(batch, Mapping):
+        return {key: to_device(value, device) for key, value in batch.items()}
+    if isinstance(batch, Sequence) and not isinstance(batch, str | bytes):
+        return [to_device(value, device) for value in batch]
+    return batch

@@ -1,0 +1,70 @@
+"""The synthetic datasets: samples that cost CPU time, that are slices of memory, that are waited for, and large ready ones."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+TRANSFER_SHAPE = (3, 224, 224)
+WAIT_SECONDS = 0.002
+
+
+class Decoding:
+    """A map-style dataset whose samples cost a few milliseconds of one CPU: scaling a synthetic 512x512 image down."""
+
+    def __init__(self, length: int = 1 << 30) -> None:
+        import torch
+
+        self.length = length
+        self.image = torch.randint(0, 256, (3, 512, 512), dtype=torch.uint8)
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> Any:
+        import torch
+
+        image = self.image.roll(index % 512, dims=2).float()[None]
+        small = torch.nn.functional.interpolate(image, size=(96, 96), mode="bicubic", antialias=True)
+        return small[0].clamp_(0, 255).to(torch.uint8)
+
+
+class Tokens:
+    """A map-style dataset whose samples are slices of memory."""
+
+    def __init__(self, length: int = 1 << 30) -> None:
+        import torch
+
+        self.length = length
+        self.tokens = torch.randint(0, 50257, (1 << 20,), dtype=torch.int32)
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> Any:
+        start = (index * 977) % (self.tokens.numel() - 512)
+        return self.tokens[start : start + 512]
+
+
+class Waiting(Tokens):
+    """The same, each waited for as an object store's answer is."""
+
+    def __getitem__(self, index: int) -> Any:
+        time.sleep(WAIT_SECONDS)
+        return super().__getitem__(index)
+
+
+class Images:
+    """A map-style dataset of ready FP32 images, large enough that copying them to a GPU takes time."""
+
+    def __init__(self, length: int = 1 << 30) -> None:
+        import torch
+
+        self.length = length
+        self.image = torch.randn(TRANSFER_SHAPE)
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> Any:
+        return self.image

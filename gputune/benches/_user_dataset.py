@@ -1,0 +1,195 @@
+"""The user's own dataset or DataLoader as a source, and a first look at what it yields."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from gputune.benches._batches import Described, Description
+from gputune.benches._loading import Options, Source
+from gputune.benches._patience import OutOfPatience, within
+from gputune.benches._stream import Stream, guarded
+from gputune.benches._user_code import UserCodeError, call
+
+EMPTY = "the dataset is empty: its length is 0"
+DEFAULT_BATCH = 32
+LOOK_SECONDS = 0.4
+PIECE_SECONDS = 0.04
+"""Batches are cut so that a worker makes a piece in about this time: more samples of the curve in the time there is."""
+
+
+def made(path: str, batch_size: int | None, patience: float) -> Source:
+    """Call what `path` names and take what it returns. Raises UserCodeError."""
+    try:
+        with within(patience):
+            source = _source(call(path), path, batch_size)
+    except OutOfPatience:
+        raise UserCodeError(f"{path} returned nothing within {patience:.0f} s") from None
+    source.patience = patience
+    return source
+
+
+def _source(found: Any, path: str, batch_size: int | None) -> Source:
+    from torch.utils import data
+
+    if isinstance(found, data.DataLoader):
+        return _of_loader(found, batch_size)
+    size = batch_size or DEFAULT_BATCH
+    if isinstance(found, data.IterableDataset):
+        length = _length(found)
+        more = {"collate_fn": data.default_collate}
+        return Source(dataset=found, batch_size=size, epoch_batches=length and -(-length // size), more=more)
+    if not (hasattr(found, "__getitem__") and hasattr(found, "__len__")) or isinstance(found, str | bytes | dict):
+        what = "not a Dataset with a length, an IterableDataset or a DataLoader"
+        raise UserCodeError(f"{path} returned {type(found).__name__!r}, {what}")
+    length = len(found)
+    if not length:
+        raise UserCodeError(EMPTY)
+    indices = data.BatchSampler(data.RandomSampler(found), size, False)  # shuffled, as training reads it
+    return Source(
+        dataset=found,
+        batch_size=size,
+        indices=indices,
+        epoch_batches=len(indices),
+        more={"collate_fn": data.default_collate},
+    )
+
+
+def _of_loader(loader: Any, batch_size: int | None) -> Source:
+    """Its batch size, sampler, collate function and start method are kept."""
+    from torch.utils import data
+
+    own = getattr(loader.batch_sampler, "batch_size", None) or loader.batch_size
+    if batch_size and own and own != batch_size:
+        raise UserCodeError(f"--batch-size {batch_size}: the DataLoader has its own, {own}; leave the option out")
+    more = {
+        name: value
+        for name in ("collate_fn", "worker_init_fn", "multiprocessing_context", "generator")
+        if (value := getattr(loader, name, None)) is not None
+    }
+    if isinstance(loader.dataset, data.IterableDataset):
+        more["drop_last"] = loader.drop_last
+        return Source(dataset=loader.dataset, batch_size=loader.batch_size, epoch_batches=_length(loader), more=more)
+    batched = loader.batch_sampler is not None
+    indices: Iterable[Any] = loader.batch_sampler if batched else loader.sampler
+    if _length(loader) == 0:
+        raise UserCodeError(EMPTY)
+    size = own if batched else None
+    if batched and not size:
+        size = len(next(iter(indices)))
+    return Source(dataset=loader.dataset, batch_size=size, indices=indices, epoch_batches=_length(loader), more=more)
+
+
+def _length(found: Any) -> int | None:
+    with suppress(Exception):
+        return len(found)
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a first look at a source told."""
+
+    batch_bytes: int
+    """Of one whole batch in shared memory."""
+    batch_seconds: float
+    """What one worker takes for a whole batch."""
+    busy: float
+    """The share of that in which it computes; the rest is waiting."""
+    worker_bytes: int
+    """Memory that a worker has to itself."""
+    alike: bool = False
+    """Whether two workers yield the same samples, each of them the whole of an IterableDataset."""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether samples are mostly waited for."""
+        return self.busy < 0.5
+
+
+def look(source: Source) -> Look:
+    """Read a whole batch and some pieces in a worker, which sends descriptions only: so that nothing here is harmed by what the
+    dataset does, and shared memory may be as small as it likes. Raises UserCodeError.
+    """
+    import psutil
+
+    size = source.batch_size or 1
+    part = max(1, size // 8)
+    looked = replace(
+        source,
+        indices=_Looked(source.indices, part) if source.indices is not None else None,
+        more={**source.more, "collate_fn": Described(source.more.get("collate_fn", _as_is))},
+    )
+    workers = 2 if source.indices is None else 1
+    stream = Stream(looked, Options(workers=workers, prefetch_factor=1))
+    try:
+        with guarded(source.patience, 0):
+            first = [stream.take() for _ in range(workers)]
+            process = psutil.Process(stream.pids()[0])
+            stream.take()  # what had been begun with the first
+            pieces, busy = _pieces(stream, process)
+            whole = first[0]
+            own = process.memory_full_info().uss
+    except UserCodeError:
+        stream.close(failed=True)
+        raise
+    stream.close()
+    per_batch = median(pieces) * (size / part if source.indices is not None and source.batch_size else workers)
+    return Look(
+        batch_bytes=max(one.shm_bytes for one in first),
+        batch_seconds=per_batch,
+        busy=min(1.0, busy),
+        worker_bytes=own,
+        alike=workers == 2 and first[0].digest == first[1].digest and isinstance(whole, Description),
+    )
+
+
+def _pieces(stream: Stream, process: Any) -> tuple[list[float], float]:
+    """Seconds of each, and the share of them in which the worker computed, of those in which nothing kept the CPU from it."""
+    before, started = _cpu(process), time.perf_counter()
+    seconds: list[float] = []
+    while not seconds or time.perf_counter() - started < LOOK_SECONDS:
+        since = time.perf_counter()
+        stream.take()
+        seconds.append(time.perf_counter() - since)
+    after, taken = _cpu(process), time.perf_counter() - started
+    used, delayed = after[0] - before[0], after[1] - before[1]
+    # The kernel counts in hundredths of a second: too short a look says nothing about waiting.
+    return seconds, used / max(used, taken - delayed) if taken > LOOK_SECONDS / 2 else 1.0
+
+
+def _cpu(process: Any) -> tuple[float, float]:
+    """Seconds in which a process computed, and in which it could not although it was ready: what a quota or a neighbour keeps
+    from it is no waiting.
+
+    Source: Linux, Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat.
+    """
+    times, delayed = process.cpu_times(), 0.0
+    with suppress(OSError, ValueError, IndexError):  # a kernel without CONFIG_SCHED_INFO
+        delayed = int(Path(f"/proc/{process.pid}/schedstat").read_text().split()[1]) / 1e9
+    return float(times.user + times.system), delayed
+
+
+def _as_is(samples: Any) -> Any:
+    return samples
+
+
+class _Looked:
+    """Of an epoch's indices first one whole batch, then pieces of the next."""
+
+    def __init__(self, indices: Iterable[Any], part: int) -> None:
+        self.indices, self.part = indices, part
+
+    def __iter__(self) -> Iterator[Any]:
+        whole = True
+        for batch in self.indices:
+            if whole or not isinstance(batch, list):
+                yield batch
+            else:
+                yield from (batch[start : start + self.part] for start in range(0, len(batch), self.part))
+            whole = False

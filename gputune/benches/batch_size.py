@@ -1,0 +1,190 @@
+"""The user's own training step in batches of other sizes: which fit into the memory, and which are fastest.
+
+`gputune batch-size path.py:make_training`, where `make_training()` takes nothing and returns a callable `step(batch_size)` that
+runs one whole training step (forward, backward, optimizer) on a batch of that size. Each size that is tried runs two steps at
+least: the optimizer's state comes with the first.
+
+A GPU's memory is counted as torch reserves it, together with whatever else is on the card. The host's is the process's own
+at its peak, and what is left of it is what the tightest limit of its cgroup, or the host, leaves.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from gputune.benches import Context, torch_missing
+from gputune.benches._errors import out_of_memory, raise_if_broken
+from gputune.benches._timing import Arm, interleave, measurement, ranked
+from gputune.benches._user_code import UserCodeError, call, words
+from gputune.facts import Facts, memory
+from gputune.facts.gap import Gap, Gaps
+from gputune.host import Host
+from gputune.measurement import Measurement, rounded
+
+SECONDS = {
+    "cuda": {"quick": 10, "standard": 15, "thorough": 30},
+    "cpu": {"quick": 10, "standard": 15, "thorough": 30},
+}
+RANK = 12
+OPTION = "batches"
+
+NO_MEMORY = "bench.batch_size.memory"
+FAILED = "bench.batch_size.failed"
+UNUSABLE = "bench.batch_size.make"
+"""Gaps: the memory did not suffice, the step raised, there is no step to run."""
+
+ENOUGH_SECONDS = 0.1
+"""Of steps, for the rough rate of a trial."""
+
+_Step = Callable[[int], Any]
+_made: dict[str, _Step] = {}
+"""The user's step, by its name: what made it may take long, and a worker serves many requests."""
+
+
+def needs(facts: Facts, device: str) -> str | None:
+    return torch_missing(facts)
+
+
+def measure(context: Context) -> Iterator[Measurement | Gap]:
+    """One row for each size that ran, in order; at the first that did not, a Gap ends it."""
+    asked = context.batches
+    if asked is None:
+        return
+    began = time.monotonic()
+    try:
+        step = _step(asked.make)
+    except UserCodeError as error:
+        yield Gap(fact=UNUSABLE, reason=str(error))
+        return
+    try:
+        if asked.timed:
+            arms = ranked([Arm(params={"batch": size}, run=partial(step, size), work=size) for size in asked.sizes])
+            yield from interleave(
+                context, arms, context.seconds, partial(measurement, context, "batch_size", "samples/s")
+            )
+        else:
+            for size in asked.sizes:
+                yield _trial(context, step, size, began)
+                began = time.monotonic()
+    except (Exception, SystemExit) as error:
+        failure = _failure(error)
+    else:
+        return
+    # Only here are the frames gone that held the step's tensors.
+    _free(context)
+    yield failure
+    raise_if_broken(context)
+
+
+def _step(make: str) -> _Step:
+    """Raises UserCodeError."""
+    if make not in _made:
+        step = call(make)
+        if not callable(step):
+            name = make.rpartition(":")[2]
+            raise UserCodeError(f"{name}() returned {type(step).__name__} and no callable step(batch_size)")
+        _made[make] = step
+    return _made[make]
+
+
+def _trial(context: Context, step: _Step, size: int, began: float) -> Measurement:
+    """`began` is when it did, with what makes the step."""
+    _free(context)
+    meter = _GpuMemory(context) if context.cuda else _HostMemory()
+    step(size)
+    _wait(context)
+    steps, start = 0, time.perf_counter()
+    while steps == 0 or time.perf_counter() - start < ENOUGH_SECONDS:
+        step(size)
+        _wait(context)
+        steps += 1
+    rate = rounded(steps * size / (time.perf_counter() - start))
+    return Measurement(
+        bench="batch_size",
+        metric="trial",
+        unit="samples/s",
+        samples=(rate,),
+        params={"batch": size},
+        device=context.device,
+        conditions={**meter.read(), "seconds": time.monotonic() - began},
+    )
+
+
+def _wait(context: Context) -> None:
+    import torch
+
+    if context.cuda:
+        torch.cuda.synchronize(context.device)
+
+
+def _free(context: Context) -> None:
+    """Give back what nothing holds any more, and let the peak be counted anew."""
+    import torch
+
+    gc.collect()
+    if context.cuda:
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(context.device)
+        return
+    with suppress(AttributeError):  # glibc's own
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _failure(error: BaseException) -> Gap:
+    lacking = isinstance(error, MemoryError) or (isinstance(error, Exception) and out_of_memory(error))
+    return Gap(fact=NO_MEMORY if lacking else FAILED, reason="out of memory" if lacking else words(error))
+
+
+class _GpuMemory:
+    """What torch reserved of a GPU at most, and what that left of the card or of the share that torch was limited to."""
+
+    def __init__(self, context: Context) -> None:
+        self._device = context.device
+
+    def read(self) -> dict[str, float]:
+        import torch
+
+        free, total = torch.cuda.mem_get_info(self._device)
+        reserved, peak = torch.cuda.memory_reserved(self._device), torch.cuda.max_memory_reserved(self._device)
+        limit = getattr(torch.cuda, "get_per_process_memory_fraction", lambda device: 1.0)(self._device) * total
+        left = min(free + reserved, limit) - peak
+        return {"peak_bytes": peak, "left_bytes": max(0, int(left)), "total_bytes": min(total, int(limit))}
+
+
+class _HostMemory:
+    """What this process held at most since this was made, and what its growth left of what was free then."""
+
+    def __init__(self) -> None:
+        with suppress(OSError):  # where the kernel cannot count anew, the peak is that of the whole process
+            Path("/proc/self/clear_refs").write_text("5")
+        self._before = _status_bytes("VmRSS")
+        self._free, self._total = free_and_total_bytes(Host())
+
+    def read(self) -> dict[str, float]:
+        peak = _status_bytes("VmHWM")
+        if peak is None or self._before is None or self._free is None or self._total is None:
+            return {}
+        left = max(0, self._free - max(0, peak - self._before))
+        return {"peak_bytes": peak, "left_bytes": left, "total_bytes": self._total}
+
+
+def free_and_total_bytes(host: Host) -> tuple[int | None, int | None]:
+    """Of the memory that this process may use, within its cgroup's tightest limit; None where it could not be read."""
+    found = memory.read(host, Gaps())
+    free = [count for count in (found.limit_free_bytes, found.free_bytes) if count is not None]
+    total = [count for count in (found.limit_bytes, found.total_bytes) if count is not None]
+    return min(free, default=None), min(total, default=None)
+
+
+def _status_bytes(name: str) -> int | None:
+    with suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return 1024 * int(next(line for line in lines if line.startswith(f"{name}:")).split()[1])
+    return None

@@ -1,0 +1,246 @@
+"""How fast the user's own dataset is loaded, by number of workers and by the DataLoader's other options.
+
+What is named with `--dataset` is called in a worker process and looked at from a DataLoader's worker first, so that one
+which raises, hangs or is killed costs nothing but its own measurement. Then the number of workers is searched (doubling, and
+closing in on the bend), the contenders are timed in turn with torch's default of none, and at the number that is found the
+other options. With `--step-ms` the consumer is away for that long after each batch, as a training step is. Batches that take long
+are cut to pieces, each a worker's work of about 40 ms. Nothing is tried whose batches in flight /dev/shm could not hold.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from gputune.benches import Context, torch_missing
+from gputune.benches import _loader_options as options_of
+from gputune.benches._batches import Described
+from gputune.benches._loader_options import Bench
+from gputune.benches._loading import Options, Source, own_threads
+from gputune.benches._stream import end_workers
+from gputune.benches._user_code import UserCodeError
+from gputune.benches._user_dataset import PIECE_SECONDS, Look, look, made
+from gputune.benches._worker_curve import BLOCK_SECONDS, Curve, Trial
+from gputune.benches._worker_curve import measure as measure_curve
+from gputune.facts import Facts
+from gputune.facts.gap import Gap
+from gputune.measurement import FEWEST_PAIRS, Measurement
+from gputune.settings._scaling import HELD, PREFETCH
+from gputune.settings._shared_memory import SHARE
+from gputune.settings.dataloader_workers import fewest, in_turn
+
+SECONDS = {
+    "cuda": {"quick": 12.5, "standard": 12.5, "thorough": 60},
+    "cpu": {"quick": 12.5, "standard": 12.5, "thorough": 60},
+}
+RANK = 0
+OPTION = "dataset"
+
+PATIENCE_SECONDS = {"quick": 20.0, "standard": 20.0, "thorough": 60.0}
+CURVE_SHARE = 0.65
+UNSENT_SHARE = 0.5
+"""Of the curve's seconds, for what shared memory is too small for."""
+WAITING_FACTOR = 4
+"""Workers for each CPU that are tried at most; as many as keep it busy, by the share of their time that workers wait."""
+MOST_WORKERS = 64
+MEMORY_SHARE = 0.7
+
+
+MANY_CPUS, FEW_CPUS = 16, 4
+"""These take all of the seconds; fewer CPUs less, down to two thirds: there is less to search, and fewer workers to start."""
+
+
+def needs(facts: Facts, device: str) -> str | None:
+    return torch_missing(facts)
+
+
+def share_of(cpus: int) -> float:
+    """Of the seconds."""
+    return math.cbrt(min(MANY_CPUS, max(FEW_CPUS, cpus)) / MANY_CPUS)
+
+
+def measure(context: Context) -> Iterator[Measurement | Gap]:
+    for asked in context.dataset:
+        try:
+            context.say("a first look at the dataset")
+            patience = PATIENCE_SECONDS[context.budget]
+            started = time.monotonic()
+            source = made(asked.path, asked.batch_size, patience)
+            if source.epoch_batches == 1:
+                raise UserCodeError(_SINGLE)
+            seen = look(source)
+            plan = _Plan.of(context, source, seen, asked.step_ms, started)
+            yield plan.bytes_row()
+            with own_threads(context.facts.cpu.budget):
+                yield from _timed(context, plan)
+        except UserCodeError as error:
+            yield Gap(fact="bench.dataset", reason=str(error))
+        finally:
+            end_workers()
+
+
+_SINGLE = "an epoch is a single batch, so that there is nothing for workers to do beside it: num_workers=0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Plan:
+    """What is to be measured of one dataset, within which limits."""
+
+    bench: Bench
+    source: Source
+    look: Look
+    shm_batches: float
+    """Whole batches that /dev/shm holds."""
+    limit: int
+    """The most workers that are of interest: by CPUs, memory, and batches of an epoch."""
+    alive: int
+    step_ms: float | None
+    deadline: float
+
+    @classmethod
+    def of(cls, context: Context, source: Source, seen: Look, step_ms: float | None, started: float) -> _Plan:
+        cpus, memory = context.facts.cpu.budget, context.facts.memory
+        useful = round(cpus * min(WAITING_FACTOR, _spare(context.facts) / max(seen.busy, 1e-3)))
+        limit = min(MOST_WORKERS, useful, source.epoch_batches or MOST_WORKERS)
+        free = [amount for amount in (memory.limit_free_bytes, memory.free_bytes) if amount is not None]
+        alive = int(MEMORY_SHARE * min(free) / seen.worker_bytes) if free and seen.worker_bytes else 4 * limit
+        shm = memory.shm_free_bytes
+        batches = SHARE * shm / seen.batch_bytes if shm is not None and seen.batch_bytes else float("inf")
+        pieces = max(1, round(seen.batch_seconds / PIECE_SECONDS))
+        if source.batch_size and pieces > 1:
+            source = replace(source, piece=max(1, source.batch_size // pieces))
+        step = (step_ms or 0.0) / 1000 * source.samples / (source.batch_size or 1)
+        return cls(
+            bench=Bench(context=context, name="dataset", block_seconds=BLOCK_SECONDS, step_seconds=step),
+            source=source,
+            look=seen,
+            shm_batches=batches,
+            limit=0 if seen.alike else max(1, min(limit, alive)),
+            alive=max(2, min(alive, int(min(batches, 1 << 20) / PREFETCH))),
+            step_ms=step_ms,
+            deadline=started + context.seconds * share_of(cpus),
+        )
+
+    @property
+    def fitting(self) -> int:
+        """The most workers whose batches in flight, one ahead each, fit beside the two that the consumer has hold of."""
+        return int(max(0, min(self.limit, self.shm_batches - HELD)))
+
+    def options(self, workers: int) -> Options:
+        if not workers:
+            return Options(workers=0)
+        return Options(
+            workers=workers, prefetch_factor=int(max(1, min(PREFETCH, (self.shm_batches - HELD) // workers)))
+        )
+
+    @property
+    def facts(self) -> dict[str, str | int | float | bool]:
+        """What each row of the curve tells about its circumstances."""
+        step = {} if self.step_ms is None else {"step_ms": self.step_ms}
+        alike = {"alike": True} if self.look.alike else {}
+        return {"kind": "dataset", "batch": self.source.batch_size or 1, **step, **alike}
+
+    def bytes_row(self) -> Measurement:
+        return Measurement(
+            bench="dataset",
+            metric="batch_bytes",
+            unit="B",
+            samples=(float(self.look.batch_bytes),),
+            params={"batch": self.source.batch_size or 1},
+            device=self.bench.context.device,
+        )
+
+
+def _spare(facts: Facts) -> int:
+    """Workers for each CPU that are tried with samples which compute: on a machine of one's own a second one hides what holds
+    the first up; where a quota or others have the rest, it takes of what they have.
+    """
+    confined = facts.cpu.quota is not None or facts.cpu.budget < facts.cpu.logical_count
+    return 1 if confined else 2
+
+
+def _timed(context: Context, plan: _Plan) -> Iterator[Measurement | Gap]:
+    share = CURVE_SHARE * (plan.deadline - time.monotonic())
+    if plan.fitting < plan.limit:
+        context.say("workers, without sending what they make")
+        unsent = share * (UNSENT_SHARE if plan.fitting else 1)
+        yield from _rows(plan, _curve(plan, plan.limit, unsent, sent=False), sent=False)
+        share = share - unsent if plan.fitting else plan.deadline - time.monotonic()
+    context.say("workers")
+    curve = _curve(plan, plan.fitting, share, sent=True)
+    rows = list(_rows(plan, curve, sent=True))
+    yield from rows
+    for count, why in sorted(curve.failed.items()):
+        yield Gap(fact="bench.dataset", reason=f"{count} workers: {why}")
+    best = fewest([row for row in in_turn(rows) if row.params["kind"] == "dataset"])
+    if best is not None and best.params["workers"]:
+        yield from _others(context, plan, best, curve.starts[int(best.params["workers"])])
+
+
+def _curve(plan: _Plan, limit: int, seconds: float, *, sent: bool) -> Curve:
+    source, options = plan.source, plan.options
+    if not sent:
+        options = _unlimited
+        source = replace(source, more={**source.more, "collate_fn": Described(source.more["collate_fn"])})
+    enough = source.samples / plan.bench.step_seconds if plan.bench.step_seconds else None
+    return measure_curve(
+        Trial(
+            source=source,
+            options=options,
+            limit=limit,
+            alive=plan.alive,
+            seconds=seconds,
+            at_most=plan.deadline - time.monotonic() if sent else None,
+            step_seconds=plan.bench.step_seconds,
+            enough=enough,
+        )
+    )
+
+
+def _unlimited(workers: int) -> Options:
+    return Options(workers=workers)
+
+
+def _rows(plan: _Plan, curve: Curve, *, sent: bool) -> Iterator[Measurement]:
+    options, more = (plan.options, {}) if sent else (_unlimited, {"sent": False})
+    for count, samples in sorted((curve.rates if plan.step_ms else {**curve.rough, **curve.rates}).items()):
+        if all(samples):
+            ahead = {"prefetch_factor": options(count).prefetch_factor} if count else {}
+            yield plan.bench.row(samples, workers=count, **ahead, **plan.facts, **more)
+    if sent and plan.step_ms is not None and curve.rough.get(0) and all(curve.rough[0]):
+        yield plan.bench.row(curve.rough[0], workers=0, **{**plan.facts, "kind": "unhindered"})
+
+
+def _others(context: Context, plan: _Plan, best: Measurement, start_seconds: float) -> Iterator[Measurement]:
+    """The other options at the number of workers found, each where there is time for enough pairs of it."""
+    bench, source, options = plan.bench, plan.source, plan.options(int(best.params["workers"]))
+    per_round = options.workers * (source.samples / best.median + bench.step_seconds)
+    pair = 2 * (per_round + max(per_round, bench.block_seconds))
+    wanted = _wanted(context, plan, options)
+    for number, name in enumerate(wanted):
+        left = plan.deadline - time.monotonic()
+        least = 4 * start_seconds if name == "epochs" else 2 * start_seconds + FEWEST_PAIRS * pair
+        seconds = max(least, left / (len(wanted) - number))
+        if seconds > left:
+            continue
+        context.say(name)
+        if name == "epochs":
+            epoch = (source.epoch_batches or 0) * (source.batch_size or 1) / best.median
+            yield from options_of.epochs(bench, source, options, epoch, seconds)
+        else:
+            yield from getattr(options_of, name)(bench, source, options, seconds - 2 * start_seconds)
+
+
+def _wanted(context: Context, plan: _Plan, options: Options) -> list[str]:
+    """The functions of `_loader_options` that apply. Two loaders are alive at once, one of them with twice as much ahead."""
+    if 3 * (options.workers * options.prefetch_factor + HELD) > plan.shm_batches:
+        return []
+    able = {
+        "epochs": plan.source.indices is not None and bool(plan.source.epoch_batches),
+        "transfer": context.cuda,
+        "prefetch": True,
+        "threads": context.facts.cpu.budget // options.workers > 1,
+    }
+    return [name for name, possible in able.items() if possible]

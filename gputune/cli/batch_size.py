@@ -1,0 +1,37 @@
+"""`gputune batch-size`: how large a batch fits into the memory, and which one trains fastest."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+
+def batch_size(
+    training: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE.PY:MAKE",
+            help="make() takes nothing and returns step(batch_size), which runs one training step; "
+            "package.module:make will do too.",
+        ),
+    ],
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    start: Annotated[int, typer.Option(help="The first batch to try.", min=1)] = 1,
+    most: Annotated[int, typer.Option(help="The largest batch to try.", min=1)] = 65536,
+    seconds: Annotated[float, typer.Option(help="For the whole search, about.", min=5, max=86400)] = 60,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+) -> None:
+    """Find the largest batch that fits with a margin, and the one with the best throughput."""
+    from gputune import batch_sizing
+    from gputune.report import batch_sizes, json
+    from gputune.report.progress import shown
+
+    request = batch_sizing.Request(make=training, device=device, start=start, most=most, seconds=seconds)
+    with shown() as progress:
+        found = batch_sizing.search(request, progress=progress)
+    if as_json:
+        print(json.batch_sizes(found))
+    else:
+        batch_sizes.print_all(found, sys.stdout)

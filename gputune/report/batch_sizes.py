@@ -1,0 +1,83 @@
+"""What a search for a batch size found: a line for each batch, and in sentences which to take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO
+
+from gputune.batch_sizing import BatchSizes
+from gputune.benches._batch_search import Trial
+from gputune.checks._answers import gib
+from gputune.report.charts import Cell, Chart, number, rate, ratio
+from gputune.report.tables import console_of, draw, plain
+
+_FATES = {"no memory": "did not fit", "failed": "failed", "no end": "hung"}
+
+
+def print_all(found: BatchSizes, stream: IO[str]) -> None:
+    console = console_of(stream)
+    draw(console, chart(found))
+    console.print()
+    for sentence in [largest(found), fastest(found), *(f"Note: {note}." for note in found.notes)]:
+        console.print(plain(sentence))
+
+
+def chart(found: BatchSizes) -> Chart:
+    """Rates that were timed in turn stand with their interval, those of a single trial with a ~."""
+    timed = {int(row.params["batch"]): rate(row) for row in found.timed}
+    tried = {trial.batch: trial for trial in found.trials}
+    rows: list[tuple[Cell, ...]] = []
+    for batch in sorted({*timed, *tried}):
+        trial = tried.get(batch)
+        rough = f"~{number(trial.rate)}" if trial and trial.rate else ""
+        peak = gib(trial.peak_bytes) if trial and trial.peak_bytes is not None else ""
+        rows.append((str(batch), timed.get(batch, rough), peak, _fate(trial, found.margin) if trial else "was timed"))
+    return Chart(
+        title=f"Training steps by batch on {found.device}",
+        columns=("batch", "samples/s", "peak memory", "what became of it"),
+        rows=rows,
+        numbers=("batch", "samples/s", "peak memory"),
+    )
+
+
+def _fate(trial: Trial, margin: float) -> str:
+    if not trial.ran:
+        return f"{_FATES[trial.fate]}: {trial.why}"
+    if trial.left is None:
+        return "ran; what it left of the memory cannot be told"
+    return "fits" if trial.leaves(margin) else f"ran, and left {_percent(trial.left)} of the memory"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def largest(found: BatchSizes) -> str:
+    """The recommended largest batch, the margin in bytes and percent, and what ran without the margin."""
+    if found.largest is None:
+        return f"Largest batch: none leaves {_percent(found.margin)} of the memory; the largest that ran is {found.largest_run}."
+    trial = found.trial(found.largest)
+    room = f"{gib(trial.left_bytes or 0)} ({_percent(trial.left or 0)}) of {gib(trial.total_bytes or 0)}"
+    margin = f"the margin is {_percent(found.margin)}, {gib(int(found.margin * (trial.total_bytes or 0)))}"
+    more = f"; {found.largest_run} ran too, with less than that left" if found.largest_run != found.largest else ""
+    return f"Largest batch: {found.largest}. At its peak it leaves {room}; {margin}{more}."
+
+
+def fastest(found: BatchSizes) -> str:
+    """The batch with the best throughput, and how much faster it is than the smallest that was timed."""
+    rows = {int(row.params["batch"]): row for row in found.timed}
+    if found.fastest is None:
+        return "Best throughput: not known; no batch was timed."
+    row, smallest = rows[found.fastest], min(rows)
+    parts = [f"Best throughput: {found.fastest}, at {rate(row)} samples/s"]
+    parts += _gain(found, ratio(row, rows[smallest]), smallest)
+    if any(batch > found.fastest for batch in rows):
+        parts.append("larger ones gain less than 3 %")
+    return "; ".join(parts) + "."
+
+
+def _gain(found: BatchSizes, times: str, smallest: int) -> Iterator[str]:
+    if found.gain:
+        yield f"{times} as fast as {smallest}"
+    elif found.fastest == smallest:
+        yield "the smallest that was timed"

@@ -1,0 +1,170 @@
+"""The user's step in a worker on this machine's CPU: what each batch came to, and that the worker outlives what it can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from textwrap import dedent, indent
+from typing import Any
+
+import pytest
+from recorded import facts_of
+
+from gputune.benches import batch_size
+from gputune.benches._worker import WorkerDied
+from gputune.benches._workers import Workers
+
+
+@pytest.fixture
+def workers() -> Iterator[Workers]:
+    with Workers() as started:
+        started.measure_on("cpu", asdict(facts_of("cpu-only")))
+        yield started
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Any:
+    """A function that writes a file whose make_training() runs `before` and whose step is `body`; it gives the name of it."""
+
+    def write(body: str, before: str = "pass") -> str:
+        path = tmp_path / "training.py"
+        path.write_text(
+            "import os, signal, torch\n"
+            f"def make_training():\n{indent(dedent(before), '    ')}\n"
+            f"    def step(batch_size):\n{indent(dedent(body), '        ')}\n    return step\n"
+        )
+        return f"{path}:make_training"
+
+    return write
+
+
+def answers(workers: Workers, make: str, *sizes: int, timed: bool = False, seconds: float = 1) -> list[dict[str, Any]]:
+    request = {
+        "bench": "batch_size",
+        "seconds": seconds,
+        "budget": "quick",
+        "batches": {"make": make, "sizes": sizes, "timed": timed},
+    }
+    return [answer for answer in workers.run(request) if "starting" not in answer]
+
+
+def rows(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [answer["measurement"] for answer in found if "measurement" in answer]
+
+
+def gap(found: list[dict[str, Any]]) -> tuple[str, str]:
+    [one] = [answer["gap"] for answer in found if "gap" in answer]
+    return one["fact"], one["reason"]
+
+
+def test_each_batch_that_runs_gives_its_rate_and_its_peak(workers: Workers, training: Any) -> None:
+    """256 MiB more in the step are 256 MiB less that are left, and are given back between two trials."""
+    make = training("torch.ones(batch_size << 18)")
+    small, large, small_again = rows(answers(workers, make, 4, 260, 4))
+    assert [row["params"]["batch"] for row in (small, large, small_again)] == [4, 260, 4]
+    grown = large["conditions"]["peak_bytes"] - small["conditions"]["peak_bytes"]
+    assert 200 << 20 < grown < 300 << 20
+    assert small_again["conditions"]["peak_bytes"] < large["conditions"]["peak_bytes"] - (200 << 20)
+    assert 0 < large["conditions"]["left_bytes"] < large["conditions"]["total_bytes"]
+    assert small["samples"][0] > 0
+
+
+def test_a_trial_is_two_steps_at_least_and_the_step_is_made_once(
+    workers: Workers, training: Any, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    make = training(
+        f"open({str(log)!r}, 'a').write('s'); import time; time.sleep(0.2)", f"open({str(log)!r}, 'a').write('m')"
+    )
+    answers(workers, make, 1)
+    answers(workers, make, 2)
+    assert log.read_text() == "mssss"
+
+
+def test_batches_are_timed_in_turn(workers: Workers, training: Any) -> None:
+    found = rows(answers(workers, training("import time; time.sleep(1e-3)"), 1, 4, timed=True, seconds=3))
+    one, four = ([row for row in found if row["params"]["batch"] == batch] for batch in (1, 4))
+    assert len(one[0]["samples"]) == len(four[0]["samples"]) >= 2
+    assert four[0]["samples"][-1] > 2 * one[0]["samples"][-1]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if batch_size > 4: raise torch.OutOfMemoryError('CUDA out of memory. Tried')",
+        "if batch_size > 4: raise MemoryError",
+        "if batch_size > 4: torch.empty(1 << 60)",
+    ],
+)
+def test_lacking_memory_is_said_and_the_same_worker_goes_on(workers: Workers, training: Any, body: str) -> None:
+    make = training(body)
+    found = answers(workers, make, 4, 8, 2)
+    assert [row["params"]["batch"] for row in rows(found)] == [4]
+    assert gap(found) == (batch_size.NO_MEMORY, "out of memory")
+    pid = workers._worker.pid if workers._worker else 0
+    assert rows(answers(workers, make, 2))
+    assert workers._worker
+    assert workers._worker.pid == pid
+
+
+def test_a_limit_of_the_process_is_a_lack_of_memory(workers: Workers, training: Any) -> None:
+    make = training(
+        "torch.ones(batch_size << 18)",
+        """
+        import resource
+        used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (512 << 20), -1))
+        """,
+    )
+    assert rows(answers(workers, make, 64))
+    assert gap(answers(workers, make, 1024))[0] == batch_size.NO_MEMORY
+
+
+def test_what_a_failed_step_held_is_given_back(workers: Workers, training: Any) -> None:
+    make = training("held = torch.ones(batch_size << 18)\nif batch_size > 100: raise MemoryError")
+    before = rows(answers(workers, make, 4))[0]["conditions"]["left_bytes"]
+    answers(workers, make, 1024)
+    after = rows(answers(workers, make, 4))[0]["conditions"]["left_bytes"]
+    assert after > before - (512 << 20)
+
+
+def test_a_step_that_fails_is_one_line_with_its_place(workers: Workers, training: Any) -> None:
+    fact, reason = gap(answers(workers, training("raise ValueError('bad\\nbatch')"), 1))
+    assert fact == batch_size.FAILED
+    assert reason == "ValueError: bad batch (training.py:5, in step)"
+    assert gap(answers(workers, training("raise SystemExit(3)"), 1))[0] == batch_size.FAILED
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def make_training(): return 3", "make_training() returned int and no callable step(batch_size)"),
+        (
+            "def make_training(): raise KeyError('data')",
+            "make_training() raised KeyError: 'data' (own.py:1, in make_training)",
+        ),
+        ("1/0", "raised ZeroDivisionError"),
+        ("x = 1", "has no callable make_training"),
+    ],
+)
+def test_where_there_is_no_step_it_is_said(workers: Workers, tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(text)
+    fact, reason = gap(answers(workers, f"{path}:make_training", 1))
+    assert fact == batch_size.UNUSABLE
+    assert words in reason
+
+
+def test_a_step_that_is_killed_takes_the_worker_along_and_the_next_request_finds_another(
+    workers: Workers, training: Any
+) -> None:
+    make = training("if batch_size > 4: os.kill(os.getpid(), signal.SIGKILL)")
+    with pytest.raises(WorkerDied, match="killed by SIGKILL"):
+        answers(workers, make, 8)
+    assert rows(answers(workers, make, 4))
+
+
+def test_the_kernel_would_end_the_worker_first(workers: Workers, training: Any) -> None:
+    make = training("assert open('/proc/self/oom_score_adj').read().strip() == '1000'")
+    assert rows(answers(workers, make, 1))

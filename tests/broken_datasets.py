@@ -1,0 +1,182 @@
+"""Datasets that go wrong, each in its own way."""
+
+import os
+import signal
+import time
+
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset
+
+
+class Numbers(Dataset):
+    def __init__(self, length=256):
+        self.length = length
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, index):
+        return torch.full((64,), index)
+
+
+class Raises(Numbers):
+    def __getitem__(self, index):
+        raise ValueError("cannot read sample\nof two lines")
+
+
+class RaisesLate(Numbers):
+    def __getitem__(self, index):
+        if index % 8 == 7:
+            raise KeyError(index)
+        return super().__getitem__(index)
+
+
+class Hangs(Numbers):
+    def __getitem__(self, index):
+        time.sleep(3600)
+
+
+class Killed(Numbers):
+    def __getitem__(self, index):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Exits(Numbers):
+    def __getitem__(self, index):
+        os._exit(3)
+
+
+class Crashes(Numbers):
+    def __getitem__(self, index):
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+
+class InTrainingProcess(Numbers):
+    """Dies only where it is loaded without workers."""
+
+    def __getitem__(self, index):
+        if torch.utils.data.get_worker_info() is None:
+            os._exit(4)
+        return super().__getitem__(index)
+
+
+class Texts(Numbers):
+    def __getitem__(self, index):
+        return f"line {index}"
+
+
+class Dictionaries(Numbers):
+    def __getitem__(self, index):
+        return {"ids": torch.full((64,), index), "text": f"line {index}", "nested": {"pair": (index, 1.5)}}
+
+
+class Uneven(Numbers):
+    def __getitem__(self, index):
+        return torch.zeros(1 + index % 3)
+
+
+class Undivided(IterableDataset):
+    def __iter__(self):
+        return (torch.full((64,), number) for number in range(1000))
+
+
+class Ends(IterableDataset):
+    def __iter__(self):
+        return iter(())
+
+
+def raises():
+    return Raises()
+
+
+def raises_late():
+    return RaisesLate()
+
+
+def hangs():
+    return Hangs()
+
+
+def hangs_while_made():
+    time.sleep(3600)
+
+
+def killed():
+    return Killed()
+
+
+def exits():
+    return Exits()
+
+
+def crashes():
+    return Crashes()
+
+
+def in_training_process():
+    return InTrainingProcess()
+
+
+def texts():
+    return Texts()
+
+
+def dictionaries():
+    return Dictionaries()
+
+
+def uneven():
+    return Uneven()
+
+
+def undivided():
+    return Undivided()
+
+
+def ends():
+    return Ends()
+
+
+def empty():
+    return Numbers(0)
+
+
+def empty_loader():
+    return DataLoader(Numbers(0), batch_size=4)
+
+
+def single():
+    return Numbers(1)
+
+
+def unpicklable():
+    data = Numbers()
+    data.made_by = lambda: None
+    return DataLoader(data, batch_size=8, num_workers=1, multiprocessing_context="spawn")
+
+
+def unsendable():
+    return DataLoader(Numbers(), batch_size=8, collate_fn=_with_lambda)
+
+
+def _with_lambda(samples):
+    return {"batch": torch.stack(samples), "later": lambda: None}
+
+
+def spawned():
+    return DataLoader(Numbers(), batch_size=8, num_workers=1, multiprocessing_context="spawn")
+
+
+def raises_while_made():
+    raise RuntimeError("no such bucket")
+
+
+def leaves():
+    raise SystemExit(2)
+
+
+def number():
+    return 7
+
+
+NOT_CALLABLE = 7

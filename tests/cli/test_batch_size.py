@@ -1,0 +1,120 @@
+"""`gputune batch-size` as a user types it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from making import environ, gputune, serving
+
+TRAINING = """
+import torch
+def make_training():
+    layer = torch.nn.Linear(64, 64)
+    optimizer = torch.optim.AdamW(layer.parameters())
+    def step(batch_size):
+        if batch_size > 100:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate")
+        layer(torch.randn(batch_size, 64)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return step
+def broken():
+    def step(batch_size):
+        raise ValueError("wrong shapes")
+    return step
+def nothing(): pass
+def slow():
+    import time
+    return lambda batch_size: time.sleep(0.05)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("training")
+    (made / "train.py").write_text(TRAINING)
+    return made
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path) -> Any:
+    return gputune(
+        "batch-size", "train.py:make_training", "--device", "cpu", "--seconds", "10", "--start", "48", cwd=folder
+    )
+
+
+def test_it_prints_a_table_and_two_sentences(found: Any) -> None:
+    assert found.returncode == 0, found.stderr
+    words = " ".join(found.stdout.split())
+    assert "Training steps by batch on cpu batch samples/s peak memory what became of it" in words
+    assert "did not fit: out of memory" in words
+    assert "Largest batch: 100. At its peak it leaves " in words
+    assert "; the margin is 10 %, " in words
+    assert "Best throughput: " in words
+
+
+def test_progress_is_on_stderr(found: Any) -> None:
+    assert [line.split(",")[0] for line in found.stderr.splitlines()] == [
+        "gputune: [1/3] largest batch", "gputune: [2/3] throughput", "gputune: [3/3] once more",
+    ]  # fmt: skip
+
+
+def test_a_module_is_found_in_the_working_folder_and_json_is_what_was_found(folder: Path) -> None:
+    result = gputune(
+        "batch-size", "train:make_training", "--device", "cpu", "--seconds", "6", "--start", "16", "--json", cwd=folder
+    )
+    answer = json.loads(result.stdout)
+    assert (answer["largest"], answer["largest_run"], answer["margin"], answer["device"]) == (100, 100, 0.1, "cpu")
+    assert {trial["batch"]: trial["fate"] for trial in answer["trials"]}[128] == "no memory"
+    assert answer["trials"][0]["peak_bytes"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["train.py:broken"], 3, "ValueError: wrong shapes (train.py:"),
+        (["train.py:nothing"], 3, "nothing() returned NoneType"),
+        (["train.py:missing"], 3, "has no callable missing"),
+        (["train.py"], 2, "names no callable"),
+        (["other.py:make"], 2, "there is no file other.py"),
+        (["train.py:make_training", "--device", "tpu"], 2, "choose from auto, cpu, cuda, cuda:N"),
+        (["train.py:make_training", "--start", "0"], 2, "--start"),
+        (["train.py:make_training", "--start", "9", "--most", "8"], 2, "nothing lies between"),
+        (["train.py:make_training", "--seconds", "nan"], 2, "--seconds"),
+    ],
+)
+def test_what_goes_wrong_is_one_line(folder: Path, arguments: list[str], code: int, words: str) -> None:
+    result = gputune("batch-size", *arguments, cwd=folder)
+    last = result.stderr.splitlines()[-1]
+    assert (result.returncode, result.stdout) == (code, "")
+    assert words in last
+    assert last.startswith("gputune: ")
+    assert "Traceback" not in result.stderr
+
+
+def test_ctrl_c_is_one_line_and_leaves_no_process(folder: Path) -> None:
+    words = [sys.executable, "-m", "gputune", "batch-size", "train.py:slow", "--device", "cpu"]
+    child = subprocess.Popen(
+        words, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ()
+    )
+    assert child.stderr
+    assert "largest batch" in child.stderr.readline()
+    time.sleep(3)
+    child.send_signal(signal.SIGINT)
+    out, said = child.communicate(timeout=20)
+    assert (child.returncode, out) == (130, "")
+    assert said.splitlines()[-1] == "gputune: interrupted; nothing was written"
+    assert not serving(str(child.pid))
+
+
+def test_the_help_names_the_verb_and_its_options() -> None:
+    assert "batch-size" in gputune("--help").stdout
+    text = gputune("batch-size", "--help").stdout
+    assert all(option in text for option in ("--device", "--start", "--most", "--seconds", "--json"))

@@ -1,0 +1,42 @@
+"""What the tests of loading share."""
+
+from pathlib import Path
+
+import psutil
+
+from gputune import benches
+from gputune.benches import Context, UserDataset
+
+TESTS = Path(__file__).parent
+
+
+def children():
+    """The processes that this one started, but for the one that Python keeps to clean up after spawned ones."""
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        try:
+            if "resource_tracker" not in " ".join(child.cmdline()):
+                found.append(child.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+def measured(machine, path, seconds=3.0, **asked):
+    """What the bench yields within these seconds."""
+    context = Context(
+        device="cpu",
+        facts=machine,
+        seconds=seconds / benches.load("dataset").share_of(machine.cpu.budget),
+        budget="standard",
+        dataset=(UserDataset(path=str(path), **asked),),
+    )
+    return list(benches.load("dataset").measure(context))
+
+
+def broken(name):
+    return f"{TESTS / 'broken_datasets.py'}:{name}"
+
+
+def good(name):
+    return f"{TESTS / 'six_datasets.py'}:{name}"

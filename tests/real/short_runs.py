@@ -1,0 +1,30 @@
+"""Runs of the dataset bench that are shorter than a probe's, each to its profile: `short_runs.py FILE.py:CALLABLE COUNT`. JSON: the
+profiles.
+"""
+
+import json
+import sys
+from dataclasses import asdict
+
+from gputune import advise, benches, facts
+from gputune.benches import UserDataset
+from gputune.facts.gap import Gap
+from gputune.host import Host
+
+SECONDS = 1.5
+
+
+def profile(name):
+    found = facts.read(Host())
+    context = benches.Context(
+        device="cpu", facts=found, seconds=SECONDS, budget="quick", dataset=(UserDataset(path=name),)
+    )
+    rows = list(benches.load("dataset").measure(context))
+    gaps = [row for row in rows if isinstance(row, Gap)]
+    measured = [row for row in rows if not isinstance(row, Gap)]
+    return advise.advise(found, measured, "cpu", created="2026-11-21T12:00:00Z", gaps=gaps)
+
+
+if __name__ == "__main__":
+    name, count = sys.argv[1:]
+    print(json.dumps([asdict(profile(name)) for _ in range(int(count))], default=str))

@@ -1,0 +1,59 @@
+"""A search for a batch size within a real memory limit: the kernel kills the worker, or the watch ends it before, and the
+search has an answer either way.
+
+`pytest -m real` runs them; they need root and cgroup v1 hierarchies that can be written to.
+"""
+
+import json
+import sys
+
+import pytest
+from making import command
+
+pytestmark = pytest.mark.real
+
+LIMIT = 1 << 30
+OF_STEPS = {
+    "its own": "held = torch.ones(batch_size << 21)",
+    "shared": "fd = os.memfd_create('batch'); os.posix_fallocate(fd, 0, batch_size << 23); os.close(fd)",
+}
+"""8 MiB for each of the batch, as the process's own memory and as shared memory, which counts in the cgroup only."""
+MAIN = "import sys; from gputune.cli import main; sys.argv = ['gputune', *sys.argv[1:]]; main()"
+BLIND = "from gputune.benches import _memory_watch; _memory_watch.PERIOD_SECONDS = 3600; "
+
+
+@pytest.fixture
+def a_gib(cgroup):
+    return cgroup(memory_bytes=LIMIT)
+
+
+def searched(group, body, tmp_path, code=MAIN):
+    path = tmp_path / "training.py"
+    path.write_text(f"import os, torch\ndef make():\n    def step(batch_size):\n        {body}\n    return step\n")
+    options = ["--device", "cpu", "--seconds", "60", "--json"]
+    result = command([*group.words, sys.executable, "-c", code, "batch-size", f"{path}:make", *options])
+    assert result.returncode == 0, result.stderr
+    assert "Traceback" not in result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("kind", OF_STEPS)
+def test_the_kernel_kills_the_worker_and_the_search_goes_on(a_gib, tmp_path, kind):
+    """The watch is made to look away."""
+    answer = searched(a_gib, OF_STEPS[kind], tmp_path, BLIND + MAIN)
+    assert a_gib.oom_kills > 0
+    whys = {trial["why"] for trial in answer["trials"] if trial["fate"] != "ran"}
+    assert whys == {"killed by SIGKILL, as where memory runs out"}
+    assert 16 <= answer["largest_run"] <= LIMIT >> 23
+
+
+def test_the_watch_ends_it_before_the_kernel_must(a_gib, tmp_path):
+    """Slowly enough to be seen."""
+    body = "import time; held = [(torch.ones(1 << 21), time.sleep(0.02)) for _ in range(batch_size)]"
+    answer = searched(a_gib, body, tmp_path)
+    assert a_gib.oom_kills == 0
+    whys = {trial["why"] for trial in answer["trials"] if trial["fate"] != "ran"}
+    assert whys == {"ended before it took the last of the memory"}
+    largest = next(trial for trial in answer["trials"] if trial["batch"] == answer["largest"])
+    assert largest["total_bytes"] == LIMIT
+    assert largest["left_bytes"] >= 0.1 * LIMIT

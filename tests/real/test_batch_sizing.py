@@ -1,0 +1,98 @@
+"""The search in steps that hang, die and take real time and memory: many seconds each."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stepping import SLEEPY, found, written
+
+from gputune import batch_sizing
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Any:
+    return partial(written, tmp_path)
+
+
+def test_the_fastest_is_the_smallest_of_those_on_the_plateau(training: Any) -> None:
+    """That begins at 100: 20 ms, beside which the noise of starting a step is small."""
+    answer = found(training("time.sleep(max(2e-2, batch_size * 2e-4))"), most=1024, seconds=16)
+    assert answer.largest == 1024
+    assert answer.fastest is not None
+    assert 90 <= answer.fastest <= 256
+    assert len(answer.timed) > 1
+    assert answer.gain is None or answer.gain.ratio >= 1
+
+
+def test_a_step_that_fails_at_some_size_bounds_the_search(training: Any) -> None:
+    answer = found(training(f"{SLEEPY}\nif batch_size > 40: raise ValueError('no more than 40')"))
+    assert answer.largest == 40
+    failed = next(trial for trial in answer.trials if trial.fate == "failed")
+    assert failed.why.startswith("ValueError: no more than 40 (training.py:")
+
+
+def test_a_step_that_hangs_is_stopped_and_said(training: Any) -> None:
+    started = time.monotonic()
+    answer = found(training(f"{SLEEPY}\nif batch_size > 4: time.sleep(1000)"), seconds=12)
+    assert time.monotonic() - started < 60
+    assert answer.largest == 4
+    hung = answer.trial(8)
+    assert (hung.fate, hung.ran) == ("no end", False)
+    assert "no end after 1" in hung.why
+
+
+def test_a_killed_worker_means_that_the_batch_does_not_fit(training: Any) -> None:
+    answer = found(training(f"{SLEEPY}\nif batch_size > 20: os.kill(os.getpid(), signal.SIGKILL)"), seconds=16)
+    assert answer.largest == 20
+    assert {trial.fate for trial in answer.trials if trial.batch > 20} == {"no memory"}
+    assert "SIGKILL" in next(trial.why for trial in answer.trials if trial.batch > 20)
+
+
+def test_the_start_may_be_too_large(training: Any) -> None:
+    answer = found(training(f"{SLEEPY}\nif batch_size > 3: raise MemoryError"), start=64)
+    assert answer.largest == 3
+
+
+def test_everything_fits(training: Any) -> None:
+    answer = found(training("pass"), most=64, seconds=8)
+    assert (answer.largest, answer.largest_run) == (64, 64)
+    assert all(trial.ran for trial in answer.trials)
+
+
+def test_the_time_ends_it_and_that_is_said(training: Any) -> None:
+    answer = found(training("time.sleep(0.05 * batch_size)"), seconds=8)
+    assert answer.largest is not None
+    assert answer.largest < 64
+    assert any("--seconds" in note for note in answer.notes)
+
+
+def test_what_fails_in_a_fresh_process_is_not_named(training: Any, tmp_path: Path) -> None:
+    """The first process can take 200, every other one 100: what was left over of the first is what it could not."""
+    mark = tmp_path / "mark"
+    make = training(
+        f"{SLEEPY}\nif batch_size > most: raise MemoryError",
+        f"mark = pathlib.Path({str(mark)!r}); most = 100 if mark.exists() else 200; mark.touch()",
+    )
+    answer = found(make)
+    assert answer.largest is not None
+    assert answer.largest <= 100
+    assert all(int(row.params["batch"]) <= answer.largest for row in answer.timed)
+
+
+def test_memory_that_runs_out_for_real_is_seen_before_it_is_gone(
+    training: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watch is told that all but 2 GiB of what is free now must stay."""
+    free, _ = batch_sizing.batch_size.free_and_total_bytes(batch_sizing.Host())
+    assert free
+    room = 2 << 30
+    monkeypatch.setattr(batch_sizing, "MARGIN", 1 - room / free)
+    answer = found(training("held = torch.ones(batch_size << 24); time.sleep(0.2)"), seconds=40)
+    assert 1 <= answer.largest_run < min(trial.batch for trial in answer.trials if not trial.ran)
+    assert "ended before it took the last of the memory" in {trial.why for trial in answer.trials}

@@ -1,0 +1,18 @@
+"""What is found for six datasets, held against an exhaustive sweep in the same run."""
+
+import pytest
+import six_datasets
+from dataloader_figures import compared, line
+
+pytestmark = pytest.mark.real
+
+
+@pytest.mark.parametrize("name", six_datasets.NAMES)
+def test_the_choice_reaches_95_percent_of_the_best_of_a_sweep_in_less_time(name):
+    one = compared(name)
+    print(line(one))
+    assert one["share"] >= 0.95, line(one)
+    if one["cpus"] <= 2:
+        assert one["bench_seconds"] <= 10, line(one)
+    else:
+        assert one["bench_seconds"] <= 0.4 * one["sweep_seconds"], line(one)

@@ -1,0 +1,107 @@
+"""What a search found, as a chart and in sentences, from plain data."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gputune.batch_sizing import BatchSizes
+from gputune.benches._batch_search import Trial
+from gputune.measurement import Measurement
+from gputune.report import batch_sizes
+
+GIB = 1 << 30
+
+
+def trial(batch: int, left: int) -> Trial:
+    return Trial(
+        batch=batch, rate=100.0 * batch, peak_bytes=(80 - left) * GIB, left_bytes=left * GIB, total_bytes=80 * GIB
+    )
+
+
+def timed(batch: int, rate: float) -> Measurement:
+    return Measurement(
+        bench="batch_size",
+        metric="throughput",
+        unit="samples/s",
+        device="cuda:0",
+        params={"batch": batch},
+        samples=(rate,) * 12,
+    )
+
+
+def found(**more: Any) -> BatchSizes:
+    rows = (timed(8, 1000.0), timed(32, 2000.0), timed(48, 2010.0))
+    trials = (
+        trial(8, 60),
+        trial(32, 20),
+        trial(48, 9),
+        trial(50, 2),
+        Trial(batch=52, fate="no memory", why="out of memory"),
+        Trial(batch=64, fate="failed", why="ValueError: x (train.py:3, in step)"),
+    )
+    known: dict[str, Any] = {
+        "device": "cuda:0", "margin": 0.1, "largest": 48, "largest_run": 50, "fastest": 32, "gain": rows[1].against(rows[0]),
+        "trials": trials, "timed": rows,
+    }  # fmt: skip
+    return BatchSizes(**{**known, **more})
+
+
+def test_each_batch_has_a_line_with_what_became_of_it() -> None:
+    chart = batch_sizes.chart(found())
+    assert [row[0] for row in chart.rows] == ["8", "32", "48", "50", "52", "64"]
+    assert chart.rows[1][1:] == ("2000 (2000-2000)", "60.0 GiB", "fits")
+    assert chart.rows[3][1:] == ("~5000", "78.0 GiB", "ran, and left 2.5 % of the memory")
+    assert chart.rows[4][1:] == ("", "", "did not fit: out of memory")
+    assert chart.rows[5][3] == "failed: ValueError: x (train.py:3, in step)"
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (
+            {},
+            "Largest batch: 48. At its peak it leaves 9.0 GiB (11.2 %) of 80.0 GiB; the margin is 10 %, 8.0 GiB;"
+            " 50 ran too, with less than that left.",
+        ),
+        (
+            {"largest_run": 48},
+            "Largest batch: 48. At its peak it leaves 9.0 GiB (11.2 %) of 80.0 GiB; the margin is 10 %, 8.0 GiB.",
+        ),
+        ({"largest": None}, "Largest batch: none leaves 10 % of the memory; the largest that ran is 50."),
+    ],
+)
+def test_the_largest_with_its_margin(more: dict[str, Any], sentence: str) -> None:
+    assert batch_sizes.largest(found(**more)) == sentence
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (
+            {},
+            "Best throughput: 32, at 2000 (2000-2000) samples/s; 2.00x (2.00-2.00) as fast as 8; larger ones gain less than 3 %.",
+        ),
+        (
+            {"fastest": 8, "gain": None},
+            "Best throughput: 8, at 1000 (1000-1000) samples/s; the smallest that was timed; larger ones gain less than 3 %.",
+        ),
+        ({"fastest": None, "gain": None, "timed": ()}, "Best throughput: not known; no batch was timed."),
+    ],
+)
+def test_the_fastest_with_its_gain(more: dict[str, Any], sentence: str) -> None:
+    assert batch_sizes.fastest(found(**more)) == sentence
+
+
+def test_what_cannot_be_told_is_said() -> None:
+    chart = batch_sizes.chart(replace(found(), trials=(Trial(batch=8),)))
+    assert chart.rows[0][3] == "ran; what it left of the memory cannot be told"
+
+
+def test_all_of_it_on_a_stream_with_its_notes() -> None:
+    stream = io.StringIO()
+    batch_sizes.print_all(found(notes=("the time ended",)), stream)
+    assert stream.getvalue().rstrip().endswith("Note: the time ended.")

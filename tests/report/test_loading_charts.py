@@ -1,0 +1,112 @@
+"""A chart of loading by number of workers, from measurements."""
+
+from dataclasses import replace
+
+import pytest
+from making import row
+
+from gputune.report import loading_charts
+from gputune.report.charts import Bar
+
+
+def synthetic(kind, **rates):
+    """Samples per second by number of workers: `w4=380.0`."""
+    return [row("dataloader", "throughput", rate, kind=kind, workers=int(name[1:])) for name, rate in rates.items()]
+
+
+def own(rates, kind="dataset", **params):
+    rows = [row("dataset", "throughput", rate, kind=kind, workers=n, batch=8, **params) for n, rate in rates.items()]
+    return [*rows, row("dataset", "batch_bytes", 1e6, batch=8)]
+
+
+def short(rows):
+    return [replace(one, samples=one.samples[:2]) for one in rows]
+
+
+def lines(measurements):
+    """Without the bars."""
+    (chart,) = loading_charts.workers(measurements)
+    return [(*line[:3], *line[4:]) for line in chart.rows]
+
+
+def test_the_dataset_comes_first_then_each_kind_of_samples_and_a_star_marks_what_is_recommended():
+    found = [
+        *synthetic("waiting", w0=10.0, w16=160.0),
+        *synthetic("memory", w0=1000.0, w4=20.0),
+        *synthetic("decoding", w0=100.0, w4=380.0, w8=385.0),
+        *own({0: 100.0, 2: 200.0}),
+    ]
+    assert lines(found) == [
+        ("your dataset", "", "0", "100", "1x"),
+        ("", "*", "2", "201", "2.00x (2.00-2.00)"),
+        ("decoding", "", "0", "100", "1x"),
+        ("", "*", "4", "381", "3.80x (3.80-3.80)"),
+        ("", "", "8", "386", "3.85x (3.85-3.85)"),
+        ("memory", "*", "0", "1004", "1x"),
+        ("", "", "4", "20.1", "0.0200x (0.0200-0.0200)"),
+        ("waiting", "", "0", "10.0", "1x"),
+        ("", "*", "16", "161", "16.0x (16.0-16.0)"),
+    ]
+
+
+def test_bars_are_as_long_as_the_rates_of_their_kind():
+    (chart,) = loading_charts.workers(synthetic("decoding", w0=100.0, w4=400.0) + synthetic("memory", w0=9.0, w4=1.0))
+    shares = [line[3].value / line[3].most for line in chart.rows]
+    assert shares == pytest.approx([0.25, 1, 1, 1 / 9])
+    assert all(isinstance(line[3], Bar) for line in chart.rows)
+
+
+def test_counts_stand_in_their_order_whatever_the_order_of_the_rows():
+    found = synthetic("decoding", w16=300.0, w0=100.0, w8=385.0, w2=190.0)
+    assert [line[2] for line in lines(found)] == ["0", "2", "8", "16"]
+
+
+def test_rows_of_the_search_have_a_rate_but_neither_a_ratio_nor_a_star():
+    found = synthetic("decoding", w0=100.0, w4=380.0) + short(synthetic("decoding", w2=190.0, w8=900.0))
+    assert lines(found) == [
+        ("decoding", "", "0", "100", "1x"),
+        ("", "", "2", "190", ""),
+        ("", "*", "4", "381", "3.80x (3.80-3.80)"),
+        ("", "", "8", "900", ""),
+    ]
+
+
+def test_with_no_workers_timed_roughly_only_there_are_no_ratios_and_no_stars():
+    found = short(synthetic("decoding", w0=100.0)) + synthetic("decoding", w2=190.0, w4=380.0)
+    assert [line[1:2] + line[4:] for line in lines(found)] == [("", "1x"), ("", ""), ("", "")]
+
+
+def test_what_was_made_without_handing_it_over_is_left_out():
+    found = [*own({0: 100.0, 8: 800.0}, sent=False), *own({0: 100.0, 2: 200.0})]
+    assert [line[2] for line in lines(found)] == ["0", "2"]
+
+
+def test_the_consumers_step_stands_below_the_dataset_and_what_is_recommended_keeps_it_fed():
+    step = {"step_ms": 50.0}  # 160 samples/s in batches of 8
+    found = [*own({0: 80.0, 2: 159.0, 4: 160.0}, **step), *own({0: 190.0}, "unhindered", **step)]
+    assert [line[:3] for line in lines(found)] == [("your dataset", "", "0"), ("step 50.0 ms", "*", "2"), ("", "", "4")]
+
+
+def test_a_dataset_that_every_worker_yields_the_whole_of_has_one_line():
+    assert lines(own({0: 100.0}, alike=True)) == [("your dataset", "*", "0", "100", "1x")]
+
+
+def test_what_was_hardly_measured_has_no_star():
+    assert lines(short(own({0: 100.0, 4: 380.0})))[1][1] == ""
+    assert lines(synthetic("decoding", w0=100.0)) == [("decoding", "", "0", "100", "1x")]
+
+
+def test_rows_without_their_params_or_of_unknown_kinds_are_left_out():
+    found = [
+        row("dataloader", "throughput", 1.0),
+        row("dataloader", "throughput", 1.0, kind="strange", workers=4),
+        row("dataloader", "throughput", 1.0, kind="prefetch", workers=4, prefetch_factor=2),
+        row("dataloader", "throughput", 0.0, kind="decoding", workers=4),
+        *(row("dataloader", "throughput", 1.0, kind="decoding", workers=n) for n in ("four", -1, 0.5, 1 << 60)),
+        row("dataset", "throughput", 1.0, kind="dataset", workers=4),
+        row("dataset", "throughput", 1.0, kind="dataset", workers=4, batch="x"),
+        row("dataset", "throughput", 1.0, kind="dataset", workers=4, batch=8, step_ms="x"),
+        row("dataset", "throughput", 1.0, kind="dataset", workers=4, batch=8, step_ms=0),
+    ]
+    assert list(loading_charts.workers(found)) == []
+    assert list(loading_charts.workers([])) == []

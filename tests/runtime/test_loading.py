@@ -1,0 +1,190 @@
+"""What a DataLoader gets for this dataset, and for the CPUs and the shared memory here."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+import torch
+from making import profile, row
+from recorded import RecordedHost
+from trees import CGROUP
+
+from gputune.measurement import Measurement
+from gputune.runtime import loading
+from gputune.runtime.applied import Applied
+from gputune.runtime.loading import Load, Measured, Room, WorkerThreads, arguments, fitted, for_dataset, room, told
+
+MIB = 1 << 20
+
+
+def batch_bytes(*sizes: float) -> Measurement:
+    return Measurement(bench="dataset", metric="batch_bytes", unit="B", samples=sizes, device="cpu")
+
+
+def curve(bench: str, kind: str, **rates: float) -> list[Measurement]:
+    """Samples per second by number of workers: `w4=...`."""
+    return [
+        row(bench, "throughput", rate, "cpu", kind=kind, workers=int(name[1:]), batch=8) for name, rate in rates.items()
+    ]
+
+
+SYNTHETIC = (
+    *curve("dataloader", "decoding", w0=1.0, w8=8.0),
+    *curve("dataloader", "memory", w0=9.0, w8=1.0),
+    *curve("dataloader", "waiting", w0=1.0, w8=8.0, w32=30.0),
+)
+
+
+class TestMeasured:
+    def test_of_a_profile_the_cpus_and_what_was_loaded(self) -> None:
+        rows = (*SYNTHETIC, batch_bytes(1e6, 3e6), batch_bytes(2e6), row("matmul_peak", "burst", 1.0))
+        measured = Measured.of(profile(measurements=rows))
+        assert measured.cpu_budget == 16
+        assert measured.rows == rows[:-1]
+        assert measured.batch_bytes == 3_000_000
+
+    def test_the_users_own_dataset_was_measured_if_it_was_loaded(self) -> None:
+        assert Measured(rows=tuple(curve("dataset", "dataset", w0=1.0, w4=3.0))).own_dataset
+        assert not Measured(rows=(batch_bytes(1e6),)).own_dataset
+        assert not Measured(rows=SYNTHETIC).own_dataset
+
+    def test_nothing_measured(self) -> None:
+        assert Measured().batch_bytes == 0
+        assert not Measured().own_dataset
+
+
+class TestRoom:
+    @pytest.mark.parametrize(
+        ("overrides", "cpus"),
+        [
+            ({}, 16),
+            ({"affinity": [0, 1, 2]}, 3),
+            ({"files": {f"{CGROUP}/cpu.max": "150000 100000"}}, 1),
+            ({"environ": {"SLURM_JOB_ID": "7", "SLURM_CPUS_ON_NODE": "8"}}, 8),
+            ({"environ": {"LOCAL_WORLD_SIZE": "4"}}, 4),
+        ],
+        ids=["all", "affinity", "quota", "grant", "ranks"],
+    )
+    def test_the_cpus_that_this_rank_may_use(self, overrides: dict[str, Any], cpus: int) -> None:
+        assert room(RecordedHost(**overrides)).cpus == cpus
+
+    def test_ranks_share_what_is_free_in_shared_memory(self) -> None:
+        alone = room(RecordedHost()).shm_bytes
+        assert alone == RecordedHost().space_bytes("/dev/shm")[1]
+        assert room(RecordedHost(environ={"LOCAL_WORLD_SIZE": "4"})).shm_bytes == alone // 4
+
+
+class TestForDataset:
+    chosen = Load(workers=8, prefetch=4)
+
+    @pytest.fixture
+    def told_kind(self, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Any:
+        monkeypatch.setattr(loading, "kind_of", lambda dataset: request.param)
+        return request.param
+
+    @pytest.mark.parametrize("dataset", [[], [1], range(1), torch.zeros(1, 8)])
+    def test_a_single_sample_gets_no_workers(self, dataset: Any) -> None:
+        load = for_dataset(self.chosen, Measured(), dataset)
+        assert load.workers == 0
+        assert load.notes == {"dataloader_workers": f"a dataset of {len(dataset)} has nothing to load ahead"}
+        assert for_dataset(Load(), Measured(), dataset) == Load()
+
+    @pytest.mark.parametrize(
+        ("told_kind", "workers"), [("decoding", 8), ("memory", 0), ("waiting", 32), (None, 8)], indirect=["told_kind"]
+    )
+    def test_another_gets_those_that_were_best_for_its_kind(self, told_kind: str | None, workers: int) -> None:
+        load = for_dataset(self.chosen, Measured(rows=SYNTHETIC), range(100))
+        assert (load.workers, load.prefetch) == (workers, 4)
+        assert bool(load.notes) == (workers != 8)
+
+    @pytest.mark.parametrize("told_kind", ["waiting"], indirect=True)
+    def test_a_kind_that_was_not_measured_keeps_the_general_choice(self, told_kind: str) -> None:
+        rows = tuple(one for one in SYNTHETIC if one.params["kind"] != "waiting")
+        assert for_dataset(self.chosen, Measured(rows=rows), range(100)) == self.chosen
+
+    def test_where_the_users_own_dataset_was_measured_none_of_this_is_looked_at(self) -> None:
+        own = Measured(rows=(*SYNTHETIC, *curve("dataset", "dataset", w0=1.0, w4=3.0)))
+        assert for_dataset(self.chosen, own, Untouchable()) == self.chosen
+
+    def test_nor_where_no_kind_was_measured(self) -> None:
+        assert for_dataset(self.chosen, Measured(), Untouchable()) == self.chosen
+
+
+class Untouchable:
+    """None of its samples may be taken, not even in a child: it could not be copied there."""
+
+    def __len__(self) -> int:
+        return 100
+
+    def __getattribute__(self, name: str) -> Any:
+        raise AssertionError(name)
+
+
+class TestFitted:
+    def test_workers_in_proportion_to_the_cpus(self) -> None:
+        load = fitted(Load(workers=16, prefetch=4), Measured(cpu_budget=16), Room(cpus=2))
+        assert (load.workers, load.prefetch) == (2, 4)
+        assert load.notes == {"dataloader_workers": "16 measured with 16 CPUs, 2 here"}
+
+    @pytest.mark.parametrize(("there", "here"), [(16, 16), (None, 2), (16, None)])
+    def test_the_same_or_unknown_cpus_change_nothing(self, there: int | None, here: int | None) -> None:
+        load = Load(workers=16, prefetch=4)
+        assert fitted(load, Measured(cpu_budget=there), Room(cpus=here)) == load
+
+    @pytest.mark.parametrize(
+        ("free", "workers", "prefetch"), [(340, 8, 4), (100, 8, 1), (50, 3, 1), (20, 0, None), (None, 8, 4)]
+    )
+    def test_batches_in_flight_within_shared_memory(self, free: int | None, workers: int, prefetch: int | None) -> None:
+        there = Room(cpus=16, shm_bytes=free and free * MIB)
+        load = fitted(Load(workers=8, prefetch=4), Measured(cpu_budget=16, rows=(batch_bytes(10.0 * MIB),)), there)
+        assert (load.workers, load.prefetch) == (workers, prefetch)
+        why = f"batches of 10 MiB, and /dev/shm has {free} MiB free for them"
+        assert set(load.notes.values()) <= {why}
+        assert ("dataloader_workers" in load.notes) == (workers != 8)
+        assert ("dataloader_prefetch_factor" in load.notes) == (prefetch != 4)
+
+    def test_both_are_said(self) -> None:
+        measured = Measured(cpu_budget=16, rows=(batch_bytes(10.0 * MIB),))
+        load = fitted(Load(workers=16, prefetch=1), measured, Room(cpus=8, shm_bytes=50 * MIB))
+        assert load.workers == 3
+        assert load.notes["dataloader_workers"] == (
+            "16 measured with 16 CPUs, 8 here; batches of 10 MiB, and /dev/shm has 50 MiB free for them"
+        )
+
+    @pytest.mark.parametrize(("cpus", "threads"), [(16, 4), (8, 2), (4, 1), (1, 1), (None, 4)])
+    def test_all_threads_of_all_workers_within_the_cpus(self, cpus: int | None, threads: int) -> None:
+        load = fitted(Load(workers=4, threads=4), Measured(cpu_budget=cpus), Room(cpus=cpus))
+        assert load.threads == threads
+        assert ("dataloader_threads" in load.notes) == (threads != 4)
+
+
+class TestArguments:
+    def test_what_belongs_to_workers_is_there_with_workers_only(self) -> None:
+        some = arguments(Load(workers=2, prefetch=4, threads=3), pin_memory=True, persistent_workers=True)
+        assert some == {
+            "num_workers": 2, "pin_memory": True, "persistent_workers": True, "prefetch_factor": 4,
+            "worker_init_fn": WorkerThreads(3),
+        }  # fmt: skip
+        none = arguments(Load(workers=0, prefetch=4, threads=3), pin_memory=True, persistent_workers=True)
+        assert none == {"num_workers": 0, "pin_memory": True}
+
+    @pytest.mark.parametrize("threads", [None, 1])
+    def test_torchs_one_thread_needs_no_function(self, threads: int | None) -> None:
+        assert "worker_init_fn" not in arguments(
+            Load(workers=2, threads=threads), pin_memory=False, persistent_workers=False
+        )
+
+    def test_the_function_can_be_pickled_for_a_worker_that_is_not_forked(self) -> None:
+        assert pickle.loads(pickle.dumps(WorkerThreads(3))) == WorkerThreads(3)
+
+
+def test_what_is_not_as_it_was_chosen_is_told_in_its_row() -> None:
+    rows = [
+        Applied(setting=name, before=None, after=16, status="skipped", why="takes a line")
+        for name in ("dataloader_workers", "pad")
+    ]
+    changed, other = told(rows, Load(workers=2, notes={"dataloader_workers": "2 CPUs here"}))
+    assert (changed.after, changed.why, changed.status) == (2, "takes a line; 2 CPUs here", "skipped")
+    assert other == rows[1]

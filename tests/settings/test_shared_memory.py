@@ -1,0 +1,103 @@
+"""What a DataLoader needs of /dev/shm: (workers x prefetch_factor + 2) of the dataset's batches, in nine tenths of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from making import row
+
+from gputune.measurement import Measurement
+from gputune.settings._scaling import HELD, fitting
+from gputune.settings._shared_memory import SHARE, need, needed
+
+MIB = 1 << 20
+IMAGES = 64 * 3 * 224 * 224 * 4
+
+
+def batch_bytes(*sizes: float) -> Measurement:
+    return Measurement(bench="dataset", metric="batch_bytes", unit="B", samples=sizes, device="cpu")
+
+
+def loaded(rates: dict[int, float], bench: str = "dataset", kind: str = "dataset", **params: Any) -> list[Any]:
+    return [
+        row(bench, "throughput", rate, kind=kind, workers=count, batch=64, **params) for count, rate in rates.items()
+    ]
+
+
+def prefetched(factor: int, rate: float) -> Measurement:
+    return row("dataset", "throughput", rate, kind="prefetch", workers=4, prefetch_factor=factor)
+
+
+CURVE = loaded({0: 100.0, 4: 400.0, 8: 404.0})
+
+
+def test_of_the_workers_that_are_recommended() -> None:
+    found = need([batch_bytes(IMAGES), *CURVE])
+    assert found is not None
+    assert (found.workers, found.prefetch_factor, found.batch_bytes) == (4, 2, IMAGES)
+    assert found.mebibytes == 409  # 10 batches of 36.75 MiB in nine tenths
+    assert found.shm_bytes == 409 * MIB
+
+
+def test_of_the_largest_batch_that_was_seen() -> None:
+    found = need([batch_bytes(1.0, IMAGES, 2.0), *CURVE])
+    assert found is not None
+    assert found.batch_bytes == IMAGES
+
+
+def test_of_the_workers_that_would_be_the_best_if_there_were_room_for_them() -> None:
+    found = need([batch_bytes(IMAGES), *loaded({0: 100.0, 8: 800.0}, sent=False), *loaded({0: 100.0, 1: 99.0})])
+    assert found is not None
+    assert (found.workers, found.prefetch_factor) == (8, 2)
+    assert found.shm_bytes == needed(8, 2, IMAGES)
+
+
+def test_of_no_fewer_workers_than_are_recommended() -> None:
+    found = need([batch_bytes(IMAGES), *loaded({0: 100.0, 2: 300.0, 8: 301.0}, sent=False), *CURVE])
+    assert found is not None
+    assert found.workers == 4
+
+
+def test_where_prefetch_gave_way_the_need_is_of_torchs_own() -> None:
+    found = need([batch_bytes(IMAGES), *loaded({0: 100.0, 4: 400.0}, prefetch_factor=1)])
+    assert found is not None
+    assert found.prefetch_factor == 2
+
+
+@pytest.mark.parametrize(("rate", "ahead"), [(130.0, 4), (100.0, 2)])
+def test_more_batches_ahead_count_where_they_are_recommended(rate: float, ahead: int) -> None:
+    found = need([batch_bytes(IMAGES), *CURVE, prefetched(4, rate), prefetched(2, 100.0)])
+    assert found is not None
+    assert (found.workers, found.prefetch_factor) == (4, ahead)
+    assert found.shm_bytes == needed(4, ahead, IMAGES)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        CURVE,
+        [batch_bytes(IMAGES)],
+        [batch_bytes(IMAGES), *loaded({0: 100.0, 4: 90.0})],
+        [batch_bytes(IMAGES), *loaded({0: 100.0}, alike=True)],
+        [batch_bytes(IMAGES), *loaded({0: 1.0, 4: 4.0}, "dataloader", "decoding")],
+    ],
+    ids=["nothing", "no batch", "no rate", "no gain", "all workers alike", "only synthetic samples"],
+)
+def test_there_is_none(rows: list[Any]) -> None:
+    assert need(rows) is None
+
+
+SIZES = st.integers(1, 1 << 34) | st.integers(1, 200).map(lambda number: number * 4718592)  # nine tenths of 5 MiB
+
+
+@given(st.integers(1, 256), st.integers(1, 8), SIZES)
+def test_so_much_holds_the_batches_and_a_mebibyte_less_does_not(workers: int, ahead: int, size: int) -> None:
+    room = needed(workers, ahead, size)
+    assert room % MIB == 0
+    assert int(SHARE * room / size - HELD) >= workers * ahead
+    assert SHARE * (room - MIB) < (workers * ahead + HELD) * size
+    assert fitting(workers, ahead, size, room) == (workers, ahead)

@@ -1,0 +1,68 @@
+"""The search end to end in real workers on this machine's CPU: its answers, and every way in which the user's step can go wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorded import RecordedHost
+from stepping import SLEEPY, found, refusal, written
+
+from gputune.batch_sizing import Request, search
+from gputune.errors import MeasureError, UsageError
+from gputune.host import Unreadable
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Any:
+    return partial(written, tmp_path)
+
+
+def test_the_largest_is_between_what_ran_and_what_did_not(training: Any) -> None:
+    answer = found(training(f"{SLEEPY}\nif batch_size > 300: raise torch.OutOfMemoryError('CUDA out of memory.')"))
+    assert answer.largest == answer.largest_run
+    assert 291 <= answer.largest_run <= 300
+    above = min(trial.batch for trial in answer.trials if not trial.ran)
+    assert above <= answer.largest_run + max(1, 0.03 * answer.largest_run)
+    assert answer.trial(answer.largest_run).peak_bytes > 50 << 20
+
+
+def test_a_step_that_fails_at_the_first_size_is_refused_with_its_place(training: Any) -> None:
+    words = str(refusal(training("raise ValueError('shapes')")))
+    assert "the step failed with a batch of 1: ValueError: shapes (training.py:5, in step)" in words
+
+
+def test_what_makes_no_step_is_refused(training: Any, tmp_path: Path) -> None:
+    (tmp_path / "none.py").write_text("def make(): return None")
+    assert "make() returned NoneType and no callable step" in str(refusal(f"{tmp_path}/none.py:make"))
+
+
+def test_where_nothing_runs_it_is_one_line(training: Any) -> None:
+    words = str(refusal(training("raise MemoryError"), start=4))
+    assert words.startswith("not even a batch of 1 ran: out of memory; ")
+
+
+def test_a_machine_without_torch_is_refused() -> None:
+    host = RecordedHost("cpu-only", torch=Unreadable("torch did not answer"))
+    with pytest.raises(MeasureError, match="torch did not answer"):
+        search(Request(make="os:getcwd", device="cpu"), host=host)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"make": "nowhere.py:make"}, "there is no file nowhere.py"),
+        ({"make": "no-colon"}, "names no callable"),
+        ({"device": "tpu"}, "there is no such device"),
+        ({"start": 0}, "nothing lies between"),
+        ({"start": 9, "most": 8}, "nothing lies between"),
+        ({"most": 1 << 40}, "nothing lies between"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(asked: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words) as refused:
+        search(replace(Request(make="os:getcwd"), **asked), host=RecordedHost("cpu-only"))
+    assert refused.value.remedy
