@@ -53,6 +53,12 @@ their own process: its facts come from a child process with a deadline.
 - A bench may yield a Gap beside its Measurements, and one of what only the user can name says so with `OPTION`.
 - `burst` is measured in blocks between pauses: a card under load leaves its first clock after 40 ms.
 - A multiple for padding must be outrun with certainty, by more than 5 %: full FP32, where alignment plays no part, differs by 4.
+- DataLoaders that are compared live at once, and between its blocks a loader's workers are stopped (SIGSTOP), so that none
+  fills its queues while another is timed.
+- From fewer pairs than an exact interval takes, a number of workers is recommended where four pairs all say "half as fast
+  again": slow samples leave time for no more.
+- The DataLoader's settings do not rest on the CPU budget: `Tuning.dataloader_kwargs` scales them to the process's own.
+- `batch_sizing.py` is a search of its own above probing: its answer is no machine's, and stands in no profile.
 - What holds for a whole bench (other processes, PCIe) stands in the conditions of its first row only.
 """
 
