@@ -11,6 +11,7 @@ from typing import Any
 
 from gputune.benches._user_code import UserCodeError
 from gputune.settings._scaling import PREFETCH
+from gputune.settings.dataloader_threads import WorkerThreads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +75,7 @@ class Source:
         else:
             more["timeout"] = self.patience
         if options.threads > 1:
-            more["worker_init_fn"] = Threads(options.threads, self.more.get("worker_init_fn"))
+            more["worker_init_fn"] = WorkerThreads(options.threads, self.more.get("worker_init_fn"))
         if self.indices is None:
             return _loader(dataset, batch_size=self.samples if self.batch_size else None, **more)
         more.pop("drop_last", None)
@@ -124,20 +125,6 @@ def own_threads(cpus: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-class Threads:
-    """A `worker_init_fn` that gives each worker so many threads, and calls the user's own."""
-
-    def __init__(self, threads: int, theirs: Callable[[int], Any] | None) -> None:
-        self.threads, self.theirs = threads, theirs
-
-    def __call__(self, worker: int) -> None:
-        import torch
-
-        torch.set_num_threads(self.threads)
-        if self.theirs:
-            self.theirs(worker)
 
 
 def _forever(epoch: Iterable[Any], piece: Callable[[], int | None]) -> Iterator[Any]:

@@ -16,6 +16,7 @@ from gputune.runtime.applied import Applied
 from gputune.runtime.sample_kind import kind_of, length
 from gputune.settings import Value
 from gputune.settings._scaling import fitting, scaled
+from gputune.settings.dataloader_threads import WorkerThreads
 
 WORKERS, PREFETCH, THREADS = "dataloader_workers", "dataloader_prefetch_factor", "dataloader_threads"
 
@@ -79,21 +80,6 @@ class Load:
         """With these changes and the reason for them, after any that there is."""
         earlier = f"{self.notes[setting]}; " if setting in self.notes else ""
         return replace(self, notes={**self.notes, setting: earlier + note}, **changes)
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerThreads:
-    """A `worker_init_fn`: torch computes with this many threads in a DataLoader's worker, where it begins with one.
-
-    A class of a module, so that a worker that is not forked can unpickle it.
-    """
-
-    threads: int
-
-    def __call__(self, worker_id: int) -> None:
-        import torch
-
-        torch.set_num_threads(self.threads)
 
 
 def room(host: Host) -> Room:

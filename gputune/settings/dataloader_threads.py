@@ -9,6 +9,8 @@ Source: PyTorch, torch.utils.data's worker loop calls torch.set_num_threads(1).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from . import Choice, Numerics, Phase
@@ -22,6 +24,25 @@ USE = "DataLoader(dataset, **tuning.dataloader_kwargs())"
 NUMERICS: Numerics = "exact"
 DEPENDS = ("cpu",)
 LIMITS = (1, 4096)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerThreads:
+    """A `worker_init_fn`: torch computes with this many threads in a DataLoader's worker, where it begins with one; then the
+    user's own is called.
+
+    A class of a module, so that a worker that is not forked can unpickle it.
+    """
+
+    threads: int
+    theirs: Callable[[int], Any] | None = None
+
+    def __call__(self, worker_id: int) -> None:
+        import torch
+
+        torch.set_num_threads(self.threads)
+        if self.theirs:
+            self.theirs(worker_id)
 
 
 def recommend(facts: Any, measurements: Any) -> Choice:

@@ -4,14 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from loaded import broken, children, good, measured
+from loaded import broken, children, measured
 
 from gputune import advise, facts
 from gputune.benches import dataset as bench
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
-from gputune.settings._shared_memory import need
 
 
 @pytest.fixture(scope="module")
@@ -68,39 +67,6 @@ def test_a_broken_dataset_is_one_clear_line_and_its_workers_are_gone(machine, im
     assert choices(machine, found)["dataloader_workers"].value == 0
 
 
-@pytest.mark.parametrize("name", ["texts", "dictionaries"])
-def test_texts_and_dictionaries_are_loaded_like_anything_else(machine, name):
-    found = measured(machine, broken(name))
-    assert not gaps(found)
-    assert {row.params["workers"] for row in rows(found)} >= {0, 1}
-    assert not children()
-
-
-def test_what_waits_gets_more_workers_than_there_are_cpus(machine):
-    found = measured(machine, good("sleeping"), seconds=6.0)
-    chosen = choices(machine, found)
-    assert chosen["dataloader_workers"].value > machine.cpu.budget
-    assert chosen["dataloader_workers"].gain > 2
-    assert "with torch's defaults" in chosen["dataloader_workers"].reason
-    assert not children()
-
-
-def test_what_costs_nothing_gets_none(machine):
-    found = measured(machine, good("tokens"), seconds=6.0)
-    assert choices(machine, found)["dataloader_workers"].value == 0
-    assert choices(machine, found)["dataloader_workers"].gain < 1
-
-
-def test_a_consumer_that_takes_its_time_is_fed_with_the_fewest(machine):
-    """A batch of 32 takes 128 ms to be waited for; a step takes 300."""
-    found = measured(machine, good("sleeping"), seconds=6.0, step_ms=300)
-    chosen = choices(machine, found)["dataloader_workers"]
-    assert chosen.value == 1
-    assert "a step of 300 ms waits" in chosen.reason
-    assert "with torch's defaults" in chosen.reason
-    assert all(row.params["workers"] <= 2 for row in rows(found)), "no more are started than are needed"
-
-
 def test_a_stream_that_its_workers_do_not_divide_gets_none(machine):
     found = measured(machine, broken("undivided"))
     chosen = choices(machine, found)["dataloader_workers"]
@@ -111,38 +77,6 @@ def test_a_stream_that_its_workers_do_not_divide_gets_none(machine):
 def test_the_batch_size_that_is_asked_for(machine):
     (size,) = rows(measured(machine, broken("dictionaries"), seconds=1.0, batch_size=7), "batch_bytes")
     assert size.params["batch"] == 7
-
-
-def short_of(machine, shm_bytes):
-    return replace(machine, memory=replace(machine.memory, shm_bytes=shm_bytes, shm_free_bytes=shm_bytes))
-
-
-def test_nothing_is_tried_that_shared_memory_would_not_hold(machine):
-    """Six batches of 32 x 4 KiB fit: one worker with two ahead, or up to three with one, beside the two that are held."""
-    small = short_of(machine, 6 * 131072)
-    found = measured(small, good("sleeping"), seconds=8.0)
-    sent = [row for row in rows(found) if row.params["kind"] == "dataset" and row.params.get("sent", True)]
-    assert sent
-    for row in sent:
-        ahead = row.params["workers"] * row.params.get("prefetch_factor", 0)
-        assert not ahead or (ahead + 2) * 131072 <= small.memory.shm_bytes
-    chosen = choices(small, found)
-    assert chosen["dataloader_workers"].value <= 3
-    measurements = [one for one in found if isinstance(one, Measurement)]
-    wanted = need(measurements)
-    assert wanted.workers > chosen["dataloader_workers"].value, "what would be best if there were room"
-    assert wanted.shm_bytes >= (wanted.workers * 2 + 2) * 131072
-    finding = next(
-        one for one in advise.advise(small, measurements, "cpu", created="").findings if one.check == "shm_size"
-    )
-    assert f"needs {wanted.mebibytes} MiB" in finding.message
-    assert not children()
-
-
-def test_not_even_one_batch_fits(machine):
-    found = measured(short_of(machine, 100_000), good("sleeping"), seconds=4.0)
-    assert choices(machine, found)["dataloader_workers"].value == 0
-    assert need([one for one in found if isinstance(one, Measurement)]).workers > 1
 
 
 def test_a_loader_whose_workers_are_spawned_leaves_nothing_in_shared_memory(machine):

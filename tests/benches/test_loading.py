@@ -8,7 +8,7 @@ import torch
 from broken_datasets import Ends, Hangs, Killed, Numbers, Raises, Undivided
 from torch.utils.data import BatchSampler, SequentialSampler
 
-from gputune.benches._loading import Options, Source, Threads, own_threads
+from gputune.benches._loading import Options, Source, own_threads
 from gputune.benches._stream import Stream
 from gputune.benches._user_code import UserCodeError
 
@@ -109,7 +109,6 @@ def test_more_threads_in_each_worker_and_what_the_user_does_there():
     stream = Stream(source(Told(), more={"worker_init_fn": tell}), Options(workers=1, threads=2))
     assert stream.take()[0].tolist() == [2, 5]
     stream.close()
-    Threads(torch.get_num_threads(), None)(0)
 
 
 @pytest.mark.parametrize("workers", [0, 2])

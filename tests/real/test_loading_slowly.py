@@ -1,15 +1,17 @@
-"""What takes many seconds of loading to see: how long workers take to start, and the synthetic samples' other options."""
+"""What takes many seconds of loading to see: what is found for datasets of each kind, and within a small shared memory."""
 
 from dataclasses import replace
 
 import pytest
-from loaded import children, good, measured
+from loaded import broken, children, good, measured
 
 from gputune import advise, benches, facts
 from gputune.benches import Context
+from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
 from gputune.settings import dataloader_workers
+from gputune.settings._shared_memory import need
 
 pytestmark = pytest.mark.real
 
@@ -22,6 +24,14 @@ def machine():
 
 def rows(found):
     return [one for one in found if isinstance(one, Measurement) and one.metric == "throughput"]
+
+
+def gaps(found):
+    return [one.reason for one in found if isinstance(one, Gap)]
+
+
+def choices(machine, found):
+    return advise.choices(machine, [one for one in found if isinstance(one, Measurement)])
 
 
 def test_epochs_that_are_all_start_up_keep_their_workers(machine):
@@ -44,3 +54,84 @@ def test_the_other_options_in_the_thorough_budget(machine):
     else:
         assert not others
     assert not children()
+
+
+@pytest.mark.parametrize("name", ["texts", "dictionaries"])
+def test_texts_and_dictionaries_are_loaded_like_anything_else(machine, name):
+    found = measured(machine, broken(name))
+    assert not gaps(found)
+    assert {row.params["workers"] for row in rows(found)} >= {0, 1}
+    assert not children()
+
+
+def test_what_waits_gets_more_workers_than_there_are_cpus(machine):
+    found = measured(machine, good("sleeping"), seconds=6.0)
+    chosen = choices(machine, found)
+    assert chosen["dataloader_workers"].value > machine.cpu.budget
+    assert chosen["dataloader_workers"].gain > 2
+    assert "with torch's defaults" in chosen["dataloader_workers"].reason
+    assert not children()
+
+
+def test_what_costs_nothing_gets_none(machine):
+    found = measured(machine, good("tokens"), seconds=6.0)
+    assert choices(machine, found)["dataloader_workers"].value == 0
+    assert choices(machine, found)["dataloader_workers"].gain < 1
+
+
+def test_a_consumer_that_takes_its_time_is_fed_with_the_fewest(machine):
+    """A batch of 32 takes 128 ms to be waited for; a step takes 300."""
+    found = measured(machine, good("sleeping"), seconds=6.0, step_ms=300)
+    chosen = choices(machine, found)["dataloader_workers"]
+    assert chosen.value == 1
+    assert "a step of 300 ms waits" in chosen.reason
+    assert "with torch's defaults" in chosen.reason
+    assert all(row.params["workers"] <= 2 for row in rows(found)), "no more are started than are needed"
+
+
+def short_of(machine, shm_bytes):
+    return replace(machine, memory=replace(machine.memory, shm_bytes=shm_bytes, shm_free_bytes=shm_bytes))
+
+
+def test_nothing_is_tried_that_shared_memory_would_not_hold(machine):
+    """Six batches of 32 x 4 KiB fit: one worker with two ahead, or up to three with one, beside the two that are held."""
+    small = short_of(machine, 6 * 131072)
+    found = measured(small, good("sleeping"), seconds=8.0)
+    sent = [row for row in rows(found) if row.params["kind"] == "dataset" and row.params.get("sent", True)]
+    assert sent
+    for row in sent:
+        ahead = row.params["workers"] * row.params.get("prefetch_factor", 0)
+        assert not ahead or (ahead + 2) * 131072 <= small.memory.shm_bytes
+    chosen = choices(small, found)
+    assert chosen["dataloader_workers"].value <= 3
+    measurements = [one for one in found if isinstance(one, Measurement)]
+    wanted = need(measurements)
+    assert wanted.workers > chosen["dataloader_workers"].value, "what would be best if there were room"
+    assert wanted.shm_bytes >= (wanted.workers * 2 + 2) * 131072
+    finding = next(
+        one for one in advise.advise(small, measurements, "cpu", created="").findings if one.check == "shm_size"
+    )
+    assert f"needs {wanted.mebibytes} MiB" in finding.message
+    assert not children()
+
+
+def test_not_even_one_batch_fits(machine):
+    found = measured(short_of(machine, 100_000), good("sleeping"), seconds=4.0)
+    assert choices(machine, found)["dataloader_workers"].value == 0
+    assert need([one for one in found if isinstance(one, Measurement)]).workers > 1
+
+
+def test_a_curve_of_each_kind_that_leaves_nobody_behind(machine):
+    context = Context(device="cpu", facts=machine, seconds=10.0, budget="standard")
+    rows = list(benches.load("dataloader").measure(context))
+    assert not children()
+    kinds = {
+        kind: {row.params["workers"] for row in rows if row.params["kind"] == kind} for kind in dataloader_workers.KINDS
+    }
+    assert all({0, 1} <= counts for counts in kinds.values())
+    assert {row.params["kind"] for row in rows} == set(kinds), "the other options are for the thorough budget"
+    assert dataloader_workers.of_kind(rows, "memory") == 0
+    assert dataloader_workers.of_kind(rows, "waiting") > machine.cpu.budget
+    choice = advise.choices(machine, rows)["dataloader_workers"]
+    assert choice.value in kinds["decoding"]
+    assert "0 workers for slices of memory" in choice.reason

@@ -14,7 +14,8 @@ from trees import CGROUP
 from gputune.measurement import Measurement
 from gputune.runtime import loading
 from gputune.runtime.applied import Applied
-from gputune.runtime.loading import Load, Measured, Room, WorkerThreads, arguments, fitted, for_dataset, room, told
+from gputune.runtime.loading import Load, Measured, Room, arguments, fitted, for_dataset, room, told
+from gputune.settings.dataloader_threads import WorkerThreads
 
 MIB = 1 << 20
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import loaded
 import pytest
 import torch
 import torch_child
@@ -358,7 +359,7 @@ class TestDataLoaderHere:
 
     def test_threads_of_workers_are_an_argument_that_travels(self) -> None:
         arguments = self.applied({"workers": 2, "threads": 2}, cpu_budget=4).dataloader_kwargs()
-        loader = torch.utils.data.DataLoader(Threads(), **arguments, multiprocessing_context="spawn")
+        loader = torch.utils.data.DataLoader(loaded.Threads(), **arguments, multiprocessing_context="spawn")
         assert [int(batch) for batch in loader] == [2, 2]
 
 
@@ -374,16 +375,6 @@ class Sleeping:
     def __getitem__(self, index: int) -> int:
         time.sleep(0.002)
         return index
-
-
-class Threads:
-    """How many threads torch has where a sample is taken."""
-
-    def __len__(self) -> int:
-        return 2
-
-    def __getitem__(self, index: int) -> int:
-        return torch.get_num_threads()
 
 
 class TestPad:

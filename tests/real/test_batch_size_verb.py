@@ -1,0 +1,66 @@
+"""`gputune batch-size` as a user types it, to its end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from making import gputune
+
+pytestmark = pytest.mark.real
+
+TRAINING = """
+import torch
+def make_training():
+    layer = torch.nn.Linear(64, 64)
+    optimizer = torch.optim.AdamW(layer.parameters())
+    def step(batch_size):
+        if batch_size > 100:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate")
+        layer(torch.randn(batch_size, 64)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return step
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("training")
+    (made / "train.py").write_text(TRAINING)
+    return made
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path) -> Any:
+    return gputune(
+        "batch-size", "train.py:make_training", "--device", "cpu", "--seconds", "10", "--start", "48", cwd=folder
+    )
+
+
+def test_it_prints_a_table_and_two_sentences(found: Any) -> None:
+    assert found.returncode == 0, found.stderr
+    words = " ".join(found.stdout.split())
+    assert "Training steps by batch on cpu batch samples/s peak memory what became of it" in words
+    assert "did not fit: out of memory" in words
+    assert "Largest batch: 100. At its peak it leaves " in words
+    assert "; the margin is 10 %, " in words
+    assert "Best throughput: " in words
+
+
+def test_progress_is_on_stderr(found: Any) -> None:
+    assert [line.split(",")[0] for line in found.stderr.splitlines()] == [
+        "gputune: [1/3] largest batch", "gputune: [2/3] throughput", "gputune: [3/3] once more",
+    ]  # fmt: skip
+
+
+def test_a_module_is_found_in_the_working_folder_and_json_is_what_was_found(folder: Path) -> None:
+    result = gputune(
+        "batch-size", "train:make_training", "--device", "cpu", "--seconds", "6", "--start", "16", "--json", cwd=folder
+    )
+    answer = json.loads(result.stdout)
+    assert (answer["largest"], answer["largest_run"], answer["margin"], answer["device"]) == (100, 100, 0.1, "cpu")
+    assert {trial["batch"]: trial["fate"] for trial in answer["trials"]}[128] == "no memory"
+    assert answer["trials"][0]["peak_bytes"] > 0
