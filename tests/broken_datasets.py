@@ -1,5 +1,6 @@
 """Datasets that go wrong, each in its own way."""
 
+import multiprocessing
 import os
 import signal
 import time
@@ -60,6 +61,33 @@ class InTrainingProcess(Numbers):
         return super().__getitem__(index)
 
 
+class OnlyInWorkers(Numbers):
+    def __getitem__(self, index):
+        return super().__getitem__(index) + torch.utils.data.get_worker_info().id
+
+
+class Locked(Numbers):
+    """As around a file that all workers read."""
+
+    def __init__(self):
+        super().__init__()
+        self.lock = multiprocessing.Lock()
+
+    def __getitem__(self, index):
+        with self.lock:
+            time.sleep(0.001)
+            return super().__getitem__(index)
+
+
+class Round(Numbers):
+    """Refers to itself, twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.train, self.test = Numbers(), Numbers()
+        self.train.whole = self.test.whole = self
+
+
 class Texts(Numbers):
     def __getitem__(self, index):
         return f"line {index}"
@@ -115,6 +143,14 @@ def crashes():
 
 def in_training_process():
     return InTrainingProcess()
+
+
+def only_in_workers():
+    return OnlyInWorkers()
+
+
+def locked():
+    return Locked()
 
 
 def texts():

@@ -19,9 +19,9 @@ from torch.utils.data import DataLoader, IterableDataset
 from gputune import probing
 from gputune.benches import UserDataset
 
-POINT_SECONDS = float(os.environ.get("POINT_SECONDS", "1.0"))
-TURN_SECONDS = 0.7
-TURNS = 5
+POINT_SECONDS = float(os.environ.get("POINT_SECONDS", "0.7"))
+TURN_SECONDS = 0.5
+TURNS = 4
 
 
 def probed(name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import multiprocessing
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -51,8 +52,17 @@ class Source:
     patience: float = 20.0
     """Seconds after which a batch that has not come is a hang."""
 
+    stall: float | None = None
+    """Seconds beyond its own after which a block is stuck; None: as `patience`."""
+
     def __post_init__(self) -> None:
         self._stream = _forever(self.indices, lambda: self.piece) if self.indices is not None else None
+
+    @property
+    def start_method(self) -> str:
+        """How its workers are started: fork, spawn or forkserver."""
+        own = self.more.get("multiprocessing_context") or multiprocessing
+        return own if isinstance(own, str) else str(own.get_start_method())
 
     @property
     def samples(self) -> int:
@@ -84,15 +94,17 @@ class Source:
         return _loader(dataset, **how, **more)
 
 
-def apart(dataset: Any) -> Any:
+def apart(dataset: Any, known: dict[int, Any] | None = None) -> Any:
     """A copy for loading in this process, which shares all data: what the dataset opens with its first sample and keeps as an
     attribute would be there already in every worker that is forked later, as it is in no training.
     """
     import torch
 
+    copies = {} if known is None else known
+
     def own(value: Any) -> Any:
         if isinstance(value, torch.utils.data.Dataset):
-            return apart(value)
+            return copies[id(value)] if id(value) in copies else apart(value, copies)
         if type(value) in (list, tuple) and any(isinstance(one, torch.utils.data.Dataset) for one in value):
             return type(value)(map(own, value))
         return value
@@ -100,7 +112,7 @@ def apart(dataset: Any) -> Any:
     if not isinstance(getattr(dataset, "__dict__", None), dict):
         return dataset
     with suppress(Exception):  # one that cannot be copied is loaded as it is
-        other = copy.copy(dataset)
+        other = copies[id(dataset)] = copy.copy(dataset)
         other.__dict__.update({name: own(value) for name, value in vars(dataset).items()})
         return other
     return dataset

@@ -26,7 +26,7 @@ def within(seconds: float) -> Iterator[None]:
         raise OutOfPatience
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # and again: a bare except may have caught the first
     try:
         yield
     finally:

@@ -13,7 +13,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -58,7 +58,8 @@ class Stream:
         is away for `step_seconds`.
         """
         self._resume()
-        with guarded(self.source.patience, seconds):
+        each = max(1, self.options.workers) * step_seconds
+        with guarded(self.source.stall or self.source.patience, seconds + each):
             if self.options.workers:
                 self.take()  # in the making while the workers were stopped
             count, started = 0, time.perf_counter()
@@ -91,11 +92,13 @@ class Stream:
                 if failed:
                     self._signal(signal.SIGKILL)
                 shut()
+        self._batches.close()
+        self._iterator = None  # and with it the batches that it holds in shared memory
 
     def pids(self) -> list[int]:
         return [worker.pid for worker in getattr(self._iterator, "_workers", ()) if worker.pid]
 
-    def _endless(self) -> Iterator[Any]:
+    def _endless(self) -> Generator[Any, None, None]:
         loader = self.source.loader(self.options)
         while True:
             count = 0

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from gputune.benches._batches import Described, Description
+from gputune.benches._batches import Described
 from gputune.benches._loading import Options, Source
 from gputune.benches._patience import OutOfPatience, within
 from gputune.benches._stream import Stream, guarded
-from gputune.benches._user_code import UserCodeError, call
+from gputune.benches._user_code import UserCodeError, call, words
 
 EMPTY = "the dataset is empty: its length is 0"
 DEFAULT_BATCH = 32
+HUGE = 10_000_000
+"""Of so many samples no permutation is made: it takes seconds, and 60 bytes a sample. Some may then come twice."""
+SAMPLED_BATCHES = 8
 LOOK_SECONDS = 0.4
 PIECE_SECONDS = 0.04
 """Batches are cut so that a worker makes a piece in about this time: more samples of the curve in the time there is."""
@@ -30,6 +34,10 @@ def made(path: str, batch_size: int | None, patience: float) -> Source:
             source = _source(call(path), path, batch_size)
     except OutOfPatience:
         raise UserCodeError(f"{path} returned nothing within {patience:.0f} s") from None
+    except UserCodeError:
+        raise
+    except Exception as error:  # its own __len__, or its sampler's
+        raise UserCodeError(words(error)) from None
     source.patience = patience
     return source
 
@@ -50,7 +58,8 @@ def _source(found: Any, path: str, batch_size: int | None) -> Source:
     length = len(found)
     if not length:
         raise UserCodeError(EMPTY)
-    indices = data.BatchSampler(data.RandomSampler(found), size, False)  # shuffled, as training reads it
+    shuffled = data.RandomSampler(found, replacement=length > HUGE)  # as training reads it
+    indices = data.BatchSampler(shuffled, size, False)
     return Source(
         dataset=found,
         batch_size=size,
@@ -64,8 +73,11 @@ def _of_loader(loader: Any, batch_size: int | None) -> Source:
     """Its batch size, sampler, collate function and start method are kept."""
     from torch.utils import data
 
-    own = getattr(loader.batch_sampler, "batch_size", None) or loader.batch_size
-    if batch_size and own and own != batch_size:
+    batched = loader.batch_sampler is not None
+    own = _batch_size(loader)
+    if batch_size and own is None:
+        raise UserCodeError(f"--batch-size {batch_size}: the DataLoader makes no batches; leave the option out")
+    if batch_size and own != batch_size:
         raise UserCodeError(f"--batch-size {batch_size}: the DataLoader has its own, {own}; leave the option out")
     more = {
         name: value
@@ -75,14 +87,20 @@ def _of_loader(loader: Any, batch_size: int | None) -> Source:
     if isinstance(loader.dataset, data.IterableDataset):
         more["drop_last"] = loader.drop_last
         return Source(dataset=loader.dataset, batch_size=loader.batch_size, epoch_batches=_length(loader), more=more)
-    batched = loader.batch_sampler is not None
     indices: Iterable[Any] = loader.batch_sampler if batched else loader.sampler
     if _length(loader) == 0:
         raise UserCodeError(EMPTY)
-    size = own if batched else None
-    if batched and not size:
-        size = len(next(iter(indices)))
-    return Source(dataset=loader.dataset, batch_size=size, indices=indices, epoch_batches=_length(loader), more=more)
+    return Source(dataset=loader.dataset, batch_size=own, indices=indices, epoch_batches=_length(loader), more=more)
+
+
+def _batch_size(loader: Any) -> int | None:
+    """Of a sampler that is not torch's own, whose attribute of that name may count anything, the mean of its first batches."""
+    from torch.utils import data
+
+    if loader.batch_sampler is None or type(loader.batch_sampler) is data.BatchSampler:
+        return loader.batch_size  # type: ignore[no-any-return]
+    first = [len(batch) for batch in islice(loader.batch_sampler, SAMPLED_BATCHES)]
+    return max(1, round(sum(first) / len(first))) if first else 1
 
 
 def _length(found: Any) -> int | None:
@@ -106,11 +124,6 @@ class Look:
     alike: bool = False
     """Whether two workers yield the same samples, each of them the whole of an IterableDataset."""
 
-    @property
-    def waiting(self) -> bool:
-        """Whether samples are mostly waited for."""
-        return self.busy < 0.5
-
 
 def look(source: Source) -> Look:
     """Read a whole batch and some pieces in a worker, which sends descriptions only: so that nothing here is harmed by what the
@@ -129,11 +142,10 @@ def look(source: Source) -> Look:
     stream = Stream(looked, Options(workers=workers, prefetch_factor=1))
     try:
         with guarded(source.patience, 0):
-            first = [stream.take() for _ in range(workers)]
+            first = [stream.take() for _ in range(2 * workers if workers > 1 else 1)]
             process = psutil.Process(stream.pids()[0])
             stream.take()  # what had been begun with the first
             pieces, busy = _pieces(stream, process)
-            whole = first[0]
             own = process.memory_full_info().uss
     except UserCodeError:
         stream.close(failed=True)
@@ -145,8 +157,16 @@ def look(source: Source) -> Look:
         batch_seconds=per_batch,
         busy=min(1.0, busy),
         worker_bytes=own,
-        alike=workers == 2 and first[0].digest == first[1].digest and isinstance(whole, Description),
+        alike=workers == 2 and _alike([one.digest for one in first]),
     )
+
+
+def _alike(digests: Sequence[str]) -> bool:
+    """Of the batches of two workers in turn: whether the second repeats the first's, which differ from each other. One that
+    shuffles for itself is not noticed.
+    """
+    one, other = digests[::2], digests[1::2]
+    return one == other and len(set(one)) > 1
 
 
 def _pieces(stream: Stream, process: Any) -> tuple[list[float], float]:

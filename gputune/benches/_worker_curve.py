@@ -95,6 +95,10 @@ def _rough(streams: _Streams, curve: Curve, count: int, seconds: float) -> float
         except UserCodeError as error:
             curve.failed[count] = str(error)
             streams.drop(count, failed=True)
+            if streams.part():
+                # A worker that is stopped may hold a lock which all share: from now on none is.
+                del curve.failed[count]
+                return _rough(streams, curve, count, seconds)
     curve.rough.setdefault(count, []).append(rate)
     return rate
 
@@ -120,7 +124,7 @@ def _in_turn(trial: Trial, streams: _Streams, curve: Curve, started: float) -> N
         passed = time.monotonic() - started
         in_turn(ranked(left), trial.seconds - passed, (trial.at_most or trial.seconds) - passed)
     except UserCodeError as error:
-        curve.failed[max(names)] = str(error)
+        curve.failed[streams.latest] = str(error)
     curve.rates = {count: arm.samples for count, arm in arms.items() if arm in left and arm.samples}
     curve.rough |= {count: arm.samples for count, arm in arms.items() if arm not in left and not trial.step_seconds}
 
@@ -131,9 +135,20 @@ class _Streams:
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
         self._alive: dict[int, Stream] = {}
+        self._alone = False
         self.starts: dict[int, float] = {}
+        self.latest = 0
+
+    def part(self) -> bool:
+        """Have one loader alive at a time; whether that is anything new."""
+        new = not self._alone and any(self._alive)
+        self._alone = True
+        return new
 
     def of(self, count: int) -> Stream:
+        self.latest = count
+        if self._alone:
+            self.keep([count])
         if count not in self._alive:
             self._make_room(count)
             self._alive[count] = Stream(self._trial.source, self._trial.options(count))

@@ -45,6 +45,8 @@ UNSENT_SHARE = 0.5
 WAITING_FACTOR = 4
 """Workers for each CPU that are tried at most; as many as keep it busy, by the share of their time that workers wait."""
 MOST_WORKERS = 64
+LEAST_STALL_SECONDS, STALL = 3.0, 20.0
+"""A block that takes so much longer than it should, once its workers have delivered, is stuck."""
 MEMORY_SHARE = 0.7
 
 
@@ -66,10 +68,8 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
         try:
             context.say("a first look at the dataset")
             patience = PATIENCE_SECONDS[context.budget]
-            started = time.monotonic()
             source = made(asked.path, asked.batch_size, patience)
-            if source.epoch_batches == 1:
-                raise UserCodeError(_SINGLE)
+            started = time.monotonic()
             seen = look(source)
             plan = _Plan.of(context, source, seen, asked.step_ms, started)
             yield plan.bytes_row()
@@ -79,9 +79,6 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
             yield Gap(fact="bench.dataset", reason=str(error))
         finally:
             end_workers()
-
-
-_SINGLE = "an epoch is a single batch, so that there is nothing for workers to do beside it: num_workers=0"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,15 +106,16 @@ class _Plan:
         shm = memory.shm_free_bytes
         batches = SHARE * shm / seen.batch_bytes if shm is not None and seen.batch_bytes else float("inf")
         pieces = max(1, round(seen.batch_seconds / PIECE_SECONDS))
-        if source.batch_size and pieces > 1:
-            source = replace(source, piece=max(1, source.batch_size // pieces))
+        stall = max(LEAST_STALL_SECONDS, STALL * seen.batch_seconds)
+        source = replace(source, piece=_piece(source, pieces), stall=min(stall, source.patience))
+        none = seen.alike or source.epoch_batches == 1
         step = (step_ms or 0.0) / 1000 * source.samples / (source.batch_size or 1)
         return cls(
             bench=Bench(context=context, name="dataset", block_seconds=BLOCK_SECONDS, step_seconds=step),
             source=source,
             look=seen,
             shm_batches=batches,
-            limit=0 if seen.alike else max(1, min(limit, alive)),
+            limit=0 if none else max(1, min(limit, alive)),
             alive=max(2, min(alive, int(min(batches, 1 << 20) / PREFETCH))),
             step_ms=step_ms,
             deadline=started + context.seconds * share_of(cpus),
@@ -139,8 +137,9 @@ class _Plan:
     def facts(self) -> dict[str, str | int | float | bool]:
         """What each row of the curve tells about its circumstances."""
         step = {} if self.step_ms is None else {"step_ms": self.step_ms}
-        alike = {"alike": True} if self.look.alike else {}
-        return {"kind": "dataset", "batch": self.source.batch_size or 1, **step, **alike}
+        why = {"alike": self.look.alike, "single": self.source.epoch_batches == 1}
+        signs = {name: True for name, holds in why.items() if holds}
+        return {"kind": "dataset", "batch": self.source.batch_size or 1, **step, **signs}
 
     def bytes_row(self) -> Measurement:
         return Measurement(
@@ -151,6 +150,16 @@ class _Plan:
             params={"batch": self.source.batch_size or 1},
             device=self.bench.context.device,
         )
+
+
+def _piece(source: Source, pieces: int) -> int | None:
+    """Samples of a piece: a divisor of the batch, so that all pieces are alike. Only torch's own sampler makes batches alike."""
+    from torch.utils import data
+
+    size = source.batch_size
+    if not size or pieces < 2 or (source.indices is not None and type(source.indices) is not data.BatchSampler):
+        return None
+    return max(divisor for divisor in range(1, max(1, size // pieces) + 1) if size % divisor == 0)
 
 
 def _spare(facts: Facts) -> int:
@@ -213,7 +222,7 @@ def _rows(plan: _Plan, curve: Curve, *, sent: bool) -> Iterator[Measurement]:
         yield plan.bench.row(curve.rough[0], workers=0, **{**plan.facts, "kind": "unhindered"})
 
 
-def _others(context: Context, plan: _Plan, best: Measurement, start_seconds: float) -> Iterator[Measurement]:
+def _others(context: Context, plan: _Plan, best: Measurement, start_seconds: float) -> Iterator[Measurement | Gap]:
     """The other options at the number of workers found, each where there is time for enough pairs of it."""
     bench, source, options = plan.bench, plan.source, plan.options(int(best.params["workers"]))
     per_round = options.workers * (source.samples / best.median + bench.step_seconds)
@@ -226,11 +235,14 @@ def _others(context: Context, plan: _Plan, best: Measurement, start_seconds: flo
         if seconds > left:
             continue
         context.say(name)
-        if name == "epochs":
-            epoch = (source.epoch_batches or 0) * (source.batch_size or 1) / best.median
-            yield from options_of.epochs(bench, source, options, epoch, seconds)
-        else:
-            yield from getattr(options_of, name)(bench, source, options, seconds - 2 * start_seconds)
+        try:
+            if name == "epochs":
+                epoch = (source.epoch_batches or 0) * (source.batch_size or 1) / best.median
+                yield from options_of.epochs(bench, source, options, epoch, seconds)
+            else:
+                yield from getattr(options_of, name)(bench, source, options, seconds - 2 * start_seconds)
+        except UserCodeError as error:
+            yield Gap(fact=f"bench.dataset.{name}", reason=str(error))
 
 
 def _wanted(context: Context, plan: _Plan, options: Options) -> list[str]:
@@ -241,6 +253,6 @@ def _wanted(context: Context, plan: _Plan, options: Options) -> list[str]:
         "epochs": plan.source.indices is not None and bool(plan.source.epoch_batches),
         "transfer": context.cuda,
         "prefetch": True,
-        "threads": context.facts.cpu.budget // options.workers > 1,
+        "threads": context.facts.cpu.budget // options.workers > 1 and plan.source.start_method != "fork",
     }
     return [name for name, possible in able.items() if possible]

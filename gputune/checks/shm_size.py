@@ -12,10 +12,10 @@ Source: PyTorch's README on Docker; moby's DefaultShmSize; torch.utils.data.Data
 
 from gputune.checks._answers import counted, gib, ok, unread, warning
 from gputune.checks._common import Facts, Finding, Findings, Measurements
+from gputune.settings._scaling import PREFETCH
 from gputune.settings._shared_memory import Need, need
 
 BATCH_BYTES = 64 * 3 * 224 * 224 * 4
-PREFETCH = 2
 KUBERNETES = (
     "in the pod: volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: %s}}], and in the container: "
     "volumeMounts: [{name: shm, mountPath: /dev/shm}]"

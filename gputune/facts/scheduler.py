@@ -41,6 +41,8 @@ class Scheduler:
         Without task affinity a process may run on the whole node, and where no number was asked for each task, only
         SLURM_CPUS_ON_NODE tells what is the job's. Source: Slurm, sbatch and srun, output environment variables.
         """
+        if self.torchrun and not self.step and self.cpus_on_node is not None:
+            return self.cpus_on_node  # of the batch script, in which torchrun's ranks have all that the job has here
         if self.cpus_per_task is not None or self.cpus_on_node is None:
             return self.cpus_per_task
         return max(1, self.cpus_on_node // (1 if self.torchrun else self.local_ranks))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -50,6 +51,15 @@ class Measured:
         return bool(settings.load(WORKERS).bench_of(self.rows) == "dataset")
 
     @property
+    def cpus_bound(self) -> bool:
+        """Whether more CPUs would have borne more of the own dataset's workers: not where a step was fed, or where there were so
+        many that they must have waited.
+        """
+        rows = settings.load(WORKERS).curve(self.rows, "dataset")
+        chosen = settings.load(WORKERS).recommend(None, self.rows).value
+        return not any("step_ms" in row.params for row in rows) and chosen <= 2 * (self.cpu_budget or chosen)
+
+    @property
     def batch_bytes(self) -> int:
         """The largest batch of the user's own dataset; 0 where none was measured."""
         rows = [row for row in self.rows if row.bench == "dataset" and row.metric == "batch_bytes"]
@@ -73,6 +83,8 @@ class Load:
     prefetch: int | None = None
     threads: int | None = None
     """That a worker computes with."""
+    scales: bool = True
+    """Whether more CPUs would bear more workers: not where samples are waited for, or a consumer's step was fed."""
     notes: Mapping[str, str] = field(default_factory=dict)
     """Setting to why it is not as it was chosen."""
 
@@ -103,12 +115,15 @@ def for_dataset(load: Load, measured: Measured, dataset: Any) -> Load:
             load.noting(WORKERS, f"a dataset of {size} has nothing to load ahead", workers=0) if load.workers else load
         )
     if measured.own_dataset:
-        return load
+        return load if measured.cpus_bound else replace(load, scales=False)
     of_kind = settings.load(WORKERS).of_kind
     best = {kind: of_kind(measured.rows, kind) for kind in SAMPLES}
     kind = kind_of(dataset) if set(best.values()) - {None} else None
     workers = best[kind] if kind else None
-    if kind is None or workers is None or workers == load.workers:
+    if kind is None or workers is None:
+        return load
+    load = replace(load, scales=kind != "waiting")
+    if workers == load.workers:
         return load
     return load.noting(WORKERS, f"{SAMPLES[kind]}, for which {workers} measured best", workers=workers)
 
@@ -117,7 +132,7 @@ def fitted(load: Load, measured: Measured, there: Room) -> Load:
     """The same within what there is here: workers in proportion to the CPUs, batches in flight that shared memory holds (where
     the size of a batch was measured), and no more threads than CPUs in all workers together.
     """
-    workers = scaled(load.workers, measured.cpu_budget, there.cpus)
+    workers = scaled(load.workers, measured.cpu_budget, there.cpus) if load.scales else load.workers
     if workers != load.workers:
         why = f"{load.workers} measured with {measured.cpu_budget} CPUs, {there.cpus} here"
         load = load.noting(WORKERS, why, workers=workers)
@@ -150,7 +165,7 @@ def arguments(load: Load, *, pin_memory: bool, persistent_workers: bool) -> dict
     if load.workers:
         made["persistent_workers"] = persistent_workers
         made["prefetch_factor"] = load.prefetch
-        if load.threads and load.threads > 1:
+        if load.threads and load.threads > 1 and multiprocessing.get_start_method() != "fork":
             made["worker_init_fn"] = WorkerThreads(load.threads)
     return made
 

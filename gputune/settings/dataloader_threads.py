@@ -4,7 +4,10 @@ More of them pay where a dataset wants fewer workers than there are CPUs and its
 parallel. With as many workers as CPUs, more threads only wait for each other. Libraries with threads of their own (OpenCV, MKL below
 NumPy) follow their own variables in a worker.
 
-Source: PyTorch, torch.utils.data's worker loop calls torch.set_num_threads(1).
+In forked workers it stays at one: OpenMP's threads do not survive a fork, and a worker that asks for some after the training
+process has used its own waits for ever.
+
+Source: PyTorch, torch.utils.data's worker loop calls torch.set_num_threads(1); libgomp's behaviour after fork, seen here.
 """
 
 from __future__ import annotations
@@ -51,6 +54,8 @@ def recommend(facts: Any, measurements: Any) -> Choice:
         return keep(None, "no workers to give threads to")
     if facts.cpu.budget // workers < 2:
         return keep(None, f"{counted(workers, 'worker')} and {counted(facts.cpu.budget, 'CPU')}: one thread for each")
+    if not select(measurements, bench_of(measurements), "throughput", kind="threads"):
+        return keep(None, "one, torch's own: in forked workers more would wait for ever; not measured in others")
     rows = select(measurements, bench_of(measurements), "throughput", kind="threads")
     single = next((row for row in rows if row.params.get("threads") == 1), None)
     more = next((row for row in rows if row is not single), None)

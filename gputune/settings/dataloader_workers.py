@@ -114,7 +114,7 @@ def _choice(rows: Sequence[Any], what: str, bench: str) -> Choice:
         best = max((row for row in rows if row is not none), key=lambda row: row.median)
         comparison = compared(best, none)
         if comparison is None:
-            return keep(0, f"{what} came no faster with {_workers(best)} than with none", [bench])
+            return keep(0, f"{lacking(best, none)}: {what} came no faster with {_workers(best)} than with none")
         return keep(0, f"{no_gain(comparison)}: {_sentence(what, best, comparison)}", [bench], comparison)
     comparison = compared(best, none)
     if comparison is None:
@@ -163,6 +163,8 @@ def _others(measurements: Any) -> str:
     return f"; {' and '.join(said)}" if said else ""
 
 
+ONLY_IN_WORKERS = "the dataset can be loaded in workers only: without any, loading failed"
+SINGLE = "an epoch is a single batch, so that there is nothing for workers to do beside it"
 ALIKE = (
     "every worker yields the whole dataset: divide it among them by torch.utils.data.get_worker_info(), "
     "until then more than one would repeat its samples"
@@ -171,8 +173,11 @@ NO_ROOM = "/dev/shm is too small for what even one worker hands over"
 
 
 def _of_dataset(rows: Sequence[Any], measurements: Any) -> Choice:
-    if rows[0].params.get("alike"):
-        return keep(0, ALIKE, ["dataset"])
+    for sign, why in (("alike", ALIKE), ("single", SINGLE)):
+        if rows[0].params.get(sign):
+            return keep(0, why, ["dataset"])
+    if all(row.params["workers"] for row in rows):
+        return Choice(value=int(fewest(rows).params["workers"]), reason=ONLY_IN_WORKERS, evidence=("dataset",))
     unsent = without_limit(measurements)
     none_fits = unsent is not None and not any(row.params["workers"] for row in rows)
     choice = keep(0, NO_ROOM, ["dataset"]) if none_fits else _choice(rows, "the dataset's batches", "dataset")

@@ -39,7 +39,7 @@ def choices(machine, found):
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("raises", "ValueError: cannot read sample of two lines (broken_datasets.py:24, in __getitem__)"),
+        ("raises", "ValueError: cannot read sample of two lines (broken_datasets.py:25, in __getitem__)"),
         ("raises_late", "KeyError: "),
         ("hangs", "no batch came within 1 s"),
         ("killed", "a worker was killed by SIGKILL"),
@@ -51,7 +51,6 @@ def choices(machine, found):
         ("empty", "the dataset is empty: its length is 0"),
         ("empty_loader", "the dataset is empty: its length is 0"),
         ("ends", "the dataset is empty"),
-        ("single", "an epoch is a single batch"),
         ("number", "returned 'int'"),
         ("raises_while_made", "raises_while_made() raised RuntimeError"),
         ("leaves", "leaves() called sys.exit(2)"),
@@ -65,6 +64,30 @@ def test_a_broken_dataset_is_one_clear_line_and_its_workers_are_gone(machine, im
     assert not rows(found)
     assert not children()
     assert choices(machine, found)["dataloader_workers"].value == 0
+
+
+def test_a_single_sample_leaves_nothing_for_workers_to_do(machine):
+    found = measured(machine, broken("single"))
+    assert not gaps(found)
+    chosen = choices(machine, found)["dataloader_workers"]
+    assert (chosen.value, chosen.evidence) == (0, ("dataset",))
+    assert chosen.reason.startswith("an epoch is a single batch")
+
+
+def test_what_can_be_loaded_in_workers_only_gets_some(machine):
+    found = measured(machine, broken("only_in_workers"))
+    assert gaps(found)[0].startswith("0 workers: AttributeError: 'NoneType' object has no attribute 'id'")
+    chosen = choices(machine, found)["dataloader_workers"]
+    assert chosen.value >= 1
+    assert "in workers only" in chosen.reason
+
+
+def test_a_lock_that_all_processes_share_is_no_trap(machine):
+    """A worker that is stopped may hold it."""
+    found = measured(machine, broken("locked"), seconds=12.0)
+    assert not gaps(found)
+    assert {row.params["workers"] for row in rows(found)} >= {0, 1}
+    assert not children()
 
 
 def test_a_stream_that_its_workers_do_not_divide_gets_none(machine):

@@ -5,10 +5,10 @@ import time
 import psutil
 import pytest
 import torch
-from broken_datasets import Ends, Hangs, Killed, Numbers, Raises, Undivided
+from broken_datasets import Ends, Hangs, Killed, Numbers, Raises, Round, Undivided
 from torch.utils.data import BatchSampler, SequentialSampler
 
-from gputune.benches._loading import Options, Source, own_threads
+from gputune.benches._loading import Options, Source, apart, own_threads
 from gputune.benches._stream import Stream
 from gputune.benches._user_code import UserCodeError
 
@@ -114,7 +114,7 @@ def test_more_threads_in_each_worker_and_what_the_user_does_there():
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize(
     ("dataset", "says"),
-    [(Raises, "ValueError: cannot read sample of two lines (broken_datasets.py:24, in __getitem__)")],
+    [(Raises, "ValueError: cannot read sample of two lines (broken_datasets.py:25, in __getitem__)")],
 )
 def test_what_a_dataset_raises_is_one_line(dataset, says, workers):
     stream = Stream(source(dataset()), Options(workers=workers))
@@ -179,3 +179,18 @@ def test_what_a_dataset_opens_here_is_not_open_in_workers_that_are_forked_later(
     later = Stream(made, Options(workers=1))
     assert later.take().sum() == 3
     later.close()
+
+
+def test_datasets_that_refer_to_each_other_are_copied_once():
+    whole = Round()
+    copied = apart(whole)
+    assert copied is not whole
+    assert copied.train.whole is copied.test.whole is copied
+    assert copied.train is not whole.train
+
+
+def test_a_loader_that_is_closed_keeps_nothing():
+    stream = Stream(source(Numbers()), Options(workers=1))
+    stream.open()
+    stream.close()
+    assert stream._iterator is None

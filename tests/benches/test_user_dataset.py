@@ -39,6 +39,25 @@ def test_a_dataloaders_batch_size_collate_function_and_sampler_are_kept():
         _source(loader, "x", 6)
 
 
+def test_a_batch_sampler_of_ones_own_is_asked_for_its_batches_not_its_words():
+    class Tokens:
+        batch_size = 4096
+
+        def __iter__(self):
+            return iter([[0, 1, 2], [3, 4, 5, 6, 7]])
+
+    assert _source(DataLoader(Numbers(100), batch_sampler=Tokens()), "x", None).batch_size == 4
+
+
+def test_a_length_that_raises_is_told_with_its_place(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "class Data:\n    def __getitem__(self, index): return index\n"
+        "    def __len__(self):\n        raise NotImplementedError('no length yet')\n"
+    )
+    with pytest.raises(UserCodeError, match=r"NotImplementedError: no length yet \(mine.py:4, in __len__\)"):
+        made(f"{tmp_path}/mine.py:Data", None, 5.0)
+
+
 def test_a_dataloader_without_batches():
     source = _source(DataLoader(Numbers(100), batch_size=None), "x", None)
     assert source.batch_size is None
@@ -81,8 +100,8 @@ class TestALook:
         assert not children()
 
     def test_what_waits_and_what_computes(self):
-        assert look(made(good("sleeping"), None, 20.0)).waiting
-        assert not look(made(good("lines"), None, 20.0)).waiting
+        assert look(made(good("sleeping"), None, 20.0)).busy < 0.5
+        assert look(made(good("lines"), None, 20.0)).busy > 0.5
 
     def test_the_time_of_a_whole_batch(self):
         seen = look(made(good("sleeping"), None, 20.0))

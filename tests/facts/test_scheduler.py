@@ -67,6 +67,13 @@ def test_kubernetes():
     assert read(KUBERNETES_SERVICE_HOST="10.0.0.1").name == "kubernetes"
 
 
+def test_torchrun_in_a_batch_script_has_all_that_the_job_has_there():
+    job = {"SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": "8", "SLURM_CPUS_ON_NODE": "64"}
+    ranks = {"TORCHELASTIC_RUN_ID": "none", "LOCAL_WORLD_SIZE": "8"}
+    assert read(**job, **ranks).cpus_of_rank == 8
+    assert read(**job, **ranks, SLURM_STEP_ID="0").cpus_of_rank == 1, "srun gave its one task 8"
+
+
 def test_torchrun_s_ranks_come_before_slurm_s_tasks():
     assert read(LOCAL_WORLD_SIZE="4", SLURM_STEP_TASKS_PER_NODE="1(x2)").local_ranks == 4
 

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from stepping import SLEEPY, found, written
 
-from gputune import batch_sizing
-
 pytestmark = pytest.mark.real
 
 
@@ -83,16 +81,3 @@ def test_what_fails_in_a_fresh_process_is_not_named(training: Any, tmp_path: Pat
     assert answer.largest is not None
     assert answer.largest <= 100
     assert all(int(row.params["batch"]) <= answer.largest for row in answer.timed)
-
-
-def test_memory_that_runs_out_for_real_is_seen_before_it_is_gone(
-    training: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The watch is told that all but 2 GiB of what is free now must stay."""
-    free, _ = batch_sizing.batch_size.free_and_total_bytes(batch_sizing.Host())
-    assert free
-    room = 2 << 30
-    monkeypatch.setattr(batch_sizing, "MARGIN", 1 - room / free)
-    answer = found(training("held = torch.ones(batch_size << 24); time.sleep(0.2)"), seconds=40)
-    assert 1 <= answer.largest_run < min(trial.batch for trial in answer.trials if not trial.ran)
-    assert "ended before it took the last of the memory" in {trial.why for trial in answer.trials}

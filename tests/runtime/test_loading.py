@@ -154,6 +154,11 @@ class TestFitted:
             "16 measured with 16 CPUs, 8 here; batches of 10 MiB, and /dev/shm has 50 MiB free for them"
         )
 
+    @pytest.mark.parametrize("here", [2, 64])
+    def test_workers_that_wait_do_not_follow_the_cpus(self, here: int) -> None:
+        load = fitted(Load(workers=48, scales=False), Measured(cpu_budget=16), Room(cpus=here))
+        assert load.workers == 48
+
     @pytest.mark.parametrize(("cpus", "threads"), [(16, 4), (8, 2), (4, 1), (1, 1), (None, 4)])
     def test_all_threads_of_all_workers_within_the_cpus(self, cpus: int | None, threads: int) -> None:
         load = fitted(Load(workers=4, threads=4), Measured(cpu_budget=cpus), Room(cpus=cpus))
@@ -162,7 +167,8 @@ class TestFitted:
 
 
 class TestArguments:
-    def test_what_belongs_to_workers_is_there_with_workers_only(self) -> None:
+    def test_what_belongs_to_workers_is_there_with_workers_only(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("multiprocessing.get_start_method", lambda: "forkserver")
         some = arguments(Load(workers=2, prefetch=4, threads=3), pin_memory=True, persistent_workers=True)
         assert some == {
             "num_workers": 2, "pin_memory": True, "persistent_workers": True, "prefetch_factor": 4,
@@ -170,6 +176,11 @@ class TestArguments:
         }  # fmt: skip
         none = arguments(Load(workers=0, prefetch=4, threads=3), pin_memory=True, persistent_workers=True)
         assert none == {"num_workers": 0, "pin_memory": True}
+
+    def test_forked_workers_keep_to_one_thread(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """More wait for ever for those that the training process had."""
+        monkeypatch.setattr("multiprocessing.get_start_method", lambda: "fork")
+        assert "worker_init_fn" not in arguments(Load(workers=2, threads=3), pin_memory=False, persistent_workers=False)
 
     @pytest.mark.parametrize("threads", [None, 1])
     def test_torchs_one_thread_needs_no_function(self, threads: int | None) -> None:

@@ -357,7 +357,8 @@ class TestDataLoaderHere:
         assert tuning.dataloader_kwargs()["num_workers"] == 4
         assert not self.why(tuning)[1].endswith("best")
 
-    def test_threads_of_workers_are_an_argument_that_travels(self) -> None:
+    def test_threads_of_workers_are_an_argument_that_travels(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("multiprocessing.get_start_method", lambda: "spawn")
         arguments = self.applied({"workers": 2, "threads": 2}, cpu_budget=4).dataloader_kwargs()
         loader = torch.utils.data.DataLoader(loaded.Threads(), **arguments, multiprocessing_context="spawn")
         assert [int(batch) for batch in loader] == [2, 2]
