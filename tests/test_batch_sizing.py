@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from recorded import RecordedHost
-from stepping import SLEEPY, found, refusal, written
+from stepping import refusal, written
 
 from gputune.batch_sizing import Request, search
 from gputune.errors import MeasureError, UsageError
@@ -19,15 +19,6 @@ from gputune.host import Unreadable
 @pytest.fixture
 def training(tmp_path: Path) -> Any:
     return partial(written, tmp_path)
-
-
-def test_the_largest_is_between_what_ran_and_what_did_not(training: Any) -> None:
-    answer = found(training(f"{SLEEPY}\nif batch_size > 300: raise torch.OutOfMemoryError('CUDA out of memory.')"))
-    assert answer.largest == answer.largest_run
-    assert 291 <= answer.largest_run <= 300
-    above = min(trial.batch for trial in answer.trials if not trial.ran)
-    assert above <= answer.largest_run + max(1, 0.03 * answer.largest_run)
-    assert answer.trial(answer.largest_run).peak_bytes > 50 << 20
 
 
 def test_a_step_that_fails_at_the_first_size_is_refused_with_its_place(training: Any) -> None:

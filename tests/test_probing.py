@@ -205,6 +205,7 @@ def test_a_dataset_that_is_named_reaches_the_bench_in_the_worker_as_it_was_asked
     assert told.samples == (2.5,)
 
 
+@pytest.mark.real
 def test_a_dataset_is_loaded_and_advised_on(tmp_path):
     (tmp_path / "data.py").write_text(
         "import time, torch\n"

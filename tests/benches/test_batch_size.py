@@ -70,6 +70,7 @@ def test_each_batch_that_runs_gives_its_rate_and_its_peak(workers: Workers, trai
     assert small["samples"][0] > 0
 
 
+@pytest.mark.real
 def test_a_trial_is_two_steps_at_least_and_the_step_is_made_once(
     workers: Workers, training: Any, tmp_path: Path
 ) -> None:
@@ -82,6 +83,7 @@ def test_a_trial_is_two_steps_at_least_and_the_step_is_made_once(
     assert log.read_text() == "mssss"
 
 
+@pytest.mark.real
 def test_batches_are_timed_in_turn(workers: Workers, training: Any) -> None:
     found = rows(answers(workers, training("import time; time.sleep(1e-3)"), 1, 4, timed=True, seconds=3))
     one, four = ([row for row in found if row["params"]["batch"] == batch] for batch in (1, 4))
@@ -121,6 +123,7 @@ def test_a_limit_of_the_process_is_a_lack_of_memory(workers: Workers, training: 
     assert gap(answers(workers, make, 1024))[0] == batch_size.NO_MEMORY
 
 
+@pytest.mark.real
 def test_what_a_failed_step_held_is_given_back(workers: Workers, training: Any) -> None:
     make = training("held = torch.ones(batch_size << 18)\nif batch_size > 100: raise MemoryError")
     before = rows(answers(workers, make, 4))[0]["conditions"]["left_bytes"]
@@ -156,6 +159,7 @@ def test_where_there_is_no_step_it_is_said(workers: Workers, tmp_path: Path, tex
     assert words in reason
 
 
+@pytest.mark.real
 def test_a_step_that_is_killed_takes_the_worker_along_and_the_next_request_finds_another(
     workers: Workers, training: Any
 ) -> None:
@@ -165,6 +169,7 @@ def test_a_step_that_is_killed_takes_the_worker_along_and_the_next_request_finds
     assert rows(answers(workers, make, 4))
 
 
+@pytest.mark.real
 def test_the_kernel_would_end_the_worker_first(workers: Workers, training: Any) -> None:
     make = training("assert open('/proc/self/oom_score_adj').read().strip() == '1000'")
     assert rows(answers(workers, make, 1))

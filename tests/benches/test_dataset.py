@@ -1,7 +1,6 @@
 """The user's own dataset: how many workers and what else, and one clear line where it goes wrong."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from loaded import broken, children, measured
@@ -82,14 +81,6 @@ def test_what_can_be_loaded_in_workers_only_gets_some(machine):
     assert "in workers only" in chosen.reason
 
 
-def test_a_lock_that_all_processes_share_is_no_trap(machine):
-    """A worker that is stopped may hold it."""
-    found = measured(machine, broken("locked"), seconds=12.0)
-    assert not gaps(found)
-    assert {row.params["workers"] for row in rows(found)} >= {0, 1}
-    assert not children()
-
-
 def test_a_stream_that_its_workers_do_not_divide_gets_none(machine):
     found = measured(machine, broken("undivided"))
     chosen = choices(machine, found)["dataloader_workers"]
@@ -100,10 +91,3 @@ def test_a_stream_that_its_workers_do_not_divide_gets_none(machine):
 def test_the_batch_size_that_is_asked_for(machine):
     (size,) = rows(measured(machine, broken("dictionaries"), seconds=1.0, batch_size=7), "batch_bytes")
     assert size.params["batch"] == 7
-
-
-def test_a_loader_whose_workers_are_spawned_leaves_nothing_in_shared_memory(machine):
-    before = set(Path("/dev/shm").glob("sem.mp-*"))
-    assert rows(measured(machine, broken("spawned")))
-    assert set(Path("/dev/shm").glob("sem.mp-*")) <= before
-    assert not children()

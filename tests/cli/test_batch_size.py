@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
-from making import environ, gputune, serving
+from making import gputune
 
 TRAINING = """
 import torch
@@ -62,21 +58,6 @@ def test_what_goes_wrong_is_one_line(folder: Path, arguments: list[str], code: i
     assert words in last
     assert last.startswith("gputune: ")
     assert "Traceback" not in result.stderr
-
-
-def test_ctrl_c_is_one_line_and_leaves_no_process(folder: Path) -> None:
-    words = [sys.executable, "-m", "gputune", "batch-size", "train.py:slow", "--device", "cpu"]
-    child = subprocess.Popen(
-        words, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ()
-    )
-    assert child.stderr
-    assert "largest batch" in child.stderr.readline()
-    time.sleep(3)
-    child.send_signal(signal.SIGINT)
-    out, said = child.communicate(timeout=20)
-    assert (child.returncode, out) == (130, "")
-    assert said.splitlines()[-1] == "gputune: interrupted; nothing was written"
-    assert not serving(str(child.pid))
 
 
 def test_the_help_names_the_verb_and_its_options() -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from making import gputune
+from making import environ, gputune, serving
 
 pytestmark = pytest.mark.real
 
@@ -23,6 +27,9 @@ def make_training():
         optimizer.step()
         optimizer.zero_grad()
     return step
+def slow():
+    import time
+    return lambda batch_size: time.sleep(0.05)
 """
 
 
@@ -36,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def found(folder: Path) -> Any:
     return gputune(
-        "batch-size", "train.py:make_training", "--device", "cpu", "--seconds", "10", "--start", "48", cwd=folder
+        "batch-size", "train.py:make_training", "--device", "cpu", "--seconds", "8", "--start", "48", cwd=folder
     )
 
 
@@ -64,3 +71,18 @@ def test_a_module_is_found_in_the_working_folder_and_json_is_what_was_found(fold
     assert (answer["largest"], answer["largest_run"], answer["margin"], answer["device"]) == (100, 100, 0.1, "cpu")
     assert {trial["batch"]: trial["fate"] for trial in answer["trials"]}[128] == "no memory"
     assert answer["trials"][0]["peak_bytes"] > 0
+
+
+def test_ctrl_c_is_one_line_and_leaves_no_process(folder: Path) -> None:
+    words = [sys.executable, "-m", "gputune", "batch-size", "train.py:slow", "--device", "cpu"]
+    child = subprocess.Popen(
+        words, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ()
+    )
+    assert child.stderr
+    assert "largest batch" in child.stderr.readline()
+    time.sleep(3)
+    child.send_signal(signal.SIGINT)
+    out, said = child.communicate(timeout=20)
+    assert (child.returncode, out) == (130, "")
+    assert said.splitlines()[-1] == "gputune: interrupted; nothing was written"
+    assert not serving(str(child.pid))

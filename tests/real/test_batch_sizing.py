@@ -81,3 +81,12 @@ def test_what_fails_in_a_fresh_process_is_not_named(training: Any, tmp_path: Pat
     assert answer.largest is not None
     assert answer.largest <= 100
     assert all(int(row.params["batch"]) <= answer.largest for row in answer.timed)
+
+
+def test_the_largest_is_between_what_ran_and_what_did_not(training: Any) -> None:
+    answer = found(training(f"{SLEEPY}\nif batch_size > 300: raise torch.OutOfMemoryError('CUDA out of memory.')"))
+    assert answer.largest == answer.largest_run
+    assert 291 <= answer.largest_run <= 300
+    above = min(trial.batch for trial in answer.trials if not trial.ran)
+    assert above <= answer.largest_run + max(1, 0.03 * answer.largest_run)
+    assert answer.trial(answer.largest_run).peak_bytes > 50 << 20

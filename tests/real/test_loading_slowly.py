@@ -1,6 +1,7 @@
 """What takes many seconds of loading to see: what is found for datasets of each kind, and within a small shared memory."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from loaded import broken, children, good, measured
@@ -44,7 +45,7 @@ def test_epochs_that_are_all_start_up_keep_their_workers(machine):
 
 
 def test_the_other_options_in_the_thorough_budget(machine):
-    context = Context(device="cpu", facts=machine, seconds=20.0, budget="thorough")
+    context = Context(device="cpu", facts=machine, seconds=12.0, budget="thorough")
     rows = list(benches.load("dataloader").measure(context))
     others = {row.params["kind"] for row in rows} - set(dataloader_workers.KINDS)
     chosen = advise.choices(machine, rows)
@@ -135,3 +136,18 @@ def test_a_curve_of_each_kind_that_leaves_nobody_behind(machine):
     choice = advise.choices(machine, rows)["dataloader_workers"]
     assert choice.value in kinds["decoding"]
     assert "0 workers for slices of memory" in choice.reason
+
+
+def test_a_lock_that_all_processes_share_is_no_trap(machine):
+    """A worker that is stopped may hold it."""
+    found = measured(machine, broken("locked"), seconds=12.0)
+    assert not gaps(found)
+    assert {row.params["workers"] for row in rows(found)} >= {0, 1}
+    assert not children()
+
+
+def test_a_loader_whose_workers_are_spawned_leaves_nothing_in_shared_memory(machine):
+    before = set(Path("/dev/shm").glob("sem.mp-*"))
+    assert rows(measured(machine, broken("spawned")))
+    assert set(Path("/dev/shm").glob("sem.mp-*")) <= before
+    assert not children()
