@@ -19,8 +19,8 @@ from torch.utils.data import DataLoader, IterableDataset
 from gputune import probing
 from gputune.benches import UserDataset
 
-POINT_SECONDS = float(os.environ.get("POINT_SECONDS", "0.5"))
-TURN_SECONDS = 0.4
+POINT_SECONDS = float(os.environ.get("POINT_SECONDS", "0.7"))
+TURN_SECONDS = 0.5
 TURNS = 4
 
 

@@ -30,7 +30,7 @@ def a_gib(cgroup):
 def searched(group, body, tmp_path, code=MAIN):
     path = tmp_path / "training.py"
     path.write_text(f"import os, torch\ndef make():\n    def step(batch_size):\n        {body}\n    return step\n")
-    options = ["--device", "cpu", "--seconds", "30", "--json"]
+    options = ["--device", "cpu", "--seconds", "40", "--json"]
     result = command([*group.words, sys.executable, "-c", code, "batch-size", f"{path}:make", *options])
     assert result.returncode == 0, result.stderr
     assert "Traceback" not in result.stderr

@@ -45,7 +45,7 @@ def test_epochs_that_are_all_start_up_keep_their_workers(machine):
 
 
 def test_the_other_options_in_the_thorough_budget(machine):
-    context = Context(device="cpu", facts=machine, seconds=12.0, budget="thorough")
+    context = Context(device="cpu", facts=machine, seconds=20.0, budget="thorough")
     rows = list(benches.load("dataloader").measure(context))
     others = {row.params["kind"] for row in rows} - set(dataloader_workers.KINDS)
     chosen = advise.choices(machine, rows)
