@@ -13,6 +13,29 @@ from making import serving
 from gputune.batch_sizing import BatchSizes, Request, search
 from gputune.errors import MeasureError
 
+TRAINING = """
+import torch
+def make_training():
+    layer = torch.nn.Linear(64, 64)
+    optimizer = torch.optim.AdamW(layer.parameters())
+    def step(batch_size):
+        if batch_size > 100:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate")
+        layer(torch.randn(batch_size, 64)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return step
+def broken():
+    def step(batch_size):
+        raise ValueError("wrong shapes")
+    return step
+def nothing(): pass
+def slow():
+    import time
+    return lambda batch_size: time.sleep(0.05)
+"""
+"""A file of steps: one that runs up to a batch of 100, one that fails, one that is none, and one that is slow."""
+
 SLEEPY = "import time; time.sleep(2e-3 + batch_size * 1e-5)"
 """Twice the batch is nearly twice the throughput at first, and no more at the end."""
 

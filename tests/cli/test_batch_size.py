@@ -6,28 +6,7 @@ from pathlib import Path
 
 import pytest
 from making import gputune
-
-TRAINING = """
-import torch
-def make_training():
-    layer = torch.nn.Linear(64, 64)
-    optimizer = torch.optim.AdamW(layer.parameters())
-    def step(batch_size):
-        if batch_size > 100:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate")
-        layer(torch.randn(batch_size, 64)).sum().backward()
-        optimizer.step()
-        optimizer.zero_grad()
-    return step
-def broken():
-    def step(batch_size):
-        raise ValueError("wrong shapes")
-    return step
-def nothing(): pass
-def slow():
-    import time
-    return lambda batch_size: time.sleep(0.05)
-"""
+from stepping import TRAINING
 
 
 @pytest.fixture(scope="module")

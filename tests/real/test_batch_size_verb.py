@@ -12,25 +12,9 @@ from typing import Any
 
 import pytest
 from making import environ, gputune, serving
+from stepping import TRAINING
 
 pytestmark = pytest.mark.real
-
-TRAINING = """
-import torch
-def make_training():
-    layer = torch.nn.Linear(64, 64)
-    optimizer = torch.optim.AdamW(layer.parameters())
-    def step(batch_size):
-        if batch_size > 100:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate")
-        layer(torch.randn(batch_size, 64)).sum().backward()
-        optimizer.step()
-        optimizer.zero_grad()
-    return step
-def slow():
-    import time
-    return lambda batch_size: time.sleep(0.05)
-"""
 
 
 @pytest.fixture(scope="module")
