@@ -71,7 +71,7 @@ from typing import TYPE_CHECKING
 from gputune.version import __version__
 
 if TYPE_CHECKING:
-    from gputune.benches import Budget, MatmulShape
+    from gputune.benches import Budget, MatmulShape, UserDataset
     from gputune.checks import Finding
     from gputune.probing import Progress
     from gputune.profile import Profile
@@ -97,16 +97,19 @@ def probe(
     budget: Budget = "standard",
     only: Sequence[str] = (),
     shapes: Sequence[MatmulShape] = (),
+    dataset: UserDataset | None = None,
     progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Profile:
     """Measure this machine (about a minute in the standard budget) and return its profile, unwritten.
 
-    `device` is auto, cpu, cuda or cuda:N; `only` names benches; `shapes` are matmuls of your own (`gputune.benches.MatmulShape`).
-    Raises UsageError or MeasureError.
+    `device` is auto, cpu, cuda or cuda:N; `only` names benches; `shapes` are matmuls of your own (`gputune.benches.MatmulShape`),
+    and `dataset` what you load (`gputune.benches.UserDataset`). Raises UsageError or MeasureError.
     """
     from gputune import probing
 
-    return probing.probe(probing.Request(device=device, budget=budget, only=only, shapes=shapes), progress=progress)
+    datasets = [dataset] if dataset else []
+    request = probing.Request(device=device, budget=budget, only=only, shapes=shapes, dataset=datasets)
+    return probing.probe(request, progress=progress)
 
 
 def load(path: str | Path) -> Profile:

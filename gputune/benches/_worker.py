@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -21,6 +22,10 @@ from gputune.host import end
 
 READY_SECONDS = 180.0
 """For importing torch from a cold disk and creating a CUDA context."""
+
+
+_WARNING = re.compile(r"^\S+:\d+: \w*Warning: .*\n(?:  .*\n?)?", re.MULTILINE)
+"""As Python's `warnings` prints one, with its line of source: nothing dies of it."""
 
 
 class WorkerDied(Exception):
@@ -153,8 +158,8 @@ class Worker:
         )
         with suppress(OSError):
             size = os.fstat(self._stderr).st_size
-            lines = os.pread(self._stderr, 4096, max(0, size - 4096)).decode(errors="replace").split("\n")
-            last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+            text = os.pread(self._stderr, 4096, max(0, size - 4096)).decode(errors="replace")
+            last = next((line.strip() for line in reversed(_WARNING.sub("", text).split("\n")) if line.strip()), "")
             return f"the worker was {how}" + (f": {last[:300]}" if last else "")
         return f"the worker was {how}"
 

@@ -9,9 +9,13 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from gputune.host.unreadable import Unreadable
+
+TRACKER = b"multiprocessing.resource_tracker"
+TRACKER_SECONDS = 1.0
 
 
 def ask(words: Sequence[str], environ: Mapping[str, str], deadline_seconds: float) -> dict[str, Any]:
@@ -47,11 +51,49 @@ def ask(words: Sequence[str], environ: Mapping[str, str], deadline_seconds: floa
 def end(child: subprocess.Popen[Any], patience_seconds: float = 10.0) -> None:
     """Kill a child that leads its own session, with all that it started, and wait for it (not for ever)."""
     try:
-        os.killpg(child.pid, signal.SIGKILL)
+        end_group(child.pid)
     except (ProcessLookupError, PermissionError):
         child.kill()
     with suppress(subprocess.TimeoutExpired):  # stuck in the kernel: nothing more can be done from here
         child.wait(patience_seconds)
+
+
+def end_group(group: int) -> None:
+    """Kill a process group. Raises ProcessLookupError where there is none.
+
+    multiprocessing's resource tracker goes last, and by itself: once nobody is left whom it serves, it unlinks the semaphores
+    that they left in /dev/shm.
+    """
+    trackers = []
+    for pid in _members(group):
+        if TRACKER in _command_line(pid):
+            trackers.append(pid)
+        elif pid != os.getpid():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    patience = time.monotonic() + TRACKER_SECONDS
+    while any(map(_command_line, trackers)) and time.monotonic() < patience:
+        time.sleep(0.005)
+    os.killpg(group, signal.SIGKILL)
+
+
+def _members(group: int) -> list[int]:
+    """Those that can be seen: nothing, where /proc is not readable."""
+    found = []
+    with suppress(OSError):
+        for folder in Path("/proc").iterdir():
+            with suppress(OSError):
+                if folder.name.isdigit() and os.getpgid(int(folder.name)) == group:
+                    found.append(int(folder.name))
+    return found
+
+
+def _command_line(pid: int) -> bytes:
+    """Empty for one that has ended, also where nobody has waited for it."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def _drain(reader: int, deadline: float) -> bytes:

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 from dataclasses import asdict
+from pathlib import Path
 
 import psutil
 import pytest
@@ -98,6 +99,11 @@ def test_every_way_to_die_is_told(benches, body, words):
     assert words in reason()
 
 
+def test_a_warning_is_no_reason(benches):
+    benches("import warnings; warnings.warn('old'); sys.stderr.flush(); yield from (); os._exit(7)")
+    assert reason() == "the worker was ended with exit code 7"
+
+
 def test_a_hang_ends_at_the_deadline_also_when_it_holds_the_interpreter(benches):
     benches("yield from (); import ctypes; ctypes.PyDLL(None).sleep(1000)")
     started = time.monotonic()
@@ -117,10 +123,38 @@ def test_a_grandchild_that_holds_the_pipes_does_not_hold_us_up(benches):
     assert time.monotonic() - started < 10
 
 
+SEMAPHORE = """
+import multiprocessing
+lock = multiprocessing.get_context('spawn').Lock()
+context.say(lock._semlock.name)
+"""
+"""What a process that is spawned could open by its name: it has a file, until somebody unlinks it."""
+
+
+def file_of(name):
+    return Path(f"/dev/shm/sem.{name.removeprefix('/')}")
+
+
+def unlinked(name):
+    deadline = time.monotonic() + 5
+    while file_of(name).exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not file_of(name).exists()
+
+
+def test_what_is_killed_leaves_no_semaphore_behind(benches):
+    benches(f"yield from ()\n{SEMAPHORE}signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(1000)")
+    with Worker() as worker:
+        worker.ready("cpu", FACTS)
+        name = next(worker.run(PLANTED, deadline_seconds=20))["say"]
+        assert file_of(name).exists()
+    assert unlinked(name)
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_outlives_the_parent(benches, how, tmp_path):
     benches(
-        "yield from ()\nif os.fork() == 0: time.sleep(1000)\ncontext.say('busy'); import ctypes; ctypes.CDLL(None).sleep(1000)"
+        f"yield from ()\nif os.fork() == 0: time.sleep(1000)\n{SEMAPHORE}import ctypes; ctypes.CDLL(None).sleep(1000)"
     )
     parent = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent("""
@@ -129,17 +163,18 @@ def test_nothing_outlives_the_parent(benches, how, tmp_path):
             with Worker() as worker:
                 worker.ready("cpu", json.load(sys.stdin))
                 for answer in worker.run({"bench": "planted", "seconds": 1, "budget": "quick"}, 100):
-                    print(worker.pid, flush=True)
+                    print(worker.pid, answer["say"], flush=True)
         """)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     parent.stdin.write(json.dumps(FACTS))
     parent.stdin.close()
-    worker = int(parent.stdout.readline())
-    assert group(worker)
+    worker, name = parent.stdout.readline().split()
+    assert group(int(worker))
     parent.send_signal(how)
     parent.wait(10)
-    assert gone(worker)
+    assert gone(int(worker))
+    assert unlinked(name)
 
 
 def test_a_worker_that_cannot_start_says_why():
