@@ -182,30 +182,41 @@ def _measure(
     measurements: list[Measurement] = []
     gaps: list[Gap] = []
     for number, job in enumerate(jobs, start=1):
-        reason = benches.load(job.bench).needs(place.facts, place.device)
+        bench = benches.load(job.bench)
+        reason = bench.needs(place.facts, place.device)
         if reason:
             gaps.append(Gap(fact=f"bench.{job.bench}", reason=reason))
             continue
-        found: list[Measurement] = []
-        place.busy.start()
-        killer = _OomKiller.watched(place)
-        others: float | None = None
-        try:
-            for answer in workers.run(job.request):
-                if "measurement" in answer:
-                    found.append(_measurement(answer["measurement"]))
-                if "gap" in answer:
-                    gaps.append(_gap(answer["gap"], killer))
-                doing = answer.get("say", "")
-                if doing or "starting" in answer:
-                    progress(
-                        Progress(number=number, count=len(jobs), bench=job.bench, doing=doing, seconds=job.seconds)
-                    )
-            others = place.busy.others()
-        except WorkerDied as died:  # and with it the count of what its own children used
-            gaps.append(Gap(fact=f"bench.{job.bench}", reason=killer.told(str(died))))
-        measurements += _condensed(found, others)
+        begun = Progress(number=number, count=len(jobs), bench=job.bench, doing="", seconds=job.seconds)
+        found, lacking = _run(workers, place, job, begun, progress)
+        measurements += found
+        gaps += lacking
+        if getattr(bench, "USER_CODE", False):
+            workers.kill()
     return measurements, gaps
+
+
+def _run(
+    workers: Workers, place: _Place, job: _Job, begun: Progress, progress: Callable[[Progress], None]
+) -> tuple[list[Measurement], list[Gap]]:
+    found: list[Measurement] = []
+    gaps: list[Gap] = []
+    place.busy.start()
+    killer = _OomKiller.watched(place)
+    others: float | None = None
+    try:
+        for answer in workers.run(job.request):
+            if "measurement" in answer:
+                found.append(_measurement(answer["measurement"]))
+            if "gap" in answer:
+                gaps.append(_gap(answer["gap"], killer))
+            doing = answer.get("say", "")
+            if doing or "starting" in answer:
+                progress(replace(begun, doing=doing))
+        others = place.busy.others()
+    except WorkerDied as died:  # and with it the count of what its own children used
+        gaps.append(Gap(fact=f"bench.{job.bench}", reason=killer.told(str(died))))
+    return _condensed(found, others), gaps
 
 
 def _condensed(rows: list[Measurement], cpus: float | None) -> list[Measurement]:

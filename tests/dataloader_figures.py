@@ -9,7 +9,7 @@ import os
 import sys
 import time
 import warnings
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from statistics import median
 
@@ -20,8 +20,10 @@ from gputune import probing
 from gputune.benches import UserDataset
 
 POINT_SECONDS = float(os.environ.get("POINT_SECONDS", "0.7"))
-TURN_SECONDS = 0.5
-TURNS = 4
+TURN_SECONDS, TURN_ROUNDS = 0.4, 6
+TURNS, MORE_TURNS = 6, 12
+REACHED = 0.95
+"""Of the best rate."""
 
 
 def probed(name):
@@ -48,36 +50,59 @@ def loader(name, workers, prefetch_factor=None):
         return DataLoader(made, shuffle=shuffle, num_workers=workers, **more)
 
 
-def rate(name, workers, seconds, prefetch_factor=None):
-    """Batches per second of a fresh loader, over whole rounds of its workers once their first queues are empty."""
-    loading = loader(name, workers, prefetch_factor)
+@contextmanager
+def loading(name, workers, prefetch_factor=None):
+    """A function of seconds and rounds: the batches per second of one loader, over at least as many whole rounds of its workers, once
+    what they had ready is gone. Meanwhile another may be timed: then its workers fill their queues and wait.
+    """
+    made = loader(name, workers, prefetch_factor)
 
     def endless():
         while True:
-            yield from loading
+            yield from made
 
-    with closing(endless()) as batches:
-        for _ in range(max(1, 3 * workers)):
+    def rate(seconds, rounds=1):
+        for _ in range(max(1, (1 + (prefetch_factor or 2)) * workers)):
             next(batches)
         count, started, taken = 0, time.perf_counter(), 0.0
-        while taken < seconds:
+        while taken < seconds or count < rounds * workers:
             for _ in range(max(1, workers)):
                 next(batches)
             count += max(1, workers)
             taken = time.perf_counter() - started
+        return count / taken
+
+    with closing(endless()) as batches:
+        yield rate
     if workers:
-        loading._iterator._shutdown_workers()
-    return count / taken
+        made._iterator._shutdown_workers()
 
 
-def share(name, found, best, turns=TURNS):
-    """How fast what was found is beside the best of the sweep, in turn."""
-    rates = {"found": [], "best": []}
-    for turn in range(turns):
-        for which in ("found", "best") if turn % 2 else ("best", "found"):
-            arguments = found if which == "found" else (best, None)
-            rates[which].append(rate(name, arguments[0], TURN_SECONDS, arguments[1]))
-    return median(rates["found"]) / median(rates["best"])
+def swept(name, counts):
+    """The rate of each number of workers, of a fresh loader each."""
+    rates = {}
+    for count in counts:
+        with loading(name, count) as rate:
+            rates[count] = rate(POINT_SECONDS)
+    return rates
+
+
+def share(name, found, best):
+    """How fast what was found is beside the best of the sweep, by pairs of turns. Where that is a miss, more turns tell whether
+    it was the choice or a neighbour on the machine.
+    """
+    ratios = []
+    with loading(name, *found) as of_found, loading(name, best) as of_best:
+        for turns in (TURNS, MORE_TURNS):
+            for turn in range(turns):
+                rates = {
+                    rate: rate(TURN_SECONDS, TURN_ROUNDS)
+                    for rate in ((of_found, of_best) if turn % 2 else (of_best, of_found))
+                }
+                ratios.append(rates[of_found] / rates[of_best])
+            if median(ratios) >= REACHED:
+                break
+    return median(ratios)
 
 
 def compared(name):
@@ -85,20 +110,17 @@ def compared(name):
     cpus = profile.fingerprint.cpu_budget
     found = tuple(profile.settings[f"dataloader_{what}"].value for what in ("workers", "prefetch_factor"))
     started = time.perf_counter()
-    sweep = {count: rate(name, count, POINT_SECONDS) for count in range(2 * cpus + 1)}
-    swept = time.perf_counter() - started
+    sweep = swept(name, range(2 * cpus + 1))
+    sweep_seconds = time.perf_counter() - started
     best = max(sweep, key=sweep.get)
-    reached = share(name, found, best)
-    if reached < 0.95:  # a neighbour on the machine, or the choice: more turns tell
-        reached = share(name, found, best, 2 * TURNS)
     return {
         "dataset": name,
         "cpus": cpus,
         "found": found[0],
         "best": best,
-        "share": reached,
+        "share": share(name, found, best),
         "bench_seconds": bench_seconds,
-        "sweep_seconds": swept,
+        "sweep_seconds": sweep_seconds,
         "sweep": [round(sweep[count], 1) for count in sweep],
         "profile": profile,
     }

@@ -103,6 +103,25 @@ def test_after_an_exception_too_the_next_bench_gets_a_fresh_worker(monkeypatch, 
     assert "an illegal memory access" in next(gap.reason for gap in profile.gaps if gap.fact == "bench.precision")
 
 
+def test_after_code_of_the_user_the_next_bench_gets_a_fresh_worker(monkeypatch, tmp_path):
+    """A training script may set any flag where it is imported."""
+    (tmp_path / "data.py").write_text("import os\nos.environ['LEFT'] = '1'\ndef data(): return 3\n")
+    (tmp_path / "sitecustomize.py").write_text(
+        "import gputune.benches as b, os\n"
+        "real = b.load\n"
+        "class Whole:\n"
+        "    def measure(self, context):\n"
+        "        assert 'LEFT' not in os.environ\n"
+        "        return real('cpu_threads').measure(context)\n"
+        "b.load = lambda name: Whole() if name == 'cpu_threads' else real(name)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}".rstrip(":"))
+    asked = UserDataset(path=f"{tmp_path}/data.py:data")
+    profile = probing.probe(Request(device="cpu", budget="quick", only=["dataset", "cpu_threads"], dataset=[asked]))
+    assert {row.bench for row in profile.measurements} == {"cpu_threads"}
+    assert "returned 'int'" in next(gap.reason for gap in profile.gaps if gap.fact == "bench.dataset")
+
+
 def planned(**asked):
     return [(job.bench, job.seconds) for job in probing._plan("cpu", Request(**asked))]
 

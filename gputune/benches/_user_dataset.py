@@ -23,7 +23,7 @@ HUGE = 10_000_000
 """Of so many samples no permutation is made: it takes seconds, and 60 bytes a sample. Some may then come twice."""
 SAMPLED_BATCHES = 8
 LOOK_SECONDS = 0.4
-PIECE_SECONDS = 0.04
+PIECE_SECONDS = 0.02
 """Batches are cut so that a worker makes a piece in about this time: more samples of the curve in the time there is."""
 
 

@@ -34,8 +34,8 @@ class Curve:
     starts: dict[int, float] = field(default_factory=dict)
     """Seconds from starting so many workers to the first batch."""
     failed: dict[int, str] = field(default_factory=dict)
-    sample_seconds: float = 0.01
-    """What one sample took, the longest."""
+    sample_seconds: list[float] = field(default_factory=list)
+    """What each sample of the search took."""
 
 
 @dataclass(kw_only=True)
@@ -91,7 +91,7 @@ def _rough(streams: _Streams, curve: Curve, count: int, seconds: float) -> float
             curve.starts.setdefault(count, streams.starts[count])
             before = time.monotonic()
             rate = stream.rate(seconds)
-            curve.sample_seconds = max(curve.sample_seconds, time.monotonic() - before)
+            curve.sample_seconds.append(time.monotonic() - before)
         except UserCodeError as error:
             curve.failed[count] = str(error)
             streams.drop(count, failed=True)
@@ -106,7 +106,7 @@ def _rough(streams: _Streams, curve: Curve, count: int, seconds: float) -> float
 def _in_turn(trial: Trial, streams: _Streams, curve: Curve, started: float) -> None:
     working = {count: rates for count, rates in curve.rough.items() if count not in curve.failed}
     seconds = max(trial.seconds, trial.at_most or 0.0) - (time.monotonic() - started)
-    most = max(2, min(MOST_CONTENDERS, int(seconds / (LOOKS[0] * curve.sample_seconds))))
+    most = max(2, min(MOST_CONTENDERS, int(seconds / (LOOKS[0] * median(curve.sample_seconds)))))
     names = contenders(working, trial.enough, most=most, workers=trial.alive)
     streams.keep(names)
 
