@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from stepping import SLEEPY, found, written
 
+from gputune import batch_sizing
+
 pytestmark = pytest.mark.real
 
 
@@ -35,14 +37,15 @@ def test_a_step_that_fails_at_some_size_bounds_the_search(training: Any) -> None
     assert failed.why.startswith("ValueError: no more than 40 (training.py:")
 
 
-def test_a_step_that_hangs_is_stopped_and_said(training: Any) -> None:
+def test_a_step_that_hangs_is_stopped_and_said(training: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_sizing, "SHORTEST_DEADLINE_SECONDS", 3.0)
     started = time.monotonic()
-    answer = found(training(f"{SLEEPY}\nif batch_size > 4: time.sleep(1000)"), seconds=12)
+    answer = found(training(f"{SLEEPY}\nif batch_size > 4: time.sleep(1000)"), seconds=6)
     assert time.monotonic() - started < 60
     assert answer.largest == 4
     hung = answer.trial(8)
     assert (hung.fate, hung.ran) == ("no end", False)
-    assert "no end after 1" in hung.why
+    assert "no end after " in hung.why
 
 
 def test_a_killed_worker_means_that_the_batch_does_not_fit(training: Any) -> None:
