@@ -15,7 +15,7 @@ from gputune import facts, probing
 from gputune.benches import _user_code, batch_size
 from gputune.benches._batch_search import MARGIN, Trial, best, contenders, largest, next_batch
 from gputune.benches._memory_watch import MemoryWatch
-from gputune.benches._worker import WorkerDied
+from gputune.benches._worker import WorkerDied, measurement_of
 from gputune.benches._workers import Workers
 from gputune.errors import MeasureError, UsageError
 from gputune.host import Host
@@ -82,7 +82,7 @@ def search(
     with Workers() as workers:
         host = host or Host()
         found = facts.read(host)
-        device = probing._device(found, request.device)
+        device = probing.device_of(found, request.device)
         missing = batch_size.needs(found, device)
         if missing:
             raise MeasureError(f"no batch can be tried on {device}: {missing}", "see: gputune check")
@@ -221,7 +221,7 @@ class _Search:
             try:
                 for answer in self.workers.run(request, self._deadline(batches[-1]) + (3 * seconds if timed else 0)):
                     if "measurement" in answer:
-                        rows.append(probing._measurement(answer["measurement"]))
+                        rows.append(measurement_of(answer["measurement"]))
                     if "gap" in answer:
                         failure = _of_gap(batches[-1], **answer["gap"])
             except WorkerDied as died:

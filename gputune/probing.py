@@ -16,7 +16,7 @@ from typing import Any
 from gputune import advise, benches, facts
 from gputune.benches import BUDGETS, Budget, MatmulShape, UserDataset
 from gputune.benches._busy import BusyCpus
-from gputune.benches._worker import WorkerDied
+from gputune.benches._worker import WorkerDied, measurement_of
 from gputune.benches._workers import Workers
 from gputune.errors import MeasureError, UsageError
 from gputune.facts import Facts, memory
@@ -80,7 +80,7 @@ def probe(
     _check_names(request)
     with Workers() as workers:
         found = facts.read(host or Host())
-        where = _device(found, request.device)
+        where = device_of(found, request.device)
         workers.measure_on(where, asdict(found))
         busy = BusyCpus(host or Host())
         measurements, gaps = _measure(
@@ -108,7 +108,10 @@ def _check_names(request: Request) -> None:
         raise UsageError(f"--only {name}: measures what --{option} names", f"add --{option} {OPTIONS[option]}")
 
 
-def _device(found: Facts, asked: str) -> str:
+def device_of(found: Facts, asked: str) -> str:
+    """The device that was asked for (auto, cpu, cuda or cuda:N) as torch names it. Raises UsageError; MeasureError where it is not
+    there.
+    """
     kind, _, index = asked.partition(":")
     visible = sorted(gpu.torch_index for gpu in found.gpus if gpu.torch_index is not None)
     if asked == "auto":
@@ -207,7 +210,7 @@ def _run(
     try:
         for answer in workers.run(job.request):
             if "measurement" in answer:
-                found.append(_measurement(answer["measurement"]))
+                found.append(measurement_of(answer["measurement"]))
             if "gap" in answer:
                 gaps.append(_gap(answer["gap"], killer))
             doing = answer.get("say", "")
@@ -249,10 +252,6 @@ def _plan(device: str, request: Request) -> list[_Job]:
 def _seconds(name: str, device: str, budget: Budget, *, wanted: bool) -> float:
     from_here = BUDGETS[BUDGETS.index(budget) :] if wanted else (budget,)
     return next((seconds for one in from_here if (seconds := benches.seconds(name, device, one))), 0.0)
-
-
-def _measurement(row: dict[str, Any]) -> Measurement:
-    return Measurement(**{**row, "samples": tuple(row["samples"])})
 
 
 def _gap(told: dict[str, str], killer: _OomKiller) -> Gap:

@@ -53,11 +53,11 @@ def test_what_cannot_be_is_refused(arguments, error, words):
 
 def test_a_device_is_chosen_among_those_torch_sees():
     eight = facts_of("nvidia-h200-x8")
-    assert probing._device(eight, "auto") == "cuda:0"
-    assert probing._device(eight, "cuda") == "cuda:0"
-    assert probing._device(eight, "cuda:7") == "cuda:7"
+    assert probing.device_of(eight, "auto") == "cuda:0"
+    assert probing.device_of(eight, "cuda") == "cuda:0"
+    assert probing.device_of(eight, "cuda:7") == "cuda:7"
     with pytest.raises(MeasureError, match="torch sees 8 GPUs"):
-        probing._device(eight, "cuda:8")
+        probing.device_of(eight, "cuda:8")
 
 
 def test_without_any_measurement_there_is_no_profile():
@@ -87,6 +87,7 @@ def test_after_an_exception_too_the_next_bench_gets_a_fresh_worker(monkeypatch, 
     """What an exception leaves behind, a broken CUDA context above all, must not fail the next bench."""
     (tmp_path / "sitecustomize.py").write_text(
         "import gputune.benches as b, os\n"
+        "from gputune.measurement import Measurement\n"
         "real = b.load\n"
         "class Broken:\n"
         "    def measure(self, context):\n"
@@ -94,7 +95,7 @@ def test_after_an_exception_too_the_next_bench_gets_a_fresh_worker(monkeypatch, 
         "class Whole:\n"
         "    def measure(self, context):\n"
         "        assert 'BROKEN' not in os.environ\n"
-        "        return real('cpu_threads').measure(context)\n"
+        "        yield Measurement(bench='cpu_threads', metric='told', unit='ms', samples=(1.0,), device='cpu')\n"
         "b.load = lambda name: {'precision': Broken(), 'cpu_threads': Whole()}.get(name) or real(name)\n"
     )
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}".rstrip(":"))
@@ -108,11 +109,12 @@ def test_after_code_of_the_user_the_next_bench_gets_a_fresh_worker(monkeypatch, 
     (tmp_path / "data.py").write_text("import os\nos.environ['LEFT'] = '1'\ndef data(): return 3\n")
     (tmp_path / "sitecustomize.py").write_text(
         "import gputune.benches as b, os\n"
+        "from gputune.measurement import Measurement\n"
         "real = b.load\n"
         "class Whole:\n"
         "    def measure(self, context):\n"
         "        assert 'LEFT' not in os.environ\n"
-        "        return real('cpu_threads').measure(context)\n"
+        "        yield Measurement(bench='cpu_threads', metric='told', unit='ms', samples=(1.0,), device='cpu')\n"
         "b.load = lambda name: Whole() if name == 'cpu_threads' else real(name)\n"
     )
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}".rstrip(":"))

@@ -19,6 +19,7 @@ from contextlib import suppress
 from typing import Any
 
 from gputune.host import end
+from gputune.measurement import Measurement
 
 READY_SECONDS = 180.0
 """For importing torch from a cold disk and creating a CUDA context."""
@@ -162,6 +163,11 @@ class Worker:
             last = next((line.strip() for line in reversed(_WARNING.sub("", text).split("\n")) if line.strip()), "")
             return f"the worker was {how}" + (f": {last[:300]}" if last else "")
         return f"the worker was {how}"
+
+
+def measurement_of(row: Mapping[str, Any]) -> Measurement:
+    """What an answer's `measurement` holds."""
+    return Measurement(**{**row, "samples": tuple(row["samples"])})
 
 
 def _pidfd(pid: int) -> int | None:

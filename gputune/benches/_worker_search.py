@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from statistics import median
 
+from gputune.facts.cpu import Cpu
 from gputune.settings.dataloader_workers import NEARLY_BEST
 
 SCALES = 1.1
@@ -16,6 +17,8 @@ FINE = 4
 PEAK_TRIES = 3
 WORTH_TIMING = 0.75
 """Of the best rate: what is below that in a first look does not come back."""
+
+MANY_CPUS = 8
 
 Rates = Mapping[int, Sequence[float]]
 
@@ -33,6 +36,17 @@ def search(limit: int, enough: float | None = None) -> Generator[int, float, Non
         yield from _peak(rates)
         yield from _bend(rates, enough)
     yield from _sample(rates, 0)
+
+
+def per_cpu(cpu: Cpu) -> int:
+    """Workers for each CPU that are worth trying with samples which compute.
+
+    On a machine of one's own a second one hides what holds the first up, if there are many to wait for; where a quota or others
+    have the rest, it takes of what they have. Measured here: 32 workers were a fifth faster than 16 on 16 CPUs, 3 and 4 no faster
+    than 2 on 2.
+    """
+    confined = cpu.quota is not None or cpu.budget < cpu.logical_count
+    return 1 if confined or cpu.budget < MANY_CPUS else 2
 
 
 def _sample(rates: dict[int, list[float]], count: int) -> Generator[int, float, None]:

@@ -19,6 +19,7 @@ from gputune.benches._samples import TRANSFER_SHAPE, Decoding, Images, Tokens, W
 from gputune.benches._stream import end_workers
 from gputune.benches._worker_curve import Trial
 from gputune.benches._worker_curve import measure as measure_curve
+from gputune.benches._worker_search import per_cpu
 from gputune.facts import Facts
 from gputune.measurement import Measurement
 from gputune.settings._scaling import PREFETCH
@@ -39,8 +40,7 @@ BATCH = 8
 SAMPLE_BYTES = 3 * 96 * 96
 """The largest sample's; none of the three kinds' is more."""
 WAITING_FACTOR = 4
-"""Workers for each CPU that are tried at most for samples that are waited for, and for the others:"""
-FACTOR = 2
+"""Workers for each CPU that are tried at most for samples that are waited for; `per_cpu` has those for the others."""
 MOST_WORKERS = 64
 BLOCK_SECONDS = {"quick": 0.05, "standard": 0.05, "thorough": 0.1}
 EPOCH_SECONDS = 10.0
@@ -57,7 +57,7 @@ def needs(facts: Facts, device: str) -> str | None:
 
 
 def _most(facts: Facts, kind: str) -> int:
-    return min(MOST_WORKERS, facts.cpu.budget * (WAITING_FACTOR if kind == "waiting" else FACTOR))
+    return min(MOST_WORKERS, facts.cpu.budget * (WAITING_FACTOR if kind == "waiting" else per_cpu(facts.cpu)))
 
 
 def _alive(facts: Facts) -> int:

@@ -24,6 +24,7 @@ from gputune.benches._user_code import UserCodeError
 from gputune.benches._user_dataset import PIECE_SECONDS, Look, look, made
 from gputune.benches._worker_curve import BLOCK_SECONDS, Curve, Trial
 from gputune.benches._worker_curve import measure as measure_curve
+from gputune.benches._worker_search import per_cpu
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import FEWEST_PAIRS, Measurement
@@ -100,8 +101,9 @@ class _Plan:
 
     @classmethod
     def of(cls, context: Context, source: Source, seen: Look, step_ms: float | None, started: float) -> _Plan:
-        cpus, memory = context.facts.cpu.budget, context.facts.memory
-        useful = round(cpus * min(WAITING_FACTOR, _spare(context.facts) / max(seen.busy, 1e-3)))
+        facts = context.facts
+        cpus, memory = facts.cpu.budget, facts.memory
+        useful = round(cpus * min(WAITING_FACTOR, per_cpu(facts.cpu) / max(seen.busy, 1e-3)))
         limit = min(MOST_WORKERS, useful, source.epoch_batches or MOST_WORKERS)
         free = [amount for amount in (memory.limit_free_bytes, memory.free_bytes) if amount is not None]
         alive = int(MEMORY_SHARE * min(free) / seen.worker_bytes) if free and seen.worker_bytes else 4 * limit
@@ -162,15 +164,6 @@ def _piece(source: Source, pieces: int) -> int | None:
     if not size or pieces < 2 or (source.indices is not None and type(source.indices) is not data.BatchSampler):
         return None
     return max(divisor for divisor in range(1, max(1, size // pieces) + 1) if size % divisor == 0)
-
-
-def _spare(facts: Facts) -> int:
-    """Workers for each CPU that are tried with samples which compute: on a machine of one's own a second one hides what holds
-    the first up, if there are many to wait for; where a quota or others have the rest, it takes of what they have. Measured here:
-    32 workers were a fifth faster than 16 on 16 CPUs, 3 and 4 no faster than 2 on 2.
-    """
-    confined = facts.cpu.quota is not None or facts.cpu.budget < facts.cpu.logical_count
-    return 1 if confined or facts.cpu.budget < MANY_CPUS // 2 else 2
 
 
 def _timed(context: Context, plan: _Plan) -> Iterator[Measurement | Gap]:

@@ -91,18 +91,3 @@ def test_a_stream_that_its_workers_do_not_divide_gets_none(machine):
 def test_the_batch_size_that_is_asked_for(machine):
     (size,) = rows(measured(machine, broken("dictionaries"), seconds=1.0, batch_size=7), "batch_bytes")
     assert size.params["batch"] == 7
-
-
-@pytest.mark.parametrize(
-    ("cpu", "workers"),
-    [
-        ({"budget": 16, "logical_count": 16, "quota": None}, 2),
-        ({"budget": 16, "logical_count": 16, "quota": 16.0}, 1),
-        ({"budget": 16, "logical_count": 64, "quota": None}, 1),
-        ({"budget": 2, "logical_count": 2, "quota": None}, 1),
-    ],
-)
-def test_more_workers_than_cpus_are_tried_with_samples_that_compute_where_there_are_many_and_nothing_confines_it(
-    machine, cpu, workers
-):
-    assert bench._spare(replace(machine, cpu=replace(machine.cpu, **cpu))) == workers

@@ -1,13 +1,15 @@
 """Which numbers of workers are tried, on curves of every shape, with and without noise."""
 
 import random
+from dataclasses import replace
 from statistics import median
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recorded import facts_of
 
-from gputune.benches._worker_search import contenders, fewest, search
+from gputune.benches._worker_search import contenders, fewest, per_cpu, search
 
 H200 = {
     "decoding": {0: 245, 1: 243, 2: 444, 4: 827, 8: 1614, 12: 2292, 16: 2533, 20: 2008, 24: 1929, 32: 1900},
@@ -126,3 +128,16 @@ def test_contenders_hold_the_best_choice_and_what_it_is_held_against(rates, most
     assert sum(names) <= workers or len(names) <= 2
     best = max(median(samples) for samples in rates.values())
     assert median(rates[fewest(rates)]) * 1.03 >= best
+
+
+@pytest.mark.parametrize(
+    ("cpu", "workers"),
+    [
+        ({"budget": 16, "logical_count": 16, "quota": None}, 2),
+        ({"budget": 16, "logical_count": 16, "quota": 16.0}, 1),
+        ({"budget": 16, "logical_count": 64, "quota": None}, 1),
+        ({"budget": 2, "logical_count": 2, "quota": None}, 1),
+    ],
+)
+def test_more_workers_than_cpus_are_worth_trying_where_there_are_many_cpus_and_nothing_confines_it(cpu, workers):
+    assert per_cpu(replace(facts_of("cpu-only").cpu, **cpu)) == workers

@@ -11,7 +11,7 @@ from gputune.benches import UserDataset
 from gputune.facts.gap import Gap
 from gputune.host import Host
 
-SECONDS = 1.5
+SECONDS = 1.2
 
 
 def profile(name):
