@@ -5,12 +5,13 @@ where memory runs out.
 from __future__ import annotations
 
 import ctypes
-import importlib
 import os
 import select
 import signal
 from contextlib import suppress
 from pathlib import Path
+
+from gputune.host import end_group
 
 _PR_SET_PDEATHSIG = 1
 
@@ -37,9 +38,7 @@ def guard(requests: int) -> None:
     waiting = select.poll()
     waiting.register(requests, 0)  # only the end is reported; the requests are not ours to read
     waiting.poll()
-    with suppress(Exception):  # no import is certain to work when what started us was killed
-        importlib.import_module("gputune.host.child").end_group(os.getpgid(0))
-    os.killpg(0, signal.SIGKILL)
+    end_group(os.getpgid(0))
 
 
 def go_first() -> None:

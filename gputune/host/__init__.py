@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from gputune.host import child, kernel_log
-from gputune.host.child import end
+from gputune.host.child import end, end_group
 from gputune.host.nvml import GPU_IS_LOST, NEEDS_RESET, NOT_SUPPORTED, LibraryNvml, Nvml
 from gputune.host.unreadable import Unreadable
 
-__all__ = ["GPU_IS_LOST", "NEEDS_RESET", "NOT_SUPPORTED", "Host", "Nvml", "Unreadable", "end"]
+__all__ = ["GPU_IS_LOST", "NEEDS_RESET", "NOT_SUPPORTED", "Host", "Nvml", "Unreadable", "end", "end_group"]
 
 TORCH_DEADLINE_SECONDS = 120.0
 """How long another interpreter may take to import torch and answer. A cold page cache can take most of a minute."""

@@ -69,7 +69,7 @@ def end_group(group: int) -> None:
         if TRACKER in _command_line(pid):
             trackers.append(pid)
         elif pid != os.getpid():
-            with suppress(ProcessLookupError):
+            with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
     patience = time.monotonic() + TRACKER_SECONDS
     while any(map(_command_line, trackers)) and time.monotonic() < patience:
