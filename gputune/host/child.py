@@ -15,7 +15,7 @@ from typing import Any
 from gputune.host.unreadable import Unreadable
 
 TRACKER = b"multiprocessing.resource_tracker"
-TRACKER_SECONDS = 1.0
+TRACKER_SECONDS = 3.0
 
 
 def ask(words: Sequence[str], environ: Mapping[str, str], deadline_seconds: float) -> dict[str, Any]:
