@@ -116,6 +116,7 @@ class _Search:
     def find(self) -> None:
         """Close in on the largest batches while there is time."""
         self._say("largest batch")
+        self._start()
         end = self.started + SHARES["largest batch"] * self.request.seconds
         while (batch := next_batch(self.trials, self.request.start, self.request.most)) is not None:
             expected = self._expected(batch)
@@ -133,6 +134,14 @@ class _Search:
             raise MeasureError(
                 f"not even a batch of {last.batch} ran: {last.why}", "free some memory, or make the model smaller"
             )
+
+    def _start(self) -> None:
+        """Importing torch may take a minute from a cold disk: the time counts from then on."""
+        try:
+            self.workers.start()
+        except WorkerDied as died:
+            raise MeasureError(str(died), "see: gputune check") from None
+        self.started = time.monotonic()
 
     def time(self) -> None:
         """Time the batches that may be the fastest in turn; where that fails, once more without the largest of them."""

@@ -12,6 +12,7 @@ from recorded import RecordedHost
 from stepping import refusal, written
 
 from gputune.batch_sizing import Request, search
+from gputune.benches._worker import Worker, WorkerDied
 from gputune.errors import MeasureError, UsageError
 from gputune.host import Unreadable
 
@@ -57,3 +58,12 @@ def test_what_cannot_be_is_refused_in_one_line(asked: dict[str, Any], words: str
     with pytest.raises(UsageError, match=words) as refused:
         search(replace(Request(make="os:getcwd"), **asked), host=RecordedHost("cpu-only"))
     assert refused.value.remedy
+
+
+def test_a_worker_that_cannot_start_is_one_line(training: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gputune.benches._worker.Worker.ready", never_ready)
+    assert "no end after 180 s" in str(refusal(training("pass")))
+
+
+def never_ready(worker: Worker, device: str, facts: Any) -> None:
+    raise WorkerDied("no end after 180 s; it was stopped")

@@ -32,6 +32,10 @@ class Workers:
     def measure_on(self, device: str, facts: Mapping[str, Any]) -> None:
         self._hello = (device, facts)
 
+    def start(self) -> None:
+        """Wait until a worker is ready, so that what follows costs the time of its work only. Raises WorkerDied."""
+        self._one_that_is_ready()
+
     def run(self, request: Mapping[str, Any], deadline_seconds: float | None = None) -> Iterator[dict[str, Any]]:
         """The answers of one bench (see `Worker.run`), before them `starting`. Raises WorkerDied.
 

