@@ -35,7 +35,9 @@ _TIMED_AGAIN = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What to search: `make` names what makes the step (`path.py:callable`); `seconds` are for all of it, about."""
+    """What to search: `make` names what makes the step (`path.py:callable`); `seconds` are for all of it, about,
+    once torch is imported.
+    """
 
     make: str
     device: str = "auto"
@@ -107,7 +109,8 @@ class _Search:
     progress: Callable[[Progress], None]
     least_bytes: int = 0
     """Of the host's memory: when fewer are left the worker is ended."""
-    started: float = field(default_factory=time.monotonic)
+    started: float = 0.0
+    """By the monotonic clock, once there was a worker to work."""
     slowest: float | None = None
     trials: list[Trial] = field(default_factory=list)
     timed: list[Measurement] = field(default_factory=list)

@@ -98,7 +98,8 @@ def _batch_size(loader: Any) -> int | None:
     from torch.utils import data
 
     if loader.batch_sampler is None or type(loader.batch_sampler) is data.BatchSampler:
-        return loader.batch_size  # type: ignore[no-any-return]
+        own: int | None = loader.batch_size
+        return own
     first = [len(batch) for batch in islice(loader.batch_sampler, SAMPLED_BATCHES)]
     return max(1, round(sum(first) / len(first))) if first else 1
 

@@ -15,7 +15,9 @@ from typing import Any
 from gputune.host.unreadable import Unreadable
 
 TRACKER = b"multiprocessing.resource_tracker"
+"""What the command line of multiprocessing's resource tracker holds."""
 TRACKER_SECONDS = 3.0
+"""It takes hundredths of a second once the others are gone; one that somebody else still uses is not waited for."""
 
 
 def ask(words: Sequence[str], environ: Mapping[str, str], deadline_seconds: float) -> dict[str, Any]:

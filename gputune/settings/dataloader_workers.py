@@ -48,7 +48,8 @@ def recommend(facts: Any, measurements: Any) -> Choice:
 def of_kind(measurements: Any, kind: str) -> int | None:
     """The workers for one of the synthetic `KINDS`; None where it was not measured, or too little of it."""
     choice = _choice(curve(measurements, kind), kind, "dataloader")
-    return int(choice.value) if choice.evidence else None  # type: ignore[arg-type]
+    workers: Any = choice.value
+    return int(workers) if choice.evidence else None
 
 
 def curve(measurements: Any, kind: str) -> list[Any]:
@@ -210,7 +211,8 @@ def _consumer(rows: Sequence[Any], measurements: Any, choice: Choice) -> str:
 def _waits_ms(row: Any) -> float:
     """For each batch, besides the consumer's step, which is in the rates of the curve and not in the unhindered one."""
     step_ms = row.params.get("step_ms", 0.0) if row.params["kind"] == "dataset" else 0.0
-    return max(0.0, 1000 * row.params["batch"] / row.median - step_ms)  # type: ignore[no-any-return]
+    waits: float = 1000 * row.params["batch"] / row.median - step_ms
+    return max(0.0, waits)
 
 
 def _ms(value: float) -> str:
