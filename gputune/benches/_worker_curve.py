@@ -11,13 +11,11 @@ from gputune.benches._loading import Options, Source
 from gputune.benches._stream import Stream
 from gputune.benches._timing import Arm, in_turn, race, ranked
 from gputune.benches._user_code import UserCodeError
-from gputune.benches._worker_search import contenders, search
-from gputune.measurement import LOOKS
+from gputune.benches._worker_search import affordable, contenders, search
 
 BLOCK_SECONDS = 0.08
 SEARCH_SHARE = 0.5
 """Of the seconds; the rest is for the contenders in turn."""
-MOST_CONTENDERS = 6
 RACE_FROM = 3
 """More contenders than this first race; `STILL_WORTH` says who goes on."""
 STILL_WORTH = 0.93
@@ -72,7 +70,7 @@ def measure(trial: Trial) -> Curve:
 
 
 def _search(trial: Trial, streams: _Streams, curve: Curve, deadline: float) -> None:
-    plan = search(trial.limit, trial.enough)
+    plan = search(trial.limit, trial.enough, trial.source.epoch_batches)
     count = next(plan)
     try:
         while time.monotonic() < deadline or not curve.rough:
@@ -106,7 +104,7 @@ def _rough(streams: _Streams, curve: Curve, count: int, seconds: float) -> float
 def _in_turn(trial: Trial, streams: _Streams, curve: Curve, started: float) -> None:
     working = {count: rates for count, rates in curve.rough.items() if count not in curve.failed}
     seconds = max(trial.seconds, trial.at_most or 0.0) - (time.monotonic() - started)
-    most = max(2, min(MOST_CONTENDERS, int(seconds / (LOOKS[0] * median(curve.sample_seconds)))))
+    most = affordable(seconds / median(curve.sample_seconds))
     names = contenders(working, trial.enough, most=most, workers=trial.alive)
     streams.keep(names)
 

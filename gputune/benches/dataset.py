@@ -4,7 +4,7 @@ What is named with `--dataset` is called in a worker process and looked at from 
 which raises, hangs or is killed costs nothing but its own measurement. Then the number of workers is searched (doubling, and
 closing in on the bend), the contenders are timed in turn with torch's default of none, and at the number that is found the
 other options. With `--step-ms` the consumer is away for that long after each batch, as a training step is. Batches that take long
-are cut to pieces, each a worker's work of about 20 ms. Nothing is tried whose batches in flight /dev/shm could not hold.
+are cut to pieces, where there are few workers. Nothing is tried whose batches in flight /dev/shm could not hold.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gputune.benches._loader_options import Bench
 from gputune.benches._loading import Options, Source, own_threads
 from gputune.benches._stream import end_workers
 from gputune.benches._user_code import UserCodeError
-from gputune.benches._user_dataset import PIECE_SECONDS, Look, look, made
+from gputune.benches._user_dataset import PIECE_SECONDS, RECEIVED_SECONDS, Look, look, made
 from gputune.benches._worker_curve import BLOCK_SECONDS, Curve, Trial
 from gputune.benches._worker_curve import measure as measure_curve
 from gputune.benches._worker_search import per_cpu
@@ -33,8 +33,8 @@ from gputune.settings._shared_memory import SHARE
 from gputune.settings.dataloader_workers import fewest, in_turn
 
 SECONDS = {
-    "cuda": {"quick": 12.5, "standard": 12.5, "thorough": 60},
-    "cpu": {"quick": 12.5, "standard": 12.5, "thorough": 60},
+    "cuda": {"quick": 16, "standard": 16, "thorough": 60},
+    "cpu": {"quick": 16, "standard": 16, "thorough": 60},
 }
 RANK = 0
 OPTION = "dataset"
@@ -54,7 +54,7 @@ MEMORY_SHARE = 0.7
 
 
 MANY_CPUS, FEW_CPUS = 16, 4
-"""These take all of the seconds; fewer CPUs less, down to two thirds: there is less to search, and fewer workers to start."""
+"""These take all of the seconds; fewer CPUs less, down to half: there is less to search, and fewer workers to start."""
 
 
 def needs(facts: Facts, device: str) -> str | None:
@@ -63,7 +63,7 @@ def needs(facts: Facts, device: str) -> str | None:
 
 def share_of(cpus: int) -> float:
     """Of the seconds."""
-    return math.cbrt(min(MANY_CPUS, max(FEW_CPUS, cpus)) / MANY_CPUS)
+    return math.sqrt(min(MANY_CPUS, max(FEW_CPUS, cpus)) / MANY_CPUS)
 
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
@@ -109,7 +109,7 @@ class _Plan:
         alive = int(MEMORY_SHARE * min(free) / seen.worker_bytes) if free and seen.worker_bytes else 4 * limit
         shm = memory.shm_free_bytes
         batches = SHARE * shm / seen.batch_bytes if shm is not None and seen.batch_bytes else float("inf")
-        pieces = max(1, round(seen.batch_seconds / PIECE_SECONDS))
+        pieces = max(1, round(seen.batch_seconds / max(PIECE_SECONDS, limit * RECEIVED_SECONDS)))
         stall = max(LEAST_STALL_SECONDS, STALL * seen.batch_seconds)
         source = replace(source, piece=_piece(source, pieces), stall=min(stall, source.patience))
         none = seen.alike or source.epoch_batches == 1

@@ -53,6 +53,39 @@ def test_samples_per_second(opened, workers):
     assert rate == pytest.approx(500 * max(1, workers), rel=0.35)
 
 
+class Sleepy(Numbers):
+    """The first item after a pause takes long."""
+
+    latest = 0.0
+
+    def __getitem__(self, index):
+        if time.monotonic() - Sleepy.latest > 0.05:
+            time.sleep(0.06)
+        time.sleep(0.002)
+        Sleepy.latest = time.monotonic()
+        return torch.tensor([index])
+
+
+def test_waking_up_is_not_counted_without_workers_either(opened):
+    stream = opened(source(Sleepy(), batch=1), workers=0)
+    time.sleep(0.1)
+    assert stream.rate(0.1) == pytest.approx(480, rel=0.3)
+
+
+class VerySlow(Numbers):
+    def __getitem__(self, index):
+        time.sleep(0.1)
+        return torch.tensor([index])
+
+
+def test_a_batch_that_takes_a_blocks_time_is_a_block(opened):
+    stream = opened(source(VerySlow(), batch=1), workers=0)
+    started = time.monotonic()
+    assert stream.rate(0.08) == pytest.approx(10, rel=0.2)
+    assert time.monotonic() - started < 0.19
+    assert stream.rate(0.08, step_seconds=0.1) == pytest.approx(5, rel=0.2)
+
+
 def test_the_consumers_step_counts(opened):
     stream = opened(source(Slow(), batch=2), workers=1)
     assert stream.rate(0.2, step_seconds=0.02) == pytest.approx(2 / 0.02, rel=0.2)

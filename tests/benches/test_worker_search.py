@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import facts_of
 
-from gputune.benches._worker_search import contenders, fewest, per_cpu, search
+from gputune.benches._worker_search import affordable, contenders, even, fewest, per_cpu, search
 
 H200 = {
     "decoding": {0: 245, 1: 243, 2: 444, 4: 827, 8: 1614, 12: 2292, 16: 2533, 20: 2008, 24: 1929, 32: 1900},
@@ -27,9 +27,9 @@ def between(points, count):
     return points[low] + (points[high] - points[low]) * (count - low) / (high - low)
 
 
-def searched(rate, limit, enough=None):
+def searched(rate, limit, enough=None, epoch=None):
     """Count to samples, in the order in which they were asked for."""
-    plan, rates = search(limit, enough), {}
+    plan, rates = search(limit, enough, epoch), {}
     count = next(plan)
     while True:
         sample = rate(count)
@@ -84,11 +84,39 @@ def test_a_count_that_fails_ends_the_doubling():
 
 def test_nothing_works():
     rates = searched(lambda count: 0.0, 32)
-    assert set(rates) == {0, 1}
+    assert list(rates) == [4, 2, 1, 0]
 
 
 def test_no_workers_are_of_interest():
     assert set(searched(lambda count: 1.0, 0)) == {0}
+
+
+def test_an_epoch_of_few_batches_is_divided_evenly():
+    """16 batches are two rounds of 13 workers, as of 8."""
+    assert [even(count, 16) for count in (1, 5, 7, 8, 13, 15, 16)] == [1, 4, 6, 8, 8, 8, 16]
+    rates = searched(lambda count: between(H200["decoding"], count), 16, epoch=16)
+    assert set(rates) <= {0, 1, 2, 3, 4, 6, 8, 16}
+    assert fewest(rates) == 16
+
+
+@given(st.integers(1, 64), st.integers(1, 1 << 20))
+def test_no_fewer_workers_make_an_epoch_in_as_many_rounds(count, epoch):
+    def rounds(workers):
+        return -(-epoch // workers)
+
+    fewer = even(count, epoch)
+    assert 1 <= fewer <= count
+    assert rounds(fewer) == rounds(count)
+    assert fewer == 1 or rounds(fewer - 1) > rounds(count)
+
+
+@settings(max_examples=300, deadline=None)
+@given(epoch=st.integers(1, 200), limit=st.integers(1, 64), single=st.floats(0.02, 1.0), seed=st.integers(0, 9))
+def test_the_search_ends_whatever_an_epoch_holds(epoch, limit, single, seed):
+    noise = random.Random(seed)
+    rates = searched(lambda count: max(1, count * single) * noise.gauss(1, 0.2), min(limit, epoch), epoch=epoch)
+    assert len(rates) <= 8 + 2 * limit.bit_length()
+    assert all(count == even(count, epoch) for count in rates)
 
 
 @settings(max_examples=300, deadline=None)
@@ -128,6 +156,11 @@ def test_contenders_hold_the_best_choice_and_what_it_is_held_against(rates, most
     assert sum(names) <= workers or len(names) <= 2
     best = max(median(samples) for samples in rates.values())
     assert median(rates[fewest(rates)]) * 1.03 >= best
+
+
+@pytest.mark.parametrize(("samples", "most"), [(3, 2), (23, 2), (24, 3), (47, 3), (48, 4), (72, 6), (1000, 6)])
+def test_two_counts_besides_none_are_timed_as_soon_as_there_is_time_for_eight_rounds(samples, most):
+    assert affordable(samples) == most
 
 
 @pytest.mark.parametrize(
