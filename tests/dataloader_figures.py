@@ -1,8 +1,8 @@
 """The number of workers that gputune finds, against an exhaustive sweep in the same run.
 
 `python tests/dataloader_figures.py [NAME...]`: for each dataset of six_datasets.py `gputune probe --dataset` in the standard budget;
-then every number of workers from 0 to twice the CPUs for equal seconds; then what was found and the best of the sweep in turn, by
-plain DataLoaders that know nothing of gputune.
+then every number of workers from 0 to twice the CPUs for equal seconds (POINT_SECONDS, 0.7); then what was found and the best of
+the sweep in turn, by plain DataLoaders that know nothing of gputune.
 """
 
 import os
