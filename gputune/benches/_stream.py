@@ -30,6 +30,8 @@ _KNOWN = {
     r"[Tt]oo many open files": "the batches of the workers need more open files than ulimit -n allows",
 }
 """What torch says of a worker's end, and what it means."""
+LONG_SECONDS = 0.7
+"""Of a batch, beside which it is nothing that threads have to wake."""
 
 
 class Stream:
@@ -58,28 +60,25 @@ class Stream:
         is away for `step_seconds`.
 
         A first batch is not counted: with workers it was in the making while they were stopped, without any it waits for torch's
-        threads to wake (50 to 70 ms, measured on 16 CPUs). Only one that takes a block's time by itself is all there is.
+        threads to wake (50 to 70 ms, measured on 16 CPUs). Only where it takes so long that this is nothing, it is all there is.
         """
         self._resume()
         workers = self.options.workers
         with guarded(self.source.stall or self.source.patience, seconds + max(1, workers) * step_seconds):
-            count, started = 1, time.perf_counter()
-            self._step(step_seconds if not workers else 0.0)
-            taken = time.perf_counter() - started
-            if workers or taken < seconds:
+            started = time.perf_counter()
+            self.take()
+            count, taken = 1, time.perf_counter() - started + step_seconds
+            if workers or taken < LONG_SECONDS + step_seconds:
                 count, started, taken = 0, time.perf_counter(), 0.0
             while taken < seconds:
                 for _ in range(max(1, workers)):
-                    self._step(step_seconds)
+                    self.take()
+                    if step_seconds:
+                        time.sleep(step_seconds)
                 count += max(1, workers)
                 taken = time.perf_counter() - started
         self._pause()
         return count * self.source.samples / taken
-
-    def _step(self, seconds: float) -> None:
-        self.take()
-        if seconds:
-            time.sleep(seconds)
 
     def take(self) -> Any:
         try:

@@ -26,8 +26,8 @@ LOOK_SECONDS = 0.4
 PIECE_SECONDS = 0.02
 """Batches are cut so that a worker makes a piece in about this time: more samples of the curve in the time there is."""
 RECEIVED_SECONDS = 0.005
-"""But none smaller than one to receive in this time from all workers together: receiving takes 1 to 2 ms, for a piece as for a whole
-batch, so that 16 workers with pieces of 10 ms were no slower than 32, which with whole batches were 1.2 times as fast.
+"""But so that from all workers together one comes in about this time: receiving takes 1 to 2 ms, for a piece as for a whole batch,
+so that 16 workers with pieces of 10 ms were no slower than 32, which with whole batches were 1.2 times as fast.
 """
 
 

@@ -11,7 +11,7 @@ from gputune.benches._loading import Options, Source
 from gputune.benches._stream import Stream
 from gputune.benches._timing import Arm, in_turn, race, ranked
 from gputune.benches._user_code import UserCodeError
-from gputune.benches._worker_search import affordable, contenders, search
+from gputune.benches._worker_search import affordable, search
 
 BLOCK_SECONDS = 0.08
 SEARCH_SHARE = 0.5
@@ -32,8 +32,8 @@ class Curve:
     starts: dict[int, float] = field(default_factory=dict)
     """Seconds from starting so many workers to the first batch."""
     failed: dict[int, str] = field(default_factory=dict)
-    sample_seconds: list[float] = field(default_factory=list)
-    """What each sample of the search took."""
+    sample_seconds: dict[int, float] = field(default_factory=dict)
+    """What the latest sample of the search took."""
 
 
 @dataclass(kw_only=True)
@@ -70,10 +70,11 @@ def measure(trial: Trial) -> Curve:
 
 
 def _search(trial: Trial, streams: _Streams, curve: Curve, deadline: float) -> None:
-    plan = search(trial.limit, trial.enough, trial.source.epoch_batches)
+    source = trial.source
+    plan = search(trial.limit, trial.enough, source.epoch_batches if source.indices is not None else None)
     count = next(plan)
     try:
-        while time.monotonic() < deadline or not curve.rough:
+        while time.monotonic() < deadline or not any(map(any, curve.rough.values())):
             count = plan.send(_rough(streams, curve, count, trial.block_seconds))
     except StopIteration:
         return
@@ -89,7 +90,7 @@ def _rough(streams: _Streams, curve: Curve, count: int, seconds: float) -> float
             curve.starts.setdefault(count, streams.starts[count])
             before = time.monotonic()
             rate = stream.rate(seconds)
-            curve.sample_seconds.append(time.monotonic() - before)
+            curve.sample_seconds[count] = time.monotonic() - before
         except UserCodeError as error:
             curve.failed[count] = str(error)
             streams.drop(count, failed=True)
@@ -104,8 +105,8 @@ def _rough(streams: _Streams, curve: Curve, count: int, seconds: float) -> float
 def _in_turn(trial: Trial, streams: _Streams, curve: Curve, started: float) -> None:
     working = {count: rates for count, rates in curve.rough.items() if count not in curve.failed}
     seconds = max(trial.seconds, trial.at_most or 0.0) - (time.monotonic() - started)
-    most = affordable(seconds / median(curve.sample_seconds))
-    names = contenders(working, trial.enough, most=most, workers=trial.alive)
+    cost = {count: taken + max(1, count) * trial.step_seconds for count, taken in curve.sample_seconds.items()}
+    names = affordable(working, cost, seconds, trial.enough, workers=trial.alive)
     streams.keep(names)
 
     def take(count: int) -> Callable[[], float]:

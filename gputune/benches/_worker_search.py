@@ -10,7 +10,7 @@ from gputune.measurement import FEWEST_PAIRS, LOOKS
 from gputune.settings.dataloader_workers import NEARLY_BEST
 
 DOUBLINGS = 3
-"""From the first count that is tried to the most: fewer are looked at only where these bring little."""
+"""About so many from the first count that is tried to the most: where they bring little, fewer are looked at too."""
 SCALES = 1.1
 """A doubling that brings less than this ratio ends the doubling, once it has been seen twice."""
 AMPLE = 1.2
@@ -31,10 +31,11 @@ Rates = Mapping[int, Sequence[float]]
 def search(limit: int, enough: float | None = None, epoch: int | None = None) -> Generator[int, float, None]:
     """Yields the next count to take one sample of, and is sent its rate (0 where it failed); ends when the bend is found.
 
-    `limit` is the most workers, `enough` the rate at which the consumer never waits, `epoch` the batches of an epoch: only counts
-    that divide it evenly are tried. The last count is 0: loading in the training process itself.
+    `limit` is the most workers, `enough` the rate at which the consumer never waits, `epoch` the batches of an epoch: without a
+    consumer only the fewest for as many rounds of it are tried. The last count is 0: loading in the training process itself.
     """
     rates: dict[int, list[float]] = {}
+    epoch = epoch if enough is None else None  # one with a step of its own goes on while the others make the rest
     yield from _doubling(rates, limit, enough, epoch)
     yield from _bend(rates, enough, epoch)
     if enough is None:
@@ -73,6 +74,8 @@ def _doubling(
     while count > before:
         yield from _sample(rates, count)
         if not rates[count][0]:
+            if not before and count > 1:
+                yield from _sample(rates, 1)
             return
         if before and not _scales(rates, before, count):
             yield from _sample(rates, before)
@@ -106,11 +109,11 @@ def _peak(rates: dict[int, list[float]], epoch: int | None) -> Generator[int, fl
     for _ in range(PEAK_TRIES if any(map(any, rates.values())) else 0):
         top = max(rates, key=lambda count: median(rates[count]))
         sides = [max((c for c in rates if c < top), default=top), min((c for c in rates if c > top), default=top)]
-        farther = max(sides, key=lambda count: abs(count - top))
-        middle = even((top + farther) // 2, epoch)
-        if abs(farther - top) <= max(1, top // (2 * FINE)) or middle in rates:
+        far = [side for side in sides if abs(side - top) > max(1, top // (2 * FINE))]
+        far = [side for side in far if even((top + side) // 2, epoch) not in rates]
+        if not far:
             return
-        yield from _sample(rates, middle)
+        yield from _sample(rates, even((top + max(far, key=lambda side: abs(side - top))) // 2, epoch))
 
 
 def fewest(rates: Rates, enough: float | None = None) -> int:
@@ -120,14 +123,6 @@ def fewest(rates: Rates, enough: float | None = None) -> int:
     if enough is not None:
         needed = min(needed, enough)
     return min(count for count, rate in known.items() if rate >= needed)
-
-
-def affordable(samples: float) -> int:
-    """The contenders that so many samples suffice for: as many as are looked at early, and three already where it is the fewest pairs
-    that say anything. One of them is none, so that with two there would be nothing to choose.
-    """
-    looks, pairs = int(samples / LOOKS[0]), int(samples / FEWEST_PAIRS)
-    return max(2, min(3, pairs), min(MOST_CONTENDERS, looks))
 
 
 def contenders(rates: Rates, enough: float | None, *, most: int = MOST_CONTENDERS, workers: int = 1 << 30) -> list[int]:
@@ -147,3 +142,17 @@ def contenders(rates: Rates, enough: float | None, *, most: int = MOST_CONTENDER
         if len(chosen) < most and (sum(chosen) + count <= workers or len(chosen) < 2):
             chosen.add(count)
     return sorted(chosen)
+
+
+def affordable(
+    rates: Rates, cost: Mapping[int, float], seconds: float, enough: float | None = None, *, workers: int = 1 << 30
+) -> list[int]:
+    """The contenders that there is time for, by the seconds that a sample of each takes: as many as for a first look; three for the
+    fewest rounds that say anything, and one to spare, since one of them is none and with two there is nothing to choose.
+    """
+    for most in range(MOST_CONTENDERS, 2, -1):
+        names = contenders(rates, enough, most=most, workers=workers)
+        rounds = LOOKS[0] if len(names) > 3 else FEWEST_PAIRS + 1
+        if rounds * sum(cost[name] for name in names) <= seconds:
+            return names
+    return contenders(rates, enough, most=2, workers=workers)

@@ -4,7 +4,7 @@ What is named with `--dataset` is called in a worker process and looked at from 
 which raises, hangs or is killed costs nothing but its own measurement. Then the number of workers is searched (doubling, and
 closing in on the bend), the contenders are timed in turn with torch's default of none, and at the number that is found the
 other options. With `--step-ms` the consumer is away for that long after each batch, as a training step is. Batches that take long
-are cut to pieces, where there are few workers. Nothing is tried whose batches in flight /dev/shm could not hold.
+are cut to pieces, the smaller the fewer workers there may be. Nothing is tried whose batches in flight /dev/shm could not hold.
 """
 
 from __future__ import annotations
@@ -104,12 +104,13 @@ class _Plan:
         facts = context.facts
         cpus, memory = facts.cpu.budget, facts.memory
         useful = round(cpus * min(WAITING_FACTOR, per_cpu(facts.cpu) / max(seen.busy, 1e-3)))
-        limit = min(MOST_WORKERS, useful, source.epoch_batches or MOST_WORKERS)
+        wanted = min(MOST_WORKERS, useful, source.epoch_batches or MOST_WORKERS)
         free = [amount for amount in (memory.limit_free_bytes, memory.free_bytes) if amount is not None]
-        alive = int(MEMORY_SHARE * min(free) / seen.worker_bytes) if free and seen.worker_bytes else 4 * limit
+        alive = int(MEMORY_SHARE * min(free) / seen.worker_bytes) if free and seen.worker_bytes else 4 * wanted
+        limit = max(1, min(wanted, alive))
         shm = memory.shm_free_bytes
         batches = SHARE * shm / seen.batch_bytes if shm is not None and seen.batch_bytes else float("inf")
-        pieces = max(1, round(seen.batch_seconds / max(PIECE_SECONDS, limit * RECEIVED_SECONDS)))
+        pieces = seen.batch_seconds / max(PIECE_SECONDS, limit * RECEIVED_SECONDS)
         stall = max(LEAST_STALL_SECONDS, STALL * seen.batch_seconds)
         source = replace(source, piece=_piece(source, pieces), stall=min(stall, source.patience))
         none = seen.alike or source.epoch_batches == 1
@@ -119,7 +120,7 @@ class _Plan:
             source=source,
             look=seen,
             shm_batches=batches,
-            limit=0 if none else max(1, min(limit, alive)),
+            limit=0 if none else limit,
             alive=max(2, min(alive, int(min(batches, 1 << 20) / PREFETCH))),
             step_ms=step_ms,
             deadline=started + context.seconds * share_of(cpus),
@@ -156,14 +157,18 @@ class _Plan:
         )
 
 
-def _piece(source: Source, pieces: int) -> int | None:
-    """Samples of a piece: a divisor of the batch, so that all pieces are alike. Only torch's own sampler makes batches alike."""
+def _piece(source: Source, pieces: float) -> int | None:
+    """Samples of a piece: the divisor of the batch that makes nearest to so many, so that all are alike; None for the whole batch.
+    Only torch's own sampler makes batches alike.
+    """
     from torch.utils import data
 
     size = source.batch_size
-    if not size or pieces < 2 or (source.indices is not None and type(source.indices) is not data.BatchSampler):
+    if not size or (source.indices is not None and type(source.indices) is not data.BatchSampler):
         return None
-    return max(divisor for divisor in range(1, max(1, size // pieces) + 1) if size % divisor == 0)
+    divisors = [divisor for divisor in range(1, size + 1) if size % divisor == 0]
+    nearest = min(divisors, key=lambda divisor: abs(math.log(divisor * pieces / size)))
+    return nearest if nearest < size else None
 
 
 def _timed(context: Context, plan: _Plan) -> Iterator[Measurement | Gap]:

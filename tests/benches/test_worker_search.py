@@ -84,7 +84,13 @@ def test_a_count_that_fails_ends_the_doubling():
 
 def test_nothing_works():
     rates = searched(lambda count: 0.0, 32)
-    assert list(rates) == [4, 2, 1, 0]
+    assert list(rates) == [4, 1, 0]
+
+
+def test_where_the_first_count_fails_one_may_work():
+    rates = searched(lambda count: 100.0 * count if count < 3 else 50.0 * (count == 0), 32)
+    assert list(rates) == [4, 1, 2, 3, 0]
+    assert fewest(rates) == 2
 
 
 def test_no_workers_are_of_interest():
@@ -97,6 +103,17 @@ def test_an_epoch_of_few_batches_is_divided_evenly():
     rates = searched(lambda count: between(H200["decoding"], count), 16, epoch=16)
     assert set(rates) <= {0, 1, 2, 3, 4, 6, 8, 16}
     assert fewest(rates) == 16
+
+
+def test_a_consumer_with_a_step_takes_any_number():
+    """It is fed meanwhile: with 33 batches 20 workers may be what it needs, though 17 make no more rounds."""
+    rates = searched(lambda count: 1 + count, 32, enough=20, epoch=33)
+    assert 17 < fewest(rates, 20) <= 24
+
+
+def test_between_two_counts_that_are_known_the_other_side_is_looked_at():
+    rates = searched(lambda count: {6: 6.0, 7: 7.0, 8: 6.8, 11: 6.2}.get(count, 0.9 * min(count, 6)), 12, epoch=32)
+    assert fewest(rates) == 7
 
 
 @given(st.integers(1, 64), st.integers(1, 1 << 20))
@@ -158,9 +175,16 @@ def test_contenders_hold_the_best_choice_and_what_it_is_held_against(rates, most
     assert median(rates[fewest(rates)]) * 1.03 >= best
 
 
-@pytest.mark.parametrize(("samples", "most"), [(3, 2), (23, 2), (24, 3), (47, 3), (48, 4), (72, 6), (1000, 6)])
-def test_two_counts_besides_none_are_timed_as_soon_as_there_is_time_for_eight_rounds(samples, most):
-    assert affordable(samples) == most
+@pytest.mark.parametrize(("seconds", "most"), [(0, 2), (26, 2), (27, 3), (47, 3), (48, 4), (72, 6), (1000, 6)])
+def test_two_counts_besides_none_are_timed_as_soon_as_there_is_time_for_nine_rounds(seconds, most):
+    rates = {0: [10.0]} | {count: [100.0] for count in (4, 8, 12, 16, 20, 24)}
+    assert len(affordable(rates, dict.fromkeys(rates, 1.0), seconds)) == most
+
+
+def test_what_takes_long_leaves_time_for_fewer():
+    rates = {0: [10.0], 16: [100.0], 32: [120.0]}
+    assert affordable(rates, {0: 0.1, 16: 0.15, 32: 0.25}, 4.6) == [0, 16, 32]
+    assert affordable(rates, {0: 0.1, 16: 0.15, 32: 0.35}, 4.6) == [0, 32]
 
 
 @pytest.mark.parametrize(
