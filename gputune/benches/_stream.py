@@ -55,12 +55,13 @@ class Stream:
         self._pause()
         return first
 
-    def rate(self, seconds: float, step_seconds: float = 0.0) -> float:
+    def rate(self, seconds: float, step_seconds: float = 0.0, batch_seconds: float = 0.0) -> float:
         """Samples per second of one block: whole rounds of the workers, for at least `seconds`. After each batch the consumer
         is away for `step_seconds`.
 
         A first batch is not counted: with workers it was in the making while they were stopped, without any it waits for torch's
         threads to wake (50 to 70 ms, measured on 16 CPUs). Only where it takes so long that this is nothing, it is all there is.
+        Workers have `batch_seconds`, what they take for one together, to make up for it before a consumer with a step goes on.
         """
         self._resume()
         workers = self.options.workers
@@ -69,6 +70,8 @@ class Stream:
             self.take()
             count, taken = 1, time.perf_counter() - started + step_seconds
             if workers or taken < LONG_SECONDS + step_seconds:
+                if workers and step_seconds:
+                    time.sleep(min(step_seconds, batch_seconds))
                 count, started, taken = 0, time.perf_counter(), 0.0
             while taken < seconds:
                 for _ in range(max(1, workers)):

@@ -110,7 +110,8 @@ def _in_turn(trial: Trial, streams: _Streams, curve: Curve, started: float) -> N
     streams.keep(names)
 
     def take(count: int) -> Callable[[], float]:
-        return lambda: streams.of(count).rate(trial.block_seconds, trial.step_seconds)
+        each = trial.source.samples / median(working[count])
+        return lambda: streams.of(count).rate(trial.block_seconds, trial.step_seconds, each)
 
     arms = {count: Arm(params={"workers": count}, run=take(count), work=1) for count in names}
     none = [arm for count, arm in arms.items() if not count]

@@ -83,6 +83,13 @@ def test_beside_a_long_batch_it_is_nothing(opened):
     assert stream.rate(0.08, step_seconds=0.5) == pytest.approx(1 / 1.31, rel=0.1)
 
 
+def test_a_worker_makes_up_for_the_batch_that_is_not_counted(opened):
+    """It takes 0.1 s for a batch, a step 0.15: the consumer never waits, from the first block on."""
+    stream = opened(source(Sleepy(0.1), batch=1), workers=1)
+    for _ in range(3):
+        assert stream.rate(0.08, step_seconds=0.15, batch_seconds=0.11) == pytest.approx(1 / 0.15, rel=0.1)
+
+
 def test_the_consumers_step_counts(opened):
     stream = opened(source(Slow(), batch=2), workers=1)
     assert stream.rate(0.2, step_seconds=0.02) == pytest.approx(2 / 0.02, rel=0.2)

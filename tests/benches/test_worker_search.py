@@ -14,9 +14,12 @@ from gputune.benches._worker_search import affordable, contenders, even, fewest,
 H200 = {
     "decoding": {0: 245, 1: 243, 2: 444, 4: 827, 8: 1614, 12: 2292, 16: 2533, 20: 2008, 24: 1929, 32: 1900},
     "memory": {0: 132754, 1: 25063, 2: 28585, 4: 31574, 8: 30478, 12: 27922, 16: 29697, 20: 29044, 32: 26000},
+    "uneven": {0: 723, 1: 678, 2: 1213, 4: 2554, 8: 3651, 12: 3674, 16: 4848, 20: 4995, 24: 6230, 28: 5709, 32: 6643},
     "waiting": {0: 240, 1: 238, 2: 478, 4: 957, 8: 1872, 12: 2836, 16: 3704, 20: 4375, 24: 5423, 32: 7000},
 }
-"""Measured on 16 cores, every point of a sweep; between them the curve is taken to be straight."""
+"""Measured on 16 cores, every point of a sweep; between them the curve is taken to be straight. The uneven one had cores of different
+speeds, so that more workers than cores pay.
+"""
 
 
 def between(points, count):
