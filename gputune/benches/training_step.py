@@ -59,7 +59,8 @@ def needs(facts: Facts, device: str) -> str | None:
 def measure(context: Context) -> Iterator[Found]:
     names = list(NETWORKS)
     if context.budget != "thorough":
-        names = sorted(set(names) - {"recurrent"}, key=lambda name: (NETWORKS[name].images, names.index(name)))
+        names = [name for name in names if name != "recurrent"]
+        names.sort(key=lambda name: NETWORKS[name].images)
     deadline = time.monotonic() + context.seconds
     importlib.import_module("torch._dynamo")  # seconds, which the first optimizer would take otherwise
     with _without_compiled_before():
