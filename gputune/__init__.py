@@ -28,6 +28,17 @@ their own process: its facts come from a child process with a deadline.
 - `probing.py`, not `probe.py`: importing a submodule would put it in the place of the function `gputune.probe`.
 - A profile is read straight from YAML's events (`profile/strict_yaml.py`): one pass refuses and builds, three times faster
   than building a tree after a scan, and without YAML 1.1's surprises.
+- What was read is held against the dataclasses by `profile/strict_types.py`, and not by pydantic: importing and preparing that
+  would take 60 of the 80 ms that `gputune.apply` may cost, and it collects all faults before the first can be said.
+- A setting's row in `Applied` also says whose value holds (`source`), and `changed-later` is a status of its own.
+- Launch settings travel to the shim as well, which only reads back what their variables made of torch.
+- A profile's name in the cache leaves out counts (GPUs, CPUs), which a container or a rank has of its own.
+- `omp_threads` is `rounding`: another number of threads adds in another order. Workers are `exact` but for a dataset that draws
+  random numbers.
+- `--numerics` is a limit; without it what follows by itself goes to `tf32`, and a line in the script may say `mixed`.
+- `gputune.apply` takes `auto` too, and `GPUTUNE_REPORT=1` makes unchanged programs tell what they changed later.
+- `facts/__init__` loads its subjects when they are used, and the command line only the verb that was asked for: both stand in the way
+  of every `gputune apply`.
 - Samples keep four significant digits: with three, rounding alone moves a 3 % gain by a third of it.
 - Comparisons look at 12, 20 and 32 pairs: 32 is what a row of the profile holds, so that the file replays the decision.
 - A setting may depend on `device`: the GPU's name, or the CPU's in a profile of a CPU. Otherwise a GPU's profile would be
@@ -66,7 +77,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gputune.version import __version__
 
@@ -75,9 +86,11 @@ if TYPE_CHECKING:
     from gputune.checks import Finding
     from gputune.probing import Progress
     from gputune.profile import Profile
+    from gputune.runtime.applied import Applied
     from gputune.runtime.tuning import Tuning
+    from gputune.settings import Numerics
 
-__all__ = ["__version__", "apply", "check", "load", "probe"]
+__all__ = ["__version__", "apply", "check", "load", "probe", "status", "verify_ranks"]
 
 
 def check() -> tuple[Finding, ...]:
@@ -119,11 +132,36 @@ def load(path: str | Path) -> Profile:
     return profile.load(path)
 
 
-def apply(profile: str | Path | Profile, *, ignore_fingerprint: bool = False) -> Tuning:
+def apply(
+    profile: str | Path | Profile, *, ignore_fingerprint: bool = False, numerics: Numerics | None = None
+) -> Tuning:
     """Apply a profile in this process, at the start of a script, and return what the script itself can use of it.
 
-    What was measured on another machine is skipped, unless `ignore_fingerprint`; what the user set stays. Raises ProfileError.
+    `profile` is a path, or `auto` for the one of this machine. What was measured on another machine is skipped, unless
+    `ignore_fingerprint`, and what changes results further than `numerics` (exact, rounding, tf32, mixed); what the user set
+    stays. Raises ProfileError.
     """
-    from gputune.runtime import tuning
+    from gputune.host.uncollected import uncollected
 
-    return tuning.apply(profile, ignore_fingerprint=ignore_fingerprint)
+    with uncollected():
+        from gputune.runtime import tuning
+
+        return tuning.apply(profile, ignore_fingerprint=ignore_fingerprint, numerics=numerics)
+
+
+def status() -> tuple[Applied, ...]:
+    """What gputune set in this process, below `gputune apply` or by `gputune.apply`, as it stands now."""
+    from gputune.runtime import in_process
+
+    return tuple(in_process.rows_now().values())
+
+
+def verify_ranks(tuning: Tuning | None = None, *, deadline_seconds: float = 30.0) -> dict[str, Any]:
+    """Compare the settings that are in effect here, read back from torch, with all other ranks' of the default process group.
+
+    Returns them where all agree. Every rank calls it, after init_process_group; with `tuning`, its choices for the script are
+    compared too. Never a collective: raises RankError, which names the ranks that differ or did not answer, within the deadline.
+    """
+    from gputune.runtime import agreement
+
+    return agreement.verify_ranks(tuning, deadline_seconds)

@@ -26,6 +26,12 @@ class ProfileError(GputuneError):
     """A profile that is missing, unreadable or not valid."""
 
 
+class RankError(GputuneError):
+    """Ranks of one job compute with different settings, or did not say with which."""
+
+    exit_code = 1
+
+
 class MeasureError(GputuneError):
     """Nothing could be measured, or what was measured could not be kept."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from statistics import geometric_mean, median
 from typing import Literal
 
 CONFIDENCE = 0.99
@@ -73,7 +72,7 @@ class Measurement:
 
     @property
     def median(self) -> float:
-        return median(self.samples)
+        return _median(self.samples)
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -94,6 +93,8 @@ class Measurement:
 
     def pooled(self, baseline: Measurement, more: Sequence[tuple[Measurement, Measurement]]) -> Comparison | None:
         """As `against`, over several workloads taken in the same rounds: the geometric mean of their ratios, round by round."""
+        from statistics import geometric_mean
+
         rounds = zip(self.ratios(baseline), *(one.ratios(other) for one, other in more), strict=False)
         return of_ratios([geometric_mean(ratios) for ratios in rounds])
 
@@ -103,12 +104,18 @@ def rounded(value: float) -> float:
     return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
 
 
+def _median(values: Sequence[float]) -> float:
+    from statistics import median  # slow to import, and to read a profile takes none
+
+    return median(values)
+
+
 def of_ratios(ratios: Sequence[float]) -> Comparison | None:
     interval = median_interval(ratios)
     if interval is None:
         return None
     return Comparison(
-        ratio=rounded(median(ratios)), low=rounded(interval[0]), high=rounded(interval[1]), pairs=len(ratios)
+        ratio=rounded(_median(ratios)), low=rounded(interval[0]), high=rounded(interval[1]), pairs=len(ratios)
     )
 
 

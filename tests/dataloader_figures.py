@@ -88,9 +88,12 @@ def swept(name, counts):
 
 
 def share(name, found, best):
-    """How fast what was found is beside the best of the sweep, by pairs of turns. Where that is a miss, more turns tell whether
-    it was the choice or a neighbour on the machine.
+    """How fast what was found is beside the best of the sweep, by pairs of turns; 1 where it is the same. Where that is a miss, more
+    turns tell whether it was the choice or a neighbour on the machine.
     """
+    workers, prefetch_factor = found
+    if workers == best and (not workers or prefetch_factor in (None, 2)):  # 2 is torch's default
+        return 1.0
     ratios = []
     with loading(name, *found) as of_found, loading(name, best) as of_best:
         for turns in (TURNS, MORE_TURNS):

@@ -21,12 +21,16 @@ class Threads:
         return torch.get_num_threads()
 
 
+KEPT = ("resource_tracker", "serves_tests")
+"""The process that Python keeps to clean up after spawned ones, and those that answer other tests."""
+
+
 def children():
-    """The processes that this one started, but for the one that Python keeps to clean up after spawned ones."""
+    """The processes that this one started, but for those that it keeps."""
     found = []
     for child in psutil.Process().children(recursive=True):
         try:
-            if "resource_tracker" not in " ".join(child.cmdline()):
+            if not any(kept in " ".join(child.cmdline()) for kept in KEPT):
                 found.append(child.pid)
         except psutil.Error:
             continue

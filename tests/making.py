@@ -34,9 +34,11 @@ ELSEWHERE = replace(
 
 CHOSEN: dict[str, Any] = {
     "amp_dtype": "bfloat16",
+    "bf16_reduction": False,
     "channels_last": True,
     "compile": True,
     "cudnn_benchmark": True,
+    "cudnn_benchmark_limit": 0,
     "cudnn_tf32": True,
     "dataloader_persistent_workers": True,
     "dataloader_pin_memory": True,
@@ -44,6 +46,8 @@ CHOSEN: dict[str, Any] = {
     "dataloader_threads": 2,
     "dataloader_workers": 8,
     "dimension_multiple": {"bfloat16": 8, "tf32": 4, "float32": 2},
+    "expandable_segments": True,
+    "fp16_reduction": False,
     "fused_optimizer": True,
     "matmul_precision": "tf32",
     "omp_threads": 3,
@@ -54,8 +58,15 @@ CHOSEN: dict[str, Any] = {
 _OURS = (
     "GPUTUNE_APPLY",
     "GPUTUNE_DISABLE",
+    "GPUTUNE_NUMERICS",
+    "GPUTUNE_PROBE",
+    "GPUTUNE_PROFILE",
+    "GPUTUNE_REPORT",
+    "MKL_NUM_THREADS",
     "NVIDIA_TF32_OVERRIDE",
     "OMP_NUM_THREADS",
+    "PYTORCH_ALLOC_CONF",
+    "PYTORCH_CUDA_ALLOC_CONF",
     "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
 )
 

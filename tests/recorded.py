@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from gputune import facts
 from gputune.checks import Finding
@@ -123,6 +127,16 @@ class RecordedNvml:
 
 def facts_of(folder: str = "nvidia-h200-x1", **overrides: Any) -> Facts:
     return facts.read(RecordedHost(folder, **overrides))
+
+
+def fits_its_types(found: Facts) -> bool:
+    """Whether its JSON, read strictly, is what it was."""
+    return _facts_adapter().validate_json(json.dumps(asdict(found), allow_nan=False)) == found
+
+
+@cache
+def _facts_adapter() -> TypeAdapter[Facts]:
+    return TypeAdapter(Facts)
 
 
 def found(check: Any, folder: str = "nvidia-h200-x1", measurements: Any = (), **overrides: Any) -> list[Finding]:

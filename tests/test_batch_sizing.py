@@ -1,4 +1,4 @@
-"""The search end to end in real workers on this machine's CPU: its answers, and every way in which the user's step can go wrong."""
+"""The search in workers on this machine's CPU: every way in which the user's step can go wrong. Steps that compute are in `real/`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import stand_in
 from recorded import RecordedHost
 from stepping import refusal, written
 
@@ -18,7 +19,9 @@ from gputune.host import Unreadable
 
 
 @pytest.fixture
-def training(tmp_path: Path) -> Any:
+def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Of steps that do not get as far as computing."""
+    monkeypatch.setenv("PYTHONPATH", stand_in.torch(tmp_path))
     return partial(written, tmp_path)
 
 

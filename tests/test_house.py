@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import stand_in
+from making import environ
 
 import gputune
 from gputune import benches, checks, settings
@@ -19,10 +21,10 @@ def modules(folder):
     return sorted(path for path in (HOUSE / folder).glob("*.py") if not path.name.startswith("_"))
 
 
-def loaded_by(code):
+def loaded_by(code, env=None):
     """The top-level packages that a fresh interpreter has loaded after `code`."""
     script = code + "\nimport sys; sys.stderr.write(' '.join({name.split('.')[0] for name in sys.modules}))"
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=env)
     return set(result.stderr.split())
 
 
@@ -35,9 +37,9 @@ def test_help_loads_neither_torch_nor_nvml_nor_pydantic():
     assert not loaded_by(code) & {"torch", "pynvml", "numpy", "pydantic", "yaml"}
 
 
-def test_check_does_not_import_torch_in_its_own_process():
+def test_check_does_not_import_torch_in_its_own_process(tmp_path):
     code = "import sys; sys.argv = ['gputune', 'check']\nfrom gputune.cli import main\ntry: main()\nexcept SystemExit: pass"
-    assert "torch" not in loaded_by(code)
+    assert "torch" not in loaded_by(code, environ(PYTHONPATH=stand_in.torch(tmp_path)))
 
 
 @pytest.mark.parametrize("path", modules("settings"), ids=lambda path: path.stem)

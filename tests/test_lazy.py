@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,36 +25,39 @@ runpy.run_module("gputune", run_name="__main__")
 """
 
 
-def imported(tmp_path: Path, *arguments: str) -> set[str]:
-    told = tmp_path / "told"
-    python("-c", RUN, *arguments, env=environ(TOLD=str(told)))
-    return set(json.loads(told.read_text()))
+@cache
+def imported(*arguments: str) -> set[str]:
+    """The top-level packages that the command has imported when it ends, or becomes another."""
+    with tempfile.TemporaryDirectory() as folder:
+        told = Path(folder) / "told"
+        python("-c", RUN, *arguments, env=environ(TOLD=str(told)))
+        return set(json.loads(told.read_text()))
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    return written(tmp_path, profile(fingerprint=H200))
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return written(tmp_path_factory.mktemp("profile"), profile(fingerprint=H200))
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["apply", "--help"], ["apply", "no-such.yaml"]])
-def test_help_and_a_missing_profile(tmp_path: Path, arguments: list[str]) -> None:
-    assert not imported(tmp_path, *arguments) & HEAVY
+def test_help_and_a_missing_profile(arguments: list[str]) -> None:
+    assert not imported(*arguments) & HEAVY
 
 
-def test_help_waits_for_no_reader_of_profiles(tmp_path: Path) -> None:
-    assert not imported(tmp_path, "--help") & {"pydantic", "yaml", "pynvml", "psutil"}
+def test_help_waits_for_no_reader_of_profiles() -> None:
+    assert not imported("--help") & {"pydantic", "yaml", "pynvml", "psutil"}
 
 
 @pytest.mark.parametrize("more", [[], ["--", "true"], ["--", sys.executable, "-c", "pass"]])
-def test_apply(tmp_path: Path, path: str, more: list[str]) -> None:
-    names = imported(tmp_path, "apply", path, *more)
+def test_apply(path: str, more: list[str]) -> None:
+    names = imported("apply", path, *more)
     assert "gputune" in names
     assert not names & HEAVY
 
 
-def test_the_table_is_drawn_only_where_it_is_shown(tmp_path: Path, path: str) -> None:
-    assert "rich" in imported(tmp_path, "apply", path)
-    assert "rich" not in imported(tmp_path, "apply", path, "--", "true")
+def test_the_table_is_drawn_only_where_it_is_shown(path: str) -> None:
+    assert "rich" in imported("apply", path)
+    assert "rich" not in imported("apply", path, "--", "true")
 
 
 def test_import_gputune() -> None:

@@ -1,9 +1,9 @@
 """A probe goes on past a bench that fails, says what is missing, and refuses what it cannot do in one line."""
 
-import os
 from dataclasses import asdict, replace
 
 import pytest
+import stand_in
 from making import row
 from recorded import RecordedHost, facts_of
 
@@ -65,63 +65,44 @@ def test_without_any_measurement_there_is_no_profile():
         probing.probe(Request(device="cpu"), host=RecordedHost("cpu-only", torch=Unreadable("torch did not answer")))
 
 
-def test_a_bench_that_fails_is_a_gap_and_the_rest_is_written(monkeypatch, tmp_path):
-    """The DataLoader bench is made to fail in the worker by a dataset folder that cannot be imported there."""
-    broken = tmp_path / "sitecustomize.py"
-    broken.write_text(
-        "import gputune.benches as b\n"
-        "real = b.load\n"
-        "class Broken:\n"
-        "    def measure(self, context):\n"
-        "        import os; os._exit(9); yield\n"
-        "b.load = lambda name: Broken() if name == 'cpu_threads' else real(name)\n"
-    )
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}".rstrip(":"))
-    profile = probing.probe(Request(device="cpu", budget="quick", only=["cpu_threads", "precision"]))
-    assert {row.bench for row in profile.measurements} == {"precision"}
-    assert [gap.fact for gap in profile.gaps if gap.fact.startswith("bench")] == ["bench.cpu_threads"]
-    assert "exit code 9" in next(gap.reason for gap in profile.gaps if gap.fact == "bench.cpu_threads")
+@pytest.fixture
+def workers_with(monkeypatch, tmp_path):
+    """A function that gives workers benches of these bodies, and a torch that is none."""
+
+    def plant(**bodies):
+        stand_in.torch(tmp_path)
+        monkeypatch.setenv("PYTHONPATH", stand_in.benches(tmp_path, **bodies))
+
+    return plant
 
 
-def test_after_an_exception_too_the_next_bench_gets_a_fresh_worker(monkeypatch, tmp_path):
+def test_a_bench_that_fails_is_a_gap_and_the_rest_is_written(workers_with):
+    workers_with(precision="os._exit(9); yield", cpu_threads="yield told('cpu_threads')")
+    profile = probing.probe(Request(device="cpu", budget="quick", only=["precision", "cpu_threads"]))
+    assert {row.bench for row in profile.measurements} == {"cpu_threads"}
+    assert [gap.fact for gap in profile.gaps if gap.fact.startswith("bench")] == ["bench.precision"]
+    assert "exit code 9" in next(gap.reason for gap in profile.gaps if gap.fact == "bench.precision")
+
+
+def test_after_an_exception_too_the_next_bench_gets_a_fresh_worker(workers_with):
     """What an exception leaves behind, a broken CUDA context above all, must not fail the next bench."""
-    (tmp_path / "sitecustomize.py").write_text(
-        "import gputune.benches as b, os\n"
-        "from gputune.measurement import Measurement\n"
-        "real = b.load\n"
-        "class Broken:\n"
-        "    def measure(self, context):\n"
-        "        os.environ['BROKEN'] = '1'; raise RuntimeError('an illegal memory access'); yield\n"
-        "class Whole:\n"
-        "    def measure(self, context):\n"
-        "        assert 'BROKEN' not in os.environ\n"
-        "        yield Measurement(bench='cpu_threads', metric='told', unit='ms', samples=(1.0,), device='cpu')\n"
-        "b.load = lambda name: {'precision': Broken(), 'cpu_threads': Whole()}.get(name) or real(name)\n"
+    workers_with(
+        precision="os.environ['BROKEN'] = '1'; raise RuntimeError('an illegal memory access'); yield",
+        cpu_threads="assert 'BROKEN' not in os.environ\nyield told('cpu_threads')",
     )
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}".rstrip(":"))
     profile = probing.probe(Request(device="cpu", budget="quick", only=["cpu_threads", "precision"]))
     assert {row.bench for row in profile.measurements} == {"cpu_threads"}
     assert "an illegal memory access" in next(gap.reason for gap in profile.gaps if gap.fact == "bench.precision")
 
 
-def test_after_code_of_the_user_the_next_bench_gets_a_fresh_worker(monkeypatch, tmp_path):
+def test_after_code_of_the_user_the_next_bench_gets_a_fresh_worker(workers_with, tmp_path):
     """A training script may set any flag where it is imported."""
-    (tmp_path / "data.py").write_text("import os\nos.environ['LEFT'] = '1'\ndef data(): return 3\n")
-    (tmp_path / "sitecustomize.py").write_text(
-        "import gputune.benches as b, os\n"
-        "from gputune.measurement import Measurement\n"
-        "real = b.load\n"
-        "class Whole:\n"
-        "    def measure(self, context):\n"
-        "        assert 'LEFT' not in os.environ\n"
-        "        yield Measurement(bench='cpu_threads', metric='told', unit='ms', samples=(1.0,), device='cpu')\n"
-        "b.load = lambda name: Whole() if name == 'cpu_threads' else real(name)\n"
-    )
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}".rstrip(":"))
+    (tmp_path / "data.py").write_text("import os\nos.environ['LEFT'] = '1'\ndef data(): raise KeyError('no bucket')\n")
+    workers_with(cpu_threads="assert 'LEFT' not in os.environ\nyield told('cpu_threads')")
     asked = UserDataset(path=f"{tmp_path}/data.py:data")
     profile = probing.probe(Request(device="cpu", budget="quick", only=["dataset", "cpu_threads"], dataset=[asked]))
     assert {row.bench for row in profile.measurements} == {"cpu_threads"}
-    assert "returned 'int'" in next(gap.reason for gap in profile.gaps if gap.fact == "bench.dataset")
+    assert "no bucket" in next(gap.reason for gap in profile.gaps if gap.fact == "bench.dataset")
 
 
 def planned(**asked):
@@ -147,7 +128,8 @@ def test_what_the_user_names_gets_the_time_of_each():
 
 def test_a_benchs_own_gap_arrives_beside_what_it_measured():
     shapes = [MatmulShape(m=64, n=64, k=64, dtype=dtype) for dtype in ("tf32", "float32")]
-    profile = probing.probe(Request(device="cpu", budget="quick", only=["matmul_shapes"], shapes=shapes))
+    asked = Request(device="cpu", budget="quick", only=["matmul_shapes"], shapes=shapes)
+    profile = probing.probe(asked, host=RecordedHost("cpu-only"))
     assert {row.params["shape"] for row in profile.measurements} == {"64 x 64 x 64 float32"}
     assert [gap.reason for gap in profile.gaps if gap.fact == "bench.matmul_shapes"] == [
         "64 x 64 x 64 tf32: this device has no native tf32"
@@ -206,19 +188,11 @@ def test_a_bench_that_needs_a_name_says_how_to_give_it(name, remedy):
     assert refused.value.remedy == remedy
 
 
-def test_a_dataset_that_is_named_reaches_the_bench_in_the_worker_as_it_was_asked_for(monkeypatch, tmp_path):
-    (tmp_path / "sitecustomize.py").write_text(
-        "import gputune.benches as b\n"
-        "class Told:\n"
-        "    def measure(self, context):\n"
-        "        from gputune.measurement import Measurement\n"
-        "        for one in context.dataset:\n"
-        "            params = {'path': one.path, 'batch': one.batch_size, 'type': type(one).__name__}\n"
-        "            yield Measurement(bench='dataset', metric='told', unit='ms', samples=(one.step_ms,),\n"
-        "                              params=params, device=context.device)\n"
-        "b.load = lambda name: Told()\n"
+def test_a_dataset_that_is_named_reaches_the_bench_in_the_worker_as_it_was_asked_for(workers_with):
+    workers_with(
+        dataset="for one in context.dataset:\n"
+        "    yield told('dataset', one.step_ms, path=one.path, batch=one.batch_size, type=type(one).__name__)"
     )
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}".rstrip(":"))
     asked = UserDataset(path="train.py:data", batch_size=64, step_ms=2.5)
     profile = probing.probe(Request(device="cpu", budget="quick", only=["dataset"], dataset=[asked]))
     [told] = profile.measurements

@@ -37,10 +37,9 @@ for line in sys.stdin:
 
 @cache
 def _server() -> Any:
-    child = subprocess.Popen(
-        [sys.executable, "-c", _SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ()
-    )
-    atexit.register(child.kill)
+    words = [sys.executable, "-c", _SERVER, "serves_tests"]
+    child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ())
+    atexit.register(child.communicate)
     return child
 
 

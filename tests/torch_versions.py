@@ -1,11 +1,12 @@
 """Sets and reads back TF32 (`gputune/settings/_tf32.py`) on other torch releases, from many starting states.
 
-    python tests/torch_versions.py PYTHON [PYTHON ...]
+    python tests/torch_versions.py 2.4.1 2.15.0 [/path/to/python ...]
 
-Each PYTHON is an interpreter, 3.10 or newer, in which a torch is importable (or a script that starts one). No GPU is
-needed, but a CUDA wheel is the better witness. The flags belong to the process, so every case runs in a fresh one, and
-gputune itself need not be importable there. A line for each torch, one more for each failure; exit code 1 where
-anything failed.
+A version (N.N or N.N.N) is installed with pip into a virtual environment of its own, with all that it needs, and removed
+before the next one: up to 10 GB at a time under TMPDIR, and what pip chooses here, so the CUDA wheel where none else was
+made available. Anything else is an interpreter, 3.10 or newer, in which a torch is importable (or a script that starts
+one). No GPU is needed. The flags belong to the process, so every case runs in a fresh one, and gputune itself need not be
+importable there. A line for each torch, one more for each failure; exit code 1 where anything failed.
 
 This is for developers; pytest does not collect it.
 """
@@ -16,8 +17,10 @@ import importlib
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
+import venv
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,10 +28,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 SETTINGS = Path(__file__).resolve().parents[1] / "gputune" / "settings"
 OVERRIDE = "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"
+VERSION = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)?")
 
 EVERYWHERE = {
     "untouched": "",
@@ -86,7 +91,7 @@ class Outcome:
 def about() -> dict[str, Any]:
     import torch
 
-    return {"version": torch.__version__.split("+")[0], "nodes": has_nodes(torch)}
+    return {"version": str(torch.__version__), "nodes": has_nodes(torch)}
 
 
 def run_case(case: Case) -> Outcome:
@@ -217,11 +222,24 @@ def check(python: str) -> int:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         outcomes = dict(zip(cases, pool.map(lambda case: outcome(python, case), cases), strict=True))
     failures = {case: found for case, found in outcomes.items() if found.problems and not found.conflict}
-    print(f"torch {torch['version']}: {len(cases)} cases, {len(failures)} failures")
+    print(f"torch {torch['version']}: {len(cases)} cases, {len(failures)} failures", flush=True)
     for case, found in outcomes.items():
         if found.problems:
             print(f"  {'as before' if found.conflict else 'FAILED'}: {case}: {'; '.join(found.problems)}", flush=True)
     return min(len(failures), 1)
+
+
+def check_version(version: str) -> int:
+    """The same on a torch that is installed for it alone; 1 also where it cannot be installed."""
+    with TemporaryDirectory(prefix=f"torch-{version}-") as folder:
+        venv.create(folder, with_pip=True)
+        python = f"{folder}/bin/python"
+        install = [python, "-m", "pip", "install", "--quiet", "--no-cache-dir", f"torch=={version}"]
+        result = subprocess.run(install, capture_output=True, text=True, check=False)
+        if result.returncode:
+            print(f"torch {version}: not installed: {result.stderr.strip().splitlines()[-1]}", flush=True)
+            return 1
+        return check(python)
 
 
 def main(arguments: list[str]) -> int:
@@ -229,7 +247,7 @@ def main(arguments: list[str]) -> int:
         print(__doc__)
         return 2
     if arguments[0] != "--child":
-        return max(check(python) for python in arguments)
+        return max(check_version(each) if VERSION.fullmatch(each) else check(each) for each in arguments)
     question = arguments[1]
     print(json.dumps(about() if question == "about" else asdict(run_case(Case(**json.loads(question))))))
     return 0

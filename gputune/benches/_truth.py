@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
-from typing import Any
 
+from gputune.benches._fp32_errors import errors
 from gputune.settings import _tf32
+
+__all__ = ["FLAGS", "errors", "errors_under"]
 
 FLAGS = {"on": True, "off": False}
 """TF32 allowed for matmuls, convolutions and RNNs, or for none."""
-
-
-def errors(device: str) -> dict[str, float]:
-    """The relative error (Frobenius norm) of each operation as the flags stand, on normally distributed numbers."""
-    return {name: _error(operation, device) for name, operation in OPERATIONS.items()}
 
 
 def errors_under(device: str, allow: bool) -> dict[str, float]:
@@ -28,53 +24,6 @@ def errors_under(device: str, allow: bool) -> dict[str, float]:
     _tf32.set_cudnn(allow)
     return errors(device)
 
-
-def _error(operation: Callable[[str, Any], tuple[Any, Any]], device: str) -> float:
-    import torch
-
-    got, exact = operation(device, torch.Generator(device=device).manual_seed(0))
-    return float((got.double() - exact).norm() / exact.norm())
-
-
-def _matmul(device: str, generator: Any) -> tuple[Any, Any]:
-    import torch
-
-    x, w = (torch.randn(512, 512, device=device, generator=generator) for _ in range(2))
-    return x @ w, x.double() @ w.double()
-
-
-def _conv(device: str, generator: Any, channels_last: bool = False) -> tuple[Any, Any]:
-    import torch
-
-    x = torch.randn(4, 64, 28, 28, device=device, generator=generator)
-    w = torch.randn(64, 64, 3, 3, device=device, generator=generator)
-    exact = torch.nn.functional.conv2d(x.double(), w.double(), padding=1)
-    if channels_last:
-        x, w = (one.to(memory_format=torch.channels_last) for one in (x, w))
-    return torch.nn.functional.conv2d(x, w, padding=1), exact
-
-
-def _conv_channels_last(device: str, generator: Any) -> tuple[Any, Any]:
-    return _conv(device, generator, channels_last=True)
-
-
-def _lstm(device: str, generator: Any) -> tuple[Any, Any]:
-    import torch
-
-    x = torch.randn(16, 32, 256, device=device, generator=generator)
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        torch.manual_seed(0)
-        lstm = torch.nn.LSTM(256, 256, batch_first=True).to(device)
-        got = lstm(x)[0].clone()
-        return got, lstm.double()(x.double())[0]
-
-
-OPERATIONS: dict[str, Callable[[str, Any], tuple[Any, Any]]] = {
-    "matmul": _matmul,
-    "conv": _conv,
-    "conv channels_last": _conv_channels_last,
-    "lstm": _lstm,
-}
 
 if __name__ == "__main__":
     print(json.dumps({flags: errors_under(sys.argv[1], allow) for flags, allow in FLAGS.items()}))

@@ -13,10 +13,12 @@ import importlib
 import pkgutil
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from gputune.facts import Facts
 from gputune.measurement import Measurement
+
+if TYPE_CHECKING:
+    from gputune.facts import Facts
 
 Severity = Literal["OK", "NOT_APPLICABLE", "UNKNOWN", "WARNING", "ERROR"]
 

@@ -74,6 +74,20 @@ def _known(value: str, option: str, known: list[str], kind: str) -> None:
     raise UsageError(f"{option} {value}: there is no such {kind}", f"did you mean {close[0]}?" if close else choose)
 
 
+AN_INTERPRETER = "name an interpreter, as in --python .venv/bin/python"
+
+
+def interpreter(python: str | None) -> str | None:
+    """The path of the program that --python names; None where it names none. Raises UsageError where it is not there."""
+    from gputune.errors import UsageError
+    from gputune.host import Host
+
+    path = Host().which(python) if python else None
+    if python and path is None:
+        raise UsageError(f"--python {python}: there is no such program that may be run", AN_INTERPRETER)
+    return path
+
+
 def _facts(python: str | None, gpu_required: bool) -> Facts:
     """This machine's, as that interpreter sees it."""
     from gputune import facts
@@ -81,13 +95,10 @@ def _facts(python: str | None, gpu_required: bool) -> Facts:
     from gputune.host import Host
     from gputune.report.progress import waiting
 
-    here, remedy = Host(), "name an interpreter, as in --python .venv/bin/python"
-    path = here.which(python) if python else None
-    if python and path is None:
-        raise UsageError(f"--python {python}: there is no such program that may be run", remedy)
+    path = interpreter(python)
     with waiting("reading this machine, and importing torch in another process ..."):
-        found = facts.read(Host(python=path) if path else here, gpu_required=gpu_required)
+        found = facts.read(Host(python=path), gpu_required=gpu_required)
     why = next((gap.reason for gap in found.gaps if gap.fact == "libraries.torch"), "")
     if path and "ended without an answer" in why and "(exit code -" not in why:
-        raise UsageError(f"--python {python}: {why}", remedy)
+        raise UsageError(f"--python {python}: {why}", AN_INTERPRETER)
     return found

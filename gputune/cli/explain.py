@@ -1,27 +1,36 @@
-"""`gputune explain`: what a setting, a check or a bench is about."""
+"""`gputune explain`: what a setting, a check or a bench is about, and which programs a profile reaches."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
+LAUNCHING = "launching"
+
 
 def explain(
-    name: Annotated[str | None, typer.Argument(help="A setting, a check or a bench; none lists them all.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="A setting, a check or a bench, or launching; none lists them all.")
+    ] = None,
 ) -> None:
-    """Explain a setting, a check or a bench: what it is, why it matters, where the rule comes from."""
+    """Explain a setting, a check or a bench: what it is, why it matters, where the rule comes from. Launching is which programs
+    gputune apply reaches.
+    """
     from gputune import benches, checks, settings
+    from gputune.runtime import reach
 
     kinds: dict[str, Any] = {"setting": settings, "check": checks, "bench": benches}
     if name is None:
-        for kind, package in kinds.items():
-            for one in package.names():
-                print(f"{kind:8} {one:31} {_title(package.load(one))}")
+        _list(kinds, reach)
+        return
+    if name == LAUNCHING:
+        print(f"{name}\n\n{_text(reach)}")
         return
     found = [(kind, package.load(name)) for kind, package in kinds.items() if name in package.names()]
     if not found:
-        raise _unknown(name, [one for package in kinds.values() for one in package.names()])
+        raise _unknown(name, [LAUNCHING, *(one for package in kinds.values() for one in package.names())])
     for kind, module in found:
         print(f"{name} ({kind})\n\n{_text(module)}")
         if hasattr(module, "USE"):
@@ -30,6 +39,13 @@ def explain(
             print(
                 f"\nPhase: {module.PHASE}. Effect on results: {module.NUMERICS}. Measured for: {', '.join(module.DEPENDS)}."
             )
+
+
+def _list(kinds: Mapping[str, Any], reach: Any) -> None:
+    for kind, package in kinds.items():
+        for one in package.names():
+            print(f"{kind:8} {one:31} {_title(package.load(one))}")
+    print(f"{'apply':8} {LAUNCHING:31} {_title(reach)}")
 
 
 def _title(module: Any) -> str:

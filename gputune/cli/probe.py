@@ -75,6 +75,8 @@ def probe(
         terminal.print_profile(found, sys.stderr)
         if target and str(target) != "-":
             print(f"\nWritten to {target}. Use it:\n    gputune apply {target} -- python train.py", file=sys.stderr)
+    if not names:  # a part would stand in the way of the whole
+        _keep(found, own=dataset is not None, quick=budget == "quick")
 
 
 def _dataset(path: str | None, batch_size: int | None, step_ms: float | None) -> tuple[UserDataset, ...]:
@@ -112,6 +114,34 @@ def _check_writable(target: Path) -> None:
         raise UsageError(
             f"-o {target}: {folder} cannot be written to: {error.strerror}", "choose another place with -o"
         ) from None
+
+
+def _keep(found: Profile, own: bool, quick: bool) -> None:
+    """Also where `gputune apply auto` looks, unless it would be an odd one for other programs."""
+    from gputune.errors import MeasureError
+    from gputune.facts.environment import TF32_OVERRIDE
+    from gputune.host import Host
+    from gputune.profile import places
+    from gputune.runtime.here import fingerprint_here
+    from gputune.runtime.launch import say
+
+    host = Host()
+    here = fingerprint_here(host)
+    name = here if here.device == found.fingerprint.device else found.fingerprint
+    reasons = {
+        "its DataLoader is one dataset's; name it: gputune apply PROFILE": own,
+        f"measured under {TF32_OVERRIDE}; unset {TF32_OVERRIDE}": TF32_OVERRIDE in host.environ,
+        "a longer probe may have written the one there; probe in the standard budget": quick
+        and places.cached(name, host.environ),
+    }
+    why = next((reason for reason, holds in reasons.items() if holds), None)
+    try:
+        if why is None:
+            places.keep(found, name, host.environ)
+    except MeasureError as error:
+        why = str(error)
+    if why:
+        say(f"not kept for gputune apply auto: {why}")
 
 
 def _write(found: Profile, target: Path) -> None:

@@ -44,7 +44,7 @@ def read(host: Host, scheduler: Scheduler, gaps: Gaps) -> Cpu:
     throttled = gaps.read("cpu.throttled_periods", lambda: _periods(host, tightest[1])) if tightest else None
     granted = scheduler.cpus_of_rank
     return Cpu(
-        model=gaps.read("cpu.model", lambda: _model(host)),
+        model=gaps.read("cpu.model", lambda: model(host)),
         logical_count=logical,
         physical_count=physical,
         affinity_count=affinity,
@@ -56,6 +56,20 @@ def read(host: Host, scheduler: Scheduler, gaps: Gaps) -> Cpu:
         grant=granted,
         budget=budget(affinity, tightest[0] if tightest else None, granted, scheduler.local_ranks),
     )
+
+
+def rank_budget(host: Host, scheduler: Scheduler, gaps: Gaps) -> int:
+    """The budget alone, in a few files."""
+    tightest = gaps.read("cpu.quota", lambda: quota(host))
+    limit = tightest[0] if tightest else None
+    return budget(len(host.affinity()), limit, scheduler.cpus_of_rank, scheduler.local_ranks)
+
+
+def model(host: Host) -> str:
+    """The processor's name, or where it has none the machine's kind."""
+    text = host.read("/proc/cpuinfo")
+    found = re.search(r"^(?:model name|Model)\s*:\s*(.+)$", text, re.MULTILINE)
+    return found.group(1).strip() if found else host.machine()
 
 
 def budget(affinity: int, quota: float | None, grant: int | None, local_ranks: int) -> int:
@@ -98,9 +112,3 @@ def _cpus(limit: str, period: str, path: str) -> float:
     if cpus <= 0:
         raise Unreadable(f"{path} reads {f'{limit} {period}'.strip()[:60]!r}")
     return cpus
-
-
-def _model(host: Host) -> str:
-    text = host.read("/proc/cpuinfo")
-    found = re.search(r"^(?:model name|Model)\s*:\s*(.+)$", text, re.MULTILINE)
-    return found.group(1).strip() if found else host.machine()

@@ -143,3 +143,7 @@ class Host:
         """
         environ = {**self.environ, "GPUTUNE_DISABLE": "1"}
         return child.ask([python or self.python, str(script)], environ, deadline_seconds)
+
+    def ask_tuned(self, script: Path, *options: str) -> dict[str, Any]:
+        """The same of `self.python`, with what `gputune apply` set in force, and with options for the script."""
+        return child.ask([self.python, str(script), *options], self.environ, TORCH_DEADLINE_SECONDS)

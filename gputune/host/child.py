@@ -16,6 +16,8 @@ from gputune.host.unreadable import Unreadable
 
 TRACKER = b"multiprocessing.resource_tracker"
 """What the command line of multiprocessing's resource tracker holds."""
+EXEC_SECONDS = 0.2
+"""How long a process may be without a command line while it becomes another program: mostly less than a thousandth of this."""
 TRACKER_SECONDS = 3.0
 """It takes hundredths of a second once the others are gone; one that somebody else still uses is not waited for."""
 
@@ -68,7 +70,7 @@ def end_group(group: int) -> None:
     """
     trackers = []
     for pid in _members(group):
-        if TRACKER in _command_line(pid):
+        if TRACKER in _program(pid):
             trackers.append(pid)
         elif pid != os.getpid():
             with suppress(ProcessLookupError, PermissionError):
@@ -88,6 +90,21 @@ def _members(group: int) -> list[int]:
                 if folder.name.isdigit() and os.getpgid(int(folder.name)) == group:
                     found.append(int(folder.name))
     return found
+
+
+def _program(pid: int) -> bytes:
+    """The command line, also of a process that is just becoming another program: for a moment it has none."""
+    patience = time.monotonic() + EXEC_SECONDS
+    while not (line := _command_line(pid)) and not _has_ended(pid) and time.monotonic() < patience:
+        time.sleep(0.001)
+    return line
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
+    except OSError:
+        return True
 
 
 def _command_line(pid: int) -> bytes:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gputune.checks import Finding
-from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 from gputune.settings import Choice
+
+if TYPE_CHECKING:
+    from gputune.facts import Facts
 
 SCHEMA = 1
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
-
-from pydantic import TypeAdapter, ValidationError
+from typing import Any
 
 from gputune import settings
 from gputune.errors import ProfileError
+from gputune.measurement import LOOKS
 from gputune.profile import strict_yaml
 from gputune.profile.document import SCHEMA, Profile
+from gputune.profile.strict_types import Wrong, made
 
 MOST_BYTES = 256 * 1024
+MOST_FAMILIES = 64
 
 _CORRECT = "correct it, or write a new one with: gputune probe -o profile.yaml"
 _NAME = "name an existing profile, or write one with: gputune probe -o profile.yaml"
@@ -48,44 +50,31 @@ def parse(text: bytes) -> Profile:
     """A profile from the bytes of its file. Raises Fault."""
     data = _mapping(text)
     _check_schema(data)
+    _check_sizes(data)
     _check_values(data)
     try:
-        return TypeAdapter(Profile).validate_json(json.dumps(data, allow_nan=False))
-    except ValidationError as error:
-        raise Fault(first_error(error, data)) from None
-    except ValueError as error:
-        raise Fault(str(error)) from None
-
-
-def first_error(error: ValidationError, data: Any, place: tuple[str, ...] = ()) -> str:
-    """One line for the first thing wrong in `data`, which stands at `place` in the file.
-
-    A union reports an error for each of its branches, with the branch in the path: the path is cut where it leaves the
-    data, and the branches' expectations are joined.
-    """
-    errors = error.errors(include_url=False)
-    first = errors[0]
-    path = _path(first["loc"], data, first["type"] == "missing")
-    name = ".".join([*place, *(str(part) for part in path)])
-    if first["type"] == "value_error":
-        return f"{name}: {first['ctx']['error']}"
-    if first["type"] == "missing":
-        return f"{name}: this key is missing"
-    if first["type"] == "unexpected_keyword_argument":
-        return f"{name}: there is no such key"
-    same = (one for one in errors if _path(one["loc"], data, one["type"] == "missing") == path)
-    expected = " or ".join(dict.fromkeys(_expectation(one) for one in same))
-    given = json.dumps(first["input"], default=str)
-    return f"{name}: {expected} expected, {given if len(given) <= 60 else given[:57] + '...'} given"
+        profile: Profile = made(Profile, data)
+    except Wrong as wrong:
+        raise Fault(str(wrong)) from None
+    return profile
 
 
 def _bytes(path: Path) -> bytes:
-    """The content of a regular file of bearable size. O_NONBLOCK: a named pipe must not wait for its writer."""
+    """The content of a regular file of bearable size, which only its owner and group can write.
+
+    Symbolic links are followed first, since a Kubernetes ConfigMap consists of them. O_NONBLOCK: a named pipe must not wait for its
+    writer. What is looked at is the open file, which no one can exchange any more.
+    """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(os.path.realpath(path), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb", closefd=True) as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            mode = os.fstat(descriptor).st_mode
+            if not stat.S_ISREG(mode):
                 raise Fault("is not a regular file", _NAME)
+            if mode & stat.S_IWOTH and not os.fstatvfs(descriptor).f_flag & os.ST_RDONLY:
+                raise Fault(
+                    "can be written by everybody", f"chmod o-w {shlex.quote(str(path))}, if what it says is yours"
+                )
             text = file.read(MOST_BYTES + 1)
     except IsADirectoryError:
         raise Fault("is a directory", _NAME) from None
@@ -121,6 +110,17 @@ def _check_schema(data: Mapping[str, Any]) -> None:
         raise Fault(f"schema: the number {SCHEMA} expected, {number} given")
 
 
+def _check_sizes(data: Mapping[str, Any]) -> None:
+    """What no probe writes, and would keep a reader busy."""
+    if len(_items(data.get("families"))) > MOST_FAMILIES:
+        raise Fault(f"families: at most {MOST_FAMILIES} kinds of network expected")
+    rows = data.get("measurements")
+    for number, row in enumerate(rows if isinstance(rows, list) else []):
+        samples = row.get("samples") if isinstance(row, dict) else None
+        if isinstance(samples, list) and len(samples) > LOOKS[-1]:
+            raise Fault(f"measurements.{number}.samples: at most {LOOKS[-1]} expected, {len(samples)} given")
+
+
 def _check_values(data: Mapping[str, Any]) -> None:
     """Hold every setting's value against its own type. Shapes other than a setting's are left to the document's types."""
     for place, name, choice in _choices(data):
@@ -145,50 +145,11 @@ def _items(value: Any) -> list[tuple[str, Any]]:
 
 
 def _check_value(place: tuple[str, ...], setting: Any, value: Any) -> None:
-    allowed = TypeAdapter(setting.VALUE)
     try:
-        allowed.validate_json(json.dumps(value), strict=True)
-    except ValidationError as error:
-        fault = first_error(error, value, place)
-        # pydantic does not list null among an optional value's branches.
-        raise Fault(
-            fault.replace(" expected", " or null expected") if type(None) in get_args(setting.VALUE) else fault
-        ) from None
+        made(setting.VALUE, value)
+    except Wrong as wrong:
+        raise Fault(str(wrong.below(*place))) from None
     low, high = getattr(setting, "LIMITS", (None, None))
     for number in value.values() if isinstance(value, dict) else [value]:
         if low is not None and number is not None and not low <= number <= high:
             raise Fault(f"{'.'.join(place)}: a number from {low} to {high} expected, {number} given")
-
-
-def _path(loc: tuple[int | str, ...], data: Any, missing: bool) -> tuple[int | str, ...]:
-    """The part of an error's path that leads through the data, with the key at its end that is `missing`."""
-    path: list[int | str] = []
-    for part in loc:
-        if isinstance(data, dict):
-            if part not in data:
-                return (*path, part) if missing else tuple(path)
-            path.append(part)
-            data = data[part]
-        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
-            path.append(part)
-            data = data[part]
-        else:
-            break
-    return tuple(path)
-
-
-_KINDS = {
-    "bool": "true or false", "int": "a whole number", "float": "a number", "string": "text", "none_required": "null",
-    "dict": "a mapping", "tuple": "a list", "dataclass": "a mapping", "finite_number": "a finite number",
-}  # fmt: skip
-
-
-def _expectation(error: Any) -> str:
-    """What one branch wanted, in words, from pydantic's type of error."""
-    kind = error["type"]
-    if kind == "literal_error":
-        return str(error["ctx"]["expected"])
-    for start, words in _KINDS.items():
-        if kind.startswith(start):
-            return words
-    return str(error["msg"])

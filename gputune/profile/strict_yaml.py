@@ -13,8 +13,16 @@ from typing import Any
 
 import yaml
 
-DEEPEST = 16
+from gputune.host.uncollected import uncollected
 
+DEEPEST = 16
+MOST = 2000
+"""Entries of one list or mapping: three times what a thorough probe measures. A fault in each may cost its reader a kilobyte."""
+
+LONGEST = 4096
+"""Characters of one text."""
+
+_STARTS_A_NUMBER = frozenset("-0123456789")
 _WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?")
@@ -28,18 +36,22 @@ class YamlError(ValueError):
 def parse(text: str) -> Any:
     """The one document in `text`; None for an empty one. Raises YamlError."""
     builder = _Builder()
-    try:
-        for event in yaml.parse(text, Loader=_Loader):
-            builder.take(event)
-    except yaml.YAMLError as error:
-        raise YamlError(_first_line(error)) from None
+    loader = _Loader(text)
+    with uncollected():
+        try:
+            while (event := loader.get_event()) is not None:
+                builder.take(event)
+        except yaml.YAMLError as error:
+            raise YamlError(_first_line(error)) from None
+        finally:
+            loader.dispose()
     return builder.document
 
 
 def plain(value: str) -> Any:
     """What an unquoted scalar means."""
-    if value in _WORDS:
-        return _WORDS[value]
+    if value[:1] not in _STARTS_A_NUMBER:
+        return _WORDS.get(value, value)
     if _INTEGER.fullmatch(value):
         return int(value)
     if _FLOAT.fullmatch(value) and math.isfinite(number := float(value)):
@@ -55,27 +67,27 @@ class _Builder:
         self._documents = 0
         self._open: list[tuple[Any, list[Any]]] = []  # the collection, and for a mapping the key that waits
 
-    def take(self, event: yaml.Event) -> None:
-        if isinstance(event, yaml.DocumentStartEvent):
+    def take(self, event: Any) -> None:
+        kind = type(event)
+        if kind is yaml.ScalarEvent:  # nine in ten
+            if event.anchor or event.tag or len(event.value) > LONGEST:
+                _check(event)
+            self._add(event, event.value if event.style or event.tag else plain(event.value))
+        elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+            self._begin(event, {} if kind is yaml.MappingStartEvent else [])
+        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+            self._open.pop()
+        elif kind is yaml.AliasEvent:
+            _check(event)
+        elif kind is yaml.DocumentStartEvent:
             self._documents += 1
             if self._documents > 1:
                 raise _refuse(event, "one document is expected, and another starts")
-        elif isinstance(event, yaml.CollectionEndEvent):
-            self._open.pop()
-        elif isinstance(event, yaml.NodeEvent):
-            self._node(event)
 
-    def _node(self, event: Any) -> None:
-        if isinstance(event, yaml.AliasEvent) or event.anchor:
-            raise _refuse(event, "anchors and aliases are not allowed")
-        if event.tag and event.tag != "!":
-            raise _refuse(event, f"tags are not allowed ({event.tag})")
-        if isinstance(event, yaml.ScalarEvent):
-            self._add(event, event.value if event.style or event.tag else plain(event.value))
-            return
+    def _begin(self, event: Any, collection: Any) -> None:
+        _check(event)
         if len(self._open) >= DEEPEST:
             raise _refuse(event, f"nested more than {DEEPEST} deep")
-        collection: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
         self._add(event, collection)
         self._open.append((collection, []))
 
@@ -84,12 +96,24 @@ class _Builder:
             self.document = value
             return
         collection, waiting = self._open[-1]
-        if isinstance(collection, list):
-            collection.append(value)
-        elif waiting:
+        if waiting:
             collection[waiting.pop()] = value
+            return
+        if len(collection) >= MOST:
+            raise _refuse(event, f"more than {MOST} entries in one place")
+        if type(collection) is list:
+            collection.append(value)
         else:
             waiting.append(_key(event, value, collection))
+
+
+def _check(event: Any) -> None:
+    if type(event) is yaml.AliasEvent or event.anchor:
+        raise _refuse(event, "anchors and aliases are not allowed")
+    if event.tag and event.tag != "!":
+        raise _refuse(event, f"tags are not allowed ({event.tag})")
+    if type(event) is yaml.ScalarEvent and len(event.value) > LONGEST:
+        raise _refuse(event, f"a text of more than {LONGEST} characters")
 
 
 def _key(event: yaml.Event, value: Any, collection: dict[str, Any]) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +13,7 @@ import yaml
 
 from gputune import settings
 from gputune.errors import MeasureError
+from gputune.host import atomic
 from gputune.profile import strict_yaml
 from gputune.profile.document import SCHEMA, Profile
 
@@ -25,27 +24,19 @@ def dump(profile: Profile) -> str:
 
 
 def save(profile: Profile, path: str | Path) -> None:
-    """Write the file whole or not at all: a temporary file beside it, flushed to the disk, then renamed over it.
+    """Write the file whole or not at all.
 
     Raises MeasureError when it cannot be written; what stood there before still does.
     """
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        raise MeasureError(f"{path}: is not a regular file", "name another place with -o")  # renaming would replace it
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     text = dump(profile)
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(temporary, flags, 0o666), "w", encoding="utf-8") as file:
-            if target.exists():
-                os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
+        if target.exists() and not target.is_file():
+            raise MeasureError(
+                f"{path}: is not a regular file", "name another place with -o"
+            )  # renaming would replace it
+        atomic.write(target, text)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
         raise MeasureError(
             f"{path}: not written: {error.strerror}", "make room there, or name another place with -o"
         ) from None

@@ -11,6 +11,7 @@ from gputune.batch_sizing import BatchSizes
 from gputune.checks import Finding
 from gputune.facts import Facts
 from gputune.profile import Profile
+from gputune.runtime.standing import Standing
 
 
 def profile(found: Profile) -> str:
@@ -19,6 +20,10 @@ def profile(found: Profile) -> str:
 
 def check(facts: Facts, findings: Sequence[Finding]) -> str:
     return _text({"facts": asdict(facts), "findings": [asdict(finding) for finding in findings]})
+
+
+def standing(found: Standing) -> str:
+    return _text(asdict(found))
 
 
 def batch_sizes(found: BatchSizes) -> str:

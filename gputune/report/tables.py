@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import IO, TYPE_CHECKING, Any
 
 from gputune.report.charts import BAR_WIDTH, Bar, Chart, bar
+from gputune.settings import Value
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,6 +52,15 @@ def table_of(*columns: str, style: str = "") -> Table:
 def add(table: Table, *cells: str) -> None:
     """A row of plain text."""
     table.add_row(*(plain(cell) for cell in cells))
+
+
+def value_text(value: Value) -> str:
+    """A setting's value in a word or two; none for torch's own choice."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {number}" for key, number in value.items()) or "unknown"
+    if value is None:
+        return "none"
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
 def draw(console: Console, chart: Chart) -> None:

@@ -14,13 +14,10 @@ from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile
 from gputune.report import loading_charts, matmul_charts, network_charts
 from gputune.report.charts import Chart
-from gputune.report.tables import add, console_of, draw, plain, table_of
-from gputune.settings import Value
+from gputune.report.tables import add, console_of, draw, plain, table_of, value_text
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from gputune.runtime.environment import Applied
 
 _STYLES: dict[Severity, str] = {
     "ERROR": "bold red",
@@ -162,23 +159,6 @@ def print_gaps(gaps: Sequence[Gap], stream: IO[str]) -> None:
     for reason, facts in reasons.items():
         add(table, "\n".join(facts), reason)
     console_of(stream).print(table)
-
-
-def print_applied(applied: Sequence[Applied], stream: IO[str]) -> None:
-    """What was, or will be, done about each setting."""
-    table = table_of("setting", "value", "status", "why")
-    for one in applied:
-        add(table, one.setting, "" if one.after is None else value_text(one.after), one.status, one.why)
-    console_of(stream).print(table)
-
-
-def value_text(value: Value) -> str:
-    """A setting's value in a word or two; none for torch's own choice."""
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {number}" for key, number in value.items()) or "unknown"
-    if value is None:
-        return "none"
-    return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
 def _found(fingerprint: Fingerprint) -> str:

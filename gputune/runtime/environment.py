@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gputune import settings
+from gputune.errors import UsageError
 from gputune.profile import Fingerprint, Profile
-from gputune.runtime import applied
-from gputune.runtime.applied import Applied
+from gputune.runtime import applied, numerics
+from gputune.runtime.applied import NOTHING_SAID, PAYLOAD, Applied, Terms
 from gputune.settings import Value
 
-__all__ = ["SHIM", "Applied", "Plan", "child", "exports", "plan"]
+__all__ = ["SHIM", "Applied", "Plan", "Terms", "child", "exports", "plan", "task_prolog"]
 
 SHIM = str(Path(__file__).with_name("_shim"))
-PAYLOAD = "GPUTUNE_APPLY"
 AFTER_TORCH = "right after import torch"
 
 
@@ -32,7 +32,8 @@ class Plan:
     environ: dict[str, str]
     """Variables to add: those of the launch settings."""
     payload: str
-    """The process settings that the shim applies, as canonical JSON of at most 4 KiB; empty where there are none."""
+    """What the shim is to apply, and what is exported and it is to read back, as canonical JSON of at most 4 KiB; empty where there is
+    nothing."""
     applied: tuple[Applied, ...]
     elsewhere: tuple[str, ...] = ()
     """The settings that are skipped because this machine differs from the one that was measured."""
@@ -40,35 +41,39 @@ class Plan:
     """In what it differs, in words."""
     defeated: tuple[str, ...] = ()
     """The settings that NVIDIA_TF32_OVERRIDE makes ineffective."""
+    left_out: tuple[str, ...] = ()
+    """The settings that go further in what they do to results than the user allows."""
+    numerics: str = ""
+    """What a user is told who did not say how far results may change; empty where it is nothing new."""
 
 
 def plan(
     profile: Profile,
     here: Fingerprint,
     environ: Mapping[str, str],
-    ignore_fingerprint: bool = False,
-    ranks: bool = False,
+    terms: Terms = NOTHING_SAID,
 ) -> Plan:
-    """Decide about every setting of the profile. A variable that `environ` holds already is the user's, and stays.
-
-    `ranks`: the command starts several processes, to which what was measured for one is not exported.
-    """
+    """Decide about every setting of the profile. A variable that `environ` holds already is the user's, and stays."""
     chosen = {name: choice.value for name, choice in profile.settings.items()}
-    differing = {name: [] if ignore_fingerprint else applied.differences(profile, name, here) for name in chosen}
-    rows = [_row(name, value, differing[name], environ) for name, value in chosen.items()]
-    if ranks:
+    differing = {name: applied.differences(profile, name, here, terms) for name in chosen}
+    rows = [_row(name, value, applied.refusal(name, value, differing[name], environ, terms), environ)
+            for name, value in chosen.items()]  # fmt: skip
+    if terms.ranks:
         rows = [_shared(row) for row in rows]
     done = {row.setting: chosen[row.setting] for row in rows if row.status == "applied"}
     elsewhere = [row.setting for row in rows if row.why.startswith(applied.ELSEWHERE)]
+    payload = _payload(done, None if terms.ignore_fingerprint else profile.fingerprint.torch)
     return Plan(
-        environ=_variables(done, environ),
-        payload=_payload(done),
+        environ=_variables(done, environ, terms),
+        payload=payload,
         applied=tuple(applied.with_defeat(row, environ) for row in rows),
         elsewhere=tuple(elsewhere),
         differences=tuple(dict.fromkeys(words for name in elsewhere for words in differing[name])),
         defeated=tuple(
             name for name, value in done.items() if profile.fingerprint.gpu and applied.defeat(name, value, environ)
         ),
+        left_out=tuple(row.setting for row in rows if row.why.startswith(numerics.LEFT_OUT)),
+        numerics=_unasked(profile, done, payload, environ, terms),
     )
 
 
@@ -80,6 +85,20 @@ def child(planned: Plan, environ: Mapping[str, str]) -> dict[str, str]:
         whole[PAYLOAD] = planned.payload
         whole["PYTHONPATH"] = _python_path(environ.get("PYTHONPATH", ""))
     return whole
+
+
+def task_prolog(planned: Plan, environ: Mapping[str, str]) -> str:
+    """The same as a Slurm TaskProlog prints it, for the environment of this very task.
+
+    Slurm takes what follows `export NAME=` to the end of the line as it stands: nothing is quoted, and nothing can be put before a
+    variable that is there, so that PYTHONPATH is given whole. Raises UsageError for a line break in a value.
+    """
+    whole = child(planned, environ)
+    changed = {name: value for name, value in whole.items() if environ.get(name) != value}
+    if broken := [name for name, value in changed.items() if "\n" in value]:
+        raise UsageError(f"{broken[0]} holds a line break, which a TaskProlog cannot hand on", "unset it before")
+    lines = [f"export {name}={value}" for name, value in sorted(changed.items())]
+    return "".join(f"{line}\n" for line in [*lines, *(f"unset {name}" for name in environ if name not in whole)])
 
 
 def exports(planned: Plan) -> str:
@@ -97,17 +116,15 @@ def exports(planned: Plan) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _row(name: str, value: Value, differing: list[str], environ: Mapping[str, str]) -> Applied:
+def _row(name: str, value: Value, refusal: str | None, environ: Mapping[str, str]) -> Applied:
     phase = settings.load(name).PHASE
-    why = applied.refusal(name, value, differing, environ)
-    if why:
-        return applied.skipped(name, why)
+    if refusal:
+        return applied.skipped(name, refusal)
     if phase == "code":
         return applied.in_script(name, value)
-    if phase == "process":
-        return Applied(setting=name, before=None, after=value, status="applied", why=AFTER_TORCH)
-    exported = applied.exported(name, value, environ)
-    return exported or Applied(setting=name, before=None, after=value, status="applied", why=_named(name, value))
+    exported = applied.exported(name, value, environ) if phase == "launch" else None
+    why = AFTER_TORCH if phase == "process" else _named(name, value)
+    return exported or Applied(setting=name, before=None, after=value, status="applied", source="profile", why=why)
 
 
 def _shared(row: Applied) -> Applied:
@@ -120,16 +137,33 @@ def _named(name: str, value: Value) -> str:
     return ", ".join(f"{variable}={text}" for variable, text in settings.load(name).environ(value).items())
 
 
-def _variables(done: Mapping[str, Value], environ: Mapping[str, str]) -> dict[str, str]:
+def _unasked(
+    profile: Profile, done: Mapping[str, Value], payload: str, environ: Mapping[str, str], terms: Terms
+) -> str:
+    """The line about TF32, once: not below an apply with the same values."""
+    tf32 = profile.fingerprint.gpu and done.get("matmul_precision") == "tf32"
+    return numerics.tf32_line(profile) if tf32 and not terms.numerics and environ.get(PAYLOAD) != payload else ""
+
+
+def _variables(done: Mapping[str, Value], environ: Mapping[str, str], terms: Terms) -> dict[str, str]:
+    """Those of the launch settings, and the limit, which holds for what a script below applies too."""
+    limit: dict[str, str] = {numerics.VARIABLE: terms.numerics} if terms.numerics else {}
     wanted: dict[str, str] = {}
     for name, value in done.items():
         if settings.load(name).PHASE == "launch":
             wanted |= settings.load(name).environ(value)
-    return {variable: text for variable, text in wanted.items() if variable not in environ}
+    ours = applied.by_an_outer_apply(environ)
+    new = {
+        name: text for name, text in wanted.items() if name not in environ or environ[name] == ours.get(name) != text
+    }
+    return new | limit
 
 
-def _payload(done: Mapping[str, Value]) -> str:
-    values = {name: value for name, value in done.items() if settings.load(name).PHASE == "process"}
+def _payload(done: Mapping[str, Value], torch: str | None) -> str:
+    """With the `torch` that was measured, where a value rests on it: the command may have another than gputune has."""
+    values = {name: value for name, value in done.items() if settings.load(name).PHASE != "code"}
+    if torch and any("torch" in settings.load(name).DEPENDS for name in values):
+        values["torch"] = torch
     return json.dumps(values, sort_keys=True, separators=(",", ":")) if values else ""
 
 

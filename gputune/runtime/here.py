@@ -22,7 +22,6 @@ def fingerprint_here(host: Host) -> Fingerprint:
     """
     gaps = Gaps()
     torch, cuda = gaps.read("torch", _torch) or (None, None)
-    processor = gaps.read("cpu", lambda: cpu.read(host, scheduler.read(host), gaps))
     # A torch that was built without CUDA computes on the CPU, whatever GPUs there are.
     gpu = None if torch and not cuda else gaps.read("gpu", lambda: _gpu(host, gaps))
     name, count, capability, driver = gpu or (None, 0, None, None)
@@ -33,8 +32,8 @@ def fingerprint_here(host: Host) -> Fingerprint:
         driver=driver,
         torch=torch,
         cuda=cuda,
-        cpu=processor.model if processor else None,
-        cpu_budget=processor.budget if processor else None,
+        cpu=gaps.read("cpu.model", lambda: cpu.model(host)),
+        cpu_budget=gaps.read("cpu", lambda: cpu.rank_budget(host, scheduler.read(host), gaps)),
     )
 
 

@@ -11,9 +11,10 @@ from typing import Any
 from gputune import settings
 from gputune.host import Host
 from gputune.profile import Profile
-from gputune.runtime.applied import Applied, differences, exported, in_script, refusal, skipped, with_defeat
+from gputune.runtime.applied import Applied, Terms, differences, exported, in_script, refusal, skipped, with_defeat
 from gputune.runtime.environment import SHIM
 from gputune.runtime.here import fingerprint_here
+from gputune.runtime.numerics import beyond
 from gputune.settings import Value
 
 Choices = dict[str, Value]
@@ -21,19 +22,37 @@ Choices = dict[str, Value]
 _HOOK = "_gputune_hook"
 
 
-def decide(profile: Profile, ignore_fingerprint: bool) -> tuple[Choices, dict[str, Choices], tuple[Applied, ...]]:
+def decide(profile: Profile, terms: Terms) -> tuple[Choices, dict[str, Choices], tuple[Applied, ...]]:
     """Set what can be set now. Returns what holds in general, what holds by kind of network, and a row for each setting."""
     importlib.import_module("torch")  # first, so that the fingerprint tells this very torch
     here = fingerprint_here(Host())
     named = {*profile.settings, *(name for choices in profile.families.values() for name in choices)}
-    elsewhere = {name: [] if ignore_fingerprint else differences(profile, name, here) for name in named}
-    rows = tuple(_row(name, choice.value, elsewhere[name]) for name, choice in profile.settings.items())
-    return _in_force(profile, rows, elsewhere), _of_families(profile, elsewhere), rows
+    differing = {name: differences(profile, name, here, terms) for name in named}
+    rows = tuple(
+        _row(name, choice.value, refusal(name, choice.value, differing[name], os.environ, terms))
+        for name, choice in profile.settings.items()
+    )
+    holding = {
+        kind: {
+            name: choice.value
+            for name, choice in choices.items()
+            if not differing[name] and not beyond(name, choice.value, terms.numerics)
+        }
+        for kind, choices in {"": profile.settings, **profile.families}.items()
+    }
+    return _in_force(holding.pop(""), rows), holding, rows
 
 
-def _row(name: str, value: Value, differing: list[str]) -> Applied:
+def rows_now() -> dict[str, Applied]:
+    """The settings that were applied in this process, by `gputune apply` or `gputune.apply`, as they stand now: `changed-later` where
+    the program has set something else since.
+    """
+    hook = sys.modules.get(_HOOK)
+    return {row["setting"]: Applied(**row) for row in hook.now()} if hook else {}
+
+
+def _row(name: str, value: Value, why: str | None) -> Applied:
     setting = settings.load(name)
-    why = refusal(name, value, differing, os.environ)
     if why:
         return skipped(name, why)
     if setting.PHASE == "code":
@@ -47,22 +66,10 @@ def _row(name: str, value: Value, differing: list[str]) -> Applied:
     return with_defeat(Applied(**_hook().apply_values({name: value}, f"in this process{late}")[0]), os.environ)
 
 
-def _in_force(profile: Profile, rows: Sequence[Applied], elsewhere: Mapping[str, list[str]]) -> dict[str, Value]:
+def _in_force(holding: Mapping[str, Value], rows: Sequence[Applied]) -> Choices:
     """What holds now: for torch's flags what they read, for lines in the script what was chosen and holds here."""
     flags = {row.setting: row.after for row in rows if row.status != "skipped"}
-    lines = {
-        name: choice.value
-        for name, choice in profile.settings.items()
-        if settings.load(name).PHASE == "code" and not elsewhere[name]
-    }
-    return {**flags, **lines}
-
-
-def _of_families(profile: Profile, elsewhere: Mapping[str, list[str]]) -> dict[str, dict[str, Value]]:
-    return {
-        kind: {name: choice.value for name, choice in choices.items() if not elsewhere[name]}
-        for kind, choices in profile.families.items()
-    }
+    return flags | {name: value for name, value in holding.items() if settings.load(name).PHASE == "code"}
 
 
 def _hook() -> Any:

@@ -97,10 +97,9 @@ class Load:
 def room(host: Host) -> Room:
     """What is there now: a few files of the machine's."""
     gaps, granted = Gaps(), scheduler.read(host)
-    processor = gaps.read("cpu", lambda: cpu.read(host, granted, gaps))
     space = gaps.read("memory.shm", lambda: host.space_bytes("/dev/shm"))
     return Room(
-        cpus=processor.budget if processor else None,
+        cpus=gaps.read("cpu", lambda: cpu.rank_budget(host, granted, gaps)),
         shm_bytes=space[1] // granted.local_ranks if space else None,
     )
 

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import PurePath
 
-LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec", "horovodrun", "srun", "ray"})
-MODULES = frozenset({"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"})
+LAUNCHERS = frozenset({
+    "torchrun", "accelerate", "accelerate-launch", "deepspeed", "fabric", "horovodrun", "jsrun", "mpiexec", "mpirun",
+    "mpirun.mpich", "mpirun.openmpi", "orterun", "prun", "ray", "srun",
+})  # fmt: skip
+MODULES = frozenset({
+    "torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "accelerate.commands.accelerate_cli",
+    "deepspeed.launcher.runner",
+})  # fmt: skip
 
 
 def starts_ranks(command: Sequence[str]) -> bool:
-    """Told by the program's name, or by the module that Python is to run."""
-    return bool(command) and (PurePath(command[0]).name in LAUNCHERS or not MODULES.isdisjoint(command))
+    """Told by the program's name, also behind another that starts it (`uv run torchrun`, `python bin/accelerate`), or by the module
+    that Python is to run. What follows a script is the script's.
+    """
+    words = list(takewhile(lambda word: not word.endswith(".py"), command))
+    module = words.index("-m") + 1 if "-m" in words else len(words)
+    return any(PurePath(word).name in LAUNCHERS for word in words[:module]) or not MODULES.isdisjoint(
+        words[module:][:1]
+    )

@@ -5,19 +5,25 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from gputune import settings
 from gputune.host import Host
 from gputune.profile import Profile, load
-from gputune.runtime.applied import DISABLED, Applied, skipped
+from gputune.runtime.applied import DEFAULT, DISABLED, Applied, Terms, by_line, in_script, is_default, skipped
+from gputune.runtime.choosing import AUTO, chosen
 from gputune.runtime.compiled import compile_in_place
 from gputune.runtime.family import family
-from gputune.runtime.in_process import decide
+from gputune.runtime.here import fingerprint_here
+from gputune.runtime.in_process import decide, rows_now
 from gputune.runtime.launch import disabled
 from gputune.runtime.loading import Load, Measured, arguments, fitted, for_dataset, room, told
-from gputune.settings import Value
+from gputune.runtime.numerics import limit
+from gputune.settings import Numerics, Value
 
 
 class Tuning:
@@ -26,9 +32,6 @@ class Tuning:
     Before `prepare` has seen the model, and for a model of no known kind, the profile's general choices hold.
     """
 
-    applied: tuple[Applied, ...]
-    """What became of every setting: applied now, kept as the user had it, skipped, or failed. Of the DataLoader's, what
-    `dataloader_kwargs` last gave."""
     family: str | None
     """The kind of network that `prepare` saw: convnet, transformer, recurrent or mlp."""
 
@@ -41,24 +44,33 @@ class Tuning:
     ) -> None:
         self._choices = choices
         self._families = families or {}
-        self._rows = self.applied = tuple(applied)
+        self._rows = tuple(applied)
         self._measured = measured or Measured()
+        self._taken: dict[str, Value] = {}
+        self._failed: dict[str, str] = {}
+        self._load = Load()
         self.family = None
 
+    @property
+    def applied(self) -> tuple[Applied, ...]:
+        """What became of every setting, as it stands now: applied, kept as the user had it, changed later by the program, skipped, or
+        failed. Of what takes a line in the script, what the last such line gave.
+        """
+        flags = rows_now()
+        return told(tuple(self._as_it_stands(row, flags.get(row.setting)) for row in self._rows), self._load)
+
     def autocast(self) -> Any:
-        """`torch.autocast` in the profile's mixed-precision dtype; where that is none, the context changes nothing."""
+        """`torch.autocast` in the profile's mixed-precision dtype; where that is none, a context that does nothing."""
         import torch
 
-        device, dtype = _device(), self._value("amp_dtype")
-        if isinstance(dtype, str):
-            return torch.autocast(device, dtype=getattr(torch, dtype))
-        return torch.autocast(device, dtype=torch.get_autocast_dtype(device), enabled=torch.is_autocast_enabled(device))
+        dtype = self.take("amp_dtype")
+        return torch.autocast(_device(), dtype=getattr(torch, dtype)) if isinstance(dtype, str) else nullcontext()
 
     def grad_scaler(self) -> Any:
         """A GradScaler of torch: enabled for float16, whose small gradients would vanish, else passing everything through."""
         import torch
 
-        return torch.amp.GradScaler(_device(), enabled=self._value("amp_dtype") == "float16")
+        return torch.amp.GradScaler(_device(), enabled=self.value("amp_dtype") == "float16")
 
     def prepare(self, model: Any) -> Any:
         """The model, with 2-d convolutions in channels_last and calls compiled where that pays; `family` then names its kind.
@@ -68,15 +80,15 @@ class Tuning:
         import torch
 
         self.family = family(model)
-        if self._value("channels_last") is True and _has_images(model):
+        if _has_images(model) and self.take("channels_last") is True:
             model = model.to(memory_format=torch.channels_last)
-        if self._value("compile") is True:
-            compile_in_place(model)
+        if self.take("compile") is True:
+            compile_in_place(model, lambda why: self._failed.update(compile=f"torch.compile failed: {why}"))
         return model
 
     def optimizer_kwargs(self) -> dict[str, Any]:
         """Arguments for torch's SGD, Adam, AdamW and Adagrad: `fused` where that pays, for parameters that are on the GPU already."""
-        return {"fused": True} if self._value("fused_optimizer") is True else {}
+        return {"fused": True} if self.take("fused_optimizer") is True else {}
 
     def dataloader_kwargs(self, dataset: Any = None) -> dict[str, Any]:
         """Arguments for torch's DataLoader, for the CPUs and the shared memory that this process has now.
@@ -89,19 +101,19 @@ class Tuning:
         chosen. The batches are taken to be of the size that was measured; a `worker_init_fn` may be among the arguments.
         """
         load = Load(
-            workers=_count(self._value("dataloader_workers")) or 0,
-            prefetch=_count(self._value("dataloader_prefetch_factor")),
-            threads=_count(self._value("dataloader_threads")),
+            workers=_count(self.take("dataloader_workers")) or 0,
+            prefetch=_count(self.take("dataloader_prefetch_factor")),
+            threads=_count(self.take("dataloader_threads")),
         )
         if dataset is not None and "dataloader_workers" in self._choices:
             load = for_dataset(load, self._measured, dataset)
         if load.workers:
             load = fitted(load, self._measured, room(Host()))
-        self.applied = told(self._rows, load)
+        self._load = load
         return arguments(
             load,
-            pin_memory=bool(self._value("dataloader_pin_memory")),
-            persistent_workers=bool(self._value("dataloader_persistent_workers")),
+            pin_memory=bool(self.take("dataloader_pin_memory")),
+            persistent_workers=bool(self.take("dataloader_persistent_workers")),
         )
 
     def pad(self, n: int, dtype: Any = None) -> int:
@@ -112,33 +124,63 @@ class Tuning:
         that is no dtype's.
         """
         size, computed = _positive(n), self._computed(dtype)
-        multiples = self._value("dimension_multiple")
+        multiples = self.take("dimension_multiple")
         multiple = multiples.get(computed, 1) if isinstance(multiples, dict) else 1
         return -(-size // multiple) * multiple
 
-    def _value(self, name: str) -> Value:
+    def _as_it_stands(self, row: Applied, flag: Applied | None) -> Applied:
+        name = row.setting
+        if settings.load(name).PHASE != "code":
+            return flag if flag and flag.after != row.after and row.status != "skipped" else row
+        own = self.family if name in self._families.get(self.family or "", {}) else None
+        if own is None and row.source != "profile":
+            return row
+        if name in self._failed:
+            return replace(row, after=False, status="failed", source="torch", why=self._failed[name])
+        if name in self._taken:
+            return by_line(name, self._taken[name], own)
+        value = self.value(name)
+        return skipped(name, DEFAULT) if is_default(name, value) else in_script(name, value)
+
+    def take(self, name: str) -> Value:
+        """The same for a line of the script that uses it now, as `applied` then tells."""
+        self._taken[name] = self.value(name)
+        return self._taken[name]
+
+    def value(self, name: str) -> Value:
+        """What holds of one setting, for the kind of network that `prepare` saw; None where there is no choice that holds here."""
         own = self._families.get(self.family or "", {})
         return own[name] if name in own else self._choices.get(name)
 
     def _computed(self, dtype: Any) -> str:
         """The name of what a matmul of `dtype` computes in."""
-        name = _dtype_name(dtype) if dtype is not None else self._value("amp_dtype") or "float32"
-        return "tf32" if name == "float32" and self._value("matmul_precision") == "tf32" else str(name)
+        name = _dtype_name(dtype) if dtype is not None else self.value("amp_dtype") or "float32"
+        return "tf32" if name == "float32" and self.value("matmul_precision") == "tf32" else str(name)
 
 
-def apply(profile: str | Path | Profile, *, ignore_fingerprint: bool = False) -> Tuning:
+def apply(
+    profile: str | Path | Profile, *, ignore_fingerprint: bool = False, numerics: Numerics | None = None
+) -> Tuning:
     """Set what a running process still can of a profile, and return what the script itself takes from it.
 
-    What the user set, by an exported variable or a flag that is no longer at torch's default, stays. What was measured on
-    another machine is skipped, unless `ignore_fingerprint`. With GPUTUNE_DISABLE=1 nothing is read or set. Raises
-    ProfileError for a file that is missing, unreadable or not valid.
+    `profile` is a path, or `auto` as for `gputune apply auto`, except that nothing is measured. What the user set, by an exported
+    variable or a flag that is no longer at torch's default, stays. What was measured on another machine is skipped, unless
+    `ignore_fingerprint`, and so is what changes results further than `numerics` (exact, rounding, tf32, mixed) or GPUTUNE_NUMERICS
+    allows. With GPUTUNE_DISABLE=1 nothing is read or set. Raises ProfileError for a file that is missing, unreadable or not
+    valid, and UsageError for a level that is none.
     """
     if disabled(os.environ):
         return Tuning({}, applied=[skipped(name, DISABLED) for name in settings.names()])
-    known = profile if isinstance(profile, Profile) else load(profile)
-    return Tuning(*decide(known, ignore_fingerprint), Measured.of(known))
+    terms = Terms(ignore_fingerprint=ignore_fingerprint, numerics=limit(numerics, os.environ))
+    known = profile if isinstance(profile, Profile) else load(_path(profile))
+    return Tuning(*decide(known, terms), Measured.of(known))
 
 
+def _path(profile: str | Path) -> str | Path:
+    return chosen(fingerprint_here(Host()), os.environ) if str(profile) == AUTO else profile
+
+
+@cache
 def _device() -> str:
     """Where the script computes: on a GPU if torch has one."""
     import torch

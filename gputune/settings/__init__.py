@@ -6,15 +6,16 @@ A setting's file has
 - `VALUE`: the type of its value, from which the profile is validated and its JSON Schema made;
 - `PHASE`: `launch` (environment variables, before the process starts), `process` (torch globals, after `import torch`)
   or `code` (a line in the user's script, through `Tuning`);
-- `NUMERICS`: what it does to results: `exact` (bit for bit the same), `rounding` (same precision, another order of
-  operations), `tf32` or `mixed`;
+- `NUMERICS`: what it does to results: `exact` (bit for bit the same, but that a dataset which draws random numbers draws others in
+  other workers), `rounding` (same precision, another order of operations), `tf32` or `mixed`;
 - `DEPENDS`: the fields of the fingerprint that its choice rests on;
 - `recommend(facts, measurements) -> Choice`, always: where nothing is gained, torch's default with the reason;
 - where it differs by kind of network, `of_family(facts, measurements, family) -> Choice | None`, None where that network's
   steps did not measure it;
-- by phase: `environ(value)`; or `apply(value)`, `current()` and `default()`; or `USE`, the line in the script. A launch
-  setting may have the second too, for a process that runs already. `apply` raises ValueError, with the reason, where
-  something else that the user chose forbids the value.
+- by phase: `environ(value)`, and `NAMES`, the variables that are the user's word on it; or `apply(value)`, `current()` and
+  `default()`; or `USE`, the line in the script. A launch setting may have the second too, for a process that runs already, and has
+  `current` and `default` in any case. `apply` raises ValueError, with the reason, where something else that the user chose forbids
+  the value.
 
 These are constants of the code and never keys of a profile, so a file cannot claim to be harmless. The files import the
 standard library and each other only (relatively), because the shim loads this folder as a private package into
@@ -27,11 +28,15 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal, Protocol, cast
 
 Phase = Literal["launch", "process", "code"]
 Numerics = Literal["exact", "rounding", "tf32", "mixed"]
 Value = bool | int | str | dict[str, int] | None
+
+LEVELS: tuple[Numerics, ...] = ("exact", "rounding", "tf32", "mixed")
+"""What a setting may do to results, from nothing on; `--numerics` names the highest that is allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +72,17 @@ class Setting(Protocol):
 
 def names() -> list[str]:
     """Every setting's name, which is its file's."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    return list(_names())
+
+
+@cache
+def _names() -> tuple[str, ...]:
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")))
 
 
 def load(name: str) -> Any:
     """The module of one setting (see `Setting`). Raises KeyError for a name that is none."""
-    if name not in names():
+    if name not in _names():
         raise KeyError(name)
     return importlib.import_module(f"{__name__}.{name}")
 

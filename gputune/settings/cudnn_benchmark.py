@@ -19,6 +19,7 @@ VALUE = bool
 PHASE: Phase = "process"
 NUMERICS: Numerics = "rounding"
 DEPENDS = ("device", "compute_capability", "torch")
+DEFAULT = False
 
 
 def recommend(facts: Any, measurements: Any) -> Choice:
@@ -57,4 +58,4 @@ def current() -> bool:
 
 
 def default() -> bool:
-    return False
+    return DEFAULT

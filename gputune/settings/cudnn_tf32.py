@@ -19,6 +19,7 @@ VALUE = bool
 PHASE: Phase = "process"
 NUMERICS: Numerics = "tf32"
 DEPENDS = ("device", "compute_capability")
+DEFAULT = True
 
 
 def recommend(facts: Any, measurements: Any) -> Choice:
@@ -52,4 +53,4 @@ def current() -> bool | None:
 
 
 def default() -> bool:
-    return True
+    return DEFAULT

@@ -12,7 +12,6 @@ Source: PyTorch, "torch.utils.data"; measured here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
 from typing import Any
 
 from . import Choice, Numerics, Phase
@@ -127,6 +126,8 @@ def _choice(rows: Sequence[Any], what: str, bench: str) -> Choice:
 
 def _by_far(best: Any, none: Any, what: str, bench: str) -> Choice:
     """From fewer pairs than an interval takes: only where all of them say so by far. Slow samples leave time for no more."""
+    from statistics import median  # slow to import, and the shim imports this file
+
     ratios = best.ratios(none)
     if len(ratios) < FEW_PAIRS or min(ratios) < BY_FAR:
         more = ": --budget thorough takes longer" if bench == "dataset" else ""

@@ -15,12 +15,12 @@ Source: NVIDIA, "Matrix Multiplication Background User's Guide".
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from . import Choice, Numerics, Phase
 from ._evidence import NOT_MEASURED, compared, keep, lacking, select
 
-VALUE = dict[str, int]
+VALUE = dict[Literal["bfloat16", "float16", "float8_e4m3fn", "float32", "tf32"], int]
 PHASE: Phase = "code"
 USE = "tuning.pad(n)"
 NUMERICS: Numerics = "rounding"

@@ -20,6 +20,7 @@ VALUE = Literal["tf32", "ieee"]
 PHASE: Phase = "process"
 NUMERICS: Numerics = "tf32"
 DEPENDS = ("device", "compute_capability")
+DEFAULT = "ieee"
 
 TF32_ERROR = 1e-5
 """Relative error of a matmul that tells TF32 (about 3e-4) from full FP32 (about 1e-6)."""
@@ -73,4 +74,4 @@ def current() -> str:
 
 
 def default() -> str:
-    return "ieee"
+    return DEFAULT

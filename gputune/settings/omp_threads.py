@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 VALUE = int | None
 PHASE: Phase = "launch"
-NUMERICS: Numerics = "exact"
+NUMERICS: Numerics = "rounding"  # a sum that is shared out among threads is added in another order
 DEPENDS = ("cpu", "cpu_budget")
 LIMITS = (1, 4096)
 
-CHOOSING = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+CHOOSING = NAMES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Where one of these is set, the count that torch started with is the user's."""
 
 
@@ -105,6 +105,7 @@ def _measured(rows: Sequence[Measurement], default: Measurement | None) -> Choic
 
 
 def environ(value: int | None) -> dict[str, str]:
+    """MKL follows; its own variable would hide an OMP_NUM_THREADS that is set further in."""
     return {} if value is None else {"OMP_NUM_THREADS": str(value)}
 
 

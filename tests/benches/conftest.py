@@ -1,6 +1,32 @@
 """Benches set torch's flags as they go, in a process of their own; here they are put back."""
 
+import gc
+from dataclasses import replace
+
 import pytest
+
+from gputune import facts
+from gputune.host import Host
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _what_is_loaded_is_no_garbage():
+    """Benches collect garbage often; all of torch would be looked through each time, for 0.2 s."""
+    import torch  # noqa: F401 - so that it is there to be frozen
+
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def this_machine():
+    return facts.read(Host())
+
+
+@pytest.fixture(scope="session")
+def two_cpus(this_machine):
+    """This machine with no more than that."""
+    return replace(this_machine, cpu=replace(this_machine.cpu, budget=min(2, this_machine.cpu.budget)))
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +58,7 @@ def twelve_rounds():
     """In the place of `interleave`: one run for each arm and round, however long it takes on CPUs that others use too."""
     from gputune.benches._timing import block
 
-    def measured(context, arms, seconds, row):
+    def measured(context, arms, seconds, row, *_):
         for number in range(12 * len(arms)):
             block(context, arms[number % len(arms)])
         return [row(arm) for arm in arms]

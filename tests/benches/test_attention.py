@@ -27,7 +27,7 @@ def context(seconds: float = 2, budget: Any = "standard", device: str = "cpu") -
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(monkeypatch: pytest.MonkeyPatch, one_thread: None) -> None:
     """Workloads that a CPU gets through: torch has flash and math for it."""
     monkeypatch.setattr(attention, "HEADS", 2)
     monkeypatch.setattr(attention, "BATCH", {64: 1})
@@ -81,8 +81,11 @@ def test_a_refusal_is_told_once_for_each_back_end_and_reason() -> None:
     ]
 
 
-def test_what_this_device_has_is_measured_beside_the_default_and_the_rest_is_said(small: None) -> None:
-    rows, reasons = measured(context(budget="thorough"))
+def test_what_this_device_has_is_measured_beside_the_default_and_the_rest_is_said(
+    small: None, monkeypatch: pytest.MonkeyPatch, twelve_rounds: Any
+) -> None:
+    monkeypatch.setattr(attention, "interleave", twelve_rounds)
+    rows, reasons = measured(context(60, budget="thorough"))
     assert [row.params["backend"] for row in rows] == ["default", "flash", "math"]
     assert reasons == [
         "efficient has no kernel for the inputs at 1 of 1 shapes",
@@ -159,11 +162,11 @@ def test_loading_a_back_end_takes_nothing_from_the_time(small: None, monkeypatch
     def slow_at_first(*args: Any, **kwargs: Any) -> Any:
         if not loaded:
             loaded.append(True)
-            time.sleep(2)
+            time.sleep(1)
         return attend(*args, **kwargs)
 
     monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", slow_at_first)
-    rows, reasons = measured(context(1.5))
+    rows, reasons = measured(context(0.8))
     assert {row.params["backend"] for row in rows} == {"default", "flash"}
     assert "the budget ran out at 1 of 1 shapes" not in reasons
 

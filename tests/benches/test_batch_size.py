@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import dedent, indent
@@ -16,10 +17,24 @@ from gputune.benches._worker import WorkerDied
 from gputune.benches._workers import Workers
 
 
-@pytest.fixture
-def workers() -> Iterator[Workers]:
+@contextmanager
+def on_this_cpu() -> Iterator[Workers]:
     with Workers() as started:
         started.measure_on("cpu", asdict(facts_of("cpu-only")))
+        yield started
+
+
+@pytest.fixture
+def workers() -> Iterator[Workers]:
+    """Of its own, for what is about memory or ends a process."""
+    with on_this_cpu() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Workers]:
+    """For steps that leave nothing behind."""
+    with on_this_cpu() as started:
         yield started
 
 
@@ -99,15 +114,15 @@ def test_batches_are_timed_in_turn(workers: Workers, training: Any) -> None:
         "if batch_size > 4: torch.empty(1 << 60)",
     ],
 )
-def test_lacking_memory_is_said_and_the_same_worker_goes_on(workers: Workers, training: Any, body: str) -> None:
+def test_lacking_memory_is_said_and_the_same_worker_goes_on(shared: Workers, training: Any, body: str) -> None:
     make = training(body)
-    found = answers(workers, make, 4, 8, 2)
+    found = answers(shared, make, 4, 8, 2)
     assert [row["params"]["batch"] for row in rows(found)] == [4]
     assert gap(found) == (batch_size.NO_MEMORY, "out of memory")
-    pid = workers._worker.pid if workers._worker else 0
-    assert rows(answers(workers, make, 2))
-    assert workers._worker
-    assert workers._worker.pid == pid
+    pid = shared._worker.pid if shared._worker else 0
+    assert rows(answers(shared, make, 2))
+    assert shared._worker
+    assert shared._worker.pid == pid
 
 
 def test_a_limit_of_the_process_is_a_lack_of_memory(workers: Workers, training: Any) -> None:
@@ -132,11 +147,14 @@ def test_what_a_failed_step_held_is_given_back(workers: Workers, training: Any) 
     assert after < before + (512 << 20), "of the process: what the machine has free moves by itself"
 
 
-def test_a_step_that_fails_is_one_line_with_its_place(workers: Workers, training: Any) -> None:
-    fact, reason = gap(answers(workers, training("raise ValueError('bad\\nbatch')"), 1))
+def test_a_step_that_fails_is_one_line_with_its_place(shared: Workers, training: Any) -> None:
+    fact, reason = gap(answers(shared, training("raise ValueError('bad\\nbatch')"), 1))
     assert fact == batch_size.FAILED
     assert reason == "ValueError: bad batch (training.py:5, in step)"
-    assert gap(answers(workers, training("raise SystemExit(3)"), 1))[0] == batch_size.FAILED
+
+
+def test_so_is_one_that_exits(shared: Workers, training: Any) -> None:
+    assert gap(answers(shared, training("raise SystemExit(3)"), 1))[0] == batch_size.FAILED
 
 
 @pytest.mark.parametrize(
@@ -151,10 +169,10 @@ def test_a_step_that_fails_is_one_line_with_its_place(workers: Workers, training
         ("x = 1", "has no callable make_training"),
     ],
 )
-def test_where_there_is_no_step_it_is_said(workers: Workers, tmp_path: Path, text: str, words: str) -> None:
+def test_where_there_is_no_step_it_is_said(shared: Workers, tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "own.py"
     path.write_text(text)
-    fact, reason = gap(answers(workers, f"{path}:make_training", 1))
+    fact, reason = gap(answers(shared, f"{path}:make_training", 1))
     assert fact == batch_size.UNUSABLE
     assert words in reason
 

@@ -5,30 +5,24 @@ from dataclasses import replace
 import pytest
 from recorded import facts_of
 
-from gputune import benches, facts
+from gputune import benches
 from gputune.benches import BUDGETS, Context
-from gputune.host import Host
 
 
-@pytest.fixture(scope="module")
-def machine():
-    return facts.read(Host())
-
-
-def measured(machine, name, seconds, budget="standard"):
-    context = Context(device="cpu", facts=machine, seconds=seconds, budget=budget)
+def measured(this_machine, name, seconds, budget="standard"):
+    context = Context(device="cpu", facts=this_machine, seconds=seconds, budget=budget)
     return list(benches.load(name).measure(context))
 
 
 @pytest.mark.parametrize("name", benches.names())
-def test_a_bench_says_what_it_costs_and_what_it_needs(name, machine):
+def test_a_bench_says_what_it_costs_and_what_it_needs(name, this_machine):
     bench = benches.load(name)
     assert {kind: set(seconds) for kind, seconds in bench.SECONDS.items()} == {
         "cuda": set(BUDGETS),
         "cpu": set(BUDGETS),
     }
     only_a_gpus = not any(bench.SECONDS["cpu"].values())
-    assert bool(bench.needs(machine, "cpu")) == only_a_gpus
+    assert bool(bench.needs(this_machine, "cpu")) == only_a_gpus
     assert bench.needs(facts_of(), "cuda:0") is None
     without = replace(facts_of(), libraries=replace(facts_of().libraries, torch=None))
     assert bench.needs(without, "cuda:0") == "torch is not installed"
@@ -46,11 +40,11 @@ def test_the_standard_budget_leaves_time_of_its_minute_for_starting_up(device, m
     assert sum(benches.seconds(name, device, "standard") for name in unasked) <= most
 
 
-def test_threads_are_put_back(machine):
+def test_threads_are_put_back(this_machine):
     import torch
 
     before = torch.get_num_threads()
-    rows = measured(machine, "cpu_threads", 1)
+    rows = measured(this_machine, "cpu_threads", 1)
     assert torch.get_num_threads() == before
     assert [row.params["default"] for row in rows].count(True) == 1
     assert rows[0].params["threads"] == before

@@ -7,12 +7,12 @@ from itertools import product
 
 import pytest
 
-from gputune import facts
 from gputune.benches import Context, conv
 from gputune.benches._convolutions import Convolution, Point, baseline, groups
 from gputune.facts.gap import Gap
-from gputune.host import Host
 from gputune.measurement import LOOKS
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 H200 = ("float32", "tf32", "bfloat16", "float16")
 SHORTEST_BLOCK_SECONDS = 0.015
@@ -172,19 +172,24 @@ def test_twelve_rounds_fit(kind, found, budget):
     assert arms * (LOOKS[0] + 1) * SHORTEST_BLOCK_SECONDS < 0.8 * conv.SECONDS[kind][budget]
 
 
-@pytest.fixture(scope="module")
-def machine():
-    return facts.read(Host())
+def measured(this_machine, seconds, budget="standard"):
+    return list(conv.measure(Context(device="cpu", facts=this_machine, seconds=seconds, budget=budget)))
 
 
-def measured(machine, seconds, budget="standard"):
-    return list(conv.measure(Context(device="cpu", facts=machine, seconds=seconds, budget=budget)))
+def test_every_point_becomes_a_row_on_a_cpu_and_gets_its_share_of_the_time(this_machine, monkeypatch, twelve_rounds):
+    """Of small images."""
+    shares = []
 
+    def measured(context, arms, seconds, row, *_):
+        shares.append(seconds / len(arms))
+        return twelve_rounds(context, arms, seconds, row)
 
-def test_every_point_becomes_a_row_on_a_cpu(machine):
-    context = Context(device="cpu", facts=machine, seconds=4, budget="standard")
+    monkeypatch.setitem(conv.IMAGES, "cpu", (1, 14))
+    monkeypatch.setattr(conv, "interleave", measured)
+    context = Context(device="cpu", facts=this_machine, seconds=1000, budget="standard")
     found = list(conv.measure(context))
     wanted = groups(context.dtypes, context.main_dtype, cuda=False, thorough=False)
+    assert min(shares) >= 0.9 * 1000 / len(points(wanted)), "what one group leaves is for the others"
     assert [row.params for row in found if row.metric == "throughput"] == rows(wanted)
     [error] = [row for row in found if row.metric == "relative_error"]
     assert error.params == {"dtype": "float32"}
@@ -192,31 +197,31 @@ def test_every_point_becomes_a_row_on_a_cpu(machine):
 
 
 @pytest.mark.parametrize("group", of_cpu(thorough=True), ids=conv._title)
-def test_every_kind_runs_forward_and_backward(machine, group):
+def test_every_kind_runs_forward_and_backward(this_machine, group):
     for point in group[::3]:
-        conv._run(Context(device="cpu", facts=machine, seconds=1, budget="thorough"), point, 1, 8)()
+        conv._run(Context(device="cpu", facts=this_machine, seconds=1, budget="thorough"), point, 1, 8)()
 
 
-def test_training_computes_the_gradients_of_weight_and_of_all_inputs_but_the_first(machine):
-    context = Context(device="cpu", facts=machine, seconds=1, budget="thorough")
+def test_training_computes_the_gradients_of_weight_and_of_all_inputs_but_the_first(this_machine):
+    context = Context(device="cpu", facts=this_machine, seconds=1, budget="thorough")
     inner = plain(64, dtype="float32", training=True)
     first = replace(inner, convolution=Convolution(channels_in=3, channels_out=64))
     assert [tuple(one.shape) for one in conv._run(context, inner, 2, 8)()] == [(2, 64, 8, 8), (64, 64, 3, 3)]
     assert [tuple(one.shape) for one in conv._run(context, first, 2, 8)()] == [(64, 3, 3, 3)]
 
 
-def test_the_flag_of_the_search_is_put_back(machine):
+def test_the_flag_of_the_search_is_put_back(this_machine):
     import torch
 
     torch.backends.cudnn.benchmark = True
     try:
-        measured(machine, 0.1)
+        measured(this_machine, 0.1)
         assert torch.backends.cudnn.benchmark is True
     finally:
         torch.backends.cudnn.benchmark = False
 
 
-def test_what_searches_runs_with_the_flag_and_on_a_thread_of_its_own(machine, monkeypatch):
+def test_what_searches_runs_with_the_flag_and_on_a_thread_of_its_own(this_machine, monkeypatch):
     import torch
 
     seen = set()
@@ -233,7 +238,7 @@ def test_what_searches_runs_with_the_flag_and_on_a_thread_of_its_own(machine, mo
     monkeypatch.setattr(conv, "_run", run)
     monkeypatch.setattr(conv, "_use", lambda context: None)
     group = [plain(64, channels_last=False), plain(64, search=False), plain(64, search=True)]
-    found = list(conv._measured(Context(device="cpu", facts=machine, seconds=1, budget="standard"), group, 0.5))
+    found = list(conv._measured(Context(device="cpu", facts=this_machine, seconds=1, budget="standard"), group, 0.5))
     torch.backends.cudnn.benchmark = False
     assert [row.params.get("cudnn_benchmark") for row in found] == [None, False, True]
     assert seen == {(None, False, True), (False, False, True), (True, True, False)}
@@ -243,7 +248,7 @@ class TestOutOfMemory:
     GROUP = [plain(32, dtype="float32", channels_last=last) for last in (False, True)]
 
     @pytest.fixture
-    def context(self, machine, monkeypatch):
+    def context(self, this_machine, monkeypatch, twelve_rounds):
         """A device that holds no more than `most` images."""
         import torch
 
@@ -254,8 +259,9 @@ class TestOutOfMemory:
 
         def most(images):
             monkeypatch.setitem(conv.IMAGES, "cpu", (64, 8))
+            monkeypatch.setattr(conv, "interleave", twelve_rounds)
             monkeypatch.setattr(conv, "_arm", lambda *given: arm(*given, most=images))
-            return Context(device="cpu", facts=machine, seconds=1, budget="standard")
+            return Context(device="cpu", facts=this_machine, seconds=1, budget="standard")
 
         return most
 

@@ -1,21 +1,12 @@
 """The user's own dataset: how many workers and what else, and one clear line where it goes wrong."""
 
-from dataclasses import replace
-
 import pytest
 from loaded import broken, children, measured
 
-from gputune import advise, facts
+from gputune import advise
 from gputune.benches import dataset as bench
 from gputune.facts.gap import Gap
-from gputune.host import Host
 from gputune.measurement import Measurement
-
-
-@pytest.fixture(scope="module")
-def machine():
-    found = facts.read(Host())
-    return replace(found, cpu=replace(found.cpu, budget=min(2, found.cpu.budget)))
 
 
 @pytest.fixture
@@ -31,8 +22,8 @@ def rows(found, metric="throughput"):
     return [one for one in found if isinstance(one, Measurement) and one.metric == metric]
 
 
-def choices(machine, found):
-    return advise.choices(machine, [one for one in found if isinstance(one, Measurement)])
+def choices(two_cpus, found):
+    return advise.choices(two_cpus, [one for one in found if isinstance(one, Measurement)])
 
 
 @pytest.mark.parametrize(
@@ -55,39 +46,39 @@ def choices(machine, found):
         ("leaves", "leaves() called sys.exit(2)"),
     ],
 )
-def test_a_broken_dataset_is_one_clear_line_and_its_workers_are_gone(machine, impatient, name, says):
-    found = measured(machine, broken(name))
+def test_a_broken_dataset_is_one_clear_line_and_its_workers_are_gone(two_cpus, impatient, name, says):
+    found = measured(two_cpus, broken(name))
     (reason,) = gaps(found)
     assert reason.startswith(says) or says in reason
     assert "\n" not in reason
     assert not rows(found)
     assert not children()
-    assert choices(machine, found)["dataloader_workers"].value == 0
+    assert choices(two_cpus, found)["dataloader_workers"].value == 0
 
 
-def test_a_single_sample_leaves_nothing_for_workers_to_do(machine):
-    found = measured(machine, broken("single"))
+def test_a_single_sample_leaves_nothing_for_workers_to_do(two_cpus):
+    found = measured(two_cpus, broken("single"), seconds=1.0)
     assert not gaps(found)
-    chosen = choices(machine, found)["dataloader_workers"]
+    chosen = choices(two_cpus, found)["dataloader_workers"]
     assert (chosen.value, chosen.evidence) == (0, ("dataset",))
     assert chosen.reason.startswith("an epoch is a single batch")
 
 
-def test_what_can_be_loaded_in_workers_only_gets_some(machine):
-    found = measured(machine, broken("only_in_workers"))
+def test_what_can_be_loaded_in_workers_only_gets_some(two_cpus):
+    found = measured(two_cpus, broken("only_in_workers"), seconds=1.5)
     assert gaps(found)[0].startswith("0 workers: AttributeError: 'NoneType' object has no attribute 'id'")
-    chosen = choices(machine, found)["dataloader_workers"]
+    chosen = choices(two_cpus, found)["dataloader_workers"]
     assert chosen.value >= 1
     assert "in workers only" in chosen.reason
 
 
-def test_a_stream_that_its_workers_do_not_divide_gets_none(machine):
-    found = measured(machine, broken("undivided"))
-    chosen = choices(machine, found)["dataloader_workers"]
+def test_a_stream_that_its_workers_do_not_divide_gets_none(two_cpus):
+    found = measured(two_cpus, broken("undivided"), seconds=1.0)
+    chosen = choices(two_cpus, found)["dataloader_workers"]
     assert chosen.value == 0
     assert "get_worker_info()" in chosen.reason
 
 
-def test_the_batch_size_that_is_asked_for(machine):
-    (size,) = rows(measured(machine, broken("dictionaries"), seconds=1.0, batch_size=7), "batch_bytes")
+def test_the_batch_size_that_is_asked_for(two_cpus):
+    (size,) = rows(measured(two_cpus, broken("dictionaries"), seconds=1.0, batch_size=7), "batch_bytes")
     assert size.params["batch"] == 7

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -83,9 +84,10 @@ def test_inside_the_device_both_what_is_read_and_what_is_written_count(context: 
 
 
 def test_rows_are_gigabytes_in_a_second(context: Context) -> None:
-    arm = transfer.device_copy(context, MIB)
+    arm = replace(transfer.device_copy(context, MIB), run=lambda: time.sleep(0.002))
     (row,) = interleave(context, [arm], 5.0, partial(measurement, context, "transfer", "GB/s"))
-    assert row.median == pytest.approx(2 * MIB / 1e9 / arm.seconds, rel=0.9)
+    fastest = 2 * MIB / 1e9 / 0.002
+    assert fastest / 10 < row.median <= fastest
     assert len(row.samples) == 12
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import stand_in
 from recorded import facts_of
 
 from gputune.benches._worker import Worker, WorkerDied
@@ -22,15 +23,12 @@ PLANTED = {"bench": "planted", "seconds": 1, "budget": "quick"}
 
 @pytest.fixture
 def benches(tmp_path, monkeypatch):
-    """A function that puts a bench of the given body into the package, as the worker will find it."""
-    more = str(tmp_path / "more")
-    (tmp_path / "sitecustomize.py").write_text(f"import gputune.benches; gputune.benches.__path__.append({more!r})\n")
-    (tmp_path / "more").mkdir()
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")])))
+    """A function that gives workers a bench of the given body, and unless told otherwise a torch that is none."""
 
-    def add(body):
-        head = "import os, signal, sys, time\ndef measure(context):\n"
-        (tmp_path / "more" / "planted.py").write_text(head + textwrap.indent(body, "    "))
+    def add(body, torch=False):
+        if not torch:
+            stand_in.torch(tmp_path)
+        monkeypatch.setenv("PYTHONPATH", stand_in.benches(tmp_path, planted=body))
 
     return add
 
@@ -72,7 +70,8 @@ def gone(leader):
 
 
 def test_what_a_bench_says_arrives_and_what_it_prints_does_not(benches):
-    benches("print('noise'); os.write(1, b'more noise'); context.say('half way'); yield from ()")
+    noise = "print('noise'); os.write(1, b'more noise'); context.say('half way'); yield from ()"
+    benches(f"import torch; torch.zeros(1); {noise}", torch=True)
     assert run() == [{"say": "half way"}]
 
 
@@ -128,7 +127,7 @@ import multiprocessing
 lock = multiprocessing.get_context('spawn').Lock()
 context.say(lock._semlock.name)
 """
-"""What a process that is spawned could open by its name: it has a file, until somebody unlinks it."""
+"""What a spawned process could open by its name: it has a file, until the resource tracker unlinks it, which is just starting."""
 
 
 def file_of(name):
@@ -136,13 +135,14 @@ def file_of(name):
 
 
 def unlinked(name):
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while file_of(name).exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     return not file_of(name).exists()
 
 
-def test_what_is_killed_leaves_no_semaphore_behind(benches):
+def test_what_is_killed_leaves_no_semaphore_behind(benches, monkeypatch):
+    monkeypatch.setattr("gputune.host.child.TRACKER_SECONDS", 30.0)  # others may use the CPUs too
     benches(f"yield from ()\n{SEMAPHORE}signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(1000)")
     with Worker() as worker:
         worker.ready("cpu", FACTS)

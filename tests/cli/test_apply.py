@@ -13,13 +13,19 @@ from pathlib import Path
 import pytest
 from making import CHOSEN, ELSEWHERE, H200, command, environ, gputune, profile, written
 
+from gputune import settings
 from gputune.host import Host
 from gputune.profile import Fingerprint
 from gputune.runtime.environment import SHIM
 from gputune.runtime.here import fingerprint_here
 
 SHOW = "import json, os; print(json.dumps([os.environ.get('OMP_NUM_THREADS'), os.environ.get('GPUTUNE_APPLY')]))"
-PAYLOAD = '{"cudnn_benchmark":true,"cudnn_tf32":true,"matmul_precision":"tf32","sdpa_backend":"flash"}'
+PROCESS = {name: value for name, value in CHOSEN.items() if settings.load(name).PHASE == "process"}
+
+
+def payload(**more: object) -> dict[str, object]:
+    """What travels to the shim, as data."""
+    return {**PROCESS, "expandable_segments": True, **more}
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +46,11 @@ def foreign(tmp_path: Path) -> str:
 
 
 class TestCommand:
-    def test_it_gets_the_environment_and_nothing_is_said(self, path: str) -> None:
+    def test_it_gets_the_environment_and_nothing_is_said(self, path: str, here: Fingerprint) -> None:
         done = gputune("apply", path, "--", sys.executable, "-c", SHOW)
         assert (done.returncode, done.stderr) == (0, "")
-        assert json.loads(done.stdout) == ["1", PAYLOAD]
+        threads, handed = json.loads(done.stdout)
+        assert (threads, json.loads(handed)) == ("1", payload(omp_threads=1, torch=here.torch))
 
     def test_the_two_dashes_may_be_left_out(self, path: str) -> None:
         assert gputune("apply", path, "echo", "-n", "--strict", "--").stdout == "--strict --"
@@ -104,7 +111,8 @@ class TestCommand:
             SHOW + "; print(os.environ['PYTHONPATH'])",
         ]
         out = gputune("apply", path, "--", *words).stdout.splitlines()
-        assert json.loads(out[0]) == ["1", '{"cudnn_benchmark":true}']
+        threads, handed = json.loads(out[0])
+        assert (threads, json.loads(handed)) == ("1", {"cudnn_benchmark": True, "torch": here.torch})
         assert out[1].split(":").count(SHIM) == 1
 
     def test_what_defeats_a_setting_is_said(self, path: str) -> None:
@@ -122,20 +130,21 @@ class TestElsewhere:
         done = gputune("apply", foreign, "--", sys.executable, "-c", SHOW)
         assert (done.returncode, json.loads(done.stdout)) == (0, [None, None])
         assert done.stderr.startswith(
-            "gputune: applied 0 settings, skipped 15 measured on another machine (device (NVIDIA A100-SXM4-80GB there, "
+            "gputune: applied 0 settings, skipped 19 measured on another machine (device (NVIDIA A100-SXM4-80GB there, "
         )
         assert done.stderr.endswith("); --ignore-fingerprint applies them\n")
         assert done.stderr.count("\n") == 1
 
     def test_ignore_fingerprint(self, foreign: str) -> None:
         done = gputune("apply", "--ignore-fingerprint", foreign, "--", sys.executable, "-c", SHOW)
-        assert json.loads(done.stdout) == ["3", PAYLOAD]
-        assert done.stderr == ""
+        threads, handed = json.loads(done.stdout)
+        assert (threads, json.loads(handed)) == ("3", payload(omp_threads=3))
+        assert done.stderr.startswith("gputune: FP32 matmul runs in TF32; --numerics rounding leaves it out")
 
     def test_one_setting_of_many(self, tmp_path: Path, here: Fingerprint) -> None:
         path = written(tmp_path, profile({"cudnn_benchmark": True, "omp_threads": 3}, replace(here, torch="1.0")))
         done = gputune("apply", path, "--", sys.executable, "-c", SHOW)
-        assert json.loads(done.stdout) == ["3", None]
+        assert json.loads(done.stdout) == ["3", '{"omp_threads":3}']
         assert done.stderr == (
             f"gputune: applied 1 settings, skipped 1 measured on another machine (torch (1.0 there, {here.torch} here)); "
             "--ignore-fingerprint applies them\n"
@@ -208,11 +217,12 @@ class TestBroken:
 
 
 class TestBare:
-    def test_a_shell_evaluates_what_is_on_stdout(self, path: str) -> None:
+    def test_a_shell_evaluates_what_is_on_stdout(self, path: str, here: Fingerprint) -> None:
         script = f'set -eu; eval "$({sys.executable} -m gputune apply {path} 2>/dev/null)"; exec {sys.executable} -c "{SHOW}"'
         for shell in ("sh", "bash"):
             done = command([shell, "-c", script])
-            assert (done.stderr, json.loads(done.stdout)) == ("", ["1", PAYLOAD])
+            threads, handed = json.loads(done.stdout)
+            assert (done.stderr, threads, json.loads(handed)) == ("", "1", payload(omp_threads=1, torch=here.torch))
 
     def test_the_table_and_the_two_ways_are_on_stderr(self, path: str) -> None:
         done = gputune("apply", path)
@@ -247,3 +257,66 @@ class TestUsage:
         assert done.returncode == 0
         assert "--ignore-fingerprint" in done.stdout
         assert "--strict" in done.stdout
+
+
+class TestNumerics:
+    def test_what_is_left_out_is_one_line(self, path: str) -> None:
+        done = gputune("apply", "--numerics", "rounding", path, "--", sys.executable, "-c", SHOW)
+        assert "matmul_precision" not in json.loads(json.loads(done.stdout)[1])
+        assert done.stderr == "gputune: left out by numerics: amp_dtype, matmul_precision\n"
+
+    def test_the_table_says_why(self, path: str) -> None:
+        text = " ".join(gputune("apply", "--numerics", "exact", path, env=environ(COLUMNS="200")).stderr.split())
+        assert "left out by numerics exact: its effect on results is tf32" in text
+
+    def test_it_holds_for_a_script_below(self, path: str) -> None:
+        code = f"import gputune; print([row.status for row in gputune.apply({path!r}).applied if row.setting == 'amp_dtype'])"
+        done = gputune("apply", "--numerics", "tf32", path, "--", sys.executable, "-c", code)
+        assert done.stdout == "['skipped']\n"
+
+    def test_a_level_that_is_none(self, path: str) -> None:
+        done = gputune("apply", "--numerics", "exakt", path, "--", "echo", "ran")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == (
+            "gputune: --numerics exakt: there is no such thing; choose from exact, rounding, tf32, mixed\n"
+        )
+
+    def test_a_level_of_the_environment_that_is_none_costs_no_command(self, path: str) -> None:
+        done = gputune("apply", path, "--", "echo", "ran", env=environ(GPUTUNE_NUMERICS="exakt"))
+        assert (done.returncode, done.stdout) == (0, "ran\n")
+        assert done.stderr.startswith("gputune: GPUTUNE_NUMERICS: 'exakt' is no level")
+
+
+class TestEmit:
+    def test_a_task_prolog_prints_what_slurm_sets(self, path: str, here: Fingerprint) -> None:
+        done = gputune("apply", "--emit", "slurm-taskprolog", path)
+        assert (done.returncode, done.stderr) == (0, "")
+        lines = dict(line.removeprefix("export ").split("=", 1) for line in done.stdout.splitlines())
+        assert lines["OMP_NUM_THREADS"] == "1"
+        assert json.loads(lines["GPUTUNE_APPLY"]) == payload(omp_threads=1, torch=here.torch)
+        assert lines["PYTHONPATH"].split(":")[0] == SHIM
+
+    @pytest.mark.parametrize(
+        ("words", "fault"),
+        [
+            (["--emit", "k8s"], "--emit k8s: there is no such thing; choose from shell, slurm-taskprolog"),
+            (
+                ["--emit", "slurm-taskprolog", "PATH", "--", "true"],
+                "--emit slurm-taskprolog: prints, and runs no command",
+            ),
+        ],
+    )
+    def test_what_does_not_go_together(self, path: str, words: list[str], fault: str) -> None:
+        words = [path if word == "PATH" else word for word in words]
+        done = gputune("apply", *words, *([] if path in words else [path]))
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"gputune: {fault}")
+
+
+def test_a_command_that_keeps_the_shim_out_is_said(path: str) -> None:
+    done = gputune("apply", path, "--", sys.executable, "-I", "-c", "print('ran')")
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert done.stderr.endswith(
+        "-I ignores PYTHONPATH, so torch's flags are set only where gputune install-hook was run for it\n"
+    )
+    assert done.stderr.count("\n") == 1

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from subprocess import CompletedProcess
 
+import making
 import pytest
-from making import gputune
+import stand_in
+from forked import gputune
 from stepping import TRAINING
 
 
@@ -19,7 +22,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["train.py:broken"], 3, "ValueError: wrong shapes (train.py:"),
         (["train.py:nothing"], 3, "nothing() returned NoneType"),
         (["train.py:missing"], 3, "has no callable missing"),
         (["train.py"], 2, "names no callable"),
@@ -30,8 +32,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["train.py:make_training", "--seconds", "nan"], 2, "--seconds"),
     ],
 )
-def test_what_goes_wrong_is_one_line(folder: Path, arguments: list[str], code: int, words: str) -> None:
-    result = gputune("batch-size", *arguments, cwd=folder)
+def test_what_goes_wrong_is_one_line(folder: Path, tmp_path: Path, arguments: list[str], code: int, words: str) -> None:
+    env = making.environ(PYTHONPATH=stand_in.torch(tmp_path))
+    is_one_line(gputune("batch-size", *arguments, cwd=folder, env=env), code, words)
+
+
+def test_so_it_is_where_the_step_fails(folder: Path) -> None:
+    is_one_line(making.gputune("batch-size", "train.py:broken", cwd=folder), 3, "ValueError: wrong shapes (train.py:")
+
+
+def is_one_line(result: CompletedProcess[str], code: int, words: str) -> None:
     last = result.stderr.splitlines()[-1]
     assert (result.returncode, result.stdout) == (code, "")
     assert words in last

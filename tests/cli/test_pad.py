@@ -3,8 +3,10 @@
 import json
 from dataclasses import replace
 
+import making
 import pytest
-from making import gputune, profile, row, written
+from forked import gputune
+from making import profile, row, written
 
 
 def aligned(**rates):
@@ -58,7 +60,7 @@ def test_a_row_that_makes_no_sense_is_left_out(tmp_path, params):
 
 
 def test_measured_here_it_is_one_line_with_the_device():
-    result = gputune("pad", "128", "--dtype", "float32")
+    result = making.gputune("pad", "128", "--dtype", "float32")
     assert result.returncode == 0
     assert result.stdout.startswith("keep 128: no gain from padding (256 x 128 x 256 float32 on ")
 

@@ -1,13 +1,9 @@
 """Every GPU as NVML and torch know it together; a driver that answers oddly costs the answer, never the reading."""
 
-import json
-from dataclasses import asdict
-
 import pytest
-from pydantic import TypeAdapter
-from recorded import RecordedHost, facts_of
+from recorded import RecordedHost, facts_of, fits_its_types
 
-from gputune.facts import Facts, Health
+from gputune.facts import Health
 from gputune.host import Unreadable
 
 NUMBERS = [
@@ -44,10 +40,6 @@ class BrokenNvml:
 
 def gaps_of(facts):
     return {gap.fact for gap in facts.gaps}
-
-
-def fits_its_types(facts):
-    return TypeAdapter(Facts).validate_json(json.dumps(asdict(facts), allow_nan=False)) == facts
 
 
 def test_a_recorded_gpu():

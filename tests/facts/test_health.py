@@ -1,13 +1,11 @@
 """What NVML says of a GPU's condition, one call each; a call that fails costs its own answer and no other."""
 
-import json
 from dataclasses import asdict, fields
 
 import pytest
-from pydantic import TypeAdapter
-from recorded import facts_of
+from recorded import facts_of, fits_its_types
 
-from gputune.facts import Facts, Health
+from gputune.facts import Health
 from gputune.host import NOT_SUPPORTED
 
 CALLS = {
@@ -52,7 +50,7 @@ def health(**overrides):
 
 def reading(call, answer):
     found = facts_of("nvidia-h200-x8", gpu={call: answer})
-    assert TypeAdapter(Facts).validate_json(json.dumps(asdict(found), allow_nan=False)) == found
+    assert fits_its_types(found)
     return found
 
 

@@ -212,10 +212,13 @@ class TestSave:
         assert (tmp_path / "p.yaml").is_symlink()
         assert load(tmp_path / "real.yaml") == self.new
 
-    def test_a_link_planted_in_the_temporary_files_place_is_not_followed(self, tmp_path: Path) -> None:
+    def test_a_link_planted_in_the_temporary_files_place_is_not_followed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("os.urandom", bytes)
         victim = tmp_path / "victim"
         victim.write_text("precious")
-        (tmp_path / f".p.yaml.{os.getpid()}.tmp").symlink_to(victim)
+        (tmp_path / f".p.yaml.{'00' * 8}.tmp").symlink_to(victim)
         with pytest.raises(MeasureError):
             save(self.new, tmp_path / "p.yaml")
         assert victim.read_text() == "precious"

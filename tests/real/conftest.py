@@ -1,7 +1,9 @@
-"""Real groups of cgroup v1, each for one test; what ran in one must have left it at the end."""
+"""Real groups of cgroup v1, each for one test, or for what the tests of a file share; what ran in one must have left it at the end."""
 
 import os
 import time
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -55,16 +57,19 @@ def command_line(pid):
         return pid
 
 
-@pytest.fixture
-def cgroup():
-    """Makes a Group with the limits that it is given."""
+NUMBERS = count()
+
+
+@contextmanager
+def made():
+    """A function that makes a Group with the limits that it is given."""
     files = [V1 / name / "cgroup.procs" for name in ("cpu", "memory")]
     if os.geteuid() or not all(os.access(file, os.W_OK) for file in files):
         pytest.skip("needs root and writable cgroup v1 hierarchies of cpu and memory")
     groups = []
 
     def make(**limits):
-        groups.append(Group(f"gputune-real-{os.getpid()}-{len(groups)}", **limits))
+        groups.append(Group(f"gputune-real-{os.getpid()}-{next(NUMBERS)}", **limits))
         return groups[-1]
 
     yield make
@@ -72,3 +77,15 @@ def cgroup():
     assert not left
     for group in groups:
         group.remove()
+
+
+@pytest.fixture
+def cgroup():
+    with made() as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+def cgroup_of_file():
+    with made() as make:
+        yield make

@@ -1,12 +1,16 @@
-"""A training script's loading with what a profile recommends, without workers and with two, in turn, in the group that it runs in:
-`loading_in_turn.py PROFILE FILE.py:CALLABLE CPU_STAT`. JSON: of each turn the seconds of each second for which the kernel stopped the
-group's CPUs, counted for each of them.
+"""A training script's loading with what a profile recommends, and with other numbers of workers, in turn, in a group that it enters
+once torch is imported: `loading_in_turn.py PROFILE FILE.py:CALLABLE GROUP WORKERS...`, where GROUP is its folder in the cpu
+hierarchy. JSON: of each turn, by `recommended` or the number of workers, the seconds of each second for which the kernel stopped the
+group's CPUs, counted for each of them. Where none are recommended, those turns are the ones without workers.
 """
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
+
+import torch
 
 import gputune
 from gputune.benches._user_code import call
@@ -15,36 +19,35 @@ TURNS = 3
 SECONDS = 1.0
 
 
-def stopped_seconds(stat):
-    rows = dict(map(str.split, Path(stat).read_text().splitlines()))
+def stopped_seconds(group):
+    rows = dict(map(str.split, (group / "cpu.stat").read_text().splitlines()))
     return int(rows["throttled_time"]) / 1e9
 
 
-def turn(dataset, arguments, stat):
+def turn(dataset, arguments, group):
     """Once every worker has delivered and what it had prepared is gone."""
-    from torch.utils.data import DataLoader
-
-    batches = iter(DataLoader(dataset, batch_size=32, **arguments))
+    batches = iter(torch.utils.data.DataLoader(dataset, batch_size=32, **arguments))
     for _ in range(1 + 3 * arguments["num_workers"]):
         next(batches)
-    before, started = stopped_seconds(stat), time.perf_counter()
+    before, started = stopped_seconds(group), time.perf_counter()
     while (taken := time.perf_counter() - started) < SECONDS:
         next(batches)
-    return (stopped_seconds(stat) - before) / taken
+    return (stopped_seconds(group) - before) / taken
 
 
-def main(profile, name, stat):
-    arms = {
-        "recommended": gputune.apply(profile).dataloader_kwargs(),
-        "none": {"num_workers": 0},
-        "two": {"num_workers": 2},
-    }
+def main(profile, name, folder, *counts):
+    group = Path(folder)
+    (group / "cgroup.procs").write_text(str(os.getpid()))
+    arms = {count: {"num_workers": int(count)} for count in counts}
+    recommended = gputune.apply(profile).dataloader_kwargs()
+    if recommended["num_workers"]:
+        arms["recommended"] = recommended
     dataset = call(name)
     turns = {arm: [] for arm in arms}
     for number in range(TURNS):
         for arm in sorted(arms, reverse=number % 2 == 1):
-            turns[arm].append(turn(dataset, arms[arm], stat))
-    print(json.dumps(turns))
+            turns[arm].append(turn(dataset, arms[arm], group))
+    print(json.dumps({"recommended": turns["0"], **turns}))
 
 
 if __name__ == "__main__":

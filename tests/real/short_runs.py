@@ -1,21 +1,22 @@
 """Runs of the dataset bench that are shorter than a probe's, each to its profile: `short_runs.py FILE.py:CALLABLE COUNT`. JSON: the
-profiles.
+profiles. What memory there is, and what the run before left of it, is read anew for each; torch is asked once.
 """
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from gputune import advise, benches, facts
 from gputune.benches import UserDataset
-from gputune.facts.gap import Gap
+from gputune.facts import memory
+from gputune.facts.gap import Gap, Gaps
 from gputune.host import Host
 
 SECONDS = 1.2
 
 
-def profile(name):
-    found = facts.read(Host())
+def profile(name, machine):
+    found = replace(machine, memory=memory.read(Host(), Gaps()))
     context = benches.Context(
         device="cpu", facts=found, seconds=SECONDS, budget="quick", dataset=(UserDataset(path=name),)
     )
@@ -27,4 +28,5 @@ def profile(name):
 
 if __name__ == "__main__":
     name, count = sys.argv[1:]
-    print(json.dumps([asdict(profile(name)) for _ in range(int(count))], default=str))
+    machine = facts.read(Host())
+    print(json.dumps([asdict(profile(name, machine)) for _ in range(int(count))], default=str))

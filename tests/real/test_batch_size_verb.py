@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def found(folder: Path) -> Any:
     return gputune(
-        "batch-size", "train.py:make_training", "--device", "cpu", "--seconds", "10", "--start", "48", cwd=folder
+        "batch-size", "train.py:make_training", "--device", "cpu", "--seconds", "10", "--start", "96", cwd=folder
     )
 
 
@@ -49,22 +49,32 @@ def test_progress_is_on_stderr(found: Any) -> None:
 
 def test_a_module_is_found_in_the_working_folder_and_json_is_what_was_found(folder: Path) -> None:
     result = gputune(
-        "batch-size", "train:make_training", "--device", "cpu", "--seconds", "10", "--start", "16", "--json", cwd=folder
-    )
+        "batch-size", "train:make_training", "--device", "cpu", "--seconds", "10", "--start", "64", "--most", "128",
+        "--json", cwd=folder,
+    )  # fmt: skip
     answer = json.loads(result.stdout)
     assert (answer["largest"], answer["largest_run"], answer["margin"], answer["device"]) == (100, 100, 0.1, "cpu")
     assert {trial["batch"]: trial["fate"] for trial in answer["trials"]}[128] == "no memory"
     assert answer["trials"][0]["peak_bytes"] > 0
 
 
-def test_ctrl_c_is_one_line_and_leaves_no_process(folder: Path) -> None:
+def test_ctrl_c_is_one_line_and_leaves_no_process(tmp_path: Path) -> None:
+    """In the midst of a step."""
+    begun = tmp_path / "begun"
+    (tmp_path / "train.py").write_text(
+        f"import time, torch\ndef slow():\n    def step(batch_size):\n        open({str(begun)!r}, 'w')\n"
+        "        time.sleep(600)\n    return step\n"
+    )
     words = [sys.executable, "-m", "gputune", "batch-size", "train.py:slow", "--device", "cpu"]
     child = subprocess.Popen(
-        words, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ()
+        words, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ()
     )
     assert child.stderr
     assert "largest batch" in child.stderr.readline()
-    time.sleep(3)
+    deadline = time.monotonic() + 60
+    while not begun.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
     child.send_signal(signal.SIGINT)
     out, said = child.communicate(timeout=20)
     assert (child.returncode, out) == (130, "")

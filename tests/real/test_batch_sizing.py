@@ -1,4 +1,7 @@
-"""The search in steps that hang, die and take real time and memory: many seconds each."""
+"""The search in steps that hang, die and take real time and memory: many seconds each.
+
+Most of these steps only wait: torch, which each fresh process would import for seconds, is a stand-in.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import stand_in
 from stepping import SLEEPY, found, written
 
 from gputune import batch_sizing
@@ -16,7 +20,8 @@ pytestmark = pytest.mark.real
 
 
 @pytest.fixture
-def training(tmp_path: Path) -> Any:
+def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("PYTHONPATH", stand_in.torch(tmp_path))
     return partial(written, tmp_path)
 
 
@@ -39,6 +44,7 @@ def test_a_step_that_fails_at_some_size_bounds_the_search(training: Any) -> None
 
 def test_a_step_that_hangs_is_stopped_and_said(training: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_sizing, "SHORTEST_DEADLINE_SECONDS", 3.0)
+    monkeypatch.setattr(batch_sizing, "PATIENCE", 5)
     started = time.monotonic()
     answer = found(training(f"{SLEEPY}\nif batch_size > 4: time.sleep(1000)"), seconds=6)
     assert time.monotonic() - started < 60
@@ -67,7 +73,7 @@ def test_everything_fits(training: Any) -> None:
 
 
 def test_the_time_ends_it_and_that_is_said(training: Any) -> None:
-    answer = found(training("time.sleep(0.05 * batch_size)"), seconds=8)
+    answer = found(training("time.sleep(0.05 * batch_size)"), seconds=4)
     assert answer.largest is not None
     assert answer.largest < 64
     assert any("--seconds" in note for note in answer.notes)
@@ -86,8 +92,10 @@ def test_what_fails_in_a_fresh_process_is_not_named(training: Any, tmp_path: Pat
     assert all(int(row.params["batch"]) <= answer.largest for row in answer.timed)
 
 
-def test_the_largest_is_between_what_ran_and_what_did_not(training: Any) -> None:
-    answer = found(training(f"{SLEEPY}\nif batch_size > 300: raise torch.OutOfMemoryError('CUDA out of memory.')"))
+def test_the_largest_is_between_what_ran_and_what_did_not(tmp_path: Path) -> None:
+    """With torch itself."""
+    make = written(tmp_path, f"{SLEEPY}\nif batch_size > 300: raise torch.OutOfMemoryError('CUDA out of memory.')")
+    answer = found(make)
     assert answer.largest == answer.largest_run
     assert 291 <= answer.largest_run <= 300
     above = min(trial.batch for trial in answer.trials if not trial.ran)

@@ -14,7 +14,7 @@ from gputune.facts.gap import Gap
 from gputune.host import NOT_SUPPORTED
 from gputune.profile import load
 from gputune.report import terminal
-from gputune.runtime.environment import Applied
+from gputune.report.tables import value_text
 
 TESTS = Path(__file__).parents[1]
 GOLDEN = TESTS / "golden"
@@ -130,14 +130,6 @@ def test_gaps_are_named_with_their_reasons():
     assert "killed by SIGKILL" in shown(terminal.print_gaps, [Gap(fact="bench.conv", reason="killed by SIGKILL")])
 
 
-def test_what_was_applied_is_shown_with_why():
-    text = shown(
-        terminal.print_applied, [Applied(setting="omp_threads", before=None, after=4, status="applied", why="exported")]
-    )
-    assert "omp_threads" in text
-    assert "exported" in text
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -152,7 +144,7 @@ def test_what_was_applied_is_shown_with_why():
     ],
 )
 def test_values_in_words(value, text):
-    assert terminal.value_text(value) == text
+    assert value_text(value) == text
 
 
 @pytest.mark.parametrize("hostile", ["[/foo] x", "\x1b[2J\x1b]52;c;aGk=\x07", "[link=file:///]x[/link]"])

@@ -7,13 +7,18 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from making import CHOSEN, H200, profile
+from making import CHOSEN, H200, profile, row
 
 from gputune import settings
+from gputune.errors import UsageError
 from gputune.profile import Fingerprint
-from gputune.runtime.environment import SHIM, Plan, child, exports, plan
+from gputune.runtime.environment import SHIM, Plan, Terms, child, exports, plan, task_prolog
+from gputune.runtime.numerics import limit
+from gputune.settings import Numerics
 
 PROCESS = {"cudnn_benchmark": True, "cudnn_tf32": True, "matmul_precision": "tf32", "sdpa_backend": "flash"}
+THREADS = {"OMP_NUM_THREADS": "3"}
+ALLOCATOR = dict.fromkeys(("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"), "expandable_segments:True")
 
 
 def status(planned: Plan) -> dict[str, str]:
@@ -31,15 +36,16 @@ def test_every_setting_of_the_profile_has_a_row_in_its_order() -> None:
 
 def test_launch_settings_become_variables() -> None:
     planned = plan(profile(), H200, {})
-    assert planned.environ == {"OMP_NUM_THREADS": "3"}
+    assert planned.environ == THREADS | ALLOCATOR
     assert status(planned)["omp_threads"] == "applied"
     assert why(planned, "omp_threads") == "OMP_NUM_THREADS=3"
 
 
-def test_process_settings_travel_as_canonical_json() -> None:
+def test_process_settings_travel_as_canonical_json_and_exported_ones_to_be_read_back() -> None:
     planned = plan(profile(), H200, {})
     assert planned.payload == (
-        '{"cudnn_benchmark":true,"cudnn_tf32":true,"matmul_precision":"tf32","sdpa_backend":"flash"}'
+        '{"bf16_reduction":false,"cudnn_benchmark":true,"cudnn_benchmark_limit":0,"cudnn_tf32":true,"expandable_segments":true,'
+        '"fp16_reduction":false,"matmul_precision":"tf32","omp_threads":3,"sdpa_backend":"flash","torch":"2.11.0+cu130"}'
     )
     assert {name: status(planned)[name] for name in PROCESS} == dict.fromkeys(PROCESS, "applied")
     assert why(planned, "matmul_precision") == "right after import torch"
@@ -70,6 +76,8 @@ def test_what_takes_a_line_in_the_script_names_the_line() -> None:
         ("dataloader_prefetch_factor", None),
         ("dataloader_threads", None),
         ("dimension_multiple", {}),
+        ("expandable_segments", False),
+        ("cudnn_benchmark_limit", None),
     ],
 )
 def test_what_leaves_torch_alone_is_torchs_default_on_every_machine(name: str, value: object) -> None:
@@ -84,7 +92,8 @@ class TestUser:
         planned = plan(profile(), H200, {"OMP_NUM_THREADS": "7"})
         row = next(row for row in planned.applied if row.setting == "omp_threads")
         assert (row.status, row.before, row.after, row.why) == ("kept-user", "7", "7", "OMP_NUM_THREADS=7 is exported")
-        assert planned.environ == {}
+        assert row.source == "environment"
+        assert planned.environ == ALLOCATOR
 
     def test_an_exported_variable_stays_though_it_is_empty(self) -> None:
         planned = plan(profile(), H200, {"OMP_NUM_THREADS": ""})
@@ -92,9 +101,25 @@ class TestUser:
         assert child(planned, {"OMP_NUM_THREADS": ""})["OMP_NUM_THREADS"] == ""
 
     def test_an_exported_variable_that_says_the_same_counts_as_applied(self) -> None:
-        planned = plan(profile(), H200, {"OMP_NUM_THREADS": "3"})
+        planned = plan(profile({"omp_threads": 3}), H200, {"OMP_NUM_THREADS": "3"})
         assert status(planned)["omp_threads"] == "applied"
         assert planned.environ == {}
+
+    @pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "MKL_NUM_THREADS"])
+    def test_either_of_two_variables_that_mean_one_thing_is_the_users_word(self, name: str) -> None:
+        planned = plan(profile({"omp_threads": 3}), H200, {name: "7"})
+        assert (status(planned), planned.environ) == ({"omp_threads": "kept-user"}, {})
+
+    def test_the_allocators_older_variable_is_not_put_above_the_users_newer_one(self) -> None:
+        planned = plan(profile({"expandable_segments": True}), H200, {"PYTORCH_ALLOC_CONF": "max_split_size_mb:64"})
+        assert (status(planned), planned.environ) == ({"expandable_segments": "kept-user"}, {})
+
+    def test_what_an_apply_further_out_exported_is_not_the_users(self) -> None:
+        outer = child(plan(profile({"omp_threads": 3}), H200, {}), {})
+        inner = plan(profile({"omp_threads": 5}), H200, outer)
+        assert (status(inner), child(inner, outer)["OMP_NUM_THREADS"]) == ({"omp_threads": "applied"}, "5")
+        changed = {**outer, "OMP_NUM_THREADS": "7"}
+        assert status(plan(profile({"omp_threads": 5}), H200, changed)) == {"omp_threads": "kept-user"}
 
     def test_gputune_disable_leaves_everything(self) -> None:
         given = {"GPUTUNE_DISABLE": "1", "PYTHONPATH": "/mine"}
@@ -123,9 +148,14 @@ class TestElsewhere:
 
     def test_a_choice_that_does_not_rest_on_it_is_applied(self) -> None:
         planned = plan(profile(), replace(H200, torch="2.12.0+cu130"), {})
-        assert planned.elsewhere == ("compile", "cudnn_benchmark", "fused_optimizer", "sdpa_backend")
+        assert planned.elsewhere == (
+            "compile", "cudnn_benchmark", "cudnn_benchmark_limit", "fused_optimizer", "sdpa_backend",
+        )  # fmt: skip
         assert planned.differences == ("torch (2.11.0+cu130 there, 2.12.0+cu130 here)",)
-        assert json.loads(planned.payload) == {"cudnn_tf32": True, "matmul_precision": "tf32"}
+        assert json.loads(planned.payload) == {
+            "bf16_reduction": False, "cudnn_tf32": True, "expandable_segments": True, "fp16_reduction": False,
+            "matmul_precision": "tf32", "omp_threads": 3,
+        }  # fmt: skip
 
     def test_a_field_that_no_choice_rests_on_may_differ(self) -> None:
         planned = plan(profile(), replace(H200, driver="590.1", cublas=None, cudnn=None, cuda=None, gpu_count=8), {})
@@ -137,8 +167,9 @@ class TestElsewhere:
         assert words[0] == "device (NVIDIA H200 there, AMD EPYC here)"
 
     def test_ignore_fingerprint_applies_all(self) -> None:
-        planned = plan(profile(), self.here, {}, ignore_fingerprint=True)
-        assert planned == plan(profile(), H200, {})
+        planned = plan(profile(), self.here, {}, Terms(ignore_fingerprint=True))
+        assert planned.applied == plan(profile(), H200, {}).applied
+        assert "torch" not in json.loads(planned.payload)
 
     def test_a_cpus_profile_does_not_hold_on_a_gpu(self) -> None:
         made = profile({"amp_dtype": "bfloat16"}, fingerprint=Fingerprint(cpu="AMD EPYC"))
@@ -180,7 +211,7 @@ class TestChild:
         given = {"PATH": "/bin", "HOME": "/root", "ODD": "a b'c\n"}
         whole = child(plan(profile(), H200, given), given)
         assert given.items() <= whole.items()
-        assert set(whole) - set(given) == {"OMP_NUM_THREADS", "GPUTUNE_APPLY", "PYTHONPATH"}
+        assert set(whole) - set(given) == {*THREADS, *ALLOCATOR, "GPUTUNE_APPLY", "PYTHONPATH"}
 
     @pytest.mark.parametrize(
         ("theirs", "expected"),
@@ -198,14 +229,14 @@ class TestChild:
         given = {} if theirs is None else {"PYTHONPATH": theirs}
         assert child(plan(profile(), H200, given), given)["PYTHONPATH"] == expected
 
-    def test_without_process_settings_no_python_pays(self) -> None:
+    def test_with_nothing_to_apply_no_python_pays(self) -> None:
         given = {"PYTHONPATH": "/a"}
-        assert child(plan(profile({"omp_threads": 3}), H200, given), given) == {**given, "OMP_NUM_THREADS": "3"}
+        assert child(plan(profile({"omp_threads": None}), H200, given), given) == given
 
     def test_the_payload_of_an_apply_further_out_is_replaced(self) -> None:
         given = {"GPUTUNE_APPLY": '{"cudnn_benchmark":false}'}
-        assert "GPUTUNE_APPLY" not in child(plan(profile({"omp_threads": 3}), H200, given), given)
-        assert child(plan(profile(), H200, given), given)["GPUTUNE_APPLY"].startswith('{"cudnn_benchmark":true')
+        assert "GPUTUNE_APPLY" not in child(plan(profile({"omp_threads": None}), H200, given), given)
+        assert child(plan(profile(), H200, given), given)["GPUTUNE_APPLY"].startswith('{"bf16_reduction":false')
 
 
 class TestExports:
@@ -232,9 +263,104 @@ class TestExports:
         got = self.in_shell(exports(planned), {"PATH": "/usr/bin:/bin"})
         assert got["NAME"] == "a'b $(touch /tmp/no) `x`\n\\"
 
-    def test_without_process_settings_an_earlier_payload_goes(self) -> None:
+    def test_with_nothing_to_apply_an_earlier_payload_goes(self) -> None:
         given = {"PATH": "/usr/bin:/bin", "GPUTUNE_APPLY": "{}"}
-        got = self.in_shell(exports(plan(profile({"omp_threads": 3}), H200, given)), given)
-        assert got["OMP_NUM_THREADS"] == "3"
+        got = self.in_shell(exports(plan(profile({"omp_threads": None}), H200, given)), given)
         assert "GPUTUNE_APPLY" not in got
         assert "PYTHONPATH" not in got
+
+
+class TestNumerics:
+    """How far results may change: what goes further is left out, and named."""
+
+    @pytest.mark.parametrize(
+        ("most", "left"),
+        [
+            ("mixed", set()),
+            ("tf32", {"amp_dtype"}),
+            ("rounding", {"amp_dtype", "matmul_precision"}),
+            ("exact", {"amp_dtype", "bf16_reduction", "channels_last", "compile", "cudnn_benchmark", "cudnn_benchmark_limit",
+                       "dimension_multiple", "fp16_reduction", "fused_optimizer", "matmul_precision", "omp_threads", "sdpa_backend"}),
+        ],
+    )  # fmt: skip
+    def test_a_limit_leaves_out_what_goes_further(self, most: Numerics, left: set[str]) -> None:
+        planned = plan(profile(), H200, {}, Terms(numerics=most))
+        assert set(planned.left_out) == left
+        assert not set(json.loads(planned.payload)) & left
+        for name in left:
+            assert why(planned, name) == (
+                f"left out by numerics {most}: its effect on results is {settings.load(name).NUMERICS}"
+            )
+
+    def test_torchs_own_default_is_never_left_out(self) -> None:
+        made = profile({"matmul_precision": "ieee", "cudnn_tf32": True, "cudnn_benchmark": False})
+        assert plan(made, H200, {}, Terms(numerics="exact")).left_out == ()
+
+    def test_the_limit_holds_below_too(self) -> None:
+        """A script that calls `gputune.apply` there, and another `gputune apply`."""
+        given = {"GPUTUNE_NUMERICS": "mixed"}
+        assert child(plan(profile(), H200, given, Terms(numerics="exact")), given)["GPUTUNE_NUMERICS"] == "exact"
+        assert "GPUTUNE_NUMERICS" not in child(plan(profile(), H200, {}), {})
+
+    def test_tf32_that_nobody_asked_for_is_said_with_its_measured_error(self) -> None:
+        error = replace(row("precision", "relative_error", 2.9e-4, dtype="tf32"), samples=(2.9e-4,))
+        made = profile(measurements=(error,))
+        said = plan(made, H200, {}).numerics
+        assert said.startswith(
+            "FP32 matmul runs in TF32 with a relative error of 2.9e-04, as measured; --numerics rounding"
+        )
+        assert plan(made, H200, {}, Terms(numerics="tf32")).numerics == ""
+        assert plan(profile({"cudnn_benchmark": True}), H200, {}).numerics == ""
+
+    def test_below_an_apply_with_the_same_values_nothing_is_said_again(self) -> None:
+        outer = child(plan(profile(), H200, {}), {})
+        inner = plan(profile(), H200, outer)
+        assert inner.numerics == ""
+        assert child(inner, outer) == outer
+        assert {row.source for row in inner.applied if row.setting == "omp_threads"} == {"profile"}
+
+    @pytest.mark.parametrize(
+        ("asked", "variable", "most"),
+        [(None, None, None), ("tf32", None, "tf32"), (None, "exact", "exact"), ("mixed", "rounding", "rounding"),
+         ("exact", "mixed", "exact"), (None, "", None)],
+    )  # fmt: skip
+    def test_the_lower_of_what_is_asked_and_what_the_environment_allows(
+        self, asked: str | None, variable: str | None, most: str | None
+    ) -> None:
+        assert limit(asked, {} if variable is None else {"GPUTUNE_NUMERICS": variable}) == most
+
+    def test_a_word_that_is_no_level(self) -> None:
+        with pytest.raises(
+            UsageError, match="GPUTUNE_NUMERICS: 'exakt' is no level; choose from exact, rounding, tf32, mixed"
+        ):
+            limit(None, {"GPUTUNE_NUMERICS": "exakt"})
+
+
+class TestTaskProlog:
+    def environment_after(self, text: str, given: dict[str, str]) -> dict[str, str]:
+        """As Slurm does: a line's first words say what to do, the rest of it stands for itself."""
+        after = dict(given)
+        for line in text.splitlines():
+            word, rest = line.split(" ", 1)
+            if word == "unset":
+                del after[rest]
+            else:
+                assert word == "export"
+                name, value = rest.split("=", 1)
+                after[name] = value
+        return after
+
+    @pytest.mark.parametrize("given", [{}, {"PYTHONPATH": "/a b:/c", "OMP_NUM_THREADS": "2"}, {"GPUTUNE_APPLY": "{}"}])
+    def test_the_task_gets_the_childs_environment(self, given: dict[str, str]) -> None:
+        for made in (profile(), profile({"omp_threads": None})):
+            planned = plan(made, H200, given)
+            assert self.environment_after(task_prolog(planned, given), given) == child(planned, given)
+
+    def test_a_line_break_would_be_a_line_of_its_own(self) -> None:
+        given = {"PYTHONPATH": "/a\nexport EVIL=1"}
+        with pytest.raises(UsageError, match="PYTHONPATH holds a line break, which a TaskProlog cannot hand on"):
+            task_prolog(plan(profile(), H200, given), given)
+
+    def test_what_is_there_already_is_not_printed(self) -> None:
+        given = child(plan(profile(), H200, {}), {})
+        assert task_prolog(plan(profile(), H200, given), given) == ""

@@ -194,7 +194,7 @@ class TestArguments:
 
 def test_what_is_not_as_it_was_chosen_is_told_in_its_row() -> None:
     rows = [
-        Applied(setting=name, before=None, after=16, status="skipped", why="takes a line")
+        Applied(setting=name, before=None, after=16, status="skipped", source="profile", why="takes a line")
         for name in ("dataloader_workers", "pad")
     ]
     changed, other = told(rows, Load(workers=2, notes={"dataloader_workers": "2 CPUs here"}))

@@ -3,7 +3,7 @@
 import pytest
 from making import H200, profile
 
-from gputune.runtime.environment import plan
+from gputune.runtime.environment import Terms, plan
 from gputune.runtime.ranks import starts_ranks
 
 
@@ -14,20 +14,27 @@ from gputune.runtime.ranks import starts_ranks
         ["/opt/venv/bin/torchrun", "train.py"],
         ["accelerate", "launch", "train.py"],
         ["python", "-m", "torch.distributed.run", "train.py"],
+        ["accelerate-launch", "train.py"],
+        ["python", "/opt/venv/bin/accelerate", "launch", "train.py"],
+        ["python", "-m", "accelerate.commands.accelerate_cli", "launch", "train.py"],
+        ["uv", "run", "fabric", "run", "train.py"],
+        ["nohup", "torchrun", "train.py"],
     ],
 )
 def test_a_launcher(command):
     assert starts_ranks(command)
 
 
-@pytest.mark.parametrize("command", [["python", "train.py"], ["./torchrun.sh"], ["true"], []])
+@pytest.mark.parametrize(
+    "command", [["python", "train.py", "torchrun"], ["./torchrun.sh"], ["python", "-m", "pkg", "ray"], ["true"], []]
+)
 def test_not_a_launcher(command):
     assert not starts_ranks(command)
 
 
 def test_ranks_share_the_cpus_so_threads_are_left_to_the_launcher():
-    planned = plan(profile({"omp_threads": 16}), H200, {}, ranks=True)
+    planned = plan(profile({"omp_threads": 16}), H200, {}, Terms(ranks=True))
     assert planned.environ == {}
     [row] = planned.applied
     assert (row.status, row.why) == ("skipped", "the command starts several processes, which share the CPUs")
-    assert plan(profile({"omp_threads": 16}), H200, {}).environ == {"OMP_NUM_THREADS": "16"}
+    assert plan(profile({"omp_threads": 16}), H200, {}).environ["OMP_NUM_THREADS"] == "16"

@@ -92,8 +92,22 @@ class TestRealTorch:
     def test_what_was_done_is_told_in_plain_data(self, told: Any) -> None:
         when = "right after import torch"
         assert told["rows"] == [
-            {"setting": "cudnn_benchmark", "before": False, "after": True, "status": "applied", "why": when},
-            {"setting": "matmul_precision", "before": "ieee", "after": "tf32", "status": "applied", "why": when},
+            {
+                "setting": "cudnn_benchmark",
+                "before": False,
+                "after": True,
+                "status": "applied",
+                "source": "profile",
+                "why": when,
+            },
+            {
+                "setting": "matmul_precision",
+                "before": "ieee",
+                "after": "tf32",
+                "status": "applied",
+                "source": "profile",
+                "why": when,
+            },
         ]
 
     def test_nothing_is_imported_before_torch_is(self, told: Any) -> None:
@@ -285,6 +299,11 @@ class TestPayload:
         assert (done.returncode, done.stdout) == (0, UNTOUCHED)
         assert done.stderr.startswith(f"gputune: {fault}")
         assert done.stderr.count("\n") == 1
+
+    def test_what_rests_on_another_torch_is_left_alone_and_told(self, site: Path) -> None:
+        told = f"{SHOW}; import sys; print(*[row['status'] for row in sys.modules['_gputune_hook'].now()])"
+        for version, answer in (("2.2.0", f"{APPLIED}applied applied\n"), ("2.13.0", "high False\napplied skipped\n")):
+            assert run(told, shimmed(site, PAYLOAD[:-1] + f',"torch":"{version}"}}')) == answer
 
     def test_one_bad_setting_does_not_cost_the_others(self, site: Path) -> None:
         done = python("-c", SHOW, env=shimmed(site, '{"a":1,' + PAYLOAD[1:]))

@@ -1,0 +1,65 @@
+"""A lock that at most one process of this node holds, and that its holder's death sets free."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What came of waiting for a lock."""
+
+    held: bool
+    """It could be had before the deadline."""
+    after_another: bool
+    """Meanwhile another holder came to its end by itself, and was not killed."""
+
+
+@contextmanager
+def node_lock(
+    folder: Path, name: str, deadline_seconds: float, waiting: Callable[[], None] = lambda: None
+) -> Iterator[Turn]:
+    """Hold `name`'s lock; `waiting` is called once where it is not free at once.
+
+    The file's name carries the host's: a home folder may be shared by many nodes. The file stays behind, since removing it would give
+    the next two processes a lock each; its time tells when a holder came to its end. Raises OSError where the folder cannot be
+    written or bears no locks.
+    """
+    host = "".join(char if char.isalnum() or char in "-." else "_" for char in socket.gethostname())
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(folder / f"{name}-{host}.lock", flags, 0o600)
+    try:
+        before = os.fstat(descriptor).st_mtime_ns
+        held = _taken(descriptor, time.monotonic() + deadline_seconds, waiting)
+        try:
+            yield Turn(held, os.fstat(descriptor).st_mtime_ns != before)
+        finally:
+            if held:
+                os.utime(descriptor)
+    finally:
+        os.close(descriptor)  # which sets it free
+
+
+def _taken(descriptor: int, deadline: float, waiting: Callable[[], None]) -> bool:
+    said = False
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            if not said:
+                waiting()
+            said = True
+            time.sleep(POLL_SECONDS)
+        else:
+            return True

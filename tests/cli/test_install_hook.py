@@ -1,0 +1,85 @@
+"""`gputune install-hook`, with stand-ins for interpreters: what a real one makes of the file is asked in tests/frameworks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from making import environ, gputune
+
+from gputune.runtime.hook_file import NAME, line
+
+Python = Callable[[str], str]
+
+
+@pytest.fixture
+def answering(tmp_path: Path) -> Python:
+    """An interpreter of a version, whose packages are in a folder of the test's."""
+
+    def make(version: str) -> str:
+        (tmp_path / "packages").mkdir(exist_ok=True)
+        path = tmp_path / f"python{version}"
+        answer = f'{{"version": [{version.replace(".", ", ")}], "folder": "{tmp_path}/packages"}}'
+        path.write_text(f"#!/bin/sh\nprintf '%s' '{answer}' >&\"$2\"\n")
+        path.chmod(0o755)
+        return str(path)
+
+    return make
+
+
+def test_it_is_written_and_taken_away(answering: Python, tmp_path: Path) -> None:
+    python, file = answering("3.12"), tmp_path / "packages" / NAME
+    done = gputune("install-hook", "--python", python)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"Written to {file}. Take it away with: gputune install-hook --python {python} --remove\n"
+    assert file.read_text() == line()
+    assert gputune("install-hook", "--python", python, "--remove").stdout == f"Removed {file}\n"
+    assert not file.exists()
+    assert gputune("install-hook", "--python", python, "--remove").stdout == f"There was no {file}\n"
+
+
+@pytest.mark.parametrize(
+    ("variables", "folder_there", "installed"),
+    [({}, True, False), ({"GPUTUNE_APPLY": "{}"}, True, True), ({"GPUTUNE_APPLY": "{}"}, False, False)],
+    ids=["without gputune apply", "below gputune apply", "where gputune has gone"],
+)
+def test_its_line_does_nothing_but_below_gputune_apply(
+    variables: dict[str, str], folder_there: bool, installed: bool
+) -> None:
+    text = line() if folder_there else line().replace("_shim", "_gone")
+    code = f"exec({text!r})\nimport sys; print(any(hasattr(one, 'gputune') for one in sys.meta_path), 'sitecustomize' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], env=environ(**variables), capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{installed} False\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "fault"),
+    [("3.10", "is Python 3.10; the hook needs 3.11 or newer"), ("2.7", "is Python 2.7; the hook needs 3.11 or newer")],
+)
+def test_an_interpreter_that_is_too_old(answering: Python, version: str, fault: str) -> None:
+    done = gputune("install-hook", "--python", answering(version))
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"{fault}\n")
+
+
+@pytest.mark.parametrize("python", ["no-such-python", "/bin/false"])
+def test_what_is_no_interpreter_is_one_line(python: str) -> None:
+    done = gputune("install-hook", "--python", python)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "name an interpreter, as in --python .venv/bin/python" in done.stderr
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(answering: Python, tmp_path: Path) -> None:
+    python = answering("3.12")
+    (tmp_path / "packages").rmdir()
+    (tmp_path / "packages").symlink_to("/proc/self")
+    done = gputune("install-hook", "--python", python)
+    assert done.returncode == 2
+    assert done.stderr.endswith("; run it as the owner of that folder\n")
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,90 @@
+"""`gputune` as a user types it, without most of a start's time: each command is a fork of one Python that has imported what gputune
+takes from others. gputune itself is imported anew in each, and each ends as a program does.
+
+What is about the start itself, or about a variable that Python reads then, is for `making.gputune`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from making import environ
+
+SECONDS = 120
+"""After as many a command is killed by SIGALRM."""
+
+_SERVER = f"""
+import atexit, gc, json, os, runpy, signal, sys, traceback
+import multiprocessing, psutil, pynvml, rich.console, rich.progress, rich.table, statistics, typer, yaml
+from pydantic import TypeAdapter
+TypeAdapter(int).json_schema()
+import gputune.cli  # as every start does, whatever the command
+gc.freeze()
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        break
+    os.write(1, b"%d\\n" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+else:
+    os._exit(0)
+signal.alarm({SECONDS})
+asked = json.loads(line)
+for number, path in enumerate((os.devnull, asked["stdout"], asked["stderr"])):
+    opened = os.open(path, os.O_RDWR)
+    os.dup2(opened, number)
+    os.close(opened)
+os.environ.clear()
+os.environ.update(asked["env"])
+os.chdir(asked["cwd"])
+sys.argv = ["gputune", *asked["arguments"]]
+code = 1
+try:
+    runpy.run_module("gputune", run_name="__main__", alter_sys=True)
+    code = 0
+except SystemExit as ended:
+    code = ended.code or 0
+except BaseException:
+    traceback.print_exc()
+atexit._run_exitfuncs()
+sys.stdout.flush()
+sys.stderr.flush()
+os._exit(code)  # the interpreter's own end takes longer than all the rest
+"""
+
+
+_ENVIRON = environ()
+"""Not that of the test which happens to be the first."""
+
+
+@cache
+def _server() -> Any:
+    words = [sys.executable, "-c", _SERVER, "serves_tests"]
+    child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_ENVIRON)
+    atexit.register(child.communicate)
+    return child
+
+
+def gputune(
+    *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | str = ".", stdout: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """As `making.gputune`. What goes to a `stdout` of one's own is not read."""
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = stdout or Path(folder, "out"), Path(folder, "err")
+        for path in (out, err):
+            path.touch()
+        asked = {"arguments": arguments, "env": dict(environ() if env is None else env), "cwd": str(Path(cwd).resolve()),
+                 "stdout": str(out), "stderr": str(err)}  # fmt: skip
+        server = _server()
+        server.stdin.write(json.dumps(asked) + "\n")
+        server.stdin.flush()
+        code = int(server.stdout.readline())
+        said = "" if stdout else out.read_text()
+        return subprocess.CompletedProcess(arguments, code, said, err.read_text())

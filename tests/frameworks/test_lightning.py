@@ -1,0 +1,138 @@
+"""Lightning's real Trainer with the arguments of a profile."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from gputune.integrations.lightning import VARIABLE, trainer_kwargs
+from gputune.runtime.tuning import Tuning
+
+pytestmark = pytest.mark.frameworks
+
+QUIET = {"accelerator": "cpu", "logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lightning() -> Any:
+    return importlib.import_module("lightning")
+
+
+def network() -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
+
+
+def module(lightning: Any, model: nn.Module, **optimizer_kwargs: Any) -> Any:
+    """A LightningModule that keeps the dtypes of what the model gave, and the losses."""
+
+    class Module(lightning.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model, self.dtypes, self.losses = model, set(), []
+
+        def training_step(self, batch: Any, index: int) -> Any:
+            out = self.model(batch)
+            self.dtypes.add(out.dtype)
+            loss = (out.float() - 10).square().mean()
+            self.losses.append(float(loss.detach()))
+            return loss
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.AdamW(self.parameters(), lr=0.01, **optimizer_kwargs)
+
+    return Module()
+
+
+class TestArguments:
+    @pytest.mark.parametrize(
+        ("dtype", "given"),
+        [(None, {}), ("bfloat16", {"precision": "bf16-mixed"}), ("float16", {"precision": "16-mixed"})],
+    )
+    def test_mixed_precision(self, dtype: str | None, given: dict[str, Any]) -> None:
+        assert trainer_kwargs(Tuning({"amp_dtype": dtype})) == given
+
+    def test_without_choices_there_are_none(self) -> None:
+        assert trainer_kwargs(Tuning({})) == {}
+
+    def test_what_the_trainer_has_no_knob_for_is_not_given(self) -> None:
+        values = {"cudnn_benchmark": True, "compile": True, "fused_optimizer": True, "dataloader_workers": 2}
+        assert trainer_kwargs(Tuning(values)) == {}
+
+    def test_after_prepare_it_is_the_kind_of_networks_own(self) -> None:
+        tuning = Tuning({"amp_dtype": "bfloat16"}, {"mlp": {"amp_dtype": None}})
+        assert trainer_kwargs(tuning) == {"precision": "bf16-mixed"}
+        tuning.prepare(network())
+        assert trainer_kwargs(tuning) == {}
+
+    def test_the_users_variable_stays(self, monkeypatch: pytest.MonkeyPatch, lightning: Any) -> None:
+        monkeypatch.setenv(VARIABLE, "64-true")
+        trainer = lightning.Trainer(**trainer_kwargs(Tuning({"amp_dtype": "bfloat16"})), **QUIET)
+        assert trainer.precision == "64-true"
+
+
+class TestTrainer:
+    def test_in_bfloat16_it_trains_compiled_with_workers_and_the_flags_stay(
+        self, lightning: Any, applied: Callable[..., Tuning], flags: Any, graphs: list[Any], tmp_path: Path
+    ) -> None:
+        tuning = applied(
+            amp_dtype="bfloat16", matmul_precision="tf32", cudnn_tf32=False, cudnn_benchmark=True, compile=True,
+            fused_optimizer=True, dataloader_workers=1, dataloader_prefetch_factor=4, dataloader_persistent_workers=True,
+        )  # fmt: skip
+        before = flags()
+        data = [torch.ones(8)] * 16
+        loader = torch.utils.data.DataLoader(data, batch_size=4, **tuning.dataloader_kwargs(data))
+        module_ = module(lightning, tuning.prepare(network()), **tuning.optimizer_kwargs())
+        trainer = lightning.Trainer(max_steps=4, default_root_dir=tmp_path, **trainer_kwargs(tuning), **QUIET)
+        trainer.fit(module_, loader)
+        assert (trainer.global_step, trainer.precision) == (4, "bf16-mixed")
+        assert graphs
+        assert module_.dtypes == {torch.bfloat16}
+        assert module_.losses == sorted(module_.losses, reverse=True)
+        assert flags() == before == {
+            "level": "high", "matmul": (True, "tf32"), "cudnn": (False, "ieee"), "benchmark": True,
+        }  # fmt: skip
+        trainer.save_checkpoint(tmp_path / "last.ckpt")
+        names = torch.load(tmp_path / "last.ckpt", weights_only=True)["state_dict"]
+        assert list(names) == ["model.0.weight", "model.0.bias", "model.2.weight", "model.2.bias"]
+
+    def test_without_choices_it_is_lightnings_default(
+        self, lightning: Any, applied: Callable[..., Tuning], flags: Any
+    ) -> None:
+        tuning, before = applied(), flags()
+        trainer = lightning.Trainer(**trainer_kwargs(tuning), **QUIET)
+        assert trainer.precision == lightning.Trainer(**QUIET).precision == "32-true"
+        assert flags() == before
+
+    def test_of_float16_lightning_makes_bfloat16_on_a_cpu(self, lightning: Any) -> None:
+        with pytest.warns(UserWarning, match="AMP with fp16 is not supported on CPU"):
+            trainer = lightning.Trainer(**trainer_kwargs(Tuning({"amp_dtype": "float16"})), **QUIET)
+        assert trainer.precision == "bf16-mixed"
+
+    def test_deterministic_still_wins_over_benchmark(self, lightning: Any, applied: Callable[..., Tuning]) -> None:
+        tuning = applied(cudnn_benchmark=True)
+        assert torch.backends.cudnn.benchmark
+        lightning.Trainer(deterministic=True, **trainer_kwargs(tuning), **QUIET)
+        assert not torch.backends.cudnn.benchmark
+
+    def test_around_the_module_itself_nothing_would_be_compiled(self, lightning: Any, graphs: list[Any]) -> None:
+        """As the integration's docstring says: Lightning calls the module's training_step."""
+        module_ = Tuning({"compile": True}).prepare(module(lightning, network()))
+        trainer = lightning.Trainer(max_steps=1, enable_checkpointing=False, **QUIET)
+        trainer.fit(module_, torch.utils.data.DataLoader(torch.randn(4, 8)))
+        assert graphs == []
+
+    def test_a_fused_optimizer_and_clipping_exclude_each_other_in_mixed_precision(self, lightning: Any) -> None:
+        """As the integration's docstring says: the limit is Lightning's."""
+        tuning = Tuning({"amp_dtype": "bfloat16", "fused_optimizer": True})
+        module_ = module(lightning, network(), **tuning.optimizer_kwargs())
+        trainer = lightning.Trainer(
+            max_steps=1, enable_checkpointing=False, gradient_clip_val=1.0, **trainer_kwargs(tuning), **QUIET
+        )
+        with pytest.raises(RuntimeError, match="Are you using a 'fused' optimizer"):
+            trainer.fit(module_, torch.utils.data.DataLoader(torch.randn(4, 8)))

@@ -1,0 +1,82 @@
+"""A decoder with causal attention and AdamW, as a plain script: `python transformer.py`."""
+
+import blocks
+import torch
+from torch import nn
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+BATCH, WIDTH, DEPTH, LENGTH, WORDS = (8, 1024, 4, 1024, 16384) if DEVICE == "cuda" else (2, 128, 2, 64, 512)
+HEAD = 64
+
+
+class SelfAttention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
+        self.out = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        q, k, v = self.qkv(x).view(batch, length, 3, width // HEAD, HEAD).permute(2, 0, 3, 1, 4)
+        mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.Sequential(nn.LayerNorm(WIDTH), SelfAttention())
+        self.mlp = nn.Sequential(
+            nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH)
+        )
+
+    def forward(self, x):
+        x = x + self.attention(x)
+        return x + self.mlp(x)
+
+
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(WORDS, WIDTH)
+        self.places = nn.Embedding(LENGTH, WIDTH)
+        self.blocks = nn.Sequential(*(Block() for _ in range(DEPTH)), nn.LayerNorm(WIDTH))
+        self.words = nn.Linear(WIDTH, WORDS, bias=False)
+
+    def forward(self, x):
+        places = self.places(torch.arange(x.shape[1], device=x.device))
+        return self.words(self.blocks(self.tokens(x) + places))
+
+
+def network():
+    return Decoder().to(DEVICE)
+
+
+def batch():
+    return torch.randint(WORDS, (2, BATCH, LENGTH), device=DEVICE)
+
+
+def loss_of(outputs, targets):
+    return nn.functional.cross_entropy(outputs.flatten(0, 1), targets.flatten())
+
+
+def optimizer_for(parameters, **more):
+    return torch.optim.AdamW(parameters, lr=1e-4, **more)
+
+
+def main():
+    model = network()
+    optimizer = optimizer_for(model.parameters())
+    inputs, targets = batch()
+
+    def step():
+        loss = loss_of(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    blocks.answer(step, model, inputs)
+
+
+if __name__ == "__main__":
+    main()

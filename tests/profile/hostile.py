@@ -1,0 +1,245 @@
+"""Files that somebody might hand to gputune for a profile: for each its content, or what makes it, and what is said of it.
+
+`REFUSED` and `MANY_FAULTS` are no profiles or bad ones, `READ` is valid, however strange. Nearly every text is a whole profile
+but for one thing, so that nothing else can be what is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import yaml
+
+Content = bytes | Callable[[Path], object]
+"""The bytes of a file, or a function that puts something else in its place."""
+
+MOST_BYTES = 256 * 1024
+PARTS = {
+    "schema": "1",
+    "created": "'2026-11-21T12:00:00Z'",
+    "gputune": "0.1.0",
+    "fingerprint": "{gpu: NVIDIA H200, gpu_count: 1, torch: 2.11.0, cpu_budget: 16}",
+    "settings": "{omp_threads: {value: 4, gain: 1.5, interval: [1.4, 1.6], reason: it was faster, evidence: [cpu_threads]}}",
+    "families": "{convnet: {channels_last: {value: true, reason: it was faster}}}",
+    "measurements": "[{bench: precision, metric: throughput, unit: TFLOP/s, samples: [405.0], device: 'cuda:0'}]",
+    "findings": "[{check: shm_size, severity: WARNING, message: it is small, remedy: give it more}]",
+    "gaps": "[{fact: cpu.quota, reason: not readable}]",
+}
+
+
+def whole(**parts: str) -> bytes:
+    """A valid profile, with other text for some of its parts."""
+    return "".join(f"{name}: {text}\n" for name, text in (PARTS | parts).items()).encode()
+
+
+def but(text: str) -> bytes:
+    """A valid profile, and `text` after it."""
+    return whole() + text.encode()
+
+
+def setting(name: str, value: str) -> bytes:
+    return whole(settings=f"{{{name}: {{value: {value}, reason: x}}}}")
+
+
+def choice(more: str) -> bytes:
+    return whole(settings=f"{{omp_threads: {{value: 4, reason: x, {more}}}}}")
+
+
+def listed(element: str, times: int) -> str:
+    return "[" + f"{element}," * times + "]"
+
+
+def numbered(name: str, rest: str, times: int) -> str:
+    return "".join(f"{name}{number}{rest}" for number in range(times))
+
+
+def samples(text: str) -> bytes:
+    return whole(measurements=f"[{{bench: b, metric: m, unit: u, device: cpu, samples: {text}}}]")
+
+
+def link(target: str) -> Callable[[Path], object]:
+    return lambda path: path.symlink_to(target)
+
+
+def unreadable(path: Path) -> None:
+    path.write_bytes(whole())
+    path.chmod(0)
+
+
+def writable(path: Path) -> None:
+    path.write_bytes(whole())
+    path.chmod(0o666)
+
+
+def sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(10 * 2**30)
+
+
+FILES: dict[str, tuple[Content, str]] = {
+    "none at all": (lambda path: None, "cannot be read: No such file or directory"),
+    "a folder": (Path.mkdir, "is a directory"),
+    "a named pipe": (os.mkfifo, "is not a regular file"),
+    "a socket": (lambda path: os.mknod(path, stat.S_IFSOCK | 0o600), "cannot be read: No such device or address"),
+    "a device without end": (link("/dev/zero"), "is not a regular file"),
+    "random numbers": (link("/dev/urandom"), "is not a regular file"),
+    "a dangling link": (link("nowhere"), "cannot be read: No such file or directory"),
+    "a link to itself": (link("profile.yaml"), "cannot be read: Too many levels of symbolic links"),
+    "a file whose reading fails": (link("/proc/self/mem"), "cannot be read: Input/output error"),
+    "a file without permission": (unreadable, "cannot be read: Permission denied"),
+    "a file that everybody may write": (writable, "can be written by everybody"),
+    "a byte too many": (whole().ljust(MOST_BYTES + 1, b"#"), "is larger than 256 KiB"),
+    "10 GB of nothing": (sparse, "is larger than 256 KiB"),
+}
+
+BYTES: dict[str, tuple[Content, str]] = {
+    "nothing": (b"", "is empty"),
+    "comments": (b"#\n" * 100_000, "is empty"),
+    "zero bytes": (b"\0" * 1000, "not YAML: "),
+    "a zero byte after it": (but("\0"), "not YAML: "),
+    "a program": (b"\x7fELF\x02\x01\x01" + bytes(9), "not YAML: "),
+    "a gzip file": (b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03", "is not UTF-8 text (byte 1)"),
+    "a pickle": (b"\x80\x04\x8c\x05posix\x8c\x06system\x93\x8c\x02id\x85R.", "is not UTF-8 text (byte 0)"),
+    "every byte": (bytes(range(256)), "is not UTF-8 text (byte 128)"),
+    "a broken end of UTF-8": (whole() + "# é".encode()[:-1], "is not UTF-8 text"),
+    "overlong UTF-8": (whole() + b"# \xc0\xaf", "is not UTF-8 text"),
+    "a surrogate": (whole() + b"# \xed\xa0\x80", "is not UTF-8 text"),
+    "UTF-16": (whole().decode().encode("utf-16"), "is not UTF-8 text (byte 0)"),
+    "UTF-16 without a mark": (whole().decode().encode("utf-16-le"), "not YAML: "),
+    "UTF-32": (whole().decode().encode("utf-32"), "is not UTF-8 text (byte 0)"),
+    "a byte order mark inside": (whole().replace(b"gaps", b"\xef\xbb\xbfgaps"), "line 9: "),
+    "an HTML page": (b"<!DOCTYPE html>\n<html><body>404</body></html>\n", "is not a profile"),
+    "one secret line": (b"hf_aVerySecretToken\n", "is not a profile: a mapping"),
+}
+
+YAML: dict[str, tuple[Content, str]] = {
+    "50,000 lists in one another": (whole(gaps="[" * 50_000), "line 9: nested more than 16 deep"),
+    "100,000 mappings in one another": (b"{" * 100_000, "line 1: "),
+    "50,000 mappings in one another": (whole(gaps="{a: " * 50_000), "line 9: nested more than 16 deep"),
+    "50,000 keys as keys": (b"? " * 50_000, "line 1: "),
+    "a billion laughs": (
+        but("a: &a [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1 or ''}, *a{n - 1 or ''}]\n" for n in range(1, 40))),
+        "line 10: anchors and aliases are not allowed",
+    ),
+    "a list that holds itself": (whole(gaps="&a [*a]"), "line 9: anchors and aliases are not allowed"),
+    "a tag that runs a command": (whole(gaps="!!python/object/apply:os.system [id]"), "line 9: tags are not allowed"),
+    "a tag that names a function": (whole(created="!!python/name:os.system"), "line 2: tags are not allowed"),
+    "a tag by another name": (
+        b"%TAG ! tag:yaml.org,2002:python/object/apply:\n---\n" + whole(gaps="!os.system [id]"),
+        "line 11: tags are not allowed",
+    ),
+    "a tag that steers a terminal": (whole(gaps="!<%1B%5B2J> []"), "line 9: tags are not allowed (\\x1b[2J)"),
+    "a harmless tag": (whole(schema="!!int 1"), "line 1: tags are not allowed"),
+    "a YAML of the future": (b"%YAML 9.0\n---\n" + whole(), "line 1: found incompatible YAML document"),
+    "a merge": (whole(gaps="[{<<: {fact: x}, reason: x}]"), "line 9: merges are not allowed"),
+    "a key twice": (but("schema: 1\n"), "line 10: the key 'schema' stands twice"),
+    "two documents": (but("---\n") + whole(), "line 10: one document is expected, and another starts"),
+    "text after the end": (but("...\nschema: 1\n"), "line 11: did not find expected <document start>"),
+    "a list as a key": (but("? [a, b]\n: 1\n"), "line 10: a key must be text, not []"),
+    "a number as a key": (but("1: 1\n"), "line 10: a key must be text, not 1"),
+    "a tab": (b"\t" + whole(), "line 1: "),
+    "a quote without end": (whole(gaps="'"), "line 10: found unexpected end of stream"),
+    "a character that is none": (whole(created='"\\uD800"'), "line 2: "),
+    "cut off within a row": (whole()[:-20], "line "),
+    "cut off after a row": (b"".join(whole().splitlines(keepends=True)[:-1]), "gaps: this key is missing"),
+}
+
+DOCUMENT: dict[str, tuple[Content, str]] = {
+    "no schema": (whole().split(b"\n", 1)[1], "schema: the number 1 expected, the key is missing"),
+    "a schema of the future": (whole(schema="2"), "schema 2 was made by a newer gputune"),
+    "the largest schema": (whole(schema="9" * 19), f"schema {'9' * 19} was made by a newer gputune"),
+    "a schema of 4,000 digits": (whole(schema="1" * 4000), 'schema: the number 1 expected, "111'),
+    "a schema of 100,000 digits": (whole(schema="1" * 100_000), "line 1: a text of more than 4096 characters"),
+    "schema true": (whole(schema="true"), "schema: the number 1 expected, true given"),
+    "schema 1.0": (whole(schema="1.0"), "schema: the number 1 expected, 1.0 given"),
+    "schema '1'": (whole(schema="'1'"), 'schema: the number 1 expected, "1" given'),
+    "an environment": (but("environment: {LD_PRELOAD: /tmp/x.so}\n"), "environment: there is no such key"),
+    "an environment of a setting": (choice("environ: {PATH: /tmp}"), "settings.omp_threads.environ: there is no such key"),
+    "a phase of its own": (choice("phase: launch"), "settings.omp_threads.phase: there is no such key"),
+    "a claim to be harmless": (choice("numerics: exact"), "settings.omp_threads.numerics: there is no such key"),
+    "a command": (but("command: [rm, -rf, /]\n"), "command: there is no such key"),
+    "a key that clears the screen": (but('"\\e[2J": 1\n'), "\\x1b[2J: there is no such key"),
+    "a key that names the window": (but('"\\e]0;x\\a": 1\n'), "\\x1b]0;x\\x07: there is no such key"),
+    "a key of several lines": (but('"a\\nb\\r\\u2028c": 1\n'), "a\\nb\\r\\u2028c: there is no such key"),
+    "a key of an 8-bit terminal": (but('"\\x9b2J": 1\n'), "\\x9b2J: there is no such key"),
+    "a key from right to left": (but('"\\u202Egnp": 1\n'), "\\u202egnp: there is no such key"),
+    "a key of 100,000 characters": (but("? " + "k" * 100_000 + "\n: 1\n"), "line 10: a text of more than 4096"),
+    "1,900 keys": (but(numbered("k", ": 1\n", 1900)), "k0: there is no such key"),
+    "20,000 keys": (but(numbered("k", ": 1\n", 20_000)), "line 2001: more than 2000 entries in one place"),
+    "a list for a mapping": (whole(settings="[]"), "settings: a mapping expected, [] given"),
+    "a text of 60,000 lines": (whole(gaps="|\n" + "  x\n" * 60_000), "line 9: a text of more than 4096 characters"),
+    "a text of 2,000 lines": (whole(gaps="|\n" + "  x\n" * 2000), 'gaps: a list expected, "x\\nx'),
+    "no number as a gain": (choice("gain: .nan"), 'settings.omp_threads.gain: a number or null expected, ".nan" given'),
+    "an interval of three": (choice("interval: [1.0, 2.0, 3.0]"), "settings.omp_threads.interval"),
+    "no samples": (samples("[]"), "measurements.0: a measurement has at least one sample"),
+    "a word after 31 samples": (samples(listed("1", 31)[:-1] + "x]"), "measurements.0.samples.31: a number expected"),
+    "33 samples": (samples(listed("1", 33)), "measurements.0.samples: at most 32 expected, 33 given"),
+    "100,000 samples": (samples(listed("1", 100_000)), "line 7: more than 2000 entries in one place"),
+    "65 kinds of network": (whole(families="{" + numbered("f", ": {},", 65) + "}"), "families: at most 64 kinds of network"),
+    "an infinite sample": (samples("[-.inf]"), 'measurements.0.samples.0: a number expected, "-.inf" given'),
+}  # fmt: skip
+
+SETTINGS: dict[str, tuple[Content, str]] = {
+    **{
+        f"the setting {name!r}": (setting(f"'{name}'", "1"), f"settings.{name}: there is no such setting")
+        for name in ("__class__", "_tf32", "os.system", "../amp_dtype", "LD_PRELOAD", "", "OMP_THREADS", "omp_threads ", "$(id)")
+    },
+    "a setting that steers a terminal": (setting('"\\e[31m\\n"', "1"), "settings.\\x1b[31m\\n: there is no such setting"),
+    "a setting of 100,000 characters": (whole(settings="{? " + "k" * 100_000 + " : {}}"), "line 5: a text of more"),
+    **{
+        f"the switch {value}": (setting("cudnn_benchmark", value), "settings.cudnn_benchmark.value: true or false expected")
+        for value in ("yes", "True", "1")
+    },
+    **{
+        f"the number {value}": (setting("omp_threads", value), "settings.omp_threads.value: a whole number")
+        for value in ("0x10", "1:30", "4.0", "2026-11-21", ".nan", "1e999", "'$(reboot)'", '"4\\nPATH=/tmp"')
+    },
+    **{
+        f"{value} workers": (setting("dataloader_workers", value), "settings.dataloader_workers.value: a number from 0 to 1024")
+        for value in ("-1", "1000000", "9223372036854775808")
+    },
+    "a number of 4,000 digits": (setting("omp_threads", "1" * 4000), "settings.omp_threads.value: a whole number"),
+    "padding of no dtype": (setting("dimension_multiple", "{int9: 8}"), "settings.dimension_multiple.value"),
+    "padding to nothing": (setting("dimension_multiple", "{bfloat16: 0}"), "settings.dimension_multiple.value: a number from 1"),
+}  # fmt: skip
+
+REFUSED = FILES | BYTES | YAML | DOCUMENT | SETTINGS
+
+MANY_FAULTS: dict[str, tuple[Content, str]] = {
+    "85,000 rows without a key": (whole(measurements=listed("{}", 85_000)), "line 7: more than 2000 entries in one place"),
+    "2,000 rows without a key": (whole(measurements=listed("{}", 2000)), "measurements.0.bench: this key is missing"),
+    "2,000 gaps without a key": (whole(gaps=listed("{}", 2000)), "gaps.0.fact: this key is missing"),
+    "31 wrong samples in each of 1,500 rows": (
+        whole(measurements=listed("{samples: " + listed("x", 31) + "}", 1500)), "measurements.0.bench: this key is missing"
+    ),
+    "a wrong value after 63 families": (
+        whole(families="{" + numbered("f", ": {compile: {value: true, reason: x}},", 63) + "g: {compile: {value: x}}}"),
+        "families.g.compile.value: true or false expected",
+    ),
+}  # fmt: skip
+"""With the first of what is wrong."""
+
+ESCAPES = '"\\e[31m\\e]0;x\\a\\x9b2J\\u202E[red]\\n\\r\\u2028x"'
+
+READ: dict[str, Content] = {
+    "the whole": whole(),
+    "no more than it takes": whole(
+        fingerprint="{}", settings="{}", families="{}", measurements="[]", findings="[]", gaps="[]"
+    ),
+    "JSON": json.dumps(yaml.safe_load(whole())).encode(),
+    "a byte order mark": b"\xef\xbb\xbf" + whole(),
+    "Windows' line ends": whole().replace(b"\n", b"\r\n"),
+    "the largest": whole().ljust(MOST_BYTES, b"#"),
+    "32 samples": samples(listed("1", 32)),
+    "text that steers a terminal": whole().replace(b"NVIDIA H200", ESCAPES.encode()).replace(b"it was faster", ESCAPES.encode()),
+    "names that steer a terminal": whole(
+        families=f"{{{ESCAPES}: {{compile: {{value: true, reason: x}}}}}}",
+        measurements=f"[{{bench: conv, metric: m, unit: {ESCAPES}, samples: [1], device: cpu, params: {{network: {ESCAPES}}}}}]",
+        findings=f"[{{check: {ESCAPES}, severity: ERROR, message: {ESCAPES}, remedy: {ESCAPES}, subject: {ESCAPES}}}]",
+        gaps=f"[{{fact: {ESCAPES}, reason: {ESCAPES}}}]",
+    ),
+}  # fmt: skip

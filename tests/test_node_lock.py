@@ -1,0 +1,97 @@
+"""One holder a node: others wait until a deadline, and a holder's death sets the lock free."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gputune.host.node_lock import node_lock
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from gputune.host.node_lock import node_lock
+with node_lock(Path(sys.argv[1]), "probe", 10) as held:
+    print(held.held, flush=True)
+    subprocess = __import__("subprocess")
+    child = subprocess.Popen(["sleep", "60"]) if sys.argv[2:] else None
+    print(child.pid if child else 0, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+    """Another process, which holds the lock and, where asked for, has a child that outlives it."""
+    more = ["with a child"] if getattr(request, "param", False) else []
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path), *more], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "True\n"
+        child = int(process.stdout.readline())
+        yield process
+        process.kill()
+        if child:
+            os.kill(child, signal.SIGKILL)
+
+
+def test_while_it_is_held_nobody_else_gets_it_until_the_deadline(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+    start = time.monotonic()
+    with node_lock(tmp_path, "probe", 0.3) as turn:
+        assert not turn.held
+    assert 0.3 <= time.monotonic() - start < 5
+
+
+@pytest.mark.parametrize("holder", [False, True], indirect=True, ids=["alone", "its child lives on"])
+def test_the_holders_death_sets_it_free(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+    holder.kill()
+    with node_lock(tmp_path, "probe", 10) as turn:
+        assert turn.held
+
+
+@pytest.mark.parametrize(("seconds", "ended"), [("0.5", True), ("60", False)], ids=["it ended", "it was killed"])
+def test_a_waiter_knows_whether_the_one_before_it_came_to_its_end(tmp_path: Path, seconds: str, ended: bool) -> None:
+    words = [sys.executable, "-c", HOLD.replace("time.sleep(60)", f"time.sleep({seconds})"), str(tmp_path)]
+    said = []
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "True\n"
+        if not ended:
+            threading.Timer(0.3, process.kill).start()
+        with node_lock(tmp_path, "probe", 10, lambda: said.append("waiting")) as turn:
+            assert (turn.held, turn.after_another) == (True, ended)
+    assert said == ["waiting"]
+
+
+def test_one_after_the_other(tmp_path: Path) -> None:
+    for _ in range(2):
+        with node_lock(tmp_path, "probe", 0) as turn:
+            assert turn.held
+
+
+def test_its_name_carries_the_hosts_which_may_share_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "node/7")
+    with node_lock(tmp_path, "probe", 0) as turn:
+        assert turn.held
+        monkeypatch.setattr(socket, "gethostname", lambda: "node8")
+        with node_lock(tmp_path, "probe", 0) as another:
+            assert another.held
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["probe-node8.lock", "probe-node_7.lock"]
+
+
+def test_a_link_that_somebody_laid_there_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "node")
+    (tmp_path / "probe-node.lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic links"), node_lock(tmp_path, "probe", 0):
+        pass
+    assert not (tmp_path / "elsewhere").exists()

@@ -1,0 +1,90 @@
+"""What the README tells a user to write is run as it stands there."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from making import before_others, environ, profile, python, written
+
+from gputune.host import Host
+from gputune.runtime.here import fingerprint_here
+
+README = Path(__file__).parents[1] / "README.md"
+
+MINE = """
+import atexit, json
+import torch
+
+seen = {"train": set(), "evaluate": set(), "vocabulary": 0}
+
+class Net(torch.nn.Module):
+    def __init__(self, vocabulary):
+        super().__init__()
+        seen["vocabulary"] = vocabulary
+        self.first, self.last = torch.nn.Linear(8, 16), torch.nn.Linear(16, 4)
+    def forward(self, x):
+        out = self.last(torch.relu(self.first(x)))
+        seen["train" if self.training else "evaluate"].add(str(out.dtype))
+        return out
+
+torch.manual_seed(0)
+inputs = torch.randn(640, 8)
+dataset = torch.utils.data.TensorDataset(inputs, inputs[:, :4] * 2)
+validation = [(inputs[:64], inputs[:64, :4] * 2)]
+
+def loss_function(outputs, targets):
+    return torch.nn.functional.mse_loss(outputs.float(), targets)
+
+def tell():
+    print(json.dumps({name: sorted(value) if isinstance(value, set) else value for name, value in seen.items()}))
+atexit.register(tell)
+"""
+
+
+def recipe() -> str:
+    [block] = [
+        block
+        for block in re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+        if "tuning.prepare(Net" in block
+    ]
+    return block
+
+
+@pytest.mark.parametrize("dtype", [None, "bfloat16", "float16"])
+def test_the_whole_recipe_trains_saves_and_resumes(tmp_path: Path, dtype: str | None) -> None:
+    """Gradients are accumulated, unscaled and clipped; the scaler is saved and resumed; evaluation is in FP32."""
+    import torch
+
+    values = {"amp_dtype": dtype, "dimension_multiple": {"bfloat16": 8, "float16": 8, "tf32": 8}, "fused_optimizer": True,
+              "channels_last": True, "dataloader_workers": 1, "matmul_precision": "tf32"}  # fmt: skip
+    written(tmp_path, profile(values, fingerprint=fingerprint_here(Host())))
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "train.py").write_text(recipe())
+    losses = []
+    for _ in range(2):
+        done = python("train.py", env=environ(PYTHONPATH=before_others(tmp_path)), cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        family, first, second, *rows, told = done.stdout.splitlines()
+        losses += [float(line.split()[1]) for line in (first, second)]
+        assert family == "mlp"
+        assert json.loads(told) == {
+            "train": [f"torch.{dtype or 'float32'}"], "evaluate": ["torch.float32"], "vocabulary": 50264,
+        }  # fmt: skip
+        applied = [row for row in rows if "status='applied'" in row]
+        assert any("setting='fused_optimizer'" in row for row in applied)
+    assert losses == sorted(losses, reverse=True), "the second run went on where the first had ended"
+    scaler = torch.load(tmp_path / "checkpoint.pt")["scaler"]
+    assert (scaler.get("_growth_tracker", 0) > 3) == (dtype == "float16"), "its steps were counted over both runs"
+
+
+def test_every_verb_and_option_is_listed() -> None:
+    from gputune import cli
+
+    table = README.read_text()
+    for module in (Path(cli.__file__).parent).glob("[a-z]*.py"):
+        assert f"`gputune {module.stem.replace('_', '-')}" in table
+        for short, option in re.findall(r'(?:"(-[a-z])", )?"(--[a-z-]+)"', module.read_text()):
+            assert f"{short} " in table if short else option in table, f"{module.stem}: {option}"
