@@ -48,7 +48,7 @@ their own process: its facts come from a child process with a deadline.
 - Comparisons of several arms are shuffled, the same way in every run: at its power limit a GPU runs an arm faster that
   always follows a light one.
 - `batch_sizing.py` searches for the batch size of a user's own training step; it stands above `probing.py`, whose choice of a
-  device and progress it shares.
+  device and progress it shares, and its answer is no machine's and stands in no profile.
 - Every part of a profile must be there, so that a file that was cut off is refused.
 - `Choice.gain` is the alternative's ratio over torch's default also where the default is kept.
 - Facts have three subjects more: the PCI bus (a GPU that NVML lost is still there), the process (user, limits, folders), and
@@ -69,7 +69,6 @@ their own process: its facts come from a child process with a deadline.
 - From fewer pairs than an exact interval takes, a number of workers is recommended where four pairs all say "half as fast
   again": slow samples leave time for no more.
 - The DataLoader's settings do not rest on the CPU budget: `Tuning.dataloader_kwargs` scales them to the process's own.
-- `batch_sizing.py` is a search of its own above probing: its answer is no machine's, and stands in no profile.
 - What holds for a whole bench (other processes, PCIe) stands in the conditions of its first row only.
 """
 

@@ -19,7 +19,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal
 
 from gputune.benches._telemetry import Telemetry
@@ -128,13 +128,17 @@ def torch_missing(facts: Facts) -> str | None:
 
 def names() -> list[str]:
     """Every bench's name, which is its file's, the most valuable first."""
-    found = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
-    return sorted(found, key=lambda name: load(name).RANK)
+    return sorted(_names(), key=lambda name: load(name).RANK)
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
 
 
 def load(name: str) -> Any:
     """The module of one bench. Raises KeyError for a name that is none."""
-    if name.startswith("_") or name not in {module.name for module in pkgutil.iter_modules(__path__)}:
+    if name not in _names():
         raise KeyError(name)
     return importlib.import_module(f"{__name__}.{name}")
 

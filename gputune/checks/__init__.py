@@ -13,6 +13,7 @@ import importlib
 import pkgutil
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from gputune.measurement import Measurement
@@ -43,12 +44,17 @@ class Finding:
 
 def names() -> list[str]:
     """Every check's name, which is its file's."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    return list(_names())
+
+
+@cache
+def _names() -> tuple[str, ...]:
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")))
 
 
 def load(name: str) -> Any:
     """The module of one check. Raises KeyError for a name that is none."""
-    if name not in names():
+    if name not in _names():
         raise KeyError(name)
     return importlib.import_module(f"{__name__}.{name}")
 
