@@ -53,6 +53,7 @@ def recipe() -> str:
     return block
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("dtype", [None, "bfloat16", "float16"])
 def test_the_whole_recipe_trains_saves_and_resumes(tmp_path: Path, dtype: str | None) -> None:
     """Gradients are accumulated, unscaled and clipped; the scaler is saved and resumed; evaluation is in FP32."""

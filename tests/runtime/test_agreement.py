@@ -159,6 +159,7 @@ open(f"{sys.argv[3]}/{rank}", "w").write(json.dumps(said))
 """
 
 
+@pytest.mark.frameworks
 def test_eight_ranks_of_which_one_was_given_another_profile(tmp_path: Path) -> None:
     """By torchrun and gloo on the CPU, whose store is the one that GPUs' jobs have too."""
 
