@@ -22,7 +22,7 @@ from gputune.measurement import of_ratios
 
 POINT_SECONDS = float(os.environ.get("POINT_SECONDS", "0.7"))
 TURN_SECONDS, TURN_ROUNDS = 0.4, 6
-TURNS, MORE_TURNS = 6, 12
+TURNS, MORE_TURNS = 6, 6
 REACHED = 0.95
 """Of the best rate."""
 
@@ -111,6 +111,11 @@ def share(name, found, best):
     return median(ratios), certain.high if certain else max(ratios)
 
 
+def unsteady(choice, of_best):
+    """Whether the profile says itself that it could not tell: no workers, for want of certainty about a gain like the best's."""
+    return choice.value == 0 and choice.interval is not None and choice.interval[1] * of_best >= REACHED
+
+
 def compared(name):
     profile, bench_seconds = probed(name)
     cpus = profile.fingerprint.cpu_budget
@@ -127,6 +132,7 @@ def compared(name):
         "best": best,
         "share": of_best,
         "at_most": at_most,
+        "unsteady": unsteady(profile.settings["dataloader_workers"], of_best),
         "bench_seconds": bench_seconds,
         "sweep_seconds": sweep_seconds,
         "sweep": [round(sweep[count], 1) for count in sweep],
@@ -140,6 +146,7 @@ def line(one):
         f"at most {one['at_most']:.1%}; "
         f"{one['bench_seconds']:.1f} s against the sweep's {one['sweep_seconds']:.1f}: "
         f"{one['bench_seconds'] / one['sweep_seconds']:.0%}"
+        + (", which was too unsteady to tell" if one["unsteady"] else "")
     )
 
 
