@@ -6,7 +6,6 @@ Tests marked `gpu` run where there is one, and are skipped, and counted as skipp
 Signals mean what they mean in a terminal, also where the tests were started by `nohup` or in the background.
 """
 
-import gc
 import os
 import signal
 import tempfile
@@ -23,12 +22,6 @@ for _variable in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):  # a container
 signal.signal(signal.SIGINT, signal.default_int_handler)
 for _signal in (signal.SIGHUP, signal.SIGQUIT):
     signal.signal(_signal, signal.SIG_DFL)
-
-
-def pytest_collection_finish():
-    """Collections look at what tests make, and not at the million objects of torch and of the tests themselves."""
-    gc.collect()
-    gc.freeze()
 
 
 def pytest_collection_modifyitems(items):

@@ -25,7 +25,7 @@ def write(target: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)
-    except OSError:
+    except BaseException:  # Ctrl-C, too, leaves nothing behind
         with suppress(OSError):
             temporary.unlink()
         raise

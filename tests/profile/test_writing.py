@@ -261,6 +261,19 @@ class TestSave:
         assert load(tmp_path / "p.yaml") == self.old
         assert [path.name for path in tmp_path.iterdir()] == ["p.yaml"]
 
+    def test_interrupted_it_leaves_the_old_one_and_nothing_beside_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupted(descriptor: int) -> None:
+            raise KeyboardInterrupt
+
+        save(self.old, tmp_path / "p.yaml")
+        monkeypatch.setattr(os, "fsync", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            save(self.new, tmp_path / "p.yaml")
+        assert load(tmp_path / "p.yaml") == self.old
+        assert [path.name for path in tmp_path.iterdir()] == ["p.yaml"]
+
     def test_a_full_disk_leaves_the_old_one(self, tmp_path: Path) -> None:
         script = """
 mount -t tmpfs -o size=16k none "$1" || exit 99
