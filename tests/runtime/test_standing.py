@@ -80,13 +80,16 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_below_gputune_apply_it_tells_what_was_set_there(path: str) -> None:
+    import torch
+
     done = gputune("apply", path, "--", sys.executable, "-m", "gputune", "status", "--verify", "--json")
     assert done.returncode == 0
+    limit = torch.backends.cudnn.benchmark_limit  # none in a build without cuDNN
     rows = {row["setting"]: row for row in json.loads(done.stdout)["settings"]}
     assert {name: (row["before"], row["after"], row["status"], row["source"]) for name, row in rows.items()} == {
         "bf16_reduction": (True, True, "skipped", "torch"),
         "cudnn_benchmark": (False, True, "applied", "profile"),
-        "cudnn_benchmark_limit": (None, None, "skipped", "torch"),
+        "cudnn_benchmark_limit": (limit, limit, "skipped", "torch"),
         "cudnn_tf32": (True, True, "skipped", "torch"),
         "expandable_segments": (True, True, "applied", "profile"),
         "fp16_reduction": (True, True, "skipped", "torch"),
