@@ -25,7 +25,7 @@ their own process: its facts come from a child process with a deadline.
 
 **Where this differs from the first drawing of the house, and why.**
 
-- `probing.py`, not `probe.py`: importing a submodule would put it in the place of the function `gputune.probe`.
+- `probing`, not `probe`: importing a submodule would put it in the place of the function `gputune.probe`.
 - A profile is read straight from YAML's events (`profile/strict_yaml.py`): one pass refuses and builds, three times faster
   than building a tree after a scan, and without YAML 1.1's surprises.
 - What was read is held against the dataclasses by `profile/strict_types.py`, and not by pydantic: importing and preparing that
@@ -47,7 +47,7 @@ their own process: its facts come from a child process with a deadline.
   cannot run. So the budget is planned without a list of benches.
 - Comparisons of several arms are shuffled, the same way in every run: at its power limit a GPU runs an arm faster that
   always follows a light one.
-- `batch_sizing.py` searches for the batch size of a user's own training step; it stands above `probing.py`, whose choice of a
+- `batch_sizing.py` searches for the batch size of a user's own training step; it stands above `probing`, whose choice of a
   device and progress it shares, and its answer is no machine's and stands in no profile.
 - Every part of a profile must be there, so that a file that was cut off is refused.
 - `Choice.gain` is the alternative's ratio over torch's default also where the default is kept.
@@ -70,6 +70,12 @@ their own process: its facts come from a child process with a deadline.
   again": slow samples leave time for no more.
 - The DataLoader's settings do not rest on the CPU budget: `Tuning.dataloader_kwargs` scales them to the process's own.
 - What holds for a whole bench (other processes, PCIe) stands in the conditions of its first row only.
+- `gputune probe --device all` measures all GPUs of a kind at once (`probing/together.py`); by itself a probe takes the first, since
+  the others of a machine may be somebody's. The common profile is that of one device as a whole, the one that differs least from
+  the others, with every device's steady load beside it: a mixture of several would be no measured combination.
+- `gputune merge` chooses among nodes by the same rule, so that all ranks of a job apply one file.
+- Nodes that share a home folder each probe once where GPUTUNE_PROBE=missing, and the first file stays: all ranks take that.
+- `gputune deploy` is a group of verbs, a place each.
 """
 
 from __future__ import annotations
@@ -114,7 +120,7 @@ def probe(
 ) -> Profile:
     """Measure this machine (about a minute in the standard budget) and return its profile, unwritten.
 
-    `device` is auto, cpu, cuda or cuda:N; `only` names benches; `shapes` are matmuls of your own (`gputune.benches.MatmulShape`),
+    `device` is auto, cpu, cuda, cuda:N, or all: every GPU of this node, at once; `only` names benches; `shapes` are matmuls of your own (`gputune.benches.MatmulShape`),
     and `dataset` what you load (`gputune.benches.UserDataset`). Raises UsageError or MeasureError.
     """
     from gputune import probing

@@ -13,7 +13,10 @@ TORCH = """
 __version__ = "2.13.0+cpu"
 class OutOfMemoryError(RuntimeError): pass
 class version: cuda = None
-class cuda: OutOfMemoryError = OutOfMemoryError
+class cuda:
+    OutOfMemoryError = OutOfMemoryError
+    def set_device(device): pass
+def zeros(*size, device): pass
 """
 
 _IN_WORKERS = """

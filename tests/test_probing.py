@@ -14,6 +14,8 @@ from gputune.errors import MeasureError, UsageError
 from gputune.facts.gap import Gap
 from gputune.host import Unreadable
 from gputune.probing import Request
+from gputune.probing.plan import Job, plan
+from gputune.probing.running import Place, _condensed, measure
 
 
 def test_a_quick_probe_of_the_cpu_gives_every_setting_and_a_reason():
@@ -106,7 +108,7 @@ def test_after_code_of_the_user_the_next_bench_gets_a_fresh_worker(workers_with,
 
 
 def planned(**asked):
-    return [(job.bench, job.seconds) for job in probing._plan("cpu", Request(**asked))]
+    return [(job.bench, job.seconds) for job in plan("cpu", Request(**asked))]
 
 
 def test_a_bench_without_time_in_the_budget_gets_some_when_it_is_named():
@@ -151,8 +153,8 @@ def test_of_a_bench_that_died_what_others_used_is_not_told():
         def others(self):
             return 1.5
 
-    job = probing._Job("precision", 1.0, "quick", {})
-    [left], gaps = probing._measure(Dying(), probing._Place(facts_of("cpu-only"), "cpu", Busy()), [job], print)
+    job = Job("precision", 1.0, "quick", {})
+    [left], gaps = measure(Dying(), Place(facts_of("cpu-only"), "cpu", Busy()), [job], print)
     assert left.conditions == {}
     assert gaps == [Gap(fact="bench.precision", reason="was killed")]
 
@@ -164,12 +166,12 @@ def test_what_holds_for_a_whole_bench_stands_in_its_first_row_only():
         for watts, processes, share in ((300.0, 2.0, 0.0), (400.0, 1.0, 30.0), (350.0, 1.0, 10.0))
     ]
     rows = [replace(row("precision", "throughput", 1.0), conditions=conditions) for conditions in seen]
-    first, *others = probing._condensed(rows, 0.4)
+    first, *others = _condensed(rows, 0.4)
     of_all = {"pcie_generation": 5.0, "gpu_processes": 1.0, "other_sm_percent": 30.0, "other_cpus": 0.4}
     assert first.conditions == {"power_watts": 300.0, **of_all}
     assert [one.conditions for one in others] == [{"power_watts": 400.0}, {"power_watts": 350.0}]
-    assert "other_cpus" not in probing._condensed(rows, None)[0].conditions, "where it cannot be told"
-    assert probing._condensed([], 0.4) == []
+    assert "other_cpus" not in _condensed(rows, None)[0].conditions, "where it cannot be told"
+    assert _condensed([], 0.4) == []
 
 
 def test_a_named_bench_of_what_the_user_names_needs_it_too():

@@ -8,7 +8,9 @@ A bench's file has a docstring (`gputune explain NAME`), and
 - `measure(context)`: yields Measurements as it has them, and a Gap for what could not be measured.
 
 A bench of what only the user can name says so with `OPTION`, the field of its Context that it needs; its `SECONDS` are for each.
-One of a probe that runs the user's code says that with `USER_CODE`: the next bench then gets a fresh process.
+One of a probe that runs the user's code says that with `USER_CODE`: the next bench then gets a fresh process. Where all GPUs of
+a node are measured at once, one with `OF_THE_HOST` measures the host and is run once, alone; one with `SIDE_BY_SIDE` holds the
+GPUs against each other, and is run only there.
 
 Files whose name starts with an underscore are what they share.
 """

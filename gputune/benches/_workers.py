@@ -20,6 +20,7 @@ class Workers:
         self._ready = False
         self._failed_starts = 0
         self._why = ""
+        self._stopped = False
 
     def __enter__(self) -> Workers:
         self._worker = Worker()
@@ -58,7 +59,14 @@ class Workers:
         if self._worker:
             self._worker.kill()
 
+    def stop(self) -> None:
+        """End the worker, from whatever thread, and start no other."""
+        self._stopped = True
+        self.kill()
+
     def _one_that_is_ready(self) -> Worker:
+        if self._stopped:
+            raise WorkerDied("it was stopped")
         if self._worker and self._ready and self._worker.alive:
             return self._worker
         if self._failed_starts >= FAILED_STARTS:
@@ -67,6 +75,8 @@ class Workers:
             if self._worker:
                 self._worker.close()
             self._worker = Worker()
+            if self._stopped:  # meanwhile
+                self._worker.kill()
         self._ready = False
         try:
             self._worker.ready(*self._hello)

@@ -18,6 +18,7 @@ SECONDS = {
     "cpu": {"quick": 0, "standard": 3, "thorough": 6},
 }
 RANK = 8
+OF_THE_HOST = True
 
 SIZE = 1024
 

@@ -37,6 +37,7 @@ SECONDS = {
     "cpu": {"quick": 16, "standard": 16, "thorough": 60},
 }
 RANK = 0
+OF_THE_HOST = True
 OPTION = "dataset"
 USER_CODE = True
 """What it imports may set torch's flags, and keep threads and memory: the next bench gets a fresh process."""

@@ -60,6 +60,9 @@ def add_verbs(asked: str | None = None) -> None:
     verbs = {file.replace("_", "-"): file for file in files}
     for verb, file in {asked: verbs[asked]}.items() if asked in verbs else verbs.items():
         module = importlib.import_module(f"{__name__}.{file}")
+        if hasattr(module, "GROUP"):  # verbs of its own
+            app.add_typer(module.GROUP, name=verb)
+            continue
         app.command(verb, context_settings=getattr(module, "CONTEXT", None))(getattr(module, file))
 
 

@@ -183,10 +183,11 @@ def _known(path: str) -> Profile | None:
 
 def _of_this_machine(host: Host, here: Fingerprint) -> Profile:
     from gputune import profile
-    from gputune.cli._probing_first import probed
+    from gputune.cli._probing_first import probe_first
     from gputune.runtime.choosing import chosen
 
-    return probed(host, here) or profile.load(chosen(here, host.environ))
+    probe_first(host, here)
+    return profile.load(chosen(here, host.environ))
 
 
 def _child(planned: Plan, environ: Mapping[str, str]) -> dict[str, str]:

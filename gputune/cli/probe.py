@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +18,9 @@ def probe(
         Path | None,
         typer.Option("-o", "--output", help="Where the profile goes; - is stdout.", show_default="profile.yaml"),
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    device: Annotated[
+        str, typer.Option(help="auto, cpu, cuda, cuda:N, or all: every GPU of this node at once.")
+    ] = "auto",
     budget: Annotated[str, typer.Option(help="quick, standard or thorough.")] = "standard",
     only: Annotated[str, typer.Option(help="Run only these benches, separated by commas.")] = "",
     shapes: Annotated[
@@ -50,12 +51,13 @@ def probe(
     """Measure this machine and write its profile."""
     from gputune import probing
     from gputune.benches import matmul_shapes
+    from gputune.cli._output import check_writable, write
     from gputune.report import json, terminal
     from gputune.report.progress import shown
 
     target = output if output or as_json else Path("profile.yaml")
     if target and str(target) != "-":
-        _check_writable(target)
+        check_writable(target)
     names = [name.strip() for name in only.split(",") if name.strip()]
     wanted: Any = budget
     request = probing.Request(
@@ -68,7 +70,7 @@ def probe(
     with shown() as progress:
         found = probing.probe(request, progress=progress)
     if target:
-        _write(found, target)
+        write(found, target)
     if as_json:
         print(json.profile(found), flush=True)
     if sys.stderr is not None:
@@ -90,30 +92,6 @@ def _dataset(path: str | None, batch_size: int | None, step_ms: float | None) ->
         return ()
     _user_code.check(path, "--dataset")
     return (UserDataset(path=path, batch_size=batch_size, step_ms=step_ms),)
-
-
-def _check_writable(target: Path) -> None:
-    """Say it before a minute is spent on measuring."""
-    from gputune.errors import UsageError
-
-    try:
-        folder, exists, regular = target.resolve().parent, target.exists(), target.is_file()
-    except (OSError, RuntimeError) as error:
-        raise UsageError(
-            f"-o {str(target)[:100]}: {getattr(error, 'strerror', error)}", "choose another name"
-        ) from None
-    if target.is_dir():
-        raise UsageError(f"-o {target}: is a directory", "name a file in it")
-    if exists and not regular:
-        raise UsageError(f"-o {target}: is not a regular file", "name one, or print the profile with -o -")
-    if not folder.is_dir():
-        raise UsageError(f"-o {target}: there is no folder {folder}", f"make it first: mkdir -p {folder}")
-    try:
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        raise UsageError(
-            f"-o {target}: {folder} cannot be written to: {error.strerror}", "choose another place with -o"
-        ) from None
 
 
 def _keep(found: Profile, own: bool, quick: bool) -> None:
@@ -142,18 +120,3 @@ def _keep(found: Profile, own: bool, quick: bool) -> None:
         why = str(error)
     if why:
         say(f"not kept for gputune apply auto: {why}")
-
-
-def _write(found: Profile, target: Path) -> None:
-    from gputune import profile
-    from gputune.errors import MeasureError
-
-    if str(target) == "-":
-        sys.stdout.write(profile.dump(found))
-        return
-    try:
-        profile.save(found, target)
-    except MeasureError:
-        # A minute of measuring must not be lost for want of room.
-        sys.stdout.write(profile.dump(found))
-        raise

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from contextlib import suppress
 from pathlib import Path
 
 
-def write(target: Path, text: str) -> None:
+def write(target: Path, text: str, *, replace: bool = True) -> None:
     """Put `text` in the place of a regular file, or of nothing: a temporary file beside it, flushed to the disk, then renamed over it.
 
     A file that is there keeps its mode, and a new one only its owner may write. Raises OSError when it cannot be written; what stood
-    there before still does.
+    there before still does. Without `replace` a file that is there stays: FileExistsError.
     """
     # At random: two containers that share a folder may write as the same process of the same host.
     temporary = target.with_name(f".{target.name[:80]}.{os.urandom(8).hex()}.tmp")
@@ -24,12 +25,27 @@ def write(target: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(target)
+        _put(temporary, target, replace)
     except BaseException:  # Ctrl-C, too, leaves nothing behind
         with suppress(OSError):
             temporary.unlink()
         raise
     _flush(target.parent)
+
+
+def _put(temporary: Path, target: Path, replace: bool) -> None:
+    if not replace:
+        try:
+            target.hardlink_to(temporary)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links
+            if target.exists():
+                raise FileExistsError(errno.EEXIST, "exists already", str(target)) from None
+        else:
+            temporary.unlink()
+            return
+    temporary.replace(target)
 
 
 def _flush(folder: Path) -> None:

@@ -4,8 +4,9 @@ Read strictly (`load`), written atomically (`save`). The worst that a hostile pr
 precise: it names settings of a closed list, with typed values, and nothing else in it is ever acted on.
 """
 
+from gputune.profile.common import common, differing
 from gputune.profile.document import SCHEMA, Fingerprint, Profile, fingerprint
 from gputune.profile.reading import load, parse
 from gputune.profile.writing import dump, save
 
-__all__ = ["SCHEMA", "Fingerprint", "Profile", "dump", "fingerprint", "load", "parse", "save"]
+__all__ = ["SCHEMA", "Fingerprint", "Profile", "common", "differing", "dump", "fingerprint", "load", "parse", "save"]

@@ -36,12 +36,12 @@ def shipped(here: Fingerprint) -> Path | None:
     return next((path for path in _brought() if here.gpu and path.stem == _slug(here.gpu)), None)
 
 
-def keep(profile: Profile, here: Fingerprint, environ: Mapping[str, str]) -> Path:
+def keep(profile: Profile, here: Fingerprint, environ: Mapping[str, str], *, replace: bool = True) -> Path:
     """Cache a profile for the user, to be found by `here`: a fingerprint as it is told without torch. Raises MeasureError where there
-    is no place for it, or it cannot be written.
+    is no place for it, or it cannot be written. Without `replace` one that is there already stays, and is the one.
     """
     path = made(user_folder(environ)) / name_of(here)
-    save(profile, path)
+    save(profile, path, replace=replace)
     return path
 
 

@@ -23,8 +23,8 @@ def dump(profile: Profile) -> str:
     return "".join(_sections(asdict(profile)))
 
 
-def save(profile: Profile, path: str | Path) -> None:
-    """Write the file whole or not at all.
+def save(profile: Profile, path: str | Path, *, replace: bool = True) -> None:
+    """Write the file whole or not at all; without `replace` only where none is there.
 
     Raises MeasureError when it cannot be written; what stood there before still does.
     """
@@ -35,8 +35,10 @@ def save(profile: Profile, path: str | Path) -> None:
             raise MeasureError(
                 f"{path}: is not a regular file", "name another place with -o"
             )  # renaming would replace it
-        atomic.write(target, text)
+        atomic.write(target, text, replace=replace)
     except OSError as error:
+        if isinstance(error, FileExistsError) and not replace:
+            return
         raise MeasureError(
             f"{path}: not written: {error.strerror}", "make room there, or name another place with -o"
         ) from None

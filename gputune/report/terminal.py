@@ -12,7 +12,7 @@ from gputune.facts.gap import Gap
 from gputune.host import NOT_SUPPORTED
 from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile
-from gputune.report import loading_charts, matmul_charts, network_charts
+from gputune.report import device_charts, loading_charts, matmul_charts, network_charts
 from gputune.report.charts import Chart
 from gputune.report.tables import add, console_of, draw, plain, table_of, value_text
 
@@ -36,6 +36,7 @@ _WORDS: dict[Severity, tuple[str, str]] = {
 }
 _NVIDIA_SMI = re.compile(r"(?<=nvidia-smi -i )\S+")  # the GPU that a remedy names
 _CHARTS: tuple[Callable[[Sequence[Measurement]], Iterator[Chart]], ...] = (
+    device_charts.side_by_side,
     matmul_charts.dtypes,
     matmul_charts.peak,
     matmul_charts.truth,

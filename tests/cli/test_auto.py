@@ -99,7 +99,7 @@ from making import profile
 from gputune import probing
 from gputune.cli import main
 from gputune.errors import MeasureError
-from gputune.host import Host
+from gputune.host import Host, node_lock
 from gputune.runtime.here import fingerprint_here
 
 def probe(request, **options):
@@ -111,6 +111,8 @@ def probe(request, **options):
     return profile({"omp_threads": os.getpid() % 4000 + 1}, fingerprint=fingerprint_here(Host()))
 
 probing.probe = probe
+if "NODE" in os.environ:
+    node_lock.BOOT_ID = Path(os.environ["NODE"])
 sys.argv[0] = "gputune"
 main()
 """
@@ -230,6 +232,32 @@ class TestProbing:
             assert other.stderr.readline().startswith("gputune: waiting for another process, which probes this machine")
         first.kill()
         outs = self.answers(others)
+        assert len(self.probes(env)) == 2
+        assert len(set(outs)) == 1
+
+    def test_of_eight_the_seven_that_are_left_apply_the_same_when_the_one_that_probes_is_killed(
+        self, env: dict[str, str], start
+    ) -> None:
+        env["PROBE_SECONDS"] = "2"
+        eight = start(env, 8)
+        while not self.probes(env):
+            time.sleep(0.05)
+        [first] = self.probes(env)
+        [killed] = [process for process in eight if process.pid == first]
+        killed.kill()
+        outs = self.answers([process for process in eight if process is not killed])
+        _, second = self.probes(env)
+        assert {json.loads(out)["omp_threads"] for out in outs} == {second % 4000 + 1}
+
+    def test_nodes_that_share_a_home_probe_once_each_and_all_apply_the_first_ones(
+        self, env: dict[str, str], start, tmp_path: Path
+    ) -> None:
+        """So that the ranks of one job have the same; the second node needs longer."""
+        ranks = []
+        for node, seconds in (("a", "1"), ("b", "2")):
+            (tmp_path / node).write_text(f"boot id of {node}\n")
+            ranks += start({**env, "NODE": str(tmp_path / node), "PROBE_SECONDS": seconds}, 2)
+        outs = self.answers(ranks)
         assert len(self.probes(env)) == 2
         assert len(set(outs)) == 1
 

@@ -343,6 +343,21 @@ while True:
         writer.wait()
         assert load(tmp_path / "p.yaml") in (self.old, self.new)
 
+    @pytest.mark.parametrize("links", [True, False], ids=["hard links", "a file system without"])
+    def test_without_replace_the_first_one_stays(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+    ) -> None:
+        def refused(*_: Path) -> None:
+            raise PermissionError("no hard links here")
+
+        if not links:
+            monkeypatch.setattr(Path, "hardlink_to", refused)
+        target = tmp_path / "profile.yaml"
+        for threads in (3, 5):
+            save(profile({"omp_threads": threads}), target, replace=False)
+        assert load(target).settings["omp_threads"].value == 3
+        assert [path.name for path in tmp_path.iterdir()] == ["profile.yaml"]
+
 
 def test_a_profile_with_nothing_in_it() -> None:
     made = replace(profile({}), fingerprint=Fingerprint())

@@ -1,0 +1,64 @@
+"""What each GPU of a node keeps up, all at the same time: to be held against each other.
+
+Matmuls of the dtype that a network would be trained in, after three seconds of them, and then copies inside the GPU's own
+memory. All GPUs do the same at once, as in a training: they share power and air. `gputune probe --device all` runs it; one
+GPU alone has nothing to be held against, and its peaks are those of `matmul_peak`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gputune.benches import Context, torch_missing
+from gputune.benches._matmul import flags_for, linear, operands
+from gputune.benches._timing import Arm, block, measurement, time_of, warm_up
+from gputune.benches.transfer import device_copy
+from gputune.facts import Facts
+from gputune.measurement import LOOKS, Measurement
+
+SECONDS = {
+    "cuda": {"quick": 6, "standard": 6, "thorough": 6},
+    "cpu": {"quick": 0, "standard": 0, "thorough": 0},
+}
+RANK = 0.5
+SIDE_BY_SIDE = True
+
+SIDE = 8192
+COPIED_BYTES = 512 << 20
+"""The same on all, whatever is free; and much more than any L2 holds."""
+LOAD_SECONDS = 3.0
+"""By then a power limit has lowered the clock."""
+BLOCK_SECONDS = 0.1
+COPY_LOAD_SECONDS = 0.3
+COPY_BLOCK_SECONDS = 0.05
+
+
+def needs(facts: Facts, device: str) -> str | None:
+    missing = torch_missing(facts)
+    return missing or (None if device.startswith("cuda") else "GPUs are held against each other, and this is none")
+
+
+def measure(context: Context) -> Iterator[Measurement]:
+    dtype = context.main_dtype
+    context.say("matmul")
+    flags_for(dtype)()
+    matmul = Arm(
+        params={"dtype": dtype, "side": SIDE},
+        run=linear(dtype, *operands(context, dtype, SIDE, SIDE, SIDE)),
+        work=2 * SIDE**3 / 1e12,
+    )
+    yield _kept_up(context, matmul, "matmul", "TFLOP/s", (LOAD_SECONDS, BLOCK_SECONDS))
+    context.say("bandwidth")
+    copy = device_copy(context, COPIED_BYTES)
+    yield _kept_up(context, copy, "bandwidth", "GB/s", (COPY_LOAD_SECONDS, COPY_BLOCK_SECONDS))
+
+
+def _kept_up(context: Context, arm: Arm, metric: str, unit: str, seconds: tuple[float, float]) -> Measurement:
+    """Blocks without a pause after a load; the seconds are the load's and each block's."""
+    load, length = seconds
+    warm_up(context, arm.run, load)
+    arm.repeats = max(1, round(length / (time_of(context, arm.run, 4) / 4)))
+    for _ in range(LOOKS[0]):
+        block(context, arm)
+    return replace(measurement(context, "side_by_side", unit, arm), metric=metric)

@@ -1,0 +1,133 @@
+"""All GPUs of one kind at once, a worker each, and the one profile that is common to them.
+
+First they are held against each other in steady load, all at the same time, since they share power and air. Then each runs
+the benches of the budget, all at once again; what measures the host is run once, alone. Where a GPU looked slow, the first
+comparison is made again at the end: what was a neighbour's passing load is gone by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+from gputune import advise
+from gputune.benches._worker import WorkerDied
+from gputune.checks.slow_gpu import suspects
+from gputune.facts import Facts
+from gputune.facts.gap import Gap
+from gputune.measurement import Measurement
+from gputune.probing.plan import Job
+from gputune.probing.request import Progress
+from gputune.probing.running import Lane
+from gputune.profile import Profile, common, differing
+
+
+def measure_together(
+    lanes: Sequence[Lane], jobs: Sequence[Job], progress: Callable[[Progress], None]
+) -> list[Measurement]:
+    """Fill the lanes; the rows of what measures the host are returned, once for all."""
+    side_by_side = [job for job in jobs if job.is_("SIDE_BY_SIDE")]
+    of_the_host = [job for job in jobs if job.is_("OF_THE_HOST")]
+    own = [job for job in jobs if job not in (*side_by_side, *of_the_host)]
+    with at_once(lanes) as on_all:
+        on_all(ready)
+        on_all(lambda lane: lane.do(side_by_side, _teller(lane, lanes, progress)))
+        _numbered(lanes, 1)
+        on_all(lambda lane: lane.do(own, _teller(lane, lanes, progress)))
+        before = len(lanes[0].measurements)
+        on_all(lambda lane: lane.do(of_the_host if lane is lanes[0] else [], progress))
+        host_rows = lanes[0].measurements[before:]
+        del lanes[0].measurements[before:]
+        if suspects([row for lane in lanes for row in lane.measurements]):
+            on_all(lambda lane: lane.do(side_by_side, _teller(lane, lanes, progress)))
+            _numbered(lanes, 2)
+    return host_rows
+
+
+@contextmanager
+def at_once(lanes: Sequence[Lane]) -> Iterator[Callable[[Callable[[Lane], None]], None]]:
+    """Give a function that does something with every lane, at once, and waits for all. When this thread is interrupted, the
+    workers are ended, and with them what the others wait for.
+    """
+    # The threads live until the end: a worker ends with the thread that started it.
+    with ThreadPoolExecutor(len(lanes)) as pool:
+
+        def on_all(do: Callable[[Lane], None]) -> None:
+            list(pool.map(do, lanes))  # raises what one of them raised
+
+        try:
+            yield on_all
+        except BaseException:
+            for lane in lanes:
+                lane.workers.stop()
+            raise
+
+
+def ready(lane: Lane) -> None:
+    with suppress(WorkerDied):  # the first bench will say so
+        lane.workers.start()
+
+
+def _teller(lane: Lane, lanes: Sequence[Lane], progress: Callable[[Progress], None]) -> Callable[[Progress], None]:
+    """The first device tells where all of them stand."""
+    return progress if lane is lanes[0] else lambda progress: None
+
+
+def _numbered(lanes: Sequence[Lane], run: int) -> None:
+    """Say of the rows that were taken side by side in which run that was."""
+    for lane in lanes:
+        lane.measurements[:] = [
+            replace(row, params={**row.params, "run": run})
+            if row.bench == "side_by_side" and "run" not in row.params
+            else row
+            for row in lane.measurements
+        ]
+
+
+def common_profile(
+    found: Facts, lanes: Sequence[Lane], host_rows: Sequence[Measurement], gaps: Sequence[Gap], *, created: str
+) -> Profile:
+    """The profile of the device whose settings most of the others share, with what every device does in steady load.
+
+    Where another device's measurements say something else of a setting, that is a Gap.
+    """
+    able = [lane for lane in lanes if lane.measurements]
+    profiles = [
+        advise.advise(found, [*lane.measurements, *host_rows], lane.place.device, created=created, gaps=lane.gaps)
+        for lane in able
+    ]
+    chosen = common(profiles)
+    base = able[chosen]
+    rows = [row for lane in lanes for row in lane.measurements if row.bench == "side_by_side" or lane is base]
+    return advise.advise(
+        found,
+        [*rows, *host_rows],
+        base.place.device,
+        created=created,
+        gaps=[*base.gaps, *gaps, *_of_others(lanes, base), *_differences(able, profiles, chosen)],
+    )
+
+
+def _of_others(lanes: Sequence[Lane], base: Lane) -> list[Gap]:
+    return [
+        Gap(fact=f"{lane.place.device} {gap.fact}", reason=gap.reason)
+        for lane in lanes
+        if lane is not base
+        for gap in lane.gaps
+        if gap not in base.gaps
+    ]
+
+
+def _differences(lanes: Sequence[Lane], profiles: Sequence[Profile], chosen: int) -> list[Gap]:
+    """By setting, the devices whose own measurements say otherwise."""
+    odd: dict[str, list[str]] = {}
+    for lane, profile in zip(lanes, profiles, strict=True):
+        for name in differing(profiles[chosen], profile):
+            odd.setdefault(name, []).append(lane.place.device)
+    device = lanes[chosen].place.device
+    return [
+        Gap(fact=f"settings.{name}", reason=f"{', '.join(devices)} alone would have another value than {device} has")
+        for name, devices in odd.items()
+    ]

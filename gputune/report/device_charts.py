@@ -1,0 +1,38 @@
+"""Charts of what was measured on all GPUs of a node at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gputune.measurement import Measurement
+from gputune.report.charts import Bar, Cell, Chart, number, rows
+
+
+def side_by_side(measurements: Sequence[Measurement]) -> Iterator[Chart]:
+    """Each GPU's steady matmul and memory bandwidth, as measured last, with the clock and power that it had."""
+    matmul = _last(rows(measurements, "side_by_side matmul"))
+    copies = _last(rows(measurements, "side_by_side bandwidth"))
+    most = max((row.median for row in matmul.values()), default=0.0)
+    lines: list[tuple[Cell, ...]] = [
+        (device, Bar(value=row.median, most=most), number(row.median), _condition(row, "sm_clock_mhz"),
+         _condition(row, "power_watts"), number(copies[device].median) if device in copies else "")
+        for device, row in matmul.items()
+    ]  # fmt: skip
+    if lines:
+        columns = ("GPU", "", "TFLOP/s", "MHz", "W", "memory GB/s")
+        chart = Chart(
+            title="All GPUs at once, in steady load: matmul and memory",
+            columns=columns,
+            rows=lines,
+            numbers=columns[2:],
+        )
+        yield chart.filled()
+
+
+def _last(found: Sequence[Measurement]) -> dict[str, Measurement]:
+    """By device; a second run stands behind the first."""
+    return {row.device: row for row in found}
+
+
+def _condition(row: Measurement, name: str) -> str:
+    return f"{row.conditions[name]:.0f}" if name in row.conditions else ""

@@ -1,0 +1,62 @@
+"""`gputune merge`: one profile for all nodes of a job."""
+
+from dataclasses import replace
+
+from forked import gputune
+from making import CHOSEN, ELSEWHERE, H200, profile
+
+from gputune.profile import load, save
+
+
+def nodes(folder, *made):
+    paths = [folder / f"n{number}.yaml" for number in range(1, len(made) + 1)]
+    for path, one in zip(paths, made, strict=True):
+        save(one, path)
+    return [str(path) for path in paths]
+
+
+def test_the_one_that_most_nodes_share_stands_for_all_and_the_odd_one_is_named(tmp_path):
+    odd = profile({**CHOSEN, "compile": False, "cudnn_benchmark": False})
+    paths = nodes(tmp_path, odd, profile(), profile())
+    done = gputune("merge", *paths, "-o", "job.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == (
+        f"gputune: {paths[0]}: would have other values of compile, cudnn_benchmark\ngputune: {paths[1]} stands for all 3\n"
+    )
+    assert load(tmp_path / "job.yaml") == profile()
+
+
+def test_what_only_a_rank_has_of_its_own_may_differ(tmp_path):
+    other = profile(fingerprint=replace(H200, cpu_budget=3, gpu_count=8, driver="590.1"))
+    assert gputune("merge", *nodes(tmp_path, profile(), other), "-o", "job.yaml", cwd=tmp_path).returncode == 0
+
+
+def test_nodes_of_two_kinds_have_no_profile_in_common(tmp_path):
+    paths = nodes(tmp_path, profile(), profile(fingerprint=ELSEWHERE))
+    done = gputune("merge", *paths, "-o", "job.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        f"gputune: {paths[1]}: was not measured on what {paths[0]} was: device (NVIDIA H200 there, NVIDIA A100"
+    )
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "job.yaml").exists()
+
+
+def test_a_file_that_is_missing_or_broken_is_named(tmp_path):
+    (tmp_path / "n2.yaml").write_text("schema: [")
+    [good] = nodes(tmp_path, profile())
+    for bad in ("n2.yaml", "n3.yaml"):
+        done = gputune("merge", good, bad, "-o", "job.yaml", cwd=tmp_path)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert done.stderr.startswith(f"gputune: {bad}: ")
+
+
+def test_a_dash_is_stdout(tmp_path):
+    [path] = nodes(tmp_path, profile())
+    done = gputune("merge", path, "-o", "-", cwd=tmp_path)
+    assert done.stdout == (tmp_path / "n1.yaml").read_text()
+
+
+def test_where_it_cannot_be_written_nothing_is_merged(tmp_path):
+    done = gputune("merge", *nodes(tmp_path, profile()), "-o", "no/such/folder.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)

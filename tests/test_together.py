@@ -1,0 +1,182 @@
+"""All GPUs at once: a worker each, one profile for all, what differs said; what is slow measured again."""
+
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import making
+import pytest
+import stand_in
+from making import serving
+from recorded import RecordedHost, facts_of
+
+from gputune import probing
+from gputune.errors import MeasureError, UsageError
+from gputune.facts.gap import Gap
+from gputune.probing import Request
+from gputune.probing.request import devices_of
+from gputune.profile import common, differing
+
+TOLD = """
+def row(bench, metric, unit, sample, **params):
+    return Measurement(bench=bench, metric=metric, unit=unit, samples=(float(sample),) * 12, params=params, device=context.device)
+number = int(context.device.partition(":")[2] or 0)
+"""
+"""What the bodies of benches below have."""
+
+STEADY = TOLD + "yield row('side_by_side', 'matmul', 'TFLOP/s', {rate})"
+ALIKE = STEADY.format(rate="600 + number")
+
+
+@pytest.fixture
+def eight(monkeypatch, tmp_path):
+    """A function that probes a recorded machine of eight H200, whose workers have benches of these bodies."""
+
+    def measured(only=("side_by_side",), progress=lambda progress: None, **bodies):
+        stand_in.torch(tmp_path)
+        monkeypatch.setenv("PYTHONPATH", stand_in.benches(tmp_path, **bodies))
+        asked = Request(device="all", budget="quick", only=only)
+        return probing.probe(asked, host=RecordedHost("nvidia-h200-x8"), progress=progress)
+
+    return measured
+
+
+def steady(profile):
+    return [(row.device, row.params["run"]) for row in profile.measurements if row.bench == "side_by_side"]
+
+
+def slow(profile):
+    return [(one.severity, one.subject) for one in profile.findings if one.check == "slow_gpu" and one.severity != "OK"]
+
+
+def test_every_gpu_is_measured_and_stands_in_the_profile(eight):
+    profile = eight(side_by_side=ALIKE)
+    assert steady(profile) == [(f"cuda:{number}", 1) for number in range(8)]
+    assert slow(profile) == []
+    assert (profile.fingerprint.gpu, profile.fingerprint.gpu_count) == ("NVIDIA H200", 8)
+    assert not serving()
+
+
+def test_they_are_measured_at_the_same_time(eight, tmp_path):
+    """Each waits until all eight are there."""
+    here = tmp_path / "here"
+    here.mkdir()
+    meet = f"open({str(here)!r} + '/' + str(number), 'w')\nwhile len(os.listdir({str(here)!r})) < 8: time.sleep(0.01)\n"
+    profile = eight(side_by_side=TOLD + meet + "yield row('side_by_side', 'matmul', 'TFLOP/s', 600)")
+    assert len(steady(profile)) == 8
+
+
+def test_a_slow_gpu_is_measured_again_with_all_and_named(eight):
+    profile = eight(side_by_side=STEADY.format(rate="400 if number == 5 else 600 + number"))
+    assert steady(profile) == [(f"cuda:{number}", run) for number in range(8) for run in (1, 2)]
+    assert slow(profile) == [("WARNING", "GPU 5")]
+
+
+def test_what_was_slow_once_is_no_alarm(eight, tmp_path):
+    """The second time the load is gone."""
+    once = f"rate = 400 if number == 5 and not os.path.exists({str(tmp_path)!r} + '/been') else 600 + number\n"
+    once += f"if number == 5: open({str(tmp_path)!r} + '/been', 'w')\n"
+    profile = eight(side_by_side=TOLD + once + "yield row('side_by_side', 'matmul', 'TFLOP/s', rate)")
+    assert len(steady(profile)) == 16
+    assert slow(profile) == []
+
+
+def test_a_gpu_that_dies_is_unknown_and_a_gap_and_the_others_are_measured(eight):
+    profile = eight(
+        side_by_side=TOLD + "if number == 2: os._exit(9)\nyield row('side_by_side', 'matmul', 'TFLOP/s', 600)"
+    )
+    assert slow(profile) == [("UNKNOWN", "GPU 2")]
+    assert [gap.fact for gap in profile.gaps if "bench." in gap.fact] == ["cuda:2 bench.side_by_side"]
+    assert "exit code 9" in next(gap.reason for gap in profile.gaps if "bench." in gap.fact)
+
+
+def test_where_none_can_be_measured_there_is_no_profile(eight):
+    with pytest.raises(MeasureError, match=r"^nothing could be measured on cuda:0, cuda:1, .*exit code 9"):
+        eight(side_by_side="os._exit(9); yield")
+
+
+def test_what_measures_the_host_is_run_once(eight, tmp_path):
+    counted = f"open({str(tmp_path)!r} + '/runs', 'a').write('x')\n"
+    profile = eight(
+        ["side_by_side", "cpu_threads"], side_by_side=ALIKE, cpu_threads=TOLD + counted + "yield told('cpu_threads')"
+    )
+    assert (tmp_path / "runs").read_text() == "x"
+    assert [row.bench for row in profile.measurements if row.bench != "side_by_side"] == ["cpu_threads"]
+
+
+def test_the_profile_is_one_devices_own_and_the_one_most_of_them_share(eight):
+    """TF32 pays on all GPUs but the first: no mixture, and what differs is said."""
+    speeds = TOLD + (
+        "for dtype, rate in (('float32', 50), ('tf32', 50 if number == 0 else 400)):\n"
+        "    yield row('precision', 'throughput', 'TFLOP/s', rate, dtype=dtype)\n"
+        "    yield row('precision', 'relative_error', '1', 1e-7 if dtype == 'float32' else 3e-4, dtype=dtype)\n"
+    )
+    profile = eight(["side_by_side", "precision"], side_by_side=ALIKE, precision=speeds)
+    assert {row.device for row in profile.measurements if row.bench == "precision"} == {"cuda:1"}
+    assert profile.settings["matmul_precision"].value == "tf32"
+    assert (
+        Gap(fact="settings.matmul_precision", reason="cuda:0 alone would have another value than cuda:1 has")
+        in profile.gaps
+    )
+
+
+def test_progress_is_told_by_one_of_them(eight):
+    seen = []
+    eight(progress=seen.append, side_by_side=ALIKE)
+    assert [one.bench for one in seen] == ["side_by_side"]
+
+
+def test_gpus_of_another_kind_are_left_out_and_said():
+    facts = facts_of("nvidia-h200-x8")
+    mixed = replace(facts, gpus=tuple(replace(gpu, name="NVIDIA T4") if gpu.index == 6 else gpu for gpu in facts.gpus))
+    devices, gaps = devices_of(mixed)
+    assert devices == [f"cuda:{number}" for number in (0, 1, 2, 3, 4, 5, 7)]
+    assert [gap.fact for gap in gaps] == ["cuda:6"]
+    assert "gputune probe --device cuda:6" in gaps[0].reason
+
+
+def test_without_a_gpu_there_is_nothing_to_measure_at_once():
+    with pytest.raises(MeasureError, match="--device all: torch sees no GPU"):
+        probing.probe(Request(device="all"), host=RecordedHost("cpu-only"))
+
+
+def test_holding_gpus_against_each_other_takes_all_of_them():
+    with pytest.raises(UsageError, match="add --device all"):
+        probing.probe(Request(only=["side_by_side"]), host=RecordedHost("cpu-only"))
+
+
+INTERRUPTED = """
+import sys
+from recorded import RecordedHost
+from gputune import probing
+from gputune.cli import _heed_termination
+_heed_termination()
+probing.probe(probing.Request(device="all", only=["side_by_side"]), host=RecordedHost("nvidia-h200-x8"),
+              progress=lambda progress: print(progress.bench, flush=True))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_ends_at_once_with_all_its_workers(tmp_path, number):
+    stand_in.torch(tmp_path)
+    environ = making.environ(PYTHONPATH=stand_in.benches(tmp_path, side_by_side="time.sleep(60); yield"))
+    environ["PYTHONPATH"] += f":{making.__file__.rpartition('/')[0]}"
+    words = [sys.executable, "-c", INTERRUPTED]
+    with subprocess.Popen(words, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as probing_:
+        assert probing_.stdout.readline().strip() == "side_by_side"
+        started = time.monotonic()
+        probing_.send_signal(number)
+        probing_.wait(20)
+    assert time.monotonic() - started < 10
+    assert not serving()
+
+
+def test_the_common_one_of_several_profiles_differs_least_from_the_others():
+    chosen = {name: dict(making.CHOSEN) for name in "abc"}
+    chosen["a"]["compile"] = False
+    profiles = [making.profile(values) for values in chosen.values()]
+    assert common(profiles) == 1
+    assert differing(profiles[0], profiles[1]) == ["compile"]
+    assert common(profiles[:2]) == 0, "of equals the first"
