@@ -120,8 +120,9 @@ def probe(
 ) -> Profile:
     """Measure this machine (about a minute in the standard budget) and return its profile, unwritten.
 
-    `device` is auto, cpu, cuda, cuda:N, or all: every GPU of this node, at once; `only` names benches; `shapes` are matmuls of your own (`gputune.benches.MatmulShape`),
-    and `dataset` what you load (`gputune.benches.UserDataset`). Raises UsageError or MeasureError.
+    `device` is auto, cpu, cuda, cuda:N, or all: every GPU of this node, at once; `only` names benches; `shapes` are matmuls of
+    your own (`gputune.benches.MatmulShape`), and `dataset` what you load (`gputune.benches.UserDataset`). Raises UsageError or
+    MeasureError.
     """
     from gputune import probing
 

@@ -1,5 +1,6 @@
 """All GPUs at once: a worker each, one profile for all, what differs said; what is slow measured again."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from gputune.facts.gap import Gap
 from gputune.probing import Request
 from gputune.probing.request import devices_of
 from gputune.profile import common, differing
+
+pytestmark = pytest.mark.cluster
 
 TOLD = """
 def row(bench, metric, unit, sample, **params):
@@ -56,7 +59,7 @@ def test_every_gpu_is_measured_and_stands_in_the_profile(eight):
     assert steady(profile) == [(f"cuda:{number}", 1) for number in range(8)]
     assert slow(profile) == []
     assert (profile.fingerprint.gpu, profile.fingerprint.gpu_count) == ("NVIDIA H200", 8)
-    assert not serving()
+    assert not serving(str(os.getpid()))
 
 
 def test_they_are_measured_at_the_same_time(eight, tmp_path):
@@ -104,6 +107,17 @@ def test_what_measures_the_host_is_run_once(eight, tmp_path):
     )
     assert (tmp_path / "runs").read_text() == "x"
     assert [row.bench for row in profile.measurements if row.bench != "side_by_side"] == ["cpu_threads"]
+
+
+def test_it_is_measured_also_where_the_first_gpu_is_broken(eight):
+    broken = TOLD + "if number == 0: os._exit(9)\n"
+    profile = eight(
+        ["side_by_side", "cpu_threads"],
+        side_by_side=broken + "yield row('side_by_side', 'matmul', 'TFLOP/s', 600)",
+        cpu_threads="yield told('cpu_threads')",
+    )
+    assert [row.bench for row in profile.measurements if row.bench != "side_by_side"] == ["cpu_threads"]
+    assert slow(profile) == [("UNKNOWN", "GPU 0")]
 
 
 def test_the_profile_is_one_devices_own_and_the_one_most_of_them_share(eight):
@@ -170,7 +184,7 @@ def test_interrupted_it_ends_at_once_with_all_its_workers(tmp_path, number):
         probing_.send_signal(number)
         probing_.wait(20)
     assert time.monotonic() - started < 10
-    assert not serving()
+    assert not serving(str(probing_.pid))
 
 
 def test_the_common_one_of_several_profiles_differs_least_from_the_others():

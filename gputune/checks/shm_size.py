@@ -52,8 +52,13 @@ def _wanted(facts: Facts, measured: Need | None) -> tuple[int, str, str]:
     return (
         needed,
         f"DataLoader workers for {counted(workers, 'CPU')} would need about {gib(needed)}",
-        f"{1 << max(0, (needed * 2 >> 30).bit_length())}g",
+        f"{gibibytes(workers)}g",
     )
+
+
+def gibibytes(workers: int) -> int:
+    """What to ask for where no dataset was measured: about twice what so many workers need, a power of two."""
+    return 1 << (workers * PREFETCH * BATCH_BYTES * 2 >> 30).bit_length()
 
 
 def _mib(size: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,21 +23,34 @@ def check(
         str | None, typer.Option(help="Look at the torch of this interpreter.", show_default="gputune's own")
     ] = None,
     require_gpu: Annotated[bool, typer.Option("--require-gpu", help="No GPU is an error.")] = False,
+    nfd: Annotated[
+        Path | None,
+        typer.Option("--nfd", metavar="DIR", help="Write labels for node-feature-discovery into this folder too."),
+    ] = None,
+    prometheus: Annotated[
+        Path | None,
+        typer.Option("--prometheus", metavar="DIR", help="Write metrics for node_exporter into this folder too."),
+    ] = None,
 ) -> None:
     """Look at this machine without changing anything: what is wrong, and what to type."""
     from gputune import checks
+    from gputune.cli import _node_files
     from gputune.report import json, terminal
 
     _known(fail_on, "--fail-on", list(FAIL_ON), "level")
     wanted = _wanted(only, skip)
+    files = _node_files.targets({"--nfd": nfd, "--prometheus": prometheus})
     found = _facts(python, require_gpu)
     findings = checks.run(found, only=wanted)
+    fault = _node_files.write(files, found, findings)  # first: the reader of stdout may go away
     if as_json:
         print(json.check(found, findings))
     else:
         terminal.print_findings(findings, sys.stdout)
         terminal.print_gaps(terminal.unsaid(found.gaps, findings), sys.stdout)
         print(terminal.summary(findings))
+    if fault:
+        raise fault
     if any(finding.severity in FAIL_ON[fail_on] for finding in findings):
         raise typer.Exit(1)
 

@@ -19,8 +19,8 @@ def status(
 ) -> None:
     """Show what gputune set here, what you kept, and who chose each value; in a job, of that job.
 
-    A Python is started in this environment, imports torch, and is asked. Exit code 1 where a setting failed, or a flag that
-    was verified did not take effect.
+    A Python is started in this environment, imports torch, and is asked. Ranks of a job that print the same digest (after "applied
+    here") started alike. Exit code 1 where a setting failed, or a flag that was verified did not take effect.
     """
     from gputune.cli.check import interpreter
     from gputune.host import Host

@@ -36,10 +36,11 @@ def measure_together(
         on_all(lambda lane: lane.do(side_by_side, _teller(lane, lanes, progress)))
         _numbered(lanes, 1)
         on_all(lambda lane: lane.do(own, _teller(lane, lanes, progress)))
-        before = len(lanes[0].measurements)
-        on_all(lambda lane: lane.do(of_the_host if lane is lanes[0] else [], progress))
-        host_rows = lanes[0].measurements[before:]
-        del lanes[0].measurements[before:]
+        able = next((lane for lane in lanes if lane.measurements), lanes[0])
+        before = len(able.measurements)
+        on_all(lambda lane: lane.do(of_the_host if lane is able else [], progress))
+        host_rows = able.measurements[before:]
+        del able.measurements[before:]
         if suspects([row for lane in lanes for row in lane.measurements]):
             on_all(lambda lane: lane.do(side_by_side, _teller(lane, lanes, progress)))
             _numbered(lanes, 2)

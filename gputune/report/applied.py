@@ -23,6 +23,8 @@ def print_standing(found: Standing, verify: bool, stream: IO[str]) -> None:
     """What holds in a process, and with `verify` what its computations say."""
     console = console_of(stream)
     console.print(plain(f"torch {found.torch} of {found.python}, {found.gpu or 'without a GPU'}"))
+    if found.digest:
+        console.print(plain(f"applied here: {found.digest}"))
     table = table_of("setting", "before", "now", "status", "why")
     for one in found.settings:
         whose = f"{one.status} ({one.source})" if one.source else one.status

@@ -111,6 +111,20 @@ def by_an_outer_apply(environ: Mapping[str, str]) -> Mapping[str, str]:
     return {variable: text for variables in launch for variable, text in variables.items()}
 
 
+def digest(environ: Mapping[str, str]) -> str | None:
+    """What was applied in this environment, in 16 hexadecimal digits of SHA-256: the values that travel to torch, and what the
+    variables of the launch settings among them hold now. Ranks with the same one start alike. None where nothing was applied.
+    """
+    import hashlib
+
+    values = handed_down(environ)
+    if not values or disabled(environ):
+        return None
+    variables = {name: environ.get(name) for name in by_an_outer_apply(environ)}
+    text = json.dumps([values, variables], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
 def exported(name: str, value: Value, environ: Mapping[str, str]) -> Applied | None:
     """The row of a launch setting one of whose variables is in the environment already; None where none is, or where an apply further
     out put it there and this one wants another.

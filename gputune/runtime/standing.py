@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from gputune.errors import MeasureError
 from gputune.facts.environment import TF32_OVERRIDE
 from gputune.host import Host, Unreadable
-from gputune.runtime.applied import Applied
+from gputune.runtime.applied import Applied, digest
 from gputune.settings import Value
 from gputune.settings.matmul_precision import TF32_ERROR
 
@@ -48,6 +48,8 @@ class Standing:
     verified: tuple[Verified, ...] = ()
     override: str | None = None
     """NVIDIA_TF32_OVERRIDE, which decides whatever the flags read."""
+    digest: str | None = None
+    """What was applied in this environment, to be compared by eye from rank to rank; None where nothing was."""
 
 
 def standing(host: Host, verify: bool = False) -> Standing:
@@ -58,11 +60,11 @@ def standing(host: Host, verify: bool = False) -> Standing:
         raise MeasureError(str(error), "name an interpreter with --python") from None
     if "fault" in answer:
         raise MeasureError(f"{host.python}: {answer['fault']}", "name an interpreter that has torch with --python")
-    return told(answer, host.environ.get(TF32_OVERRIDE))
+    return replace(told(answer, host.environ.get(TF32_OVERRIDE)), digest=digest(host.environ))
 
 
 def told(answer: Mapping[str, Any], override: str | None) -> Standing:
-    """The same from the answer."""
+    """The same from the answer alone."""
     rows = {row["setting"]: Applied(**row) for row in answer["rows"]}
     reads: Mapping[str, Mapping[str, Any]] = answer["reads"]
     values = {name: row.after for name, row in rows.items()} | {name: read.get("value") for name, read in reads.items()}

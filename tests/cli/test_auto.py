@@ -184,6 +184,7 @@ def test_a_cache_that_cannot_be_written_is_said_and_the_profile_is_written(env: 
     assert "gputune: not kept for gputune apply auto: /dev/null/gputune: " in done.stderr
 
 
+@pytest.mark.cluster
 class TestProbing:
     """Processes that start at once, as a scheduler starts them."""
 

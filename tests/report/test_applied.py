@@ -31,6 +31,12 @@ def test_what_holds_is_shown_with_whose_it_is():
     assert text.splitlines()[-1].split() == ["omp_threads", "2", "4", "kept-user", "(environment)", "exported"]
 
 
+def test_the_digest_of_what_was_applied_stands_on_top():
+    text = shown(print_standing, standing(digest="0123456789abcdef"), False)
+    assert text.splitlines()[1] == "applied here: 0123456789abcdef"
+    assert "applied here" not in shown(print_standing, standing(), False)
+
+
 def test_what_computations_say_stands_beside_the_flag():
     checks = (
         Verified(operation="matmul", setting="matmul_precision", value="tf32", relative_error=2.9e-4, took_effect=True),

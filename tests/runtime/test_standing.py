@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from making import environ, gputune, profile, python, written
 
 from gputune.errors import MeasureError
 from gputune.host import Host
+from gputune.runtime.applied import digest
 from gputune.runtime.here import fingerprint_here
 from gputune.runtime.standing import Standing, standing, told
 
@@ -73,6 +77,40 @@ class TestTold:
         assert (found.setting, found.value, found.took_effect) == ("cudnn_tf32", False, False)
 
 
+class TestDigest:
+    APPLIED = {"GPUTUNE_APPLY": '{"matmul_precision":"tf32","omp_threads":3}', "OMP_NUM_THREADS": "3", "PATH": "/bin"}
+
+    def test_it_is_the_same_wherever_the_same_was_applied(self) -> None:
+        one = digest(self.APPLIED)
+        assert one is not None
+        assert re.fullmatch("[0-9a-f]{16}", one)
+        other = {**self.APPLIED, "RANK": "3", "PATH": "/usr/bin"}
+        other["GPUTUNE_APPLY"] = '{ "omp_threads": 3, "matmul_precision": "tf32" }'
+        assert digest(other) == one
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"GPUTUNE_APPLY": '{"matmul_precision":"ieee","omp_threads":3}'},
+            {"GPUTUNE_APPLY": '{"matmul_precision":"tf32"}'},
+            {"OMP_NUM_THREADS": "1"},
+        ],
+    )
+    def test_it_differs_where_anything_of_it_does(self, change: dict[str, str]) -> None:
+        assert digest(self.APPLIED | change) not in (digest(self.APPLIED), None)
+
+    @pytest.mark.parametrize("payload", [None, "", "{}", "{", "[1]", '"x"', "null"])
+    def test_there_is_none_where_nothing_was_applied(self, payload: str | None) -> None:
+        assert digest({} if payload is None else {"GPUTUNE_APPLY": payload, "OMP_NUM_THREADS": "3"}) is None
+
+    def test_nor_where_gputune_is_switched_off(self) -> None:
+        assert digest({**self.APPLIED, "GPUTUNE_DISABLE": "1"}) is None
+
+    @given(st.text())
+    def test_whatever_the_payload_it_is_a_digest_or_none(self, payload: str) -> None:
+        assert re.fullmatch("None|[0-9a-f]{16}", str(digest({"GPUTUNE_APPLY": payload})))
+
+
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     values = {"cudnn_benchmark": True, "matmul_precision": "tf32", "omp_threads": 1, "expandable_segments": True}
@@ -85,7 +123,9 @@ def test_below_gputune_apply_it_tells_what_was_set_there(path: str) -> None:
     done = gputune("apply", path, "--", sys.executable, "-m", "gputune", "status", "--verify", "--json")
     assert done.returncode == 0
     limit = torch.backends.cudnn.benchmark_limit  # none in a build without cuDNN
-    rows = {row["setting"]: row for row in json.loads(done.stdout)["settings"]}
+    answer = json.loads(done.stdout)
+    assert re.fullmatch("[0-9a-f]{16}", answer["digest"])
+    rows = {row["setting"]: row for row in answer["settings"]}
     assert {name: (row["before"], row["after"], row["status"], row["source"]) for name, row in rows.items()} == {
         "bf16_reduction": (True, True, "skipped", "torch"),
         "cudnn_benchmark": (False, True, "applied", "profile"),

@@ -1,0 +1,57 @@
+"""The files that `gputune check` leaves for other programs of the node: said before anything is asked that they cannot be."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gputune.checks import Finding
+    from gputune.errors import GputuneError
+    from gputune.facts import Facts
+
+NAMES = {"--nfd": "gputune.features", "--prometheus": "gputune.prom"}
+"""What each option's file is called in its folder."""
+
+
+def targets(folders: Mapping[str, Path | None]) -> dict[str, Path]:
+    """Option to file, of the folders that were named. Raises UsageError for one that is not there or cannot be written to."""
+    found = {option: folder for option, folder in folders.items() if folder is not None}
+    for option, folder in found.items():
+        _check_folder(option, folder)
+    return {option: folder / NAMES[option] for option, folder in found.items()}
+
+
+def write(files: Mapping[str, Path], facts: Facts, findings: Sequence[Finding]) -> GputuneError | None:
+    """Write every file, and return the first fault, so that it costs neither the other file nor the answer on stdout."""
+    faults = [_write(option, path, facts, findings) for option, path in files.items()]
+    return next((fault for fault in faults if fault), None)
+
+
+def _check_folder(option: str, folder: Path) -> None:
+    from gputune.errors import UsageError
+
+    shown = f"{option} {str(folder)[:100]}"
+    try:
+        if not folder.is_dir():
+            raise UsageError(f"{shown}: there is no such folder", "make it first, or name another one")
+        tempfile.TemporaryFile(dir=folder, prefix=".gputune").close()  # hidden, should it have a name at all
+    except OSError as error:
+        raise UsageError(f"{shown}: cannot be written to: {error.strerror}", "name another folder") from None
+
+
+def _write(option: str, path: Path, facts: Facts, findings: Sequence[Finding]) -> GputuneError | None:
+    from gputune.errors import MeasureError
+    from gputune.host import atomic
+    from gputune.report import nfd, prometheus
+
+    report = {"--nfd": nfd, "--prometheus": prometheus}[option]
+    try:
+        atomic.write(path, report.text(facts, findings))
+    except OSError as error:
+        return MeasureError(
+            f"{option}: {path}: not written: {error.strerror}", "make room there, or name another folder"
+        )
+    return None

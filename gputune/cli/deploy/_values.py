@@ -1,0 +1,49 @@
+"""What a user may name in a file for others to run. Each raises UsageError."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from gputune.errors import UsageError
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+"""DNS-1123: what every name in Kubernetes may be."""
+
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,499}")
+
+
+def name(value: str, option: str) -> str:
+    if not _LABEL.fullmatch(value):
+        raise UsageError(
+            f"{option} {value[:80]}: is no name in Kubernetes",
+            "use at most 63 of a-z, 0-9 and -, with a letter or a digit at both ends",
+        )
+    return value
+
+
+def names(**named: str | None) -> None:
+    """Of options by their names with _ for -; None is not given."""
+    for option, value in named.items():
+        if value is not None:
+            name(value, f"--{option.replace('_', '-')}")
+
+
+def image(value: str) -> str:
+    if not _IMAGE.fullmatch(value):
+        raise UsageError(
+            f"--image {value[:80]}: is no name of an image", "name one, as in --image registry/gputune:1.0"
+        )
+    return value
+
+
+def command(words: Sequence[str] | None) -> list[str]:
+    """The words after `--`, none where there are none."""
+    words = list(words or [])
+    if words and not words[0]:
+        raise UsageError("the command is empty", "name a program: -- python train.py")
+    try:
+        "".join(words).encode()
+    except UnicodeEncodeError:
+        raise UsageError("the command is not UTF-8 text", "name its files and options in UTF-8") from None
+    return words

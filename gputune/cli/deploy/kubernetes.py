@@ -1,0 +1,93 @@
+"""`gputune deploy kubernetes job | daemonset | configmap`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gputune.deploy import IMAGE
+
+GROUP = typer.Typer(help="Print a Kubernetes manifest.", no_args_is_help=True)
+
+_Image = Annotated[str, typer.Option("--image", help="The image, with gputune in it.")]
+_Namespace = Annotated[str | None, typer.Option("--namespace", help="Where it goes.", show_default="kubectl's")]
+_RuntimeClass = Annotated[
+    str | None,
+    typer.Option("--runtime-class", help="The class of NVIDIA's runtime, where that is not the nodes' default."),
+]
+
+
+@GROUP.command()
+def job(
+    command: Annotated[list[str] | None, typer.Argument(metavar="-- CMD...", help="The command to run.")] = None,
+    image: _Image = IMAGE,
+    name: Annotated[str, typer.Option("--name", help="The Job's.")] = "gputune-job",
+    namespace: _Namespace = None,
+    runtime_class: _RuntimeClass = None,
+    gpus: Annotated[int, typer.Option("--gpus", help="GPUs of one node; 0 for a CPU job.", min=0, max=1024)] = 1,
+    cpus: Annotated[
+        int | None, typer.Option("--cpus", help="CPUs.", min=1, max=4096, show_default="4 for each GPU")
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option("--memory", metavar="SIZE", help="As in 64Gi.", show_default="16Gi for each GPU")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Without a profile the command does not run.")] = False,
+) -> None:
+    """A Job that measures its node before the command, and runs the command with what was found."""
+    from gputune.cli.deploy import _values
+    from gputune.deploy.kubernetes_job import Job, text
+    from gputune.errors import UsageError
+
+    _values.names(name=name, namespace=namespace, runtime_class=runtime_class)
+    words = _values.command(command)
+    if not words:
+        raise UsageError("no command was named", "name it at the end: gputune deploy kubernetes job -- python train.py")
+    asked = Job(
+        name=name,
+        namespace=namespace,
+        image=_values.image(image),
+        runtime_class=runtime_class,
+        gpus=gpus,
+        cpus=cpus or 4 * max(1, gpus),
+        memory=f"{16 * max(1, gpus)}Gi" if memory is None else memory,
+        strict=strict,
+        command=words,
+    )
+    try:
+        print(text(asked), end="")
+    except ValueError:
+        raise UsageError(f"--memory {(memory or '')[:40]}: is no size", "write it as in 512Mi, 64Gi or 1Ti") from None
+
+
+@GROUP.command()
+def daemonset(
+    image: _Image = IMAGE,
+    name: Annotated[str, typer.Option("--name", help="The DaemonSet's.")] = "gputune-check",
+    namespace: _Namespace = None,
+    runtime_class: _RuntimeClass = None,
+) -> None:
+    """A DaemonSet that checks the GPU nodes, and writes labels and metrics."""
+    from gputune.cli.deploy import _values
+    from gputune.deploy.kubernetes_daemonset import DaemonSet, text
+
+    _values.names(name=name, namespace=namespace, runtime_class=runtime_class)
+    named = _values.image(image)
+    print(text(DaemonSet(name=name, namespace=namespace, image=named, runtime_class=runtime_class)), end="")
+
+
+@GROUP.command()
+def configmap(
+    profile: Annotated[Path, typer.Option("--profile", metavar="FILE", help="The profile that gputune probe wrote.")],
+    name: Annotated[str, typer.Option("--name", help="The ConfigMap's.")] = "gputune-profile",
+    namespace: _Namespace = None,
+) -> None:
+    """A ConfigMap that brings a profile into pods, and what to write into theirs."""
+    from gputune.cli.deploy import _values
+    from gputune.deploy.kubernetes_configmap import text
+    from gputune.profile import load
+
+    _values.names(name=name, namespace=namespace)
+    load(profile)  # no pod is to find out that it is none
+    print(text(profile.read_bytes().decode(), name, namespace), end="")

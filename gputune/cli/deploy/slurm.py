@@ -1,0 +1,101 @@
+"""`gputune deploy slurm`: a batch script, a TaskProlog or a HealthCheckProgram."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gputune.errors import UsageError
+
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "sbatch": ("--nodes", "--gpus-per-node", "--tasks-per-node", "--cpus-per-task", "--image", "-- CMD"),
+    "task-prolog": ("--profile",),
+    "health-check": ("--drain",),
+}
+"""What can be printed, and which options speak of it."""
+
+
+def slurm(
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="sbatch, task-prolog or health-check.")],
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- CMD...]", help="sbatch: what every task runs.")
+    ] = None,
+    nodes: Annotated[int | None, typer.Option(help="sbatch: how many.", min=1, show_default="1")] = None,
+    gpus_per_node: Annotated[int | None, typer.Option(help="sbatch: how many.", min=1, show_default="none")] = None,
+    tasks_per_node: Annotated[
+        int | None, typer.Option(help="sbatch: how many.", min=1, show_default="one for each GPU")
+    ] = None,
+    cpus_per_task: Annotated[int | None, typer.Option(help="sbatch: how many.", min=1, show_default="Slurm's")] = None,
+    image: Annotated[
+        str | None, typer.Option(help="sbatch: run it all in this image, which has gputune, by pyxis and enroot.")
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            help="task-prolog: an absolute path that all nodes have; auto is each machine's own.", show_default="auto"
+        ),
+    ] = None,
+    drain: Annotated[
+        bool, typer.Option("--drain", help="health-check: drain a node that has an error, until it is healthy again.")
+    ] = False,
+) -> None:
+    """Print a file for Slurm: a batch script that probes each node once and runs CMD with the profile on all ranks, a TaskProlog that
+    applies one to every task, or a HealthCheckProgram that reports.
+    """
+    given = {
+        "--nodes": nodes,
+        "--gpus-per-node": gpus_per_node,
+        "--tasks-per-node": tasks_per_node,
+        "--cpus-per-task": cpus_per_task,
+        "--image": image,
+        "-- CMD": command,
+        "--profile": profile,
+        "--drain": drain or None,
+    }
+    _check(what, {option: value for option, value in given.items() if value is not None})
+    print(_printed(what, given), end="")
+
+
+def _check(what: str, given: Mapping[str, Any]) -> None:
+    if what not in KINDS:
+        raise UsageError(f"{what}: there is no such file for Slurm", f"choose from {', '.join(KINDS)}")
+    if odd := [option for option in given if option not in KINDS[what]]:
+        raise UsageError(f"{odd[0]}: says nothing about a {what}", f"leave it out; there are {', '.join(KINDS[what])}")
+    if what == "sbatch" and not given.get("-- CMD"):
+        raise UsageError("sbatch: no command to run", "name one: gputune deploy slurm sbatch -- python train.py")
+    path = given.get("--profile", "auto")
+    if path != "auto" and not Path(path).is_absolute():
+        raise UsageError(f"--profile {path}: a task starts in any folder", "give the whole path, or auto")
+    for option in ("--image", "--profile"):
+        if not str(given.get(option, "a")).isprintable() or given.get(option) == "":
+            raise UsageError(f"{option} {given[option]!r}: is no name", "give one without line breaks")
+
+
+def _printed(what: str, given: Mapping[str, Any]) -> str:
+    from gputune.deploy import slurm_health_check, slurm_sbatch, slurm_task_prolog
+
+    if what == "task-prolog":
+        return slurm_task_prolog.task_prolog(given["--profile"] or "auto", _gputune())
+    if what == "health-check":
+        return slurm_health_check.health_check(sys.executable, drain=bool(given["--drain"]))
+    return slurm_sbatch.sbatch(
+        slurm_sbatch.Job(
+            nodes=given["--nodes"] or 1,
+            tasks_per_node=given["--tasks-per-node"] or given["--gpus-per-node"] or 1,
+            gpus_per_node=given["--gpus-per-node"],
+            cpus_per_task=given["--cpus-per-task"],
+            image=given["--image"],
+            gputune=["gputune"] if given["--image"] else _gputune(),
+            command=given["-- CMD"],
+        )
+    )
+
+
+def _gputune() -> list[str]:
+    """The words that start this very gputune where there is no PATH."""
+    script = Path(sys.executable).with_name("gputune")
+    return [str(script)] if script.exists() else [sys.executable, "-P", "-m", "gputune"]

@@ -1,0 +1,77 @@
+"""Kubernetes manifests as text: a comment, and YAML that every reader takes for the same data."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+USER_ID = 65532
+"""The image's user, by number: Kubernetes can tell no name's."""
+
+USER = {"runAsNonRoot": True, "runAsUser": USER_ID, "runAsGroup": USER_ID, "fsGroup": USER_ID}
+
+TMP = {"name": "tmp", "emptyDir": {}}
+TMP_MOUNT = {"name": "tmp", "mountPath": "/tmp"}
+"""The root file system is read-only."""
+
+GPU = "nvidia.com/gpu"
+"""The resource that NVIDIA's device plugin offers, and the taint that keeps other pods off its nodes."""
+
+TOLERATIONS = [{"key": GPU, "operator": "Exists"}]
+
+_UNITS = {"Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
+_PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9./_-]*")
+_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+"""What one reader or another takes for something other than text. Whatever begins with a digit or a sign is quoted anyway."""
+
+
+def text(comment: str, manifest: dict[str, Any]) -> str:
+    """The manifest below its comment, in which no line may end but where it is meant to."""
+    head = "".join(f"# {line}".rstrip() + "\n" for line in comment.strip().splitlines())
+    return head + dump(manifest)
+
+
+def dump(data: Any) -> str:
+    """ASCII, in the order of the data; text that is not plainly a word is quoted, and many lines are a literal block."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    Dumper.add_representer(str, _represent)
+    written: str = yaml.dump(data, Dumper=Dumper, sort_keys=False, width=10**9)
+    return written
+
+
+def metadata(name: str, namespace: str | None) -> dict[str, Any]:
+    """Of the namespace that kubectl is told or set to, where none is named."""
+    labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/managed-by": "gputune"}
+    return {"name": name, **({"namespace": namespace} if namespace else {}), "labels": labels}
+
+
+def memory_bytes(amount: str) -> int:
+    """Of `16Gi`. Raises ValueError."""
+    found = re.fullmatch(r"([1-9][0-9]{0,6})(Mi|Gi|Ti)", amount)
+    if not found:
+        raise ValueError(amount)
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def pod(runtime_class: str | None, **spec: Any) -> dict[str, Any]:
+    """A pod's specification. None of gputune's needs the API server."""
+    runtime = {"runtimeClassName": runtime_class} if runtime_class else {}
+    return {**runtime, "automountServiceAccountToken": False, **spec}
+
+
+def _represent(dumper: Any, value: str) -> Any:
+    word = _PLAIN.fullmatch(value) and value.lower() not in _WORDS
+    style = None if word else "|" if _literal(value) else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+def _literal(value: str) -> bool:
+    """Whether these are lines as a literal block holds them unchanged."""
+    lines = value.split("\n")
+    plain = all(line.isascii() and line.isprintable() and line == line.rstrip() for line in lines)
+    return plain and len(lines) > 2 and not lines[-1] and bool(lines[-2]) and value[0] not in " \n"

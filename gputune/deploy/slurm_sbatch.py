@@ -1,0 +1,106 @@
+"""A Slurm batch script that probes each node once, makes one profile for all ranks of it, and runs a command with that on all ranks.
+
+Where anything of gputune's fails, the command runs all the same, and the script ends with the command's exit code.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+REACH_INTO_THE_IMAGE = ("GPUTUNE_DISABLE", "GPUTUNE_NUMERICS", "GPUTUNE_REPORT")
+"""What a user exports for gputune. pyxis lets an image's own variables win over the job's unless they are named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What is asked of Slurm, and what it is to run."""
+
+    nodes: int
+    tasks_per_node: int
+    gpus_per_node: int | None
+    cpus_per_task: int | None
+    image: str | None
+    """What pyxis starts every step in; it holds gputune."""
+    gputune: Sequence[str]
+    """The words that start gputune on the nodes, or in the image."""
+    command: Sequence[str]
+
+
+def sbatch(job: Job) -> str:
+    """The script. Values are quoted, and stand once each, at its top."""
+    return "\n".join([*_head(job), *_values(job), *(_cpus(job) if job.cpus_per_task else []), _BODY])
+
+
+def _head(job: Job) -> list[str]:
+    asked = {
+        "nodes": job.nodes,
+        "ntasks-per-node": job.tasks_per_node,
+        "gpus-per-node": job.gpus_per_node,
+        "cpus-per-task": job.cpus_per_task,
+    }
+    return ["#!/bin/bash", *(f"#SBATCH --{name}={value}" for name, value in asked.items() if value), ""]
+
+
+def _values(job: Job) -> list[str]:
+    image = f"--container-image={job.image}"
+    container = [shlex.quote(image), f'"--container-env={",".join(REACH_INTO_THE_IMAGE)}"'] if job.image else []
+    mount = ['"--container-mounts=$profiles:$profiles"'] if job.image else []
+    as_it_stands = "# shellcheck disable=all  # these words stand as they are meant"
+    return [
+        as_it_stands,
+        f"command=({shlex.join(job.command)})",
+        f"gputune=({shlex.join(job.gputune)})",
+        f"device={'all' if job.gpus_per_node else 'cpu'}",
+        "budget=standard",
+        "# A folder that all nodes see: submit the job from one, or name one here.",
+        'profiles="${SLURM_SUBMIT_DIR:-$PWD}/gputune-$SLURM_JOB_ID"',
+        as_it_stands,
+        f"container=({' '.join(container)})",
+        f"mount=({' '.join(mount)})",
+        "probe=()",
+    ]
+
+
+def _cpus(job: Job) -> list[str]:
+    lines = [
+        "",
+        "# Since Slurm 22.05 srun does not take over --cpus-per-task by itself.",
+        'export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"',
+    ]
+    if job.gpus_per_node:
+        lines += [
+            "# The probe measures all GPUs of a node at once, with the CPUs of all tasks.",
+            'probe=("--cpus-per-task=$((SLURM_CPUS_PER_TASK * ${SLURM_NTASKS_PER_NODE:-1}))")',
+        ]
+    return lines
+
+
+_BODY = """
+# One probe on each node, and of what they measured one profile for all ranks.
+measure() {
+  mkdir -p "$profiles" && rm -f "$profiles"/*.yaml "$profiles"/*.log || return
+  # shellcheck disable=SC2016  # each node has a name of its own
+  srun --nodes="$SLURM_NNODES" --ntasks="$SLURM_NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 \\
+    "${probe[@]}" "${container[@]}" "${mount[@]}" sh -c '
+      file=$1/$SLURMD_NODENAME device=$2 budget=$3
+      export SLURM_CPUS_PER_TASK="$4"  # what is advised for CPUs is for one task
+      shift 4
+      exec "$@" probe --device "$device" --budget "$budget" -o "$file.yaml" 2>"$file.log"
+    ' sh "$profiles" "$device" "$budget" "${SLURM_CPUS_PER_TASK-}" "${gputune[@]}" || return
+  srun --nodes=1 --ntasks=1 --ntasks-per-node=1 "${container[@]}" "${mount[@]}" \\
+    "${gputune[@]}" merge "$profiles"/*.yaml -o "$profiles/job.yaml"
+}
+
+tuned=()
+if [ "${GPUTUNE_DISABLE-}" = 1 ]; then
+  echo "gputune: GPUTUNE_DISABLE=1: nothing is measured" >&2
+elif measure; then
+  tuned=("${mount[@]}" "${gputune[@]}" apply "$profiles/job.yaml" --)
+else
+  echo "gputune: there is no profile for this job, which runs as it would without; the nodes said last:" >&2
+  tail -n 1 "$profiles"/*.log >&2
+fi
+exec srun "${container[@]}" "${tuned[@]}" "${command[@]}"
+"""

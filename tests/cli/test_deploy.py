@@ -1,0 +1,154 @@
+"""`gputune deploy docker` and `gputune deploy kubernetes` as a user types them."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from forked import gputune
+from making import environ, profile, python, written
+from manifests import valid
+
+from gputune import __version__
+
+pytestmark = pytest.mark.cluster
+
+SHIPPED = str(Path(__file__).parents[2] / "profiles" / "nvidia-h200.yaml")
+JOB = ["deploy", "kubernetes", "job"]
+
+
+def pod(*words):
+    result = gputune(*JOB, *words)
+    assert (result.returncode, result.stderr) == (0, "")
+    return valid(result.stdout)["spec"]["template"]["spec"]
+
+
+def test_docker_prints_the_line_for_this_machine():
+    result = gputune(
+        "deploy", "docker", "--image", "registry:5000/me/gputune@sha256:0a", "--", "python", "-c", "print('it is')"
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.endswith("""  registry:5000/me/gputune@sha256:0a python -c 'print('"'"'it is'"'"')'\n""")
+    assert "--gpus all" in result.stdout or not Path("/dev/nvidia0").exists()
+    assert "--shm-size=" in result.stdout
+
+
+def test_without_a_command_the_image_has_its_own():
+    assert gputune("deploy", "docker").stdout.endswith(f"\n  gputune:{__version__}\n")
+
+
+def test_the_options_of_a_job_arrive():
+    words = ["--image", "me/train:2", "--gpus", "4", "--cpus", "48", "--memory", "512Gi", "--runtime-class", "nvidia"]
+    spec = pod(*words, "--", "torchrun", "--nproc-per-node=4", "train.py")
+    [main] = spec["containers"]
+    assert main["image"] == "me/train:2"
+    assert main["resources"]["limits"] == {"cpu": "48", "memory": "512Gi", "nvidia.com/gpu": 4}
+    assert main["command"][-3:] == ["torchrun", "--nproc-per-node=4", "train.py"]
+    assert spec["runtimeClassName"] == "nvidia"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "limits"),
+    [
+        ("0", {"cpu": "4", "memory": "16Gi"}),
+        ("1", {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": 1}),
+        ("8", {"cpu": "32", "memory": "128Gi", "nvidia.com/gpu": 8}),
+    ],
+)
+def test_each_gpu_comes_with_cpus_and_memory(gpus, limits):
+    [main] = pod("--gpus", gpus, "--", "true")["containers"]
+    assert main["resources"]["limits"] == limits
+    assert main["image"] == f"gputune:{__version__}"
+
+
+def test_what_follows_the_dashes_is_the_command_s():
+    words = ["sh", "-c", 'echo "a: b" # ü 😀\n', "--", "--gpus", "yes", "1e3", ""]
+    [main] = pod("--name", "a", "--", *words)["containers"]
+    assert main["command"][4:] == words
+
+
+def test_a_strict_job():
+    spec = pod("--strict", "--", "true")
+    assert spec["containers"][0]["command"][:3] == ["gputune", "apply", "--strict"]
+    assert spec["initContainers"][0]["command"][0] == "gputune"
+
+
+def test_a_daemonset():
+    result = gputune("deploy", "kubernetes", "daemonset", "--name", "nodes", "--namespace", "gpu-operator")
+    assert valid(result.stdout)["metadata"]["namespace"] == "gpu-operator"
+
+
+def test_a_configmap_holds_the_file_as_it_is():
+    result = gputune("deploy", "kubernetes", "configmap", "--profile", SHIPPED, "--name", "h200")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert valid(result.stdout)["data"] == {"profile.yaml": Path(SHIPPED).read_text()}
+
+
+def test_no_invalid_profile_is_delivered(tmp_path):
+    (tmp_path / "p.yaml").write_text("schema: 1\nsettings: {nonsense: {value: 1}}\n")
+    result = gputune("deploy", "kubernetes", "configmap", "--profile", "p.yaml", cwd=tmp_path)
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert "there is no such setting" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["docker", "--image", ""], "--image : is no name of an image; name one, as in"),
+        (["docker", "--image", "-v/:/host"], "is no name of an image"),
+        (["docker", "--image", "a b"], "is no name of an image"),
+        (["docker", "--", ""], "the command is empty"),
+        (["docker", "--gpus", "1"], "No such option"),
+        (["kubernetes", "cronjob"], "No such command 'cronjob'"),
+        (["kubernetes", "job"], "no command was named; name it at the end"),
+        (["kubernetes", "job", "--"], "no command was named"),
+        (["kubernetes", "job", "--", "", "x"], "the command is empty"),
+        (["kubernetes", "job", "--gpus", "-1", "--", "true"], "--gpus"),
+        (["kubernetes", "job", "--gpus", "two", "--", "true"], "--gpus"),
+        (["kubernetes", "job", "--cpus", "0", "--", "true"], "--cpus"),
+        (["kubernetes", "job", "--memory", "lots", "--", "true"], "--memory lots: is no size; write it as in"),
+        (["kubernetes", "job", "--memory", "", "--", "true"], "--memory : is no size"),
+        (
+            ["kubernetes", "job", "--name", "My_Job", "--", "true"],
+            "--name My_Job: is no name in Kubernetes; use at most 63",
+        ),
+        (["kubernetes", "job", "--name", "a" * 64, "--", "true"], "is no name in Kubernetes"),
+        (["kubernetes", "job", "--name", "a\n# b", "--", "true"], "is no name in Kubernetes"),
+        (["kubernetes", "job", "--name", "a\n", "--", "true"], "is no name in Kubernetes"),
+        (["kubernetes", "job", "--name", "-a", "--", "true"], "is no name in Kubernetes"),
+        (["kubernetes", "job", "--namespace", "", "--", "true"], "--namespace : is no name"),
+        (["kubernetes", "job", "--runtime-class", "a/b", "--", "true"], "--runtime-class a/b: is no name"),
+        (["kubernetes", "daemonset", "--name", "a.b"], "--name a.b: is no name in Kubernetes"),
+        (["kubernetes", "daemonset", "--image", "a\nb"], "is no name of an image"),
+        (["kubernetes", "configmap"], "Missing option '--profile'"),
+        (["kubernetes", "configmap", "--profile", "no-such.yaml"], "no-such.yaml: cannot be read"),
+        (["kubernetes", "configmap", "--profile", "."], ".: is a directory"),
+        (["kubernetes", "configmap", "--profile", SHIPPED, "--name", "A"], "--name A: is no name in Kubernetes"),
+    ],
+)
+def test_what_cannot_be_is_one_line(words, said, tmp_path):
+    result = gputune("deploy", *words, cwd=tmp_path)
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert said in result.stderr
+
+
+@pytest.mark.parametrize("words", [["deploy", "docker"], JOB])
+def test_a_command_that_is_no_text_is_one_line(words):
+    code = f"import os, sys; os.execv(sys.executable, [sys.executable, '-m', 'gputune', *{words}, '--', b'\\xff'])"
+    result = python("-c", code)
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert "the command is not UTF-8 text" in result.stderr
+
+
+def test_a_terminal_that_knows_ascii_only_gets_the_same_data():
+    env = environ(PYTHONIOENCODING="ascii")
+    result = python("-m", "gputune", *JOB, "--", "echo", "ü 😀", env=env)
+    [main] = yaml.safe_load(result.stdout)["spec"]["template"]["spec"]["containers"]
+    assert main["command"][-1] == "ü 😀"
+
+
+def test_a_profile_that_is_written_in_other_characters_arrives(tmp_path):
+    path = written(tmp_path, profile(findings=()))
+    text = Path(path).read_text() + "# Füße 😀 and \t a tab, and a blank at the end \n"
+    Path(path).write_text(text)
+    result = gputune("deploy", "kubernetes", "configmap", "--profile", path)
+    assert valid(result.stdout)["data"] == {"profile.yaml": text}

@@ -1,0 +1,70 @@
+"""The ConfigMap: the profile to the last character, and the mount that its comment shows."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from forked import gputune
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from making import environ, profile, written
+from manifests import valid
+
+from gputune.deploy.kubernetes_configmap import FILE, FOLDER, text
+from gputune.profile import dump
+
+pytestmark = pytest.mark.cluster
+
+SHIPPED = Path(__file__).parents[2] / "profiles" / "nvidia-h200.yaml"
+MOST_BYTES = 1 << 20  # what a ConfigMap may hold
+
+
+def test_it_holds_a_measured_profile_to_the_last_character():
+    held = SHIPPED.read_text()
+    manifest = valid(text(held, "gputune-profile", "team"))
+    assert (manifest["kind"], manifest["apiVersion"]) == ("ConfigMap", "v1")
+    assert manifest["metadata"]["namespace"] == "team"
+    assert manifest["data"] == {FILE: held}
+    assert sum(len(one.encode()) for one in manifest["data"].values()) < MOST_BYTES
+
+
+@settings(deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_it_holds_any_text(held):
+    assert yaml.safe_load(text(held, "a", None))["data"] == {FILE: held}
+
+
+def test_lines_stay_lines():
+    assert f"  {FILE}: |\n    schema: 1\n" in text(dump(profile()), "a", None)
+
+
+def test_its_comment_shows_a_mount_that_the_api_server_takes():
+    shown = text("schema: 1\n", "my-profile", None).split("apiVersion")[0]
+    _, block = shown.split("#   spec:")
+    spec = yaml.safe_load("spec:" + block.replace("\n#   ", "\n"))["spec"]
+    [container], [volume] = spec["containers"], spec["volumes"]
+    assert volume["configMap"] == {"name": "my-profile"}
+    assert container["env"] == [{"name": "GPUTUNE_PROFILE", "value": f"{FOLDER}/{FILE}"}]
+    assert [(mount["name"], mount["mountPath"]) for mount in container["volumeMounts"]] == [(volume["name"], FOLDER)]
+    container["image"] = "gputune:1"
+    valid(yaml.safe_dump({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}))
+
+
+@pytest.fixture
+def mounted(tmp_path):
+    """A ConfigMap as the kubelet mounts it: links to a folder that it exchanges as a whole."""
+    held = tmp_path / "..2026_11_22_10_00_00.1234"
+    held.mkdir()
+    written(held, profile({"omp_threads": 3}))
+    (held / "profile.yaml").chmod(0o644)
+    (tmp_path / "..data").symlink_to(held.name)
+    (tmp_path / "profile.yaml").symlink_to("..data/profile.yaml")
+    return str(tmp_path / "profile.yaml")
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_gputune_applies_what_is_mounted(mounted, by_name):
+    env = environ() if by_name else environ(GPUTUNE_PROFILE=mounted)
+    words = ["--ignore-fingerprint", mounted if by_name else "auto"]
+    done = gputune("apply", *words, "--", "sh", "-c", "echo $OMP_NUM_THREADS", env=env)
+    assert (done.returncode, done.stdout) == (0, "3\n")

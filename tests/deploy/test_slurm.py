@@ -1,0 +1,59 @@
+"""`gputune deploy slurm`: what it prints for which words, and what it refuses."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from forked import gputune
+
+pytestmark = pytest.mark.cluster
+
+
+def test_an_sbatch_has_a_task_for_each_gpu_unless_it_is_told() -> None:
+    lines = gputune(
+        "deploy", "slurm", "sbatch", "--nodes=2", "--gpus-per-node=8", "--", "python", "-u", "a.py"
+    ).stdout.splitlines()
+    assert lines[:4] == ["#!/bin/bash", "#SBATCH --nodes=2", "#SBATCH --ntasks-per-node=8", "#SBATCH --gpus-per-node=8"]
+    assert "command=(python -u a.py)" in lines
+    lines = gputune(
+        "deploy", "slurm", "sbatch", "--gpus-per-node=8", "--tasks-per-node=1", "--", "torchrun"
+    ).stdout.splitlines()
+    assert lines[1:4] == ["#SBATCH --nodes=1", "#SBATCH --ntasks-per-node=1", "#SBATCH --gpus-per-node=8"]
+
+
+def test_it_starts_the_gputune_that_printed_it_or_the_image_s() -> None:
+    folder = sys.executable.rpartition("/")[0]
+    own = gputune("deploy", "slurm", "sbatch", "--", "a").stdout
+    assert f"gputune=({folder}/" in own
+    assert "gputune=(gputune)" in gputune("deploy", "slurm", "sbatch", "--image", "i", "--", "a").stdout
+    assert f"$({folder}/" in gputune("deploy", "slurm", "task-prolog").stdout
+    assert f"python={sys.executable}\n" in gputune("deploy", "slurm", "health-check").stdout
+
+
+def test_draining_is_only_on_demand() -> None:
+    assert "\ndrain=no\n" in gputune("deploy", "slurm", "health-check").stdout
+    assert "\ndrain=yes\n" in gputune("deploy", "slurm", "health-check", "--drain").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["job"], "job: there is no such file for Slurm; choose from sbatch, task-prolog, health-check"),
+        (["sbatch"], "sbatch: no command to run; name one: gputune deploy slurm sbatch -- python train.py"),
+        (["sbatch", "--drain", "--", "a"], "--drain: says nothing about a sbatch; leave it out; there are"),
+        (["task-prolog", "--nodes=2"], "--nodes: says nothing about a task-prolog; leave it out"),
+        (["health-check", "--", "a"], "-- CMD: says nothing about a health-check; leave it out"),
+        (
+            ["task-prolog", "--profile", "p.yaml"],
+            "--profile p.yaml: a task starts in any folder; give the whole path, or auto",
+        ),
+        (["task-prolog", "--profile", "/a\nb"], "--profile '/a\\nb': is no name; give one without line breaks"),
+        (["sbatch", "--image", "", "--", "a"], "--image '': is no name; give one without line breaks"),
+        (["sbatch", "--nodes=0", "--", "a"], "Invalid value for '--nodes'"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(words: list[str], said: str) -> None:
+    done = gputune("deploy", "slurm", *words)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith(f"gputune: {said}")

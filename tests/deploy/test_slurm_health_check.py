@@ -1,0 +1,35 @@
+"""The HealthCheckProgram, as a file. tests/slurm gives it to a real Slurm."""
+
+from __future__ import annotations
+
+import pytest
+from linted import linted
+
+from gputune import checks
+from gputune.deploy import node_checks
+from gputune.deploy.slurm_health_check import health_check
+
+pytestmark = pytest.mark.cluster
+
+
+def test_it_asks_checks_that_there_are() -> None:
+    assert set(node_checks.NAMES) <= set(checks.names())
+
+
+def test_it_asks_nothing_about_its_own_interpreter() -> None:
+    """A torch without CUDA beside gputune is no reason to drain a node."""
+    assert not [name for name in node_checks.NAMES if name.startswith(("torch", "library", "cache"))]
+
+
+def test_all_its_deadlines_together_are_below_slurmd_s() -> None:
+    import re
+
+    seconds = [sum(map(int, pair)) for pair in re.findall(r"timeout -k (\d+) (\d+)", health_check("python", True))]
+    one_call = [int(text) for text in re.findall(r"timeout (\d+)", health_check("python", True))]
+    assert (len(seconds), len(one_call)) == (2, 3)
+    assert sum(seconds) + max(one_call) * 2 < 60
+
+
+@pytest.mark.parametrize("drain", [False, True])
+def test_it_passes_shellcheck(drain: bool) -> None:
+    linted(health_check("/opt/it's @drain@/python", drain))
