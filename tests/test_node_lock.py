@@ -79,17 +79,43 @@ def test_one_after_the_other(tmp_path: Path) -> None:
             assert turn.held
 
 
-def test_its_name_carries_the_hosts_which_may_share_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_that_share_the_folder_have_a_lock_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    locks = tmp_path / "locks"
+    locks.mkdir()
+    for boot in ("4f1c", "a8d7"):
+        (tmp_path / boot).write_text(f"{boot}\n")
+    monkeypatch.setattr("gputune.host.node_lock.BOOT_ID", tmp_path / "4f1c")
+    with node_lock(locks, "probe", 0) as turn:
+        assert turn.held
+        monkeypatch.setattr("gputune.host.node_lock.BOOT_ID", tmp_path / "a8d7")
+        with node_lock(locks, "probe", 0) as another:
+            assert another.held
+    assert sorted(path.name for path in locks.iterdir()) == ["probe-4f1c.lock", "probe-a8d7.lock"]
+
+
+def test_containers_of_a_node_share_its_lock_whatever_their_host_names(tmp_path: Path) -> None:
+    code = HOLD.replace("time.sleep(60)", "")
+    renamed = ["unshare", "--map-root-user", "--uts", "sh", "-c", 'hostname another && exec "$@"', "sh"]
+    with node_lock(tmp_path, "probe", 0):
+        words = [*renamed, sys.executable, "-c", code.replace("10", "0"), str(tmp_path)]
+        result = subprocess.run(words, capture_output=True, text=True, check=False)
+    if "unshare" in result.stderr or "hostname" in result.stderr:
+        pytest.skip(f"no host name of its own can be had here: {result.stderr.strip()}")
+    assert result.stdout == "False\n0\n"
+
+
+def test_where_a_node_does_not_tell_its_start_its_name_stands_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gputune.host.node_lock.BOOT_ID", tmp_path / "missing")
     monkeypatch.setattr(socket, "gethostname", lambda: "node/7")
     with node_lock(tmp_path, "probe", 0) as turn:
         assert turn.held
-        monkeypatch.setattr(socket, "gethostname", lambda: "node8")
-        with node_lock(tmp_path, "probe", 0) as another:
-            assert another.held
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["probe-node8.lock", "probe-node_7.lock"]
+    assert [path.name for path in tmp_path.iterdir()] == ["probe-node_7.lock"]
 
 
 def test_a_link_that_somebody_laid_there_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gputune.host.node_lock.BOOT_ID", tmp_path / "missing")
     monkeypatch.setattr(socket, "gethostname", lambda: "node")
     (tmp_path / "probe-node.lock").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic links"), node_lock(tmp_path, "probe", 0):

@@ -85,7 +85,9 @@ def test_every_verb_and_option_is_listed() -> None:
     from gputune import cli
 
     table = README.read_text()
-    for module in (Path(cli.__file__).parent).glob("[a-z]*.py"):
-        assert f"`gputune {module.stem.replace('_', '-')}" in table
+    folder = Path(cli.__file__).parent
+    for module in (*folder.glob("[a-z]*.py"), *folder.glob("deploy/[a-z]*.py")):
+        verb = " ".join(module.relative_to(folder).with_suffix("").parts)
+        assert f"`gputune {verb.replace('_', '-')}" in table
         for short, option in re.findall(r'(?:"(-[a-z])", )?"(--[a-z-]+)"', module.read_text()):
             assert f"{short} " in table if short else option in table, f"{module.stem}: {option}"

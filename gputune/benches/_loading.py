@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gputune.benches._user_code import UserCodeError
+from gputune.host.temporary import temporary_folder
 from gputune.settings._scaling import PREFETCH
 from gputune.settings.dataloader_threads import WorkerThreads
+
+NO_FOLDER = "workers need a folder for temporary files, and there is none: set TMPDIR, or docker run --tmpfs /tmp"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,12 +79,14 @@ class Source:
 
     def loader(self, options: Options, *, epochs: bool = False) -> Any:
         """A DataLoader without end, which goes on in the epoch where the last one stopped, so that none reads what another
-        has just brought into the page cache; or with `epochs` one of whole epochs.
+        has just brought into the page cache; or with `epochs` one of whole epochs. Raises UserCodeError where workers would hang.
         """
         dataset = self.dataset if options.workers else apart(self.dataset)
         more = {**self.more, **options.arguments}
         if not options.workers:
             more.pop("multiprocessing_context", None)
+        elif not temporary_folder():
+            raise UserCodeError(NO_FOLDER)
         else:
             more["timeout"] = self.patience
         if options.threads > 1:

@@ -1,8 +1,9 @@
 """Can torch and its neighbours write where they keep things?
 
 torch.hub and Hugging Face download to folders below HOME, compilers and the DataLoader write below TMPDIR. In a container
-with a read-only root, or a user without a home, they fail, some of them late. Point the variables to a place that can be
-written to, or mount one: `docker run --tmpfs /tmp`, Kubernetes `emptyDir`.
+with a read-only root, or a user without a home, they fail, some of them late: without any folder for temporary files a
+DataLoader waits for its workers forever, and torch 2.13 makes no optimizer. Point the variables to a place that can be written
+to, or mount one: `docker run --tmpfs /tmp`, Kubernetes `emptyDir`.
 
 Source: PyTorch, torch.hub, TORCH_HOME; XDG Base Directory Specification.
 """
@@ -34,7 +35,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 def _elsewhere(facts: Facts, what: str, folders: list[Folder]) -> Finding:
     named = ", ".join(f"{folder.variable} ({folder.path or 'not set'})" for folder in folders)
-    follow = f"{facts.process.folders[0].path}/.cache"  # HOME's
+    follow = f"{facts.process.folders[0].path.rstrip('/')}/.cache"  # HOME's, which may be /
     names = [folder.variable for folder in folders if not folder.path.startswith(follow)] or [folders[0].variable]
     mount = "docker run --tmpfs /tmp (Kubernetes: an emptyDir at /tmp), and " if facts.container.kind else ""
     remedy = f"{mount}export {' '.join(f'{name}=/tmp' for name in names)}, or another folder with room"

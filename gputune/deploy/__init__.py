@@ -1,6 +1,4 @@
 """The files that `gputune deploy` prints: one template a file, pure, from options to text."""
 
-from gputune.version import __version__
-
-IMAGE = f"gputune:{__version__}"
-"""What `docker build -t` is told to name the image of this version."""
+IMAGE = "gputune"
+"""What `docker build -t gputune .` makes, where no other is named."""

@@ -83,7 +83,10 @@ def _folders(host: Host, home: str | None) -> tuple[Folder, ...]:
     """Without HOME, programs take the user's home of /etc/passwd, where there is one."""
     known: dict[str, str] = {}
     for variable, otherwise in _FOLDERS.items():
-        known[variable] = host.environ.get(variable) or otherwise.format_map({"PASSWD": home or "", **known})
+        above = {
+            name: path.rstrip("/") for name, path in known.items()
+        }  # HOME=/ is what a container gives a user without a name
+        known[variable] = host.environ.get(variable) or otherwise.format_map({"PASSWD": home or "", **above})
     return tuple(
         Folder(
             variable=variable,

@@ -13,6 +13,9 @@ from pathlib import Path
 
 POLL_SECONDS = 0.1
 
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+"""One for each start of a kernel, and the same in all its containers, whose host names differ."""
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -30,13 +33,12 @@ def node_lock(
 ) -> Iterator[Turn]:
     """Hold `name`'s lock; `waiting` is called once where it is not free at once.
 
-    The file's name carries the host's: a home folder may be shared by many nodes. The file stays behind, since removing it would give
+    The file's name carries the node's: a home folder may be shared by many nodes. The file stays behind, since removing it would give
     the next two processes a lock each; its time tells when a holder came to its end. Raises OSError where the folder cannot be
     written or bears no locks.
     """
-    host = "".join(char if char.isalnum() or char in "-." else "_" for char in socket.gethostname())
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(folder / f"{name}-{host}.lock", flags, 0o600)
+    descriptor = os.open(folder / f"{name}-{_node()}.lock", flags, 0o600)
     try:
         before = os.fstat(descriptor).st_mtime_ns
         held = _taken(descriptor, time.monotonic() + deadline_seconds, waiting)
@@ -47,6 +49,15 @@ def node_lock(
                 os.utime(descriptor)
     finally:
         os.close(descriptor)  # which sets it free
+
+
+def _node() -> str:
+    """What tells this node from others and is the same in all its containers; where that cannot be read, the host's name."""
+    try:
+        told = BOOT_ID.read_text().strip()
+    except OSError:
+        told = socket.gethostname()
+    return "".join(char if char.isalnum() or char in "-." else "_" for char in told)
 
 
 def _taken(descriptor: int, deadline: float, waiting: Callable[[], None]) -> bool:

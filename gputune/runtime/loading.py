@@ -11,6 +11,7 @@ from gputune import settings
 from gputune.facts import cpu, scheduler
 from gputune.facts.gap import Gaps
 from gputune.host import Host
+from gputune.host.temporary import temporary_folder
 from gputune.measurement import Measurement
 from gputune.profile import Profile
 from gputune.runtime.applied import Applied
@@ -73,6 +74,8 @@ class Room:
     cpus: int | None = None
     shm_bytes: int | None = None
     """Its share of what is free in /dev/shm, through which workers hand over their batches."""
+    temporary: bool = True
+    """Whether there is a folder for temporary files, without which workers hang."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +104,7 @@ def room(host: Host) -> Room:
     return Room(
         cpus=gaps.read("cpu", lambda: cpu.rank_budget(host, granted, gaps)),
         shm_bytes=space[1] // granted.local_ranks if space else None,
+        temporary=temporary_folder(),
     )
 
 
@@ -129,8 +133,10 @@ def for_dataset(load: Load, measured: Measured, dataset: Any) -> Load:
 
 def fitted(load: Load, measured: Measured, there: Room) -> Load:
     """The same within what there is here: workers in proportion to the CPUs, batches in flight that shared memory holds (where
-    the size of a batch was measured), and no more threads than CPUs in all workers together.
+    the size of a batch was measured), and no more threads than CPUs in all workers together. None where they would hang.
     """
+    if load.workers and not there.temporary:
+        return load.noting(WORKERS, "workers need a folder for temporary files (TMPDIR), and there is none", workers=0)
     workers = scaled(load.workers, measured.cpu_budget, there.cpus) if load.scales else load.workers
     if workers != load.workers:
         why = f"{load.workers} measured with {measured.cpu_budget} CPUs, {there.cpus} here"

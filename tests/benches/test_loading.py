@@ -1,11 +1,14 @@
 """A DataLoader under test: timed over whole rounds of its workers, which are stopped between the blocks."""
 
+import os
 import time
+from pathlib import Path
 
 import psutil
 import pytest
 import torch
 from broken_datasets import Ends, Hangs, Killed, Numbers, Raises, Round, Undivided
+from making import environ, python
 from torch.utils.data import BatchSampler, SequentialSampler
 
 from gputune.benches._loading import Options, Source, apart, own_threads
@@ -51,6 +54,30 @@ def test_samples_per_second(opened, workers):
     stream = opened(source(Slow()), workers=workers)
     rate = max(stream.rate(0.1) for _ in range(7))  # whatever else runs here only makes it slower
     assert rate == pytest.approx(500 * max(1, workers), rel=0.35)
+
+
+WITHOUT_A_FOLDER = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # nothing can be written, in whatever folder
+from broken_datasets import Numbers
+from gputune.benches._loading import Options, Source
+from gputune.benches._user_code import UserCodeError
+source = Source(dataset=Numbers(), batch_size=4, indices=[[0, 1], [2, 3]])
+print(len(list(source.loader(Options(workers=0), epochs=True))))
+try:
+    source.loader(Options(workers=1))
+except UserCodeError as error:
+    print(error)
+"""
+
+
+def test_without_a_folder_for_temporary_files_workers_are_refused_rather_than_waited_for():
+    path = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
+    result = python("-c", WITHOUT_A_FOLDER, env=environ(PYTHONPATH=path))
+    assert result.stdout.splitlines() == [
+        "2",
+        "workers need a folder for temporary files, and there is none: set TMPDIR, or docker run --tmpfs /tmp",
+    ], result.stderr
 
 
 class Sleepy(Numbers):

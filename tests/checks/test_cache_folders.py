@@ -46,6 +46,12 @@ def test_a_root_that_is_read_only_closes_home_and_tmp():
     assert warned.remedy.endswith("export HOME=/tmp TMPDIR=/tmp, or another folder with room")
 
 
+def test_a_container_that_gives_its_user_the_root_for_a_home():
+    warned = finding(["/"], HOME="/")
+    assert "HOME (/), XDG_CACHE_HOME (/.cache), TORCH_HOME (/.cache/torch)" in warned.message
+    assert warned.remedy.endswith("export HOME=/tmp TMPDIR=/tmp, or another folder with room")
+
+
 def test_a_folder_for_temporary_files_has_to_be_there():
     warned = finding((), TMPDIR="/data/hub/none")
     assert (warned.severity, warned.subject) == ("WARNING", "TMPDIR")

@@ -88,6 +88,11 @@ def test_without_the_variable_home_is_the_user_s_own():
     assert (folders["HOME"], folders["XDG_CACHE_HOME"]) == ("/root", "/root/.cache")
 
 
+def test_a_home_that_is_the_root_is_what_a_container_gives_a_user_without_a_name():
+    folders = {folder.variable: folder.path for folder in process(environ={"HOME": "/"}).folders}
+    assert (folders["HOME"], folders["XDG_CACHE_HOME"], folders["TORCH_HOME"]) == ("/", "/.cache", "/.cache/torch")
+
+
 def test_no_home_is_not_writable():
     home = process(environ={"HOME": None}, user=(1234, None, None)).folders[0]
     assert (home.variable, home.path, home.writable) == ("HOME", "", False)

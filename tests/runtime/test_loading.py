@@ -154,6 +154,14 @@ class TestFitted:
             "16 measured with 16 CPUs, 8 here; batches of 10 MiB, and /dev/shm has 50 MiB free for them"
         )
 
+    def test_no_workers_where_they_would_hang(self) -> None:
+        load = fitted(Load(workers=4, prefetch=4), Measured(cpu_budget=2), Room(cpus=2, temporary=False))
+        assert load.workers == 0
+        assert load.notes == {
+            "dataloader_workers": "workers need a folder for temporary files (TMPDIR), and there is none"
+        }
+        assert fitted(Load(workers=0), Measured(cpu_budget=2), Room(cpus=2, temporary=False)) == Load(workers=0)
+
     @pytest.mark.parametrize("here", [2, 64])
     def test_workers_that_wait_do_not_follow_the_cpus(self, here: int) -> None:
         load = fitted(Load(workers=48, scales=False), Measured(cpu_budget=16), Room(cpus=here))

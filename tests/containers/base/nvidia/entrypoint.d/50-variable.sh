@@ -1,0 +1,1 @@
+export SET_BY_ENTRYPOINT_D=yes
