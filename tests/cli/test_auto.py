@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from making import environ, gputune, profile, python
+from making import command, environ, gputune, profile, python
 
 from gputune.host import Host
 from gputune.profile import Fingerprint, load, places, save
@@ -220,6 +220,16 @@ class TestProbing:
         outs = self.answers(start(env, 8))
         [probed] = self.probes(env)
         assert {json.loads(out)["omp_threads"] for out in outs} == {probed % 4000 + 1}
+
+    def test_of_torchruns_ranks_too(self, env: dict[str, str]) -> None:
+        """torchrun exports OMP_NUM_THREADS=1, which is then the user's."""
+        probe = PROBE.replace('"omp_threads"', '"cudnn_benchmark_limit"')
+        torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=8", "--no-python"]
+        done = command([*torchrun, sys.executable, "-c", probe, "apply", "auto", "--", *SHOW], env)
+        assert done.returncode == 0, done.stderr
+        told = [json.loads(line) for line in done.stdout.splitlines()]
+        [probed] = self.probes(env)
+        assert [rank["cudnn_benchmark_limit"] for rank in told] == [probed % 4000 + 1] * 8
 
     def test_when_the_one_that_probes_is_killed_the_next_one_probes(self, env: dict[str, str], start) -> None:
         env["PROBE_SECONDS"] = "30"
