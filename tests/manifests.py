@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import kubernetes_validate
 import yaml
 
 VERSIONS = ("1.35", "1.36", "1.37")
@@ -43,6 +42,8 @@ _QUANTITY = re.compile(r"[1-9][0-9]*(m|Mi|Gi|Ti)?")
 
 def valid(text: str) -> dict[str, Any]:
     """The one manifest of a text, which the API server would take."""
+    import kubernetes_validate  # of the extra `cluster`, which the tests that are not about clusters do without
+
     manifest: dict[str, Any] = yaml.safe_load(text)
     for version in VERSIONS:
         assert kubernetes_validate.validate(manifest, version, strict=True) == version

@@ -90,7 +90,8 @@ def test_nodes_that_share_the_folder_have_a_lock_each(tmp_path: Path, monkeypatc
         monkeypatch.setattr("gputune.host.node_lock.BOOT_ID", tmp_path / "a8d7")
         with node_lock(locks, "probe", 0) as another:
             assert another.held
-    assert sorted(path.name for path in locks.iterdir()) == ["probe-4f1c.lock", "probe-a8d7.lock"]
+            assert sorted(path.name for path in locks.iterdir()) == ["probe-4f1c.lock", "probe-a8d7.lock"]
+    assert not list(locks.iterdir()), "one for each start of each node would pile up"
 
 
 def test_containers_of_a_node_share_its_lock_whatever_their_host_names(tmp_path: Path) -> None:
@@ -111,7 +112,7 @@ def test_where_a_node_does_not_tell_its_start_its_name_stands_for_it(
     monkeypatch.setattr(socket, "gethostname", lambda: "node/7")
     with node_lock(tmp_path, "probe", 0) as turn:
         assert turn.held
-    assert [path.name for path in tmp_path.iterdir()] == ["probe-node_7.lock"]
+        assert [path.name for path in tmp_path.iterdir()] == ["probe-node_7.lock"]
 
 
 def test_a_link_that_somebody_laid_there_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

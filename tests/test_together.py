@@ -109,6 +109,11 @@ def test_what_measures_the_host_is_run_once(eight, tmp_path):
     assert [row.bench for row in profile.measurements if row.bench != "side_by_side"] == ["cpu_threads"]
 
 
+def test_what_measures_the_host_may_be_all_that_is_asked_for(eight):
+    profile = eight(["cpu_threads"], cpu_threads="yield told('cpu_threads')")
+    assert [row.bench for row in profile.measurements] == ["cpu_threads"]
+
+
 def test_it_is_measured_also_where_the_first_gpu_is_broken(eight):
     broken = TOLD + "if number == 0: os._exit(9)\n"
     profile = eight(
@@ -136,10 +141,12 @@ def test_the_profile_is_one_devices_own_and_the_one_most_of_them_share(eight):
     )
 
 
-def test_progress_is_told_by_one_of_them(eight):
+def test_progress_is_told_by_one_of_them_and_counted_through(eight):
     seen = []
-    eight(progress=seen.append, side_by_side=ALIKE)
-    assert [one.bench for one in seen] == ["side_by_side"]
+    bodies = {name: f"yield told('{name}')" for name in ("precision", "cpu_threads")}
+    eight(["side_by_side", *bodies], seen.append, side_by_side=ALIKE, **bodies)
+    told = [(one.number, one.count, one.bench) for one in seen]
+    assert told == [(1, 3, "side_by_side"), (2, 3, "precision"), (3, 3, "cpu_threads")]
 
 
 def test_gpus_of_another_kind_are_left_out_and_said():

@@ -14,7 +14,7 @@ from typing import Any
 from gputune.benches import Context, torch_missing
 from gputune.benches import _loader_options as options_of
 from gputune.benches._loader_options import Bench
-from gputune.benches._loading import NO_FOLDER, Options, Source, own_threads
+from gputune.benches._loading import Options, Source, own_threads
 from gputune.benches._samples import TRANSFER_SHAPE, Decoding, Images, Tokens, Waiting
 from gputune.benches._stream import end_workers
 from gputune.benches._worker_curve import Trial
@@ -54,8 +54,6 @@ def needs(facts: Facts, device: str) -> str | None:
     free, needed = facts.memory.shm_free_bytes, _shm_bytes(facts)
     if free is not None and free < needed:
         return f"/dev/shm has {free >> 20} MiB free and the bench needs {needed >> 20}: give the container more (--shm-size)"
-    if any(folder.variable == "TMPDIR" and not folder.writable for folder in facts.process.folders):
-        return NO_FOLDER
     return torch_missing(facts)
 
 

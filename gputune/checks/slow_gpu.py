@@ -9,6 +9,7 @@ Source: "Not All GPUs Are Created Equal" (SC'22) for what healthy cards differ b
 deviation an estimate of the standard deviation.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -70,27 +71,34 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 def _of(facts: Facts, gpu: Gpu, found: Sequence[Sequence[Run]], devices: set[str]) -> Finding:
     device = f"cuda:{gpu.torch_index}"
-    if sum(other.name == gpu.name for other in facts.gpus) < FEWEST and not devices:
+    if device not in devices:
+        return _unmeasured(facts, gpu, devices)
+    said = "; ".join(_said(one, device) for one in _last(found, device).values())
+    if len(devices) < FEWEST:
+        return not_applicable(f"{said}: {counted(len(devices), 'GPU')} cannot tell which is slow")
+    times = Counter(one.metric for run in found for one in run if device in one.slow())
+    if slow := [metric for metric in NAMES if times[metric] >= 2]:
+        remedy = LOOK.format(gpu=gpu.pci_bus_id or gpu.uuid or gpu.index)
+        return warning(_slow(slow, found, device, len(devices)), remedy)
+    if times and any(device not in one.rows for run in found for one in run):
+        return unknown(f"{said}; slow in one run, and not measured in another")
+    once = " and ".join(NAMES[metric] for metric in times)
+    return ok(said + (f"; {once} slow in one run and not in another" if once else ""))
+
+
+def _unmeasured(facts: Facts, gpu: Gpu, devices: set[str]) -> Finding:
+    if not devices and sum(other.name == gpu.name for other in facts.gpus) < FEWEST:
         return not_applicable(f"fewer than {FEWEST} GPUs of its kind are here to be held against")
     if not devices:
         return not_applicable("only a load on all GPUs at once tells: gputune probe --device all measures under one")
-    if device not in devices:
-        alike = any((other := facts.device_gpu(one)) and other.name == gpu.name for one in devices)
-        seen = gpu.torch_index is not None and alike
-        return (unknown if seen else not_applicable)("it was not measured beside the others")
-    said = "; ".join(_said(one, device) for one in found[-1] if device in one.rows)
-    if len(devices) < FEWEST:
-        return not_applicable(f"{said}: {counted(len(devices), 'GPU')} cannot tell which is slow")
-    times = {
-        metric: sum(device in one.slow() for run in found for one in run if one.metric == metric) for metric in NAMES
-    }
-    slow = [metric for metric, count in times.items() if count >= 2]
-    if slow:
-        return warning(
-            _slow(slow, found, device, len(devices)), LOOK.format(gpu=gpu.pci_bus_id or gpu.uuid or gpu.index)
-        )
-    once = [NAMES[metric] for metric, count in times.items() if count]
-    return ok(said + (f"; {' and '.join(once)} slow in one run and not in another" if once else ""))
+    alike = any((other := facts.device_gpu(one)) and other.name == gpu.name for one in devices)
+    seen = gpu.torch_index is not None and alike
+    return (unknown if seen else not_applicable)("it was not measured beside the others")
+
+
+def _last(found: Sequence[Sequence[Run]], device: str) -> dict[str, Run]:
+    """By metric the last run in which this device was measured."""
+    return {one.metric: one for run in found for one in run if device in one.rows}
 
 
 def _said(run: Run, device: str) -> str:
@@ -101,10 +109,8 @@ def _said(run: Run, device: str) -> str:
 def _slow(metrics: Sequence[str], found: Sequence[Sequence[Run]], device: str, count: int) -> str:
     told = []
     for run in (one for one in found[-1] if one.metric in metrics):
-        row, shares = (
-            run.rows[device],
-            [one.share(device) for each in found for one in each if one.metric == run.metric],
-        )
+        row = run.rows[device]
+        shares = [one.share(device) for each in found for one in each if one.metric == run.metric]
         below = " and ".join(f"{1 - share:.0%}" for share in shares)
         told.append(
             f"{NAMES[run.metric]} {below} below the median of {count} GPUs ({row.median:.4g} to {run.median:.4g} "

@@ -19,7 +19,7 @@ def merge(
 ) -> None:
     """Choose the profile of which most nodes share the settings, and say which nodes' own would differ.
 
-    All must be of the same GPU (or CPU) and torch: exit code 2 otherwise.
+    All must be of the same GPU (or CPU) and torch: exit code 2 otherwise. What a node will skip all the same is said.
     """
     from gputune import profile
     from gputune.cli._output import check_writable, write
@@ -33,12 +33,27 @@ def merge(
     for path, other in zip(profiles, found, strict=True):
         if names := profile.differing(found[chosen], other):
             say(f"{path}: would have other values of {', '.join(names)}")
+        if names := _skipped(found[chosen], other):
+            say(
+                f"{path}: was measured on another CPU, or more or fewer of them; that node will skip {', '.join(names)}"
+            )
     write(found[chosen], output)
     say(f"{profiles[chosen]} stands for all {len(profiles)}")
 
 
+def _skipped(chosen: Profile, other: Profile) -> list[str]:
+    """The settings that the other node, as it was when it was measured, takes for measured elsewhere."""
+    from gputune.settings import all_settings
+
+    return [
+        name
+        for name, setting in all_settings().items()
+        if chosen.fingerprint.differences(other.fingerprint, setting.DEPENDS)
+    ]
+
+
 def _check_alike(paths: list[Path], found: list[Profile]) -> None:
-    """Raises UsageError where settings of one would be skipped on another node as measured elsewhere."""
+    """Raises UsageError where one profile cannot hold: what computes, or torch, is another."""
     from gputune.errors import UsageError
 
     for path, other in zip(paths, found, strict=True):

@@ -15,10 +15,13 @@ TEXTFILES = "/var/lib/node_exporter/textfile_collector"
 
 INTERVAL_SECONDS = 300
 
+DEADLINE_SECONDS = 120
+"""A driver that is ill may never answer."""
+
 LOOP = """\
 trap 'kill $! 2>/dev/null; wait; exit 0' TERM INT
 while :; do
-  {check} &
+  timeout -k 5 {deadline} {check} &
   wait $!
   sleep {seconds} &
   wait $!
@@ -31,6 +34,7 @@ Checks the GPUs and the driver of every GPU node each {INTERVAL_SECONDS} seconds
 Labels gputune.dev/... by way of node-feature-discovery, metrics gputune_... by way of node_exporter
 (--collector.textfile.directory={TEXTFILES}), and what to do about it: kubectl logs.
 It is privileged, as gpu-feature-discovery is: it asks for no GPU and is to see all, and writes into two folders of the node.
+What was written stays on a node when the DaemonSet is gone: remove the two files there, gputune.features and gputune.prom.
 The namespace has to allow that (label pod-security.kubernetes.io/enforce=privileged). Where NVIDIA's runtime is not the
 nodes' default, name its class with --runtime-class nvidia.
 """
@@ -59,7 +63,7 @@ def text(daemon: DaemonSet) -> str:
 def loop(features: str = FEATURES, textfiles: str = TEXTFILES) -> str:
     """The script of the container, for sh."""
     check = f"gputune check --only {','.join(node_checks.NAMES)} --nfd {features} --prometheus {textfiles}"
-    return LOOP.format(check=check, seconds=INTERVAL_SECONDS)
+    return LOOP.format(check=check, seconds=INTERVAL_SECONDS, deadline=DEADLINE_SECONDS)
 
 
 def _pod(daemon: DaemonSet) -> dict[str, Any]:

@@ -60,7 +60,9 @@ def _pod(job: Job) -> dict[str, Any]:
         securityContext={**manifest.USER, "seccompProfile": {"type": "RuntimeDefault"}},
         **({"tolerations": manifest.TOLERATIONS} if job.gpus else {}),
         initContainers=[_container(job, "probe", _probe(job))],
-        containers=[_container(job, "main", ["gputune", "apply", *strict, PROFILE, "--", *job.command])],
+        containers=[
+            _container(job, "main", ["gputune", "apply", *strict, PROFILE, "--", *map(manifest.literally, job.command)])
+        ],
         volumes=[{"name": "gputune", "emptyDir": {}}, {"name": "shm", "emptyDir": memory}, manifest.TMP],
     )
 
@@ -75,11 +77,13 @@ def _probe(job: Job) -> list[str]:
 def _container(job: Job, name: str, command: Sequence[str]) -> dict[str, Any]:
     """Both alike: what is measured holds for the same CPUs, memory and GPUs, which the pod gets once and not twice."""
     size = {"cpu": str(job.cpus), "memory": job.memory}
+    # What the image says of GPUs would show all of the node's, where NVIDIA's runtime is the default.
+    hidden = [] if job.gpus else [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
     return {
         "name": name,
         "image": job.image,
         "command": list(command),
-        "env": [{"name": "HOME", "value": "/tmp"}, {"name": "USER", "value": "user"}],
+        "env": [{"name": "HOME", "value": "/tmp"}, {"name": "USER", "value": "user"}, *hidden],
         "resources": {"requests": size, "limits": {**size, **({manifest.GPU: job.gpus} if job.gpus else {})}},
         "securityContext": {
             "readOnlyRootFilesystem": True,

@@ -58,6 +58,11 @@ def memory_bytes(amount: str) -> int:
     return int(found[1]) * _UNITS[found[2]]
 
 
+def literally(word: str) -> str:
+    """A word of a command, in which Kubernetes would put a variable's value for $(NAME), and $ for $$."""
+    return word.replace("$", "$$")
+
+
 def pod(runtime_class: str | None, **spec: Any) -> dict[str, Any]:
     """A pod's specification. None of gputune's needs the API server."""
     runtime = {"runtimeClassName": runtime_class} if runtime_class else {}

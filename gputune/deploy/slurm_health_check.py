@@ -27,15 +27,15 @@ report() {
 
 # One line a finding: how bad it is, a tab, and what it is. Together well below the 60 s after which slurmd kills.
 findings() {
-  set -o pipefail
-  timeout -k 3 40 "$python" -I -B -m gputune check --json --fail-on never --only "$checks" |
-    timeout -k 1 5 "$python" -I -c '
+  local answer
+  answer=$(timeout -k 3 40 "$python" -I -B -m gputune check --json --fail-on never --only "$checks") || return
+  timeout -k 1 5 "$python" -I -c '
 import json, sys
 for one in json.load(sys.stdin)["findings"]:
     words = [one["check"], *filter(None, [one["subject"]]), one["message"]]
     line = "".join(char if char.isprintable() else "?" for char in ": ".join(words))
     print(one["severity"], line[:200], sep="\\t")
-'
+' <<<"$answer"
 }
 
 if ! found=$(findings); then
@@ -59,7 +59,8 @@ if [ -n "$error" ]; then
     *DRAIN* | *DOWN*) ;; # somebody saw to it already
     *) timeout 4 scontrol update "NodeName=$node" State=DRAIN "Reason=gputune: $error" && report "drained" ;;
   esac
-elif [[ $state == *DRAIN* && $reason == gputune:* ]] && ! grep -q '^UNKNOWN' <<<"$found"; then
+elif [[ $state == *DRAIN* && $reason == gputune:* ]] && ! grep -q '^UNKNOWN' <<<"$found" &&
+  grep -qE $'^(OK|WARNING)\t[a-z_]*: GPU ' <<<"$found"; then # a node that shows no GPU at all has none that is healthy
   timeout 4 scontrol update "NodeName=$node" State=UNDRAIN && report "healthy again: put back into service"
 fi
 exit 0

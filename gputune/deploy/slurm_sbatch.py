@@ -54,8 +54,9 @@ def _values(job: Job) -> list[str]:
         f"gputune=({shlex.join(job.gputune)})",
         f"device={'all' if job.gpus_per_node else 'cpu'}",
         "budget=standard",
-        "# A folder that all nodes see: submit the job from one, or name one here.",
-        'profiles="${SLURM_SUBMIT_DIR:-$PWD}/gputune-$SLURM_JOB_ID"',
+        "# A folder that all nodes see: submit the job from one, or name one here. The job's own is made below it.",
+        'folder="${SLURM_SUBMIT_DIR:-$PWD}"',
+        'profiles="$folder/gputune-$SLURM_JOB_ID"',
         as_it_stands,
         f"container=({' '.join(container)})",
         f"mount=({' '.join(mount)})",
@@ -100,7 +101,7 @@ elif measure; then
   tuned=("${mount[@]}" "${gputune[@]}" apply "$profiles/job.yaml" --)
 else
   echo "gputune: there is no profile for this job, which runs as it would without; the nodes said last:" >&2
-  tail -n 1 "$profiles"/*.log >&2
+  tail -n 1 "$profiles"/*.log >&2 2>/dev/null
 fi
 exec srun "${container[@]}" "${tuned[@]}" "${command[@]}"
 """

@@ -7,7 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,12 +33,13 @@ def node_lock(
 ) -> Iterator[Turn]:
     """Hold `name`'s lock; `waiting` is called once where it is not free at once.
 
-    The file's name carries the node's: a home folder may be shared by many nodes. The file stays behind, since removing it would give
-    the next two processes a lock each; its time tells when a holder came to its end. Raises OSError where the folder cannot be
-    written or bears no locks.
+    The file's name carries the node's: a home folder may be shared by many nodes. A holder that comes to its end removes the file,
+    whose time tells those who wait for it that it did; they must not do again what it did, since a newcomer has another file.
+    Raises OSError where the folder cannot be written or bears no locks.
     """
+    path = folder / f"{name}-{_node()}.lock"
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(folder / f"{name}-{_node()}.lock", flags, 0o600)
+    descriptor = os.open(path, flags, 0o600)
     try:
         before = os.fstat(descriptor).st_mtime_ns
         held = _taken(descriptor, time.monotonic() + deadline_seconds, waiting)
@@ -47,8 +48,16 @@ def node_lock(
         finally:
             if held:
                 os.utime(descriptor)
+                _remove(path, descriptor)
     finally:
         os.close(descriptor)  # which sets it free
+
+
+def _remove(path: Path, descriptor: int) -> None:
+    """Unless it is a newcomer's by now."""
+    with suppress(OSError):
+        if path.stat().st_ino == os.fstat(descriptor).st_ino:
+            path.unlink()
 
 
 def _node() -> str:

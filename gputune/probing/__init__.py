@@ -15,6 +15,7 @@ from gputune.benches._workers import Workers
 from gputune.errors import MeasureError
 from gputune.facts import Facts
 from gputune.host import Host
+from gputune.measurement import Measurement
 from gputune.probing.plan import check_names, plan
 from gputune.probing.request import ALL, Progress, Request, device_of, devices_of
 from gputune.probing.running import Lane
@@ -43,7 +44,7 @@ def probe(
         where = device_of(found, request.device)
         lane = Lane.on(where, workers, found, host)
         lane.do(plan(where, request), progress)
-        _check_measured([lane])
+        _check_measured([lane], lane.measurements)
         return advise.advise(found, lane.measurements, where, created=_now(), gaps=lane.gaps)
 
 
@@ -55,12 +56,12 @@ def _of_all(
         workers = [first, *(stack.enter_context(Workers()) for _ in devices[1:])]
         lanes = [Lane.on(where, one, found, host) for where, one in zip(devices, workers, strict=True)]
         host_rows = measure_together(lanes, plan(devices[0], request), progress)
-    _check_measured(lanes)
+    _check_measured(lanes, [*host_rows, *(row for lane in lanes for row in lane.measurements)])
     return common_profile(found, lanes, host_rows, left_out, created=_now())
 
 
-def _check_measured(lanes: Sequence[Lane]) -> None:
-    if any(lane.measurements for lane in lanes):
+def _check_measured(lanes: Sequence[Lane], measured: Sequence[Measurement]) -> None:
+    if measured:
         return
     reasons = dict.fromkeys(gap.reason for lane in lanes for gap in lane.gaps)
     where = ", ".join(lane.place.device for lane in lanes)

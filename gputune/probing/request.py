@@ -59,7 +59,7 @@ def device_of(found: Facts, asked: str) -> str:
     if asked == "cpu":
         return "cpu"
     if kind != "cuda" or not ((index.isascii() and index.isdigit()) or asked == "cuda"):
-        raise UsageError(f"--device {asked}: there is no such device", "choose from auto, cpu, cuda, cuda:N, all")
+        raise UsageError(f"--device {asked}: there is no such device", "choose from auto, cpu, cuda, cuda:N")
     if int(index or 0) not in visible:
         raise _none(asked, visible)
     return f"cuda:{int(index or 0)}"

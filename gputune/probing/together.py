@@ -31,18 +31,24 @@ def measure_together(
     side_by_side = [job for job in jobs if job.is_("SIDE_BY_SIDE")]
     of_the_host = [job for job in jobs if job.is_("OF_THE_HOST")]
     own = [job for job in jobs if job not in (*side_by_side, *of_the_host)]
+
+    def told(before: int) -> Callable[[Progress], None]:
+        """The numbers of a part are those of the whole."""
+        return lambda part: progress(replace(part, number=part.number + before, count=len(jobs)))
+
     with at_once(lanes) as on_all:
         on_all(ready)
-        on_all(lambda lane: lane.do(side_by_side, _teller(lane, lanes, progress)))
+        on_all(lambda lane: lane.do(side_by_side, _teller(lane, lanes, told(0))))
         _numbered(lanes, 1)
-        on_all(lambda lane: lane.do(own, _teller(lane, lanes, progress)))
+        on_all(lambda lane: lane.do(own, _teller(lane, lanes, told(len(side_by_side)))))
         able = next((lane for lane in lanes if lane.measurements), lanes[0])
         before = len(able.measurements)
-        on_all(lambda lane: lane.do(of_the_host if lane is able else [], progress))
+        on_all(lambda lane: lane.do(of_the_host if lane is able else [], told(len(jobs) - len(of_the_host))))
         host_rows = able.measurements[before:]
         del able.measurements[before:]
         if suspects([row for lane in lanes for row in lane.measurements]):
-            on_all(lambda lane: lane.do(side_by_side, _teller(lane, lanes, progress)))
+            on_all(ready)  # one may have a new worker, and would begin when the others have ended
+            on_all(lambda lane: lane.do(side_by_side, _teller(lane, lanes, told(0))))
             _numbered(lanes, 2)
     return host_rows
 
@@ -94,7 +100,7 @@ def common_profile(
 
     Where another device's measurements say something else of a setting, that is a Gap.
     """
-    able = [lane for lane in lanes if lane.measurements]
+    able = [lane for lane in lanes if lane.measurements] or lanes[:1]
     profiles = [
         advise.advise(found, [*lane.measurements, *host_rows], lane.place.device, created=created, gaps=lane.gaps)
         for lane in able

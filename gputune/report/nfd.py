@@ -51,8 +51,8 @@ def text(facts: Facts, findings: Sequence[Finding]) -> str:
 def labels(facts: Facts, findings: Sequence[Finding]) -> dict[str, str]:
     """Name, without the prefix, to value.
 
-    `status` is the worst of what was asked: ok, warning, error or unknown; each check with a warning or an error has a
-    label of its own. Nodes with the same `profile` can share one.
+    `status` is the worst of what was asked: ok, warning, error or unknown, and missing where all is not applicable; each check
+    with a warning or an error has a label of its own. Nodes with the same `profile` can share one.
     """
     return {**_of_machine(facts), **_of_checks(findings)}
 
@@ -76,8 +76,10 @@ def _of_checks(findings: Sequence[Finding]) -> dict[str, str]:
     if not found:
         return {}
     status = min(found.values(), key=WORST_FIRST.index)
+    if status == "NOT_APPLICABLE":  # nothing was looked at, which is not health
+        return {}
     wrong = {f"check.{check}": one.lower() for check, one in found.items() if one in ("ERROR", "WARNING")}
-    return {"status": "ok" if status == "NOT_APPLICABLE" else status.lower(), **wrong}
+    return {"status": status.lower(), **wrong}
 
 
 def worst(pairs: Iterable[tuple[str, Severity]]) -> dict[str, Severity]:

@@ -81,6 +81,16 @@ def test_what_a_second_run_does_not_confirm_is_said_and_no_warning():
     assert said[3].message.endswith("steady matmul slow in one run and not in another")
 
 
+def test_a_card_that_was_slow_and_then_gave_no_measurement_is_unknown():
+    slow = with_one(560)
+    second = [row for row in taken(slow, 2) if row.device != "cuda:3"]
+    found_so = findings(taken(slow, 1), second)[3]
+    assert found_so.severity == "UNKNOWN"
+    assert found_so.message.startswith(
+        "steady matmul 562 TFLOP/s, 85% of the median; slow in one run, and not measured"
+    )
+
+
 def test_another_card_in_the_second_run_is_no_confirmation():
     assert warned(taken(with_one(560), 1), taken(with_one(560, number=5), 2)) == []
 

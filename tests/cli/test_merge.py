@@ -28,7 +28,12 @@ def test_the_one_that_most_nodes_share_stands_for_all_and_the_odd_one_is_named(t
 
 def test_what_only_a_rank_has_of_its_own_may_differ(tmp_path):
     other = profile(fingerprint=replace(H200, cpu_budget=3, gpu_count=8, driver="590.1"))
-    assert gputune("merge", *nodes(tmp_path, profile(), other), "-o", "job.yaml", cwd=tmp_path).returncode == 0
+    paths = nodes(tmp_path, profile(), other)
+    done = gputune("merge", *paths, "-o", "job.yaml", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[0] == (
+        f"gputune: {paths[1]}: was measured on another CPU, or more or fewer of them; that node will skip omp_threads"
+    )
 
 
 def test_nodes_of_two_kinds_have_no_profile_in_common(tmp_path):

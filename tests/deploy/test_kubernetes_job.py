@@ -1,12 +1,13 @@
 """The Job: what the API server makes of it, and what its commands do."""
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from making import environ, profile, written
 from manifests import valid
@@ -106,9 +107,18 @@ def test_a_class_of_runtime_and_a_namespace_where_they_are_named():
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
+@example(["sh", "-c", "echo $$ $(HOME) $$(date) ${A} $"])
 def test_the_command_arrives_as_it_was_given(words):
     spec = yaml.safe_load(text(replace(JOB, command=words)))["spec"]["template"]["spec"]
-    assert spec["containers"][0]["command"][4:] == words
+    assert [expanded(word) for word in spec["containers"][0]["command"][4:]] == words
+
+
+def expanded(word):
+    """What Kubernetes makes of a word: $$ is a dollar, $(NAME) the variable's value, and a dollar before anything else stays.
+
+    Source: k8s.io/kubernetes/third_party/forked/golang/expansion.
+    """
+    return re.sub(r"\$(\$|\([^)]*\))", lambda found: "$" if found[1] == "$" else "a value", word)
 
 
 def run(command, folder, **variables):
@@ -118,7 +128,7 @@ def run(command, folder, **variables):
     gputune.chmod(0o755)
     env = environ(**variables)
     env["PATH"] = f"{folder}:{env['PATH']}"
-    words = [word.replace(PROFILE, str(folder / "profile.yaml")) for word in command]
+    words = [expanded(word).replace(PROFILE, str(folder / "profile.yaml")) for word in command]
     return subprocess.run(words, env=env, capture_output=True, text=True, timeout=120, check=False)
 
 

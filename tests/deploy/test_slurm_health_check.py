@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 from linted import linted
+from making import command, environ
 
 from gputune import checks
 from gputune.deploy import node_checks
@@ -28,6 +32,16 @@ def test_all_its_deadlines_together_are_below_slurmd_s() -> None:
     one_call = [int(text) for text in re.findall(r"timeout (\d+)", health_check("python", True))]
     assert (len(seconds), len(one_call)) == (2, 3)
     assert sum(seconds) + max(one_call) * 2 < 60
+
+
+def test_an_answer_that_takes_long_is_waited_for(tmp_path: Path) -> None:
+    """As with eight GPUs, and a torch on a cold disk. The deadline of reading it begins when it is there."""
+    slow = tmp_path / "python"
+    answer = '{"findings": [{"check": "ecc_errors", "severity": "ERROR", "subject": "GPU 3", "message": "7 errors"}]}'
+    slow.write_text(f"#!/bin/sh\ncase $3 in -m) sleep 6; echo '{answer}' ;; *) exec {sys.executable} \"$@\" ;; esac\n")
+    slow.chmod(0o755)
+    done = command(["bash", "-s"], environ(SLURMD_NODENAME="n1"), input=health_check(str(slow), drain=False))
+    assert (done.returncode, done.stderr) == (0, "gputune: n1: error: ecc_errors: GPU 3: 7 errors\n")
 
 
 @pytest.mark.parametrize("drain", [False, True])

@@ -11,6 +11,7 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,12 +87,16 @@ def run(tmp_path: Path):
         (bin_ / name).write_text(f"#!{sys.executable}{text}")
         (bin_ / name).chmod(0o755)
 
-    def run(job: Job, **variables: str):
+    def run(job: Job, edited: Mapping[str, str] = {}, **variables: str):
+        script = sbatch(replace(job, gputune=["gputune"]))
+        for line, other in edited.items():
+            assert line in script
+            script = script.replace(line, other)
         env = environ(
             ASKED=str(tmp_path / "asked"), PATH=f"{bin_}:{os.environ['PATH']}", SLURM_SUBMIT_DIR=str(folder),
             SLURM_JOB_ID="7", SLURM_NNODES="2", SLURM_NTASKS_PER_NODE="4", **variables,
         )  # fmt: skip
-        done = subprocess.run(["bash", "-s"], input=sbatch(replace(job, gputune=["gputune"])), env=env, text=True,
+        done = subprocess.run(["bash", "-s"], input=script, env=env, text=True,
                               capture_output=True, timeout=60, check=False)  # fmt: skip
         asked = [json.loads(line) for line in (tmp_path / "asked").read_text().splitlines()]
         return done, asked, folder / "gputune-7"
@@ -137,6 +142,16 @@ def test_of_a_job_that_is_started_again_no_old_profile_is_merged(run) -> None:
     (profiles / "n9.yaml").write_text("of a node that the job no longer has")
     run(JOB)
     assert json.loads((profiles / "job.yaml").read_text())[:2] == [f"{profiles}/n1.yaml", f"{profiles}/n2.yaml"]
+
+
+def test_what_others_keep_in_the_folder_that_was_named_stays(run, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("mine")
+    (tmp_path / "run.log").write_text("mine")
+    named = {'folder="${SLURM_SUBMIT_DIR:-$PWD}"': f'folder="{tmp_path}"'}
+    done, asked, _ = run(replace(JOB, command=["true"]), edited=named)
+    assert (done.returncode, asked[-1][1][:3]) == (0, ["gputune", "apply", f"{tmp_path}/gputune-7/job.yaml"])
+    assert json.loads((tmp_path / "gputune-7" / "job.yaml").read_text())[:1] == [f"{tmp_path}/gputune-7/n1.yaml"]
+    assert (tmp_path / "mine.yaml").read_text() == (tmp_path / "run.log").read_text() == "mine"
 
 
 @pytest.mark.parametrize("verb", ["probe", "merge"])

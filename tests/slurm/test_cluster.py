@@ -188,10 +188,26 @@ exec unshare -m bash -c '
         assert cluster.asked("sinfo", "-h", "-n", "n1", "-o", "%E").startswith(
             "gputune: gpu_absent: a GPU was asked for"
         )
-        (tmp_path / "broken").unlink()
+        (tmp_path / "broken").unlink()  # and with it all that was seen of the GPU: that is no health
+        before = self.runs(tmp_path)
+        cluster.awaited(lambda: self.runs(tmp_path) > before + 2)
+        cluster.await_states("drained", "drained")
+        self.answer(tmp_path, "OK")
         cluster.await_states("idle", "drained")
-        cluster.awaited(lambda: (tmp_path / "runs.n2").read_text().count("run") > 2)
         assert cluster.asked("sinfo", "-h", "-n", "n2", "-o", "%E") == "a broken fan\n"
+
+    def runs(self, folder: Path) -> int:
+        return min((folder / f"runs.{node}").read_text().count("run") for node in ("n1", "n2"))
+
+    def answer(self, folder: Path, severity: str) -> None:
+        """From now on gputune's answer about a GPU is made up."""
+        finding = json.dumps({
+            "check": "ecc_errors", "severity": severity, "subject": "GPU 3", "message": "7 `errors` of $(two) kinds\x07",
+        })  # fmt: skip
+        text = self.ANSWERS.format(findings=finding.replace("\\", "\\\\"), python=sys.executable)
+        answers = _program(folder / "answers", text)
+        script = (folder / "check").read_text()
+        _program(folder / "check", script.replace(f"python={sys.executable}", f"python={answers}"))
 
     def test_a_gputune_that_is_broken_is_no_fault_of_the_node(self, cluster, checking, tmp_path: Path) -> None:
         program = checking("--drain")
@@ -224,14 +240,7 @@ case $3 in -m) echo '{{"findings": [{findings}]}}' ;; *) exec {python} "$@" ;; e
     ) -> None:
         """gputune's answer is made up here; the node's state is Slurm's."""
         program = checking("--drain")
-        finding = json.dumps({
-            "check": "ecc_errors", "severity": severity, "subject": "GPU 3", "message": "7 `errors` of $(two) kinds\x07",
-        })  # fmt: skip
-        answers = _program(
-            tmp_path / "answers", self.ANSWERS.format(findings=finding.replace("\\", "\\\\"), python=sys.executable)
-        )
-        script = (tmp_path / "check").read_text()
-        _program(tmp_path / "check", script.replace(f"python={sys.executable}", f"python={answers}"))
+        self.answer(tmp_path, severity)
         state, _, reason = before.partition(" ")
         if reason:
             words = [

@@ -67,6 +67,8 @@ def _check(what: str, given: Mapping[str, Any]) -> None:
         raise UsageError(f"{odd[0]}: says nothing about a {what}", f"leave it out; there are {', '.join(KINDS[what])}")
     if what == "sbatch" and not given.get("-- CMD"):
         raise UsageError("sbatch: no command to run", "name one: gputune deploy slurm sbatch -- python train.py")
+    if given.get("-- CMD", [""])[0].startswith("-"):
+        raise UsageError(f"{given['-- CMD'][0]}: would be an option of srun's", "begin the command with a program")
     path = given.get("--profile", "auto")
     if path != "auto" and not Path(path).is_absolute():
         raise UsageError(f"--profile {path}: a task starts in any folder", "give the whole path, or auto")
