@@ -14,13 +14,15 @@ from typing import Any
 from gputune.benches import Context, torch_missing
 from gputune.benches import _loader_options as options_of
 from gputune.benches._loader_options import Bench
-from gputune.benches._loading import Options, Source, own_threads
+from gputune.benches._loading import NO_FOLDER, Options, Source, own_threads
 from gputune.benches._samples import TRANSFER_SHAPE, Decoding, Images, Tokens, Waiting
 from gputune.benches._stream import end_workers
 from gputune.benches._worker_curve import Trial
 from gputune.benches._worker_curve import measure as measure_curve
 from gputune.benches._worker_search import per_cpu
 from gputune.facts import Facts
+from gputune.facts.gap import Gap
+from gputune.host.temporary import temporary_folder
 from gputune.measurement import Measurement
 from gputune.settings._scaling import PREFETCH
 from gputune.settings.dataloader_workers import fewest, in_turn
@@ -71,7 +73,10 @@ def _shm_bytes(facts: Facts) -> int:
     return 2 * PREFETCH * _alive(facts) * BATCH * SAMPLE_BYTES
 
 
-def measure(context: Context) -> Iterator[Measurement]:
+def measure(context: Context) -> Iterator[Measurement | Gap]:
+    if not temporary_folder():
+        yield Gap(fact="bench.dataloader", reason=NO_FOLDER)
+        return
     thorough = context.budget == "thorough"
     asked = SHARES if thorough else {kind: SHARES[kind] for kind in KINDS}
     seconds = {name: share / sum(asked.values()) * context.seconds for name, share in asked.items()}
