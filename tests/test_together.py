@@ -179,8 +179,8 @@ probing.probe(probing.Request(device="all", only=["side_by_side"]), host=Recorde
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_it_ends_at_once_with_all_its_workers(tmp_path, number):
+@pytest.mark.parametrize("numbers", [[signal.SIGINT], [signal.SIGTERM], [signal.SIGTERM] * 3])
+def test_interrupted_it_ends_at_once_with_all_its_workers(tmp_path, numbers):
     stand_in.torch(tmp_path)
     environ = making.environ(PYTHONPATH=stand_in.benches(tmp_path, side_by_side="time.sleep(60); yield"))
     environ["PYTHONPATH"] += f":{making.__file__.rpartition('/')[0]}"
@@ -188,7 +188,9 @@ def test_interrupted_it_ends_at_once_with_all_its_workers(tmp_path, number):
     with subprocess.Popen(words, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as probing_:
         assert probing_.stdout.readline().strip() == "side_by_side"
         started = time.monotonic()
-        probing_.send_signal(number)
+        for number in numbers:
+            probing_.send_signal(number)
+            time.sleep(0.02)
         probing_.wait(20)
     assert time.monotonic() - started < 10
     assert not serving(str(probing_.pid))

@@ -129,7 +129,10 @@ def _heed_termination() -> None:
 
 
 def _terminated(number: int, frame: object) -> None:
-    """Leave through every `finally`, so that no child outlives this process."""
+    """Leave through every `finally`, so that no child outlives this process. A second signal, as launchers send that signal a
+    whole group, would cut that short.
+    """
+    signal.signal(number, signal.SIG_IGN)
     sys.exit(128 + number)
 
 

@@ -19,7 +19,7 @@ DEADLINE_SECONDS = 120
 """A driver that is ill may never answer."""
 
 LOOP = """\
-trap 'kill $! 2>/dev/null; wait; exit 0' TERM INT
+trap 'kill -s TERM -- -$! 2>/dev/null || kill $! 2>/dev/null; wait; exit 0' TERM INT
 while :; do
   timeout -k 5 {deadline} {check} &
   wait $!
@@ -27,7 +27,8 @@ while :; do
   wait $!
 done
 """
-"""A check that finds something, or fails, ends with a code that nobody asks for; SIGTERM ends the sleep or the check at once."""
+"""A check that finds something, or fails, ends with a code that nobody asks for. SIGTERM ends the sleep or the check at once:
+timeout leads a group, in which the check hears of it even where timeout is only about to start it."""
 
 COMMENT = f"""
 Checks the GPUs and the driver of every GPU node each {INTERVAL_SECONDS} seconds, and only reports: kubectl apply -f FILE

@@ -224,13 +224,14 @@ class TestProbing:
 
     def test_of_torchruns_ranks_too(self, env: dict[str, str]) -> None:
         """torchrun exports OMP_NUM_THREADS=1, which is then the user's."""
-        probe = PROBE.replace('"omp_threads"', '"cudnn_benchmark_limit"')
+        probe = PROBE.replace('"omp_threads": os.getpid() % 4000', '"cudnn_benchmark_limit": os.getpid() % 400')
+        assert probe != PROBE
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=8", "--no-python"]
         done = command([*torchrun, sys.executable, "-c", probe, "apply", "auto", "--", *SHOW], env)
         assert done.returncode == 0, done.stderr
         told = re.findall(r'"cudnn_benchmark_limit":(\d+)', done.stdout)  # eight write to one pipe
         [probed] = self.probes(env)
-        assert [int(number) for number in told] == [probed % 4000 + 1] * 8
+        assert [int(number) for number in told] == [probed % 400 + 1] * 8
 
     def test_when_the_one_that_probes_is_killed_the_next_one_probes(self, env: dict[str, str], start) -> None:
         env["PROBE_SECONDS"] = "30"
