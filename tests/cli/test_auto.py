@@ -22,6 +22,8 @@ from gputune.profile import Fingerprint, load, places, save
 from gputune.runtime import choosing
 from gputune.runtime.here import fingerprint_here
 
+pytestmark = pytest.mark.cluster
+
 SHOW = [sys.executable, "-c", "import os; print(os.environ.get('GPUTUNE_APPLY'))"]
 
 
@@ -185,7 +187,6 @@ def test_a_cache_that_cannot_be_written_is_said_and_the_profile_is_written(env: 
     assert "gputune: not kept for gputune apply auto: /dev/null/gputune: " in done.stderr
 
 
-@pytest.mark.cluster
 class TestProbing:
     """Processes that start at once, as a scheduler starts them."""
 

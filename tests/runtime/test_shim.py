@@ -85,6 +85,7 @@ print(json.dumps(told))
     return json.loads(run(code, shimmed("")))
 
 
+@pytest.mark.frameworks
 class TestRealTorch:
     def test_the_settings_are_applied(self, told: Any) -> None:
         assert (told["benchmark"], told["level"], told["allow_tf32"]) == (True, "high", True)
