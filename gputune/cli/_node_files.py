@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,9 +17,11 @@ NAMES = {"--nfd": "gputune.features", "--prometheus": "gputune.prom"}
 
 def targets(folders: Mapping[str, Path | None]) -> dict[str, Path]:
     """Option to file, of the folders that were named. Raises UsageError for one that is not there or cannot be written to."""
+    from gputune.cli._output import check_folder
+
     found = {option: folder for option, folder in folders.items() if folder is not None}
     for option, folder in found.items():
-        _check_folder(option, folder)
+        check_folder(option, folder)
     return {option: folder / NAMES[option] for option, folder in found.items()}
 
 
@@ -28,18 +29,6 @@ def write(files: Mapping[str, Path], facts: Facts, findings: Sequence[Finding]) 
     """Write every file, and return the first fault, so that it costs neither the other file nor the answer on stdout."""
     faults = [_write(option, path, facts, findings) for option, path in files.items()]
     return next((fault for fault in faults if fault), None)
-
-
-def _check_folder(option: str, folder: Path) -> None:
-    from gputune.errors import UsageError
-
-    shown = f"{option} {str(folder)[:100]}"
-    try:
-        if not folder.is_dir():
-            raise UsageError(f"{shown}: there is no such folder", "make it first, or name another one")
-        tempfile.TemporaryFile(dir=folder, prefix=".gputune").close()  # hidden, should it have a name at all
-    except OSError as error:
-        raise UsageError(f"{shown}: cannot be written to: {error.strerror}", "name another folder") from None
 
 
 def _write(option: str, path: Path, facts: Facts, findings: Sequence[Finding]) -> GputuneError | None:

@@ -35,6 +35,19 @@ def check_writable(target: Path) -> None:
         ) from None
 
 
+def check_folder(option: str, folder: Path) -> None:
+    """Raises UsageError where no file can be written into it."""
+    from gputune.errors import UsageError
+
+    shown = f"{option} {str(folder)[:100]}"
+    try:
+        if not folder.is_dir():
+            raise UsageError(f"{shown}: there is no such folder", "make it first, or name another one")
+        tempfile.TemporaryFile(dir=folder, prefix=".gputune").close()  # hidden, should it have a name at all
+    except OSError as error:
+        raise UsageError(f"{shown}: cannot be written to: {error.strerror}", "name another folder") from None
+
+
 def write(found: Profile, target: Path) -> None:
     """Write a profile, or print it for `-`. Raises MeasureError where it cannot be written, and prints it then."""
     from gputune import profile

@@ -46,6 +46,12 @@ def probe(
             show_default="none: batches are taken as fast as they come",
         ),
     ] = None,
+    each: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="With --device all: put each GPU's own profile there too, as cuda0.yaml and so on."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the profile as JSON on stdout.")] = False,
 ) -> None:
     """Measure this machine and write its profile."""
@@ -58,6 +64,8 @@ def probe(
     target = output if output or as_json else Path("profile.yaml")
     if target and str(target) != "-":
         check_writable(target)
+    _check_each(each, device)
+    own: dict[str, Profile] = {}
     names = [name.strip() for name in only.split(",") if name.strip()]
     wanted: Any = budget
     request = probing.Request(
@@ -68,9 +76,10 @@ def probe(
         dataset=_dataset(dataset, batch_size, step_ms),
     )
     with shown() as progress:
-        found = probing.probe(request, progress=progress)
+        found = probing.probe(request, progress=progress, each=own.__setitem__)
     if target:
         write(found, target)
+    _save_each(own, each)
     if as_json:
         print(json.profile(found), flush=True)
     if sys.stderr is not None:
@@ -79,6 +88,25 @@ def probe(
             print(f"\nWritten to {target}. Use it:\n    gputune apply {target} -- python train.py", file=sys.stderr)
     if not names:  # a part would stand in the way of the whole
         _keep(found, own=dataset is not None, quick=budget == "quick")
+
+
+def _check_each(folder: Path | None, device: str) -> None:
+    from gputune.cli._output import check_folder
+    from gputune.errors import UsageError
+
+    if folder is None:
+        return
+    if device != "all":
+        raise UsageError(f"--each {folder}: is about all GPUs of a node", "add --device all")
+    check_folder("--each", folder)
+
+
+def _save_each(own: dict[str, Profile], folder: Path | None) -> None:
+    """cuda:0's as cuda0.yaml, and so on."""
+    from gputune.profile import save
+
+    for device, profile in own.items() if folder else ():
+        save(profile, Path(folder or "", f"{device.replace(':', '')}.yaml"))
 
 
 def _dataset(path: str | None, batch_size: int | None, step_ms: float | None) -> tuple[UserDataset, ...]:

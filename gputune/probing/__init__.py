@@ -14,12 +14,13 @@ from gputune import advise, facts
 from gputune.benches._workers import Workers
 from gputune.errors import MeasureError
 from gputune.facts import Facts
+from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
 from gputune.probing.plan import check_names, plan
 from gputune.probing.request import ALL, Progress, Request, device_of, devices_of
 from gputune.probing.running import Lane
-from gputune.probing.together import common_profile, measure_together
+from gputune.probing.together import common_profile, measure_together, own_profiles
 from gputune.profile import Profile
 
 __all__ = ["Progress", "Request", "device_of", "probe"]
@@ -30,8 +31,9 @@ def probe(
     *,
     host: Host | None = None,
     progress: Callable[[Progress], None] = lambda progress: None,
+    each: Callable[[str, Profile], None] = lambda device, profile: None,
 ) -> Profile:
-    """Measure this machine and say what follows.
+    """Measure this machine and say what follows. Where all GPUs are measured, `each` is given every device with its own profile.
 
     Raises UsageError for an unknown name, MeasureError when there is nothing to measure with or nothing could be measured.
     """
@@ -40,7 +42,11 @@ def probe(
     with Workers() as workers:
         found = facts.read(host)
         if request.device == ALL:
-            return _of_all(request, host, found, workers, progress)
+            lanes, host_rows, left_out = _lanes_of_all(request, host, found, workers, progress)
+            own = own_profiles(found, lanes, host_rows, created=_now())
+            for device, profile in own.items():
+                each(device, profile)
+            return common_profile(own, lanes, left_out)
         where = device_of(found, request.device)
         lane = Lane.on(where, workers, found, host)
         lane.do(plan(where, request), progress)
@@ -48,16 +54,17 @@ def probe(
         return advise.advise(found, lane.measurements, where, created=_now(), gaps=lane.gaps)
 
 
-def _of_all(
+def _lanes_of_all(
     request: Request, host: Host, found: Facts, first: Workers, progress: Callable[[Progress], None]
-) -> Profile:
+) -> tuple[list[Lane], list[Measurement], list[Gap]]:
+    """What was measured on each device and of the host, and the devices that were left out."""
     devices, left_out = devices_of(found)
     with ExitStack() as stack:
         workers = [first, *(stack.enter_context(Workers()) for _ in devices[1:])]
         lanes = [Lane.on(where, one, found, host) for where, one in zip(devices, workers, strict=True)]
         host_rows = measure_together(lanes, plan(devices[0], request), progress)
     _check_measured(lanes, [*host_rows, *(row for lane in lanes for row in lane.measurements)])
-    return common_profile(found, lanes, host_rows, left_out, created=_now())
+    return lanes, host_rows, left_out
 
 
 def _check_measured(lanes: Sequence[Lane], measured: Sequence[Measurement]) -> None:

@@ -7,7 +7,7 @@ comparison is made again at the end: what was a neighbour's passing load is gone
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -93,48 +93,52 @@ def _numbered(lanes: Sequence[Lane], run: int) -> None:
         ]
 
 
-def common_profile(
-    found: Facts, lanes: Sequence[Lane], host_rows: Sequence[Measurement], gaps: Sequence[Gap], *, created: str
-) -> Profile:
-    """The profile of the device whose settings most of the others share, with what every device does in steady load.
+def own_profiles(
+    found: Facts, lanes: Sequence[Lane], host_rows: Sequence[Measurement], *, created: str
+) -> dict[str, Profile]:
+    """By device what its own measurements come to, beside every device's steady load; none of one that gave nothing."""
+    beside = [row for lane in lanes for row in lane.measurements if row.bench == "side_by_side"]
+    return {
+        lane.place.device: advise.advise(
+            found,
+            [*beside, *(row for row in lane.measurements if row.bench != "side_by_side"), *host_rows],
+            lane.place.device,
+            created=created,
+            gaps=lane.gaps,
+        )
+        for lane in [lane for lane in lanes if lane.measurements] or lanes[:1]
+    }
 
-    Where another device's measurements say something else of a setting, that is a Gap.
+
+def common_profile(own: Mapping[str, Profile], lanes: Sequence[Lane], gaps: Sequence[Gap]) -> Profile:
+    """The profile of the device whose settings most of the others share, as a whole.
+
+    Where another device's measurements say something else of a setting, that is a Gap, and so is what it could not measure.
     """
-    able = [lane for lane in lanes if lane.measurements] or lanes[:1]
-    profiles = [
-        advise.advise(found, [*lane.measurements, *host_rows], lane.place.device, created=created, gaps=lane.gaps)
-        for lane in able
-    ]
-    chosen = common(profiles)
-    base = able[chosen]
-    rows = [row for lane in lanes for row in lane.measurements if row.bench == "side_by_side" or lane is base]
-    return advise.advise(
-        found,
-        [*rows, *host_rows],
-        base.place.device,
-        created=created,
-        gaps=[*base.gaps, *gaps, *_of_others(lanes, base), *_differences(able, profiles, chosen)],
-    )
+    devices, profiles = list(own), list(own.values())
+    base = devices[common(profiles)]
+    more = [*gaps, *_of_others(lanes, base), *_differences(own, base)]
+    return replace(own[base], gaps=(*own[base].gaps, *more))
 
 
-def _of_others(lanes: Sequence[Lane], base: Lane) -> list[Gap]:
+def _of_others(lanes: Sequence[Lane], base: str) -> list[Gap]:
+    bases = next(lane.gaps for lane in lanes if lane.place.device == base)
     return [
         Gap(fact=f"{lane.place.device} {gap.fact}", reason=gap.reason)
         for lane in lanes
-        if lane is not base
+        if lane.place.device != base
         for gap in lane.gaps
-        if gap not in base.gaps
+        if gap not in bases
     ]
 
 
-def _differences(lanes: Sequence[Lane], profiles: Sequence[Profile], chosen: int) -> list[Gap]:
+def _differences(own: Mapping[str, Profile], base: str) -> list[Gap]:
     """By setting, the devices whose own measurements say otherwise."""
     odd: dict[str, list[str]] = {}
-    for lane, profile in zip(lanes, profiles, strict=True):
-        for name in differing(profiles[chosen], profile):
-            odd.setdefault(name, []).append(lane.place.device)
-    device = lanes[chosen].place.device
+    for device, profile in own.items():
+        for name in differing(own[base], profile):
+            odd.setdefault(name, []).append(device)
     return [
-        Gap(fact=f"settings.{name}", reason=f"{', '.join(devices)} alone would have another value than {device} has")
+        Gap(fact=f"settings.{name}", reason=f"{', '.join(devices)} alone would have another value than {base} has")
         for name, devices in odd.items()
     ]

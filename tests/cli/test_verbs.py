@@ -52,6 +52,18 @@ class TestProbe:
         folder, _ = probed
         assert [path.name for path in folder.iterdir()] == ["p.yaml"]
 
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (["--each", "."], "--each .: is about all GPUs of a node; add --device all"),
+            (["--device", "all", "--each", "nowhere"], "--each nowhere: there is no such folder; make it first"),
+        ],
+    )
+    def test_a_profile_of_each_gpu_takes_all_of_them_and_a_folder(self, words, said, tmp_path):
+        result = gputune("probe", *words, cwd=tmp_path)
+        assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+        assert result.stderr.startswith(f"gputune: {said}")
+
     def test_a_dash_is_stdout(self, stood_in, tmp_path):
         words = ["--budget", "quick", "--device", "cpu", "--only", "precision", "-o", "-"]
         result = gputune("probe", *words, env=stood_in, cwd=tmp_path)

@@ -19,7 +19,20 @@ RANKS = 8
 @pytest.fixture(scope="module")
 def probed(tmp_path_factory):
     path = tmp_path_factory.mktemp("all") / "profile.yaml"
-    command = [sys.executable, "-m", "gputune", "probe", "--device", "all", "--budget", "quick", "-o", path]
+    command = [
+        sys.executable,
+        "-m",
+        "gputune",
+        "probe",
+        "--device",
+        "all",
+        "--budget",
+        "quick",
+        "-o",
+        path,
+        "--each",
+        path.parent,
+    ]
     subprocess.run(command, check=True, env=environ(XDG_CACHE_HOME=str(path.parent)))
     return load(path)
 
@@ -30,6 +43,13 @@ def test_every_gpu_is_measured_beside_the_others(probed):
     assert [(row.device, row.metric) for row in rows] == [
         (device, metric) for device in devices for metric in ("matmul", "bandwidth")
     ]
+
+
+def test_each_gpu_has_a_profile_of_its_own(probed, tmp_path_factory):
+    folder = tmp_path_factory.getbasetemp() / "all0"
+    for number in range(probed.fingerprint.gpu_count):
+        own = load(folder / f"cuda{number}.yaml")
+        assert {row.device for row in own.measurements if row.bench == "precision"} == {f"cuda:{number}"}
 
 
 def test_healthy_gpus_raise_no_alarm(probed):
