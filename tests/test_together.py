@@ -4,8 +4,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import making
 import pytest
@@ -18,6 +20,7 @@ from gputune.errors import MeasureError, UsageError
 from gputune.facts.gap import Gap
 from gputune.probing import Request
 from gputune.probing.request import devices_of
+from gputune.probing.together import at_once
 from gputune.profile import common, differing
 
 pytestmark = pytest.mark.cluster
@@ -199,6 +202,21 @@ def test_interrupted_it_ends_at_once_with_all_its_workers(tmp_path, numbers):
         probing_.wait(20)
     assert time.monotonic() - started < 10
     assert not serving(str(probing_.pid))
+
+
+def test_an_interrupt_that_does_not_wake_the_waiting_thread_is_seen_all_the_same():
+    ended = threading.Event()
+    lane = SimpleNamespace(workers=SimpleNamespace(stop=ended.set))
+
+    def interrupted_elsewhere(lane):
+        time.sleep(0.3)  # the other thread is asleep by then
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        ended.wait(20)
+
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), at_once([lane]) as on_all:
+        on_all(interrupted_elsewhere)
+    assert time.monotonic() - started < 10
 
 
 def test_the_common_one_of_several_profiles_differs_least_from_the_others():

@@ -8,7 +8,7 @@ comparison is made again at the end: what was a neighbour's passing load is gone
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -22,6 +22,9 @@ from gputune.probing.plan import Job
 from gputune.probing.request import Progress
 from gputune.probing.running import Lane
 from gputune.profile import Profile, common, differing
+
+SHORT_SECONDS = 0.2
+"""How long an interrupt may go unseen."""
 
 
 def measure_together(
@@ -62,7 +65,12 @@ def at_once(lanes: Sequence[Lane]) -> Iterator[Callable[[Callable[[Lane], None]]
     with ThreadPoolExecutor(len(lanes)) as pool:
 
         def on_all(do: Callable[[Lane], None]) -> None:
-            list(pool.map(do, lanes))  # raises what one of them raised
+            running = {pool.submit(do, lane) for lane in lanes}
+            while running:
+                # In short waits, since a signal that comes just before this thread falls asleep does not wake it.
+                ended, running = wait(running, SHORT_SECONDS, FIRST_EXCEPTION)
+                for one in ended:
+                    one.result()  # raises what it raised
 
         try:
             yield on_all
