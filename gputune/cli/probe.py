@@ -79,7 +79,6 @@ def probe(
         found = probing.probe(request, progress=progress, each=own.__setitem__)
     if target:
         write(found, target)
-    _save_each(own, each)
     if as_json:
         print(json.profile(found), flush=True)
     if sys.stderr is not None:
@@ -88,6 +87,7 @@ def probe(
             print(f"\nWritten to {target}. Use it:\n    gputune apply {target} -- python train.py", file=sys.stderr)
     if not names:  # a part would stand in the way of the whole
         _keep(found, own=dataset is not None, quick=budget == "quick")
+    _save_each(own, each)
 
 
 def _check_each(folder: Path | None, device: str) -> None:

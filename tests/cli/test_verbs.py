@@ -14,7 +14,9 @@ import stand_in
 from forked import gputune
 from making import before_others, environ, python, serving
 
-from gputune import __version__, benches, checks, settings
+from gputune import __version__, benches, checks, probing, settings
+from gputune.cli.probe import probe
+from gputune.errors import MeasureError
 from gputune.profile import load, parse
 
 PROFILE = str(Path(__file__).parents[2] / "profiles" / "nvidia-h200.yaml")
@@ -63,6 +65,20 @@ class TestProbe:
         result = gputune("probe", *words, cwd=tmp_path)
         assert (result.returncode, result.stderr.count("\n")) == (2, 1)
         assert result.stderr.startswith(f"gputune: {said}")
+
+    def test_where_one_of_them_cannot_be_written_the_one_for_all_is_not_lost(self, monkeypatch, tmp_path, capsys):
+        def measured(request, *, progress, each):
+            each("cuda:0", making.profile())
+            return making.profile()
+
+        monkeypatch.setattr(probing, "probe", measured)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        (tmp_path / "cuda0.yaml").mkdir()
+        with pytest.raises(MeasureError, match=r"cuda0\.yaml: is not a regular file"):
+            probe(output=tmp_path / "p.yaml", device="all", each=tmp_path, as_json=True)
+        assert load(tmp_path / "p.yaml") == making.profile()
+        assert json.loads(capsys.readouterr().out)["created"] == making.profile().created
+        assert list((tmp_path / "cache").rglob("*.yaml"))
 
     def test_a_dash_is_stdout(self, stood_in, tmp_path):
         words = ["--budget", "quick", "--device", "cpu", "--only", "precision", "-o", "-"]
