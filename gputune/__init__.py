@@ -87,7 +87,7 @@ from typing import TYPE_CHECKING, Any
 from gputune.version import __version__
 
 if TYPE_CHECKING:
-    from gputune.benches import Budget, MatmulShape, UserDataset
+    from gputune.bench_process import Budget, MatmulShape, UserDataset
     from gputune.checks import Finding
     from gputune.probing import Progress
     from gputune.profile import Profile
@@ -121,7 +121,8 @@ def probe(
     """Measure this machine (about a minute in the standard budget) and return its profile, unwritten.
 
     `device` is auto, cpu, cuda, cuda:N, or all: every GPU of this node, at once; `only` names benches; `shapes` are matmuls of
-    your own (`gputune.benches.MatmulShape`), and `dataset` what you load (`gputune.benches.UserDataset`). Raises UsageError or
+    your own (`gputune.bench_process.MatmulShape`), and `dataset` what you load
+    (`gputune.bench_process.UserDataset`). Raises UsageError or
     MeasureError.
     """
     from gputune import probing
@@ -168,6 +169,6 @@ def verify_ranks(tuning: Tuning | None = None, *, deadline_seconds: float = 30.0
     Returns them where all agree. Every rank calls it, after init_process_group; with `tuning`, its choices for the script are
     compared too. Never a collective: raises RankError, which names the ranks that differ or did not answer, within the deadline.
     """
-    from gputune.runtime import agreement
+    from gputune.runtime import verify_ranks
 
-    return agreement.verify_ranks(tuning, deadline_seconds)
+    return verify_ranks.verify_ranks(tuning, deadline_seconds)

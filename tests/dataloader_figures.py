@@ -17,7 +17,7 @@ import six_datasets
 from torch.utils.data import DataLoader, IterableDataset
 
 from gputune import probing
-from gputune.benches import UserDataset
+from gputune.bench_process import UserDataset
 from gputune.measurement import of_ratios
 
 POINT_SECONDS = float(os.environ.get("POINT_SECONDS", "0.7"))

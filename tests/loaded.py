@@ -6,7 +6,7 @@ import psutil
 import torch
 
 from gputune import benches
-from gputune.benches import Context, UserDataset
+from gputune.bench_process import Context, UserDataset
 
 TESTS = Path(__file__).parent
 

@@ -21,7 +21,7 @@ def zeros(*size, device): pass
 
 _IN_WORKERS = """
 import sys
-if "gputune.benches._serve" in sys.orig_argv:
+if "gputune.bench_process.serve" in sys.orig_argv:
     from gputune import benches
     benches.__path__.insert(0, {folder!r})
 """

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from making import serving
 
-from gputune.batch_sizing import BatchSizes, Request, search
+from gputune.batch_size import BatchSizes, Request, search
 from gputune.errors import MeasureError
 
 TRAINING = """

@@ -10,7 +10,7 @@ import pytest
 from making import before_others, environ, profile, python, written
 
 from gputune.host import Host
-from gputune.runtime.here import fingerprint_here
+from gputune.runtime.local_fingerprint import fingerprint_here
 
 README = Path(__file__).parents[1] / "README.md"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gputune.benches import Context
+from gputune.bench_process import Context
 
 
 def out_of_memory(error: Exception) -> bool:

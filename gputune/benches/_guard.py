@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Iterator
 
-from gputune.benches import Context
+from gputune.bench_process import Context
 from gputune.benches._networks import NETWORKS, Size
 from gputune.benches._steps import Trainee, set_flags
 from gputune.facts.gap import Gap

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gputune.benches import Context
+from gputune.bench_process import Context
 from gputune.settings import _tf32
 
 TORCH_NAMES = {"tf32": "float32", "float8": "float8_e4m3fn"}

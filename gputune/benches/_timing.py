@@ -17,8 +17,8 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from gputune.benches import Context
-from gputune.benches._telemetry import summary
+from gputune.bench_process import Context
+from gputune.bench_process.telemetry import summary
 from gputune.facts.gap import Gap
 from gputune.measurement import FEWEST_PAIRS, LOOKS, Measurement, of_ratios, rounded
 

@@ -15,7 +15,8 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from gputune.benches import Budget, Context, torch_missing
+from gputune.bench_process import Budget, Context
+from gputune.benches import torch_missing
 from gputune.benches._errors import out_of_memory
 from gputune.benches._timing import Arm, Params, against_first, interleave, measurement
 from gputune.facts import Facts

@@ -19,7 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gputune.benches import Context, torch_missing
+from gputune.bench_process import Context
+from gputune.benches import torch_missing
 from gputune.benches._errors import out_of_memory, raise_if_broken
 from gputune.benches._timing import Arm, interleave, measurement, ranked
 from gputune.benches._user_code import UserCodeError, call, words

@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from gputune.benches import Context, torch_missing
+from gputune.bench_process import Context
+from gputune.benches import torch_missing
 from gputune.benches._convolutions import Convolution, Group, Point, baseline, groups
 from gputune.benches._errors import out_of_memory
 from gputune.benches._matmul import flags_for

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from gputune.benches import Context, torch_missing
+from gputune.bench_process import Context
+from gputune.benches import torch_missing
 from gputune.benches._timing import Arm, against_first, interleave, measurement
 from gputune.facts import Facts
 from gputune.measurement import Measurement

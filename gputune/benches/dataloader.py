@@ -11,19 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gputune.benches import Context, torch_missing
-from gputune.benches import _loader_options as options_of
-from gputune.benches._loader_options import Bench
-from gputune.benches._loading import NO_FOLDER, Options, Source, own_threads
-from gputune.benches._samples import TRANSFER_SHAPE, Decoding, Images, Tokens, Waiting
-from gputune.benches._stream import end_workers
-from gputune.benches._worker_curve import Trial
-from gputune.benches._worker_curve import measure as measure_curve
-from gputune.benches._worker_search import per_cpu
+from gputune.bench_process import Context
+from gputune.benches import torch_missing
+from gputune.benches.loading import options as options_of
+from gputune.benches.loading.options import Bench
+from gputune.benches.loading.samples import TRANSFER_SHAPE, Decoding, Images, Tokens, Waiting
+from gputune.benches.loading.source import NO_FOLDER, Options, Source, own_threads
+from gputune.benches.loading.stream import end_workers
+from gputune.benches.loading.worker_curve import Trial
+from gputune.benches.loading.worker_curve import measure as measure_curve
+from gputune.benches.loading.worker_search import per_cpu
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
-from gputune.host.temporary import temporary_folder
 from gputune.measurement import Measurement
+from gputune.resources.temporary import temporary_folder
 from gputune.settings._scaling import PREFETCH
 from gputune.settings.dataloader_workers import fewest, in_turn
 

@@ -14,17 +14,18 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from gputune.benches import Context, torch_missing
-from gputune.benches import _loader_options as options_of
-from gputune.benches._batches import Described
-from gputune.benches._loader_options import Bench
-from gputune.benches._loading import Options, Source, own_threads
-from gputune.benches._stream import end_workers
+from gputune.bench_process import Context
+from gputune.benches import torch_missing
 from gputune.benches._user_code import UserCodeError
-from gputune.benches._user_dataset import PIECE_SECONDS, RECEIVED_SECONDS, Look, look, made
-from gputune.benches._worker_curve import BLOCK_SECONDS, Curve, Trial
-from gputune.benches._worker_curve import measure as measure_curve
-from gputune.benches._worker_search import per_cpu
+from gputune.benches.loading import options as options_of
+from gputune.benches.loading.batches import Described
+from gputune.benches.loading.options import Bench
+from gputune.benches.loading.source import Options, Source, own_threads
+from gputune.benches.loading.stream import end_workers
+from gputune.benches.loading.user_dataset import PIECE_SECONDS, RECEIVED_SECONDS, Look, look, made
+from gputune.benches.loading.worker_curve import BLOCK_SECONDS, Curve, Trial
+from gputune.benches.loading.worker_curve import measure as measure_curve
+from gputune.benches.loading.worker_search import per_cpu
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import FEWEST_PAIRS, Measurement

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from gputune.benches import Context, torch_missing
+from gputune.bench_process import Context
+from gputune.benches import torch_missing
 from gputune.benches._matmul import flags_for, linear, matrix
 from gputune.benches._timing import Arm, against_first, interleave, measurement, or_gap
 from gputune.facts import Facts

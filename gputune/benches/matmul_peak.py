@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from gputune.benches import Context, torch_missing
+from gputune.bench_process import Context
+from gputune.benches import torch_missing
 from gputune.benches._errors import raise_if_broken
 from gputune.benches._matmul import flags_for, linear, matrix, operands
 from gputune.benches._peak_search import LARGEST, Shape, candidates, search

@@ -12,7 +12,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from gputune.benches import Context, MatmulShape, torch_missing
+from gputune.bench_process import Context, MatmulShape
+from gputune.benches import torch_missing
 from gputune.benches._errors import out_of_memory
 from gputune.benches._matmul import flags_for, linear, operands
 from gputune.benches._timing import Arm, against_first, interleave, measurement, or_gap

@@ -17,7 +17,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from gputune.benches import Context, _truth, torch_missing
+from gputune.bench_process import Context
+from gputune.benches import _truth, torch_missing
 from gputune.benches._errors import raise_if_broken
 from gputune.benches._matmul import flags_for, linear, operands
 from gputune.benches._timing import Arm, against_first, interleave, measurement, time_of, warm_up

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gputune.benches import Context, torch_missing
+from gputune.bench_process import Context
+from gputune.benches import torch_missing
 from gputune.benches._matmul import flags_for, linear, operands
 from gputune.benches._timing import Arm, block, measurement, time_of, warm_up
 from gputune.benches.transfer import device_copy

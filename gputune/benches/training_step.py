@@ -21,7 +21,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from gputune.benches import Context, torch_missing
+from gputune.bench_process import Context
+from gputune.benches import torch_missing
 from gputune.benches._errors import out_of_memory
 from gputune.benches._guard import final_losses
 from gputune.benches._networks import NETWORKS, Size

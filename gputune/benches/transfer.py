@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from gputune.benches import Context, torch_missing
+from gputune.bench_process import Context
+from gputune.benches import torch_missing
 from gputune.benches._errors import raise_if_broken
 from gputune.benches._timing import Arm, interleave, measurement
 from gputune.facts import Facts

@@ -9,13 +9,11 @@ what it asks about.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
+from gputune import plugins
 from gputune.measurement import Measurement
 
 if TYPE_CHECKING:
@@ -44,19 +42,12 @@ class Finding:
 
 def names() -> list[str]:
     """Every check's name, which is its file's."""
-    return list(_names())
+    return list(plugins.names(__name__))
 
 
-@cache
-def _names() -> tuple[str, ...]:
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")))
-
-
-def load(name: str) -> Any:
+def load(name: str) -> plugins.Check:
     """The module of one check. Raises KeyError for a name that is none."""
-    if name not in _names():
-        raise KeyError(name)
-    return importlib.import_module(f"{__name__}.{name}")
+    return cast(plugins.Check, plugins.load(__name__, name))
 
 
 def run(

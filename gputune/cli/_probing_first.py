@@ -10,8 +10,8 @@ from gputune.errors import GputuneError, UsageError
 from gputune.host import Host
 from gputune.host.node_lock import node_lock
 from gputune.profile import Fingerprint, places
-from gputune.runtime.choosing import named
 from gputune.runtime.launch import say
+from gputune.runtime.locate import named
 
 VARIABLE = "GPUTUNE_PROBE"
 WHEN = ("never", "missing", "always")

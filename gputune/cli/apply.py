@@ -149,8 +149,8 @@ def _run(path: str, asked: _Asked) -> NoReturn:
 def _plan(path: str, asked: _Asked) -> Plan:
     from gputune.host import Host
     from gputune.runtime.environment import Terms, plan
-    from gputune.runtime.here import fingerprint_here
     from gputune.runtime.launch import one_line
+    from gputune.runtime.local_fingerprint import fingerprint_here
     from gputune.runtime.numerics import limit
     from gputune.runtime.ranks import starts_ranks
 
@@ -176,7 +176,7 @@ def _plan(path: str, asked: _Asked) -> Plan:
 def _known(path: str) -> Profile | None:
     """The profile of a path; None for `auto`."""
     from gputune import profile
-    from gputune.runtime.choosing import AUTO
+    from gputune.runtime.locate import AUTO
 
     return None if path == AUTO else profile.load(path)
 
@@ -184,7 +184,7 @@ def _known(path: str) -> Profile | None:
 def _of_this_machine(host: Host, here: Fingerprint) -> Profile:
     from gputune import profile
     from gputune.cli._probing_first import probe_first
-    from gputune.runtime.choosing import chosen
+    from gputune.runtime.locate import chosen
 
     probe_first(host, here)
     return profile.load(chosen(here, host.environ))

@@ -24,13 +24,13 @@ def batch_size(
     as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
 ) -> None:
     """Find the largest batch that fits with a margin, and the one with the best throughput."""
-    from gputune import batch_sizing
+    from gputune import batch_size
     from gputune.report import batch_sizes, json
     from gputune.report.progress import shown
 
-    request = batch_sizing.Request(make=training, device=device, start=start, most=most, seconds=seconds)
+    request = batch_size.Request(make=training, device=device, start=start, most=most, seconds=seconds)
     with shown() as progress:
-        found = batch_sizing.search(request, progress=progress)
+        found = batch_size.search(request, progress=progress)
     if as_json:
         print(json.batch_sizes(found))
     else:

@@ -71,7 +71,7 @@ def _from_profile(path: Path, n: int, dtype: str) -> _Answer:
 def _measured(n: int, dtype: str | None) -> _Answer:
     """Measured now, on the first GPU or, without any, on the CPU."""
     from gputune import probing
-    from gputune.benches import MatmulShape
+    from gputune.bench_process import MatmulShape
     from gputune.errors import MeasureError
     from gputune.report.progress import shown
     from gputune.report.terminal import print_findings

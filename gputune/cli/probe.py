@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from gputune.benches import UserDataset
+    from gputune.bench_process import UserDataset
     from gputune.profile import Profile
 
 
@@ -110,7 +110,8 @@ def _save_each(own: dict[str, Profile], folder: Path | None) -> None:
 
 
 def _dataset(path: str | None, batch_size: int | None, step_ms: float | None) -> tuple[UserDataset, ...]:
-    from gputune.benches import UserDataset, _user_code
+    from gputune.bench_process import UserDataset
+    from gputune.benches import _user_code
     from gputune.errors import UsageError
 
     if path is None:
@@ -128,8 +129,8 @@ def _keep(found: Profile, own: bool, quick: bool) -> None:
     from gputune.facts.environment import TF32_OVERRIDE
     from gputune.host import Host
     from gputune.profile import places
-    from gputune.runtime.here import fingerprint_here
     from gputune.runtime.launch import say
+    from gputune.runtime.local_fingerprint import fingerprint_here
 
     host = Host()
     here = fingerprint_here(host)

@@ -26,7 +26,7 @@ def status(
     from gputune.host import Host
     from gputune.report import applied, json
     from gputune.report.progress import waiting
-    from gputune.runtime.standing import standing
+    from gputune.runtime.status import standing
 
     host = Host(python=interpreter(python))
     with waiting("importing torch in another process ..."):

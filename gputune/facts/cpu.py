@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from gputune.facts import cgroup, cpu_list
+from gputune.facts import cpu_list
 from gputune.facts.gap import Gaps
-from gputune.facts.scheduler import Scheduler
 from gputune.host import Host, Unreadable
+from gputune.resources.cpus import budget, quota
+from gputune.resources.scheduler import Scheduler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,42 +59,11 @@ def read(host: Host, scheduler: Scheduler, gaps: Gaps) -> Cpu:
     )
 
 
-def rank_budget(host: Host, scheduler: Scheduler, gaps: Gaps) -> int:
-    """The budget alone, in a few files."""
-    tightest = gaps.read("cpu.quota", lambda: quota(host))
-    limit = tightest[0] if tightest else None
-    return budget(len(host.affinity()), limit, scheduler.cpus_of_rank, scheduler.local_ranks)
-
-
 def model(host: Host) -> str:
     """The processor's name, or where it has none the machine's kind."""
     text = host.read("/proc/cpuinfo")
     found = re.search(r"^(?:model name|Model)\s*:\s*(.+)$", text, re.MULTILINE)
     return found.group(1).strip() if found else host.machine()
-
-
-def budget(affinity: int, quota: float | None, grant: int | None, local_ranks: int) -> int:
-    """Whole CPUs of one rank, at least 1. A quota is shared by the local ranks, and so is the affinity, unless the
-    scheduler bound each rank to no more than its own grant.
-    """
-    bound = grant is not None and affinity <= grant
-    limits = [affinity if bound else affinity / local_ranks]
-    limits += [quota / local_ranks] if quota is not None else []
-    limits += [grant] if grant is not None else []
-    return max(1, int(min(limits)))
-
-
-def quota(host: Host) -> tuple[float, str] | None:
-    """The tightest CPU quota along the cgroup chain, in CPUs, and the file that sets it; None where none does."""
-    found: list[tuple[float, str]] = []
-    for path, text in cgroup.values(host, "cpu", "cpu.cfs_quota_us", "cpu.max"):
-        limit, _, period = text.strip().partition(" ")
-        if limit in ("max", "-1"):
-            continue
-        if path.endswith("cpu.cfs_quota_us"):
-            period = host.read(path.removesuffix("cpu.cfs_quota_us") + "cpu.cfs_period_us")
-        found.append((_cpus(limit, period, path), path))
-    return min(found, default=None)
 
 
 def _periods(host: Host, quota_file: str) -> tuple[int, int]:
@@ -102,13 +72,3 @@ def _periods(host: Host, quota_file: str) -> tuple[int, int]:
     if len(counts) < 2:
         raise Unreadable(f"{path} counts no throttled periods")
     return int(counts["nr_periods"]), int(counts["nr_throttled"])
-
-
-def _cpus(limit: str, period: str, path: str) -> float:
-    try:
-        cpus = int(limit) / int(period)
-    except (ValueError, ArithmeticError):
-        cpus = 0.0
-    if cpus <= 0:
-        raise Unreadable(f"{path} reads {f'{limit} {period}'.strip()[:60]!r}")
-    return cpus

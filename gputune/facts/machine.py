@@ -15,7 +15,6 @@ from gputune.facts import (
     pci,
     precision,
     process,
-    scheduler,
 )
 from gputune.facts.container import Container
 from gputune.facts.cpu import Cpu
@@ -28,8 +27,9 @@ from gputune.facts.memory import Memory
 from gputune.facts.pci import PciGpu
 from gputune.facts.precision import Flags, Precision
 from gputune.facts.process import Folder, Process
-from gputune.facts.scheduler import Scheduler
 from gputune.host import Host, Nvml, Unreadable
+from gputune.resources import scheduler
+from gputune.resources.scheduler import Scheduler
 
 __all__ = [
     "Container", "Cpu", "Driver", "Facts", "Flags", "Folder", "Gap", "Gpu", "Health", "Libraries", "Memory", "PciGpu", "Precision",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from gputune.facts import cgroup
 from gputune.facts.gap import Gaps
 from gputune.host import Host, Unreadable
+from gputune.resources import cgroup
 
 # cgroup v1 writes "no limit" as the largest page-aligned 63-bit number.
 _NO_LIMIT = 2**62

@@ -17,7 +17,8 @@ from typing import Any
 from gputune.host import child, kernel_log
 from gputune.host.child import end, end_group
 from gputune.host.nvml import GPU_IS_LOST, NEEDS_RESET, NOT_SUPPORTED, LibraryNvml, Nvml
-from gputune.host.unreadable import Unreadable
+from gputune.resources.files import Files
+from gputune.resources.unreadable import Unreadable
 
 __all__ = ["GPU_IS_LOST", "NEEDS_RESET", "NOT_SUPPORTED", "Host", "Nvml", "Unreadable", "end", "end_group"]
 
@@ -25,30 +26,13 @@ TORCH_DEADLINE_SECONDS = 120.0
 """How long another interpreter may take to import torch and answer. A cold page cache can take most of a minute."""
 
 
-class Host:
+class Host(Files):
     """The machine that this runs on. `root` is put before every path, `environ` and `python` replace this process's own."""
 
     def __init__(self, root: str = "/", environ: Mapping[str, str] | None = None, python: str | None = None) -> None:
-        self.root = Path(root)
-        self.environ: Mapping[str, str] = os.environ if environ is None else environ
+        super().__init__(root, environ)
         self.own_python = sys.executable
         self.python = python or self.own_python
-
-    def path(self, path: str) -> Path:
-        return self.root / str(Path(path).absolute()).lstrip("/")
-
-    def read(self, path: str) -> str:
-        """The text of a file, or `Unreadable` with the reason."""
-        try:
-            return self.path(path).read_text(errors="replace")
-        except (OSError, ValueError) as error:
-            raise Unreadable(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-
-    def exists(self, path: str) -> bool:
-        try:
-            return self.path(path).exists()
-        except (OSError, ValueError):
-            return False
 
     def real(self, path: str) -> str:
         """The path without symbolic links in it."""
@@ -85,14 +69,6 @@ class Host:
         except (OSError, ValueError):
             return []
 
-    def space_bytes(self, path: str) -> tuple[int, int]:
-        """Total and available bytes of the file system that holds `path`."""
-        try:
-            answer = os.statvfs(self.path(path))
-        except OSError as error:
-            raise Unreadable(f"{path}: {error.strerror}") from None
-        return answer.f_blocks * answer.f_frsize, answer.f_bavail * answer.f_frsize
-
     def kernel_log(self) -> str:
         """What the kernel's log still holds, since boot at most."""
         return kernel_log.read(self.path("/dev/kmsg"))
@@ -110,10 +86,6 @@ class Host:
         except KeyError:
             return os.getuid(), None, None
         return os.getuid(), known.pw_name, known.pw_dir
-
-    def affinity(self) -> frozenset[int]:
-        """The CPUs that this process may run on (cpusets and taskset; no quota)."""
-        return frozenset(os.sched_getaffinity(0))
 
     def memory_bytes(self) -> int:
         """The host's memory, whatever a container's limit."""

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gputune.host.unreadable import Unreadable
+from gputune.resources.unreadable import Unreadable
 
 TRACKER = b"multiprocessing.resource_tracker"
 """What the command line of multiprocessing's resource tracker holds."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gputune.host.unreadable import Unreadable
+from gputune.resources.unreadable import Unreadable
 
 _MOST_RECORDS = 50_000  # more than the kernel's buffer holds, of a kernel that logs faster than they are read
 

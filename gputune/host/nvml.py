@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Protocol
 
-from gputune.host.unreadable import Unreadable
+from gputune.resources.unreadable import Unreadable
 
 NOT_SUPPORTED = "NVML: Not Supported"
 """The reason of a gap where NVML says that hardware or driver have no such thing, which says nothing about health."""

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 
-from gputune import advise, facts
-from gputune.benches._workers import Workers
+from gputune import facts, recommend
+from gputune.bench_process.restarting import RestartingProcess
 from gputune.errors import MeasureError
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
@@ -39,7 +39,7 @@ def probe(
     """
     check_names(request)
     host = host or Host()
-    with Workers() as workers:
+    with RestartingProcess() as workers:
         found = facts.read(host)
         if request.device == ALL:
             lanes, host_rows, left_out = _lanes_of_all(request, host, found, workers, progress)
@@ -51,16 +51,16 @@ def probe(
         lane = Lane.on(where, workers, found, host)
         lane.do(plan(where, request), progress)
         _check_measured([lane], lane.measurements)
-        return advise.advise(found, lane.measurements, where, created=_now(), gaps=lane.gaps)
+        return recommend.profile_of(found, lane.measurements, where, created=_now(), gaps=lane.gaps)
 
 
 def _lanes_of_all(
-    request: Request, host: Host, found: Facts, first: Workers, progress: Callable[[Progress], None]
+    request: Request, host: Host, found: Facts, first: RestartingProcess, progress: Callable[[Progress], None]
 ) -> tuple[list[Lane], list[Measurement], list[Gap]]:
     """What was measured on each device and of the host, and the devices that were left out."""
     devices, left_out = devices_of(found)
     with ExitStack() as stack:
-        workers = [first, *(stack.enter_context(Workers()) for _ in devices[1:])]
+        workers = [first, *(stack.enter_context(RestartingProcess()) for _ in devices[1:])]
         lanes = [Lane.on(where, one, found, host) for where, one in zip(devices, workers, strict=True)]
         host_rows = measure_together(lanes, plan(devices[0], request), progress)
     _check_measured(lanes, [*host_rows, *(row for lane in lanes for row in lane.measurements)])

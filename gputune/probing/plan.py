@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gputune import benches
-from gputune.benches import BUDGETS, Budget
+from gputune.bench_process import BUDGETS, Budget
 from gputune.errors import UsageError
 from gputune.probing.request import ALL, OPTIONS, Request
 
@@ -23,7 +23,12 @@ class Job:
 
     @property
     def request(self) -> dict[str, Any]:
-        return {"bench": self.bench, "seconds": self.seconds, "budget": self.budget, **self.options}
+        return {
+            "bench": benches.load(self.bench).__name__,
+            "seconds": self.seconds,
+            "budget": self.budget,
+            **self.options,
+        }
 
     def is_(self, what: str) -> bool:
         """Whether its bench says so of itself: USER_CODE, OF_THE_HOST, SIDE_BY_SIDE."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from gputune.benches import Budget, MatmulShape, UserDataset
+from gputune.bench_process import Budget, MatmulShape, UserDataset
 from gputune.errors import MeasureError, UsageError
 from gputune.facts import Facts
 from gputune.facts.gap import Gap

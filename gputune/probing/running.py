@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import median_low
 
 from gputune import benches
-from gputune.benches._busy import BusyCpus
-from gputune.benches._worker import WorkerDied, measurement_of
-from gputune.benches._workers import Workers
+from gputune.bench_process.process import BenchFailed, measurement_of
+from gputune.bench_process.restarting import RestartingProcess
 from gputune.facts import Facts, memory
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
+from gputune.probing.busy import BusyCpus
 from gputune.probing.plan import Job
 from gputune.probing.request import Progress
 
@@ -40,13 +40,13 @@ class Place:
 class Lane:
     """One device, the worker that measures on it, and what came of it."""
 
-    workers: Workers
+    workers: RestartingProcess
     place: Place
     measurements: list[Measurement] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
 
     @classmethod
-    def on(cls, device: str, workers: Workers, found: Facts, host: Host) -> Lane:
+    def on(cls, device: str, workers: RestartingProcess, found: Facts, host: Host) -> Lane:
         workers.measure_on(device, asdict(found))
         return cls(workers=workers, place=Place(found, device, BusyCpus(host), host))
 
@@ -86,7 +86,7 @@ class _OomKiller:
 
 
 def measure(
-    workers: Workers, place: Place, jobs: Sequence[Job], progress: Callable[[Progress], None]
+    workers: RestartingProcess, place: Place, jobs: Sequence[Job], progress: Callable[[Progress], None]
 ) -> tuple[list[Measurement], list[Gap]]:
     measurements: list[Measurement] = []
     gaps: list[Gap] = []
@@ -106,7 +106,7 @@ def measure(
 
 
 def _run(
-    workers: Workers, place: Place, job: Job, begun: Progress, progress: Callable[[Progress], None]
+    workers: RestartingProcess, place: Place, job: Job, begun: Progress, progress: Callable[[Progress], None]
 ) -> tuple[list[Measurement], list[Gap]]:
     found: list[Measurement] = []
     gaps: list[Gap] = []
@@ -123,7 +123,7 @@ def _run(
             if doing or "starting" in answer:
                 progress(replace(begun, doing=doing))
         others = place.busy.others()
-    except WorkerDied as died:  # and with it the count of what its own children used
+    except BenchFailed as died:  # and with it the count of what its own children used
         gaps.append(Gap(fact=f"bench.{job.bench}", reason=killer.told(str(died))))
     return _condensed(found, others), gaps
 

@@ -12,8 +12,8 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
-from gputune import advise
-from gputune.benches._worker import WorkerDied
+from gputune import recommend
+from gputune.bench_process.process import BenchFailed
 from gputune.checks.slow_gpu import suspects
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
@@ -81,7 +81,7 @@ def at_once(lanes: Sequence[Lane]) -> Iterator[Callable[[Callable[[Lane], None]]
 
 
 def ready(lane: Lane) -> None:
-    with suppress(WorkerDied):  # the first bench will say so
+    with suppress(BenchFailed):  # the first bench will say so
         lane.workers.start()
 
 
@@ -107,7 +107,7 @@ def own_profiles(
     """By device what its own measurements come to, beside every device's steady load; none of one that gave nothing."""
     beside = [row for lane in lanes for row in lane.measurements if row.bench == "side_by_side"]
     return {
-        lane.place.device: advise.advise(
+        lane.place.device: recommend.profile_of(
             found,
             [*beside, *(row for row in lane.measurements if row.bench != "side_by_side"), *host_rows],
             lane.place.device,

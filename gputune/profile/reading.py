@@ -15,7 +15,7 @@ from gputune.errors import ProfileError
 from gputune.measurement import LOOKS
 from gputune.profile import strict_yaml
 from gputune.profile.document import SCHEMA, Profile
-from gputune.profile.strict_types import Wrong, made
+from gputune.strict_types import Wrong, made
 
 MOST_BYTES = 256 * 1024
 MOST_FAMILIES = 64

@@ -8,7 +8,7 @@ from typing import IO
 from gputune.facts.environment import TF32_OVERRIDE
 from gputune.report.tables import add, console_of, plain, table_of, value_text
 from gputune.runtime.applied import Applied
-from gputune.runtime.standing import Standing
+from gputune.runtime.status import Standing
 
 
 def print_applied(applied: Sequence[Applied], stream: IO[str]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import IO
 
-from gputune.batch_sizing import BatchSizes
-from gputune.benches._batch_search import Trial
+from gputune.batch_size import BatchSizes
+from gputune.batch_size.trials import Trial
 from gputune.checks._answers import gib
 from gputune.report.charts import Cell, Chart, number, rate, ratio
 from gputune.report.tables import console_of, draw, plain

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from gputune.batch_sizing import BatchSizes
+from gputune.batch_size import BatchSizes
 from gputune.checks import Finding
 from gputune.facts import Facts
 from gputune.profile import Profile
-from gputune.runtime.standing import Standing
+from gputune.runtime.status import Standing
 
 
 def profile(found: Profile) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gputune import settings
+from gputune import inject, settings
 from gputune.errors import UsageError
 from gputune.profile import Fingerprint, Profile
 from gputune.runtime import applied, numerics
@@ -21,7 +21,7 @@ from gputune.settings import Value
 
 __all__ = ["SHIM", "Applied", "Plan", "Terms", "child", "exports", "plan", "task_prolog"]
 
-SHIM = str(Path(__file__).with_name("_shim"))
+SHIM = str(Path(inject.__file__).with_name("shim"))
 AFTER_TORCH = "right after import torch"
 
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from gputune import settings
 from gputune.host import Host
+from gputune.inject import private
 from gputune.profile import Profile
 from gputune.runtime.applied import Applied, Terms, differences, exported, in_script, refusal, skipped, with_defeat
-from gputune.runtime.environment import SHIM
-from gputune.runtime.here import fingerprint_here
+from gputune.runtime.local_fingerprint import fingerprint_here
 from gputune.runtime.numerics import beyond
 from gputune.settings import Value
 
 Choices = dict[str, Value]
-
-_HOOK = "_gputune_hook"
 
 
 def decide(profile: Profile, terms: Terms) -> tuple[Choices, dict[str, Choices], tuple[Applied, ...]]:
@@ -47,7 +44,7 @@ def rows_now() -> dict[str, Applied]:
     """The settings that were applied in this process, by `gputune apply` or `gputune.apply`, as they stand now: `changed-later` where
     the program has set something else since.
     """
-    hook = sys.modules.get(_HOOK)
+    hook = sys.modules.get("_gputune.inject.hook")
     return {row["setting"]: Applied(**row) for row in hook.now()} if hook else {}
 
 
@@ -63,23 +60,10 @@ def _row(name: str, value: Value, why: str | None) -> Applied:
     if not hasattr(setting, "apply"):
         return skipped(name, "takes effect before a process starts: gputune apply PROFILE -- CMD")
     late = ", where its variable would come too late" if setting.PHASE == "launch" else ""
-    return with_defeat(Applied(**_hook().apply_values({name: value}, f"in this process{late}")[0]), os.environ)
+    return with_defeat(Applied(**private.hook().apply_values({name: value}, f"in this process{late}")[0]), os.environ)
 
 
 def _in_force(holding: Mapping[str, Value], rows: Sequence[Applied]) -> Choices:
     """What holds now: for torch's flags what they read, for lines in the script what was chosen and holds here."""
     flags = {row.setting: row.after for row in rows if row.status != "skipped"}
     return flags | {name: value for name, value in holding.items() if settings.load(name).PHASE == "code"}
-
-
-def _hook() -> Any:
-    """The module that applies settings: the one that the shim loaded, which knows what it set, else this copy's."""
-    hook = sys.modules.get(_HOOK)
-    if hook is None:
-        spec = importlib.util.spec_from_file_location(_HOOK, f"{SHIM}/{_HOOK}.py")
-        assert spec is not None
-        assert spec.loader is not None
-        hook = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(hook)
-        sys.modules[_HOOK] = hook
-    return hook

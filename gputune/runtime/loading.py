@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gputune import settings
-from gputune.facts import cpu, scheduler
 from gputune.facts.gap import Gaps
 from gputune.host import Host
-from gputune.host.temporary import temporary_folder
 from gputune.measurement import Measurement
 from gputune.profile import Profile
+from gputune.resources import cpus, scheduler
+from gputune.resources.sample_kind import kind_of, length
+from gputune.resources.temporary import temporary_folder
 from gputune.runtime.applied import Applied
-from gputune.runtime.sample_kind import kind_of, length
 from gputune.settings import Value
 from gputune.settings._scaling import fitting, scaled
 from gputune.settings.dataloader_threads import WorkerThreads
@@ -102,7 +102,7 @@ def room(host: Host) -> Room:
     gaps, granted = Gaps(), scheduler.read(host)
     space = gaps.read("memory.shm", lambda: host.space_bytes("/dev/shm"))
     return Room(
-        cpus=gaps.read("cpu", lambda: cpu.rank_budget(host, granted, gaps)),
+        cpus=gaps.read("cpu", lambda: cpus.rank_budget(host, granted)),
         shm_bytes=space[1] // granted.local_ranks if space else None,
         temporary=temporary_folder(),
     )

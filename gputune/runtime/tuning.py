@@ -15,13 +15,13 @@ from gputune import settings
 from gputune.host import Host
 from gputune.profile import Profile, load
 from gputune.runtime.applied import DEFAULT, DISABLED, Applied, Terms, by_line, in_script, is_default, skipped
-from gputune.runtime.choosing import AUTO, chosen
 from gputune.runtime.compiled import compile_in_place
 from gputune.runtime.family import family
-from gputune.runtime.here import fingerprint_here
 from gputune.runtime.in_process import decide, rows_now
 from gputune.runtime.launch import disabled
 from gputune.runtime.loading import Load, Measured, arguments, fitted, for_dataset, room, told
+from gputune.runtime.local_fingerprint import fingerprint_here
+from gputune.runtime.locate import AUTO, chosen
 from gputune.runtime.numerics import limit
 from gputune.settings import Numerics, Value
 

@@ -24,12 +24,11 @@ interpreters that must not see gputune.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, cast
+
+from .. import plugins
 
 Phase = Literal["launch", "process", "code"]
 Numerics = Literal["exact", "rounding", "tf32", "mixed"]
@@ -57,35 +56,15 @@ class Choice:
     evidence: tuple[str, ...] = field(default=())
 
 
-class Setting(Protocol):
-    """The shape of a setting's module, beside what its PHASE adds."""
-
-    __name__: str
-    __doc__: str | None
-    VALUE: Any
-    PHASE: Phase
-    NUMERICS: Numerics
-    DEPENDS: tuple[str, ...]
-
-    def recommend(self, facts: Any, measurements: Any) -> Choice: ...
-
-
 def names() -> list[str]:
     """Every setting's name, which is its file's."""
-    return list(_names())
-
-
-@cache
-def _names() -> tuple[str, ...]:
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")))
+    return list(plugins.names(__name__))
 
 
 def load(name: str) -> Any:
-    """The module of one setting (see `Setting`). Raises KeyError for a name that is none."""
-    if name not in _names():
-        raise KeyError(name)
-    return importlib.import_module(f"{__name__}.{name}")
+    """The module of one setting (see `plugins.Setting`). Raises KeyError for a name that is none."""
+    return plugins.load(__name__, name)
 
 
-def all_settings() -> Mapping[str, Setting]:
-    return {name: cast(Setting, load(name)) for name in names()}
+def all_settings() -> Mapping[str, plugins.Setting]:
+    return {name: cast(plugins.Setting, load(name)) for name in names()}

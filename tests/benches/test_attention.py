@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from recorded import facts_of
 
-from gputune.benches import Context, attention
+from gputune.bench_process import Context
+from gputune.benches import attention
 from gputune.benches.attention import Shape, candidates, gaps, groups
 from gputune.facts.gap import Gap
 

@@ -12,27 +12,27 @@ from typing import Any
 import pytest
 from recorded import facts_of
 
+from gputune.bench_process.process import BenchFailed
+from gputune.bench_process.restarting import RestartingProcess
 from gputune.benches import batch_size
-from gputune.benches._worker import WorkerDied
-from gputune.benches._workers import Workers
 
 
 @contextmanager
-def on_this_cpu() -> Iterator[Workers]:
-    with Workers() as started:
+def on_this_cpu() -> Iterator[RestartingProcess]:
+    with RestartingProcess() as started:
         started.measure_on("cpu", asdict(facts_of("cpu-only")))
         yield started
 
 
 @pytest.fixture
-def workers() -> Iterator[Workers]:
+def workers() -> Iterator[RestartingProcess]:
     """Of its own, for what is about memory or ends a process."""
     with on_this_cpu() as started:
         yield started
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[Workers]:
+def shared() -> Iterator[RestartingProcess]:
     """For steps that leave nothing behind."""
     with on_this_cpu() as started:
         yield started
@@ -54,9 +54,11 @@ def training(tmp_path: Path) -> Any:
     return write
 
 
-def answers(workers: Workers, make: str, *sizes: int, timed: bool = False, seconds: float = 1) -> list[dict[str, Any]]:
+def answers(
+    workers: RestartingProcess, make: str, *sizes: int, timed: bool = False, seconds: float = 1
+) -> list[dict[str, Any]]:
     request = {
-        "bench": "batch_size",
+        "bench": "gputune.benches.batch_size",
         "seconds": seconds,
         "budget": "quick",
         "batches": {"make": make, "sizes": sizes, "timed": timed},
@@ -73,7 +75,7 @@ def gap(found: list[dict[str, Any]]) -> tuple[str, str]:
     return one["fact"], one["reason"]
 
 
-def test_each_batch_that_runs_gives_its_rate_and_its_peak(workers: Workers, training: Any) -> None:
+def test_each_batch_that_runs_gives_its_rate_and_its_peak(workers: RestartingProcess, training: Any) -> None:
     """256 MiB more in the step are 256 MiB less that are left, and are given back between two trials."""
     make = training("torch.ones(batch_size << 18)")
     small, large, small_again = rows(answers(workers, make, 4, 260, 4))
@@ -87,7 +89,7 @@ def test_each_batch_that_runs_gives_its_rate_and_its_peak(workers: Workers, trai
 
 @pytest.mark.real
 def test_a_trial_is_two_steps_at_least_and_the_step_is_made_once(
-    workers: Workers, training: Any, tmp_path: Path
+    workers: RestartingProcess, training: Any, tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
     make = training(
@@ -99,7 +101,7 @@ def test_a_trial_is_two_steps_at_least_and_the_step_is_made_once(
 
 
 @pytest.mark.real
-def test_batches_are_timed_in_turn(workers: Workers, training: Any) -> None:
+def test_batches_are_timed_in_turn(workers: RestartingProcess, training: Any) -> None:
     found = rows(answers(workers, training("import time; time.sleep(1e-3)"), 1, 4, timed=True, seconds=3))
     one, four = ([row for row in found if row["params"]["batch"] == batch] for batch in (1, 4))
     assert len(one[0]["samples"]) == len(four[0]["samples"]) >= 2
@@ -114,7 +116,9 @@ def test_batches_are_timed_in_turn(workers: Workers, training: Any) -> None:
         "if batch_size > 4: torch.empty(1 << 60)",
     ],
 )
-def test_lacking_memory_is_said_and_the_same_worker_goes_on(shared: Workers, training: Any, body: str) -> None:
+def test_lacking_memory_is_said_and_the_same_worker_goes_on(
+    shared: RestartingProcess, training: Any, body: str
+) -> None:
     make = training(body)
     found = answers(shared, make, 4, 8, 2)
     assert [row["params"]["batch"] for row in rows(found)] == [4]
@@ -125,7 +129,7 @@ def test_lacking_memory_is_said_and_the_same_worker_goes_on(shared: Workers, tra
     assert shared._worker.pid == pid
 
 
-def test_a_limit_of_the_process_is_a_lack_of_memory(workers: Workers, training: Any) -> None:
+def test_a_limit_of_the_process_is_a_lack_of_memory(workers: RestartingProcess, training: Any) -> None:
     make = training(
         "torch.ones(batch_size << 18)",
         """
@@ -139,7 +143,7 @@ def test_a_limit_of_the_process_is_a_lack_of_memory(workers: Workers, training: 
 
 
 @pytest.mark.real
-def test_what_a_failed_step_held_is_given_back(workers: Workers, training: Any) -> None:
+def test_what_a_failed_step_held_is_given_back(workers: RestartingProcess, training: Any) -> None:
     make = training("held = torch.ones(batch_size << 18)\nif batch_size > 100: raise MemoryError")
     before = rows(answers(workers, make, 4))[0]["conditions"]["peak_bytes"]
     answers(workers, make, 1024)
@@ -147,13 +151,13 @@ def test_what_a_failed_step_held_is_given_back(workers: Workers, training: Any) 
     assert after < before + (512 << 20), "of the process: what the machine has free moves by itself"
 
 
-def test_a_step_that_fails_is_one_line_with_its_place(shared: Workers, training: Any) -> None:
+def test_a_step_that_fails_is_one_line_with_its_place(shared: RestartingProcess, training: Any) -> None:
     fact, reason = gap(answers(shared, training("raise ValueError('bad\\nbatch')"), 1))
     assert fact == batch_size.FAILED
     assert reason == "ValueError: bad batch (training.py:5, in step)"
 
 
-def test_so_is_one_that_exits(shared: Workers, training: Any) -> None:
+def test_so_is_one_that_exits(shared: RestartingProcess, training: Any) -> None:
     assert gap(answers(shared, training("raise SystemExit(3)"), 1))[0] == batch_size.FAILED
 
 
@@ -169,7 +173,7 @@ def test_so_is_one_that_exits(shared: Workers, training: Any) -> None:
         ("x = 1", "has no callable make_training"),
     ],
 )
-def test_where_there_is_no_step_it_is_said(shared: Workers, tmp_path: Path, text: str, words: str) -> None:
+def test_where_there_is_no_step_it_is_said(shared: RestartingProcess, tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "own.py"
     path.write_text(text)
     fact, reason = gap(answers(shared, f"{path}:make_training", 1))
@@ -179,15 +183,15 @@ def test_where_there_is_no_step_it_is_said(shared: Workers, tmp_path: Path, text
 
 @pytest.mark.real
 def test_a_step_that_is_killed_takes_the_worker_along_and_the_next_request_finds_another(
-    workers: Workers, training: Any
+    workers: RestartingProcess, training: Any
 ) -> None:
     make = training("if batch_size > 4: os.kill(os.getpid(), signal.SIGKILL)")
-    with pytest.raises(WorkerDied, match="killed by SIGKILL"):
+    with pytest.raises(BenchFailed, match="killed by SIGKILL"):
         answers(workers, make, 8)
     assert rows(answers(workers, make, 4))
 
 
 @pytest.mark.real
-def test_the_kernel_would_end_the_worker_first(workers: Workers, training: Any) -> None:
+def test_the_kernel_would_end_the_worker_first(workers: RestartingProcess, training: Any) -> None:
     make = training("assert open('/proc/self/oom_score_adj').read().strip() == '1000'")
     assert rows(answers(workers, make, 1))

@@ -6,7 +6,7 @@ import pytest
 from recorded import facts_of
 
 from gputune import benches
-from gputune.benches import BUDGETS, Context
+from gputune.bench_process import BUDGETS, Context
 
 
 def measured(this_machine, name, seconds, budget="standard"):

@@ -7,7 +7,8 @@ from itertools import product
 
 import pytest
 
-from gputune.benches import Context, conv
+from gputune.bench_process import Context
+from gputune.benches import conv
 from gputune.benches._convolutions import Convolution, Point, baseline, groups
 from gputune.facts.gap import Gap
 from gputune.measurement import LOOKS

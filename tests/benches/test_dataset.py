@@ -3,7 +3,7 @@
 import pytest
 from loaded import broken, children, measured
 
-from gputune import advise
+from gputune import recommend
 from gputune.benches import dataset as bench
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
@@ -23,7 +23,7 @@ def rows(found, metric="throughput"):
 
 
 def choices(two_cpus, found):
-    return advise.choices(two_cpus, [one for one in found if isinstance(one, Measurement)])
+    return recommend.choices(two_cpus, [one for one in found if isinstance(one, Measurement)])
 
 
 @pytest.mark.parametrize(

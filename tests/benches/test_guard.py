@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from recorded import facts_of
 
-from gputune import advise, profile
-from gputune.benches import Context, _guard
+from gputune import profile, recommend
+from gputune.bench_process import Context
+from gputune.benches import _guard
 from gputune.benches._guard import final_losses
 from gputune.benches._networks import Size
 from gputune.facts.gap import Gap
@@ -63,4 +64,4 @@ def test_a_loss_that_is_no_number_is_refused_and_the_profile_written(
     trained(lambda precision, seed: broken if precision == "bfloat16" else [1.0, *[0.5 + seed / 100] * 59], monkeypatch)
     rows: Any = list(final_losses(context, "recurrent", SMALL, 600))
     assert refusals(rows, "recurrent") == {"bfloat16": "its loss became infinite or no number"}
-    assert "diverged" in profile.dump(advise.advise(FACTS, rows, "cpu", created="2026-01-01T00:00:00Z"))
+    assert "diverged" in profile.dump(recommend.profile_of(FACTS, rows, "cpu", created="2026-01-01T00:00:00Z"))

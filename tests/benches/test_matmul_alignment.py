@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from recorded import facts_of
 
-from gputune.benches import Context, matmul_alignment
+from gputune.bench_process import Context
+from gputune.benches import matmul_alignment
 from gputune.benches.matmul_alignment import BASE, MULTIPLES, PRODUCTS, Group, _arm, plan
 
 TILE = 128

@@ -9,7 +9,8 @@ import pytest
 from making import row
 from recorded import facts_of
 
-from gputune.benches import Context, matmul_peak
+from gputune.bench_process import Context
+from gputune.benches import matmul_peak
 from gputune.benches._peak_search import LARGEST
 from gputune.facts.gap import Gap
 

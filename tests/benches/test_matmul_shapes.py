@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorded import facts_of
 
-from gputune.benches import Context, MatmulShape, matmul_shapes
+from gputune.bench_process import Context, MatmulShape
+from gputune.benches import matmul_shapes
 from gputune.benches.matmul_shapes import DTYPES, LARGEST, MOST_SHAPES, variants
 from gputune.errors import UsageError
 from gputune.facts.gap import Gap

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from recorded import facts_of
 
-from gputune.benches import Context, precision
+from gputune.bench_process import Context
+from gputune.benches import precision
 from gputune.facts.gap import Gap
 
 OPERATIONS = {"matmul", "conv", "conv channels_last", "lstm"}

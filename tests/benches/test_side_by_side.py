@@ -3,7 +3,8 @@
 import pytest
 from recorded import facts_of
 
-from gputune.benches import Context, side_by_side
+from gputune.bench_process import Context
+from gputune.benches import side_by_side
 
 
 @pytest.fixture

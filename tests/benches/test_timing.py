@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from recorded import facts_of
 
-from gputune.benches import Context
+from gputune.bench_process import Context
 from gputune.benches._timing import Arm, _all_decided, _order, against_first, interleave, measurement, or_gap, ranked
 from gputune.facts.gap import Gap
 

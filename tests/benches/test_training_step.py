@@ -10,7 +10,8 @@ import pytest
 import torch
 from recorded import facts_of
 
-from gputune.benches import Context, training_step
+from gputune.bench_process import Context
+from gputune.benches import training_step
 from gputune.benches._networks import NETWORKS, Size
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from recorded import facts_of
 
-from gputune.benches import Context, transfer
+from gputune.bench_process import Context
+from gputune.benches import transfer
 from gputune.benches._timing import Arm, interleave, measurement
 from gputune.facts.gap import Gap
 

@@ -17,7 +17,7 @@ from gputune import settings
 from gputune.host import Host
 from gputune.profile import Fingerprint
 from gputune.runtime.environment import SHIM
-from gputune.runtime.here import fingerprint_here
+from gputune.runtime.local_fingerprint import fingerprint_here
 
 SHOW = "import json, os; print(json.dumps([os.environ.get('OMP_NUM_THREADS'), os.environ.get('GPUTUNE_APPLY')]))"
 PROCESS = {name: value for name, value in CHOSEN.items() if settings.load(name).PHASE == "process"}

@@ -19,8 +19,8 @@ from making import command, environ, gputune, profile, python
 
 from gputune.host import Host
 from gputune.profile import Fingerprint, load, places, save
-from gputune.runtime import choosing
-from gputune.runtime.here import fingerprint_here
+from gputune.runtime import locate
+from gputune.runtime.local_fingerprint import fingerprint_here
 
 pytestmark = pytest.mark.cluster
 
@@ -54,10 +54,10 @@ class TestChoosing:
 
     def test_the_shipped_one_comes_last(self, cache: str) -> None:
         h200 = Fingerprint(gpu="NVIDIA H200", torch="2.11.0+cu130")
-        path = choosing.chosen(h200, {"XDG_CACHE_HOME": cache})
+        path = locate.chosen(h200, {"XDG_CACHE_HOME": cache})
         assert path.name == "nvidia-h200.yaml"
         keep(h200, cache, threads=3)
-        assert choosing.chosen(h200, {"XDG_CACHE_HOME": cache}).parent == Path(cache) / "gputune"
+        assert locate.chosen(h200, {"XDG_CACHE_HOME": cache}).parent == Path(cache) / "gputune"
 
     def test_with_none_the_command_runs_and_it_is_said(self, cache: str) -> None:
         done = gputune("apply", "auto", "--", *SHOW, env=environ(XDG_CACHE_HOME=cache))
@@ -103,7 +103,7 @@ from gputune import probing
 from gputune.cli import main
 from gputune.errors import MeasureError
 from gputune.host import Host, node_lock
-from gputune.runtime.here import fingerprint_here
+from gputune.runtime.local_fingerprint import fingerprint_here
 
 def probe(request, **options):
     with open(os.environ["PROBES"], "a") as file:

@@ -49,7 +49,7 @@ def test_it_is_written_and_taken_away(answering: Python, tmp_path: Path) -> None
 def test_its_line_does_nothing_but_below_gputune_apply(
     variables: dict[str, str], folder_there: bool, installed: bool
 ) -> None:
-    text = line() if folder_there else line().replace("_shim", "_gone")
+    text = line() if folder_there else line().replace("/shim", "/gone")
     code = f"exec({text!r})\nimport sys; print(any(hasattr(one, 'gputune') for one in sys.meta_path), 'sitecustomize' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], env=environ(**variables), capture_output=True, text=True, check=True

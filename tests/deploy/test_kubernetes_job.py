@@ -14,7 +14,7 @@ from manifests import valid
 
 from gputune.deploy.kubernetes_job import PROFILE, Job, text
 from gputune.host import Host
-from gputune.runtime.here import fingerprint_here
+from gputune.runtime.local_fingerprint import fingerprint_here
 
 pytestmark = pytest.mark.cluster
 

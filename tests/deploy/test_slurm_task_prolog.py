@@ -11,7 +11,7 @@ from making import command, environ, profile, written
 
 from gputune.deploy.slurm_task_prolog import task_prolog
 from gputune.host import Host
-from gputune.runtime.here import fingerprint_here
+from gputune.runtime.local_fingerprint import fingerprint_here
 
 pytestmark = pytest.mark.cluster
 

@@ -8,8 +8,8 @@ from trees import CGROUP, grow, v1, v2
 
 from gputune.facts import cpu
 from gputune.facts.gap import Gaps
-from gputune.facts.scheduler import Scheduler
 from gputune.host import Unreadable
+from gputune.resources.scheduler import Scheduler
 
 
 def test_v2_quota(tmp_path):

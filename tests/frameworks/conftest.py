@@ -17,7 +17,7 @@ from making import profile
 
 from gputune.host import Host
 from gputune.profile import Fingerprint
-from gputune.runtime.here import fingerprint_here
+from gputune.runtime.local_fingerprint import fingerprint_here
 from gputune.runtime.tuning import Tuning, apply
 
 USERS = (

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from gputune import benches, facts
-from gputune.benches import Context
+from gputune.bench_process import Context
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.host import Host

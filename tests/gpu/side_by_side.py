@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from gputune import facts
-from gputune.benches._workers import Workers
+from gputune.bench_process.restarting import RestartingProcess
 from gputune.host import Host
 from gputune.probing.plan import plan
 from gputune.probing.request import Request, devices_of
@@ -64,7 +64,7 @@ def recorded(sets):
     jobs = plan(devices[0], request)
     kept = []
     with ExitStack() as stack:
-        lanes = [Lane.on(where, stack.enter_context(Workers()), found, Host()) for where in devices]
+        lanes = [Lane.on(where, stack.enter_context(RestartingProcess()), found, Host()) for where in devices]
         with at_once(lanes) as on_all:
             on_all(ready)
             for load_of in sets:

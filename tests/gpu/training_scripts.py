@@ -34,7 +34,7 @@ from gputune.benches._networks import NETWORKS
 from gputune.host import Host
 from gputune.measurement import FEWEST_PAIRS, Comparison, of_ratios
 from gputune.profile import load, save
-from gputune.runtime.here import fingerprint_here
+from gputune.runtime.local_fingerprint import fingerprint_here
 
 SCRIPTS = Path(__file__).with_name("training")
 PROFILE = Path(__file__).parents[2] / "profiles" / "nvidia-h200.yaml"

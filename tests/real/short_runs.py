@@ -6,8 +6,8 @@ import json
 import sys
 from dataclasses import asdict, replace
 
-from gputune import advise, benches, facts
-from gputune.benches import UserDataset
+from gputune import benches, facts, recommend
+from gputune.bench_process import Context, UserDataset
 from gputune.facts import memory
 from gputune.facts.gap import Gap, Gaps
 from gputune.host import Host
@@ -17,13 +17,11 @@ SECONDS = 1.2
 
 def profile(name, machine):
     found = replace(machine, memory=memory.read(Host(), Gaps()))
-    context = benches.Context(
-        device="cpu", facts=found, seconds=SECONDS, budget="quick", dataset=(UserDataset(path=name),)
-    )
+    context = Context(device="cpu", facts=found, seconds=SECONDS, budget="quick", dataset=(UserDataset(path=name),))
     rows = list(benches.load("dataset").measure(context))
     gaps = [row for row in rows if isinstance(row, Gap)]
     measured = [row for row in rows if not isinstance(row, Gap)]
-    return advise.advise(found, measured, "cpu", created="2026-11-21T12:00:00Z", gaps=gaps)
+    return recommend.profile_of(found, measured, "cpu", created="2026-11-21T12:00:00Z", gaps=gaps)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import pytest
 import stand_in
 from stepping import SLEEPY, found, written
 
-from gputune import batch_sizing
+from gputune import batch_size
 
 pytestmark = pytest.mark.real
 
@@ -43,8 +43,8 @@ def test_a_step_that_fails_at_some_size_bounds_the_search(training: Any) -> None
 
 
 def test_a_step_that_hangs_is_stopped_and_said(training: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_sizing, "SHORTEST_DEADLINE_SECONDS", 3.0)
-    monkeypatch.setattr(batch_sizing, "PATIENCE", 5)
+    monkeypatch.setattr(batch_size, "SHORTEST_DEADLINE_SECONDS", 3.0)
+    monkeypatch.setattr(batch_size, "PATIENCE", 5)
     started = time.monotonic()
     answer = found(training(f"{SLEEPY}\nif batch_size > 4: time.sleep(1000)"), seconds=6)
     assert time.monotonic() - started < 60

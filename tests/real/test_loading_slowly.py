@@ -7,8 +7,8 @@ import pytest
 from loaded import broken, children, good, measured
 
 import gputune
-from gputune import advise, benches, facts
-from gputune.benches import Context, UserDataset
+from gputune import benches, facts, recommend
+from gputune.bench_process import Context, UserDataset
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
@@ -33,7 +33,7 @@ def gaps(found):
 
 
 def choices(machine, found):
-    return advise.choices(machine, [one for one in found if isinstance(one, Measurement)])
+    return recommend.choices(machine, [one for one in found if isinstance(one, Measurement)])
 
 
 def test_epochs_that_are_all_start_up_keep_their_workers(machine):
@@ -49,7 +49,7 @@ def test_the_other_options_in_the_thorough_budget(machine):
     context = Context(device="cpu", facts=machine, seconds=20.0, budget="thorough")
     rows = list(benches.load("dataloader").measure(context))
     others = {row.params["kind"] for row in rows} - set(dataloader_workers.KINDS)
-    chosen = advise.choices(machine, rows)
+    chosen = recommend.choices(machine, rows)
     if dataloader_workers.fewest(dataloader_workers.curve(rows, "decoding")).params["workers"]:
         assert others == {"prefetch", "epochs"}
         assert chosen["dataloader_persistent_workers"].reason != "not measured in this run's budget"
@@ -111,7 +111,7 @@ def test_nothing_is_tried_that_shared_memory_would_not_hold(machine):
     assert wanted.workers > chosen["dataloader_workers"].value, "what would be best if there were room"
     assert wanted.shm_bytes >= (wanted.workers * 2 + 2) * 131072
     finding = next(
-        one for one in advise.advise(small, measurements, "cpu", created="").findings if one.check == "shm_size"
+        one for one in recommend.profile_of(small, measurements, "cpu", created="").findings if one.check == "shm_size"
     )
     assert f"needs {wanted.mebibytes} MiB" in finding.message
     assert not children()
@@ -134,7 +134,7 @@ def test_a_curve_of_each_kind_that_leaves_nobody_behind(machine):
     assert {row.params["kind"] for row in rows} == set(kinds), "the other options are for the thorough budget"
     assert dataloader_workers.of_kind(rows, "memory") == 0
     assert dataloader_workers.of_kind(rows, "waiting") > machine.cpu.budget
-    choice = advise.choices(machine, rows)["dataloader_workers"]
+    choice = recommend.choices(machine, rows)["dataloader_workers"]
     assert choice.value in kinds["decoding"]
     assert "0 workers for slices of memory" in choice.reason
 

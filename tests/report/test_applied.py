@@ -6,7 +6,7 @@ import io
 
 from gputune.report.applied import print_applied, print_standing
 from gputune.runtime.applied import Applied
-from gputune.runtime.standing import Standing, Verified
+from gputune.runtime.status import Standing, Verified
 
 THREADS = Applied(setting="omp_threads", before=2, after=4, status="kept-user", source="environment", why="exported")
 

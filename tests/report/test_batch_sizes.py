@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gputune.batch_sizing import BatchSizes
-from gputune.benches._batch_search import Trial
+from gputune.batch_size import BatchSizes
+from gputune.batch_size.trials import Trial
 from gputune.measurement import Measurement
 from gputune.report import batch_sizes
 

@@ -8,7 +8,7 @@ import pytest
 from making import H200, profile, row
 from recorded import facts_of
 
-from gputune import advise, checks
+from gputune import checks, recommend
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
 from gputune.host import NOT_SUPPORTED
@@ -29,7 +29,7 @@ def shown(printing, *arguments, **options):
 REPORTS = {
     "profile-h200.txt": lambda: shown(terminal.print_profile, load(TESTS.parent / "profiles" / "nvidia-h200.yaml")),
     "profile-unmeasured.txt": lambda: shown(
-        terminal.print_profile, advise.advise(facts_of("cpu-only"), (), "cpu", created="2026-11-21T12:00:00Z")
+        terminal.print_profile, recommend.profile_of(facts_of("cpu-only"), (), "cpu", created="2026-11-21T12:00:00Z")
     ),
     "check-h200-x8.txt": lambda: shown(terminal.print_findings, checks.run(facts_of("nvidia-h200-x8"))),
     "check-faults.txt": lambda: shown(
@@ -176,7 +176,9 @@ def test_nothing_in_a_profile_steers_the_terminal_or_breaks_the_table(hostile):
 
 
 def test_a_speed_without_its_baseline_is_still_shown():
-    made = advise.advise(facts_of(), [row("precision", "throughput", 300.0, dtype="tf32")], "cuda:0", created="now")
+    made = recommend.profile_of(
+        facts_of(), [row("precision", "throughput", 300.0, dtype="tf32")], "cuda:0", created="now"
+    )
     assert "301" in shown(terminal.print_profile, made)
 
 

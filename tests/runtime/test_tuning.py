@@ -22,8 +22,8 @@ from gputune.host import Host
 from gputune.measurement import Measurement
 from gputune.profile import Profile
 from gputune.runtime import tuning as tuning_module
-from gputune.runtime.here import fingerprint_here
 from gputune.runtime.loading import Room
+from gputune.runtime.local_fingerprint import fingerprint_here
 from gputune.runtime.tuning import Tuning, apply
 
 CODE = {name: value for name, value in CHOSEN.items() if settings.load(name).PHASE == "code"}
@@ -119,7 +119,7 @@ import json, sys, torch
 from gputune.runtime.tuning import apply
 level = torch.get_float32_matmul_precision()
 rows = [[row.before, row.after, row.status] for row in apply({off!r}).applied]
-print(json.dumps([level, rows, len(sys.modules["_gputune_hook"].applied)]))
+print(json.dumps([level, rows, len(sys.modules["_gputune.inject.hook"].applied)]))
 """
         done = gputune("apply", on, "--", sys.executable, "-c", code)
         assert done.stderr == ""
@@ -131,7 +131,7 @@ print(json.dumps([level, rows, len(sys.modules["_gputune_hook"].applied)]))
 import sys
 from gputune.runtime.tuning import apply
 apply({path!r})
-answer = sys.modules["_gputune_settings"].names() == sys.modules["gputune.settings"].names()
+answer = sys.modules["_gputune.settings"].names() == sys.modules["gputune.settings"].names()
 """)
 
     def test_measured_elsewhere_nothing_holds_here(self) -> None:

@@ -15,7 +15,7 @@ from making import gputune, profile
 from gputune import benches
 from gputune.host import Host
 from gputune.profile import load, save
-from gputune.runtime.here import fingerprint_here
+from gputune.runtime.local_fingerprint import fingerprint_here
 
 pytestmark = pytest.mark.slurm
 

@@ -1,0 +1,1 @@
+"""What the benches of loading share: a DataLoader under test, its stream of batches, and the search for workers."""

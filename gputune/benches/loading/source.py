@@ -1,0 +1,159 @@
+"""A DataLoader under test: what it loads, and with which arguments."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from gputune.benches._user_code import UserCodeError
+from gputune.resources.temporary import temporary_folder
+from gputune.settings._scaling import PREFETCH
+from gputune.settings.dataloader_threads import WorkerThreads
+
+NO_FOLDER = "workers need a folder for temporary files, and there is none: set TMPDIR, or docker run --tmpfs /tmp"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The DataLoader arguments under test."""
+
+    workers: int
+    prefetch_factor: int = PREFETCH
+    pin_memory: bool = False
+    persistent_workers: bool = True
+    threads: int = 1
+    """Of torch in each worker; 1 is torch's own choice."""
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        own = {"num_workers": self.workers, "pin_memory": self.pin_memory}
+        if not self.workers:
+            return own
+        return {**own, "prefetch_factor": self.prefetch_factor, "persistent_workers": self.persistent_workers}
+
+
+@dataclass(kw_only=True)
+class Source:
+    """What is loaded, and the arguments that are not under test."""
+
+    dataset: Any
+    batch_size: int | None
+    """Samples of a batch; None where the dataset makes whole batches by itself."""
+    indices: Iterable[Any] | None = None
+    """The sampler of an epoch, or of its batches; None for an IterableDataset, which has none."""
+    epoch_batches: int | None = None
+    """Batches of an epoch, where known."""
+    more: dict[str, Any] = field(default_factory=dict)
+    """collate_fn, worker_init_fn, multiprocessing_context, drop_last, as DataLoader calls them."""
+    piece: int | None = None
+    """Cut batches to so many samples, so that slow ones do not take all the time there is."""
+    patience: float = 20.0
+    """Seconds after which a batch that has not come is a hang."""
+
+    stall: float | None = None
+    """Seconds beyond its own after which a block is stuck; None: as `patience`."""
+
+    def __post_init__(self) -> None:
+        self._stream = _forever(self.indices, lambda: self.piece) if self.indices is not None else None
+
+    @property
+    def start_method(self) -> str:
+        """How its workers are started: fork, spawn or forkserver."""
+        own = self.more.get("multiprocessing_context") or multiprocessing
+        return own if isinstance(own, str) else str(own.get_start_method())
+
+    @property
+    def samples(self) -> int:
+        """Of a batch under test."""
+        whole = self.batch_size or 1
+        return min(whole, self.piece) if self.piece else whole
+
+    def stream(self) -> Iterator[Any]:
+        """The indices of what is loaded next: of a batch, or of a sample."""
+        return self._stream or iter(())
+
+    def loader(self, options: Options, *, epochs: bool = False) -> Any:
+        """A DataLoader without end, which goes on in the epoch where the last one stopped, so that none reads what another
+        has just brought into the page cache; or with `epochs` one of whole epochs. Raises UserCodeError where workers would hang.
+        """
+        dataset = self.dataset if options.workers else apart(self.dataset)
+        more = {**self.more, **options.arguments}
+        if not options.workers:
+            more.pop("multiprocessing_context", None)
+        elif not temporary_folder():
+            raise UserCodeError(NO_FOLDER)
+        else:
+            more["timeout"] = self.patience
+        if options.threads > 1:
+            more["worker_init_fn"] = WorkerThreads(options.threads, self.more.get("worker_init_fn"))
+        if self.indices is None:
+            return _loader(dataset, batch_size=self.samples if self.batch_size else None, **more)
+        more.pop("drop_last", None)
+        indices = self.indices if epochs else self._stream
+        how = {"batch_sampler": indices} if self.batch_size else {"batch_size": None, "sampler": indices}
+        return _loader(dataset, **how, **more)
+
+
+def apart(dataset: Any, known: dict[int, Any] | None = None) -> Any:
+    """A copy for loading in this process, which shares all data: what the dataset opens with its first sample and keeps as an
+    attribute would be there already in every worker that is forked later, as it is in no training.
+    """
+    import torch
+
+    copies = {} if known is None else known
+
+    def own(value: Any) -> Any:
+        if isinstance(value, torch.utils.data.Dataset):
+            return copies[id(value)] if id(value) in copies else apart(value, copies)
+        if type(value) in (list, tuple) and any(isinstance(one, torch.utils.data.Dataset) for one in value):
+            return type(value)(map(own, value))
+        return value
+
+    if not isinstance(getattr(dataset, "__dict__", None), dict):
+        return dataset
+    with suppress(Exception):  # one that cannot be copied is loaded as it is
+        other = copies[id(dataset)] = copy.copy(dataset)
+        other.__dict__.update({name: own(value) for name, value in vars(dataset).items()})
+        return other
+    return dataset
+
+
+def _loader(dataset: Any, **arguments: Any) -> Any:
+    import torch
+
+    with warnings.catch_warnings():  # about more workers than CPUs, which is what is to be found out
+        warnings.filterwarnings("ignore", "This DataLoader will create")
+        return torch.utils.data.DataLoader(dataset, **arguments)
+
+
+@contextmanager
+def own_threads(cpus: int) -> Iterator[None]:
+    """Let torch compute with no more threads than there are CPUs, as `omp_threads` has it: it counts those of the affinity only."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(min(before, cpus))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _forever(epoch: Iterable[Any], piece: Callable[[], int | None]) -> Iterator[Any]:
+    """The indices of epoch after epoch, those of a batch cut to pieces. Raises UserCodeError where an epoch has none."""
+    while True:
+        count = 0
+        for indices in epoch:
+            count += 1
+            size = piece()
+            if size and isinstance(indices, Sequence):
+                yield from (indices[start : start + size] for start in range(0, len(indices), size))
+            else:
+                yield indices
+        if not count:
+            raise UserCodeError("the dataset is empty")

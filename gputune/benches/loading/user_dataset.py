@@ -1,0 +1,220 @@
+"""The user's own dataset or DataLoader as a source, and a first look at what it yields."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from gputune.benches._user_code import UserCodeError, call, words
+from gputune.benches.loading.batches import Described
+from gputune.benches.loading.patience import OutOfPatience, within
+from gputune.benches.loading.source import Options, Source
+from gputune.benches.loading.stream import Stream, guarded
+
+EMPTY = "the dataset is empty: its length is 0"
+DEFAULT_BATCH = 32
+HUGE = 10_000_000
+"""Of so many samples no permutation is made: it takes seconds, and 60 bytes a sample. Some may then come twice."""
+SAMPLED_BATCHES = 8
+LOOK_SECONDS = 0.4
+PIECE_SECONDS = 0.02
+"""Batches are cut so that a worker makes a piece in about this time: more samples of the curve in the time there is."""
+RECEIVED_SECONDS = 0.005
+"""But so that from all workers together one comes in about this time: receiving takes 1 to 2 ms, for a piece as for a whole batch,
+so that 16 workers with pieces of 10 ms were no slower than 32, which with whole batches were 1.2 times as fast.
+"""
+
+
+def made(path: str, batch_size: int | None, patience: float) -> Source:
+    """Call what `path` names and take what it returns. Raises UserCodeError."""
+    try:
+        with within(patience):
+            source = _source(call(path), path, batch_size)
+    except OutOfPatience:
+        raise UserCodeError(f"{path} returned nothing within {patience:.0f} s") from None
+    except UserCodeError:
+        raise
+    except Exception as error:  # its own __len__, or its sampler's
+        raise UserCodeError(words(error)) from None
+    source.patience = patience
+    return source
+
+
+def _source(found: Any, path: str, batch_size: int | None) -> Source:
+    from torch.utils import data
+
+    if isinstance(found, data.DataLoader):
+        return _of_loader(found, batch_size)
+    size = batch_size or DEFAULT_BATCH
+    if isinstance(found, data.IterableDataset):
+        length = _length(found)
+        more = {"collate_fn": data.default_collate}
+        return Source(dataset=found, batch_size=size, epoch_batches=length and -(-length // size), more=more)
+    if not (hasattr(found, "__getitem__") and hasattr(found, "__len__")) or isinstance(found, str | bytes | dict):
+        what = "not a Dataset with a length, an IterableDataset or a DataLoader"
+        raise UserCodeError(f"{path} returned {type(found).__name__!r}, {what}")
+    length = len(found)
+    if not length:
+        raise UserCodeError(EMPTY)
+    shuffled = data.RandomSampler(found, replacement=length > HUGE)  # as training reads it
+    indices = data.BatchSampler(shuffled, size, False)
+    return Source(
+        dataset=found,
+        batch_size=size,
+        indices=indices,
+        epoch_batches=len(indices),
+        more={"collate_fn": data.default_collate},
+    )
+
+
+def _of_loader(loader: Any, batch_size: int | None) -> Source:
+    """Its batch size, sampler, collate function and start method are kept."""
+    from torch.utils import data
+
+    batched = loader.batch_sampler is not None
+    own = _batch_size(loader)
+    if batch_size and own is None:
+        raise UserCodeError(f"--batch-size {batch_size}: the DataLoader makes no batches; leave the option out")
+    if batch_size and own != batch_size:
+        raise UserCodeError(f"--batch-size {batch_size}: the DataLoader has its own, {own}; leave the option out")
+    more = {
+        name: value
+        for name in ("collate_fn", "worker_init_fn", "multiprocessing_context", "generator")
+        if (value := getattr(loader, name, None)) is not None
+    }
+    if isinstance(loader.dataset, data.IterableDataset):
+        more["drop_last"] = loader.drop_last
+        return Source(dataset=loader.dataset, batch_size=loader.batch_size, epoch_batches=_length(loader), more=more)
+    indices: Iterable[Any] = loader.batch_sampler if batched else loader.sampler
+    if _length(loader) == 0:
+        raise UserCodeError(EMPTY)
+    return Source(dataset=loader.dataset, batch_size=own, indices=indices, epoch_batches=_length(loader), more=more)
+
+
+def _batch_size(loader: Any) -> int | None:
+    """Of a sampler that is not torch's own, whose attribute of that name may count anything, the mean of its first batches."""
+    from torch.utils import data
+
+    if loader.batch_sampler is None or type(loader.batch_sampler) is data.BatchSampler:
+        own: int | None = loader.batch_size
+        return own
+    first = [len(batch) for batch in islice(loader.batch_sampler, SAMPLED_BATCHES)]
+    return max(1, round(sum(first) / len(first))) if first else 1
+
+
+def _length(found: Any) -> int | None:
+    with suppress(Exception):
+        return len(found)
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a first look at a source told."""
+
+    batch_bytes: int
+    """Of one whole batch in shared memory."""
+    batch_seconds: float
+    """What one worker takes for a whole batch."""
+    busy: float
+    """The share of that in which it computes; the rest is waiting."""
+    worker_bytes: int
+    """Memory that a worker has to itself."""
+    alike: bool = False
+    """Whether two workers yield the same samples, each of them the whole of an IterableDataset."""
+
+
+def look(source: Source) -> Look:
+    """Read a whole batch and some pieces in a worker, which sends descriptions only: so that nothing here is harmed by what the
+    dataset does, and shared memory may be as small as it likes. Raises UserCodeError.
+    """
+    import psutil
+
+    size = source.batch_size or 1
+    part = max(1, size // 8)
+    looked = replace(
+        source,
+        indices=_Looked(source.indices, part) if source.indices is not None else None,
+        more={**source.more, "collate_fn": Described(source.more.get("collate_fn", _as_is))},
+    )
+    workers = 2 if source.indices is None else 1
+    stream = Stream(looked, Options(workers=workers, prefetch_factor=1))
+    try:
+        with guarded(source.patience, 0):
+            first = [stream.take() for _ in range(2 * workers if workers > 1 else 1)]
+            process = psutil.Process(stream.pids()[0])
+            stream.take()  # what had been begun with the first
+            pieces, busy = _pieces(stream, process)
+            own = process.memory_full_info().uss
+    except UserCodeError:
+        stream.close(failed=True)
+        raise
+    stream.close()
+    per_batch = median(pieces) * (size / part if source.indices is not None and source.batch_size else workers)
+    return Look(
+        batch_bytes=max(one.shm_bytes for one in first),
+        batch_seconds=per_batch,
+        busy=min(1.0, busy),
+        worker_bytes=own,
+        alike=workers == 2 and _alike([one.digest for one in first]),
+    )
+
+
+def _alike(digests: Sequence[str]) -> bool:
+    """Of the batches of two workers in turn: whether the second repeats the first's, which differ from each other. One that
+    shuffles for itself is not noticed.
+    """
+    one, other = digests[::2], digests[1::2]
+    return one == other and len(set(one)) > 1
+
+
+def _pieces(stream: Stream, process: Any) -> tuple[list[float], float]:
+    """Seconds of each, and the share of them in which the worker computed, of those in which nothing kept the CPU from it."""
+    before, started = _cpu(process), time.perf_counter()
+    seconds: list[float] = []
+    while not seconds or time.perf_counter() - started < LOOK_SECONDS:
+        since = time.perf_counter()
+        stream.take()
+        seconds.append(time.perf_counter() - since)
+    after, taken = _cpu(process), time.perf_counter() - started
+    used, delayed = after[0] - before[0], after[1] - before[1]
+    # The kernel counts in hundredths of a second: too short a look says nothing about waiting.
+    return seconds, used / max(used, taken - delayed) if taken > LOOK_SECONDS / 2 else 1.0
+
+
+def _cpu(process: Any) -> tuple[float, float]:
+    """Seconds in which a process computed, and in which it could not although it was ready: what a quota or a neighbour keeps
+    from it is no waiting.
+
+    Source: Linux, Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat.
+    """
+    times, delayed = process.cpu_times(), 0.0
+    with suppress(OSError, ValueError, IndexError):  # a kernel without CONFIG_SCHED_INFO
+        delayed = int(Path(f"/proc/{process.pid}/schedstat").read_text().split()[1]) / 1e9
+    return float(times.user + times.system), delayed
+
+
+def _as_is(samples: Any) -> Any:
+    return samples
+
+
+class _Looked:
+    """Of an epoch's indices first one whole batch, then pieces of the next."""
+
+    def __init__(self, indices: Iterable[Any], part: int) -> None:
+        self.indices, self.part = indices, part
+
+    def __iter__(self) -> Iterator[Any]:
+        whole = True
+        for batch in self.indices:
+            if whole or not isinstance(batch, list):
+                yield batch
+            else:
+                yield from (batch[start : start + self.part] for start in range(0, len(batch), self.part))
+            whole = False

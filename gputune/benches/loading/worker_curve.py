@@ -1,0 +1,173 @@
+"""The curve of throughput against workers of one source: searched roughly, then its contenders timed in turn."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from gputune.benches._timing import Arm, in_turn, race, ranked
+from gputune.benches._user_code import UserCodeError
+from gputune.benches.loading.source import Options, Source
+from gputune.benches.loading.stream import Stream
+from gputune.benches.loading.worker_search import affordable, search
+
+BLOCK_SECONDS = 0.08
+SEARCH_SHARE = 0.5
+"""Of the seconds; the rest is for the contenders in turn."""
+RACE_FROM = 3
+"""More contenders than this first race; `STILL_WORTH` says who goes on."""
+STILL_WORTH = 0.93
+"""Of the best contender's rate after the first rounds: what is below that is not timed any longer."""
+
+
+@dataclass(kw_only=True)
+class Curve:
+    """Samples per second by number of workers: the contenders' taken in turn, with the consumer's step."""
+
+    rates: dict[int, list[float]] = field(default_factory=dict)
+    rough: dict[int, list[float]] = field(default_factory=dict)
+    """What the search saw, without the consumer's step."""
+    starts: dict[int, float] = field(default_factory=dict)
+    """Seconds from starting so many workers to the first batch."""
+    failed: dict[int, str] = field(default_factory=dict)
+    sample_seconds: dict[int, float] = field(default_factory=dict)
+    """What the latest sample of the search took."""
+
+
+@dataclass(kw_only=True)
+class Trial:
+    """How a curve is to be measured."""
+
+    source: Source
+    options: Callable[[int], Options]
+    limit: int
+    """The most workers of one loader."""
+    alive: int
+    """The most workers that may exist at once; beyond that loaders are ended, and started again."""
+    seconds: float
+    at_most: float | None = None
+    """Seconds for which it goes on where `seconds` were too few to say anything."""
+    step_seconds: float = 0.0
+    enough: float | None = None
+    """Samples per second that the consumer takes."""
+    block_seconds: float = BLOCK_SECONDS
+
+
+def measure(trial: Trial) -> Curve:
+    """Search, then time in turn. A count whose loader fails is in `failed`; raises UserCodeError where none works."""
+    curve, streams = Curve(), _Streams(trial)
+    started = time.monotonic()
+    try:
+        _search(trial, streams, curve, started + SEARCH_SHARE * trial.seconds)
+        if not any(map(any, curve.rough.values())):
+            raise UserCodeError(next(iter(curve.failed.values()), "no batch was loaded"))
+        _in_turn(trial, streams, curve, started)
+    finally:
+        streams.close()
+    return curve
+
+
+def _search(trial: Trial, streams: _Streams, curve: Curve, deadline: float) -> None:
+    source = trial.source
+    plan = search(trial.limit, trial.enough, source.epoch_batches if source.indices is not None else None)
+    count = next(plan)
+    try:
+        while time.monotonic() < deadline or not any(map(any, curve.rough.values())):
+            count = plan.send(_rough(streams, curve, count, trial.block_seconds))
+    except StopIteration:
+        return
+    if 0 not in curve.rough:
+        _rough(streams, curve, 0, trial.block_seconds)
+
+
+def _rough(streams: _Streams, curve: Curve, count: int, seconds: float) -> float:
+    rate = 0.0
+    if count not in curve.failed:
+        try:
+            stream = streams.of(count)
+            curve.starts.setdefault(count, streams.starts[count])
+            before = time.monotonic()
+            rate = stream.rate(seconds)
+            curve.sample_seconds[count] = time.monotonic() - before
+        except UserCodeError as error:
+            curve.failed[count] = str(error)
+            streams.drop(count, failed=True)
+            if streams.part():
+                # A worker that is stopped may hold a lock which all share: from now on none is.
+                del curve.failed[count]
+                return _rough(streams, curve, count, seconds)
+    curve.rough.setdefault(count, []).append(rate)
+    return rate
+
+
+def _in_turn(trial: Trial, streams: _Streams, curve: Curve, started: float) -> None:
+    working = {count: rates for count, rates in curve.rough.items() if count not in curve.failed}
+    seconds = max(trial.seconds, trial.at_most or 0.0) - (time.monotonic() - started)
+    cost = {count: taken + max(1, count) * trial.step_seconds for count, taken in curve.sample_seconds.items()}
+    names = affordable(working, cost, seconds, trial.enough, workers=trial.alive)
+    streams.keep(names)
+
+    def take(count: int) -> Callable[[], float]:
+        each = trial.source.samples / median(working[count])
+        return lambda: streams.of(count).rate(trial.block_seconds, trial.step_seconds, each)
+
+    arms = {count: Arm(params={"workers": count}, run=take(count), work=1) for count in names}
+    none = [arm for count, arm in arms.items() if not count]
+    left = list(arms.values())
+    try:
+        if len(left) > RACE_FROM:
+            left = race(left, none, trial.seconds - (time.monotonic() - started), STILL_WORTH)
+            if len(left) == 1:  # so that there is something to compare it with
+                left = sorted(arms.values(), key=lambda arm: median(arm.samples))[-2:]
+        passed = time.monotonic() - started
+        in_turn(ranked(left), trial.seconds - passed, (trial.at_most or trial.seconds) - passed)
+    except UserCodeError as error:
+        curve.failed[streams.latest] = str(error)
+    curve.rates = {count: arm.samples for count, arm in arms.items() if arm in left and arm.samples}
+    curve.rough |= {count: arm.samples for count, arm in arms.items() if arm not in left and not trial.step_seconds}
+
+
+class _Streams:
+    """The loaders that are alive, by their number of workers."""
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+        self._alive: dict[int, Stream] = {}
+        self._alone = False
+        self.starts: dict[int, float] = {}
+        self.latest = 0
+
+    def part(self) -> bool:
+        """Have one loader alive at a time; whether that is anything new."""
+        new = not self._alone and any(self._alive)
+        self._alone = True
+        return new
+
+    def of(self, count: int) -> Stream:
+        self.latest = count
+        if self._alone:
+            self.keep([count])
+        if count not in self._alive:
+            self._make_room(count)
+            self._alive[count] = Stream(self._trial.source, self._trial.options(count))
+            self.starts[count] = self._alive[count].open()
+        return self._alive[count]
+
+    def _make_room(self, count: int) -> None:
+        for other in list(self._alive):
+            if other and sum(self._alive) + count > self._trial.alive:
+                self.drop(other)
+
+    def keep(self, counts: Sequence[int]) -> None:
+        for count in [count for count in self._alive if count not in counts]:
+            self.drop(count)
+
+    def drop(self, count: int, *, failed: bool = False) -> None:
+        stream = self._alive.pop(count, None)
+        if stream:
+            stream.close(failed=failed)
+
+    def close(self) -> None:
+        self.keep([])

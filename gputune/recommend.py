@@ -1,0 +1,46 @@
+"""Facts and Measurements in, a Profile out: asks every setting and every check. Pure, so that advice can be replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gputune import checks
+from gputune.facts import Facts
+from gputune.facts.gap import Gap
+from gputune.measurement import Measurement
+from gputune.profile import SCHEMA, Profile, fingerprint
+from gputune.settings import Choice, _training, all_settings
+from gputune.version import __version__
+
+
+def choices(facts: Facts, measurements: Sequence[Measurement]) -> dict[str, Choice]:
+    """What every setting recommends."""
+    return {name: setting.recommend(facts, measurements) for name, setting in all_settings().items()}
+
+
+def families(facts: Facts, measurements: Sequence[Measurement]) -> dict[str, dict[str, Choice]]:
+    """What differs by kind of network: the choices of every setting that has some, for each network that was measured."""
+    able = {name: setting for name, setting in all_settings().items() if hasattr(setting, "of_family")}
+    return {
+        kind: {
+            name: choice for name, setting in able.items() if (choice := setting.of_family(facts, measurements, kind))
+        }
+        for kind in _training.families(measurements)
+    }
+
+
+def profile_of(
+    facts: Facts, measurements: Sequence[Measurement], device: str, *, created: str, gaps: Sequence[Gap] = ()
+) -> Profile:
+    """The profile of `device`, `created` at a time in ISO 8601. `gaps` are those of the benches; the facts' own are added."""
+    return Profile(
+        schema=SCHEMA,
+        created=created,
+        gputune=__version__,
+        fingerprint=fingerprint(facts, device),
+        settings=choices(facts, measurements),
+        families=families(facts, measurements),
+        measurements=tuple(measurements),
+        findings=checks.run(facts, measurements),
+        gaps=(*facts.gaps, *gaps),
+    )

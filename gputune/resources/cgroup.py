@@ -1,0 +1,91 @@
+"""Control-group limits that hold for this process: every group from its own up to the mount, v1, v2 and hybrid.
+
+A limit may stand at any level, so callers take the tightest. A `0::` line in /proc/self/cgroup does not mean v2: hybrid
+hosts list it beside v1 controllers, and the files decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from .files import Files
+from .unreadable import Unreadable
+
+_UNIFIED = ""
+_USUAL_MOUNT = {_UNIFIED: "/sys/fs/cgroup"}
+
+
+def values(files: Files, controller: str, v1_file: str, v2_file: str) -> Iterator[tuple[str, str]]:
+    """Yield (path, text) of the limit's file at each level where it stands, in both hierarchies.
+
+    Raises `Unreadable` when neither hierarchy offers the controller, or where the process's own group is out of sight,
+    so that "no limit" is never a guess.
+    """
+    offered = False
+    for name, file in ((controller, v1_file), (_UNIFIED, v2_file)):
+        for folder, own in _levels(files, name):
+            offers = _offers(files, name, folder, controller, file)
+            if offers and not own:
+                raise Unreadable(f"{folder} shows a parent of this process's cgroup, which has no path here")
+            offered = offered or offers
+            path = str(folder / file)
+            if files.exists(path):
+                yield path, files.read(path)
+    if not offered:
+        raise Unreadable(f"no cgroup hierarchy with the {controller} controller is visible")
+
+
+def _offers(files: Files, name: str, folder: PurePosixPath, controller: str, file: str) -> bool:
+    if name != _UNIFIED:
+        return files.exists(str(folder / file))
+    try:
+        return controller in files.read(str(folder / "cgroup.controllers")).split()
+    except Unreadable:
+        return False
+
+
+def _levels(files: Files, name: str) -> Iterator[tuple[PurePosixPath, bool]]:
+    """The process's group and its ancestors, as folders that exist, innermost first.
+
+    False beside them where the group itself is out of sight: its own cgroup namespace (`unshare -C`) calls it `/`, and
+    the mount, made before, shows the parent, whose root then reads `/..`.
+    """
+    group = _groups(files).get(name, "/")
+    for mount, root in _mounts(files, name):
+        own = not root.startswith("/..") or group.startswith(root)
+        inside = group.removeprefix(root) if root != "/" else group
+        parts = [part for part in inside.split("/") if part]
+        # Without a cgroup namespace the path may be the host's, of which only the tail exists here.
+        while parts and (".." in parts or not files.exists(str(mount.joinpath(*parts)))):
+            parts.pop(0)
+        for length in range(len(parts), -1, -1):
+            yield mount.joinpath(*parts[:length]), own
+
+
+def _groups(files: Files) -> dict[str, str]:
+    """Controller (empty for v2) to this process's group."""
+    groups: dict[str, str] = {}
+    for line in files.read("/proc/self/cgroup").splitlines():
+        _, _, rest = line.partition(":")
+        controllers, colon, path = rest.partition(":")
+        groups.update((controller, path) for controller in controllers.split(",") if colon)
+    return groups
+
+
+def _mounts(files: Files, name: str) -> list[tuple[PurePosixPath, str]]:
+    """Mount points of a hierarchy, with the group that each shows as its root."""
+    try:
+        text = files.read("/proc/self/mountinfo")
+    except Unreadable:
+        return [(PurePosixPath(_USUAL_MOUNT.get(name, f"/sys/fs/cgroup/{name}")), "/")]
+    found = []
+    for line in text.splitlines():
+        before, _, after = line.partition(" - ")
+        fields, kind = before.split(), after.split()
+        if len(fields) < 5 or len(kind) < 3:
+            continue
+        wanted = kind[0] == "cgroup2" if name == _UNIFIED else kind[0] == "cgroup" and name in kind[2].split(",")
+        if wanted:
+            found.append((PurePosixPath(fields[4]), fields[3]))
+    return found

@@ -1,0 +1,52 @@
+"""How many CPUs a rank may use: the affinity, the cgroup's quota and the scheduler's grant, shared by the local ranks."""
+
+from __future__ import annotations
+
+from . import cgroup
+from .files import Files
+from .scheduler import Scheduler
+from .unreadable import Unreadable
+
+
+def budget(affinity: int, quota: float | None, grant: int | None, local_ranks: int) -> int:
+    """Whole CPUs of one rank, at least 1. A quota is shared by the local ranks, and so is the affinity, unless the
+    scheduler bound each rank to no more than its own grant.
+    """
+    bound = grant is not None and affinity <= grant
+    limits = [affinity if bound else affinity / local_ranks]
+    limits += [quota / local_ranks] if quota is not None else []
+    limits += [grant] if grant is not None else []
+    return max(1, int(min(limits)))
+
+
+def rank_budget(files: Files, scheduler: Scheduler) -> int:
+    """The budget of this process. A quota that cannot be read limits nothing."""
+    try:
+        tightest = quota(files)
+    except Unreadable:
+        tightest = None
+    limit = tightest[0] if tightest else None
+    return budget(len(files.affinity()), limit, scheduler.cpus_of_rank, scheduler.local_ranks)
+
+
+def quota(files: Files) -> tuple[float, str] | None:
+    """The tightest CPU quota along the cgroup chain, in CPUs, and the file that sets it; None where none does."""
+    found: list[tuple[float, str]] = []
+    for path, text in cgroup.values(files, "cpu", "cpu.cfs_quota_us", "cpu.max"):
+        limit, _, period = text.strip().partition(" ")
+        if limit in ("max", "-1"):
+            continue
+        if path.endswith("cpu.cfs_quota_us"):
+            period = files.read(path.removesuffix("cpu.cfs_quota_us") + "cpu.cfs_period_us")
+        found.append((_cpus(limit, period, path), path))
+    return min(found, default=None)
+
+
+def _cpus(limit: str, period: str, path: str) -> float:
+    try:
+        cpus = int(limit) / int(period)
+    except (ValueError, ArithmeticError):
+        cpus = 0.0
+    if cpus <= 0:
+        raise Unreadable(f"{path} reads {f'{limit} {period}'.strip()[:60]!r}")
+    return cpus

@@ -1,0 +1,45 @@
+"""Files, environment and CPUs of the machine, as far as a process that must not see gputune reads them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from .unreadable import Unreadable
+
+
+class Files:
+    """The machine that this runs on. `root` is put before every path, `environ` replaces this process's own."""
+
+    def __init__(self, root: str = "/", environ: Mapping[str, str] | None = None) -> None:
+        self.root = Path(root)
+        self.environ: Mapping[str, str] = os.environ if environ is None else environ
+
+    def path(self, path: str) -> Path:
+        return self.root / str(Path(path).absolute()).lstrip("/")
+
+    def read(self, path: str) -> str:
+        """The text of a file, or `Unreadable` with the reason."""
+        try:
+            return self.path(path).read_text(errors="replace")
+        except (OSError, ValueError) as error:
+            raise Unreadable(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+
+    def exists(self, path: str) -> bool:
+        try:
+            return self.path(path).exists()
+        except (OSError, ValueError):
+            return False
+
+    def space_bytes(self, path: str) -> tuple[int, int]:
+        """Total and available bytes of the file system that holds `path`."""
+        try:
+            answer = os.statvfs(self.path(path))
+        except OSError as error:
+            raise Unreadable(f"{path}: {error.strerror}") from None
+        return answer.f_blocks * answer.f_frsize, answer.f_bavail * answer.f_frsize
+
+    def affinity(self) -> frozenset[int]:
+        """The CPUs that this process may run on (cpusets and taskset; no quota)."""
+        return frozenset(os.sched_getaffinity(0))

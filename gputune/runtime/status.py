@@ -1,0 +1,106 @@
+"""What holds in a Python that starts here: what gputune set, what the user kept, and whether precision flags took effect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gputune.errors import MeasureError
+from gputune.facts.environment import TF32_OVERRIDE
+from gputune.host import Host, Unreadable
+from gputune.runtime.applied import Applied, digest
+from gputune.settings import Value
+from gputune.settings.matmul_precision import TF32_ERROR
+
+SCRIPT = Path(__file__).with_name("_status_answers.py")
+
+OPERATIONS = {
+    "matmul": "matmul_precision",
+    "conv": "cudnn_tf32",
+    "conv channels_last": "cudnn_tf32",
+    "lstm": "cudnn_tf32",
+}
+"""What is computed for the test, and the setting that is to decide about its precision."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """One FP32 operation: the precision that its setting promises, and whether its numerical error agrees."""
+
+    operation: str
+    setting: str
+    value: Value
+    relative_error: float
+    took_effect: bool | None
+    """None where the GPU has no TF32, so that the setting concerns nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A process of this environment that imported torch."""
+
+    torch: str
+    python: str
+    gpu: str | None
+    settings: tuple[Applied, ...]
+    verified: tuple[Verified, ...] = ()
+    override: str | None = None
+    """NVIDIA_TF32_OVERRIDE, which decides whatever the flags read."""
+    digest: str | None = None
+    """What was applied in this environment, to be compared by eye from rank to rank; None where nothing was."""
+
+
+def standing(host: Host, verify: bool = False) -> Standing:
+    """Start the host's Python in this environment and ask it. Raises MeasureError where it cannot tell."""
+    try:
+        answer = host.ask_tuned(SCRIPT, *(["verify"] if verify else []))
+    except Unreadable as error:
+        raise MeasureError(str(error), "name an interpreter with --python") from None
+    if "fault" in answer:
+        raise MeasureError(f"{host.python}: {answer['fault']}", "name an interpreter that has torch with --python")
+    return replace(told(answer, host.environ.get(TF32_OVERRIDE)), digest=digest(host.environ))
+
+
+def told(answer: Mapping[str, Any], override: str | None) -> Standing:
+    """The same from the answer alone."""
+    rows = {row["setting"]: Applied(**row) for row in answer["rows"]}
+    reads: Mapping[str, Mapping[str, Any]] = answer["reads"]
+    values = {name: row.after for name, row in rows.items()} | {name: read.get("value") for name, read in reads.items()}
+    return Standing(
+        torch=answer["torch"],
+        python=answer["python"],
+        gpu=answer["gpu"],
+        settings=tuple(rows.get(name) or _untouched(name, read) for name, read in reads.items()),
+        verified=tuple(
+            _verified(name, error, values, answer["tf32"]) for name, error in answer.get("errors", {}).items()
+        ),
+        override=override,
+    )
+
+
+def _untouched(name: str, read: Mapping[str, Any]) -> Applied:
+    if "fault" in read:
+        return Applied(setting=name, before=None, after=None, status="failed", source=None, why=read["fault"])
+    own = read["value"] == read["default"]
+    return Applied(
+        setting=name,
+        before=read["value"],
+        after=read["value"],
+        status="skipped" if own else "kept-user",
+        source="torch" if own else "environment",
+        why="no profile set it here",
+    )
+
+
+def _verified(operation: str, error: float, values: Mapping[str, Value], has_tf32: bool) -> Verified:
+    setting = OPERATIONS[operation]
+    promised = values[setting] in ("tf32", True)
+    return Verified(
+        operation=operation,
+        setting=setting,
+        value=values[setting],
+        relative_error=error,
+        took_effect=promised == (error >= TF32_ERROR) if has_tf32 else None,
+    )

@@ -1,0 +1,192 @@
+"""The search for the largest batch and the choice of the fastest, against simulated memories and curves of throughput."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputune.batch_size.trials import (
+    MARGIN,
+    MOST_TIMED,
+    TOLERANCE,
+    Trial,
+    best,
+    bounds,
+    contenders,
+    largest,
+    next_batch,
+)
+from gputune.measurement import Measurement
+
+TOTAL = 80 << 30
+MOST = 65536
+
+
+def memory(fixed: float, each: float, power: float = 1.0, noise: float = 0.0) -> Callable[[int], Trial]:
+    """A device of which a step takes the share `fixed`, and `each` for a sample, or as a power of the batch."""
+    dice = random.Random(7)
+
+    def trial(batch: int) -> Trial:
+        used = (fixed + each * batch**power) * dice.gauss(1, noise)
+        if used > 1:
+            return Trial(batch=batch, fate="no memory", why="out of memory")
+        return Trial(batch=batch, rate=1.0, left_bytes=int((1 - used) * TOTAL), total_bytes=TOTAL)
+
+    return trial
+
+
+def searched(attempt: Callable[[int], Trial], start: int = 1, most: int = MOST) -> list[Trial]:
+    trials: list[Trial] = []
+    while (batch := next_batch(trials, start, most)) is not None:
+        assert 1 <= batch <= most
+        trials.append(attempt(batch))
+        assert len(trials) <= 80, "it does not end"
+    return trials
+
+
+def closed(low: int | None, high: int | None, most: int = MOST) -> bool:
+    return (low == most and high is None) or (low or 0) + max(1, int(TOLERANCE * (low or 0))) >= (high or 0)
+
+
+class TestTheLargest:
+    @given(st.floats(0, 0.8), st.integers(1, 40000), st.integers(1, 512), st.sampled_from([0.8, 1.0, 1.3]))
+    def test_both_boundaries_are_closed_in_and_nothing_is_named_untried(
+        self, fixed: float, capacity: int, start: int, power: float
+    ) -> None:
+        attempt = memory(fixed, (1 - fixed) / capacity**power, power)
+        trials = searched(attempt, start)
+        for margin in (MARGIN, 0.0):
+            low, high = bounds(trials, margin)
+            assert closed(low, high)
+            assert low is None or next(trial for trial in trials if trial.batch == low).leaves(margin)
+            assert high is None or not attempt(high).leaves(margin)
+
+    @pytest.mark.parametrize("capacity", [37, 700, 5000, 30011])
+    def test_a_line_through_the_memory_saves_trials(self, capacity: int) -> None:
+        """Plain bisection needs five trials for each boundary after the doubling."""
+        trials = searched(memory(0.1, 0.9 / capacity))
+        assert len(trials) <= capacity.bit_length() + 6
+
+    def test_no_batch_is_tried_twice(self) -> None:
+        batches = [trial.batch for trial in searched(memory(0.1, 0.9 / 5000))]
+        assert len(batches) == len(set(batches))
+
+    def test_a_batch_far_over_the_memory_is_not_tried_where_the_line_tells(self) -> None:
+        assert max(trial.batch for trial in searched(memory(0.05, 0.95 / 1100))) < 1300
+
+    @pytest.mark.parametrize("noise", [0.01, 0.05])
+    def test_noise_does_not_keep_it_from_ending(self, noise: float) -> None:
+        found = largest(searched(memory(0.1, 0.9 / 5000, noise=noise)))
+        assert found is not None
+        assert 0.6 * 4444 < found < 1.1 * 4444
+
+    def test_a_memory_that_tells_nothing_is_bisected(self) -> None:
+        def attempt(batch: int) -> Trial:
+            return Trial(batch=batch, fate="ran" if batch <= 1000 else "no memory")
+
+        assert closed(*bounds(searched(attempt), 0.0))
+
+    def test_a_maximum_below_the_start_is_found(self) -> None:
+        trials = searched(memory(0.1, 0.9 / 20), start=256)
+        assert (largest(trials), largest(trials, 0)) == (17, 20)
+
+    def test_where_nothing_fits_it_ends_at_one(self) -> None:
+        trials = searched(memory(1.1, 0.0), start=8)
+        assert [trial.batch for trial in trials] == [8, 4, 2, 1]
+        assert largest(trials, 0) is None
+
+    def test_what_runs_without_the_margin_is_no_fit(self) -> None:
+        trials = searched(memory(0.95, 0.01))
+        assert (largest(trials), largest(trials, 0)) == (None, 5)
+
+    @pytest.mark.parametrize("most", [1, 100, MOST])
+    def test_where_everything_fits_it_ends_at_the_most(self, most: int) -> None:
+        trials = searched(memory(0.1, 0.0), most=most)
+        assert largest(trials) == largest(trials, 0) == most
+
+    def test_what_is_left_and_cannot_be_told_is_no_margin(self) -> None:
+        assert not Trial(batch=8).leaves(MARGIN)
+        assert Trial(batch=8).leaves(0)
+
+    def test_what_fails_later_bounds_what_ran_before(self) -> None:
+        trials = searched(memory(0.1, 0.9 / 5000))
+        found = largest(trials) or 0
+        assert (largest([*trials, Trial(batch=found, fate="no memory")]) or 0) < found
+
+    def test_large_batches_are_round_numbers(self) -> None:
+        assert (largest(searched(memory(0.1, 0.9 / 5000))) or 1) % 32 == 0
+
+
+def curve(rate: Callable[[int], float], most: int = 4096) -> list[Trial]:
+    """Doubling up to `most`, all of which fits."""
+    batches = [1 << power for power in range(most.bit_length())]
+    return [Trial(batch=batch, rate=rate(batch), left_bytes=TOTAL // 2, total_bytes=TOTAL) for batch in batches]
+
+
+class TestContenders:
+    def test_they_stand_around_the_top(self) -> None:
+        found = contenders(curve(lambda batch: {256: 90.0, 512: 120.0, 1024: 90.0}.get(batch, 10.0)))
+        assert found == [384, 512, 768]
+
+    def test_on_a_plateau_its_beginning_is_among_them(self) -> None:
+        found = contenders(curve(lambda batch: min(batch, 64) + batch / 1e4))
+        assert {48, 64, 4096} <= set(found)
+
+    def test_on_a_wide_plateau_they_are_far_apart(self) -> None:
+        found = contenders(curve(lambda batch: min(batch, 16) * (1 + batch / 1e5)))
+        assert all(large >= 1.2 * small for small, large in pairwise(found))
+
+    def test_none_is_larger_than_what_leaves_the_margin(self) -> None:
+        trials = [*curve(float), Trial(batch=8192, rate=9e9, left_bytes=1, total_bytes=TOTAL)]
+        assert max(contenders(trials)) == 4096
+
+    @given(st.lists(st.floats(1, 1e6), min_size=1, max_size=16))
+    def test_whatever_the_curve_there_are_few_and_the_top_is_one(self, rates: list[float]) -> None:
+        trials = [replace(trial, rate=rate) for trial, rate in zip(curve(float, 1 << 15), rates, strict=False)]
+        found = contenders(trials)
+        assert 1 <= len(found) <= MOST_TIMED
+        assert max(trials, key=lambda trial: trial.rate or 0).batch in found
+
+    def test_of_nothing_that_ran_there_are_none(self) -> None:
+        assert contenders([Trial(batch=1, fate="no memory")]) == []
+
+
+def timed(noise: float = 0.0, **rates: float) -> list[Measurement]:
+    """Rows taken in turn: each round has a drift of its own that all share."""
+    dice = random.Random(3)
+    drifts = [dice.gauss(1, 0.1) for _ in range(12)]
+    return [
+        Measurement(
+            bench="batch_size", metric="throughput", unit="samples/s", device="cpu", params={"batch": int(name[1:])},
+            samples=tuple(rate * drift * dice.gauss(1, noise) for drift in drifts),
+        )
+        for name, rate in rates.items()
+    ]  # fmt: skip
+
+
+class TestTheFastest:
+    @pytest.mark.parametrize("noise", [0.0, 0.01])
+    @pytest.mark.parametrize(
+        ("rates", "batch"),
+        [
+            ({"b64": 100.0, "b128": 150.0, "b256": 200.0}, 256),
+            ({"b64": 100.0, "b128": 197.0, "b256": 200.0}, 128),
+            ({"b64": 100.0, "b128": 100.0, "b256": 100.0}, 64),
+            ({"b64": 100.0, "b128": 200.0, "b256": 120.0}, 128),
+        ],
+    )
+    def test_it_is_the_smallest_within_3_percent_of_the_best(
+        self, rates: dict[str, float], batch: int, noise: float
+    ) -> None:
+        found = best(timed(noise, **rates))
+        assert found
+        assert found.params["batch"] == batch
+
+    def test_of_none_there_is_none(self) -> None:
+        assert best([]) is None

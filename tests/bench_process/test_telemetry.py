@@ -1,0 +1,131 @@
+"""What the GPU did while it was measured is summed up, and nothing is invented where NVML is silent."""
+
+import os
+
+import pytest
+from recorded import RecordedHost
+
+from gputune.bench_process import telemetry
+from gputune.bench_process.telemetry import Telemetry, other_sm_percent, summary
+from gputune.host import Unreadable
+
+OURS = os.getpid()
+
+
+def test_medians_of_clock_and_power_and_every_throttle_reason():
+    samples = [
+        {"sm_clock_mhz": 1400.0, "power_watts": 690.0, "throttle_reasons": 4.0},
+        {"sm_clock_mhz": 1500.0, "power_watts": 700.4, "throttle_reasons": 32.0},
+        {"sm_clock_mhz": 1980.0, "power_watts": 695.0, "throttle_reasons": 4.0},
+    ]
+    assert summary(samples) == {"sm_clock_mhz": 1500.0, "power_watts": 695.0, "throttle_reasons": 36.0}
+
+
+def test_the_highest_of_what_others_did_and_of_the_pcie_generation():
+    samples = [
+        {"pcie_generation": 1.0, "gpu_processes": 1.0},
+        {"pcie_generation": 5.0},
+        {"pcie_generation": 5.0, "gpu_processes": 3.0, "other_sm_percent": 40.0},
+        {"gpu_processes": 2.0, "other_sm_percent": 0.0},
+    ]
+    assert summary(samples) == {"pcie_generation": 5.0, "gpu_processes": 3.0, "other_sm_percent": 40.0}
+
+
+def test_what_was_not_read_is_left_out():
+    assert summary([{"power_watts": 300.0}, {}]) == {"power_watts": 300.0}
+    assert summary([]) == {}
+
+
+def test_without_a_gpu_there_is_nothing_to_sample():
+    assert Telemetry(None).sample() == {}
+    assert Telemetry(0, RecordedHost("cpu-only")).sample() == {}
+
+
+class Nvml:
+    """A GPU that this and other processes use; its utilisation is answered as NVML does, newer samples only."""
+
+    def __init__(self, pids=(OURS,), mps=(), samples=()):
+        self.pids, self.mps, self.samples = pids, mps, list(samples)
+        self.asked = []
+
+    def device(self, index, name, *args):
+        self.asked.append((name, *args))
+        if name == "ProcessUtilization":
+            newer = [sample for sample in self.samples if sample["timeStamp"] > args[0]]
+            if not newer:
+                raise Unreadable("NVML: Not Found")
+            return newer
+        pids = {"ComputeRunningProcesses": self.pids, "MPSComputeRunningProcesses": self.mps}.get(name)
+        if pids is None:
+            raise Unreadable("NVML: Not Supported")
+        return [{"pid": pid, "usedGpuMemory": None} for pid in pids]
+
+
+def used(pid, percent, at):
+    return {"pid": pid, "smUtil": percent, "timeStamp": at}
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = {"at": 50.0}
+    monkeypatch.setattr(telemetry.time, "monotonic", lambda: now["at"])
+    return now
+
+
+def watching(nvml):
+    return Telemetry(0, RecordedHost(nvml=nvml))
+
+
+@pytest.mark.parametrize(
+    ("pids", "mps", "count"), [([OURS], [], 1.0), ([OURS, 7, 8], [], 3.0), ([7], [OURS, 8], 3.0), ([OURS, 7], [7], 2.0)]
+)
+def test_compute_processes_are_counted_once_and_this_one_too(pids, mps, count):
+    assert watching(Nvml(pids, mps)).sample()["gpu_processes"] == count
+
+
+def test_where_not_even_this_process_is_listed_they_are_hidden():
+    assert "gpu_processes" not in watching(Nvml([])).sample()
+
+
+def test_the_busiest_of_the_others():
+    samples = [used(OURS, 90, 100), used(7, 30, 101), used(8, 45, 102)]
+    assert other_sm_percent(samples, OURS, since=99) == 45.0
+
+
+def test_only_since_the_last_time():
+    samples = [used(8, 45, 99), used(OURS, 90, 100), used(7, 30, 101)]
+    assert other_sm_percent(samples, OURS, since=99) == 30.0
+
+
+def test_nobody_but_this_process():
+    assert other_sm_percent([used(OURS, 90, 100)], OURS, since=0) == 0.0
+
+
+@pytest.mark.parametrize("samples", [[], [used(7, 30, 101)]])
+def test_process_numbers_of_another_namespace_tell_nothing(samples):
+    assert other_sm_percent(samples, OURS, since=0) is None
+
+
+def test_what_was_before_the_measurement_is_not_told(clock):
+    nvml = Nvml(samples=[used(OURS, 10, 1000), used(7, 80, 1001)])
+    telemetry = watching(nvml)
+    assert "other_sm_percent" not in telemetry.sample()
+    nvml.samples += [used(OURS, 90, 1002), used(7, 25, 1003)]
+    clock["at"] += 1
+    assert telemetry.sample()["other_sm_percent"] == 25.0
+    clock["at"] += 1
+    assert "other_sm_percent" not in telemetry.sample()
+    assert [call for call in nvml.asked if call[0] == "ProcessUtilization"] == [
+        ("ProcessUtilization", 0), ("ProcessUtilization", 1001), ("ProcessUtilization", 1003),
+    ]  # fmt: skip
+
+
+def test_processes_are_not_asked_for_beside_every_block(clock):
+    nvml = Nvml()
+    telemetry = watching(nvml)
+    for _ in range(20):
+        telemetry.sample()
+        clock["at"] += 0.0625
+    names = [name for name, *_ in nvml.asked]
+    assert names.count("ComputeRunningProcesses") == names.count("ProcessUtilization") == 5
+    assert names.count("PowerUsage") == 20

@@ -1,0 +1,45 @@
+"""Code that is not gputune's may not take for ever."""
+
+import signal
+import threading
+import time
+
+import pytest
+
+from gputune.benches.loading.patience import OutOfPatience, within
+
+
+def test_what_ends_in_time_is_left_alone():
+    before = signal.getsignal(signal.SIGALRM)
+    with within(5):
+        pass
+    assert signal.getsignal(signal.SIGALRM) == before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_what_does_not_is_interrupted_whatever_it_catches():
+    def stubborn():
+        try:
+            time.sleep(30)
+        except Exception:
+            time.sleep(30)
+
+    started = time.monotonic()
+    with pytest.raises(OutOfPatience), within(0.2):
+        stubborn()
+    assert time.monotonic() - started < 5
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_elsewhere_than_in_a_main_thread_nothing_is_limited():
+    ended = []
+
+    def run():
+        with within(0.01):
+            time.sleep(0.1)
+        ended.append(True)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert ended == [True]

@@ -1,0 +1,108 @@
+"""Limits are found at every level from the process's own group up, in each layout that the kernel and runtimes make."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from recorded import RecordedHost
+from trees import CGROUP, grow, v1, v2
+
+from gputune.host import Unreadable
+from gputune.resources import cgroup
+
+LINES = st.text(alphabet="0123456789:/,.- \ncpumemorycgroup2", max_size=120)
+
+
+def memory(host):
+    return list(cgroup.values(host, "memory", "memory.limit_in_bytes", "memory.max"))
+
+
+def test_v2_limits_come_innermost_first(tmp_path):
+    host = grow(tmp_path, v2("/a/b", {"a/memory.max": "2", "a/b/memory.max": "1"}))
+    assert memory(host) == [(f"{CGROUP}/a/b/memory.max", "1"), (f"{CGROUP}/a/memory.max", "2")]
+
+
+def test_v1_limits_come_innermost_first(tmp_path):
+    limits = {"memory.limit_in_bytes": "3", "a/memory.limit_in_bytes": "1"}
+    host = grow(tmp_path, v1("memory", "/a", limits))
+    assert [text for _, text in memory(host)] == ["1", "3"]
+
+
+def test_a_hybrid_host_s_unified_line_hides_no_v1_limit(tmp_path):
+    host = grow(tmp_path, v1("memory", "/a", {"a/memory.limit_in_bytes": "1"}, unified=True))
+    assert [text for _, text in memory(host)] == ["1"]
+
+
+def test_controllers_may_share_a_hierarchy(tmp_path):
+    host = grow(tmp_path, v1("cpu,memory", "/a", {"a/memory.limit_in_bytes": "1"}))
+    assert memory(host) == [(f"{CGROUP}/cpu,memory/a/memory.limit_in_bytes", "1")]
+
+
+def test_a_private_namespace_calls_its_own_group_the_root(tmp_path):
+    host = grow(tmp_path, v2("/", {"memory.max": "1"}))
+    assert memory(host) == [(f"{CGROUP}/memory.max", "1")]
+
+
+def test_a_container_without_a_namespace_sees_its_group_as_the_mount_s_root(tmp_path):
+    host = grow(tmp_path, v1("memory", "/docker/abc", {"memory.limit_in_bytes": "1"}, root="/docker/abc"))
+    assert memory(host) == [(f"{CGROUP}/memory/memory.limit_in_bytes", "1")]
+
+
+def test_a_host_path_that_is_not_here_leads_to_the_mount(tmp_path):
+    host = grow(tmp_path, v2("/system.slice/docker-abc.scope", {"memory.max": "1"}))
+    assert memory(host) == [(f"{CGROUP}/memory.max", "1")]
+
+
+def test_of_a_host_path_the_tail_may_be_here(tmp_path):
+    host = grow(tmp_path, v2("/kubepods/pod1/mine", {"mine/memory.max": "1", "memory.max": "2"}))
+    assert [text for _, text in memory(host)] == ["1", "2"]
+
+
+def test_a_mount_that_shows_only_the_parent_is_no_proof_of_no_limit(tmp_path):
+    """`unshare -C` after the mount was made: the group's own name is nowhere to be read."""
+    host = grow(
+        tmp_path, v1("memory", "/", {"memory.limit_in_bytes": "9", "mine/memory.limit_in_bytes": "1"}, root="/..")
+    )
+    with pytest.raises(Unreadable, match="parent"):
+        memory(host)
+
+
+def test_a_group_below_the_shown_parent_is_found(tmp_path):
+    limits = {"memory.limit_in_bytes": "9", "sibling/memory.limit_in_bytes": "1"}
+    host = grow(tmp_path, v1("memory", "/../sibling", limits, root="/.."))
+    assert [text for _, text in memory(host)] == ["1", "9"]
+
+
+def test_other_mounts_and_broken_lines_are_passed_over(tmp_path):
+    files = v2("/", {"memory.max": "1"})
+    other = (
+        "50 20 0:40 / /mnt rw - overlay overlay rw,memory\n51 20 0:41 / /broken - cgroup2\n52 - cgroup2 cgroup2 rw\n"
+    )
+    files["/proc/self/mountinfo"] = other + files["/proc/self/mountinfo"]
+    host = grow(tmp_path, {**files, "/mnt/memory.limit_in_bytes": "7", "/broken/memory.max": "7"})
+    assert memory(host) == [(f"{CGROUP}/memory.max", "1")]
+
+
+def test_without_mountinfo_the_usual_mount_is_asked(tmp_path):
+    files = v2("/a", {"a/memory.max": "1"})
+    del files["/proc/self/mountinfo"]
+    assert memory(grow(tmp_path, files)) == [(f"{CGROUP}/a/memory.max", "1")]
+
+
+def test_a_controller_without_a_limit_gives_none(tmp_path):
+    assert memory(grow(tmp_path, v2("/", {}))) == []
+
+
+@pytest.mark.parametrize("files", [{}, {"/proc/self/cgroup": "0::/\n"}, {"/proc/self/cgroup": "nonsense\n"}])
+def test_no_hierarchy_with_the_controller_is_unreadable(tmp_path, files):
+    with pytest.raises(Unreadable):
+        memory(grow(tmp_path, files))
+
+
+@given(groups=LINES, mounts=LINES, limit=LINES)
+def test_any_text_gives_limits_or_unreadable(groups, mounts, limit):
+    files = {"/proc/self/cgroup": groups, "/proc/self/mountinfo": mounts, f"{CGROUP}/memory.max": limit}
+    host = RecordedHost("cpu-only", files=files)
+    with suppress(Unreadable):
+        assert all(text == limit for _, text in memory(host))

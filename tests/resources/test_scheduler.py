@@ -1,0 +1,130 @@
+"""What Slurm, torchrun and Kubernetes say about this process's share."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputune.host import Host
+from gputune.resources import scheduler
+
+TEXT = st.text(alphabet="0123456789(x),- ٣²", max_size=30)
+
+
+def read(**environ):
+    return scheduler.read(Host(environ=environ))
+
+
+def test_nothing_granted():
+    assert read() == scheduler.Scheduler()
+
+
+def test_slurm():
+    found = read(SLURM_JOB_ID="7", SLURM_CPUS_PER_TASK="12", SLURM_STEP_GPUS="0,1", SLURM_STEP_TASKS_PER_NODE="8(x4)")
+    assert (found.name, found.job, found.cpus_per_task, found.gpus, found.local_ranks) == ("slurm", "7", 12, "0,1", 8)
+
+
+def test_a_step_s_gpus_come_before_the_job_s():
+    assert read(SLURM_JOB_GPUS="0,1,2", SLURM_STEP_GPUS="1").gpus == "1"
+
+
+def test_a_leftover_of_slurm_outside_a_job_grants_no_cpus():
+    assert read(SLURM_CPUS_PER_TASK="12").cpus_per_task is None
+
+
+@pytest.mark.parametrize(
+    ("environ", "of_task", "of_rank"),
+    [
+        ({}, None, None),
+        ({"SLURM_CPUS_ON_NODE": "8"}, 8, 8),
+        ({"SLURM_CPUS_ON_NODE": "8", "SLURM_STEP_TASKS_PER_NODE": "4(x2)"}, 2, 2),
+        ({"SLURM_CPUS_ON_NODE": "8", "SLURM_STEP_TASKS_PER_NODE": "16"}, 1, 1),
+        ({"SLURM_CPUS_ON_NODE": "64", "SLURM_CPUS_PER_TASK": "6", "SLURM_STEP_TASKS_PER_NODE": "8"}, 6, 6),
+        ({"SLURM_CPUS_ON_NODE": "8", "LOCAL_WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "none"}, 8, 2),
+        ({"SLURM_CPUS_PER_TASK": "12", "LOCAL_WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "none"}, 12, 3),
+        ({"SLURM_CPUS_PER_TASK": "2", "LOCAL_WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "none"}, 2, 1),
+    ],
+    ids=[
+        "none",
+        "node",
+        "tasks",
+        "too many tasks",
+        "each task's own",
+        "node, torchrun",
+        "task, torchrun",
+        "too many ranks",
+    ],
+)
+def test_slurm_s_grant_to_a_task_and_to_a_rank(environ, of_task, of_rank):
+    found = read(SLURM_JOB_ID="7", **environ)
+    assert (found.cpus_of_task, found.cpus_of_rank) == (of_task, of_rank)
+
+
+def test_a_leftover_of_slurm_outside_a_job_grants_no_cpus_of_the_node_either():
+    assert read(SLURM_CPUS_ON_NODE="12").cpus_of_rank is None
+
+
+def test_kubernetes():
+    assert read(KUBERNETES_SERVICE_HOST="10.0.0.1").name == "kubernetes"
+
+
+def test_torchrun_in_a_batch_script_has_all_that_the_job_has_there():
+    job = {"SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": "8", "SLURM_CPUS_ON_NODE": "64"}
+    ranks = {"TORCHELASTIC_RUN_ID": "none", "LOCAL_WORLD_SIZE": "8"}
+    assert read(**job, **ranks).cpus_of_rank == 8
+    assert read(**job, **ranks, SLURM_STEP_ID="0").cpus_of_rank == 1, "srun gave its one task 8"
+
+
+def test_torchrun_s_ranks_come_before_slurm_s_tasks():
+    assert read(LOCAL_WORLD_SIZE="4", SLURM_STEP_TASKS_PER_NODE="1(x2)").local_ranks == 4
+
+
+@pytest.mark.parametrize(("text", "ranks"), [("4", 4), ("4(x2)", 4), ("4(x2),3", 4), ("2,1(x3)", 2), ("", 1), ("x", 1)])
+def test_slurm_s_way_to_write_tasks(text, ranks):
+    assert read(SLURM_STEP_TASKS_PER_NODE=text).local_ranks == ranks
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "two", "1.5", "²", "٣", "9" * 5000])
+def test_a_count_that_is_none_grants_nothing(text):
+    found = read(SLURM_JOB_ID="7", SLURM_CPUS_PER_TASK=text, SLURM_CPUS_ON_NODE=text, LOCAL_WORLD_SIZE=text)
+    assert (found.cpus_per_task, found.cpus_on_node, found.local_ranks) == (None, None, 1)
+
+
+@pytest.mark.parametrize(("step", "started"), [("0", True), ("17", True), ("batch", False), (None, False)])
+def test_a_step_of_srun_s_has_a_number(step, started):
+    assert read(SLURM_JOB_ID="7", **({"SLURM_STEP_ID": step} if step else {})).step is started
+
+
+@pytest.mark.parametrize(
+    ("environ", "sharing"),
+    [
+        ({}, None),
+        ({"SLURM_SHARDS_ON_NODE": "4"}, "shard"),
+        ({"SLURM_JOB_GRES": "gres/shard:4"}, "shard"),
+        ({"CUDA_MPS_PIPE_DIRECTORY": "/tmp/mps"}, "mps"),
+        ({"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50"}, "mps"),
+    ],
+)
+def test_how_a_gpu_is_shared(environ, sharing):
+    assert read(**environ).gpu_sharing == sharing
+
+
+@pytest.mark.parametrize(("variable", "name"), [("LSB_JOBID", "lsf"), ("PBS_JOBID", "pbs")])
+def test_other_schedulers_jobs(variable, name):
+    found = read(**{variable: "12"})
+    assert (found.name, found.job) == (name, "12")
+
+
+def test_torchrun():
+    assert read(TORCHELASTIC_RUN_ID="none", LOCAL_WORLD_SIZE="2").torchrun
+    assert not read(LOCAL_WORLD_SIZE="2").torchrun
+
+
+def test_srun_s_own_count():
+    assert read(SLURM_JOB_ID="7", SRUN_CPUS_PER_TASK="8").srun_cpus_per_task == 8
+
+
+@given(cpus=TEXT, ranks=TEXT, tasks=TEXT)
+def test_any_text_gives_a_count_or_none(cpus, ranks, tasks):
+    found = read(SLURM_JOB_ID="7", SLURM_CPUS_PER_TASK=cpus, LOCAL_WORLD_SIZE=ranks, SLURM_STEP_TASKS_PER_NODE=tasks)
+    assert found.cpus_per_task is None or found.cpus_per_task > 0
+    assert found.local_ranks > 0

@@ -1,0 +1,133 @@
+"""This machine's fingerprint, from recorded machines, and without torch."""
+
+from __future__ import annotations
+
+import json
+import sys
+from copy import deepcopy
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from making import environ, python
+from recorded import MACHINES, RecordedHost, facts_of
+
+from gputune.facts.libraries import installed_torch
+from gputune.host import Host, Unreadable
+from gputune.profile import fingerprint
+from gputune.runtime.local_fingerprint import fingerprint_here
+
+NVML = json.loads((MACHINES / "nvidia-h200-x8" / "answers.json").read_text())["nvml"]
+
+
+@pytest.fixture
+def cuda_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process has imported the recorded machine's torch. (The one here may be for the CPU, for which no GPU counts.)"""
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    monkeypatch.setattr(sys.modules["torch"], "__version__", "2.11.0+cu130", raising=False)
+    monkeypatch.setattr(sys.modules["torch"], "version", SimpleNamespace(cuda="13.0"), raising=False)
+
+
+@pytest.mark.usefixtures("cuda_torch")
+class TestGpu:
+    @pytest.mark.parametrize("machine", ["nvidia-h200-x1", "nvidia-h200-x8"])
+    def test_it_is_the_fingerprint_of_the_probe_but_for_what_only_torch_tells(self, machine: str) -> None:
+        measured = fingerprint(facts_of(machine), "cuda:0")
+        now = fingerprint_here(RecordedHost(machine))
+        same = ["gpu", "gpu_count", "compute_capability", "driver", "torch", "cpu", "cpu_budget", "device"]
+        assert measured.differences(now, same) == []
+        assert (now.cuda, now.cublas, now.cudnn) == ("13.0", None, None)
+
+    @pytest.mark.parametrize(
+        ("setting", "count"),
+        [
+            (None, 8),
+            ("0", 1),
+            ("3,1", 2),
+            ("", 0),
+            ("-1", 0),
+            ("0,-1,1", 1),
+            ("1,0,1", 0),
+            ("8", 0),
+            ("+7", 1),
+            ("0x", 1),
+        ],
+    )
+    def test_cuda_visible_devices(self, setting: str | None, count: int) -> None:
+        now = fingerprint_here(RecordedHost("nvidia-h200-x8", environ={"CUDA_VISIBLE_DEVICES": setting}))
+        assert now.gpu_count == count
+        assert (now.gpu, now.compute_capability, now.driver) == (
+            ("NVIDIA H200", "9.0", "580.159.04") if count else (None, None, None)
+        )
+
+    def test_a_uuid_may_be_short(self) -> None:
+        uuid = NVML["devices"][5]["UUID"]
+        now = fingerprint_here(RecordedHost("nvidia-h200-x8", environ={"CUDA_VISIBLE_DEVICES": uuid[:12]}))
+        assert now.gpu_count == 1
+
+    def test_the_first_visible_gpu_counts_with_those_like_it(self) -> None:
+        mixed = deepcopy(NVML)
+        mixed["devices"][0] |= {"Name": "NVIDIA L4", "CudaComputeCapability": [8, 9]}
+        first = fingerprint_here(RecordedHost("nvidia-h200-x8", nvml=mixed))
+        assert (first.gpu, first.gpu_count, first.compute_capability) == ("NVIDIA L4", 1, "8.9")
+        second = fingerprint_here(RecordedHost("nvidia-h200-x8", nvml=mixed, environ={"CUDA_VISIBLE_DEVICES": "1,2,0"}))
+        assert (second.gpu, second.gpu_count, second.compute_capability) == ("NVIDIA H200", 2, "9.0")
+
+    def test_what_nvml_does_not_answer_is_none(self) -> None:
+        silent = deepcopy(NVML)
+        silent["devices"][0]["CudaComputeCapability"] = {"NVMLError": "Unknown Error"}
+        now = fingerprint_here(RecordedHost("nvidia-h200-x8", nvml=silent))
+        assert now.compute_capability is None
+        assert now.cpu_budget is not None
+
+    def test_where_nvml_cannot_name_the_gpu_torch_does(self) -> None:
+        nameless, sliced = deepcopy(NVML), deepcopy(NVML)
+        nameless["devices"][0]["Name"] = {"NVMLError": "Unknown Error"}
+        sliced["devices"][0]["MigMode"] = [1, 1]
+        for nvml in (Unreadable("NVML Shared Library Not Found"), nameless, sliced):
+            now = fingerprint_here(RecordedHost("nvidia-h200-x8", nvml=nvml))
+            assert (now.gpu, now.gpu_count, now.compute_capability, now.driver) == ("NVIDIA H200", 8, "9.0", None)
+        now = fingerprint_here(RecordedHost("nvidia-h200-x8", environ={"CUDA_VISIBLE_DEVICES": "MIG-1234"}))
+        assert now.gpu == "NVIDIA H200"
+
+    def test_without_nvml_and_without_a_device_file_there_is_no_gpu(self) -> None:
+        now = fingerprint_here(RecordedHost("cpu-only"))
+        assert (now.gpu, now.gpu_count, now.driver) == (None, 0, None)
+
+
+def test_a_torch_for_the_cpu_sees_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    monkeypatch.setattr(sys.modules["torch"], "__version__", "2.13.0+cpu", raising=False)
+    now = fingerprint_here(RecordedHost("nvidia-h200-x1"))
+    assert (now.gpu, now.device) == (None, now.cpu)
+
+
+def test_an_unreadable_machine_is_all_none() -> None:
+    class Nothing(Host):
+        def read(self, path: str) -> str:
+            raise Unreadable(path)
+
+        def names(self, folder: str) -> list[str]:
+            return []
+
+        def affinity(self) -> frozenset[int]:
+            raise Unreadable("affinity")
+
+        def nvml(self) -> Any:
+            raise Unreadable("NVML")
+
+    now = fingerprint_here(Nothing(environ={}))
+    assert (now.gpu, now.cpu, now.cpu_budget) == (None, None, None)
+
+
+def test_this_machine_is_read_without_importing_torch() -> None:
+    code = """
+import sys
+from gputune.host import Host
+from gputune.runtime.local_fingerprint import fingerprint_here
+print(fingerprint_here(Host()).torch, "torch" in sys.modules)
+import types
+sys.modules["torch"] = types.SimpleNamespace(__version__="9.9.9")
+print(fingerprint_here(Host()).torch)
+"""
+    assert python("-c", code, env=environ()).stdout == f"{installed_torch()[0]} False\n9.9.9\n"

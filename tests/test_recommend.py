@@ -1,0 +1,88 @@
+"""Advice is a pure function: every shipped profile follows exactly from its machine's facts and its own measurements."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from making import precisions, steps
+from pydantic import TypeAdapter
+from recorded import facts_of
+
+from gputune import recommend
+from gputune.facts import Facts
+from gputune.profile import dump, load, parse
+from gputune.profile.reading import MOST_BYTES
+from gputune.settings import all_settings
+from gputune.settings._training import Combination
+
+PROFILES = sorted((Path(__file__).parents[1] / "profiles").glob("*.yaml"))
+
+
+def machine(profile):
+    return Path(profile).stem
+
+
+def facts_beside(profile):
+    """The facts that were read in the run that the profile comes from."""
+    text = (Path(__file__).parent / "machines" / machine(profile) / "facts.json").read_bytes()
+    return TypeAdapter(Facts).validate_json(text)
+
+
+def test_there_is_a_profile_to_replay():
+    assert "nvidia-h200" in {machine(path) for path in PROFILES}
+
+
+@pytest.mark.parametrize("path", PROFILES, ids=machine)
+def test_a_shipped_profile_is_derived_again_exactly(path):
+    shipped = load(path)
+    again = recommend.profile_of(facts_beside(path), shipped.measurements, "cuda:0", created=shipped.created)
+    assert again.fingerprint == shipped.fingerprint
+    assert again.settings == shipped.settings
+    assert again.families == shipped.families
+    assert again.findings == shipped.findings
+    assert replace(again, gputune=shipped.gputune) == shipped
+
+
+@pytest.mark.parametrize("path", PROFILES, ids=machine)
+def test_a_shipped_profile_survives_writing_and_reading(path):
+    shipped = load(path)
+    assert parse(dump(shipped).encode()) == shipped
+    assert len(path.read_bytes()) < 0.9 * MOST_BYTES
+
+
+def test_every_setting_is_listed_and_torchs_default_where_nothing_was_measured():
+    profile = recommend.profile_of(facts_of(), (), "cuda:0", created="2026-11-21T12:00:00Z")
+    assert set(profile.settings) == set(all_settings())
+    defaults = {
+        "amp_dtype": None, "bf16_reduction": True, "channels_last": False, "compile": False, "cudnn_benchmark": False,
+        "cudnn_benchmark_limit": None, "cudnn_tf32": True, "expandable_segments": False, "fp16_reduction": True,
+        "dataloader_persistent_workers": False, "dataloader_pin_memory": False, "dataloader_prefetch_factor": None,
+        "dataloader_threads": None, "dataloader_workers": 0, "dimension_multiple": {},
+        "fused_optimizer": False, "matmul_precision": "ieee",
+        "omp_threads": None, "sdpa_backend": None,
+    }  # fmt: skip
+    assert {name: choice.value for name, choice in profile.settings.items()} == defaults
+    assert all(choice.gain is None and choice.reason for choice in profile.settings.values())
+    assert profile.families == {}
+
+
+def test_what_differs_by_kind_of_network_is_derived_from_the_steps_of_each():
+    last = {"precision": "bfloat16", "channels_last": True}
+    rows = [
+        *precisions("mlp", tf32=100.0, bfloat16=90.0),
+        *steps("convnet", {Combination(precision="tf32"): 100.0, Combination(precision="bfloat16"): 150.0}),
+        *steps("convnet", {Combination(**last): 250.0, Combination(precision="tf32", channels_last=True): 120.0}),
+        *steps("convnet", {Combination(**last): 250.0, Combination(**last, fused=True): 280.0}, "options"),
+    ]
+    derived = recommend.families(facts_of(), rows)
+    assert {kind: {name: choice.value for name, choice in own.items()} for kind, own in derived.items()} == {
+        "mlp": {"amp_dtype": None},
+        "convnet": {"amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True},
+    }
+    assert all(choice.reason for own in derived.values() for choice in own.values())
+
+
+def test_a_family_has_a_choice_only_of_settings_that_every_profile_has():
+    able = [name for name, setting in all_settings().items() if hasattr(setting, "of_family")]
+    assert {"amp_dtype", "channels_last", "compile", "fused_optimizer"} <= set(able)
+    assert all(all_settings()[name].PHASE == "code" for name in able), "a process has one value of the others"
