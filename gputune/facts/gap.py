@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from gputune.host import Unreadable
+from gputune.resources.unreadable import Cause
 
 T = TypeVar("T")
 
@@ -19,6 +20,8 @@ class Gap:
 
     fact: str
     reason: str
+    cause: Cause | None = None
+    """What code may ask of the reason; None where nobody needs to tell it apart."""
 
 
 class Gaps:
@@ -27,14 +30,14 @@ class Gaps:
     def __init__(self) -> None:
         self.found: list[Gap] = []
 
-    def add(self, fact: str, reason: str) -> None:
-        self.found.append(Gap(fact=fact, reason=reason))
+    def add(self, fact: str, reason: str, cause: Cause | None = None) -> None:
+        self.found.append(Gap(fact=fact, reason=reason, cause=cause))
 
     def read(self, fact: str, reader: Callable[[], T]) -> T | None:
         try:
             return reader()
         except Unreadable as error:
-            self.add(fact, str(error))
+            self.add(fact, str(error), error.cause)
         except Exception as error:  # a reader's own fault must not cost the other facts
             self.add(fact, f"{type(error).__name__}: {error}")
         return None
