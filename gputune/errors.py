@@ -1,11 +1,8 @@
-"""What can go wrong for a user, each with its remedy and exit code. One line reaches the user, never a traceback."""
+"""The faults that a user can meet, each with a remedy and an exit code. The user reads one line, never a traceback."""
 
 
 class GputuneError(Exception):
-    """An expected fault.
-
-    `message` says what and where, `remedy` what to do about it; `exit_code` is the process's.
-    """
+    """An expected fault: `message` says what is wrong and where, `remedy` what to do; it sets the exit code."""
 
     exit_code = 2
 
@@ -19,20 +16,20 @@ class GputuneError(Exception):
 
 
 class UsageError(GputuneError):
-    """An option or argument that does not fit, or an output that cannot be written."""
+    """An option or argument is not valid, or an output cannot be written."""
 
 
 class ProfileError(GputuneError):
-    """A profile that is missing, unreadable or not valid."""
+    """A profile is missing, unreadable or not valid."""
 
 
 class RankError(GputuneError):
-    """Ranks of one job compute with different settings, or did not say with which."""
+    """Ranks of one job compute with different settings, or did not answer."""
 
     exit_code = 1
 
 
 class MeasureError(GputuneError):
-    """Nothing could be measured, or what was measured could not be kept."""
+    """Nothing could be measured, or the result could not be written."""
 
     exit_code = 3

@@ -1,7 +1,7 @@
-"""The command line: one file a verb, whose function of the same name is the command.
+"""The command line: each verb is a file, and the function of the same name in it is the command.
 
-A verb's file imports only typer at its top: `--help`, `apply` and `check` must not wait for anything heavier. Expected
-faults reach the user as one line on stderr; a traceback only with `--debug`.
+A verb's file imports only typer at its top, so that `--help`, `apply` and `check` wait for nothing heavier. An expected
+fault is one line on stderr; `--debug` adds the traceback.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Annotated, Any
 import typer
 
 INTERRUPTED = 130
-"""The exit code of a program that Ctrl-C ended, as shells count it."""
+"""128 + SIGINT: how a shell reports a program that Ctrl-C ended."""
 
 NO_READER = 141
-"""The exit code of a program whose reader went away (`| head`), as shells count it."""
+"""128 + SIGPIPE: how a shell reports a program whose reader has closed the pipe (`| head`)."""
 
 FAULT = 70
-"""What sysexits.h calls EX_SOFTWARE."""
+"""EX_SOFTWARE of sysexits.h: a bug in gputune."""
 
 app = typer.Typer(
     name="gputune",
@@ -54,13 +54,13 @@ def _options(
     pass
 
 
-def add_verbs(asked: str | None = None) -> None:
-    """Make every verb a command of `app`, or only the one that was asked for: the others would cost `gputune apply` 15 ms."""
-    files = [found.name for found in pkgutil.iter_modules(__path__) if not found.name.startswith("_")]
+def add_verbs(only: str | None = None) -> None:
+    """Register every verb as a command of `app`, or just the named one: importing all costs `gputune apply` 15 ms."""
+    files = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
     verbs = {file.replace("_", "-"): file for file in files}
-    for verb, file in {asked: verbs[asked]}.items() if asked in verbs else verbs.items():
+    for verb, file in {only: verbs[only]}.items() if only in verbs else verbs.items():
         module = importlib.import_module(f"{__name__}.{file}")
-        if hasattr(module, "GROUP"):  # verbs of its own
+        if hasattr(module, "GROUP"):  # with subcommands
             app.add_typer(module.GROUP, name=verb)
             continue
         app.command(verb, context_settings=getattr(module, "CONTEXT", None))(getattr(module, file))
@@ -71,41 +71,41 @@ _ClickException: Any = next(base for base in typer.BadParameter.__mro__ if base.
 
 
 def main() -> None:
-    """Run the command line; every way out is an exit code of the documented ones."""
+    """Run the command line and exit with one of the documented codes, whatever happens."""
     from gputune.errors import GputuneError, MeasureError
 
     debug = "--debug" in sys.argv[1:2]
     add_verbs(sys.argv[1] if sys.argv[1:] else None)
-    _write_what_the_encoding_lacks_as_a_question_mark()
-    _heed_termination()
+    _replace_unencodable_characters()
+    _exit_on_sigterm()
     try:
         code: Any = _run()
     except _ClickException as error:
-        message = error.format_message()  # empty where the help was the answer
-        _end(f"{message} (see: {_help_of(error)})" if message else "", error.exit_code, debug)
+        message = error.format_message()  # empty where the help text has been printed
+        _end(f"{message} (see: {_help_command(error)})" if message else "", error.exit_code, debug)
     except GputuneError as error:
         _end(str(error), error.exit_code, debug)
     except (typer.Abort, KeyboardInterrupt):
         code = INTERRUPTED
     except BrokenPipeError:
-        _drop_output()
+        _discard_output()
         sys.exit(NO_READER)
-    except OSError as error:  # stdout or stderr: what gputune reads and writes otherwise has errors of its own
-        _drop_output()
+    except OSError as error:  # of stdout or stderr: other files raise a GputuneError
+        _discard_output()
         _end(f"{error.filename or 'output'}: {error.strerror}", MeasureError.exit_code, debug)
     except Exception as error:
         _end(
-            f"{type(error).__name__}: {error}; this is a fault of gputune's: see it whole with gputune --debug",
+            f"{type(error).__name__}: {error}; this is a bug in gputune; gputune --debug shows the traceback",
             FAULT,
             debug,
         )
-    if code == INTERRUPTED:  # newer typer turns the interrupt into this exit code by itself
+    if code == INTERRUPTED:  # newer versions of typer return this code instead of raising
         _end("interrupted; nothing was written", INTERRUPTED, debug)
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _run() -> Any:
-    """The verb's answer. BrokenPipeError where the reader of stdout is gone, which typer would call exit code 1."""
+    """The verb's exit code. Raises BrokenPipeError where the reader of stdout has gone: typer would exit with 1."""
     try:
         code = app(standalone_mode=False)
     except SystemExit:
@@ -113,36 +113,37 @@ def _run() -> Any:
             raise BrokenPipeError from None
         raise
     if sys.stdout:
-        sys.stdout.flush()  # at exit its error would be Python's, with exit code 120
+        sys.stdout.flush()  # at exit Python would report a failure itself, with exit code 120
     return code
 
 
-def _drop_output() -> None:
-    """Let what could not be written go: it would be tried again at exit."""
+def _discard_output() -> None:
+    """Send stdout to /dev/null: at exit Python tries again to write what is still in its buffer."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
 
 
-def _heed_termination() -> None:
-    """Unless it is ignored, which the command of an apply is to inherit."""
+def _exit_on_sigterm() -> None:
+    """Install the handler, unless SIGTERM is ignored: the command of `gputune apply` inherits that."""
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:
         signal.signal(signal.SIGTERM, _terminated)
 
 
 def _terminated(number: int, frame: object) -> None:
-    """Leave through every `finally`, so that no child outlives this process. A second signal, as launchers send that signal a
-    whole group, would cut that short.
+    """Exit through every `finally`, so that no child outlives this process.
+
+    Launchers signal a whole process group, often twice; a second signal must not cut the cleaning up short.
     """
     signal.signal(number, signal.SIG_IGN)
     sys.exit(128 + number)
 
 
-def _write_what_the_encoding_lacks_as_a_question_mark() -> None:
+def _replace_unencodable_characters() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
-def _help_of(error: Any) -> str:
+def _help_command(error: Any) -> str:
     context = getattr(error, "ctx", None)
     return f"{context.command_path} --help" if context else "gputune --help"
 

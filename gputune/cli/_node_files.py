@@ -1,4 +1,4 @@
-"""The files that `gputune check` leaves for other programs of the node: said before anything is asked that they cannot be."""
+"""The files that `gputune check` writes for other programs. Their folders are tested before any check runs."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ if TYPE_CHECKING:
     from gputune.errors import GputuneError
     from gputune.facts import Facts
 
-NAMES = {"--nfd": "gputune.features", "--prometheus": "gputune.prom"}
-"""What each option's file is called in its folder."""
+FILES = {"--nfd": "gputune.features", "--prometheus": "gputune.prom"}
+"""The file that each option writes into its folder."""
 
 
 def targets(folders: Mapping[str, Path | None]) -> dict[str, Path]:
-    """Option to file, of the folders that were named. Raises UsageError for one that is not there or cannot be written to."""
+    """The file to write for each option that was given. Raises UsageError where a folder cannot be written to."""
     from gputune.cli._output import check_folder
 
-    found = {option: folder for option, folder in folders.items() if folder is not None}
-    for option, folder in found.items():
+    given = {option: folder for option, folder in folders.items() if folder is not None}
+    for option, folder in given.items():
         check_folder(option, folder)
-    return {option: folder / NAMES[option] for option, folder in found.items()}
+    return {option: folder / FILES[option] for option, folder in given.items()}
 
 
 def write(files: Mapping[str, Path], facts: Facts, findings: Sequence[Finding]) -> GputuneError | None:
-    """Write every file, and return the first fault, so that it costs neither the other file nor the answer on stdout."""
+    """Write every file and return the first fault, which must cost neither the other file nor the answer on stdout."""
     faults = [_write(option, path, facts, findings) for option, path in files.items()]
     return next((fault for fault in faults if fault), None)
 
@@ -41,6 +41,6 @@ def _write(option: str, path: Path, facts: Facts, findings: Sequence[Finding]) -
         atomic.write(path, report.text(facts, findings))
     except OSError as error:
         return MeasureError(
-            f"{option}: {path}: not written: {error.strerror}", "make room there, or name another folder"
+            f"{option}: {path}: not written: {error.strerror}", "free some space there, or name another folder"
         )
     return None

@@ -1,4 +1,4 @@
-"""Where a verb writes a profile: said before the work is done that it cannot be, and nothing lost after it."""
+"""Where a verb writes a profile. The place is tested before the measuring, whose result is never lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def check_writable(target: Path) -> None:
-    """Raises UsageError where a file cannot be written there, before a minute is spent on measuring."""
+    """Raises UsageError unless the file can be written."""
     from gputune.errors import UsageError
 
     try:
@@ -24,32 +24,34 @@ def check_writable(target: Path) -> None:
     if target.is_dir():
         raise UsageError(f"-o {target}: is a directory", "name a file in it")
     if exists and not regular:
-        raise UsageError(f"-o {target}: is not a regular file", "name one, or print the profile with -o -")
+        raise UsageError(f"-o {target}: is not a regular file", "name a regular file, or print the profile with -o -")
     if not folder.is_dir():
-        raise UsageError(f"-o {target}: there is no folder {folder}", f"make it first: mkdir -p {folder}")
+        raise UsageError(f"-o {target}: the folder {folder} does not exist", f"create it: mkdir -p {folder}")
     try:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise UsageError(
-            f"-o {target}: {folder} cannot be written to: {error.strerror}", "choose another place with -o"
+            f"-o {target}: {folder} cannot be written to: {error.strerror}", "choose another folder"
         ) from None
 
 
 def check_folder(option: str, folder: Path) -> None:
-    """Raises UsageError where no file can be written into it."""
+    """Raises UsageError unless files can be written into the folder that the option names."""
     from gputune.errors import UsageError
 
     shown = f"{option} {str(folder)[:100]}"
     try:
         if not folder.is_dir():
-            raise UsageError(f"{shown}: there is no such folder", "make it first, or name another one")
-        tempfile.TemporaryFile(dir=folder, prefix=".gputune").close()  # hidden, should it have a name at all
+            raise UsageError(f"{shown}: the folder does not exist", "create it, or name another one")
+        tempfile.TemporaryFile(
+            dir=folder, prefix=".gputune"
+        ).close()  # hidden where the file system cannot do without a name
     except OSError as error:
         raise UsageError(f"{shown}: cannot be written to: {error.strerror}", "name another folder") from None
 
 
 def write(found: Profile, target: Path) -> None:
-    """Write a profile, or print it for `-`. Raises MeasureError where it cannot be written, and prints it then."""
+    """Write a profile to a file, or to stdout for `-`. Where the file fails: to stdout, and raise MeasureError."""
     from gputune import profile
     from gputune.errors import MeasureError
 
@@ -59,6 +61,5 @@ def write(found: Profile, target: Path) -> None:
     try:
         profile.save(found, target)
     except MeasureError:
-        # A minute of measuring must not be lost for want of room.
         sys.stdout.write(profile.dump(found))
         raise

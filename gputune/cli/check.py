@@ -1,4 +1,4 @@
-"""`gputune check`: look at this machine without changing or loading anything."""
+"""`gputune check`: look at this machine without changing it or putting it under load."""
 
 from __future__ import annotations
 
@@ -16,32 +16,34 @@ FAIL_ON = {"error": ("ERROR",), "warning": ("ERROR", "WARNING"), "never": ()}
 
 def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print facts and findings as JSON on stdout.")] = False,
-    fail_on: Annotated[str, typer.Option(help="error, warning or never: what makes the exit code 1.")] = "error",
-    only: Annotated[list[str] | None, typer.Option(help="Ask only these checks, separated by commas.")] = None,
-    skip: Annotated[list[str] | None, typer.Option(help="Leave these checks out, separated by commas.")] = None,
+    fail_on: Annotated[str, typer.Option(help="Exit with 1 from this level up: error, warning or never.")] = "error",
+    only: Annotated[list[str] | None, typer.Option(help="Run only these checks, separated by commas.")] = None,
+    skip: Annotated[list[str] | None, typer.Option(help="Skip these checks, separated by commas.")] = None,
     python: Annotated[
-        str | None, typer.Option(help="Look at the torch of this interpreter.", show_default="gputune's own")
+        str | None, typer.Option(help="Check the torch of this interpreter.", show_default="gputune's own")
     ] = None,
-    require_gpu: Annotated[bool, typer.Option("--require-gpu", help="No GPU is an error.")] = False,
+    require_gpu: Annotated[
+        bool, typer.Option("--require-gpu", help="Report a machine without a GPU as an error.")
+    ] = False,
     nfd: Annotated[
         Path | None,
-        typer.Option("--nfd", metavar="DIR", help="Write labels for node-feature-discovery into this folder too."),
+        typer.Option("--nfd", metavar="DIR", help="Also write labels for node-feature-discovery into this folder."),
     ] = None,
     prometheus: Annotated[
         Path | None,
-        typer.Option("--prometheus", metavar="DIR", help="Write metrics for node_exporter into this folder too."),
+        typer.Option("--prometheus", metavar="DIR", help="Also write metrics for node_exporter into this folder."),
     ] = None,
 ) -> None:
-    """Look at this machine without changing anything: what is wrong, and what to type."""
+    """Check this machine without changing anything: what is wrong, and what to type to fix it."""
     from gputune import checks
     from gputune.cli import _node_files
     from gputune.report import json, terminal
 
-    _known(fail_on, "--fail-on", list(FAIL_ON), "level")
-    wanted = _wanted(only, skip)
+    _require_known(fail_on, "--fail-on", list(FAIL_ON), "level")
+    selected = _selected(only, skip)
     files = _node_files.targets({"--nfd": nfd, "--prometheus": prometheus})
     found = _facts(python, require_gpu)
-    findings = checks.run(found, only=wanted)
+    findings = checks.run(found, only=selected)
     fault = _node_files.write(files, found, findings)  # first: the reader of stdout may go away
     if as_json:
         print(json.check(found, findings))
@@ -55,28 +57,30 @@ def check(
         raise typer.Exit(1)
 
 
-def _wanted(only: list[str] | None, skip: list[str] | None) -> list[str]:
+def _selected(only: list[str] | None, skip: list[str] | None) -> list[str]:
+    """The names of the checks to run. Raises UsageError for an unknown name, and where none is left."""
     from gputune import checks
     from gputune.errors import UsageError
 
-    asked = _names(only, "--only") if only else checks.names()
-    left_out = _names(skip or [], "--skip")
-    wanted = [name for name in asked if name not in left_out]
-    if not wanted:
-        raise UsageError("--only and --skip leave no check to ask", "'gputune explain' lists them")
-    return wanted
+    skipped = _split(skip or [], "--skip")
+    selected = [name for name in (_split(only, "--only") if only else checks.names()) if name not in skipped]
+    if not selected:
+        raise UsageError("--only and --skip leave no check to run", "'gputune explain' lists them")
+    return selected
 
 
-def _names(options: list[str], option: str) -> list[str]:
+def _split(values: list[str], option: str) -> list[str]:
+    """The checks named by all values of an option, each of them a list separated by commas."""
     from gputune import checks
 
-    names = [name.strip() for text in options for name in text.split(",") if name.strip()]
+    names = [name.strip() for value in values for name in value.split(",") if name.strip()]
     for name in names:
-        _known(name, option, checks.names(), "check")
+        _require_known(name, option, checks.names(), "check")
     return names
 
 
-def _known(value: str, option: str, known: list[str], kind: str) -> None:
+def _require_known(value: str, option: str, known: list[str], kind: str) -> None:
+    """Raises UsageError, with the nearest known value, for one that is not known."""
     from difflib import get_close_matches
 
     from gputune.errors import UsageError
@@ -92,13 +96,13 @@ AN_INTERPRETER = "name an interpreter, as in --python .venv/bin/python"
 
 
 def interpreter(python: str | None) -> str | None:
-    """The path of the program that --python names; None where it names none. Raises UsageError where it is not there."""
+    """The path of the program that --python names; None without the option. Raises UsageError where there is none."""
     from gputune.errors import UsageError
     from gputune.host import Host
 
     path = Host().which(python) if python else None
     if python and path is None:
-        raise UsageError(f"--python {python}: there is no such program that may be run", AN_INTERPRETER)
+        raise UsageError(f"--python {python}: no executable has that name", AN_INTERPRETER)
     return path
 
 

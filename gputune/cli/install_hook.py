@@ -1,4 +1,4 @@
-"""`gputune install-hook`: reach an interpreter that ignores PYTHONPATH."""
+"""`gputune install-hook`: make `gputune apply` reach an interpreter that ignores PYTHONPATH."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import typer
 def install_hook(
     python: Annotated[
         str | None,
-        typer.Option(help="The interpreter to reach, as of a virtual environment.", show_default="gputune's own"),
+        typer.Option(
+            help="The interpreter to reach, for example that of a virtual environment.", show_default="gputune's own"
+        ),
     ] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Take the file away again.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the file again.")] = False,
 ) -> None:
-    """Write a file into one interpreter's packages, so that gputune apply also reaches python -I and -E.
+    """Write a file into one interpreter's site-packages, so that gputune apply also reaches python -I and -E.
 
-    Only there, only when you ask, and it does nothing but below gputune apply.
+    It does nothing outside gputune apply.
     """
     from gputune.cli.check import interpreter
     from gputune.host import Host
@@ -25,9 +27,8 @@ def install_hook(
 
     path = hook_file.place(Host(python=interpreter(python)))
     if remove:
-        print(f"{'Removed' if hook_file.remove(path) else 'There was no'} {path}")
+        print(f"Removed {path}" if hook_file.remove(path) else f"Nothing to remove: there is no {path}")
         return
     hook_file.write(path)
-    print(
-        f"Written to {path}. Take it away with: gputune install-hook{f' --python {shlex.quote(python)}' if python else ''} --remove"
-    )
+    option = f" --python {shlex.quote(python)}" if python else ""
+    print(f"Written to {path}. To remove it: gputune install-hook{option} --remove")

@@ -1,4 +1,4 @@
-"""`gputune pad`: what a dimension of a model should be padded to, and what that is worth."""
+"""`gputune pad`: the size to pad a dimension of a model to, and the speed-up from that."""
 
 from __future__ import annotations
 
@@ -15,61 +15,69 @@ if TYPE_CHECKING:
 
 def pad(
     n: Annotated[
-        int, typer.Argument(metavar="N", help="A dimension of a model: features, a vocabulary.", min=1, max=1 << 24)
+        int,
+        typer.Argument(
+            metavar="N",
+            help="The size of a dimension, such as the features of a layer or a vocabulary.",
+            min=1,
+            max=1 << 24,
+        ),
     ],
     dtype: Annotated[
         str | None,
         typer.Option(
-            help="bfloat16, float16, tf32 or float32 (bf16 and so on will do).", show_default="what suits the device"
+            help="bfloat16, float16, tf32 or float32 (or bf16, fp16, fp32).", show_default="what suits the device"
         ),
     ] = None,
-    profile: Annotated[Path | None, typer.Option(help="Answer from this profile instead of measuring here.")] = None,
+    profile: Annotated[Path | None, typer.Option(help="Answer from this profile instead of measuring.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> None:
-    """Say what to pad a dimension to, and how much faster that is."""
+    """Print the size to pad a dimension to, and how much faster that is."""
     import json
 
-    name = _dtype(dtype) if dtype else None
-    answer = _from_profile(profile, n, name or "bfloat16") if profile else _measured(n, name)
+    full = _full_name(dtype) if dtype else None
+    answer = _look_up(profile, n, full or "bfloat16") if profile else _measure(n, full)
     if as_json:
         print(json.dumps(asdict(answer)))
     else:
         print(answer.sentence)
 
 
-def _dtype(name: str) -> str:
+def _full_name(dtype: str) -> str:
+    """The name of a dtype without abbreviation. Raises UsageError for one that is not measured."""
     from gputune.benches.matmul_shapes import DTYPES
     from gputune.errors import UsageError
 
-    full = {"bf16": "bfloat16", "fp16": "float16", "half": "float16", "fp32": "float32", "float": "float32"}.get(
-        name, name
-    )
+    abbreviations = {"bf16": "bfloat16", "fp16": "float16", "half": "float16", "fp32": "float32", "float": "float32"}
+    full = abbreviations.get(dtype, dtype)
     if full not in DTYPES:
-        raise UsageError(f"--dtype {name[:40]}: there is no such dtype here", f"choose from {', '.join(DTYPES)}")
+        raise UsageError(
+            f"--dtype {dtype[:40]}: is not a dtype that gputune measures", f"choose from {', '.join(DTYPES)}"
+        )
     return full
 
 
-def _from_profile(path: Path, n: int, dtype: str) -> _Answer:
-    """By the profile's multiple for the dtype, and what sizes that divide alike gained there."""
+def _look_up(path: Path, n: int, dtype: str) -> _Answer:
+    """The next multiple that the profile recommends, with the gain of measured sizes that divide like `n`."""
     from gputune.errors import UsageError
     from gputune.profile import load
     from gputune.settings import dimension_multiple
 
-    found = load(path)
-    multiples: Any = found.settings["dimension_multiple"].value if "dimension_multiple" in found.settings else {}
+    stored = load(path)
+    multiples: Any = stored.settings["dimension_multiple"].value if "dimension_multiple" in stored.settings else {}
     if dtype not in multiples:
         raise UsageError(
-            f"{path}: holds no alignment of {dtype}",
-            "measure it: gputune probe --budget thorough, or leave --profile out",
+            f"{path}: holds no measured alignment of {dtype}",
+            "measure it: gputune probe --budget thorough, or omit --profile",
         )
     padded = -(-n // multiples[dtype]) * multiples[dtype]
-    gain = dimension_multiple.gain_of(found.measurements, dtype, n, padded) if padded != n else None
-    where = f"{dtype}, by the sizes measured on {found.fingerprint.device or 'an unknown device'}"
+    gain = dimension_multiple.gain_of(stored.measurements, dtype, n, padded) if padded != n else None
+    where = f"{dtype}, by the sizes measured on {stored.fingerprint.device or 'an unknown device'}"
     return _answer(n, padded if gain is None or gain.low > 1 else n, gain, where)
 
 
-def _measured(n: int, dtype: str | None) -> _Answer:
-    """Measured now, on the first GPU or, without any, on the CPU."""
+def _measure(n: int, dtype: str | None) -> _Answer:
+    """Measure on the first GPU or, without any, on the CPU."""
     from gputune import probing
     from gputune.bench_process import MatmulShape
     from gputune.errors import MeasureError
@@ -79,12 +87,13 @@ def _measured(n: int, dtype: str | None) -> _Answer:
 
     request = probing.Request(budget="quick", only=["matmul_shapes"], shapes=[MatmulShape(n=n, dtype=dtype)])
     with shown() as progress:
-        found = probing.probe(request, progress=progress)
-    print_findings([one for one in found.findings if one.check == "measured_alone"], sys.stderr, least="WARNING")
-    best = dimension_multiple.least_padding(found.measurements)
+        profile = probing.probe(request, progress=progress)
+    alone = [finding for finding in profile.findings if finding.check == "measured_alone"]
+    print_findings(alone, sys.stderr, least="WARNING")
+    best = dimension_multiple.least_padding(profile.measurements)
     if best is None:
-        raise MeasureError(f"{n}: too few samples to tell", "try again on an idle machine")
-    where = f"{best[0].params['shape']} on {found.fingerprint.device or 'an unknown device'}"
+        raise MeasureError(f"{n}: too few samples for a comparison", "try again on an idle machine")
+    where = f"{best[0].params['shape']} on {profile.fingerprint.device or 'an unknown device'}"
     return _answer(n, int(best[0].params["n"]), best[1], where)
 
 

@@ -1,4 +1,4 @@
-"""The files that `gputune deploy` prints: one template a file, pure, from options to text."""
+"""The files that `gputune deploy` prints: one module each, a pure function from options to text."""
 
 IMAGE = "gputune"
-"""What `docker build -t gputune .` makes, where no other is named."""
+"""The default image: what `docker build -t gputune .` builds."""

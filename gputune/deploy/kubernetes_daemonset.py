@@ -1,4 +1,4 @@
-"""A Kubernetes DaemonSet that checks its nodes again and again, and leaves labels and metrics for others to read."""
+"""A Kubernetes DaemonSet that checks its nodes periodically and writes labels and metrics."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 from gputune.deploy import manifest, node_checks
 
 FEATURES = "/etc/kubernetes/node-feature-discovery/features.d"
-"""Where the worker of node-feature-discovery reads, unless its chart was told otherwise."""
+"""The folder that node-feature-discovery reads by default."""
 
 TEXTFILES = "/var/lib/node_exporter/textfile_collector"
-"""What node_exporter is to be started with: --collector.textfile.directory."""
+"""The folder to start node_exporter with: --collector.textfile.directory."""
 
 INTERVAL_SECONDS = 300
 
 DEADLINE_SECONDS = 120
-"""A driver that is ill may never answer."""
+"""A broken driver may never answer."""
 
 LOOP = """\
 trap 'kill -s TERM -- -$! 2>/dev/null || kill $! 2>/dev/null; wait; exit 0' TERM INT
@@ -27,21 +27,22 @@ while :; do
   wait $!
 done
 """
-"""A check that finds something, or fails, ends with a code that nobody asks for. SIGTERM ends the sleep or the check at once:
-timeout leads a group, in which the check hears of it even where timeout is only about to start it."""
+"""The exit code of a check is ignored. SIGTERM ends the sleep or the check at once: timeout leads a process group, so
+that the signal reaches the check even while timeout is still starting it."""
 
 COMMENT = f"""
-Checks the GPUs and the driver of every GPU node each {INTERVAL_SECONDS} seconds, and only reports: kubectl apply -f FILE
-Labels gputune.dev/... by way of node-feature-discovery, metrics gputune_... by way of node_exporter
-(--collector.textfile.directory={TEXTFILES}), and what to do about it: kubectl logs.
-It is privileged, as gpu-feature-discovery is: it asks for no GPU and is to see all, and writes into two folders of the node.
-What was written stays on a node when the DaemonSet is gone: remove the two files there, gputune.features and gputune.prom.
-The namespace has to allow that (label pod-security.kubernetes.io/enforce=privileged). Where NVIDIA's runtime is not the
-nodes' default, name its class with --runtime-class nvidia.
+Checks the GPUs and the driver of every GPU node every {INTERVAL_SECONDS} seconds and reports. To use it:
+kubectl apply -f FILE
+Labels gputune.dev/... go through node-feature-discovery, and metrics gputune_... through node_exporter
+(--collector.textfile.directory={TEXTFILES}). kubectl logs shows the findings with their remedies.
+It is privileged, as gpu-feature-discovery is: it must see all GPUs without requesting any, and it writes into two
+folders of the node. The namespace has to allow that (label pod-security.kubernetes.io/enforce=privileged).
+The files gputune.features and gputune.prom stay on a node when the DaemonSet is deleted: remove them by hand.
+Where NVIDIA's runtime is not the nodes' default, name its RuntimeClass: --runtime-class nvidia
 """
 
 GPU_NODE = ("feature.node.kubernetes.io/pci-10de.present", "nvidia.com/gpu.present")
-"""node-feature-discovery sets the first where it labels PCI devices by vendor; the second is gpu-feature-discovery's, or yours."""
+"""Labels of a node with GPUs: node-feature-discovery's, by PCI vendor, and gpu-feature-discovery's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,16 +54,16 @@ class DaemonSet:
 
 
 def text(daemon: DaemonSet) -> str:
-    named = manifest.metadata(daemon.name, daemon.namespace)
+    metadata = manifest.metadata(daemon.name, daemon.namespace)
     spec = {
-        "selector": {"matchLabels": named["labels"]},
-        "template": {"metadata": {"labels": named["labels"]}, "spec": _pod(daemon)},
+        "selector": {"matchLabels": metadata["labels"]},
+        "template": {"metadata": {"labels": metadata["labels"]}, "spec": _pod(daemon)},
     }
-    return manifest.text(COMMENT, {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": named, "spec": spec})
+    return manifest.text(COMMENT, {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": spec})
 
 
 def loop(features: str = FEATURES, textfiles: str = TEXTFILES) -> str:
-    """The script of the container, for sh."""
+    """The container's script, for sh."""
     check = f"gputune check --only {','.join(node_checks.NAMES)} --nfd {features} --prometheus {textfiles}"
     return LOOP.format(check=check, seconds=INTERVAL_SECONDS, deadline=DEADLINE_SECONDS)
 

@@ -1,4 +1,4 @@
-"""A Kubernetes Job that measures its node in an init container, and runs a command with what was measured."""
+"""A Kubernetes Job that measures its node in an init container and runs a command with that profile."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from gputune.deploy import manifest, shared_memory
 PROFILE = "/gputune/profile.yaml"
 
 USAGE = """
-Measures its node, which takes one to three minutes, and runs the command with what was found: kubectl apply -f FILE
-CPUs and memory are limited to what is asked for, so that gputune counts what the pod really has.
-The root file system is read-only: mount a volume of yours for what is to stay. /tmp goes with the pod.
+Measures its node, which takes one to three minutes, and runs the command with that profile. To use it:
+kubectl apply -f FILE
+CPUs and memory are limited to what is requested, so that gputune counts what the pod really has.
+The root file system is read-only: mount a volume for results. /tmp is deleted with the pod.
 """
-OPEN = "Where the probe fails, the command runs without a profile; --strict makes that a failure of the Job."
-STRICT = (
-    "Where the probe fails, or the profile cannot be read, the command does not run (gputune apply then exits with 78)."
-)
+LENIENT = "If the probe fails, the command runs without a profile; with --strict the Job fails instead."
+STRICT = "If the probe fails, or its profile cannot be read, the command does not run (gputune apply exits with 78)."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,23 +29,23 @@ class Job:
     gpus: int
     cpus: int
     memory: str
-    """As Kubernetes writes it: 16Gi."""
+    """In Kubernetes' notation: 16Gi."""
     strict: bool = False
     command: Sequence[str]
 
 
 def text(job: Job) -> str:
-    """Raises ValueError for a `memory` that is none."""
-    named = manifest.metadata(job.name, job.namespace)
+    """Raises ValueError where `memory` is not a valid size."""
+    metadata = manifest.metadata(job.name, job.namespace)
     spec = {
-        "backoffLimit": 0,  # a training that fails would fail again
+        "backoffLimit": 0,  # a training that failed would fail again
         "podFailurePolicy": {
             "rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
-        },  # but a drained node is no failure of it
-        "template": {"metadata": {"labels": named["labels"]}, "spec": _pod(job)},
+        },  # an eviction or a drained node does not count as a failure
+        "template": {"metadata": {"labels": metadata["labels"]}, "spec": _pod(job)},
     }
-    comment = f"{USAGE.strip()}\n{STRICT if job.strict else OPEN}"
-    return manifest.text(comment, {"apiVersion": "batch/v1", "kind": "Job", "metadata": named, "spec": spec})
+    comment = f"{USAGE.strip()}\n{STRICT if job.strict else LENIENT}"
+    return manifest.text(comment, {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
 
 
 def _pod(job: Job) -> dict[str, Any]:
@@ -56,7 +55,7 @@ def _pod(job: Job) -> dict[str, Any]:
     return manifest.pod(
         job.runtime_class,
         restartPolicy="Never",
-        shareProcessNamespace=True,  # the command is not process 1, which ignores SIGTERM unless it asks for it
+        shareProcessNamespace=True,  # as process 1 the command would ignore SIGTERM unless it handles it
         securityContext={**manifest.USER, "seccompProfile": {"type": "RuntimeDefault"}},
         **({"tolerations": manifest.TOLERATIONS} if job.gpus else {}),
         initContainers=[_container(job, "probe", _probe(job))],
@@ -71,13 +70,21 @@ def _probe(job: Job) -> list[str]:
     command = ["gputune", "probe", "--device", "all" if job.gpus else "cpu", "-o", PROFILE]
     if job.strict:
         return command
-    return ["sh", "-c", f"{' '.join(command)} || echo 'gputune: not probed; the command runs without a profile' >&2"]
+    return [
+        "sh",
+        "-c",
+        f"{' '.join(command)} || echo 'gputune: the probe failed; the command runs without a profile' >&2",
+    ]
 
 
 def _container(job: Job, name: str, command: Sequence[str]) -> dict[str, Any]:
-    """Both alike: what is measured holds for the same CPUs, memory and GPUs, which the pod gets once and not twice."""
+    """One of the two containers, which have equal resources: a profile holds for the CPUs, memory and GPUs it was
+    measured with.
+
+    Kubernetes grants a pod the maximum over its init and main containers, not the sum.
+    """
     size = {"cpu": str(job.cpus), "memory": job.memory}
-    # What the image says of GPUs would show all of the node's, where NVIDIA's runtime is the default.
+    # Where NVIDIA's runtime is the default, the image's own value would show all GPUs of the node.
     hidden = [] if job.gpus else [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
     return {
         "name": name,

@@ -1,4 +1,4 @@
-"""Kubernetes manifests as text: a comment, and YAML that every reader takes for the same data."""
+"""Kubernetes manifests as text: a comment, and YAML that every parser reads as the same data."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ import re
 from typing import Any
 
 USER_ID = 65532
-"""The image's user, by number: Kubernetes can tell no name's."""
+"""The image's user, by number: runAsNonRoot cannot verify a name."""
 
 USER = {"runAsNonRoot": True, "runAsUser": USER_ID, "runAsGroup": USER_ID, "fsGroup": USER_ID}
 
 TMP = {"name": "tmp", "emptyDir": {}}
 TMP_MOUNT = {"name": "tmp", "mountPath": "/tmp"}
-"""The root file system is read-only."""
+"""A writable /tmp beside the read-only root file system."""
 
 GPU = "nvidia.com/gpu"
-"""The resource that NVIDIA's device plugin offers, and the taint that keeps other pods off its nodes."""
+"""The resource that NVIDIA's device plugin offers, and the usual taint of GPU nodes."""
 
 TOLERATIONS = [{"key": GPU, "operator": "Exists"}]
 
 _UNITS = {"Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9./_-]*")
 _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
-"""What one reader or another takes for something other than text. Whatever begins with a digit or a sign is quoted anyway."""
+"""Words that some YAML parser reads as a boolean or null. Whatever begins with a digit or a sign is quoted anyway."""
 
 
 def text(comment: str, manifest: dict[str, Any]) -> str:
-    """The manifest below its comment, in which no line may end but where it is meant to."""
+    """The manifest below its comment, whose lines are those of `comment`."""
     head = "".join(f"# {line}".rstrip() + "\n" for line in comment.strip().splitlines())
     return head + dump(manifest)
 
 
 def dump(data: Any) -> str:
-    """ASCII, in the order of the data; text that is not plainly a word is quoted, and many lines are a literal block."""
+    """YAML in ASCII, in the order of the data. Lines are a literal block; text other than a plain word is quoted."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
@@ -45,26 +45,26 @@ def dump(data: Any) -> str:
 
 
 def metadata(name: str, namespace: str | None) -> dict[str, Any]:
-    """Of the namespace that kubectl is told or set to, where none is named."""
+    """An object's metadata. Without a namespace, kubectl chooses its current one."""
     labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/managed-by": "gputune"}
     return {"name": name, **({"namespace": namespace} if namespace else {}), "labels": labels}
 
 
 def memory_bytes(amount: str) -> int:
-    """Of `16Gi`. Raises ValueError."""
-    found = re.fullmatch(r"([1-9][0-9]{0,6})(Mi|Gi|Ti)", amount)
-    if not found:
+    """Bytes of an amount such as `16Gi`. Raises ValueError."""
+    match = re.fullmatch(r"([1-9][0-9]{0,6})(Mi|Gi|Ti)", amount)
+    if not match:
         raise ValueError(amount)
-    return int(found[1]) * _UNITS[found[2]]
+    return int(match[1]) * _UNITS[match[2]]
 
 
 def literally(word: str) -> str:
-    """A word of a command, in which Kubernetes would put a variable's value for $(NAME), and $ for $$."""
+    """A word of a command, escaped: Kubernetes replaces $(NAME) by a variable's value, and $$ by $."""
     return word.replace("$", "$$")
 
 
 def pod(runtime_class: str | None, **spec: Any) -> dict[str, Any]:
-    """A pod's specification. None of gputune's needs the API server."""
+    """A pod's specification, without a token for the API server, which gputune never calls."""
     runtime = {"runtimeClassName": runtime_class} if runtime_class else {}
     return {**runtime, "automountServiceAccountToken": False, **spec}
 
@@ -76,7 +76,7 @@ def _represent(dumper: Any, value: str) -> Any:
 
 
 def _literal(value: str) -> bool:
-    """Whether these are lines as a literal block holds them unchanged."""
+    """Whether a literal block holds this text unchanged."""
     lines = value.split("\n")
     plain = all(line.isascii() and line.isprintable() and line == line.rstrip() for line in lines)
     return plain and len(lines) > 2 and not lines[-1] and bool(lines[-2]) and value[0] not in " \n"

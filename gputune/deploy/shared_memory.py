@@ -1,4 +1,4 @@
-"""How large a container's /dev/shm is to be."""
+"""The size of a container's /dev/shm."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ _MIB = 1 << 20
 
 
 def mebibytes(cpus: int, memory_bytes: int | None) -> int:
-    """What DataLoader workers for so many CPUs need, but no more than half of the memory, which it is taken from."""
-    wanted = shm_size.gibibytes(cpus) * 1024
-    return wanted if memory_bytes is None else max(1, min(wanted, memory_bytes // 2 // _MIB))
+    """Mebibytes for DataLoader workers on so many CPUs, at most half of the memory, of which /dev/shm is a part."""
+    needed = shm_size.gibibytes(cpus) * 1024
+    return needed if memory_bytes is None else max(1, min(needed, memory_bytes // 2 // _MIB))
 
 
 def amount(size: int, gibi: str, mebi: str) -> str:
-    """Mebibytes as docker (`g`, `m`) or Kubernetes (`Gi`, `Mi`) writes them."""
+    """Mebibytes with the suffixes of docker (`g`, `m`) or Kubernetes (`Gi`, `Mi`)."""
     return f"{size // 1024}{gibi}" if size % 1024 == 0 else f"{size}{mebi}"

@@ -1,8 +1,8 @@
-"""Slurm's HealthCheckProgram that asks `gputune check` about a node's GPUs and driver, and reports.
+"""A HealthCheckProgram for Slurm that runs `gputune check` on a node's GPUs and driver and reports faults.
 
-slurmd runs it as root, with nothing but SLURMD_NODENAME in its environment, and kills it after 60 s. It ends with 0 whatever it finds:
-an exit code other than 0 keeps a node from registering. Only where it is printed with `drain` does it drain a node, with a reason
-of its own, and it puts back into service only a node that has such a reason.
+slurmd runs it as root, with only SLURMD_NODENAME in its environment, and kills it after 60 s. It always exits with 0,
+since any other code keeps a node from registering. It drains nodes only if asked to, with a reason that begins with
+`gputune:`, and puts back into service only a node with such a reason.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gputune.deploy import node_checks
 
 _TEXT = """#!/bin/bash
 # For slurm.conf: HealthCheckProgram=PATH of this file, and a HealthCheckInterval.
-# What is wrong goes to syslog (and to stderr, for a run by hand). It never fails, and changes no node unless drain=yes.
+# Faults go to syslog (and to stderr, for a run by hand). It never fails, and changes no node unless drain=yes.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin:/opt/slurm/bin
 python=@python@
 checks=@checks@
@@ -25,42 +25,42 @@ report() {
   echo "gputune: $node: $1" >&2
 }
 
-# One line a finding: how bad it is, a tab, and what it is. Together well below the 60 s after which slurmd kills.
+# A line for each finding: severity, tab, text. All deadlines together stay below the 60 s after which slurmd kills.
 findings() {
   local answer
   answer=$(timeout -k 3 40 "$python" -I -B -m gputune check --json --fail-on never --only "$checks") || return
   timeout -k 1 5 "$python" -I -c '
 import json, sys
-for one in json.load(sys.stdin)["findings"]:
-    words = [one["check"], *filter(None, [one["subject"]]), one["message"]]
+for finding in json.load(sys.stdin)["findings"]:
+    words = [finding["check"], *filter(None, [finding["subject"]]), finding["message"]]
     line = "".join(char if char.isprintable() else "?" for char in ": ".join(words))
-    print(one["severity"], line[:200], sep="\\t")
+    print(finding["severity"], line[:200], sep="\\t")
 ' <<<"$answer"
 }
 
-if ! found=$(findings); then
+if ! findings=$(findings); then
   report "gputune check gave no answer"
   exit 0
 fi
-grep -E '^(ERROR|WARNING)' <<<"$found" | while IFS=$'\\t' read -r severity what; do
+grep -E '^(ERROR|WARNING)' <<<"$findings" | while IFS=$'\\t' read -r severity what; do
   report "${severity,,}: $what"
 done
 [ "$drain" = yes ] || exit 0
 
-if ! told=$(timeout 4 scontrol show node "$node"); then
-  report "scontrol does not tell this node's state"
+if ! node_state=$(timeout 4 scontrol show node "$node"); then
+  report "scontrol did not report the state of this node"
   exit 0
 fi
-state=$(sed -n 's/^ *State=\\([^ ]*\\).*/\\1/p' <<<"$told")
-reason=$(sed -n 's/^ *Reason=//p' <<<"$told")
-error=$(sed -n 's/^ERROR\\t//p' <<<"$found" | head -n 1)
+state=$(sed -n 's/^ *State=\\([^ ]*\\).*/\\1/p' <<<"$node_state")
+reason=$(sed -n 's/^ *Reason=//p' <<<"$node_state")
+error=$(sed -n 's/^ERROR\\t//p' <<<"$findings" | head -n 1)
 if [ -n "$error" ]; then
   case $state in
-    *DRAIN* | *DOWN*) ;; # somebody saw to it already
+    *DRAIN* | *DOWN*) ;; # already out of service
     *) timeout 4 scontrol update "NodeName=$node" State=DRAIN "Reason=gputune: $error" && report "drained" ;;
   esac
-elif [[ $state == *DRAIN* && $reason == gputune:* ]] && ! grep -q '^UNKNOWN' <<<"$found" &&
-  grep -qE $'^(OK|WARNING)\t[a-z_]*: GPU ' <<<"$found"; then # a node that shows no GPU at all has none that is healthy
+elif [[ $state == *DRAIN* && $reason == gputune:* ]] && ! grep -q '^UNKNOWN' <<<"$findings" &&
+  grep -qE $'^(OK|WARNING)\t[a-z_]*: GPU ' <<<"$findings"; then # at least one GPU is visible and healthy
   timeout 4 scontrol update "NodeName=$node" State=UNDRAIN && report "healthy again: put back into service"
 fi
 exit 0
@@ -68,7 +68,7 @@ exit 0
 
 
 def health_check(python: str, drain: bool) -> str:
-    """The script. `python` is the path of an interpreter that has gputune."""
+    """The script. `python` is the path of an interpreter with gputune; `drain` lets it drain and undrain the node."""
     values = {
         "@drain@": "yes" if drain else "no",
         "@checks@": ",".join(node_checks.NAMES),

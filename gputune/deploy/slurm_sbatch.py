@@ -1,6 +1,6 @@
-"""A Slurm batch script that probes each node once, makes one profile for all ranks of it, and runs a command with that on all ranks.
+"""A Slurm batch script that measures each node once, merges the profiles, and runs a command with the result.
 
-Where anything of gputune's fails, the command runs all the same, and the script ends with the command's exit code.
+If gputune fails, the command runs without it. The script always ends with the command's exit code.
 """
 
 from __future__ import annotations
@@ -10,54 +10,54 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 REACH_INTO_THE_IMAGE = ("GPUTUNE_DISABLE", "GPUTUNE_NUMERICS", "GPUTUNE_REPORT")
-"""What a user exports for gputune. pyxis lets an image's own variables win over the job's unless they are named."""
+"""Variables that a user exports for gputune. Unless named, pyxis lets an image's variables win over the job's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What is asked of Slurm, and what it is to run."""
+    """The resources to request from Slurm, and the command to run."""
 
     nodes: int
     tasks_per_node: int
     gpus_per_node: int | None
     cpus_per_task: int | None
     image: str | None
-    """What pyxis starts every step in; it holds gputune."""
+    """The image with gputune in which pyxis starts every step."""
     gputune: Sequence[str]
-    """The words that start gputune on the nodes, or in the image."""
+    """The command that starts gputune on the nodes, or in the image."""
     command: Sequence[str]
 
 
 def sbatch(job: Job) -> str:
-    """The script. Values are quoted, and stand once each, at its top."""
+    """The script. Each value stands once, quoted, at its top."""
     return "\n".join([*_head(job), *_values(job), *(_cpus(job) if job.cpus_per_task else []), _BODY])
 
 
 def _head(job: Job) -> list[str]:
-    asked = {
+    options = {
         "nodes": job.nodes,
         "ntasks-per-node": job.tasks_per_node,
         "gpus-per-node": job.gpus_per_node,
         "cpus-per-task": job.cpus_per_task,
     }
-    return ["#!/bin/bash", *(f"#SBATCH --{name}={value}" for name, value in asked.items() if value), ""]
+    return ["#!/bin/bash", *(f"#SBATCH --{name}={value}" for name, value in options.items() if value), ""]
 
 
 def _values(job: Job) -> list[str]:
     image = f"--container-image={job.image}"
     container = [shlex.quote(image), f'"--container-env={",".join(REACH_INTO_THE_IMAGE)}"'] if job.image else []
     mount = ['"--container-mounts=$profiles:$profiles"'] if job.image else []
-    as_it_stands = "# shellcheck disable=all  # these words stand as they are meant"
+    unchecked = "# shellcheck disable=all  # quoted already"
     return [
-        as_it_stands,
+        unchecked,
         f"command=({shlex.join(job.command)})",
         f"gputune=({shlex.join(job.gputune)})",
         f"device={'all' if job.gpus_per_node else 'cpu'}",
         "budget=standard",
-        "# A folder that all nodes see: submit the job from one, or name one here. The job's own is made below it.",
+        "# A folder that all nodes share. The job creates its own folder in it.",
         'folder="${SLURM_SUBMIT_DIR:-$PWD}"',
         'profiles="$folder/gputune-$SLURM_JOB_ID"',
-        as_it_stands,
+        unchecked,
         f"container=({' '.join(container)})",
         f"mount=({' '.join(mount)})",
         "probe=()",
@@ -67,7 +67,7 @@ def _values(job: Job) -> list[str]:
 def _cpus(job: Job) -> list[str]:
     lines = [
         "",
-        "# Since Slurm 22.05 srun does not take over --cpus-per-task by itself.",
+        "# Since Slurm 22.05 srun does not inherit --cpus-per-task.",
         'export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"',
     ]
     if job.gpus_per_node:
@@ -79,14 +79,14 @@ def _cpus(job: Job) -> list[str]:
 
 
 _BODY = """
-# One probe on each node, and of what they measured one profile for all ranks.
+# Probe each node once, and merge the profiles into one for all ranks.
 measure() {
   mkdir -p "$profiles" && rm -f "$profiles"/*.yaml "$profiles"/*.log || return
-  # shellcheck disable=SC2016  # each node has a name of its own
+  # shellcheck disable=SC2016  # each node expands its own name
   srun --nodes="$SLURM_NNODES" --ntasks="$SLURM_NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 \\
     "${probe[@]}" "${container[@]}" "${mount[@]}" sh -c '
       file=$1/$SLURMD_NODENAME device=$2 budget=$3
-      export SLURM_CPUS_PER_TASK="$4"  # what is advised for CPUs is for one task
+      export SLURM_CPUS_PER_TASK="$4"  # the profile must suit the CPUs of one task
       shift 4
       exec "$@" probe --device "$device" --budget "$budget" -o "$file.yaml" 2>"$file.log"
     ' sh "$profiles" "$device" "$budget" "${SLURM_CPUS_PER_TASK-}" "${gputune[@]}" || return
@@ -96,11 +96,11 @@ measure() {
 
 tuned=()
 if [ "${GPUTUNE_DISABLE-}" = 1 ]; then
-  echo "gputune: GPUTUNE_DISABLE=1: nothing is measured" >&2
+  echo "gputune: GPUTUNE_DISABLE=1 is set: the command runs without gputune" >&2
 elif measure; then
   tuned=("${mount[@]}" "${gputune[@]}" apply "$profiles/job.yaml" --)
 else
-  echo "gputune: there is no profile for this job, which runs as it would without; the nodes said last:" >&2
+  echo "gputune: no profile was measured; the command runs without one. Last message of each node:" >&2
   tail -n 1 "$profiles"/*.log >&2 2>/dev/null
 fi
 exec srun "${container[@]}" "${tuned[@]}" "${command[@]}"

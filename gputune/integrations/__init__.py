@@ -1,10 +1,10 @@
-"""What a profile chose, as arguments for a training framework: one module a framework, a plain function each.
+"""A profile's choices as arguments for training frameworks: one module, with one function, for each framework.
 
-Given is only what the profile departs from torch's default with, and only where the framework's own default is another. What
-the profile leaves alone stays the framework's: false may also mean that nothing was measured. What the user set by one of
-the framework's own variables stays too. torch's flags are none of these functions' business: `gputune.apply` has set them,
-and no argument given here moves them.
+Only choices that differ from torch's default are returned, and only where they also differ from the framework's own
+default. A choice equal to torch's default may mean that nothing was measured, so the framework keeps its own value
+there. A value that the user set through one of the framework's variables stays too. `gputune.apply` has set torch's
+flags already, and no argument returned here changes them.
 
-Call them after `tuning.prepare`, which tells the kind of network. Compiling is left to `prepare` as well: Accelerate and
-transformers turn TF32 on by themselves where they are told to compile.
+Call these functions after `tuning.prepare`, which recognises the kind of network. `prepare` also compiles: Accelerate
+and transformers turn TF32 on by themselves when asked to compile.
 """

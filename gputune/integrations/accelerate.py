@@ -1,11 +1,11 @@
 """Arguments for Accelerate's Accelerator: `accelerate.Accelerator(**accelerator_kwargs(tuning))`.
 
-The Accelerator has one knob for a profile, its mixed precision. The rest goes where it goes without Accelerate:
-`tuning.prepare(model)` and `tuning.optimizer_kwargs()` before `accelerator.prepare`, and `tuning.dataloader_kwargs(dataset)`
-for the DataLoader.
+The Accelerator takes one of a profile's choices, mixed precision. The others are used as without Accelerate:
+`tuning.prepare(model)` and `tuning.optimizer_kwargs()` before `accelerator.prepare`, and
+`tuning.dataloader_kwargs(dataset)` for the DataLoader.
 
-A dynamo backend is not given: with one and without mixed precision Accelerate allows TF32 in matmuls, whatever the profile says.
-`tuning.prepare` compiles.
+A dynamo backend is not returned: with one, and without mixed precision, Accelerate allows TF32 in matmuls whatever the
+profile says. `tuning.prepare` compiles.
 
 Source: Accelerate 1.15.0, accelerator.py, state.py and utils/launch.py.
 """
@@ -19,24 +19,25 @@ if TYPE_CHECKING:
     from gputune.runtime.tuning import Tuning
 
 VARIABLE = "ACCELERATE_MIXED_PRECISION"
-"""What `accelerate launch` exports of its option and its configuration file; an argument would win over it."""
+"""Exported by `accelerate launch` from its option or configuration file. An argument would override it."""
 
 _PRECISIONS = {"bfloat16": "bf16", "float16": "fp16"}
 
 
 def accelerator_kwargs(tuning: Tuning) -> dict[str, Any]:
-    """`mixed_precision`, where the profile chose it and the user asked `accelerate launch` for none.
+    """`mixed_precision`, where the profile chose it and the user requested none from `accelerate launch`.
 
-    On a CPU Accelerate lets fp16 run in FP32. The GradScaler is Accelerate's own.
+    On a CPU Accelerate runs fp16 in FP32. The GradScaler is Accelerate's own.
     """
     precision = mixed_precision(tuning)
     return {"mixed_precision": precision} if precision else {}
 
 
 def mixed_precision(tuning: Tuning) -> str | None:
-    """The profile's choice in Accelerate's words; None without one, and where the user asked for one by Accelerate's variable.
+    """The profile's precision under Accelerate's name; None without one, and where the user chose one by Accelerate's
+    variable.
 
-    `accelerate launch` exports "no" also where nobody asked for anything, so that is no choice of the user's.
+    `accelerate launch` exports "no" by default too, so "no" does not count as the user's choice.
     """
     if os.environ.get(VARIABLE, "no").lower() not in ("", "no"):
         return None

@@ -1,4 +1,4 @@
-"""`gputune install-hook`, with stand-ins for interpreters: what a real one makes of the file is asked in tests/frameworks."""
+"""`gputune install-hook`, with stand-ins for interpreters; tests/frameworks uses real ones."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def test_it_is_written_and_taken_away(answering: Python, tmp_path: Path) -> None
     python, file = answering("3.12"), tmp_path / "packages" / NAME
     done = gputune("install-hook", "--python", python)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"Written to {file}. Take it away with: gputune install-hook --python {python} --remove\n"
+    assert done.stdout == f"Written to {file}. To remove it: gputune install-hook --python {python} --remove\n"
     assert file.read_text() == line()
     assert gputune("install-hook", "--python", python, "--remove").stdout == f"Removed {file}\n"
     assert not file.exists()
-    assert gputune("install-hook", "--python", python, "--remove").stdout == f"There was no {file}\n"
+    assert gputune("install-hook", "--python", python, "--remove").stdout == f"Nothing to remove: there is no {file}\n"
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,8 @@ def test_its_line_does_nothing_but_below_gputune_apply(
     variables: dict[str, str], folder_there: bool, installed: bool
 ) -> None:
     text = line() if folder_there else line().replace("/shim", "/gone")
-    code = f"exec({text!r})\nimport sys; print(any(hasattr(one, 'gputune') for one in sys.meta_path), 'sitecustomize' in sys.modules)"
+    installed_hooks = "any(hasattr(finder, 'gputune') for finder in sys.meta_path)"
+    code = f"exec({text!r})\nimport sys; print({installed_hooks}, 'sitecustomize' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], env=environ(**variables), capture_output=True, text=True, check=True
     )

@@ -70,9 +70,9 @@ def test_the_exit_code_is_that_of_the_findings(stood_in, folders):
 @pytest.mark.parametrize(
     ("folder", "words"),
     [
-        ("nowhere", "nowhere: there is no such folder; make it first"),
+        ("nowhere", "nowhere: the folder does not exist; create it"),
         ("/proc", "/proc: cannot be written to"),
-        ("/dev/null", "/dev/null: there is no such folder"),
+        ("/dev/null", "/dev/null: the folder does not exist"),
         ("n" * 300, "File name too long"),
     ],
 )
@@ -89,7 +89,7 @@ def test_what_stands_in_the_way_costs_neither_the_other_file_nor_the_answer(stoo
     assert result.returncode == 3
     assert "checks:" in result.stdout
     assert result.stderr.count("\n") == 1
-    assert "gputune.features: not written: Is a directory; make room there" in result.stderr
+    assert "gputune.features: not written: Is a directory; free some space there" in result.stderr
     assert (folders / "textfiles" / "gputune.prom").exists()
 
 

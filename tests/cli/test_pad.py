@@ -85,4 +85,4 @@ def test_bad_input_is_one_line(arguments, words):
 def test_a_profile_without_the_dtype_says_how_to_get_it(h200):
     result = gputune("pad", "8", "--dtype", "float16", "--profile", h200)
     assert result.returncode == 2
-    assert "holds no alignment of float16" in result.stderr
+    assert "holds no measured alignment of float16" in result.stderr

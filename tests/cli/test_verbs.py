@@ -58,7 +58,7 @@ class TestProbe:
         ("words", "said"),
         [
             (["--each", "."], "--each .: is about all GPUs of a node; add --device all"),
-            (["--device", "all", "--each", "nowhere"], "--each nowhere: there is no such folder; make it first"),
+            (["--device", "all", "--each", "nowhere"], "--each nowhere: the folder does not exist; create it"),
         ],
     )
     def test_a_profile_of_each_gpu_takes_all_of_them_and_a_folder(self, words, said, tmp_path):
@@ -230,12 +230,12 @@ class TestCheck:
             (["--fail-on", "all"], "choose from error, warning, never"),
             (["--only", "shm_sice"], "did you mean shm_size?"),
             (["--skip", "nonsense"], "'gputune explain' lists them"),
-            (["--only", ","], "leave no check to ask"),
-            (["--only", "numa", "--skip", "numa"], "leave no check to ask"),
+            (["--only", ","], "leave no check to run"),
+            (["--only", "numa", "--skip", "numa"], "leave no check to run"),
             (["--only", "NUMA"], "did you mean numa?"),
-            (["--python", "/no/such/python"], "there is no such program"),
+            (["--python", "/no/such/python"], "no executable has that name"),
             (["--python", "/bin/true"], "ended without an answer"),
-            (["--python", "/etc/passwd"], "there is no such program"),
+            (["--python", "/etc/passwd"], "no executable has that name"),
         ],
     )
     def test_what_cannot_be_is_one_line(self, options, words):

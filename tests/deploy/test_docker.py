@@ -20,7 +20,7 @@ LAPTOP = Machine(cpus=8, memory_bytes=16 << 30)
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory):
-    """Runs a script where `docker` prints the arguments that it was given, for a user whose home has a blank in its name."""
+    """Runs a script whose `docker` prints its arguments, for a user whose home has a blank in its name."""
     folder = tmp_path_factory.mktemp("bin")
     docker = folder / "docker"
     docker.write_text(f"#!{sys.executable} -I\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n")

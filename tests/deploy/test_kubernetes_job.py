@@ -114,7 +114,7 @@ def test_the_command_arrives_as_it_was_given(words):
 
 
 def expanded(word):
-    """What Kubernetes makes of a word: $$ is a dollar, $(NAME) the variable's value, and a dollar before anything else stays.
+    """A word as Kubernetes expands it: $$ is a dollar, $(NAME) a variable's value, and any other dollar stays.
 
     Source: k8s.io/kubernetes/third_party/forked/golang/expansion.
     """
@@ -139,7 +139,7 @@ class TestItsCommands:
         done = run(probe["command"], tmp_path)
         assert (done.returncode, done.stdout) == (0, "")
         assert "is a directory" in done.stderr
-        assert done.stderr.endswith("gputune: not probed; the command runs without a profile\n")
+        assert done.stderr.endswith("gputune: the probe failed; the command runs without a profile\n")
 
     def test_then_the_command_runs_without_a_profile(self, tmp_path):
         _, main = containers(replace(JOB, command=["sh", "-c", "echo ran; exit 37"]))

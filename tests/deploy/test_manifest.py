@@ -36,8 +36,9 @@ def test_it_is_ascii_whatever_it_says(data):
 
 @pytest.mark.parametrize(
     "word",
-    ["1e3", "0x1F", "0o17", "017", "1_000", "12:30:45", "1.5", ".5", "+1", "-1", "y", "N", "yes", "Off", "NO", "true", "null",
-     "~", "", "=", "<<", "---", "- a", "a: b", "a #b", "*a", "&a", "!a", "%a", "@a", "`a", "[a]", "{a}", "2026-11-22", ".inf", "-c"],
+    ["1e3", "0x1F", "0o17", "017", "1_000", "12:30:45", "1.5", ".5", "+1", "-1", "y", "N", "yes", "Off", "NO", "true",
+     "null", "~", "", "=", "<<", "---", "- a", "a: b", "a #b", "*a", "&a", "!a", "%a", "@a", "`a", "[a]", "{a}",
+     "2026-11-22", ".inf", "-c"],
 )  # fmt: skip
 def test_what_some_reader_takes_for_another_thing_is_quoted(word):
     assert manifest.dump([word]).startswith('- "')

@@ -40,16 +40,25 @@ def test_draining_is_only_on_demand() -> None:
     ("words", "said"),
     [
         (["job"], "job: there is no such file for Slurm; choose from sbatch, task-prolog, health-check"),
-        (["sbatch"], "sbatch: no command to run; name one: gputune deploy slurm sbatch -- python train.py"),
-        (["sbatch", "--drain", "--", "a"], "--drain: says nothing about a sbatch; leave it out; there are"),
-        (["task-prolog", "--nodes=2"], "--nodes: says nothing about a task-prolog; leave it out"),
-        (["health-check", "--", "a"], "-- CMD: says nothing about a health-check; leave it out"),
+        (
+            ["sbatch"],
+            "sbatch: the command is missing; write it at the end: gputune deploy slurm sbatch -- python train.py",
+        ),
+        (["sbatch", "--drain", "--", "a"], "--drain: does not apply to sbatch; omit it, or use --nodes"),
+        (["task-prolog", "--nodes=2"], "--nodes: does not apply to task-prolog; omit it"),
+        (["health-check", "--", "a"], "-- CMD: does not apply to health-check; omit it"),
         (
             ["task-prolog", "--profile", "p.yaml"],
-            "--profile p.yaml: a task starts in any folder; give the whole path, or auto",
+            "--profile p.yaml: is not an absolute path, and tasks start in any folder; write the whole",
         ),
-        (["task-prolog", "--profile", "/a\nb"], "--profile '/a\\nb': is no name; give one without line breaks"),
-        (["sbatch", "--image", "", "--", "a"], "--image '': is no name; give one without line breaks"),
+        (
+            ["task-prolog", "--profile", "/a\nb"],
+            "--profile '/a\\nb': is not printable text on one line; write a name without line breaks",
+        ),
+        (
+            ["sbatch", "--image", "", "--", "a"],
+            "--image '': is not printable text on one line; write a name without line breaks",
+        ),
         (["sbatch", "--nodes=0", "--", "a"], "Invalid value for '--nodes'"),
     ],
 )

@@ -1,7 +1,6 @@
 """The batch script that `gputune deploy slurm sbatch` prints, run by bash. tests/slurm submits it to a real Slurm.
 
-`srun` here starts the command once on each of two nodes, whose names are all they have, and writes down how it was asked: no pyxis can
-be had for a test.
+The stand-in for `srun` starts the command once for each of two nodes and records its own arguments; pyxis is not run.
 """
 
 from __future__ import annotations
@@ -158,7 +157,7 @@ def test_what_others_keep_in_the_folder_that_was_named_stays(run, tmp_path: Path
 def test_what_fails_of_gputune_leaves_the_job_as_it_was(run, verb: str) -> None:
     done, asked, _ = run(replace(JOB, command=["sh", "-c", "exit 37"]), FAILS=verb)
     assert (done.returncode, asked[-1]) == (37, [[], ["sh", "-c", "exit 37"]])
-    assert "gputune: there is no profile for this job, which runs as it would without" in done.stderr
+    assert "gputune: no profile was measured; the command runs without one" in done.stderr
     assert "gputune: nothing could be measured; see: gputune check" in done.stderr
 
 

@@ -180,8 +180,8 @@ INTERRUPTED = """
 import sys
 from recorded import RecordedHost
 from gputune import probing
-from gputune.cli import _heed_termination
-_heed_termination()
+from gputune.cli import _exit_on_sigterm
+_exit_on_sigterm()
 probing.probe(probing.Request(device="all", only=["side_by_side"]), host=RecordedHost("nvidia-h200-x8"),
               progress=lambda progress: print(progress.bench, flush=True))
 """

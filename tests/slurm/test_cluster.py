@@ -86,7 +86,7 @@ class TestSbatch:
         code, out, profiles, probes = submit(script, KILLED_ON="n2")
         assert code == 37
         assert sorted(probes) == ["n1", "n2"]
-        assert "gputune: there is no profile for this job, which runs as it would without" in out
+        assert "gputune: no profile was measured; the command runs without one" in out
         assert not (profiles / "job.yaml").exists()
         assert sorted(line for line in out.splitlines() if line.endswith(" None")) == [
             "n1 0 None", "n1 1 None", "n2 2 None", "n2 3 None",

@@ -1,4 +1,4 @@
-"""What a user may name in a file for others to run. Each raises UsageError."""
+"""Validation of what a user puts into a file that other programs run. Each function raises UsageError."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gputune.errors import UsageError
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-"""DNS-1123: what every name in Kubernetes may be."""
+"""A DNS-1123 label, which is valid as the name of any Kubernetes object."""
 
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,499}")
 
@@ -16,14 +16,14 @@ _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,499}")
 def name(value: str, option: str) -> str:
     if not _LABEL.fullmatch(value):
         raise UsageError(
-            f"{option} {value[:80]}: is no name in Kubernetes",
+            f"{option} {value[:80]}: is not a valid Kubernetes name",
             "use at most 63 of a-z, 0-9 and -, with a letter or a digit at both ends",
         )
     return value
 
 
 def names(**named: str | None) -> None:
-    """Of options by their names with _ for -; None is not given."""
+    """Check options as Kubernetes names. They are passed with _ for -, and as None where they were not given."""
     for option, value in named.items():
         if value is not None:
             name(value, f"--{option.replace('_', '-')}")
@@ -32,18 +32,18 @@ def names(**named: str | None) -> None:
 def image(value: str) -> str:
     if not _IMAGE.fullmatch(value):
         raise UsageError(
-            f"--image {value[:80]}: is no name of an image", "name one, as in --image registry/gputune:1.0"
+            f"--image {value[:80]}: is not a valid image name", "write it as in --image registry/gputune:1.0"
         )
     return value
 
 
 def command(words: Sequence[str] | None) -> list[str]:
-    """The words after `--`, none where there are none."""
+    """The words after `--`, as a list."""
     words = list(words or [])
     if words and not words[0]:
         raise UsageError("the command is empty", "name a program: -- python train.py")
     try:
         "".join(words).encode()
     except UnicodeEncodeError:
-        raise UsageError("the command is not UTF-8 text", "name its files and options in UTF-8") from None
+        raise UsageError("the command is not UTF-8 text", "use names and options that are UTF-8") from None
     return words

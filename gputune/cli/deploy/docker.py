@@ -1,4 +1,4 @@
-"""`gputune deploy docker`."""
+"""`gputune deploy docker`: the `docker run` command for this machine."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 def docker(
     image: Annotated[str, typer.Option("--image", help="The image to run.")] = IMAGE,
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- CMD...]", help="The command to run in it; else gputune check.")
+        list[str] | None,
+        typer.Argument(metavar="[-- CMD...]", help="The command to run in it. Without one: gputune check."),
     ] = None,
 ) -> None:
-    """Print the docker run command for this machine: its GPUs, shared memory, limits, and a folder to keep profiles in."""
+    """Print the docker run command for this machine, with its GPUs, shared memory, limits and a folder for profiles."""
     from gputune.cli.deploy import _values
     from gputune.deploy.docker import text
 
@@ -27,17 +28,17 @@ def docker(
 
 
 def _machine() -> Machine:
-    """What a container may use is the host's, whatever holds for this process."""
+    """What this machine can give a container: counts of the host, not of this process and its limits."""
     from gputune.deploy.docker import Machine
     from gputune.facts import container, memory, pci
     from gputune.facts.gap import Gaps
     from gputune.host import Host
 
     host, gaps = Host(), Gaps()
-    held = [found for found in pci.read(host, gaps) or () if found.driver == "nvidia"]
+    bound = [device for device in pci.read(host, gaps) or () if device.driver == "nvidia"]
     listed = gaps.read("gpu.count", lambda: host.nvml().count()) or 0
     return Machine(
-        gpus=max(len(held), listed),
+        gpus=max(len(bound), listed),
         infiniband=container.read(host).infiniband,
         cpus=host.cpu_counts()[0],
         memory_bytes=memory.read(host, gaps).total_bytes,

@@ -1,4 +1,4 @@
-"""`gputune deploy kubernetes job | daemonset | configmap`."""
+"""`gputune deploy kubernetes`: the manifest of a Job, a DaemonSet or a ConfigMap."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from gputune.deploy import IMAGE
 
 GROUP = typer.Typer(help="Print a Kubernetes manifest.", no_args_is_help=True)
 
-_Image = Annotated[str, typer.Option("--image", help="The image, with gputune in it.")]
-_Namespace = Annotated[str | None, typer.Option("--namespace", help="Where it goes.", show_default="kubectl's")]
+_Image = Annotated[str, typer.Option("--image", help="An image that contains gputune.")]
+_Namespace = Annotated[
+    str | None, typer.Option("--namespace", help="The namespace of the object.", show_default="kubectl's")
+]
 _RuntimeClass = Annotated[
     str | None,
-    typer.Option("--runtime-class", help="The class of NVIDIA's runtime, where that is not the nodes' default."),
+    typer.Option("--runtime-class", help="The RuntimeClass of NVIDIA's runtime, where it is not the nodes' default."),
 ]
 
 
@@ -23,19 +25,22 @@ _RuntimeClass = Annotated[
 def job(
     command: Annotated[list[str] | None, typer.Argument(metavar="-- CMD...", help="The command to run.")] = None,
     image: _Image = IMAGE,
-    name: Annotated[str, typer.Option("--name", help="The Job's.")] = "gputune-job",
+    name: Annotated[str, typer.Option("--name", help="The name of the Job.")] = "gputune-job",
     namespace: _Namespace = None,
     runtime_class: _RuntimeClass = None,
-    gpus: Annotated[int, typer.Option("--gpus", help="GPUs of one node; 0 for a CPU job.", min=0, max=1024)] = 1,
+    gpus: Annotated[int, typer.Option("--gpus", help="GPUs of one node; 0 for a job on CPUs.", min=0, max=1024)] = 1,
     cpus: Annotated[
-        int | None, typer.Option("--cpus", help="CPUs.", min=1, max=4096, show_default="4 for each GPU")
+        int | None, typer.Option("--cpus", help="CPUs of the pod.", min=1, max=4096, show_default="4 for each GPU")
     ] = None,
     memory: Annotated[
-        str | None, typer.Option("--memory", metavar="SIZE", help="As in 64Gi.", show_default="16Gi for each GPU")
+        str | None,
+        typer.Option(
+            "--memory", metavar="SIZE", help="Memory of the pod, as in 64Gi.", show_default="16Gi for each GPU"
+        ),
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Without a profile the command does not run.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Do not run the command without a profile.")] = False,
 ) -> None:
-    """A Job that measures its node before the command, and runs the command with what was found."""
+    """Print a Job that measures its node and then runs the command with the profile."""
     from gputune.cli.deploy import _values
     from gputune.deploy.kubernetes_job import Job, text
     from gputune.errors import UsageError
@@ -43,8 +48,10 @@ def job(
     _values.names(name=name, namespace=namespace, runtime_class=runtime_class)
     words = _values.command(command)
     if not words:
-        raise UsageError("no command was named", "name it at the end: gputune deploy kubernetes job -- python train.py")
-    asked = Job(
+        raise UsageError(
+            "the command is missing", "write it at the end: gputune deploy kubernetes job -- python train.py"
+        )
+    spec = Job(
         name=name,
         namespace=namespace,
         image=_values.image(image),
@@ -56,19 +63,21 @@ def job(
         command=words,
     )
     try:
-        print(text(asked), end="")
+        print(text(spec), end="")
     except ValueError:
-        raise UsageError(f"--memory {(memory or '')[:40]}: is no size", "write it as in 512Mi, 64Gi or 1Ti") from None
+        raise UsageError(
+            f"--memory {(memory or '')[:40]}: is not a valid size", "write it as in 512Mi, 64Gi or 1Ti"
+        ) from None
 
 
 @GROUP.command()
 def daemonset(
     image: _Image = IMAGE,
-    name: Annotated[str, typer.Option("--name", help="The DaemonSet's.")] = "gputune-check",
+    name: Annotated[str, typer.Option("--name", help="The name of the DaemonSet.")] = "gputune-check",
     namespace: _Namespace = None,
     runtime_class: _RuntimeClass = None,
 ) -> None:
-    """A DaemonSet that checks the GPU nodes, and writes labels and metrics."""
+    """Print a DaemonSet that checks the GPU nodes and writes labels and metrics."""
     from gputune.cli.deploy import _values
     from gputune.deploy.kubernetes_daemonset import DaemonSet, text
 

@@ -16,35 +16,43 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "task-prolog": ("--profile",),
     "health-check": ("--drain",),
 }
-"""What can be printed, and which options speak of it."""
+"""The files that can be printed, each with the options that apply to it."""
 
 
 def slurm(
     what: Annotated[str, typer.Argument(metavar="WHAT", help="sbatch, task-prolog or health-check.")],
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- CMD...]", help="sbatch: what every task runs.")
+        list[str] | None, typer.Argument(metavar="[-- CMD...]", help="sbatch: the command that every task runs.")
     ] = None,
-    nodes: Annotated[int | None, typer.Option(help="sbatch: how many.", min=1, show_default="1")] = None,
-    gpus_per_node: Annotated[int | None, typer.Option(help="sbatch: how many.", min=1, show_default="none")] = None,
+    nodes: Annotated[int | None, typer.Option(help="sbatch: number of nodes.", min=1, show_default="1")] = None,
+    gpus_per_node: Annotated[
+        int | None, typer.Option(help="sbatch: GPUs of each node.", min=1, show_default="none")
+    ] = None,
     tasks_per_node: Annotated[
-        int | None, typer.Option(help="sbatch: how many.", min=1, show_default="one for each GPU")
+        int | None, typer.Option(help="sbatch: tasks on each node.", min=1, show_default="one for each GPU")
     ] = None,
-    cpus_per_task: Annotated[int | None, typer.Option(help="sbatch: how many.", min=1, show_default="Slurm's")] = None,
+    cpus_per_task: Annotated[
+        int | None, typer.Option(help="sbatch: CPUs of each task.", min=1, show_default="Slurm's")
+    ] = None,
     image: Annotated[
-        str | None, typer.Option(help="sbatch: run it all in this image, which has gputune, by pyxis and enroot.")
+        str | None,
+        typer.Option(help="sbatch: run every step in this image, which contains gputune, through pyxis and enroot."),
     ] = None,
     profile: Annotated[
         str | None,
         typer.Option(
-            help="task-prolog: an absolute path that all nodes have; auto is each machine's own.", show_default="auto"
+            help="task-prolog: a path that exists on all nodes, or auto for each machine's own profile.",
+            show_default="auto",
         ),
     ] = None,
     drain: Annotated[
-        bool, typer.Option("--drain", help="health-check: drain a node that has an error, until it is healthy again.")
+        bool, typer.Option("--drain", help="health-check: drain a node that has an error until it is healthy again.")
     ] = False,
 ) -> None:
-    """Print a file for Slurm: a batch script that probes each node once and runs CMD with the profile on all ranks, a TaskProlog that
-    applies one to every task, or a HealthCheckProgram that reports.
+    """Print a file for Slurm.
+
+    sbatch is a batch script that measures each node once and runs CMD on all ranks with one profile, task-prolog a
+    TaskProlog that applies a profile to every task, and health-check a HealthCheckProgram that reports faulty nodes.
     """
     given = {
         "--nodes": nodes,
@@ -57,27 +65,35 @@ def slurm(
         "--drain": drain or None,
     }
     _check(what, {option: value for option, value in given.items() if value is not None})
-    print(_printed(what, given), end="")
+    print(_text(what, given), end="")
 
 
 def _check(what: str, given: Mapping[str, Any]) -> None:
     if what not in KINDS:
         raise UsageError(f"{what}: there is no such file for Slurm", f"choose from {', '.join(KINDS)}")
     if odd := [option for option in given if option not in KINDS[what]]:
-        raise UsageError(f"{odd[0]}: says nothing about a {what}", f"leave it out; there are {', '.join(KINDS[what])}")
+        raise UsageError(f"{odd[0]}: does not apply to {what}", f"omit it, or use {', '.join(KINDS[what])}")
     if what == "sbatch" and not given.get("-- CMD"):
-        raise UsageError("sbatch: no command to run", "name one: gputune deploy slurm sbatch -- python train.py")
+        raise UsageError(
+            "sbatch: the command is missing", "write it at the end: gputune deploy slurm sbatch -- python train.py"
+        )
     if given.get("-- CMD", [""])[0].startswith("-"):
-        raise UsageError(f"{given['-- CMD'][0]}: would be an option of srun's", "begin the command with a program")
+        raise UsageError(
+            f"{given['-- CMD'][0]}: srun would take this as an option of its own", "begin the command with a program"
+        )
     path = given.get("--profile", "auto")
     if path != "auto" and not Path(path).is_absolute():
-        raise UsageError(f"--profile {path}: a task starts in any folder", "give the whole path, or auto")
+        raise UsageError(
+            f"--profile {path}: is not an absolute path, and tasks start in any folder", "write the whole path, or auto"
+        )
     for option in ("--image", "--profile"):
         if not str(given.get(option, "a")).isprintable() or given.get(option) == "":
-            raise UsageError(f"{option} {given[option]!r}: is no name", "give one without line breaks")
+            raise UsageError(
+                f"{option} {given[option]!r}: is not printable text on one line", "write a name without line breaks"
+            )
 
 
-def _printed(what: str, given: Mapping[str, Any]) -> str:
+def _text(what: str, given: Mapping[str, Any]) -> str:
     from gputune.deploy import slurm_health_check, slurm_sbatch, slurm_task_prolog
 
     if what == "task-prolog":
@@ -98,6 +114,6 @@ def _printed(what: str, given: Mapping[str, Any]) -> str:
 
 
 def _gputune() -> list[str]:
-    """The words that start this very gputune where there is no PATH."""
+    """The command that starts this installation of gputune without a PATH."""
     script = Path(sys.executable).with_name("gputune")
     return [str(script)] if script.exists() else [sys.executable, "-P", "-m", "gputune"]
