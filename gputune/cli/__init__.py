@@ -28,7 +28,7 @@ FAULT = 70
 
 app = typer.Typer(
     name="gputune",
-    help="Check a GPU environment, measure what it can really do, and apply the flags that pay.",
+    help="Check a GPU environment, measure what it can really do, and apply the settings that pay.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -52,7 +52,7 @@ def _options(machine: Machine) -> Iterator[tuple[str, str]]:
     shm = shared_memory.amount(size, "g", "m")
     yield (
         f"--shm-size={shm}",
-        f"for the batches of DataLoader workers on {counted(machine.cpus, 'CPU')}, instead of docker's default of 64m",
+        f"for the batches of DataLoader workers on {counted(machine.cpus, 'CPU')}, where docker gives 64m by default",
     )
     if machine.gpus > 1 or machine.infiniband:
         yield f"--ulimit memlock=-1 --ulimit stack={STACK_BYTES}", "NCCL locks the memory of its transfers between GPUs"
