@@ -1,15 +1,15 @@
 # gputune beside the PyTorch of an image: docker build -t gputune .
 #
-# gputune goes into the Python that the base image has, and no package there is replaced: what is installed is a constraint,
-# and a conflict is an error. Another base: --build-arg BASE_IMAGE=... (Debian or Ubuntu, python3 3.11 or newer with pip and
-# torch). For NVIDIA's own images, whose entrypoint is to go first: --target ngc. The tag is a version; the digest is yours
-# to pin, as in BASE_IMAGE=pytorch/pytorch@sha256:...
+# gputune is installed into the base image's Python and replaces no package there: the installed versions are constraints, and
+# a conflict is an error. Another base: --build-arg BASE_IMAGE=... (Debian or Ubuntu, python3 3.11 or newer with pip and torch).
+# For NVIDIA's images, whose entrypoint must run first: --target ngc. Pin the base by its digest for builds that can be
+# repeated: BASE_IMAGE=pytorch/pytorch@sha256:...
 ARG BASE_IMAGE=pytorch/pytorch:2.13.0-cuda13.0-cudnn9-runtime
 
 
-# Wheels of gputune and of all that it needs but torch, as they go with this base.
+# Wheels of gputune and of its dependencies except torch, in versions that fit this base.
 FROM ${BASE_IMAGE} AS wheels
-# Nothing of this stage runs later.
+# This stage is not part of the image.
 # hadolint ignore=DL3002
 USER 0:0
 ARG PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -18,7 +18,7 @@ WORKDIR /source
 RUN python3 -m pip list --format=freeze >/base.txt
 COPY pyproject.toml .
 RUN python3 -c "import tomllib; needed = tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']; \
-        print(*(one for one in needed if one != 'torch'), sep='\n')" >/dependencies.txt \
+        print(*(name for name in needed if name != 'torch'), sep='\n')" >/dependencies.txt \
  && python3 -m pip wheel --no-cache-dir --wheel-dir /opt/gputune --constraint /base.txt --requirement /dependencies.txt
 COPY . .
 RUN python3 -m pip wheel --no-cache-dir --wheel-dir /opt/gputune --no-deps .
@@ -26,7 +26,7 @@ RUN python3 -m pip wheel --no-cache-dir --wheel-dir /opt/gputune --no-deps .
 
 FROM ${BASE_IMAGE} AS installed
 USER 0:0
-# tini in the version of the base's own release, which differs from base to base.
+# The version of tini depends on the base's release.
 # hadolint ignore=DL3008
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends tini \
@@ -34,9 +34,9 @@ RUN apt-get update \
 ARG PIP_BREAK_SYSTEM_PACKAGES=1
 ARG PIP_DISABLE_PIP_VERSION_CHECK=1
 ARG PIP_ROOT_USER_ACTION=ignore
-# It stays in the image, for COPY --from=gputune /opt/gputune into images of one's own.
+# It stays in the image, for COPY --from=gputune /opt/gputune into other images.
 COPY --from=wheels /opt/gputune /opt/gputune
-# Bytecode that is never held against its source: the root may be read-only, and a build may set the times of files.
+# Bytecode without a check of its source's time: the root may be read-only, and a build may set the times of files.
 RUN --mount=type=bind,from=wheels,source=/base.txt,target=/tmp/base.txt \
     python3 -m pip install --no-cache-dir --no-index --find-links /opt/gputune --constraint /tmp/base.txt gputune \
  && python3 -m compileall -q -f --invalidation-mode unchecked-hash "$(python3 -c 'import gputune; print(*gputune.__path__)')" \
@@ -46,7 +46,7 @@ ARG VERSION
 ARG REVISION
 ARG CREATED
 LABEL org.opencontainers.image.title="gputune" \
-      org.opencontainers.image.description="Check a GPU environment, measure what it can really do, and apply the flags that pay to any PyTorch program." \
+      org.opencontainers.image.description="Check a GPU environment, measure what it can really do, and apply the settings that pay to any PyTorch program." \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
