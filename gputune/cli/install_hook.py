@@ -19,7 +19,7 @@ def install_hook(
 ) -> None:
     """Write a file into one interpreter's site-packages, so that gputune apply also reaches python -I and -E.
 
-    It does nothing outside gputune apply.
+    The file has no effect outside gputune apply.
     """
     from gputune.cli.check import interpreter
     from gputune.host import Host

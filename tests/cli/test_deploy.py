@@ -111,7 +111,7 @@ def test_no_invalid_profile_is_delivered(tmp_path):
         (["kubernetes", "configmap", "--profile", SHIPPED, "--name", "A"], "--name A: is not a valid Kubernetes name"),
     ],
 )
-def test_what_cannot_be_is_one_line(words, said, tmp_path):
+def test_a_refusal_is_one_line(words, said, tmp_path):
     result = gputune("deploy", *words, cwd=tmp_path)
     assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     assert said in result.stderr

@@ -76,14 +76,14 @@ def test_the_exit_code_is_that_of_the_findings(stood_in, folders):
         ("n" * 300, "File name too long"),
     ],
 )
-def test_a_folder_that_will_not_do_is_one_line_before_anything_is_asked(stood_in, tmp_path, option, folder, words):
+def test_a_folder_that_cannot_be_used_is_refused_before_any_check_runs(stood_in, tmp_path, option, folder, words):
     result = gputune("check", option, folder, env=stood_in, cwd=tmp_path)
     assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     assert result.stderr.startswith(f"gputune: {option} ")
     assert words in result.stderr
 
 
-def test_what_stands_in_the_way_costs_neither_the_other_file_nor_the_answer(stood_in, folders):
+def test_a_failed_write_costs_neither_the_other_file_nor_the_answer(stood_in, folders):
     (folders / "features.d" / "gputune.features").mkdir()
     result = gputune("check", "--nfd", "features.d", "--prometheus", "textfiles", env=stood_in, cwd=folders)
     assert result.returncode == 3

@@ -103,7 +103,7 @@ class TestProbe:
             (["--only", "batch_size"], 2, "--only batch_size: is no part of a probe; use gputune batch-size"),
         ],
     )
-    def test_what_cannot_be_is_one_line(self, stood_in, options, code, words, tmp_path):
+    def test_a_refusal_is_one_line(self, stood_in, options, code, words, tmp_path):
         result = gputune("probe", *options, env=stood_in, cwd=tmp_path)
         assert result.returncode == code
         assert result.stderr.count("\n") == 1
@@ -227,7 +227,7 @@ class TestCheck:
             (["--python", "/etc/passwd"], "no executable has that name"),
         ],
     )
-    def test_what_cannot_be_is_one_line(self, options, words):
+    def test_a_refusal_is_one_line(self, options, words):
         result = gputune("check", *options)
         assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
         assert words in result.stderr

@@ -48,12 +48,12 @@ def test_many_lines_read_well():
     assert manifest.dump({"a": "one\n  two\n"}) == "a: |\n  one\n    two\n"
 
 
-def test_a_comment_stands_above_the_manifest():
+def test_a_comment_is_above_the_manifest():
     assert manifest.text("\nOne.\n\n  Two.\n", {"a": "b"}) == "# One.\n#\n#   Two.\na: b\n"
 
 
 @pytest.mark.parametrize(("amount", "size"), [("512Mi", 512 << 20), ("16Gi", 16 << 30), ("1Ti", 1 << 40)])
-def test_memory_is_told_in_bytes(amount, size):
+def test_memory_in_bytes(amount, size):
     assert manifest.memory_bytes(amount) == size
 
 

@@ -10,7 +10,7 @@ from forked import gputune
 pytestmark = pytest.mark.cluster
 
 
-def test_an_sbatch_has_a_task_for_each_gpu_unless_it_is_told() -> None:
+def test_an_sbatch_has_a_task_for_each_gpu_by_default() -> None:
     lines = gputune(
         "deploy", "slurm", "sbatch", "--nodes=2", "--gpus-per-node=8", "--", "python", "-u", "a.py"
     ).stdout.splitlines()
@@ -62,7 +62,7 @@ def test_draining_is_only_on_demand() -> None:
         (["sbatch", "--nodes=0", "--", "a"], "Invalid value for '--nodes'"),
     ],
 )
-def test_what_does_not_fit_is_one_line(words: list[str], said: str) -> None:
+def test_a_refusal_is_one_line(words: list[str], said: str) -> None:
     done = gputune("deploy", "slurm", *words)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith(f"gputune: {said}")

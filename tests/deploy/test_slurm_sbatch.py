@@ -103,7 +103,7 @@ def run(tmp_path: Path):
     return run
 
 
-def test_what_is_asked_of_slurm() -> None:
+def test_the_resources_requested_from_slurm() -> None:
     assert sbatch(JOB).splitlines()[:6] == [
         "#!/bin/bash",
         "#SBATCH --nodes=2",
