@@ -36,10 +36,10 @@ def check(
 ) -> None:
     """Check this machine without changing anything: what is wrong, and what to type to fix it."""
     from gputune import checks
-    from gputune.cli import _node_files
+    from gputune.cli import _choices, _node_files
     from gputune.report import json, terminal
 
-    _require_known(fail_on, "--fail-on", list(FAIL_ON), "level")
+    _choices.require(fail_on, FAIL_ON, "level", "--fail-on")
     selected = _selected(only, skip)
     files = _node_files.targets({"--nfd": nfd, "--prometheus": prometheus})
     found = _facts(python, require_gpu)
@@ -72,24 +72,12 @@ def _selected(only: list[str] | None, skip: list[str] | None) -> list[str]:
 def _split(values: list[str], option: str) -> list[str]:
     """The checks named by all values of an option, each of them a list separated by commas."""
     from gputune import checks
+    from gputune.cli import _choices
 
     names = [name.strip() for value in values for name in value.split(",") if name.strip()]
     for name in names:
-        _require_known(name, option, checks.names(), "check")
+        _choices.require(name, checks.names(), "check", option)
     return names
-
-
-def _require_known(value: str, option: str, known: list[str], kind: str) -> None:
-    """Raises UsageError, with the nearest known value, for one that is not known."""
-    from difflib import get_close_matches
-
-    from gputune.errors import UsageError
-
-    if value in known:
-        return
-    close = get_close_matches(value.lower(), known, n=1)
-    choose = f"choose from {', '.join(known)}" if len(known) < 10 else "'gputune explain' lists them"
-    raise UsageError(f"{option} {value}: there is no such {kind}", f"did you mean {close[0]}?" if close else choose)
 
 
 AN_INTERPRETER = "name an interpreter, as in --python .venv/bin/python"

@@ -17,6 +17,7 @@ def explain(
     `launching` explains which programs gputune apply reaches.
     """
     from gputune import benches, checks, settings
+    from gputune.cli import _choices
     from gputune.runtime import reach
 
     packages: dict[str, Any] = {"setting": settings, "check": checks, "bench": benches}
@@ -25,11 +26,10 @@ def explain(
     if name is None:
         for topic, (kind, load) in topics.items():
             print(f"{kind:8} {topic:31} {_documentation(load(topic)).splitlines()[0]}")
-    elif name in topics:
-        kind, load = topics[name]
-        _print(name, kind, load(name))
-    else:
-        raise _unknown(name, list(topics))
+        return
+    _choices.require(name, topics, "setting, check or bench")
+    kind, load = topics[name]
+    _print(name, kind, load(name))
 
 
 def _print(name: str, kind: str, module: Any) -> None:
@@ -43,13 +43,3 @@ def _print(name: str, kind: str, module: Any) -> None:
 
 def _documentation(module: Any) -> str:
     return (module.__doc__ or "(no explanation: python -OO strips docstrings)").strip()
-
-
-def _unknown(name: str, topics: list[str]) -> Exception:
-    from difflib import get_close_matches
-
-    from gputune.errors import UsageError
-
-    close = get_close_matches(name, topics, n=1)
-    hint = f"did you mean {close[0]}?" if close else "'gputune explain' lists them"
-    return UsageError(f"{name}: there is no such setting, check or bench", hint)

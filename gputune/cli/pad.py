@@ -46,14 +46,11 @@ def pad(
 def _full_name(dtype: str) -> str:
     """The name of a dtype without abbreviation. Raises UsageError for one that is not measured."""
     from gputune.benches.matmul_shapes import DTYPES
-    from gputune.errors import UsageError
+    from gputune.cli import _choices
 
     abbreviations = {"bf16": "bfloat16", "fp16": "float16", "half": "float16", "fp32": "float32", "float": "float32"}
     full = abbreviations.get(dtype, dtype)
-    if full not in DTYPES:
-        raise UsageError(
-            f"--dtype {dtype[:40]}: is not a dtype that gputune measures", f"choose from {', '.join(DTYPES)}"
-        )
+    _choices.require(full, DTYPES, "dtype", "--dtype")
     return full
 
 

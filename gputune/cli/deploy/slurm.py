@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from gputune.cli import _choices
 from gputune.errors import UsageError
 
 KINDS: Mapping[str, tuple[str, ...]] = {
@@ -69,8 +70,7 @@ def slurm(
 
 
 def _check(what: str, given: Mapping[str, Any]) -> None:
-    if what not in KINDS:
-        raise UsageError(f"{what}: there is no such file for Slurm", f"choose from {', '.join(KINDS)}")
+    _choices.require(what, KINDS, "file for Slurm")
     if odd := [option for option in given if option not in KINDS[what]]:
         raise UsageError(f"{odd[0]}: does not apply to {what}", f"omit it, or use {', '.join(KINDS[what])}")
     if what == "sbatch" and not given.get("-- CMD"):
