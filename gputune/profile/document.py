@@ -21,8 +21,6 @@ SCHEMA = 1
 class Fingerprint:
     """What a choice may rest on. A setting's DEPENDS names fields of this, or `device`."""
 
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}
-
     gpu: str | None = None
     """The GPU's name; None for a profile of the CPU."""
     gpu_count: int = 0
@@ -54,8 +52,6 @@ class Profile:
 
     No part of it may be missing from a file, so that one that was cut off is refused.
     """
-
-    __pydantic_config__ = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
 
     schema: int
     created: str
