@@ -180,7 +180,7 @@ class _List(_Type):
         converted: list[Any] = []
         try:
             for element in value:
-                converted.append(convert(element))  # noqa: PERF401 - their count tells the place of a fault
+                converted.append(convert(element))
         except Mismatch as mismatch:
             raise mismatch.below(str(len(converted))) from None
         return tuple(converted)

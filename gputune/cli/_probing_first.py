@@ -9,8 +9,8 @@ from pathlib import Path
 from gputune.errors import GputuneError, UsageError
 from gputune.host import Host
 from gputune.host.node_lock import node_lock
-from gputune.profile import Fingerprint, places
 from gputune.host.stderr import say
+from gputune.profile import Fingerprint, places
 from gputune.runtime.locate import named
 
 VARIABLE = "GPUTUNE_PROBE"

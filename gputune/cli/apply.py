@@ -150,8 +150,8 @@ def _run(path: str, asked: _Asked) -> NoReturn:
 
 def _plan(path: str, asked: _Asked) -> Plan:
     from gputune.host import Host
-    from gputune.runtime.environment import Terms, plan
     from gputune.host.stderr import one_line
+    from gputune.runtime.environment import Terms, plan
     from gputune.runtime.local_fingerprint import fingerprint_here
     from gputune.runtime.numerics import limit
     from gputune.runtime.ranks import starts_ranks
@@ -218,9 +218,9 @@ def summary(planned: Plan) -> str:
 
 def _print(planned: Plan, path: str, emit: str) -> None:
     """The exports on stdout, for `eval` or for Slurm; for the reader of the first, on stderr, the table and how to use either."""
+    from gputune.host.stderr import say
     from gputune.report.applied import print_applied
     from gputune.runtime.environment import exports, task_prolog
-    from gputune.host.stderr import say
     from gputune.runtime.launch import inherited
 
     if emit == TASK_PROLOG:

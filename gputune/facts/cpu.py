@@ -14,7 +14,6 @@ from gputune.resources.scheduler import Scheduler
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cpu:
-
     model: str | None = None
     logical_count: int
     """Online on the host."""

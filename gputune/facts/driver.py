@@ -25,7 +25,6 @@ class Xid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
-
     nvml: bool
     """NVML answers here."""
     version: str | None = None

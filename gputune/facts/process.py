@@ -22,7 +22,6 @@ _FOLDERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folder:
-
     variable: str
     """Which variable moves it."""
     path: str
@@ -34,7 +33,6 @@ class Folder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-
     uid: int | None = None
     user: str | None = None
     """The user's name; None where the id has none (`docker run --user 1234`)."""

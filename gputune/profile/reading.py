@@ -55,15 +55,16 @@ def parse(text: bytes, tell: Callable[[str], None] = say) -> Profile:
     data = _mapping(text)
     _check_schema(data)
     compatibility.drop_retired(data)
-    if _is_newer(data) and (dropped := compatibility.drop_unknown(data)):
-        names = compatibility.summary(dropped)
-        tell(f"was written by gputune {data['gputune']}, and this is {__version__}: skipped {names}")
+    skipped = compatibility.drop_unknown(data) if _is_newer(data) else []
     _check_sizes(data)
     _check_settings(data)
     try:
         profile: Profile = convert(Profile, data)
     except Mismatch as mismatch:
         raise Fault(str(mismatch)) from None
+    if skipped:
+        names = compatibility.summary(skipped)
+        tell(f"was written by gputune {profile.gputune}, and this is {__version__}: skipped {names}")
     return profile
 
 

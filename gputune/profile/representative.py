@@ -14,7 +14,8 @@ def representative_index(profiles: Sequence[Profile]) -> int:
     One profile is taken as a whole, never a mixture: what is recommended for a network was measured as one combination.
     """
     return min(
-        range(len(profiles)), key=lambda index: sum(len(differing_settings(profiles[index], other)) for other in profiles)
+        range(len(profiles)),
+        key=lambda index: sum(len(differing_settings(profiles[index], other)) for other in profiles),
     )
 
 

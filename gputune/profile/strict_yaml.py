@@ -19,7 +19,7 @@ from gputune.profile.limits import Malformed
 
 _STARTS_A_NUMBER = frozenset("-0123456789")
 _WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
-_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,%d})" % (limits.MOST_DIGITS - 1))
+_INTEGER = re.compile(rf"-?(?:0|[1-9][0-9]{{0,{limits.MOST_DIGITS - 1}}})")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?")
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

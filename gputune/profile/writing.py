@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +17,6 @@ from gputune.profile import limits, strict_yaml
 from gputune.profile.document import Profile
 
 _SMALLER = "measure less, as with fewer --shapes"
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def dump(profile: Profile) -> str:
@@ -33,7 +31,7 @@ def dump_json(profile: Profile) -> str:
     """The profile as JSON: a line for each setting, family, measurement, finding and gap. Raises MeasureError as `dump` does."""
     parts = (f"  {json.dumps(key)}: {_json_part(value)}" for key, value in _plain(profile).items())
     text = "{\n" + ",\n".join(parts) + "\n}\n"
-    return _bounded(_SURROGATE.sub(lambda half: f"\\\\u{ord(half[0]):04x}", text))
+    return _bounded(text)
 
 
 def save(profile: Profile, path: str | Path, *, replace: bool = True) -> None:
@@ -77,7 +75,7 @@ def _bounded(text: str) -> str:
 def _json_part(value: Any) -> str:
     if isinstance(value, dict):
         opening, closing = "{}"
-        lines = [f"{json.dumps(key, ensure_ascii=False)}: {_json(one)}" for key, one in value.items()]
+        lines = [f"{_json(key)}: {_json(one)}" for key, one in value.items()]
     elif isinstance(value, tuple):
         opening, closing = "[]"
         lines = [_json(row) for row in value]
@@ -87,7 +85,13 @@ def _json_part(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    """On one line, with escapes for what would steer a terminal, and bytes that were no UTF-8 as `_text` writes them."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() else "".join(char if char.isprintable() else _escaped(char) for char in text)
+
+
+def _escaped(char: str) -> str:
+    return f"\\\\u{ord(char):04x}" if "\ud800" <= char <= "\udfff" else json.dumps(char)[1:-1]
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # the base is chosen at run time
@@ -98,7 +102,7 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
 def _text(dumper: Any, value: str) -> Any:
     """Quote what either this reader or a YAML 1.1 reader would take for something other than text.
 
-    Bytes that were no UTF-8 stand in Python's text as surrogates, which no file can hold: they are written as their numbers.
+    Bytes that were no UTF-8 are surrogates in Python's text, which no file can hold: they are written as their numbers.
     """
     value = value.encode(errors="backslashreplace").decode()
     quoted = strict_yaml.plain(value) != value

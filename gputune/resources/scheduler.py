@@ -13,7 +13,6 @@ _JOBS = {"slurm": "SLURM_JOB_ID", "lsf": "LSB_JOBID", "pbs": "PBS_JOBID", "kuber
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduler:
-
     name: str | None = None
     """slurm, lsf, pbs, kubernetes, or None."""
     job: str | None = None

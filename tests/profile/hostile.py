@@ -14,10 +14,11 @@ from pathlib import Path
 
 import yaml
 
+from gputune.profile.limits import MOST_BYTES
+
 Content = bytes | Callable[[Path], object]
 """The bytes of a file, or a function that puts something else in its place."""
 
-MOST_BYTES = 256 * 1024
 PARTS = {
     "schema": "1",
     "created": "'2026-11-21T12:00:00Z'",
@@ -92,13 +93,13 @@ FILES: dict[str, tuple[Content, str]] = {
     "a file whose reading fails": (link("/proc/self/mem"), "cannot be read: Input/output error"),
     "a file without permission": (unreadable, "cannot be read: Permission denied"),
     "a file that everybody may write": (writable, "can be written by everybody"),
-    "a byte too many": (whole().ljust(MOST_BYTES + 1, b"#"), "is larger than 256 KiB"),
-    "10 GB of nothing": (sparse, "is larger than 256 KiB"),
+    "a byte too many": (whole().ljust(MOST_BYTES + 1, b"#"), "is larger than 1024 KiB"),
+    "10 GB of nothing": (sparse, "is larger than 1024 KiB"),
 }
 
 BYTES: dict[str, tuple[Content, str]] = {
     "nothing": (b"", "is empty"),
-    "comments": (b"#\n" * 100_000, "is empty"),
+    "comments": (b"#\n" * 500_000, "is empty"),
     "zero bytes": (b"\0" * 1000, "not YAML: "),
     "a zero byte after it": (but("\0"), "not YAML: "),
     "a program": (b"\x7fELF\x02\x01\x01" + bytes(9), "not YAML: "),
@@ -117,10 +118,15 @@ BYTES: dict[str, tuple[Content, str]] = {
 }
 
 YAML: dict[str, tuple[Content, str]] = {
-    "50,000 lists in one another": (whole(gaps="[" * 50_000), "line 9: nested more than 16 deep"),
-    "100,000 mappings in one another": (b"{" * 100_000, "line 1: "),
-    "50,000 mappings in one another": (whole(gaps="{a: " * 50_000), "line 9: nested more than 16 deep"),
-    "50,000 keys as keys": (b"? " * 50_000, "line 1: "),
+    "a million lists in one another": (whole(gaps="[" * 1_000_000), "line 9: nested more than 16 deep"),
+    "250,000 mappings in one another": (whole(gaps="{a: " * 250_000), "line 9: nested more than 16 deep"),
+    "500,000 keys as keys": (b"? " * 500_000, "line 1: "),
+    "200,000 values": (whole(gaps=listed(listed("1", 1000), 200)), "line 9: more than 131072 keys and values"),
+    "200,000 values in mappings": (
+        whole(gaps=listed("{" + numbered("k", ": 1,", 100) + "}", 1000)),
+        "line 9: more than 131072 keys and values",
+    ),
+    "180,000 quoted texts": (whole(gaps=listed(listed("'x'", 900), 200)), "line 9: more than 131072 keys and values"),
     "a billion laughs": (
         but("a: &a [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1 or ''}, *a{n - 1 or ''}]\n" for n in range(1, 40))),
         "line 10: anchors and aliases are not allowed",
@@ -136,7 +142,7 @@ YAML: dict[str, tuple[Content, str]] = {
     "a harmless tag": (whole(schema="!!int 1"), "line 1: tags are not allowed"),
     "a YAML of the future": (b"%YAML 9.0\n---\n" + whole(), "line 1: found incompatible YAML document"),
     "a merge": (whole(gaps="[{<<: {fact: x}, reason: x}]"), "line 9: merges are not allowed"),
-    "a key twice": (but("schema: 1\n"), "line 10: the key 'schema' stands twice"),
+    "a key twice": (but("schema: 1\n"), "line 10: the key 'schema' occurs twice"),
     "two documents": (but("---\n") + whole(), "line 10: one document is expected, and another starts"),
     "text after the end": (but("...\nschema: 1\n"), "line 11: did not find expected <document start>"),
     "a list as a key": (but("? [a, b]\n: 1\n"), "line 10: a key must be text, not []"),
@@ -171,7 +177,7 @@ DOCUMENT: dict[str, tuple[Content, str]] = {
     "1,900 keys": (but(numbered("k", ": 1\n", 1900)), "k0: there is no such key"),
     "20,000 keys": (but(numbered("k", ": 1\n", 20_000)), "line 2001: more than 2000 entries in one place"),
     "a list for a mapping": (whole(settings="[]"), "settings: a mapping expected, [] given"),
-    "a text of 60,000 lines": (whole(gaps="|\n" + "  x\n" * 60_000), "line 9: a text of more than 4096 characters"),
+    "a text of 250,000 lines": (whole(gaps="|\n" + "  x\n" * 250_000), "line 9: a text of more than 4096 characters"),
     "a text of 2,000 lines": (whole(gaps="|\n" + "  x\n" * 2000), 'gaps: a list expected, "x\\nx'),
     "no number as a gain": (choice("gain: .nan"), 'settings.omp_threads.gain: a number or null expected, ".nan" given'),
     "an interval of three": (choice("interval: [1.0, 2.0, 3.0]"), "settings.omp_threads.interval"),
@@ -207,10 +213,54 @@ SETTINGS: dict[str, tuple[Content, str]] = {
     "padding to nothing": (setting("dimension_multiple", "{bfloat16: 0}"), "settings.dimension_multiple.value: a number from 1"),
 }  # fmt: skip
 
-REFUSED = FILES | BYTES | YAML | DOCUMENT | SETTINGS
+OTHER_VERSIONS: dict[str, tuple[Content, str]] = {
+    "a version that is none": (whole(gputune="new"), 'gputune: a version such as '),
+    "a version that steers a terminal": (whole(gputune='"\\e[2J"'), 'gputune: a version such as '),
+    "a number as a version": (whole(gputune="0.3"), "gputune: text expected, 0.3 given"),
+    "a newer file that misses a part": (whole(gputune="9.0.0").replace(b"gaps:", b"holes:"), "gaps: this key is missing"),
+    "a newer file with a fault in its shape": (whole(gputune="9.0.0", settings="[]"), "settings: a mapping expected, [] given"),
+}  # fmt: skip
+
+
+def json_but(text: str) -> bytes:
+    """A valid profile as JSON, with `text` before its first key."""
+    return ("{" + text + json.dumps(yaml.safe_load(whole()))[1:]).encode()
+
+
+JSON: dict[str, tuple[Content, str]] = {
+    "JSON cut off": (json_but("")[:-20], "line 1: not JSON: "),
+    "JSON with a comment": (json_but("// x\n"), "line 1: not JSON: "),
+    "two JSON documents": (json_but("") * 2, "line 1: not JSON: Extra data"),
+    "YAML's flow style": (b"{schema: 1}", "line 1: not JSON: "),
+    "a JSON key twice": (json_but('"gaps": [], '), "the key 'gaps' occurs twice"),
+    "a JSON key twice, hidden by an escape": (json_but('"g\\u0061ps": [], '), "the key 'gaps' occurs twice"),
+    **{
+        f"{number} in JSON": (json_but(f'"x": {number}, '), fault)
+        for number, fault in {
+            "NaN": "NaN is not a finite number", "-Infinity": "-Infinity is not a finite number",
+            "1e999": "inf is not a finite number", "1" * 20: "a whole number of more than 19 digits",
+            "1" * 500_000: "a whole number of more than 19 digits", "01": "line 1: not JSON: ", "0x1": "line 1: not JSON: ",
+        }.items()
+    },
+    "half a character in JSON": (json_but('"x": "\\ud800", '), "a text with an unpaired surrogate"),
+    "a merge in JSON": (json_but('"<<": {}, '), "merges are not allowed"),
+    "a text of a million characters in JSON": (json_but(f'"x": "{"x" * 1_000_000}", '), "a text of more than 4096 characters"),
+    "a key of a million characters in JSON": (json_but(f'"{"x" * 1_000_000}": 1, '), "a text of more than 4096 characters"),
+    "a million JSON lists in one another": (json_but('"x": ' + "[" * 1_000_000), "nested more than 16 deep"),
+    "150,000 JSON mappings in one another": (json_but('"x": ' + '{"a":' * 150_000), "nested more than 16 deep"),
+    "500 whole JSON lists in one another": (json_but(f'"x": {"[" * 500 + "]" * 500}, '), "nested more than 16 deep"),
+    "500,000 JSON numbers": (json_but(f'"x": [{"1," * 500_000}1], '), "more than 2000 entries in one place"),
+    "300,000 JSON mappings": (json_but(f'"x": [{"{}," * 300_000}1], '), "more than 2000 entries in one place"),
+    "200,000 JSON values": (
+        json_but(f'"x": [{", ".join(["[" + "1," * 999 + "1]"] * 200)}], '), "more than 131072 keys and values"
+    ),
+    "no JSON object": (b" []", "is not a profile"),
+}  # fmt: skip
+
+REFUSED = FILES | BYTES | YAML | DOCUMENT | SETTINGS | OTHER_VERSIONS | JSON
 
 MANY_FAULTS: dict[str, tuple[Content, str]] = {
-    "85,000 rows without a key": (whole(measurements=listed("{}", 85_000)), "line 7: more than 2000 entries in one place"),
+    "340,000 rows without a key": (whole(measurements=listed("{}", 340_000)), "line 7: more than 2000 entries in one place"),
     "2,000 rows without a key": (whole(measurements=listed("{}", 2000)), "measurements.0.bench: this key is missing"),
     "2,000 gaps without a key": (whole(gaps=listed("{}", 2000)), "gaps.0.fact: this key is missing"),
     "31 wrong samples in each of 1,500 rows": (
@@ -230,7 +280,9 @@ READ: dict[str, Content] = {
     "no more than it takes": whole(
         fingerprint="{}", settings="{}", families="{}", measurements="[]", findings="[]", gaps="[]"
     ),
-    "JSON": json.dumps(yaml.safe_load(whole())).encode(),
+    "JSON": json_but(""),
+    "JSON after a byte order mark and a line": b"\xef\xbb\xbf\n" + json_but(""),
+    "the largest JSON": json_but("").ljust(MOST_BYTES),
     "a byte order mark": b"\xef\xbb\xbf" + whole(),
     "Windows' line ends": whole().replace(b"\n", b"\r\n"),
     "the largest": whole().ljust(MOST_BYTES, b"#"),

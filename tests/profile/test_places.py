@@ -12,7 +12,7 @@ from making import H200, profile
 
 from gputune.errors import MeasureError
 from gputune.profile import Fingerprint, load, places
-from gputune.profile.places import cached, keep, file_name, shipped, user_folder
+from gputune.profile.places import cached, file_name, keep, shipped, user_folder
 
 
 @pytest.fixture

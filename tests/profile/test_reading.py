@@ -21,7 +21,8 @@ from gputune.checks import Finding
 from gputune.errors import ProfileError
 from gputune.facts.gap import Gap
 from gputune.profile import dump, load
-from gputune.profile.reading import MOST_BYTES, Fault, parse
+from gputune.profile.limits import MOST_BYTES
+from gputune.profile.reading import Fault, parse
 
 WHOLE = profile(
     measurements=(row("precision", "throughput", 405.0, dtype="tf32"),),
@@ -177,7 +178,7 @@ BROKEN: list[tuple[str, str]] = [
     # YAML that is refused, or is none.
     (TEXT[: len(TEXT) // 2], ""),
     (HEAD + "settings: {amp_dtype: {value: float16, rea", "line 6: "),
-    (HEAD + "schema: 1\n", "line 5: the key 'schema' stands twice"),
+    (HEAD + "schema: 1\n", "line 5: the key 'schema' occurs twice"),
     (HEAD + "settings: &a {}\nfamilies: *a\n", "line 5: anchors and aliases are not allowed"),
     (HEAD + "settings: !!python/object/apply:os.system [id]\n", "line 5: tags are not allowed"),
     (HEAD + "settings: {<<: {a: 1}}\n", "line 5: merges are not allowed"),
@@ -261,13 +262,13 @@ class TestFile:
         path.write_text(TEXT + "#" * (MOST_BYTES - len(TEXT.encode())))
         assert load(path) == WHOLE
         path.write_text(TEXT + "#" * (MOST_BYTES + 1 - len(TEXT.encode())))
-        assert fault_of(path).startswith("is larger than 256 KiB")
+        assert fault_of(path).startswith("is larger than 1024 KiB")
 
     def test_a_huge_file_is_not_read_into_memory(self, tmp_path: Path) -> None:
         with (tmp_path / "profile.yaml").open("wb") as file:
             file.truncate(1 << 40)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        assert fault_of(tmp_path / "profile.yaml").startswith("is larger than 256 KiB")
+        assert fault_of(tmp_path / "profile.yaml").startswith("is larger than 1024 KiB")
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024  # KiB
 
     def test_a_link_to_a_profile_is_read(self, tmp_path: Path) -> None:
