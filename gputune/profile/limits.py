@@ -1,6 +1,6 @@
 """How large a profile may be. The reader and the writer share these limits, so that whatever is written can be read again.
 
-The maximal probe (the most `--shapes`, full rows of samples, a thorough budget) takes about a third of each. The limits keep a
+The maximal probe (the most `--shapes`, full rows of samples, a thorough budget) takes at most two thirds of each. The limits keep a
 hostile file from costing its reader more than a second or 200 MiB.
 """
 

@@ -142,5 +142,5 @@ def test_versions_are_compared_by_their_numbers(version: str, newer: bool) -> No
     "text", ["", "1", "1.2", "v1.2.3", "1.2.3.4", "1.2.3-x", "1.2.x", "٣.0.0", "1.2.3\n", "9" * 7 + ".0.0"]
 )
 def test_what_is_no_version(text: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(text)):
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         release(text)

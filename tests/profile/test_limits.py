@@ -1,4 +1,4 @@
-"""What is written can be read: the largest profile that a probe makes stays below every limit, and whatever does not is not written."""
+"""What is written can be read: the largest profile that a probe makes is within every limit, and a larger one is refused."""
 
 from __future__ import annotations
 
