@@ -87,7 +87,8 @@ def test_a_schema_defines_each_dataclass_once() -> None:
     assert (described["required"], described["additionalProperties"]) == (["rows", "by_name"], False)
 
 
-WORDS = ["bench", "metric", "unit", "samples", "params", "device", "value", "gain", "interval", "reason", "evidence", "check",
+WORDS = ["bench", "metric", "unit", "samples", "params", "device", "value", "gain", "interval",
+         "reason", "evidence", "check",
          "severity", "message", "remedy", "fact", "gpu", "gpu_count", "cpu_budget"]  # fmt: skip
 SCALARS = (
     st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from([0.5, 2.5]) | st.sampled_from(["x", "OK", "ERROR"])

@@ -9,8 +9,7 @@ FILE = "profile.yaml"
 FOLDER = "/etc/gputune"
 
 MOST_BYTES = 1 << 20
-"""The most that the values of a ConfigMap's data may hold: ValidateConfigMap in Kubernetes' pkg/apis/core/validation, with
-MaxSecretSize."""
+"""The most that all values of a ConfigMap may take: MaxSecretSize, by ValidateConfigMap in Kubernetes' source."""
 
 COMMENT = """
 A profile for pods on nodes like the one that was measured. Apply it with: kubectl apply --server-side -f FILE
@@ -37,7 +36,7 @@ spec:
 
 
 def text(profile: str, name: str, namespace: str | None) -> str:
-    """The manifest, with `profile`, the text of a profile's file, to the last character. Raises UsageError if it does not fit."""
+    """The manifest that holds `profile`, the text of a profile's file, unchanged. Raises UsageError if it does not fit."""
     if (size := len(profile.encode())) > MOST_BYTES:
         raise UsageError(
             f"the profile takes {size} bytes, and a ConfigMap holds at most {MOST_BYTES}",

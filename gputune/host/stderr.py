@@ -6,7 +6,7 @@ import sys
 
 
 def say(line: str) -> None:
-    """Write one line, prefixed with `gputune: `. A closed or full stderr is ignored: the user's program matters more."""
+    """Write one line after `gputune: `. A closed or full stderr is ignored: the user's program matters more."""
     try:
         if sys.stderr is not None:
             print(f"gputune: {one_line(line)}", file=sys.stderr, flush=True)

@@ -1,7 +1,7 @@
 """Profiles of other versions of gputune.
 
-Whoever adds a key, a list or a setting raises the version. So an unknown name in a file of this version or an older one is a
-mistake, and in a newer file it is something to leave out: a node that is upgraded last still applies all that it understands.
+Whoever adds a key, a list or a setting raises the version. So an unknown name in a file of this version or an older one
+is a mistake, and in a newer file it is left out: a node that is upgraded last still applies all that it understands.
 """
 
 from __future__ import annotations

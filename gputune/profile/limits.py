@@ -1,7 +1,7 @@
-"""How large a profile may be. The reader and the writer share these limits, so that whatever is written can be read again.
+"""How large a profile may be. Reader and writer share these limits, so that whatever is written can be read again.
 
-The maximal probe (the most `--shapes`, full rows of samples, a thorough budget) takes at most two thirds of each. The limits keep a
-hostile file from costing its reader more than a second or 200 MiB.
+The largest profile that a probe makes (the most `--shapes`, full rows of the longest samples) takes two thirds of the
+bytes. The limits keep a hostile file from costing its reader more than a second or 200 MiB.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Where profiles are kept, so that `gputune apply auto` finds the one of this machine.
 
 A measured profile is cached under the fingerprint of what it was measured on: in `$XDG_CACHE_HOME/gputune` (else
-`~/.cache/gputune`), which `gputune probe` fills, and in /var/lib/gputune and /etc/gputune, which an administrator fills. The
-profiles that gputune brings are named by hardware.
+`~/.cache/gputune`), which `gputune probe` fills, and in /var/lib/gputune and /etc/gputune, which an administrator fills. A
+profile that gputune brings is named after its hardware.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from gputune.profile.writing import save
 MACHINE = (Path("/var/lib/gputune"), Path("/etc/gputune"))
 
 KEYS = ("gpu", "compute_capability", "driver", "torch", "cuda", "cpu")
-"""The fields that name a cached profile: those that can be read without importing torch, except for counts, which differ between
-a container or a rank and its node (a choice that rests on a count is skipped by itself)."""
+"""The fields that name a cached profile: those that can be read without importing torch, except for counts, which differ
+between a container or a rank and its node (a choice that rests on a count is skipped by itself)."""
 
 _REMEDY = "set XDG_CACHE_HOME to a folder that can be written"
 
@@ -30,7 +30,7 @@ _REMEDY = "set XDG_CACHE_HOME to a folder that can be written"
 def cached(fingerprint: Fingerprint, environ: Mapping[str, str]) -> Path | None:
     """The profile of this fingerprint, the user's before the machine's; None where there is no such file."""
     paths = [folder / file_name(fingerprint) for folder in (user_folder(environ), *MACHINE) if folder]
-    return next((path for path in paths if os.path.isfile(path)), None)  # noqa: PTH113 - Path's raises where it may not look
+    return next((path for path in paths if os.path.isfile(path)), None)  # noqa: PTH113 - Path.is_file may raise
 
 
 def shipped(fingerprint: Fingerprint) -> Path | None:
@@ -60,7 +60,7 @@ def create_folder(folder: Path | None) -> Path:
 
 
 def user_folder(environ: Mapping[str, str]) -> Path | None:
-    """The user's own folder, whether it exists or not; None where neither XDG_CACHE_HOME nor HOME names an absolute one."""
+    """The user's own folder, existing or not; None where neither XDG_CACHE_HOME nor HOME is an absolute path."""
     for name, below in (("XDG_CACHE_HOME", "gputune"), ("HOME", ".cache/gputune")):
         if Path(environ.get(name, "")).is_absolute():
             return Path(environ[name]) / below

@@ -69,10 +69,10 @@ def parse(text: bytes, tell: Callable[[str], None] = say) -> Profile:
 
 
 def _bytes(path: Path) -> bytes:
-    """The content of a regular file of bearable size, which only its owner and group can write.
+    """The content of a regular file within the limit that only its owner and group can write.
 
-    Symbolic links are followed first, since a Kubernetes ConfigMap consists of them. O_NONBLOCK: a named pipe must not wait for its
-    writer. What is looked at is the open file, which no one can exchange any more.
+    Symbolic links are followed first, since a Kubernetes ConfigMap consists of them. O_NONBLOCK keeps a named pipe from
+    waiting for its writer. The checks are made on the open file, which nobody can exchange any more.
     """
     try:
         descriptor = os.open(os.path.realpath(path), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -95,7 +95,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _mapping(text: bytes) -> dict[str, Any]:
-    """The file's plain data. What starts with a brace is JSON, whatever its name: no writer of profiles writes flow-style YAML."""
+    """The file's plain data. What starts with a brace is JSON, whatever the file's name; it is not tried as flow-style YAML."""
     try:
         decoded = text.decode("utf-8-sig")
         language = strict_json if decoded.lstrip(" \t\r\n")[:1] == "{" else strict_yaml

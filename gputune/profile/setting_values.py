@@ -11,7 +11,7 @@ from gputune.strict_types import Mismatch, Place, convert
 
 def choices(data: dict[str, Any]) -> Iterator[tuple[Place, dict[str, Any]]]:
     """Each mapping from settings to choices, with its place. What has another shape is left to the document's types."""
-    groups = [(("settings",), data.get("settings"))]
+    groups: list[tuple[Place, Any]] = [(("settings",), data.get("settings"))]
     groups += [(("families", family), group) for family, group in entries(data.get("families"))]
     yield from ((place, group) for place, group in groups if isinstance(group, dict))
 

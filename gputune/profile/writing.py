@@ -28,16 +28,16 @@ def dump(profile: Profile) -> str:
 
 
 def dump_json(profile: Profile) -> str:
-    """The profile as JSON: a line for each setting, family, measurement, finding and gap. Raises MeasureError as `dump` does."""
+    """The profile as JSON: one line for each setting, family, measurement, finding and gap. Raises as `dump` does."""
     parts = (f"  {json.dumps(key)}: {_json_part(value)}" for key, value in _plain(profile).items())
     text = "{\n" + ",\n".join(parts) + "\n}\n"
     return _bounded(text)
 
 
 def save(profile: Profile, path: str | Path, *, replace: bool = True) -> None:
-    """Write the file whole or not at all, as JSON where its name ends in .json; without `replace` only where none exists.
+    """Write the file whole or not at all, as JSON where its name ends in .json.
 
-    Raises MeasureError where it cannot be written; an existing file is then left as it was.
+    Without `replace` an existing file stays. Raises MeasureError where it cannot be written; an existing file is then left as it was.
     """
     target = Path(os.path.realpath(path))
     text = dump_json(profile) if Path(path).suffix == ".json" else dump(profile)
@@ -85,7 +85,7 @@ def _json_part(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    """On one line, with escapes for what would steer a terminal, and bytes that were no UTF-8 as `_text` writes them."""
+    """JSON on one line. Escapes stand for terminal controls, and text for bytes that were no UTF-8, as in `_text`."""
     text = json.dumps(value, ensure_ascii=False)
     return text if text.isprintable() else "".join(char if char.isprintable() else _escaped(char) for char in text)
 

@@ -34,7 +34,7 @@ def test_it_holds_any_text(held):
 
 
 def test_it_refuses_what_a_config_map_cannot_hold():
-    assert yaml.safe_load(text("é" * (MOST_BYTES // 2), "a", None))["data"][FILE][-1] == "é"
+    assert len(text("é" * (MOST_BYTES // 2), "a", None)) > MOST_BYTES // 2
     with pytest.raises(
         UsageError, match="takes 1048577 bytes, and a ConfigMap holds at most 1048576; put it into the image"
     ):

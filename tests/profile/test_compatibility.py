@@ -1,4 +1,4 @@
-"""Profiles of other versions: older ones are read whole, and newer ones as far as they are understood, which is said in one line."""
+"""Profiles of other versions: older ones are read whole; what is skipped of newer ones is said in one line."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ class TestNewer:
     def test_what_is_left_out_is_one_line(self, words: str) -> None:
         done = gputune(*words.split(), str(NEWER))
         assert [line for line in done.stderr.splitlines() if "was written" in line] == [
-            f"gputune: {NEWER}: was written by gputune 0.3.0, and this is {__version__}: skipped settings.matmul_precision, "
-            "settings.warp_schedule, families.convnet.warp_schedule, fingerprint.firmware, settings.cudnn_benchmark.confidence, "
-            "5 more"
+            f"gputune: {NEWER}: was written by gputune 0.3.0, and this is {__version__}: "
+            "skipped settings.matmul_precision, settings.warp_schedule, families.convnet.warp_schedule, "
+            "fingerprint.firmware, settings.cudnn_benchmark.confidence, 5 more"
         ]
 
     def test_the_line_is_short_whatever_is_skipped(self) -> None:
@@ -130,7 +130,8 @@ def test_a_retired_setting_is_ignored(version: str, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("version", "newer"),
     [
-        (__version__, False), ("0.1.9", False), ("0.0.100", False), ("0.10.0", True), ("1.0.0", True), ("0.3.0rc1", True),
+        (__version__, False), ("0.1.9", False), ("0.0.100", False), ("0.10.0", True), ("1.0.0", True),
+        ("0.3.0rc1", True),
         ("0.3.0.dev12", True), (f"{__version__}rc1", False),
     ],
 )  # fmt: skip

@@ -34,7 +34,8 @@ gputune.cli.app = typer.main.get_command(gputune.cli.app)  # which is most of a 
 example = sys.argv[1]
 for verb in ("show", "apply"):
     sys.argv = ["gputune", verb, example]
-    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    unseen = contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO())
+    with contextlib.suppress(SystemExit), unseen[0], unseen[1]:
         gputune.cli.main()
 gc.freeze()
 answers = os.fdopen(os.dup(1), "w")
@@ -65,7 +66,7 @@ for line in sys.stdin:
 
 @dataclass(frozen=True)
 class Done:
-    """A command that ended. `seconds` of CPU, from its start: a busy machine does not lengthen them. Code -14 is a deadline's."""
+    """A command that ended. `seconds` are of CPU, so that a busy machine does not lengthen them; code -14 is a deadline's."""
 
     code: int
     out: str

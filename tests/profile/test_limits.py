@@ -1,4 +1,4 @@
-"""What is written can be read: the largest profile that a probe makes is within every limit, and a larger one is refused."""
+"""What is written can be read: the largest profile that a probe makes is within every limit; a larger one is refused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def shape_rows(conditions: dict[str, float]) -> list[Measurement]:
 
 
 def maximal() -> Profile:
-    """A measured profile with the most shapes, all rows full of the longest samples, and a gap for each bench and fact."""
+    """A measured profile with the most shapes, all rows full of the longest samples, and more gaps than there are."""
     measured = load(SHIPPED)
     conditions = max((one.conditions for one in measured.measurements), key=len)
     rows = [one for one in measured.measurements if one.bench != "matmul_shapes"] + shape_rows(conditions)
@@ -60,7 +60,7 @@ def test_the_largest_profile_that_a_probe_makes_can_be_read(write: Any) -> None:
     ("more", "says"),
     [
         ({"measurements": (row("b", "m", 1.0),) * 2001}, "more than 2000 entries in one place"),
-        ({"measurements": (replace(row("b", "m", 1.0), samples=(1.0,) * 100),) * 1300}, "more than 131072 keys and values"),
+        ({"measurements": (replace(row("b", "m", 1.0), samples=(1.0,) * 100),) * 1300}, "more than 131072 keys and"),
         ({"gaps": (Gap(fact="x", reason="x" * 4097),)}, "a text of more than 4096 characters"),
         ({"gaps": (Gap(fact="x", reason="x" * 4000),) * 300}, "the profile takes 11.. KiB, and 1024 KiB is the most"),
         ({"measurements": (row("b", "m", 1.0, seed=10**19),)}, "a whole number of more than 19 digits"),

@@ -29,7 +29,7 @@ class TestUserFolder:
             ({"XDG_CACHE_HOME": "/x", "HOME": "/h"}, "/x/gputune"),
             ({"HOME": "/h"}, "/h/.cache/gputune"),
             ({"XDG_CACHE_HOME": "", "HOME": "/h"}, "/h/.cache/gputune"),
-            ({"XDG_CACHE_HOME": "relative", "HOME": "/h"}, "/h/.cache/gputune"),  # to be ignored, says the XDG specification
+            ({"XDG_CACHE_HOME": "relative", "HOME": "/h"}, "/h/.cache/gputune"),  # ignored, as XDG says
         ],
     )  # fmt: skip
     def test_as_the_xdg_specification_has_it(self, environ: dict[str, str], folder: str) -> None:

@@ -45,8 +45,10 @@ def test_what_an_unquoted_word_means(text: str, value: object) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["no", "yes", "on", "off", "y", "Null", "NULL", "True", "TRUE", "1:30", "089", "012", "0x1f", "0o17", "0b1", "1_000",
-     "+1", ".5", "5.", "1.0e", "inf", ".inf", "-.inf", ".nan", "NaN", "2026-11-21", "2026-11-21T12:00:00Z", "=", "1.10.2",
+    ["no", "yes", "on", "off", "y", "Null", "NULL", "True", "TRUE", "1:30", "089", "012", "0x1f",
+     "0o17", "0b1", "1_000",
+     "+1", ".5", "5.", "1.0e", "inf", ".inf", "-.inf", ".nan", "NaN", "2026-11-21",
+     "2026-11-21T12:00:00Z", "=", "1.10.2",
      "1e555", "1e5555"],
 )  # fmt: skip
 def test_everything_else_is_text(text: str) -> None:

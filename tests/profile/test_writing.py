@@ -31,11 +31,16 @@ from gputune.profile.schema import json_schema
 from gputune.settings import Choice
 
 TRAPS = [
-    "no", "yes", "on", "off", "y", "N", "true", "False", "null", "Null", "~", "", " ", "1:30", "1:30:45.5", "1e5", "1.0e5",
-    "089", "012", "0x1F", "0b1", "0o7", "1_000", "1", "-1", "+1", "1.10", ".5", "5.", "9.0", "inf", ".inf", "-.INF", ".nan",
-    "2026-11-21", "2026-11-21T12:00:00Z", "2026-11-21 12:00:00", "=", "<<", "<<: x", "- a", "a: b", "a #b", "#a", "[a", "{a",
-    "*a", "&a", "!a", "|", ">", "%a", "@a", "`a`", "'", '"', "'\"'", "a\nb", "a\n\n b\n", "\n", "a\r\nb", "\ta", "a ", " a",
-    "---", "...", "--- a", "? a", "\\", "\\n", "é", "\N{PILE OF POO}", "日本語", "\u2028", "\x85", "\ufeff", "\x00", "\x1b[31m",
+    "no", "yes", "on", "off", "y", "N", "true", "False", "null", "Null", "~", "", " ", "1:30",
+    "1:30:45.5", "1e5", "1.0e5",
+    "089", "012", "0x1F", "0b1", "0o7", "1_000", "1", "-1", "+1", "1.10", ".5", "5.", "9.0", "inf",
+    ".inf", "-.INF", ".nan",
+    "2026-11-21", "2026-11-21T12:00:00Z", "2026-11-21 12:00:00", "=", "<<", "<<: x", "- a", "a: b",
+    "a #b", "#a", "[a", "{a",
+    "*a", "&a", "!a", "|", ">", "%a", "@a", "`a`", "'", '"', "'\"'", "a\nb", "a\n\n b\n", "\n",
+    "a\r\nb", "\ta", "a ", " a",
+    "---", "...", "--- a", "? a", "\\", "\\n", "é", "\N{PILE OF POO}", "日本語", "\u2028", "\x85",
+    "\ufeff", "\x00", "\x1b[31m",
     "\x7f", "\u200b", "1e999", "0.1.0", "a" * 500,
 ]  # fmt: skip
 """Words that some reader takes for something else, and characters that break lines or are not allowed as they are."""
@@ -335,8 +340,8 @@ print(load(path) == old, os.listdir(sys.argv[1]))
             pytest.skip("mounting is not allowed here")
         assert done.stderr == ""
         assert done.stdout == (
-            f"{tmp_path}/full/p.yaml: not written: No space left on device; make room there, or name another place with -o\n"
-            "True ['p.yaml']\n"
+            f"{tmp_path}/full/p.yaml: not written: No space left on device; "
+            "make room there, or name another place with -o\nTrue ['p.yaml']\n"
         )
 
     @pytest.fixture
