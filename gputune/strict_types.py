@@ -1,8 +1,8 @@
 """Plain data held against the types of dataclasses, strictly, and the JSON Schema of those types.
 
 Nothing is converted but a whole number to a float, no key may be missing or unknown, and the first fault is named with
-the keys that lead to it. pydantic would take 60 of the 80 ms that `gputune.apply` may cost, and collects every fault of a
-hostile file before the first can be named.
+the keys that lead to it. pydantic would take 60 of the 80 ms that `gputune.apply` may cost, and collects every fault
+of a hostile file before the first can be named.
 """
 
 from __future__ import annotations

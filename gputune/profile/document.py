@@ -39,7 +39,7 @@ class Fingerprint:
         return self.gpu or self.cpu
 
     def differences(self, other: Fingerprint, fields: Sequence[str]) -> list[str]:
-        """Which of `fields` differ, in words: `device (NVIDIA H200 there, AMD EPYC here)`; `other` is this machine's."""
+        """Which of `fields` differ, as `device (NVIDIA H200 there, AMD EPYC here)`; `other` is this machine's."""
         pairs = ((name, getattr(self, name), getattr(other, name)) for name in fields)
         return [
             f"{name} ({there or 'none'} there, {here or 'none'} here)" for name, there, here in pairs if there != here

@@ -1,8 +1,8 @@
 """Where profiles are kept, so that `gputune apply auto` finds the one of this machine.
 
 A measured profile is cached under the fingerprint of what it was measured on: in `$XDG_CACHE_HOME/gputune` (else
-`~/.cache/gputune`), which `gputune probe` fills, and in /var/lib/gputune and /etc/gputune, which an administrator fills. A
-profile that gputune brings is named after its hardware.
+`~/.cache/gputune`), which `gputune probe` fills, and in /var/lib/gputune and /etc/gputune, which an administrator
+fills. A profile that gputune brings is named after its hardware.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from gputune.profile.writing import save
 MACHINE = (Path("/var/lib/gputune"), Path("/etc/gputune"))
 
 KEYS = ("gpu", "compute_capability", "driver", "torch", "cuda", "cpu")
-"""The fields that name a cached profile: those that can be read without importing torch, except for counts, which differ
-between a container or a rank and its node (a choice that rests on a count is skipped by itself)."""
+"""The fields that name a cached profile: those that can be read without importing torch, except for counts, which
+differ between a container or a rank and its node (a choice that rests on a count is skipped by itself)."""
 
 _REMEDY = "set XDG_CACHE_HOME to a folder that can be written"
 

@@ -95,7 +95,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _mapping(text: bytes) -> dict[str, Any]:
-    """The file's plain data. What starts with a brace is JSON, whatever the file's name; it is not tried as flow-style YAML."""
+    """The file's plain data. What starts with a brace is JSON, whatever the file's name, and is not tried as YAML."""
     try:
         decoded = text.decode("utf-8-sig")
         language = strict_json if decoded.lstrip(" \t\r\n")[:1] == "{" else strict_yaml

@@ -37,7 +37,7 @@ def dump_json(profile: Profile) -> str:
 def save(profile: Profile, path: str | Path, *, replace: bool = True) -> None:
     """Write the file whole or not at all, as JSON where its name ends in .json.
 
-    Without `replace` an existing file stays. Raises MeasureError where it cannot be written; an existing file is then left as it was.
+    Without `replace` an existing file stays. Raises MeasureError where it cannot be written.
     """
     target = Path(os.path.realpath(path))
     text = dump_json(profile) if Path(path).suffix == ".json" else dump(profile)

@@ -1,7 +1,7 @@
-"""Files that somebody might hand to gputune for a profile: for each its content, or what makes it, and what is said of it.
+"""Files that somebody might hand to gputune for a profile: for each its content or maker, and what is said of it.
 
-`REFUSED` and `MANY_FAULTS` are no profiles or bad ones, `READ` is valid, however strange. Nearly every text is a whole profile
-but for one thing, so that nothing else can be what is refused.
+`REFUSED` and `MANY_FAULTS` are no profiles or bad ones, `READ` is valid, however strange. Nearly every text is a whole
+profile except for one thing, so that nothing else can be what is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PARTS = {
     "created": "'2026-11-21T12:00:00Z'",
     "gputune": "0.1.0",
     "fingerprint": "{gpu: NVIDIA H200, gpu_count: 1, torch: 2.11.0, cpu_budget: 16}",
-    "settings": "{omp_threads: {value: 4, gain: 1.5, interval: [1.4, 1.6], reason: it was faster, evidence: [cpu_threads]}}",
+    "settings": "{omp_threads: {value: 4, gain: 1.5, interval: [1.4, 1.6], reason: it was faster, evidence: [x]}}",
     "families": "{convnet: {channels_last: {value: true, reason: it was faster}}}",
     "measurements": "[{bench: precision, metric: throughput, unit: TFLOP/s, samples: [405.0], device: 'cuda:0'}]",
     "findings": "[{check: shm_size, severity: WARNING, message: it is small, remedy: give it more}]",
@@ -164,7 +164,9 @@ DOCUMENT: dict[str, tuple[Content, str]] = {
     "schema 1.0": (whole(schema="1.0"), "schema: the number 1 expected, 1.0 given"),
     "schema '1'": (whole(schema="'1'"), 'schema: the number 1 expected, "1" given'),
     "an environment": (but("environment: {LD_PRELOAD: /tmp/x.so}\n"), "environment: there is no such key"),
-    "an environment of a setting": (choice("environ: {PATH: /tmp}"), "settings.omp_threads.environ: there is no such key"),
+    "an environment of a setting": (
+        choice("environ: {PATH: /tmp}"), "settings.omp_threads.environ: there is no such key"
+    ),
     "a phase of its own": (choice("phase: launch"), "settings.omp_threads.phase: there is no such key"),
     "a claim to be harmless": (choice("numerics: exact"), "settings.omp_threads.numerics: there is no such key"),
     "a command": (but("command: [rm, -rf, /]\n"), "command: there is no such key"),
@@ -185,19 +187,23 @@ DOCUMENT: dict[str, tuple[Content, str]] = {
     "a word after 31 samples": (samples(listed("1", 31)[:-1] + "x]"), "measurements.0.samples.31: a number expected"),
     "33 samples": (samples(listed("1", 33)), "measurements.0.samples: at most 32 expected, 33 given"),
     "100,000 samples": (samples(listed("1", 100_000)), "line 7: more than 2000 entries in one place"),
-    "65 kinds of network": (whole(families="{" + numbered("f", ": {},", 65) + "}"), "families: at most 64 kinds of network"),
+    "65 kinds of network": (
+        whole(families="{" + numbered("f", ": {},", 65) + "}"), "families: at most 64 kinds of network"
+    ),
     "an infinite sample": (samples("[-.inf]"), 'measurements.0.samples.0: a number expected, "-.inf" given'),
 }  # fmt: skip
 
 SETTINGS: dict[str, tuple[Content, str]] = {
     **{
         f"the setting {name!r}": (setting(f"'{name}'", "1"), f"settings.{name}: there is no such setting")
-        for name in ("__class__", "_tf32", "os.system", "../amp_dtype", "LD_PRELOAD", "", "OMP_THREADS", "omp_threads ", "$(id)")
+        for name in ("__class__", "_tf32", "os.system", "../amp_dtype", "LD_PRELOAD", "", "OMP_THREADS", "$(id)")
     },
-    "a setting that steers a terminal": (setting('"\\e[31m\\n"', "1"), "settings.\\x1b[31m\\n: there is no such setting"),
+    "a setting that steers a terminal": (
+        setting('"\\e[31m\\n"', "1"), "settings.\\x1b[31m\\n: there is no such setting"
+    ),
     "a setting of 100,000 characters": (whole(settings="{? " + "k" * 100_000 + " : {}}"), "line 5: a text of more"),
     **{
-        f"the switch {value}": (setting("cudnn_benchmark", value), "settings.cudnn_benchmark.value: true or false expected")
+        f"the switch {value}": (setting("compile", value), "settings.compile.value: true or false expected")
         for value in ("yes", "True", "1")
     },
     **{
@@ -205,20 +211,26 @@ SETTINGS: dict[str, tuple[Content, str]] = {
         for value in ("0x10", "1:30", "4.0", "2026-11-21", ".nan", "1e999", "'$(reboot)'", '"4\\nPATH=/tmp"')
     },
     **{
-        f"{value} workers": (setting("dataloader_workers", value), "settings.dataloader_workers.value: a number from 0 to 1024")
+        f"{value} workers": (setting("dataloader_workers", value), "settings.dataloader_workers.value: a number from 0")
         for value in ("-1", "1000000", "9223372036854775808")
     },
     "a number of 4,000 digits": (setting("omp_threads", "1" * 4000), "settings.omp_threads.value: a whole number"),
     "padding of no dtype": (setting("dimension_multiple", "{int9: 8}"), "settings.dimension_multiple.value"),
-    "padding to nothing": (setting("dimension_multiple", "{bfloat16: 0}"), "settings.dimension_multiple.value: a number from 1"),
+    "padding to nothing": (
+        setting("dimension_multiple", "{bfloat16: 0}"), "settings.dimension_multiple.value: a number from 1"
+    ),
 }  # fmt: skip
 
 OTHER_VERSIONS: dict[str, tuple[Content, str]] = {
     "a version that is none": (whole(gputune="new"), 'gputune: a version such as '),
     "a version that steers a terminal": (whole(gputune='"\\e[2J"'), 'gputune: a version such as '),
     "a number as a version": (whole(gputune="0.3"), "gputune: text expected, 0.3 given"),
-    "a newer file that misses a part": (whole(gputune="9.0.0").replace(b"gaps:", b"holes:"), "gaps: this key is missing"),
-    "a newer file with a fault in its shape": (whole(gputune="9.0.0", settings="[]"), "settings: a mapping expected, [] given"),
+    "a newer file that misses a part": (
+        whole(gputune="9.0.0").replace(b"gaps:", b"holes:"), "gaps: this key is missing"
+    ),
+    "a newer file with a fault in its shape": (
+        whole(gputune="9.0.0", settings="[]"), "settings: a mapping expected, [] given"
+    ),
 }  # fmt: skip
 
 
@@ -239,13 +251,18 @@ JSON: dict[str, tuple[Content, str]] = {
         for number, fault in {
             "NaN": "NaN is not a finite number", "-Infinity": "-Infinity is not a finite number",
             "1e999": "inf is not a finite number", "1" * 20: "a whole number of more than 19 digits",
-            "1" * 500_000: "a whole number of more than 19 digits", "01": "line 1: not JSON: ", "0x1": "line 1: not JSON: ",
+            "1" * 500_000: "a whole number of more than 19 digits", "01": "line 1: not JSON: ",
+            "0x1": "line 1: not JSON: ",
         }.items()
     },
     "half a character in JSON": (json_but('"x": "\\ud800", '), "a text with an unpaired surrogate"),
     "a merge in JSON": (json_but('"<<": {}, '), "merges are not allowed"),
-    "a text of a million characters in JSON": (json_but(f'"x": "{"x" * 1_000_000}", '), "a text of more than 4096 characters"),
-    "a key of a million characters in JSON": (json_but(f'"{"x" * 1_000_000}": 1, '), "a text of more than 4096 characters"),
+    "a text of a million characters in JSON": (
+        json_but(f'"x": "{"x" * 1_000_000}", '), "a text of more than 4096 characters"
+    ),
+    "a key of a million characters in JSON": (
+        json_but(f'"{"x" * 1_000_000}": 1, '), "a text of more than 4096 characters"
+    ),
     "a million JSON lists in one another": (json_but('"x": ' + "[" * 1_000_000), "nested more than 16 deep"),
     "150,000 JSON mappings in one another": (json_but('"x": ' + '{"a":' * 150_000), "nested more than 16 deep"),
     "500 whole JSON lists in one another": (json_but(f'"x": {"[" * 500 + "]" * 500}, '), "nested more than 16 deep"),
@@ -260,11 +277,14 @@ JSON: dict[str, tuple[Content, str]] = {
 REFUSED = FILES | BYTES | YAML | DOCUMENT | SETTINGS | OTHER_VERSIONS | JSON
 
 MANY_FAULTS: dict[str, tuple[Content, str]] = {
-    "340,000 rows without a key": (whole(measurements=listed("{}", 340_000)), "line 7: more than 2000 entries in one place"),
+    "340,000 rows without a key": (
+        whole(measurements=listed("{}", 340_000)), "line 7: more than 2000 entries in one place"
+    ),
     "2,000 rows without a key": (whole(measurements=listed("{}", 2000)), "measurements.0.bench: this key is missing"),
     "2,000 gaps without a key": (whole(gaps=listed("{}", 2000)), "gaps.0.fact: this key is missing"),
     "31 wrong samples in each of 1,500 rows": (
-        whole(measurements=listed("{samples: " + listed("x", 31) + "}", 1500)), "measurements.0.bench: this key is missing"
+        whole(measurements=listed("{samples: " + listed("x", 31) + "}", 1500)),
+        "measurements.0.bench: this key is missing",
     ),
     "a wrong value after 63 families": (
         whole(families="{" + numbered("f", ": {compile: {value: true, reason: x}},", 63) + "g: {compile: {value: x}}}"),
@@ -287,10 +307,13 @@ READ: dict[str, Content] = {
     "Windows' line ends": whole().replace(b"\n", b"\r\n"),
     "the largest": whole().ljust(MOST_BYTES, b"#"),
     "32 samples": samples(listed("1", 32)),
-    "text that steers a terminal": whole().replace(b"NVIDIA H200", ESCAPES.encode()).replace(b"it was faster", ESCAPES.encode()),
+    "text that steers a terminal": whole().replace(b"NVIDIA H200", ESCAPES.encode()).replace(
+        b"it was faster", ESCAPES.encode()
+    ),
     "names that steer a terminal": whole(
         families=f"{{{ESCAPES}: {{compile: {{value: true, reason: x}}}}}}",
-        measurements=f"[{{bench: conv, metric: m, unit: {ESCAPES}, samples: [1], device: cpu, params: {{network: {ESCAPES}}}}}]",
+        measurements=f"[{{bench: conv, metric: m, unit: {ESCAPES}, samples: [1], device: cpu, "
+        f"params: {{network: {ESCAPES}}}}}]",
         findings=f"[{{check: {ESCAPES}, severity: ERROR, message: {ESCAPES}, remedy: {ESCAPES}, subject: {ESCAPES}}}]",
         gaps=f"[{{fact: {ESCAPES}, reason: {ESCAPES}}}]",
     ),

@@ -66,7 +66,7 @@ for line in sys.stdin:
 
 @dataclass(frozen=True)
 class Done:
-    """A command that ended. `seconds` are of CPU, so that a busy machine does not lengthen them; code -14 is a deadline's."""
+    """A command that ended. `seconds` are of CPU, so that a busy machine adds none; code -14 is a deadline's."""
 
     code: int
     out: str

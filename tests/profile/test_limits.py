@@ -1,4 +1,4 @@
-"""What is written can be read: the largest profile that a probe makes is within every limit; a larger one is refused."""
+"""What is written can be read: the largest profile of a probe is within every limit, and a larger one is refused."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_an_empty_document_is_none(empty: str) -> None:
         ("&x a: 1\n", "line 1: anchors and aliases are not allowed"),
         ("a:\n  <<: {b: 1}\n", "line 2: merges are not allowed"),
         ("'<<': {b: 1}\n", "line 1: merges are not allowed"),
-        ("a: !!python/object/apply:os.system ['id']\n", "line 1: tags are not allowed (tag:yaml.org,2002:python/object"),
+        ("a: !!python/object/apply:os.system ['id']\n", "line 1: tags are not allowed (tag:yaml.org,2002:python/"),
         ("a: !!str 1\n", "line 1: tags are not allowed (tag:yaml.org,2002:str)"),
         ("a: !mine {}\n", "line 1: tags are not allowed (!mine)"),
         ("1: a\n", "line 1: a key must be text, not 1"),
