@@ -53,8 +53,6 @@ class Measurement:
     Two measurements of one bench whose samples were taken in turn are compared sample by sample: see `against`.
     """
 
-    __pydantic_config__ = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
-
     bench: str
     metric: str
     unit: str

@@ -1,41 +1,45 @@
-"""Plain data held against the types of dataclasses, strictly: nothing is converted but a whole number to a float, no key may be
-missing or unknown, and the first thing that is wrong is said with its place.
+"""Plain data held against the types of dataclasses, strictly, and the JSON Schema of those types.
 
-pydantic does this for the facts and gives the JSON Schema. Here it would cost a program that calls `gputune.apply` 60 of the 80 ms
-that this may take, and it collects every fault before one can be said: half a gigabyte for a hostile file.
+Nothing is converted but a whole number to a float, no key may be missing or unknown, and the first fault is named with
+the keys that lead to it. pydantic would take 60 of the 80 ms that `gputune.apply` may cost, and collects every fault
+of a hostile file before the first can be named.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-Maker = Callable[[Any], Any]
+Place = tuple[str, ...]
+"""The keys that lead to a value."""
+Schema = dict[str, Any]
 
-_SCALARS = {bool: "true or false", int: "a whole number", float: "a number", str: "text", NoneType: "null"}
+_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "text", NoneType: "null"}
+_JSON_NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", NoneType: "null"}
 
 
-class Wrong(ValueError):
-    """What is wrong, and the keys that lead there."""
+class Mismatch(ValueError):
+    """Data that does not fit its type: the fault, and the keys that lead there."""
 
-    def __init__(self, what: str, place: tuple[str, ...] = ()) -> None:
-        super().__init__(what)
-        self.what = what
+    def __init__(self, fault: str, place: Place = ()) -> None:
+        super().__init__(fault)
+        self.fault = fault
         self.place = place
 
     def __str__(self) -> str:
-        return f"{'.'.join(self.place)}: {self.what}"
+        return f"{'.'.join(self.place)}: {self.fault}"
 
-    def below(self, *keys: str) -> Wrong:
-        return Wrong(self.what, (*keys, *self.place))
+    def below(self, *keys: str) -> Mismatch:
+        return Mismatch(self.fault, (*keys, *self.place))
 
 
-class _Unexpected(Wrong):
-    """Another type of value than expected, which a union tells in one with its other branches."""
+class _WrongType(Mismatch):
+    """Another type of value than expected, which a union reports together with its other branches."""
 
     def __init__(self, expected: str, given: Any) -> None:
         text = json.dumps(given, default=str)
@@ -43,145 +47,224 @@ class _Unexpected(Wrong):
         self.expected = expected
 
 
-def made(kind: Any, data: Any) -> Any:
-    """`data` as `kind`: a dataclass, Literal, union, tuple, dict or scalar type. Raises Wrong."""
-    return _maker(kind)(data)
+def convert(kind: Any, data: Any) -> Any:
+    """`data` as `kind`: a dataclass, Literal, union, tuple, dict or scalar type. Raises Mismatch."""
+    return _type(kind).convert(data)
+
+
+def unknown(kind: Any, data: Any) -> Iterator[Place]:
+    """The places of the keys in `data` that the dataclasses in `kind` do not have."""
+    return _type(kind).unknown(data)
+
+
+def schema(kind: Any) -> Schema:
+    """The JSON Schema of a type. A dataclass within it is a definition of its own below `$defs`."""
+    definitions: dict[str, Schema] = {}
+    own = _type(kind)
+    described = own.definition(definitions) if isinstance(own, _Dataclass) else own.schema(definitions)
+    return {"$defs": definitions, **described} if definitions else described
 
 
 @cache
-def _maker(kind: Any) -> Maker:
+def _type(kind: Any) -> _Type:
+    """The one walk over a type, from which the reader and the schema both follow."""
     origin, arguments = get_origin(kind), get_args(kind)
     if is_dataclass(kind):
-        return _of_dataclass(kind)
+        return _Dataclass(kind)
     if origin is Literal:
-        return _of_literal(arguments)
+        return _Literal(arguments)
     if origin in (Union, UnionType):
-        return _of_union(arguments)
+        return _Scalar(arguments) if all(one in _NAMES for one in arguments) else _Union(arguments)
     if origin is dict:
-        return _of_dict(*arguments)
+        return _Dict(*arguments)
     if origin is tuple:
-        return _of_any_length(arguments[0]) if arguments[-1] is Ellipsis else _of_length(arguments)
-    return _of_scalars((kind,))
+        return _List(arguments[0]) if arguments[-1] is Ellipsis else _FixedList(arguments)
+    return _Scalar((kind,))
 
 
-def _of_scalars(kinds: tuple[Any, ...]) -> Maker:
-    expected = " or ".join(_SCALARS[kind] for kind in kinds)
-    exact = frozenset(kinds)
-    widened = float in exact and int not in exact
+class _Type:
+    def convert(self, value: Any) -> Any:
+        raise NotImplementedError
 
-    def make(value: Any) -> Any:
-        if type(value) in exact:
+    def schema(self, definitions: dict[str, Schema]) -> Schema:
+        raise NotImplementedError
+
+    def unknown(self, value: Any) -> Iterator[Place]:
+        return iter(())
+
+
+class _Scalar(_Type):
+    def __init__(self, kinds: tuple[Any, ...]) -> None:
+        self.kinds = kinds
+        self.exact = frozenset(kinds)
+        self.widened = float in self.exact and int not in self.exact
+
+    def convert(self, value: Any) -> Any:
+        if type(value) in self.exact:
             return value
-        if widened and type(value) is int:
+        if self.widened and type(value) is int:
             return float(value)
-        raise _Unexpected(expected, value)
+        raise _WrongType(" or ".join(_NAMES[kind] for kind in self.kinds), value)
 
-    return make
+    def schema(self, definitions: dict[str, Schema]) -> Schema:
+        return _any_of([{"type": _JSON_NAMES[kind]} for kind in self.kinds])
 
 
-def _of_literal(words: tuple[Any, ...]) -> Maker:
-    *others, last = [repr(word) for word in words]
-    expected = f"{', '.join(others)} or {last}" if others else last
+class _Literal(_Type):
+    def __init__(self, words: tuple[str, ...]) -> None:
+        self.words = words
 
-    def make(value: Any) -> Any:
-        if type(value) is not str or value not in words:
-            raise _Unexpected(expected, value)
+    def convert(self, value: Any) -> Any:
+        if type(value) is not str or value not in self.words:
+            *others, last = [repr(word) for word in self.words]
+            raise _WrongType(f"{', '.join(others)} or {last}" if others else last, value)
         return value
 
-    return make
+    def schema(self, definitions: dict[str, Schema]) -> Schema:
+        return {"enum": list(self.words), "type": "string"}
 
 
-def _of_union(kinds: tuple[Any, ...]) -> Maker:
-    if all(kind in _SCALARS for kind in kinds):
-        return _of_scalars(kinds)
-    makers = [_maker(kind) for kind in kinds]
+class _Union(_Type):
+    def __init__(self, kinds: tuple[Any, ...]) -> None:
+        self.branches = [_type(kind) for kind in kinds]
 
-    def make(value: Any) -> Any:
+    def convert(self, value: Any) -> Any:
         expected = []
-        for branch in makers:
+        for branch in self.branches:
             try:
-                return branch(value)
-            except _Unexpected as wrong:
-                expected.append(wrong.expected)
-        raise _Unexpected(" or ".join(expected), value)
+                return branch.convert(value)
+            except _WrongType as mismatch:
+                expected.append(mismatch.expected)
+        raise _WrongType(" or ".join(expected), value)
 
-    return make
+    def schema(self, definitions: dict[str, Schema]) -> Schema:
+        return _any_of([branch.schema(definitions) for branch in self.branches])
+
+    def unknown(self, value: Any) -> Iterator[Place]:
+        for branch in self.branches:
+            yield from branch.unknown(value)
 
 
-def _of_dict(key: Any, element: Any) -> Maker:
-    make_key, make_element = _maker(key), _maker(element)
+class _Dict(_Type):
+    def __init__(self, key: Any, element: Any) -> None:
+        self.key, self.element = _type(key), _type(element)
 
-    def make(value: Any) -> Any:
+    def convert(self, value: Any) -> Any:
         if type(value) is not dict:
-            raise _Unexpected("a mapping", value)
-        found = {}
-        for name, one in value.items():
+            raise _WrongType("a mapping", value)
+        converted = {}
+        for name, element in value.items():
             try:
-                found[make_key(name)] = make_element(one)
-            except Wrong as wrong:
-                raise wrong.below(name) from None
-        return found
+                converted[self.key.convert(name)] = self.element.convert(element)
+            except Mismatch as mismatch:
+                raise mismatch.below(name) from None
+        return converted
 
-    return make
+    def schema(self, definitions: dict[str, Schema]) -> Schema:
+        names = {"propertyNames": self.key.schema(definitions)} if isinstance(self.key, _Literal) else {}
+        return {"type": "object", "additionalProperties": self.element.schema(definitions), **names}
+
+    def unknown(self, value: Any) -> Iterator[Place]:
+        for name, element in value.items() if type(value) is dict else ():
+            yield from ((name, *place) for place in self.element.unknown(element))
 
 
-def _of_any_length(element: Any) -> Maker:
-    make_element = _maker(element)
+class _List(_Type):
+    def __init__(self, element: Any) -> None:
+        self.element = _type(element)
 
-    def make(value: Any) -> Any:
+    def convert(self, value: Any) -> Any:
         if type(value) is not list:
-            raise _Unexpected("a list", value)
-        found = []
-        for number, one in enumerate(value):
-            try:
-                found.append(make_element(one))
-            except Wrong as wrong:
-                raise wrong.below(str(number)) from None
-        return tuple(found)
-
-    return make
-
-
-def _of_length(elements: tuple[Any, ...]) -> Maker:
-    [kind] = set(elements)
-    make_all = _of_any_length(kind)
-
-    def make(value: Any) -> Any:
-        if type(value) is not list or len(value) != len(elements):
-            raise _Unexpected(f"a list of {len(elements)}", value)
-        return make_all(value)
-
-    return make
-
-
-def _of_dataclass(kind: Any) -> Maker:
-    hints = get_type_hints(kind)
-    makers = {one.name: _maker(hints[one.name]) for one in fields(kind)}
-    needed = [one.name for one in fields(kind) if _is_needed(one)]
-
-    def make(value: Any) -> Any:
-        if type(value) is not dict:
-            raise _Unexpected("a mapping", value)
-        if missing := [name for name in needed if name not in value]:
-            raise Wrong("this key is missing", (missing[0],))
+            raise _WrongType("a list", value)
+        convert = self.element.convert
+        converted: list[Any] = []
         try:
-            return kind(**{name: _field(makers, name, one) for name, one in value.items()})
-        except Wrong:
+            for element in value:
+                converted.append(convert(element))
+        except Mismatch as mismatch:
+            raise mismatch.below(str(len(converted))) from None
+        return tuple(converted)
+
+    def schema(self, definitions: dict[str, Schema]) -> Schema:
+        return {"type": "array", "items": self.element.schema(definitions)}
+
+    def unknown(self, value: Any) -> Iterator[Place]:
+        for number, element in enumerate(value if type(value) is list else ()):
+            yield from ((str(number), *place) for place in self.element.unknown(element))
+
+
+class _FixedList(_List):
+    def __init__(self, elements: tuple[Any, ...]) -> None:
+        [kind] = set(elements)
+        super().__init__(kind)
+        self.length = len(elements)
+
+    def convert(self, value: Any) -> Any:
+        if type(value) is not list or len(value) != self.length:
+            raise _WrongType(f"a list of {self.length}", value)
+        return super().convert(value)
+
+    def schema(self, definitions: dict[str, Schema]) -> Schema:
+        elements = [self.element.schema(definitions)] * self.length
+        return {"type": "array", "prefixItems": elements, "minItems": self.length, "maxItems": self.length}
+
+
+class _Dataclass(_Type):
+    def __init__(self, kind: Any) -> None:
+        hints = get_type_hints(kind)
+        self.kind = kind
+        self.types = {one.name: _type(hints[one.name]) for one in fields(kind)}
+        self.needed = [one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING]
+
+    def convert(self, value: Any) -> Any:
+        if type(value) is not dict:
+            raise _WrongType("a mapping", value)
+        if missing := next((name for name in self.needed if name not in value), None):
+            raise Mismatch("this key is missing", (missing,))
+        try:
+            return self.kind(**{name: self._field(name, one) for name, one in value.items()})
+        except Mismatch:
             raise
         except ValueError as error:
-            raise Wrong(str(error)) from None
+            raise Mismatch(str(error)) from None
 
-    return make
+    def _field(self, name: str, value: Any) -> Any:
+        if name not in self.types:
+            raise Mismatch("there is no such key", (name,))
+        try:
+            return self.types[name].convert(value)
+        except Mismatch as mismatch:
+            raise mismatch.below(name) from None
+
+    def unknown(self, value: Any) -> Iterator[Place]:
+        for name, one in value.items() if type(value) is dict else ():
+            if name not in self.types:
+                yield (name,)
+            else:
+                yield from ((name, *place) for place in self.types[name].unknown(one))
+
+    def schema(self, definitions: dict[str, Schema]) -> Schema:
+        name = self.kind.__name__
+        if name not in definitions:
+            definitions[name] = self.definition(definitions)
+        return {"$ref": f"#/$defs/{name}"}
+
+    def definition(self, definitions: dict[str, Schema]) -> Schema:
+        return {
+            "title": self.kind.__name__,
+            "description": inspect.getdoc(self.kind),
+            "type": "object",
+            "properties": {one.name: self._property(one, definitions) for one in fields(self.kind)},
+            "required": self.needed,
+            "additionalProperties": False,
+        }
+
+    def _property(self, field: Field[Any], definitions: dict[str, Schema]) -> Schema:
+        described = self.types[field.name].schema(definitions)
+        title = {} if "$ref" in described else {"title": field.name.replace("_", " ").title()}
+        value = list(field.default) if isinstance(field.default, tuple) else field.default
+        return {**title, **described, **({} if value is MISSING else {"default": value})}
 
 
-def _field(makers: dict[str, Maker], name: str, value: Any) -> Any:
-    if name not in makers:
-        raise Wrong("there is no such key", (name,))
-    try:
-        return makers[name](value)
-    except Wrong as wrong:
-        raise wrong.below(name) from None
-
-
-def _is_needed(one: Field[Any]) -> bool:
-    return one.default is MISSING and one.default_factory is MISSING
+def _any_of(schemas: list[Schema]) -> Schema:
+    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}

@@ -24,8 +24,6 @@ SECONDS = 120
 _SERVER = f"""
 import atexit, gc, json, os, runpy, signal, sys, traceback
 import multiprocessing, psutil, pynvml, rich.console, rich.progress, rich.table, statistics, typer, yaml
-from pydantic import TypeAdapter
-TypeAdapter(int).json_schema()
 import gputune.cli  # as every start does, whatever the command
 gc.freeze()
 for line in sys.stdin:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict
-from functools import cache
 from pathlib import Path
 from typing import Any
-
-from pydantic import TypeAdapter
 
 from gputune import facts
 from gputune.checks import Finding
 from gputune.facts import Facts
 from gputune.host import Host, Unreadable
+from gputune.strict_types import convert
 
 MACHINES = Path(__file__).with_name("machines")
 
@@ -131,12 +129,7 @@ def facts_of(folder: str = "nvidia-h200-x1", **overrides: Any) -> Facts:
 
 def fits_its_types(found: Facts) -> bool:
     """Whether its JSON, read strictly, is what it was."""
-    return _facts_adapter().validate_json(json.dumps(asdict(found), allow_nan=False)) == found
-
-
-@cache
-def _facts_adapter() -> TypeAdapter[Facts]:
-    return TypeAdapter(Facts)
+    return bool(convert(Facts, json.loads(json.dumps(asdict(found), allow_nan=False))) == found)
 
 
 def found(check: Any, folder: str = "nvidia-h200-x1", measurements: Any = (), **overrides: Any) -> list[Finding]:

@@ -14,7 +14,7 @@ from gputune import benches, checks, settings
 
 HOUSE = Path(gputune.__file__).parent
 TESTS = Path(__file__).parent
-HEAVY = {"torch", "pynvml", "numpy", "rich", "pydantic", "yaml", "psutil"}
+HEAVY = {"torch", "pynvml", "numpy", "rich", "yaml", "psutil"}
 
 
 def modules(folder):
@@ -32,9 +32,9 @@ def test_importing_gputune_loads_nothing_heavy():
     assert not loaded_by("import gputune") & HEAVY
 
 
-def test_help_loads_neither_torch_nor_nvml_nor_pydantic():
+def test_help_loads_neither_torch_nor_nvml_nor_yaml():
     code = "import sys; sys.argv = ['gputune', '--help']\nfrom gputune.cli import main\ntry: main()\nexcept SystemExit: pass"
-    assert not loaded_by(code) & {"torch", "pynvml", "numpy", "pydantic", "yaml"}
+    assert not loaded_by(code) & {"torch", "pynvml", "numpy", "yaml"}
 
 
 def test_check_does_not_import_torch_in_its_own_process(tmp_path):

@@ -58,14 +58,14 @@ def _serve(requests: queue.Queue[dict[str, Any]], answers: Any) -> None:
 def _start(device: str, facts: Any) -> Any:
     """Create the context of the device, so that no bench pays for it."""
     import torch
-    from pydantic import TypeAdapter
 
     from gputune.facts import Facts
+    from gputune.strict_types import convert
 
     if device.startswith("cuda"):
         torch.cuda.set_device(device)
         torch.zeros(1, device=device)
-    return TypeAdapter(Facts).validate_json(json.dumps(facts))
+    return convert(Facts, facts)
 
 
 def _bench(request: dict[str, Any], device: str, facts: Any, send: Any) -> None:

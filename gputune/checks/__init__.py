@@ -26,8 +26,6 @@ Severity = Literal["OK", "NOT_APPLICABLE", "UNKNOWN", "WARNING", "ERROR"]
 class Finding:
     """One answer. `remedy` says what to type, from WARNING up; `subject` names the GPU, file or variable it is about."""
 
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}
-
     check: str = ""
     """The check's name, which `ask` fills in: a check need not repeat its own."""
     severity: Severity

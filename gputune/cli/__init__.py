@@ -149,7 +149,7 @@ def _help_command(error: Any) -> str:
 
 
 def _end(message: str, code: int, debug: bool) -> None:
-    from gputune.runtime.launch import one_line
+    from gputune.host.stderr import one_line
 
     if debug:
         import traceback

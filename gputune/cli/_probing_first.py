@@ -9,8 +9,8 @@ from pathlib import Path
 from gputune.errors import GputuneError, UsageError
 from gputune.host import Host
 from gputune.host.node_lock import node_lock
+from gputune.host.stderr import say
 from gputune.profile import Fingerprint, places
-from gputune.runtime.launch import say
 from gputune.runtime.locate import named
 
 VARIABLE = "GPUTUNE_PROBE"
@@ -35,7 +35,7 @@ def probe_first(host: Host, here: Fingerprint) -> None:
         return
     folder = places.user_folder(host.environ)
     try:
-        _in_turn(host, here, before, places.made(folder))
+        _in_turn(host, here, before, places.create_folder(folder))
     except GputuneError as error:
         say(f"not probed: {error}")
     except OSError as error:

@@ -114,7 +114,8 @@ def _command(words: list[str]) -> list[str] | None:
 
 
 def _export(path: str, asked: _Asked, emit: str) -> None:
-    from gputune.runtime.launch import disabled, say
+    from gputune.host.stderr import say
+    from gputune.runtime.launch import disabled
 
     if disabled(os.environ):
         say("GPUTUNE_DISABLE=1: nothing is set")
@@ -123,7 +124,8 @@ def _export(path: str, asked: _Asked, emit: str) -> None:
 
 
 def _run(path: str, asked: _Asked) -> NoReturn:
-    from gputune.runtime.launch import disabled, inherited, launch, say
+    from gputune.host.stderr import say
+    from gputune.runtime.launch import disabled, inherited, launch
     from gputune.runtime.reach import beyond_reach
 
     words, environ = asked.words, inherited()
@@ -148,8 +150,8 @@ def _run(path: str, asked: _Asked) -> NoReturn:
 
 def _plan(path: str, asked: _Asked) -> Plan:
     from gputune.host import Host
+    from gputune.host.stderr import one_line
     from gputune.runtime.environment import Terms, plan
-    from gputune.runtime.launch import one_line
     from gputune.runtime.local_fingerprint import fingerprint_here
     from gputune.runtime.numerics import limit
     from gputune.runtime.ranks import starts_ranks
@@ -216,9 +218,10 @@ def summary(planned: Plan) -> str:
 
 def _print(planned: Plan, path: str, emit: str) -> None:
     """The exports on stdout, for `eval` or for Slurm; for the reader of the first, on stderr, the table and how to use either."""
+    from gputune.host.stderr import say
     from gputune.report.applied import print_applied
     from gputune.runtime.environment import exports, task_prolog
-    from gputune.runtime.launch import inherited, say
+    from gputune.runtime.launch import inherited
 
     if emit == TASK_PROLOG:
         typer.echo(task_prolog(planned, inherited()), nl=False)

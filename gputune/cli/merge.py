@@ -23,15 +23,15 @@ def merge(
     """
     from gputune import profile
     from gputune.cli._output import check_writable, write
-    from gputune.runtime.launch import say
+    from gputune.host.stderr import say
 
     if str(output) != "-":
         check_writable(output)
     found = [profile.load(path) for path in profiles]
     _check_alike(profiles, found)
-    chosen = profile.common(found)
+    chosen = profile.representative_index(found)
     for path, other in zip(profiles, found, strict=True):
-        if names := profile.differing(found[chosen], other):
+        if names := profile.differing_settings(found[chosen], other):
             say(f"{path}: would have other values of {', '.join(names)}")
         if names := _skipped(found[chosen], other):
             say(

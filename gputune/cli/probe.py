@@ -128,8 +128,8 @@ def _keep(found: Profile, own: bool, quick: bool) -> None:
     from gputune.errors import MeasureError
     from gputune.facts.environment import TF32_OVERRIDE
     from gputune.host import Host
+    from gputune.host.stderr import say
     from gputune.profile import places
-    from gputune.runtime.launch import say
     from gputune.runtime.local_fingerprint import fingerprint_here
 
     host = Host()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 def schema() -> None:
     """Print the JSON Schema of a profile, for editors and other tools."""
-    from gputune.profile.writing import json_schema
+    from gputune.profile.schema import json_schema
     from gputune.report import json
 
     print(json.schema(json_schema()))

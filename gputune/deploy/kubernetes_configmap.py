@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from gputune.deploy import manifest
+from gputune.errors import UsageError
 
 FILE = "profile.yaml"
 FOLDER = "/etc/gputune"
 
+MOST_BYTES = 1 << 20
+"""The most that all values of a ConfigMap may take: MaxSecretSize, by ValidateConfigMap in Kubernetes' source."""
+
 COMMENT = """
-A profile for pods of nodes like the one that was measured. Otherwise than on the server's side kubectl would keep a second
-copy in an annotation, where a large profile has no room: kubectl apply --server-side -f FILE
+A profile for pods on nodes like the one that was measured. Apply it with: kubectl apply --server-side -f FILE
+(Otherwise kubectl keeps a second copy in an annotation, in which a large profile does not fit.)
 In the pod, whose image has `gputune apply auto --` before the command, as its entrypoint or in the container's command:
 """
 
@@ -32,7 +36,12 @@ spec:
 
 
 def text(profile: str, name: str, namespace: str | None) -> str:
-    """`profile` is the text of a profile's file, which the ConfigMap holds to the last character."""
+    """The manifest that holds `profile`, the text of a profile's file, unchanged. Raises UsageError if it does not fit."""
+    if (size := len(profile.encode())) > MOST_BYTES:
+        raise UsageError(
+            f"the profile takes {size} bytes, and a ConfigMap holds at most {MOST_BYTES}",
+            "put it into the image, or measure less, as with fewer --shapes",
+        )
     mount = MOUNT.strip().format(folder=FOLDER, file=FILE, name=name)
     comment = COMMENT.strip() + "\n" + "\n".join(f"  {line}" for line in mount.splitlines())
     data = {"data": {FILE: profile}}

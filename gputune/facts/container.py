@@ -12,8 +12,6 @@ _VARIABLES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}
-
     kind: str | None = None
     """kubernetes, docker, podman, apptainer or another runtime's own word; None outside a container, as far as one can tell."""
     gpu_device_files: tuple[str, ...] = ()

@@ -14,8 +14,6 @@ from gputune.resources.scheduler import Scheduler
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cpu:
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}
-
     model: str | None = None
     logical_count: int
     """Online on the host."""

@@ -14,8 +14,6 @@ from gputune.host import Host, Nvml, Unreadable
 class Xid:
     """An error that the driver logged about a GPU."""
 
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}
-
     number: int
     """Its kind, of NVIDIA's list of Xid errors."""
     address: str
@@ -27,8 +25,6 @@ class Xid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}
-
     nvml: bool
     """NVML answers here."""
     version: str | None = None

@@ -16,8 +16,6 @@ T = TypeVar("T")
 class Gap:
     """A fact or a measurement that is missing. `fact` is its dotted name (`cpu.quota`, `bench.conv`)."""
 
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}
-
     fact: str
     reason: str
     cause: Cause | None = None

@@ -35,8 +35,6 @@ _MEMORY_INFO_V2 = 0x02000028  # nvml.h, nvmlMemory_v2: the size of the struct an
 class Gpu:
     """One GPU. None means not read: the reason is in the Facts' gaps as `gpu.<index>.<field>`."""
 
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}
-
     index: int
     """NVML's index; for a device that only torch lists, one beyond NVML's."""
     torch_index: int | None = None

@@ -30,8 +30,6 @@ _AFFINITY_WORDS = 64
 class Health:
     """None means not read: the reason is in the Facts' gaps as `gpu.<index>.<field>`."""
 
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}
-
     sm_clock_mhz: int | None = None
     sm_clock_max_mhz: int | None = None
     sm_clock_application_mhz: int | None = None

@@ -24,8 +24,6 @@ _WHERE_DEADLINE_SECONDS = 10.0
 class Compile:
     """What torch.compile needs beside torch."""
 
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}
-
     compiler: str | None = None
     """The C compiler that it would run: CC's, or gcc's, or clang's; None where there is none."""
     compiler_cxx: str | None = None
@@ -45,8 +43,6 @@ class Compile:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Libraries:
     """Versions as text; None where the library is absent or did not answer (then a gap says why)."""
-
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}
 
     python: str | None = None
     executable: str | None = None

@@ -41,8 +41,6 @@ __all__ = [
 class Facts:
     """One machine, as one process on it sees it."""
 
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}
-
     gpus: tuple[Gpu, ...]
     pci_gpus: tuple[PciGpu, ...] | None = None
     """NVIDIA's on the PCI bus, whoever uses them; None where it could not be read."""

@@ -15,8 +15,6 @@ _NO_LIMIT = 2**62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}
-
     total_bytes: int | None = None
     """The host's."""
     limit_bytes: int | None = None

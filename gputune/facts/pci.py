@@ -15,8 +15,6 @@ _DISPLAY = 0x03  # PCI's base class of display controllers, which GPUs without a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PciGpu:
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}
-
     address: str
     """domain:bus:device.function, as `0000:3b:00.0`."""
     driver: str | None

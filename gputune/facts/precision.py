@@ -18,8 +18,6 @@ _SINCE = {"float16": (7, 0), "bfloat16": (8, 0), "tf32": (8, 0), "float8": (8, 9
 class Flags:
     """torch's global flags right after import; None where this torch could not say."""
 
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}
-
     matmul_tf32: bool | None = None
     cudnn_tf32: bool | None = None
     cudnn_enabled: bool | None = None
@@ -32,8 +30,6 @@ class Flags:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precision:
     """Precision as torch has it. The truth is what a bench measures: variables beat flags."""
-
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}
 
     flags: Flags | None = None
     defaults: Flags | None = None

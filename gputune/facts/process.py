@@ -22,8 +22,6 @@ _FOLDERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folder:
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}
-
     variable: str
     """Which variable moves it."""
     path: str
@@ -35,8 +33,6 @@ class Folder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}
-
     uid: int | None = None
     user: str | None = None
     """The user's name; None where the id has none (`docker run --user 1234`)."""

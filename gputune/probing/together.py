@@ -21,7 +21,7 @@ from gputune.measurement import Measurement
 from gputune.probing.plan import Job
 from gputune.probing.request import Progress
 from gputune.probing.running import Lane
-from gputune.profile import Profile, common, differing
+from gputune.profile import Profile, differing_settings, representative_index
 
 SHORT_SECONDS = 0.2
 """How long an interrupt may go unseen."""
@@ -124,7 +124,7 @@ def common_profile(own: Mapping[str, Profile], lanes: Sequence[Lane], gaps: Sequ
     Where another device's measurements say something else of a setting, that is a Gap, and so is what it could not measure.
     """
     devices, profiles = list(own), list(own.values())
-    base = devices[common(profiles)]
+    base = devices[representative_index(profiles)]
     more = [*gaps, *_of_others(lanes, base), *_differences(own, base)]
     return replace(own[base], gaps=(*own[base].gaps, *more))
 
@@ -144,7 +144,7 @@ def _differences(own: Mapping[str, Profile], base: str) -> list[Gap]:
     """By setting, the devices whose own measurements say otherwise."""
     odd: dict[str, list[str]] = {}
     for device, profile in own.items():
-        for name in differing(own[base], profile):
+        for name in differing_settings(own[base], profile):
             odd.setdefault(name, []).append(device)
     return [
         Gap(fact=f"settings.{name}", reason=f"{', '.join(devices)} alone would have another value than {base} has")

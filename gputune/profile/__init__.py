@@ -4,9 +4,12 @@ Read strictly (`load`), written atomically (`save`). The worst that a hostile pr
 precise: it names settings of a closed list, with typed values, and nothing else in it is ever acted on.
 """
 
-from gputune.profile.common import common, differing
 from gputune.profile.document import SCHEMA, Fingerprint, Profile, fingerprint
 from gputune.profile.reading import load, parse
-from gputune.profile.writing import dump, save
+from gputune.profile.representative import differing_settings, representative_index
+from gputune.profile.writing import dump, dump_json, save
 
-__all__ = ["SCHEMA", "Fingerprint", "Profile", "common", "differing", "dump", "fingerprint", "load", "parse", "save"]
+__all__ = [
+    "SCHEMA", "Fingerprint", "Profile", "differing_settings", "dump", "dump_json", "fingerprint", "load", "parse",
+    "representative_index", "save",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The profile's types. Settings come from a closed list with typed values: no environment map, no paths, no expressions."""
+"""The profile's types. Settings come from a closed list with typed values: no environment, no paths, no expressions."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ SCHEMA = 1
 class Fingerprint:
     """What a choice may rest on. A setting's DEPENDS names fields of this, or `device`."""
 
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}
-
     gpu: str | None = None
     """The GPU's name; None for a profile of the CPU."""
     gpu_count: int = 0
@@ -37,11 +35,11 @@ class Fingerprint:
 
     @property
     def device(self) -> str | None:
-        """What computes: the GPU's name, or the CPU's where there is none."""
+        """The name of the GPU, or of the CPU where there is no GPU."""
         return self.gpu or self.cpu
 
     def differences(self, other: Fingerprint, fields: Sequence[str]) -> list[str]:
-        """What differs, in words: `device (NVIDIA H200 there, AMD EPYC here)`; `other` is here."""
+        """Which of `fields` differ, as `device (NVIDIA H200 there, AMD EPYC here)`; `other` is this machine's."""
         pairs = ((name, getattr(self, name), getattr(other, name)) for name in fields)
         return [
             f"{name} ({there or 'none'} there, {here or 'none'} here)" for name, there, here in pairs if there != here
@@ -54,8 +52,6 @@ class Profile:
 
     No part of it may be missing from a file, so that one that was cut off is refused.
     """
-
-    __pydantic_config__ = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
 
     schema: int
     created: str
@@ -73,10 +69,10 @@ class Profile:
 def fingerprint(facts: Facts, device: str) -> Fingerprint:
     """The fingerprint of `device` ("cuda:0", "cpu") on the machine of `facts`."""
     gpu = facts.device_gpu(device)
-    alike = [one for one in facts.gpus if gpu and one.name == gpu.name and one.torch_index is not None]
+    same_model = [other for other in facts.gpus if gpu and other.name == gpu.name and other.torch_index is not None]
     return Fingerprint(
         gpu=gpu.name if gpu else None,
-        gpu_count=len(alike),
+        gpu_count=len(same_model),
         compute_capability=gpu.compute_capability if gpu else None,
         driver=facts.driver.version if gpu else None,
         torch=facts.libraries.torch,

@@ -1,8 +1,8 @@
 """Where profiles are kept, so that `gputune apply auto` finds the one of this machine.
 
 A measured profile is cached under the fingerprint of what it was measured on: in `$XDG_CACHE_HOME/gputune` (else
-`~/.cache/gputune`), which `gputune probe` fills, and in /var/lib/gputune and /etc/gputune, which an administrator fills. The
-profiles that gputune brings are named by hardware.
+`~/.cache/gputune`), which `gputune probe` fills, and in /var/lib/gputune and /etc/gputune, which an administrator
+fills. A profile that gputune brings is named after its hardware.
 """
 
 from __future__ import annotations
@@ -21,62 +21,64 @@ from gputune.profile.writing import save
 MACHINE = (Path("/var/lib/gputune"), Path("/etc/gputune"))
 
 KEYS = ("gpu", "compute_capability", "driver", "torch", "cuda", "cpu")
-"""What names a cached profile: what can be told without importing torch, but for counts, which a container or a rank has of its own
-(a choice that rests on those is skipped by itself)."""
+"""The fields that name a cached profile: those that can be read without importing torch, except for counts, which
+differ between a container or a rank and its node (a choice that rests on a count is skipped by itself)."""
+
+_REMEDY = "set XDG_CACHE_HOME to a folder that can be written"
 
 
-def cached(here: Fingerprint, environ: Mapping[str, str]) -> Path | None:
-    """The profile of this fingerprint, the user's before the machine's; None where there is none."""
-    paths = [folder / name_of(here) for folder in (user_folder(environ), *MACHINE) if folder]
-    return next((path for path in paths if os.path.isfile(path)), None)  # noqa: PTH113 - Path's raises where it may not look
+def cached(fingerprint: Fingerprint, environ: Mapping[str, str]) -> Path | None:
+    """The profile of this fingerprint, the user's before the machine's; None where there is no such file."""
+    paths = [folder / file_name(fingerprint) for folder in (user_folder(environ), *MACHINE) if folder]
+    return next((path for path in paths if os.path.isfile(path)), None)  # noqa: PTH113 - Path.is_file may raise
 
 
-def shipped(here: Fingerprint) -> Path | None:
+def shipped(fingerprint: Fingerprint) -> Path | None:
     """The profile that gputune brings for this model of GPU; None where it brings none."""
-    return next((path for path in _brought() if here.gpu and path.stem == _slug(here.gpu)), None)
+    return next((path for path in _shipped_files() if fingerprint.gpu and path.stem == _slug(fingerprint.gpu)), None)
 
 
-def keep(profile: Profile, here: Fingerprint, environ: Mapping[str, str], *, replace: bool = True) -> Path:
-    """Cache a profile for the user, to be found by `here`: a fingerprint as it is told without torch. Raises MeasureError where there
-    is no place for it, or it cannot be written. Without `replace` one that is there already stays, and is the one.
+def keep(profile: Profile, fingerprint: Fingerprint, environ: Mapping[str, str], *, replace: bool = True) -> Path:
+    """Cache a profile for the user under a fingerprint that was read without torch, and return its path.
+
+    Without `replace` an existing file stays. Raises MeasureError where the cache has no folder or cannot be written.
     """
-    path = made(user_folder(environ)) / name_of(here)
+    path = create_folder(user_folder(environ)) / file_name(fingerprint)
     save(profile, path, replace=replace)
     return path
 
 
-def made(folder: Path | None) -> Path:
-    """The user's folder, made where it is not there, for nobody else to read. Raises MeasureError where it cannot be."""
-    remedy = "set XDG_CACHE_HOME to a folder that can be written"
+def create_folder(folder: Path | None) -> Path:
+    """Create the user's folder where it is missing, readable by nobody else. Raises MeasureError where that fails."""
     if folder is None:
-        raise MeasureError("there is no folder for profiles, since HOME is not set", remedy)
+        raise MeasureError("there is no folder for profiles, since HOME is not set", _REMEDY)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise MeasureError(f"{folder}: {error.strerror}", remedy) from None
+        raise MeasureError(f"{folder}: {error.strerror}", _REMEDY) from None
     return folder
 
 
 def user_folder(environ: Mapping[str, str]) -> Path | None:
-    """The user's own folder, whether it is there or not; None where neither XDG_CACHE_HOME nor HOME names an absolute one."""
+    """The user's own folder, existing or not; None where neither XDG_CACHE_HOME nor HOME is an absolute path."""
     for name, below in (("XDG_CACHE_HOME", "gputune"), ("HOME", ".cache/gputune")):
         if Path(environ.get(name, "")).is_absolute():
             return Path(environ[name]) / below
     return None
 
 
-def name_of(fingerprint: Fingerprint) -> str:
-    """The file's name: the device for the reader, and a digest of all that the name is to tell apart."""
-    told = json.dumps([getattr(fingerprint, key) for key in KEYS])
-    return f"{_slug(fingerprint.device or 'unknown')}-{hashlib.sha256(told.encode()).hexdigest()[:12]}.yaml"
+def file_name(fingerprint: Fingerprint) -> str:
+    """A profile's file name in the cache: the device, for a reader, and a digest of KEYS."""
+    values = json.dumps([getattr(fingerprint, key) for key in KEYS])
+    return f"{_slug(fingerprint.device or 'unknown')}-{hashlib.sha256(values.encode()).hexdigest()[:12]}.yaml"
 
 
 def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60]
 
 
-def _brought() -> Iterator[Path]:
-    """Installed they lie in the package; in a source tree beside it."""
+def _shipped_files() -> Iterator[Path]:
+    """They are in the installed package, or beside it in a source tree."""
     package = Path(__file__).parents[1]
     folder = package / "shipped" if (package / "shipped").is_dir() else package.parent / "profiles"
     yield from sorted(folder.glob("*.yaml"))

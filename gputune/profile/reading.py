@@ -6,18 +6,19 @@ import json
 import os
 import shlex
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from gputune import settings
 from gputune.errors import ProfileError
+from gputune.host.stderr import say
 from gputune.measurement import LOOKS
-from gputune.profile import strict_yaml
+from gputune.profile import compatibility, limits, setting_values, strict_json, strict_yaml
 from gputune.profile.document import SCHEMA, Profile
-from gputune.strict_types import Wrong, made
+from gputune.strict_types import Mismatch, convert
+from gputune.version import __version__
 
-MOST_BYTES = 256 * 1024
 MOST_FAMILIES = 64
 
 _CORRECT = "correct it, or write a new one with: gputune probe -o profile.yaml"
@@ -32,38 +33,46 @@ class Fault(Exception):
         self.remedy = remedy
 
 
-def load(path: str | Path) -> Profile:
-    """Read a profile. Raises ProfileError."""
+def load(path: str | Path, tell: Callable[[str], None] = say) -> Profile:
+    """Read a profile, YAML or JSON. Raises ProfileError.
+
+    `tell` gets one line where a newer gputune wrote it and something in it had to be left out.
+    """
     try:
-        return parse(_bytes(Path(path)))
+        return parse(_bytes(Path(path)), lambda line: tell(f"{path}: {_shown(line)}"))
     except Fault as fault:
         raise ProfileError(f"{path}: {_shown(str(fault))}", fault.remedy) from None
 
 
 def _shown(text: str) -> str:
-    """A message that quotes a file, short, on one line and without what would steer a terminal."""
+    """A message that quotes a file: short, on one line and without terminal escapes."""
     text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
     return text if len(text) <= 400 else f"{text[:400]}..."
 
 
-def parse(text: bytes) -> Profile:
-    """A profile from the bytes of its file. Raises Fault."""
+def parse(text: bytes, tell: Callable[[str], None] = say) -> Profile:
+    """A profile from the bytes of its file; `tell` as for `load`. Raises Fault."""
     data = _mapping(text)
     _check_schema(data)
+    compatibility.drop_retired(data)
+    skipped = compatibility.drop_unknown(data) if _is_newer(data) else []
     _check_sizes(data)
-    _check_values(data)
+    _check_settings(data)
     try:
-        profile: Profile = made(Profile, data)
-    except Wrong as wrong:
-        raise Fault(str(wrong)) from None
+        profile: Profile = convert(Profile, data)
+    except Mismatch as mismatch:
+        raise Fault(str(mismatch)) from None
+    if skipped:
+        names = compatibility.summary(skipped)
+        tell(f"was written by gputune {profile.gputune}, and this is {__version__}: skipped {names}")
     return profile
 
 
 def _bytes(path: Path) -> bytes:
-    """The content of a regular file of bearable size, which only its owner and group can write.
+    """The content of a regular file within the limit that only its owner and group can write.
 
-    Symbolic links are followed first, since a Kubernetes ConfigMap consists of them. O_NONBLOCK: a named pipe must not wait for its
-    writer. What is looked at is the open file, which no one can exchange any more.
+    Symbolic links are followed first, since a Kubernetes ConfigMap consists of them. O_NONBLOCK keeps a named pipe from
+    waiting for its writer. The checks are made on the open file, which nobody can exchange any more.
     """
     try:
         descriptor = os.open(os.path.realpath(path), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -75,23 +84,26 @@ def _bytes(path: Path) -> bytes:
                 raise Fault(
                     "can be written by everybody", f"chmod o-w {shlex.quote(str(path))}, if what it says is yours"
                 )
-            text = file.read(MOST_BYTES + 1)
+            text = file.read(limits.MOST_BYTES + 1)
     except IsADirectoryError:
         raise Fault("is a directory", _NAME) from None
     except (OSError, ValueError) as error:
         raise Fault(f"cannot be read: {getattr(error, 'strerror', None) or error}", _NAME) from None
-    if len(text) > MOST_BYTES:
-        raise Fault(f"is larger than {MOST_BYTES // 1024} KiB, which no profile is")
+    if len(text) > limits.MOST_BYTES:
+        raise Fault(f"is larger than {limits.MOST_BYTES // 1024} KiB, which no profile is")
     return text
 
 
 def _mapping(text: bytes) -> dict[str, Any]:
+    """The file's plain data. What starts with a brace is JSON, whatever the file's name, and is not tried as YAML."""
     try:
-        data = strict_yaml.parse(text.decode())
+        decoded = text.decode("utf-8-sig")
+        language = strict_json if decoded.lstrip(" \t\r\n")[:1] == "{" else strict_yaml
+        data = language.parse(decoded)
     except UnicodeDecodeError as error:
         raise Fault(f"is not UTF-8 text (byte {error.start})") from None
-    except strict_yaml.YamlError as error:
-        raise Fault(str(error)) from None
+    except limits.Malformed as fault:
+        raise Fault(str(fault)) from None
     if data is None:
         raise Fault("is empty")
     if not isinstance(data, dict):
@@ -110,9 +122,19 @@ def _check_schema(data: Mapping[str, Any]) -> None:
         raise Fault(f"schema: the number {SCHEMA} expected, {number} given")
 
 
+def _is_newer(data: Mapping[str, Any]) -> bool:
+    version = data.get("gputune")
+    if not isinstance(version, str):
+        return False  # a fault, which the document's types name
+    try:
+        return compatibility.is_newer(version)
+    except ValueError:
+        raise Fault(f"gputune: a version such as {__version__} expected, {json.dumps(version[:40])} given") from None
+
+
 def _check_sizes(data: Mapping[str, Any]) -> None:
-    """What no probe writes, and would keep a reader busy."""
-    if len(_items(data.get("families"))) > MOST_FAMILIES:
+    """Refuse what no probe writes and would keep a reader busy."""
+    if len(setting_values.entries(data.get("families"))) > MOST_FAMILIES:
         raise Fault(f"families: at most {MOST_FAMILIES} kinds of network expected")
     rows = data.get("measurements")
     for number, row in enumerate(rows if isinstance(rows, list) else []):
@@ -121,35 +143,15 @@ def _check_sizes(data: Mapping[str, Any]) -> None:
             raise Fault(f"measurements.{number}.samples: at most {LOOKS[-1]} expected, {len(samples)} given")
 
 
-def _check_values(data: Mapping[str, Any]) -> None:
-    """Hold every setting's value against its own type. Shapes other than a setting's are left to the document's types."""
-    for place, name, choice in _choices(data):
-        if name not in settings.names():
-            raise Fault(
-                f"{'.'.join(place)}: there is no such setting", "remove it; 'gputune explain' lists the settings"
-            )
-        if isinstance(choice, dict) and "value" in choice:
-            _check_value((*place, "value"), settings.load(name), choice["value"])
-
-
-def _choices(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, Any]]:
-    for name, choice in _items(data.get("settings")):
-        yield ("settings", name), name, choice
-    for family, choices in _items(data.get("families")):
-        for name, choice in _items(choices):
-            yield ("families", family, name), name, choice
-
-
-def _items(value: Any) -> list[tuple[str, Any]]:
-    return list(value.items()) if isinstance(value, dict) else []
-
-
-def _check_value(place: tuple[str, ...], setting: Any, value: Any) -> None:
-    try:
-        made(setting.VALUE, value)
-    except Wrong as wrong:
-        raise Fault(str(wrong.below(*place))) from None
-    low, high = getattr(setting, "LIMITS", (None, None))
-    for number in value.values() if isinstance(value, dict) else [value]:
-        if low is not None and number is not None and not low <= number <= high:
-            raise Fault(f"{'.'.join(place)}: a number from {low} to {high} expected, {number} given")
+def _check_settings(data: dict[str, Any]) -> None:
+    for place, group in setting_values.choices(data):
+        for name, choice in group.items():
+            if name not in settings.names():
+                raise Fault(
+                    f"{'.'.join((*place, name))}: there is no such setting",
+                    "remove it; 'gputune explain' lists the settings",
+                )
+            try:
+                setting_values.check(name, choice)
+            except Mismatch as mismatch:
+                raise Fault(str(mismatch.below(*place, name))) from None

@@ -14,35 +14,29 @@ from typing import Any
 import yaml
 
 from gputune.host.uncollected import uncollected
-
-DEEPEST = 16
-MOST = 2000
-"""Entries of one list or mapping: three times what a thorough probe measures. A fault in each may cost its reader a kilobyte."""
-
-LONGEST = 4096
-"""Characters of one text."""
+from gputune.profile import limits
+from gputune.profile.limits import Malformed
 
 _STARTS_A_NUMBER = frozenset("-0123456789")
 _WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
-_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
+_INTEGER = re.compile(rf"-?(?:0|[1-9][0-9]{{0,{limits.MOST_DIGITS - 1}}})")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?")
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class YamlError(ValueError):
-    """What is wrong, with its line."""
-
-
 def parse(text: str) -> Any:
-    """The one document in `text`; None for an empty one. Raises YamlError."""
+    """The one document in `text`; None for an empty one. Raises Malformed, with the line."""
     builder = _Builder()
     loader = _Loader(text)
+    event: Any = None
     with uncollected():
         try:
             while (event := loader.get_event()) is not None:
                 builder.take(event)
         except yaml.YAMLError as error:
-            raise YamlError(_first_line(error)) from None
+            raise Malformed(_first_line(error)) from None
+        except Malformed as fault:
+            raise Malformed(f"line {event.start_mark.line + 1}: {fault}") from None
         finally:
             loader.dispose()
     return builder.document
@@ -65,14 +59,15 @@ class _Builder:
     def __init__(self) -> None:
         self.document: Any = None
         self._documents = 0
+        self._values = 0
         self._open: list[tuple[Any, list[Any]]] = []  # the collection, and for a mapping the key that waits
 
     def take(self, event: Any) -> None:
         kind = type(event)
         if kind is yaml.ScalarEvent:  # nine in ten
-            if event.anchor or event.tag or len(event.value) > LONGEST:
+            if event.anchor or event.tag or len(event.value) > limits.LONGEST:
                 _check(event)
-            self._add(event, event.value if event.style or event.tag else plain(event.value))
+            self._add(event.value if event.style or event.tag else plain(event.value))
         elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
             self._begin(event, {} if kind is yaml.MappingStartEvent else [])
         elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
@@ -82,53 +77,49 @@ class _Builder:
         elif kind is yaml.DocumentStartEvent:
             self._documents += 1
             if self._documents > 1:
-                raise _refuse(event, "one document is expected, and another starts")
+                raise Malformed("one document is expected, and another starts")
 
     def _begin(self, event: Any, collection: Any) -> None:
         _check(event)
-        if len(self._open) >= DEEPEST:
-            raise _refuse(event, f"nested more than {DEEPEST} deep")
-        self._add(event, collection)
+        if len(self._open) >= limits.DEEPEST:
+            raise Malformed(f"nested more than {limits.DEEPEST} deep")
+        self._add(collection)
         self._open.append((collection, []))
 
-    def _add(self, event: yaml.Event, value: Any) -> None:
+    def _add(self, value: Any) -> None:
         if not self._open:
             self.document = value
             return
+        self._values += 1
+        limits.check_count(self._values)
         collection, waiting = self._open[-1]
         if waiting:
             collection[waiting.pop()] = value
-            return
-        if len(collection) >= MOST:
-            raise _refuse(event, f"more than {MOST} entries in one place")
-        if type(collection) is list:
+        elif type(collection) is list:
+            limits.check_size(len(collection) + 1)
             collection.append(value)
         else:
-            waiting.append(_key(event, value, collection))
+            waiting.append(_key(value, collection))
 
 
 def _check(event: Any) -> None:
     if type(event) is yaml.AliasEvent or event.anchor:
-        raise _refuse(event, "anchors and aliases are not allowed")
+        raise Malformed("anchors and aliases are not allowed")
     if event.tag and event.tag != "!":
-        raise _refuse(event, f"tags are not allowed ({event.tag})")
-    if type(event) is yaml.ScalarEvent and len(event.value) > LONGEST:
-        raise _refuse(event, f"a text of more than {LONGEST} characters")
+        raise Malformed(f"tags are not allowed ({event.tag})")
+    if type(event) is yaml.ScalarEvent:
+        limits.check_text(event.value)
 
 
-def _key(event: yaml.Event, value: Any, collection: dict[str, Any]) -> str:
+def _key(value: Any, collection: dict[str, Any]) -> str:
+    """The next key of a mapping."""
     if not isinstance(value, str):
-        raise _refuse(event, f"a key must be text, not {value!r}")
-    if value == "<<":
-        raise _refuse(event, "merges are not allowed")
+        raise Malformed(f"a key must be text, not {value!r}")
+    limits.check_key(value)
     if value in collection:
-        raise _refuse(event, f"the key {value!r} stands twice")
+        raise Malformed(f"the key {value!r} occurs twice")
+    limits.check_size(len(collection) + 1)
     return value
-
-
-def _refuse(event: yaml.Event, why: str) -> YamlError:
-    mark: Any = event.start_mark
-    return YamlError(f"line {mark.line + 1}: {why}")
 
 
 def _first_line(error: yaml.YAMLError) -> str:

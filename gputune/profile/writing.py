@@ -1,4 +1,4 @@
-"""Writing a profile: YAML that reads well, whole or not at all; and its JSON Schema."""
+"""Writing a profile: YAML or JSON that reads well, whole or not at all."""
 
 from __future__ import annotations
 
@@ -11,25 +11,36 @@ from typing import Any
 
 import yaml
 
-from gputune import settings
 from gputune.errors import MeasureError
 from gputune.host import atomic
-from gputune.profile import strict_yaml
-from gputune.profile.document import SCHEMA, Profile
+from gputune.profile import limits, strict_yaml
+from gputune.profile.document import Profile
+
+_SMALLER = "measure less, as with fewer --shapes"
 
 
 def dump(profile: Profile) -> str:
-    """The profile as YAML: settings in blocks, one line for each measurement, finding and gap."""
-    return "".join(_sections(asdict(profile)))
+    """The profile as YAML: settings in blocks, one line for each measurement, finding and gap.
+
+    Raises MeasureError where `load` would refuse it for its size.
+    """
+    return _bounded("".join(_sections(_plain(profile))))
+
+
+def dump_json(profile: Profile) -> str:
+    """The profile as JSON: one line for each setting, family, measurement, finding and gap. Raises as `dump` does."""
+    parts = (f"  {json.dumps(key)}: {_json_part(value)}" for key, value in _plain(profile).items())
+    text = "{\n" + ",\n".join(parts) + "\n}\n"
+    return _bounded(text)
 
 
 def save(profile: Profile, path: str | Path, *, replace: bool = True) -> None:
-    """Write the file whole or not at all; without `replace` only where none is there.
+    """Write the file whole or not at all, as JSON where its name ends in .json.
 
-    Raises MeasureError when it cannot be written; what stood there before still does.
+    Without `replace` an existing file stays. Raises MeasureError where it cannot be written.
     """
     target = Path(os.path.realpath(path))
-    text = dump(profile)
+    text = dump_json(profile) if Path(path).suffix == ".json" else dump(profile)
     try:
         if target.exists() and not target.is_file():
             raise MeasureError(
@@ -44,34 +55,43 @@ def save(profile: Profile, path: str | Path, *, replace: bool = True) -> None:
         ) from None
 
 
-def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a profile, with each setting's own type of value."""
-    from pydantic import TypeAdapter
-
-    schema = TypeAdapter(Profile).json_schema()
-    choice = schema["$defs"].pop("Choice")
-    properties = {name: _choice_schema(choice, name, setting) for name, setting in settings.all_settings().items()}
-    every = {"type": "object", "properties": properties, "additionalProperties": False}
-    schema["properties"] |= {
-        "schema": {"const": SCHEMA},
-        "settings": every,
-        "families": {"type": "object", "additionalProperties": every},
-    }
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+def _plain(profile: Profile) -> dict[str, Any]:
+    data = asdict(profile)
+    try:
+        limits.check(data)
+    except limits.Malformed as fault:
+        raise MeasureError(f"the profile could not be read again: {fault}", _SMALLER) from None
+    return data
 
 
-def _choice_schema(choice: dict[str, Any], name: str, setting: Any) -> dict[str, Any]:
-    from pydantic import TypeAdapter
+def _bounded(text: str) -> str:
+    size = len(text.encode(errors="replace"))
+    if size > limits.MOST_BYTES:
+        most = limits.MOST_BYTES // 1024
+        raise MeasureError(f"the profile takes {size // 1024} KiB, and {most} KiB is the most", _SMALLER)
+    return text
 
-    value = TypeAdapter(setting.VALUE).json_schema()
-    low, high = getattr(setting, "LIMITS", (None, None))
-    if low is not None:
-        numbers = value.get("additionalProperties") or next(
-            (one for one in value.get("anyOf", []) if one["type"] == "integer"), value
-        )
-        numbers |= {"minimum": low, "maximum": high}
-    title = (setting.__doc__ or name).split("\n")[0]
-    return choice | {"title": name, "description": title, "properties": choice["properties"] | {"value": value}}
+
+def _json_part(value: Any) -> str:
+    if isinstance(value, dict):
+        opening, closing = "{}"
+        lines = [f"{_json(key)}: {_json(one)}" for key, one in value.items()]
+    elif isinstance(value, tuple):
+        opening, closing = "[]"
+        lines = [_json(row) for row in value]
+    else:
+        return _json(value)
+    return opening + ",".join(f"\n    {line}" for line in lines) + ("\n  " if lines else "") + closing
+
+
+def _json(value: Any) -> str:
+    """JSON on one line. Escapes stand for terminal controls, and text for bytes that were no UTF-8, as in `_text`."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() else "".join(char if char.isprintable() else _escaped(char) for char in text)
+
+
+def _escaped(char: str) -> str:
+    return f"\\\\u{ord(char):04x}" if "\ud800" <= char <= "\udfff" else json.dumps(char)[1:-1]
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # the base is chosen at run time
@@ -82,7 +102,7 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
 def _text(dumper: Any, value: str) -> Any:
     """Quote what either this reader or a YAML 1.1 reader would take for something other than text.
 
-    Bytes that were no UTF-8 stand in Python's text as surrogates, which no file can hold: they are written as their numbers.
+    Bytes that were no UTF-8 are surrogates in Python's text, which no file can hold: they are written as their numbers.
     """
     value = value.encode(errors="backslashreplace").decode()
     quoted = strict_yaml.plain(value) != value

@@ -10,12 +10,13 @@ from typing import Any
 from gputune.batch_size import BatchSizes
 from gputune.checks import Finding
 from gputune.facts import Facts
-from gputune.profile import Profile
+from gputune.profile import Profile, dump_json
 from gputune.runtime.status import Standing
 
 
 def profile(found: Profile) -> str:
-    return _text(asdict(found))
+    """As in a profile's file, so that what is printed can be saved and applied."""
+    return dump_json(found).rstrip()
 
 
 def check(facts: Facts, findings: Sequence[Finding]) -> str:

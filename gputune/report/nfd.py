@@ -65,7 +65,7 @@ def _of_machine(facts: Facts) -> dict[str, str]:
         "torch": facts.libraries.torch or "",
         "version": __version__,
     }
-    name, digest = places.name_of(here).removesuffix(".yaml").rsplit("-", 1)
+    name, digest = places.file_name(here).removesuffix(".yaml").rsplit("-", 1)
     told["profile"] = f"{name[: MOST - len(digest) - 1]}-{digest}"
     return {name: value(said) for name, said in told.items() if value(said)}
 

@@ -13,8 +13,6 @@ _JOBS = {"slurm": "SLURM_JOB_ID", "lsf": "LSB_JOBID", "pbs": "PBS_JOBID", "kuber
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduler:
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}
-
     name: str | None = None
     """slurm, lsf, pbs, kubernetes, or None."""
     job: str | None = None

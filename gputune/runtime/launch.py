@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from gputune.host.stderr import say
+
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 """As shells have them."""
 
@@ -45,20 +47,6 @@ def inherited() -> dict[str, str]:
     if not any(entry.startswith(b"LC_CTYPE=") for entry in given.split(b"\0")):
         environ.pop("LC_CTYPE", None)
     return environ
-
-
-def say(line: str) -> None:
-    """A line on stderr, which may be closed or full: the command is to run all the same."""
-    try:
-        if sys.stderr is not None:
-            print(f"gputune: {one_line(line)}", file=sys.stderr, flush=True)
-    except OSError:
-        pass
-
-
-def one_line(text: str) -> str:
-    """The text on one line, without what would steer a terminal: some of it comes from a file."""
-    return "".join(char if char.isprintable() else "?" for char in " ".join(text.split()))
 
 
 def _end(name: str, error: OSError | ValueError, code: int) -> NoReturn:

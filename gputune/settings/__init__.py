@@ -47,8 +47,6 @@ class Choice:
     benches that the choice rests on.
     """
 
-    __pydantic_config__ = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
-
     value: Value
     gain: float | None = None
     interval: tuple[float, float] | None = None

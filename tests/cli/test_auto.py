@@ -178,7 +178,7 @@ def test_a_home_that_one_may_not_look_into_is_passed_by(
     """As in a container that runs as another user with root's HOME."""
     keep(here, str(tmp_path), threads=3)
     monkeypatch.setattr(places, "MACHINE", (tmp_path / "gputune",))
-    assert places.cached(here, {"HOME": "/" + "x" * 5000}) == tmp_path / "gputune" / places.name_of(here)
+    assert places.cached(here, {"HOME": "/" + "x" * 5000}) == tmp_path / "gputune" / places.file_name(here)
 
 
 def test_a_cache_that_cannot_be_written_is_said_and_the_profile_is_written(env: dict[str, str], tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ def test_the_one_that_most_nodes_share_stands_for_all_and_the_odd_one_is_named(t
     done = gputune("merge", *paths, "-o", "job.yaml", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == (
-        f"gputune: {paths[0]}: would have other values of compile, cudnn_benchmark\ngputune: {paths[1]} stands for all 3\n"
+        f"gputune: {paths[0]}: would have other values of compile, cudnn_benchmark\n"
+        f"gputune: {paths[1]} stands for all 3\n"
     )
     assert load(tmp_path / "job.yaml") == profile()
 

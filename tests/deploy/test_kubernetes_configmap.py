@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from making import environ, profile, written
 from manifests import valid
 
-from gputune.deploy.kubernetes_configmap import FILE, FOLDER, text
+from gputune.deploy.kubernetes_configmap import FILE, FOLDER, MOST_BYTES, text
+from gputune.errors import UsageError
 from gputune.profile import dump
 
 pytestmark = pytest.mark.cluster
 
 SHIPPED = Path(__file__).parents[2] / "profiles" / "nvidia-h200.yaml"
-MOST_BYTES = 1 << 20  # what a ConfigMap may hold
 
 
 def test_it_holds_a_measured_profile_to_the_last_character():
@@ -25,13 +25,20 @@ def test_it_holds_a_measured_profile_to_the_last_character():
     assert (manifest["kind"], manifest["apiVersion"]) == ("ConfigMap", "v1")
     assert manifest["metadata"]["namespace"] == "team"
     assert manifest["data"] == {FILE: held}
-    assert sum(len(one.encode()) for one in manifest["data"].values()) < MOST_BYTES
 
 
 @settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_it_holds_any_text(held):
     assert yaml.safe_load(text(held, "a", None))["data"] == {FILE: held}
+
+
+def test_it_refuses_what_a_config_map_cannot_hold():
+    assert len(text("é" * (MOST_BYTES // 2), "a", None)) > MOST_BYTES // 2
+    with pytest.raises(
+        UsageError, match="takes 1048577 bytes, and a ConfigMap holds at most 1048576; put it into the image"
+    ):
+        text("é" * (MOST_BYTES // 2) + "x", "a", None)
 
 
 def test_lines_stay_lines():

@@ -21,7 +21,7 @@ from gputune.facts.gap import Gap
 from gputune.probing import Request
 from gputune.probing.request import devices_of
 from gputune.probing.together import at_once
-from gputune.profile import common, differing
+from gputune.profile import differing_settings, representative_index
 
 pytestmark = pytest.mark.cluster
 
@@ -223,6 +223,6 @@ def test_the_common_one_of_several_profiles_differs_least_from_the_others():
     chosen = {name: dict(making.CHOSEN) for name in "abc"}
     chosen["a"]["compile"] = False
     profiles = [making.profile(values) for values in chosen.values()]
-    assert common(profiles) == 1
-    assert differing(profiles[0], profiles[1]) == ["compile"]
-    assert common(profiles[:2]) == 0, "of equals the first"
+    assert representative_index(profiles) == 1
+    assert differing_settings(profiles[0], profiles[1]) == ["compile"]
+    assert representative_index(profiles[:2]) == 0, "of equals the first"

@@ -1,7 +1,7 @@
-"""Files that somebody might hand to gputune for a profile: for each its content, or what makes it, and what is said of it.
+"""Files that somebody might hand to gputune for a profile: for each its content or maker, and what is said of it.
 
-`REFUSED` and `MANY_FAULTS` are no profiles or bad ones, `READ` is valid, however strange. Nearly every text is a whole profile
-but for one thing, so that nothing else can be what is refused.
+`REFUSED` and `MANY_FAULTS` are no profiles or bad ones, `READ` is valid, however strange. Nearly every text is a whole
+profile except for one thing, so that nothing else can be what is refused.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from pathlib import Path
 
 import yaml
 
+from gputune.profile.limits import MOST_BYTES
+
 Content = bytes | Callable[[Path], object]
 """The bytes of a file, or a function that puts something else in its place."""
 
-MOST_BYTES = 256 * 1024
 PARTS = {
     "schema": "1",
     "created": "'2026-11-21T12:00:00Z'",
     "gputune": "0.1.0",
     "fingerprint": "{gpu: NVIDIA H200, gpu_count: 1, torch: 2.11.0, cpu_budget: 16}",
-    "settings": "{omp_threads: {value: 4, gain: 1.5, interval: [1.4, 1.6], reason: it was faster, evidence: [cpu_threads]}}",
+    "settings": "{omp_threads: {value: 4, gain: 1.5, interval: [1.4, 1.6], reason: it was faster, evidence: [x]}}",
     "families": "{convnet: {channels_last: {value: true, reason: it was faster}}}",
     "measurements": "[{bench: precision, metric: throughput, unit: TFLOP/s, samples: [405.0], device: 'cuda:0'}]",
     "findings": "[{check: shm_size, severity: WARNING, message: it is small, remedy: give it more}]",
@@ -92,13 +93,13 @@ FILES: dict[str, tuple[Content, str]] = {
     "a file whose reading fails": (link("/proc/self/mem"), "cannot be read: Input/output error"),
     "a file without permission": (unreadable, "cannot be read: Permission denied"),
     "a file that everybody may write": (writable, "can be written by everybody"),
-    "a byte too many": (whole().ljust(MOST_BYTES + 1, b"#"), "is larger than 256 KiB"),
-    "10 GB of nothing": (sparse, "is larger than 256 KiB"),
+    "a byte too many": (whole().ljust(MOST_BYTES + 1, b"#"), "is larger than 1024 KiB"),
+    "10 GB of nothing": (sparse, "is larger than 1024 KiB"),
 }
 
 BYTES: dict[str, tuple[Content, str]] = {
     "nothing": (b"", "is empty"),
-    "comments": (b"#\n" * 100_000, "is empty"),
+    "comments": (b"#\n" * 500_000, "is empty"),
     "zero bytes": (b"\0" * 1000, "not YAML: "),
     "a zero byte after it": (but("\0"), "not YAML: "),
     "a program": (b"\x7fELF\x02\x01\x01" + bytes(9), "not YAML: "),
@@ -117,10 +118,15 @@ BYTES: dict[str, tuple[Content, str]] = {
 }
 
 YAML: dict[str, tuple[Content, str]] = {
-    "50,000 lists in one another": (whole(gaps="[" * 50_000), "line 9: nested more than 16 deep"),
-    "100,000 mappings in one another": (b"{" * 100_000, "line 1: "),
-    "50,000 mappings in one another": (whole(gaps="{a: " * 50_000), "line 9: nested more than 16 deep"),
-    "50,000 keys as keys": (b"? " * 50_000, "line 1: "),
+    "a million lists in one another": (whole(gaps="[" * 1_000_000), "line 9: nested more than 16 deep"),
+    "250,000 mappings in one another": (whole(gaps="{a: " * 250_000), "line 9: nested more than 16 deep"),
+    "500,000 keys as keys": (b"? " * 500_000, "line 1: "),
+    "200,000 values": (whole(gaps=listed(listed("1", 1000), 200)), "line 9: more than 131072 keys and values"),
+    "200,000 values in mappings": (
+        whole(gaps=listed("{" + numbered("k", ": 1,", 100) + "}", 1000)),
+        "line 9: more than 131072 keys and values",
+    ),
+    "180,000 quoted texts": (whole(gaps=listed(listed("'x'", 900), 200)), "line 9: more than 131072 keys and values"),
     "a billion laughs": (
         but("a: &a [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1 or ''}, *a{n - 1 or ''}]\n" for n in range(1, 40))),
         "line 10: anchors and aliases are not allowed",
@@ -136,7 +142,7 @@ YAML: dict[str, tuple[Content, str]] = {
     "a harmless tag": (whole(schema="!!int 1"), "line 1: tags are not allowed"),
     "a YAML of the future": (b"%YAML 9.0\n---\n" + whole(), "line 1: found incompatible YAML document"),
     "a merge": (whole(gaps="[{<<: {fact: x}, reason: x}]"), "line 9: merges are not allowed"),
-    "a key twice": (but("schema: 1\n"), "line 10: the key 'schema' stands twice"),
+    "a key twice": (but("schema: 1\n"), "line 10: the key 'schema' occurs twice"),
     "two documents": (but("---\n") + whole(), "line 10: one document is expected, and another starts"),
     "text after the end": (but("...\nschema: 1\n"), "line 11: did not find expected <document start>"),
     "a list as a key": (but("? [a, b]\n: 1\n"), "line 10: a key must be text, not []"),
@@ -158,7 +164,9 @@ DOCUMENT: dict[str, tuple[Content, str]] = {
     "schema 1.0": (whole(schema="1.0"), "schema: the number 1 expected, 1.0 given"),
     "schema '1'": (whole(schema="'1'"), 'schema: the number 1 expected, "1" given'),
     "an environment": (but("environment: {LD_PRELOAD: /tmp/x.so}\n"), "environment: there is no such key"),
-    "an environment of a setting": (choice("environ: {PATH: /tmp}"), "settings.omp_threads.environ: there is no such key"),
+    "an environment of a setting": (
+        choice("environ: {PATH: /tmp}"), "settings.omp_threads.environ: there is no such key"
+    ),
     "a phase of its own": (choice("phase: launch"), "settings.omp_threads.phase: there is no such key"),
     "a claim to be harmless": (choice("numerics: exact"), "settings.omp_threads.numerics: there is no such key"),
     "a command": (but("command: [rm, -rf, /]\n"), "command: there is no such key"),
@@ -171,7 +179,7 @@ DOCUMENT: dict[str, tuple[Content, str]] = {
     "1,900 keys": (but(numbered("k", ": 1\n", 1900)), "k0: there is no such key"),
     "20,000 keys": (but(numbered("k", ": 1\n", 20_000)), "line 2001: more than 2000 entries in one place"),
     "a list for a mapping": (whole(settings="[]"), "settings: a mapping expected, [] given"),
-    "a text of 60,000 lines": (whole(gaps="|\n" + "  x\n" * 60_000), "line 9: a text of more than 4096 characters"),
+    "a text of 250,000 lines": (whole(gaps="|\n" + "  x\n" * 250_000), "line 9: a text of more than 4096 characters"),
     "a text of 2,000 lines": (whole(gaps="|\n" + "  x\n" * 2000), 'gaps: a list expected, "x\\nx'),
     "no number as a gain": (choice("gain: .nan"), 'settings.omp_threads.gain: a number or null expected, ".nan" given'),
     "an interval of three": (choice("interval: [1.0, 2.0, 3.0]"), "settings.omp_threads.interval"),
@@ -179,19 +187,23 @@ DOCUMENT: dict[str, tuple[Content, str]] = {
     "a word after 31 samples": (samples(listed("1", 31)[:-1] + "x]"), "measurements.0.samples.31: a number expected"),
     "33 samples": (samples(listed("1", 33)), "measurements.0.samples: at most 32 expected, 33 given"),
     "100,000 samples": (samples(listed("1", 100_000)), "line 7: more than 2000 entries in one place"),
-    "65 kinds of network": (whole(families="{" + numbered("f", ": {},", 65) + "}"), "families: at most 64 kinds of network"),
+    "65 kinds of network": (
+        whole(families="{" + numbered("f", ": {},", 65) + "}"), "families: at most 64 kinds of network"
+    ),
     "an infinite sample": (samples("[-.inf]"), 'measurements.0.samples.0: a number expected, "-.inf" given'),
 }  # fmt: skip
 
 SETTINGS: dict[str, tuple[Content, str]] = {
     **{
         f"the setting {name!r}": (setting(f"'{name}'", "1"), f"settings.{name}: there is no such setting")
-        for name in ("__class__", "_tf32", "os.system", "../amp_dtype", "LD_PRELOAD", "", "OMP_THREADS", "omp_threads ", "$(id)")
+        for name in ("__class__", "_tf32", "os.system", "../amp_dtype", "LD_PRELOAD", "", "OMP_THREADS", "$(id)")
     },
-    "a setting that steers a terminal": (setting('"\\e[31m\\n"', "1"), "settings.\\x1b[31m\\n: there is no such setting"),
+    "a setting that steers a terminal": (
+        setting('"\\e[31m\\n"', "1"), "settings.\\x1b[31m\\n: there is no such setting"
+    ),
     "a setting of 100,000 characters": (whole(settings="{? " + "k" * 100_000 + " : {}}"), "line 5: a text of more"),
     **{
-        f"the switch {value}": (setting("cudnn_benchmark", value), "settings.cudnn_benchmark.value: true or false expected")
+        f"the switch {value}": (setting("compile", value), "settings.compile.value: true or false expected")
         for value in ("yes", "True", "1")
     },
     **{
@@ -199,22 +211,80 @@ SETTINGS: dict[str, tuple[Content, str]] = {
         for value in ("0x10", "1:30", "4.0", "2026-11-21", ".nan", "1e999", "'$(reboot)'", '"4\\nPATH=/tmp"')
     },
     **{
-        f"{value} workers": (setting("dataloader_workers", value), "settings.dataloader_workers.value: a number from 0 to 1024")
+        f"{value} workers": (setting("dataloader_workers", value), "settings.dataloader_workers.value: a number from 0")
         for value in ("-1", "1000000", "9223372036854775808")
     },
     "a number of 4,000 digits": (setting("omp_threads", "1" * 4000), "settings.omp_threads.value: a whole number"),
     "padding of no dtype": (setting("dimension_multiple", "{int9: 8}"), "settings.dimension_multiple.value"),
-    "padding to nothing": (setting("dimension_multiple", "{bfloat16: 0}"), "settings.dimension_multiple.value: a number from 1"),
+    "padding to nothing": (
+        setting("dimension_multiple", "{bfloat16: 0}"), "settings.dimension_multiple.value: a number from 1"
+    ),
 }  # fmt: skip
 
-REFUSED = FILES | BYTES | YAML | DOCUMENT | SETTINGS
+OTHER_VERSIONS: dict[str, tuple[Content, str]] = {
+    "a version that is none": (whole(gputune="new"), 'gputune: a version such as '),
+    "a version that steers a terminal": (whole(gputune='"\\e[2J"'), 'gputune: a version such as '),
+    "a number as a version": (whole(gputune="0.3"), "gputune: text expected, 0.3 given"),
+    "a newer file that misses a part": (
+        whole(gputune="9.0.0").replace(b"gaps:", b"holes:"), "gaps: this key is missing"
+    ),
+    "a newer file with a fault in its shape": (
+        whole(gputune="9.0.0", settings="[]"), "settings: a mapping expected, [] given"
+    ),
+}  # fmt: skip
+
+
+def json_but(text: str) -> bytes:
+    """A valid profile as JSON, with `text` before its first key."""
+    return ("{" + text + json.dumps(yaml.safe_load(whole()))[1:]).encode()
+
+
+JSON: dict[str, tuple[Content, str]] = {
+    "JSON cut off": (json_but("")[:-20], "line 1: not JSON: "),
+    "JSON with a comment": (json_but("// x\n"), "line 1: not JSON: "),
+    "two JSON documents": (json_but("") * 2, "line 1: not JSON: Extra data"),
+    "YAML's flow style": (b"{schema: 1}", "line 1: not JSON: "),
+    "a JSON key twice": (json_but('"gaps": [], '), "the key 'gaps' occurs twice"),
+    "a JSON key twice, hidden by an escape": (json_but('"g\\u0061ps": [], '), "the key 'gaps' occurs twice"),
+    **{
+        f"{number} in JSON": (json_but(f'"x": {number}, '), fault)
+        for number, fault in {
+            "NaN": "NaN is not a finite number", "-Infinity": "-Infinity is not a finite number",
+            "1e999": "inf is not a finite number", "1" * 20: "a whole number of more than 19 digits",
+            "1" * 500_000: "a whole number of more than 19 digits", "01": "line 1: not JSON: ",
+            "0x1": "line 1: not JSON: ",
+        }.items()
+    },
+    "half a character in JSON": (json_but('"x": "\\ud800", '), "a text with an unpaired surrogate"),
+    "a merge in JSON": (json_but('"<<": {}, '), "merges are not allowed"),
+    "a text of a million characters in JSON": (
+        json_but(f'"x": "{"x" * 1_000_000}", '), "a text of more than 4096 characters"
+    ),
+    "a key of a million characters in JSON": (
+        json_but(f'"{"x" * 1_000_000}": 1, '), "a text of more than 4096 characters"
+    ),
+    "a million JSON lists in one another": (json_but('"x": ' + "[" * 1_000_000), "nested more than 16 deep"),
+    "150,000 JSON mappings in one another": (json_but('"x": ' + '{"a":' * 150_000), "nested more than 16 deep"),
+    "500 whole JSON lists in one another": (json_but(f'"x": {"[" * 500 + "]" * 500}, '), "nested more than 16 deep"),
+    "500,000 JSON numbers": (json_but(f'"x": [{"1," * 500_000}1], '), "more than 2000 entries in one place"),
+    "300,000 JSON mappings": (json_but(f'"x": [{"{}," * 300_000}1], '), "more than 2000 entries in one place"),
+    "200,000 JSON values": (
+        json_but(f'"x": [{", ".join(["[" + "1," * 999 + "1]"] * 200)}], '), "more than 131072 keys and values"
+    ),
+    "no JSON object": (b" []", "is not a profile"),
+}  # fmt: skip
+
+REFUSED = FILES | BYTES | YAML | DOCUMENT | SETTINGS | OTHER_VERSIONS | JSON
 
 MANY_FAULTS: dict[str, tuple[Content, str]] = {
-    "85,000 rows without a key": (whole(measurements=listed("{}", 85_000)), "line 7: more than 2000 entries in one place"),
+    "340,000 rows without a key": (
+        whole(measurements=listed("{}", 340_000)), "line 7: more than 2000 entries in one place"
+    ),
     "2,000 rows without a key": (whole(measurements=listed("{}", 2000)), "measurements.0.bench: this key is missing"),
     "2,000 gaps without a key": (whole(gaps=listed("{}", 2000)), "gaps.0.fact: this key is missing"),
     "31 wrong samples in each of 1,500 rows": (
-        whole(measurements=listed("{samples: " + listed("x", 31) + "}", 1500)), "measurements.0.bench: this key is missing"
+        whole(measurements=listed("{samples: " + listed("x", 31) + "}", 1500)),
+        "measurements.0.bench: this key is missing",
     ),
     "a wrong value after 63 families": (
         whole(families="{" + numbered("f", ": {compile: {value: true, reason: x}},", 63) + "g: {compile: {value: x}}}"),
@@ -230,15 +300,20 @@ READ: dict[str, Content] = {
     "no more than it takes": whole(
         fingerprint="{}", settings="{}", families="{}", measurements="[]", findings="[]", gaps="[]"
     ),
-    "JSON": json.dumps(yaml.safe_load(whole())).encode(),
+    "JSON": json_but(""),
+    "JSON after a byte order mark and a line": b"\xef\xbb\xbf\n" + json_but(""),
+    "the largest JSON": json_but("").ljust(MOST_BYTES),
     "a byte order mark": b"\xef\xbb\xbf" + whole(),
     "Windows' line ends": whole().replace(b"\n", b"\r\n"),
     "the largest": whole().ljust(MOST_BYTES, b"#"),
     "32 samples": samples(listed("1", 32)),
-    "text that steers a terminal": whole().replace(b"NVIDIA H200", ESCAPES.encode()).replace(b"it was faster", ESCAPES.encode()),
+    "text that steers a terminal": whole().replace(b"NVIDIA H200", ESCAPES.encode()).replace(
+        b"it was faster", ESCAPES.encode()
+    ),
     "names that steer a terminal": whole(
         families=f"{{{ESCAPES}: {{compile: {{value: true, reason: x}}}}}}",
-        measurements=f"[{{bench: conv, metric: m, unit: {ESCAPES}, samples: [1], device: cpu, params: {{network: {ESCAPES}}}}}]",
+        measurements=f"[{{bench: conv, metric: m, unit: {ESCAPES}, samples: [1], device: cpu, "
+        f"params: {{network: {ESCAPES}}}}}]",
         findings=f"[{{check: {ESCAPES}, severity: ERROR, message: {ESCAPES}, remedy: {ESCAPES}, subject: {ESCAPES}}}]",
         gaps=f"[{{fact: {ESCAPES}, reason: {ESCAPES}}}]",
     ),

@@ -34,7 +34,8 @@ gputune.cli.app = typer.main.get_command(gputune.cli.app)  # which is most of a 
 example = sys.argv[1]
 for verb in ("show", "apply"):
     sys.argv = ["gputune", verb, example]
-    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    unseen = contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO())
+    with contextlib.suppress(SystemExit), unseen[0], unseen[1]:
         gputune.cli.main()
 gc.freeze()
 answers = os.fdopen(os.dup(1), "w")
@@ -65,7 +66,7 @@ for line in sys.stdin:
 
 @dataclass(frozen=True)
 class Done:
-    """A command that ended. `seconds` of CPU, from its start: a busy machine does not lengthen them. Code -14 is a deadline's."""
+    """A command that ended. `seconds` are of CPU, so that a busy machine adds none; code -14 is a deadline's."""
 
     code: int
     out: str
@@ -177,7 +178,7 @@ def test_what_is_strange_but_valid_is_read(run: Run, tmp_path: Path, name: str) 
         lines(done.err)
 
 
-@pytest.mark.parametrize("name", ["a named pipe", "a billion laughs", "20,000 keys"])
+@pytest.mark.parametrize("name", ["a named pipe", "a billion laughs", "200,000 values"])
 def test_counted_from_the_start_of_python(run: Run, tmp_path: Path, name: str) -> None:
     content, fault = REFUSED[name]
     path = made(tmp_path, content)

@@ -12,7 +12,7 @@ from making import H200, profile
 
 from gputune.errors import MeasureError
 from gputune.profile import Fingerprint, load, places
-from gputune.profile.places import cached, keep, name_of, shipped, user_folder
+from gputune.profile.places import cached, file_name, keep, shipped, user_folder
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ class TestUserFolder:
             ({"XDG_CACHE_HOME": "/x", "HOME": "/h"}, "/x/gputune"),
             ({"HOME": "/h"}, "/h/.cache/gputune"),
             ({"XDG_CACHE_HOME": "", "HOME": "/h"}, "/h/.cache/gputune"),
-            ({"XDG_CACHE_HOME": "relative", "HOME": "/h"}, "/h/.cache/gputune"),  # to be ignored, says the XDG specification
+            ({"XDG_CACHE_HOME": "relative", "HOME": "/h"}, "/h/.cache/gputune"),  # ignored, as XDG says
         ],
     )  # fmt: skip
     def test_as_the_xdg_specification_has_it(self, environ: dict[str, str], folder: str) -> None:
@@ -44,23 +44,23 @@ class TestUserFolder:
 
 class TestName:
     def test_it_says_the_device_and_tells_the_rest_apart(self) -> None:
-        assert name_of(H200).startswith("nvidia-h200-")
-        assert name_of(Fingerprint(cpu="AMD EPYC 9654 (96 cores)")).startswith("amd-epyc-9654-96-cores-")
-        assert name_of(Fingerprint()).startswith("unknown-")
+        assert file_name(H200).startswith("nvidia-h200-")
+        assert file_name(Fingerprint(cpu="AMD EPYC 9654 (96 cores)")).startswith("amd-epyc-9654-96-cores-")
+        assert file_name(Fingerprint()).startswith("unknown-")
 
     @pytest.mark.parametrize(
         "change", [{"torch": "2.12.0"}, {"driver": "590"}, {"cuda": "13.2"}, {"cpu": "x"}, {"gpu": "NVIDIA H100"}]
     )
     def test_another_fingerprint_has_another_name(self, change: dict[str, str]) -> None:
-        assert name_of(replace(H200, **change)) != name_of(H200)
+        assert file_name(replace(H200, **change)) != file_name(H200)
 
     def test_counts_and_what_only_an_imported_torch_tells_are_no_part_of_it(self) -> None:
         """A rank sees fewer CPUs and GPUs than the node's own probe did."""
-        assert name_of(replace(H200, gpu_count=8, cpu_budget=2, cublas=None, cudnn=None)) == name_of(H200)
+        assert file_name(replace(H200, gpu_count=8, cpu_budget=2, cublas=None, cudnn=None)) == file_name(H200)
 
     @pytest.mark.parametrize("gpu", ["../../etc/passwd", "a/b", "x" * 300, "\x00", ""])
     def test_no_name_leaves_the_folder(self, gpu: str) -> None:
-        name = name_of(replace(H200, gpu=gpu))
+        name = file_name(replace(H200, gpu=gpu))
         assert Path(name).name == name
         assert len(name) < 100
         assert name.isprintable()

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputune.profile.strict_yaml import DEEPEST, YamlError, parse, plain
+from gputune.profile.limits import DEEPEST, Malformed
+from gputune.profile.strict_yaml import parse, plain
 
 PRINTABLE = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff\ufffe\uffff"))
 """What YAML lets stand in a file as it is, in every language."""
@@ -44,8 +45,10 @@ def test_what_an_unquoted_word_means(text: str, value: object) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["no", "yes", "on", "off", "y", "Null", "NULL", "True", "TRUE", "1:30", "089", "012", "0x1f", "0o17", "0b1", "1_000",
-     "+1", ".5", "5.", "1.0e", "inf", ".inf", "-.inf", ".nan", "NaN", "2026-11-21", "2026-11-21T12:00:00Z", "=", "1.10.2",
+    ["no", "yes", "on", "off", "y", "Null", "NULL", "True", "TRUE", "1:30", "089", "012", "0x1f",
+     "0o17", "0b1", "1_000",
+     "+1", ".5", "5.", "1.0e", "inf", ".inf", "-.inf", ".nan", "NaN", "2026-11-21",
+     "2026-11-21T12:00:00Z", "=", "1.10.2",
      "1e555", "1e5555"],
 )  # fmt: skip
 def test_everything_else_is_text(text: str) -> None:
@@ -70,7 +73,7 @@ def test_json_means_what_it_does_elsewhere(value: Any) -> None:
 
 @given(st.text())
 def test_any_text_is_parsed_or_refused(text: str) -> None:
-    with suppress(YamlError):
+    with suppress(Malformed):
         parse(text)
 
 
@@ -82,15 +85,15 @@ def test_an_empty_document_is_none(empty: str) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("a: 1\nb: 2\na: 3\n", "line 3: the key 'a' stands twice"),
-        ("a: {b: 1, b: 2}\n", "line 1: the key 'b' stands twice"),
+        ("a: 1\nb: 2\na: 3\n", "line 3: the key 'a' occurs twice"),
+        ("a: {b: 1, b: 2}\n", "line 1: the key 'b' occurs twice"),
         ("a: &x 1\n", "line 1: anchors and aliases are not allowed"),
         ("a: &x [1]\nb: *x\n", "line 1: anchors and aliases are not allowed"),
         ("a: 1\nb: *x\n", "line 2: anchors and aliases are not allowed"),
         ("&x a: 1\n", "line 1: anchors and aliases are not allowed"),
         ("a:\n  <<: {b: 1}\n", "line 2: merges are not allowed"),
         ("'<<': {b: 1}\n", "line 1: merges are not allowed"),
-        ("a: !!python/object/apply:os.system ['id']\n", "line 1: tags are not allowed (tag:yaml.org,2002:python/object"),
+        ("a: !!python/object/apply:os.system ['id']\n", "line 1: tags are not allowed (tag:yaml.org,2002:python/"),
         ("a: !!str 1\n", "line 1: tags are not allowed (tag:yaml.org,2002:str)"),
         ("a: !mine {}\n", "line 1: tags are not allowed (!mine)"),
         ("1: a\n", "line 1: a key must be text, not 1"),
@@ -108,7 +111,7 @@ def test_an_empty_document_is_none(empty: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_refused(text: str, fault: str) -> None:
-    with pytest.raises(YamlError) as refused:
+    with pytest.raises(Malformed) as refused:
         parse(text)
     assert str(refused.value).startswith(fault)
     assert "\n" not in str(refused.value)
@@ -117,18 +120,18 @@ def test_what_is_refused(text: str, fault: str) -> None:
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
 def test_depth_is_bounded(opening: str) -> None:
     started = time.monotonic()
-    with pytest.raises(YamlError, match=f"nested more than {DEEPEST} deep"):
+    with pytest.raises(Malformed, match=f"nested more than {DEEPEST} deep"):
         parse(opening * 50_000)
     assert time.monotonic() - started < 2
 
 
 def test_as_deep_as_allowed() -> None:
     assert parse("[" * DEEPEST + "]" * DEEPEST) is not None
-    with pytest.raises(YamlError):
+    with pytest.raises(Malformed):
         parse("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1))
 
 
 def test_billion_laughs_are_refused_at_the_first() -> None:
     text = "a0: &a0 [lol]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10))
-    with pytest.raises(YamlError, match="line 1: anchors"):
+    with pytest.raises(Malformed, match="line 1: anchors"):
         parse(text)

@@ -26,17 +26,21 @@ from gputune.checks import Finding
 from gputune.errors import MeasureError
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
-from gputune.profile import Fingerprint, Profile, dump, load, save
-from gputune.profile.reading import parse
-from gputune.profile.writing import json_schema
+from gputune.profile import Fingerprint, Profile, dump, dump_json, load, parse, save
+from gputune.profile.schema import json_schema
 from gputune.settings import Choice
 
 TRAPS = [
-    "no", "yes", "on", "off", "y", "N", "true", "False", "null", "Null", "~", "", " ", "1:30", "1:30:45.5", "1e5", "1.0e5",
-    "089", "012", "0x1F", "0b1", "0o7", "1_000", "1", "-1", "+1", "1.10", ".5", "5.", "9.0", "inf", ".inf", "-.INF", ".nan",
-    "2026-11-21", "2026-11-21T12:00:00Z", "2026-11-21 12:00:00", "=", "<<", "<<: x", "- a", "a: b", "a #b", "#a", "[a", "{a",
-    "*a", "&a", "!a", "|", ">", "%a", "@a", "`a`", "'", '"', "'\"'", "a\nb", "a\n\n b\n", "\n", "a\r\nb", "\ta", "a ", " a",
-    "---", "...", "--- a", "? a", "\\", "\\n", "é", "\N{PILE OF POO}", "日本語", "\u2028", "\x85", "\ufeff", "\x00", "\x1b[31m",
+    "no", "yes", "on", "off", "y", "N", "true", "False", "null", "Null", "~", "", " ", "1:30",
+    "1:30:45.5", "1e5", "1.0e5",
+    "089", "012", "0x1F", "0b1", "0o7", "1_000", "1", "-1", "+1", "1.10", ".5", "5.", "9.0", "inf",
+    ".inf", "-.INF", ".nan",
+    "2026-11-21", "2026-11-21T12:00:00Z", "2026-11-21 12:00:00", "=", "<<", "<<: x", "- a", "a: b",
+    "a #b", "#a", "[a", "{a",
+    "*a", "&a", "!a", "|", ">", "%a", "@a", "`a`", "'", '"', "'\"'", "a\nb", "a\n\n b\n", "\n",
+    "a\r\nb", "\ta", "a ", " a",
+    "---", "...", "--- a", "? a", "\\", "\\n", "é", "\N{PILE OF POO}", "日本語", "\u2028", "\x85",
+    "\ufeff", "\x00", "\x1b[31m",
     "\x7f", "\u200b", "1e999", "0.1.0", "a" * 500,
 ]  # fmt: skip
 """Words that some reader takes for something else, and characters that break lines or are not allowed as they are."""
@@ -77,7 +81,7 @@ PROFILE = st.builds(
     Profile,
     schema=st.just(1),
     created=TEXT,
-    gputune=TEXT,
+    gputune=st.just("0.1.0"),
     fingerprint=st.builds(
         Fingerprint, gpu=OPTIONAL, gpu_count=st.integers(0, 99), torch=OPTIONAL, driver=OPTIONAL, cpu=OPTIONAL
     ),
@@ -100,7 +104,7 @@ def trapped(word: str) -> Profile:
     return Profile(
         schema=1,
         created=word,
-        gputune=word,
+        gputune="0.1.0",
         fingerprint=Fingerprint(gpu=word, torch=word),
         settings={"amp_dtype": Choice(value=None, reason=word, evidence=(word, word))},
         families={"convnet": {"amp_dtype": Choice(value="float16", reason=word)}},
@@ -127,27 +131,28 @@ class TestRoundTrip:
     @pytest.mark.parametrize("word", TRAPS)
     def test_a_word_that_yaml_could_take_for_something_else(self, word: str) -> None:
         made = trapped(word)
-        assert parse(dump(made).encode()) == made
+        assert parse(dump(made).encode()) == parse(dump_json(made).encode()) == made
         assert yaml.safe_load(dump(made)) == plain(made)
 
     @settings(max_examples=200, deadline=None)
     @given(PROFILE)
     @example(profile())
     def test_any_profile_by_this_reader(self, made: Profile) -> None:
-        assert parse(dump(made).encode()) == made
+        assert parse(dump(made).encode()) == parse(dump_json(made).encode()) == made
 
     @settings(max_examples=200, deadline=None)
     @given(PROFILE)
     @example(profile())
     def test_any_profile_by_a_stock_reader(self, made: Profile) -> None:
         assert yaml.safe_load(dump(made)) == plain(made)
+        assert json.loads(dump_json(made)) == json.loads(json.dumps(asdict(made)))
 
     @pytest.mark.parametrize(
         "number", [1e-7, 5e-324, 1.7976931348623157e308, -0.0, 0.1, 1e16, 1e22, 123456789012345680.0]
     )
     def test_numbers(self, number: float) -> None:
         made = profile({}, measurements=(replace(row("b", "m", 1.0), samples=(number,)),))
-        assert parse(dump(made).encode()) == made
+        assert parse(dump(made).encode()) == parse(dump_json(made).encode()) == made
         assert yaml.safe_load(dump(made))["measurements"][0]["samples"] == [number]
 
     def test_every_setting(self) -> None:
@@ -156,7 +161,8 @@ class TestRoundTrip:
     def test_text_that_is_no_unicode_can_be_written_all_the_same(self) -> None:
         """As file names and messages that are no UTF-8 come out of Python."""
         made = profile({}, gaps=(Gap(fact="cpu.model", reason="a\udcffb"),))
-        assert parse(dump(made).encode()).gaps[0].reason == "a\\udcffb"
+        for text in (dump(made), dump_json(made)):
+            assert parse(text.encode()).gaps[0].reason == "a\\udcffb"
 
 
 class TestShape:
@@ -167,6 +173,12 @@ class TestShape:
     def test_a_setting_is_a_block_that_can_be_edited(self) -> None:
         text = dump(profile({"matmul_precision": "tf32"}))
         assert "settings:\n  matmul_precision:\n    value: tf32\n" in text
+
+    def test_json_has_a_line_for_each_setting_and_row(self) -> None:
+        text = dump_json(profile(measurements=(row("precision", "throughput", 405.0, dtype="tf32"),) * 3))
+        assert len([line for line in text.splitlines() if line.startswith('    {"bench": "precision"')]) == 3
+        assert '\n    "matmul_precision": {"value": "tf32", ' in text
+        assert '\n  "gaps": []\n}\n' in text
 
     def test_nothing_is_an_anchor(self) -> None:
         same = row("b", "m", 1.0)
@@ -184,6 +196,23 @@ class TestSchema:
         assert schema["properties"]["schema"] == {"const": 1}
         assert json.loads(json.dumps(schema)) == schema
 
+    @pytest.mark.cluster
+    def test_it_allows_what_is_read_and_refuses_what_is_not(self) -> None:
+        from jsonschema import Draft202012Validator
+
+        schema = Draft202012Validator(json_schema())
+        files = [
+            *(Path(__file__).parents[2] / "profiles").glob("*.yaml"),
+            *Path(__file__).with_name("files").glob("0.1.0-*"),
+        ]
+        for text in [*map(Path.read_text, files), dump(profile())]:
+            read = parse(text.encode())
+            for written in (dump(read), dump_json(read)):
+                assert list(schema.iter_errors(yaml.safe_load(written))) == []
+        data = yaml.safe_load(dump(profile()))
+        for faulty in ({**data, "new": 1}, {**data, "schema": 2}, {**data, "settings": {"no_such": {}}}, {"schema": 1}):
+            assert not schema.is_valid(faulty)
+
 
 class TestSave:
     old = profile({"omp_threads": 1})
@@ -193,6 +222,11 @@ class TestSave:
         save(self.new, tmp_path / "p.yaml")
         assert load(tmp_path / "p.yaml") == self.new
         assert [path.name for path in tmp_path.iterdir()] == ["p.yaml"]
+
+    def test_a_name_that_ends_in_json_makes_it_json(self, tmp_path: Path) -> None:
+        save(self.new, tmp_path / "p.json")
+        assert json.loads((tmp_path / "p.json").read_text())["schema"] == 1
+        assert load(tmp_path / "p.json") == self.new
 
     def test_the_umask_holds_and_an_old_files_mode_stays(self, tmp_path: Path) -> None:
         before = os.umask(0o027)
@@ -306,8 +340,8 @@ print(load(path) == old, os.listdir(sys.argv[1]))
             pytest.skip("mounting is not allowed here")
         assert done.stderr == ""
         assert done.stdout == (
-            f"{tmp_path}/full/p.yaml: not written: No space left on device; make room there, or name another place with -o\n"
-            "True ['p.yaml']\n"
+            f"{tmp_path}/full/p.yaml: not written: No space left on device; "
+            "make room there, or name another place with -o\nTrue ['p.yaml']\n"
         )
 
     @pytest.fixture

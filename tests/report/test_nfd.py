@@ -143,7 +143,7 @@ def test_without_a_gpu_and_without_torch_nothing_is_made_up():
 
 class TestTheProfileOfANode:
     def test_it_is_the_name_that_the_profile_has_in_the_cache(self, facts):
-        kept = places.name_of(fingerprint(facts, "cuda:0"))
+        kept = places.file_name(fingerprint(facts, "cuda:0"))
         assert nfd.labels(facts, [])["profile"] + ".yaml" == kept
         assert kept.startswith("nvidia-h200-")
 
@@ -151,10 +151,10 @@ class TestTheProfileOfANode:
         long = replace(facts, gpus=tuple(replace(gpu, name="A very long name " * 9) for gpu in facts.gpus))
         label = nfd.labels(long, [])["profile"]
         assert len(label) == 63
-        assert label[-12:] == places.name_of(fingerprint(long, "cuda:0"))[-17:-5]
+        assert label[-12:] == places.file_name(fingerprint(long, "cuda:0"))[-17:-5]
 
     def test_so_it_is_here(self):
         from gputune import facts
 
         host = Host()
-        assert nfd.labels(facts.read(host), [])["profile"] + ".yaml" == places.name_of(fingerprint_here(host))
+        assert nfd.labels(facts.read(host), [])["profile"] + ".yaml" == places.file_name(fingerprint_here(host))

@@ -65,7 +65,7 @@ sys.modules["_private"] = parent
 from _private import settings
 for name in settings.names():
     settings.load(name)
-print([name for name in sys.modules if name.split(".")[0] in ("gputune", "torch", "pydantic", "yaml", "typer")])
+print([name for name in sys.modules if name.split(".")[0] in ("gputune", "torch", "yaml", "typer")])
 print(*settings.names())
 """
     done = subprocess.run([sys.executable, "-S", "-c", code], env=environ(), capture_output=True, text=True, check=True)

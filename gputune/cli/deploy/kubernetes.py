@@ -92,11 +92,11 @@ def configmap(
     name: Annotated[str, typer.Option("--name", help="The ConfigMap's.")] = "gputune-profile",
     namespace: _Namespace = None,
 ) -> None:
-    """A ConfigMap that brings a profile into pods, and what to write into theirs."""
+    """A ConfigMap that brings a profile into pods, with the mount that their manifests need."""
     from gputune.cli.deploy import _values
     from gputune.deploy.kubernetes_configmap import text
     from gputune.profile import load
 
     _values.names(name=name, namespace=namespace)
-    load(profile)  # no pod is to find out that it is none
+    load(profile)  # so that it is not a pod that finds out that the profile is not valid
     print(text(profile.read_bytes().decode(), name, namespace), end="")

@@ -1,0 +1,97 @@
+"""Profiles of other versions of gputune.
+
+Whoever adds a key, a list or a setting raises the version. So an unknown name in a file of this version or an older one
+is a mistake, and in a newer file it is left out: a node that is upgraded last still applies all that it understands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, get_args, get_type_hints
+
+from gputune import settings
+from gputune.profile import setting_values
+from gputune.profile.document import Profile
+from gputune.strict_types import Mismatch, Place, convert, unknown
+from gputune.version import __version__, release
+
+RETIRED = frozenset(
+    {
+        "bf16_reduction",  # until 0.1.0
+        "cudnn_benchmark_limit",  # until 0.1.0
+        "fp16_reduction",  # until 0.1.0
+    }
+)
+"""Settings of earlier versions. A file may still hold them; they have no effect."""
+
+MOST_NAMED = 5
+
+
+def drop_retired(data: dict[str, Any]) -> None:
+    """Take out of a profile's data the choices for settings that gputune has no more."""
+    for _, group in setting_values.choices(data):
+        for name in RETIRED.intersection(group).difference(settings.names()):
+            del group[name]
+
+
+def is_newer(version: str) -> bool:
+    """Whether a later gputune than this one wrote the file. Raises ValueError for what is no version."""
+    return release(version) > release(__version__)
+
+
+def drop_unknown(data: dict[str, Any]) -> list[Place]:
+    """Take out of a newer profile's data what this version does not understand, and return the places of that."""
+    dropped = [*_drop_choices(data), *_drop_keys(data), *_drop_rows(data)]
+    return list(dict.fromkeys(tuple("*" if key.isdigit() else key for key in place) for place in dropped))
+
+
+def summary(places: list[Place]) -> str:
+    """The places in a line of bounded length."""
+    named = [".".join(place)[:60] for place in places[:MOST_NAMED]]
+    more = [f"{len(places) - MOST_NAMED} more"] if len(places) > MOST_NAMED else []
+    return ", ".join(named + more)
+
+
+def _drop_choices(data: dict[str, Any]) -> Iterator[Place]:
+    for place, group in setting_values.choices(data):
+        for name in list(group):
+            if not _fits(name, group[name]):
+                del group[name]
+                yield (*place, name)
+
+
+def _fits(name: str, choice: Any) -> bool:
+    try:
+        if name in settings.names():
+            setting_values.check(name, choice)
+            return True
+    except Mismatch:
+        pass
+    return False
+
+
+def _drop_keys(data: dict[str, Any]) -> Iterator[Place]:
+    for place in list(unknown(Profile, data)):
+        holder: Any = data
+        for key in place[:-1]:
+            holder = holder[int(key) if isinstance(holder, list) else key]
+        del holder[place[-1]]
+        yield place
+
+
+def _drop_rows(data: dict[str, Any]) -> Iterator[Place]:
+    """Rows with a value that this version does not know, as a severity."""
+    for name, kind in get_type_hints(Profile).items():
+        rows = data.get(name)
+        if isinstance(rows, list):
+            fits = [_converts(get_args(kind)[0], row) for row in rows]
+            data[name] = [row for row, fit in zip(rows, fits, strict=True) if fit]
+            yield from ((name, str(number)) for number, fit in enumerate(fits) if not fit)
+
+
+def _converts(kind: Any, row: Any) -> bool:
+    try:
+        convert(kind, row)
+    except Mismatch:
+        return False
+    return True

@@ -1,0 +1,94 @@
+"""How large a profile may be. Reader and writer share these limits, so that whatever is written can be read again.
+
+The largest profile that a probe makes (the most `--shapes`, full rows of the longest samples) takes two thirds of the
+bytes. The limits keep a hostile file from costing its reader more than a second or 200 MiB.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+MOST_BYTES = 1 << 20
+"""Also the most that a Kubernetes ConfigMap holds."""
+
+DEEPEST = 16
+"""Collections inside one another."""
+
+MOST_ENTRIES = 2000
+"""Entries of one list or mapping."""
+
+MOST_VALUES = 1 << 17
+"""Keys and values of a whole file: as many as 1 MiB of a profile's usual rows holds."""
+
+LONGEST = 4096
+"""Characters of one text."""
+
+MOST_DIGITS = 19
+"""Digits of a whole number."""
+
+
+class Malformed(ValueError):
+    """A text, or data, that cannot be a profile; the message says where, as far as that is known."""
+
+
+def check(data: Any) -> None:
+    """Raise Malformed for plain data (mappings, lists, scalars) that exceeds a limit. It may be nested to any depth."""
+    level, count = [[data]], 0
+    for _ in range(DEEPEST + 1):
+        deeper: list[Any] = []
+        for collection in level:
+            count += _check_collection(collection, deeper)
+        check_count(count)
+        if not deeper:
+            return
+        level = deeper
+    raise Malformed(f"nested more than {DEEPEST} deep")
+
+
+def check_count(count: int) -> None:
+    if count > MOST_VALUES:
+        raise Malformed(f"more than {MOST_VALUES} keys and values")
+
+
+def check_size(entries: int) -> None:
+    if entries > MOST_ENTRIES:
+        raise Malformed(f"more than {MOST_ENTRIES} entries in one place")
+
+
+def check_text(text: str) -> None:
+    if len(text) > LONGEST:
+        raise Malformed(f"a text of more than {LONGEST} characters")
+
+
+def check_key(key: str) -> None:
+    check_text(key)
+    if key == "<<":
+        raise Malformed("merges are not allowed")
+
+
+def _check_collection(collection: Any, deeper: list[Any]) -> int:
+    """Check one collection's own entries, add the collections in it to `deeper`, and return how many values it has."""
+    check_size(len(collection))
+    if type(collection) is dict:
+        for key in collection:
+            check_key(key)
+        values, count = collection.values(), 2 * len(collection)
+    else:
+        values, count = collection, len(collection)
+    for value in values:
+        if type(value) in (dict, list, tuple):
+            deeper.append(value)
+        else:
+            _check_scalar(value)
+    return count
+
+
+def _check_scalar(value: Any) -> None:
+    if type(value) is str:
+        check_text(value)
+    elif type(value) is float:
+        if not math.isfinite(value):
+            raise Malformed(f"{value} is not a finite number")
+    elif type(value) is int and abs(value) >= 10**MOST_DIGITS:
+        raise Malformed(f"a whole number of more than {MOST_DIGITS} digits")

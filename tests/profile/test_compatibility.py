@@ -1,0 +1,147 @@
+"""Profiles of other versions: older ones are read whole; what is skipped of newer ones is said in one line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forked import gputune
+from making import profile
+
+from gputune import settings
+from gputune.profile import Profile, dump, load, parse
+from gputune.profile.compatibility import RETIRED, is_newer
+from gputune.profile.reading import Fault
+from gputune.version import __version__, release
+
+FILES = Path(__file__).with_name("files")
+NEWER = FILES / "0.3.0-newer.yaml"
+
+CPU: dict[str, Any] = {
+    "amp_dtype": None,
+    "channels_last": False,
+    "compile": False,
+    "cudnn_benchmark": False,
+    "cudnn_tf32": True,
+    "dataloader_persistent_workers": False,
+    "dataloader_pin_memory": False,
+    "dataloader_prefetch_factor": None,
+    "dataloader_threads": None,
+    "dataloader_workers": 0,
+    "dimension_multiple": {"float32": 1},
+    "expandable_segments": False,
+    "fused_optimizer": False,
+    "matmul_precision": "ieee",
+    "omp_threads": None,
+    "sdpa_backend": None,
+}
+H200: dict[str, Any] = {
+    "amp_dtype": "bfloat16",
+    "channels_last": True,
+    "compile": False,
+    "cudnn_benchmark": True,
+    "cudnn_tf32": True,
+    "dataloader_persistent_workers": True,
+    "dataloader_pin_memory": False,
+    "dataloader_prefetch_factor": 4,
+    "dataloader_threads": None,
+    "dataloader_workers": 16,
+    "dimension_multiple": {"bfloat16": 8, "float16": 8, "tf32": 4, "float32": 1},
+    "expandable_segments": False,
+    "fused_optimizer": True,
+    "matmul_precision": "tf32",
+    "omp_threads": None,
+    "sdpa_backend": None,
+}
+
+
+def values(read: Profile) -> dict[str, Any]:
+    return {name: choice.value for name, choice in read.settings.items()}
+
+
+@pytest.mark.parametrize(("name", "chosen"), [("0.1.0-cpu", CPU), ("0.1.0-nvidia-h200", H200)])
+def test_a_file_of_0_1_0_chooses_what_it_did(name: str, chosen: dict[str, Any]) -> None:
+    told: list[str] = []
+    read = load(FILES / f"{name}.yaml", told.append)
+    assert values(read).items() >= chosen.items()
+    assert values(read).keys() - chosen.keys() <= RETIRED
+    assert len(read.measurements) > 10
+    assert told == []
+
+
+class TestNewer:
+    def test_what_is_understood_is_read(self) -> None:
+        read = load(NEWER, lambda line: None)
+        assert values(read).keys() - RETIRED == {"cudnn_benchmark", "omp_threads"}
+        assert read.settings["cudnn_benchmark"].interval == (1.4, 1.6)
+        assert read.families["convnet"].keys() == {"channels_last"}
+        assert read.fingerprint.cpu_budget == 16
+        assert (len(read.measurements), len(read.findings), len(read.gaps)) == (2, 1, 0)
+
+    @pytest.mark.parametrize("words", ["show", "apply", "deploy kubernetes configmap --profile", "pad 9 --profile"])
+    def test_what_is_left_out_is_one_line(self, words: str) -> None:
+        done = gputune(*words.split(), str(NEWER))
+        assert [line for line in done.stderr.splitlines() if "was written" in line] == [
+            f"gputune: {NEWER}: was written by gputune 0.3.0, and this is {__version__}: "
+            "skipped settings.matmul_precision, settings.warp_schedule, families.convnet.warp_schedule, "
+            "fingerprint.firmware, settings.cudnn_benchmark.confidence, 5 more"
+        ]
+
+    def test_the_line_is_short_whatever_is_skipped(self) -> None:
+        told: list[str] = []
+        text = dump(profile()).replace("gputune: 0.1.0", "gputune: 99.0.0")
+        parse((text + "".join(f"{'k' * 900}{number}: 1\n" for number in range(100))).encode(), told.append)
+        [line] = told
+        assert len(line) < 500
+        assert line.endswith("95 more")
+
+    def test_nothing_is_said_where_nothing_is_left_out(self) -> None:
+        told: list[str] = []
+        assert (
+            parse(dump(profile()).replace("gputune: 0.1.0", "gputune: 99.0.0").encode(), told.append).gputune
+            == "99.0.0"
+        )
+        assert told == []
+
+    @pytest.mark.parametrize("version", [__version__, "0.1.0"])
+    def test_at_this_version_or_an_older_one_it_is_a_fault(self, version: str) -> None:
+        with pytest.raises(
+            Fault, match=r"settings\.warp_schedule: there is no such setting|settings\.matmul_precision\.value"
+        ):
+            parse(NEWER.read_bytes().replace(b"gputune: 0.3.0", f"gputune: {version}".encode()))
+
+
+@pytest.mark.parametrize("version", [__version__, "0.1.0", "0.3.0"])
+def test_a_retired_setting_is_ignored(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "names", lambda: [name for name in settings_of_today if name not in RETIRED])
+    settings_of_today = ["omp_threads"]
+    choice = "{value: 1, reason: x, evidence: [gone]}"
+    names = "".join(f", {name}: {choice}" for name in RETIRED)
+    text = dump(profile({})).replace("gputune: 0.1.0", f"gputune: {version}")
+    text = text.replace("settings: {}", f"settings: {{omp_threads: {choice}{names}}}")
+    text = text.replace("families: {}", f"families: {{convnet: {{{names[1:]}}}}}")
+    told: list[str] = []
+    read = parse(text.encode(), told.append)
+    assert (values(read), read.families, told) == ({"omp_threads": 1}, {"convnet": {}}, [])
+
+
+@pytest.mark.parametrize(
+    ("version", "newer"),
+    [
+        (__version__, False), ("0.1.9", False), ("0.0.100", False), ("0.10.0", True), ("1.0.0", True),
+        ("0.3.0rc1", True),
+        ("0.3.0.dev12", True), (f"{__version__}rc1", False),
+    ],
+)  # fmt: skip
+def test_versions_are_compared_by_their_numbers(version: str, newer: bool) -> None:
+    assert is_newer(version) is newer
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1", "1.2", "v1.2.3", "1.2.3.4", "1.2.3-x", "1.2.x", "٣.0.0", "1.2.3\n", "9" * 7 + ".0.0"]
+)
+def test_what_is_no_version(text: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        release(text)
