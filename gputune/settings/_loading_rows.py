@@ -78,7 +78,7 @@ def _flag(value: object) -> bool:
     return type(value) is bool
 
 
-_LARGEST = 10**12
+_LARGEST = 1 << 63
 _VALID: dict[str, Callable[[object], bool]] = {
     "kind": lambda value: isinstance(value, str),
     "workers": _whole(*WORKERS),
@@ -86,7 +86,7 @@ _VALID: dict[str, Callable[[object], bool]] = {
     "prefetch_factor": _whole(*PREFETCH_FACTORS),
     "sent": _flag,
     "step_ms": lambda value: _number(value) and value != 0,
-    "epoch_batches": _whole(1, _LARGEST),
+    "epoch_batches": _whole(0, _LARGEST),
     "same_samples": _flag,
     "persistent_workers": _flag,
     "pin_memory": _flag,

@@ -88,7 +88,7 @@ def test_the_consumers_step_stands_below_the_dataset_and_what_is_recommended_kee
 
 
 def test_a_dataset_that_every_worker_yields_the_whole_of_has_one_line():
-    assert lines(own({0: 100.0}, alike=True)) == [("your dataset", "*", "0", "100", "1x")]
+    assert lines(own({0: 100.0}, same_samples=True)) == [("your dataset", "*", "0", "100", "1x")]
 
 
 def test_what_was_hardly_measured_has_no_star():

@@ -15,7 +15,7 @@ HOST = facts_of()
 
 def measured(on: float, off: float, bench: str = "dataloader") -> list[Any]:
     return [
-        row(bench, "throughput", rate, kind="transfer", pin_memory=value) for value, rate in ((True, on), (False, off))
+        row(bench, "throughput", rate, kind="transfer", workers=4, pin_memory=value) for value, rate in ((True, on), (False, off))
     ]
 
 
@@ -46,7 +46,7 @@ def test_not_measured(missing: int) -> None:
 
 def test_without_a_gpu_there_is_nothing_to_copy_to() -> None:
     rows = [
-        row("dataloader", "throughput", rate, device="cpu", kind="transfer", pin_memory=pin)
+        row("dataloader", "throughput", rate, device="cpu", kind="transfer", workers=4, pin_memory=pin)
         for pin, rate in ((True, 9.0), (False, 1.0))
     ]
     choice = recommend(facts_of("cpu-only"), rows)

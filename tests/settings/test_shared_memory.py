@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from making import row
+from recorded import facts_of
 
 from gputune.measurement import Measurement
 from gputune.settings._scaling import HELD, fitting
-from gputune.settings._shared_memory import SHARE, need, needed
+from gputune.settings._shared_memory import SHARE, Need, needed
+from gputune.settings._shared_memory import need as _need
 
 MIB = 1 << 20
 IMAGES = 64 * 3 * 224 * 224 * 4
@@ -25,6 +27,10 @@ def loaded(rates: dict[int, float], bench: str = "dataset", kind: str = "dataset
     return [
         row(bench, "throughput", rate, kind=kind, workers=count, batch=64, **params) for count, rate in rates.items()
     ]
+
+
+def need(rows: list[Any]) -> Need | None:
+    return _need(facts_of(), rows)
 
 
 def prefetched(factor: int, rate: float) -> Measurement:
@@ -82,10 +88,10 @@ def test_more_batches_ahead_count_where_they_are_recommended(rate: float, ahead:
         CURVE,
         [batch_bytes(IMAGES)],
         [batch_bytes(IMAGES), *loaded({0: 100.0, 4: 90.0})],
-        [batch_bytes(IMAGES), *loaded({0: 100.0}, alike=True)],
+        [batch_bytes(IMAGES), *loaded({0: 100.0}, same_samples=True)],
         [batch_bytes(IMAGES), *loaded({0: 1.0, 4: 4.0}, "dataloader", "decoding")],
     ],
-    ids=["nothing", "no batch", "no rate", "no gain", "all workers alike", "only synthetic samples"],
+    ids=["nothing", "no batch", "no rate", "no gain", "every worker yields all", "only synthetic samples"],
 )
 def test_there_is_none(rows: list[Any]) -> None:
     assert need(rows) is None
