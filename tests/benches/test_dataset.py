@@ -9,11 +9,6 @@ from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 
 
-@pytest.fixture
-def impatient(monkeypatch):
-    monkeypatch.setattr(bench, "PATIENCE_SECONDS", dict.fromkeys(bench.PATIENCE_SECONDS, 1.0))
-
-
 def gaps(found):
     return [one.reason for one in found if isinstance(one, Gap)]
 
@@ -46,9 +41,12 @@ def choices(two_cpus, found):
         ("leaves", "leaves() called sys.exit(2)"),
     ],
 )
-def test_a_broken_dataset_is_one_clear_line_and_its_workers_are_gone(two_cpus, impatient, name, says):
+def test_a_broken_dataset_is_one_clear_line_and_its_workers_are_gone(two_cpus, monkeypatch, name, says):
+    if name == "hangs":
+        monkeypatch.setitem(bench.PATIENCE_SECONDS, "standard", 1.0)
     found = measured(two_cpus, broken(name))
     (reason,) = gaps(found)
+    assert [gap.cause for gap in found if isinstance(gap, Gap)] == ["killed" if name == "killed" else None]
     assert reason.startswith(says) or says in reason
     assert "\n" not in reason
     assert not rows(found)

@@ -9,6 +9,9 @@ from loaded import broken, children, good, measured
 import gputune
 from gputune import benches, facts, recommend
 from gputune.bench_process import Context, UserDataset
+from gputune.benches.loading import user_dataset
+from gputune.benches.loading.source import Options
+from gputune.benches.loading.stream import Stream
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
@@ -153,3 +156,13 @@ def test_a_loader_whose_workers_are_spawned_leaves_nothing_in_shared_memory():
     profile = gputune.probe(device="cpu", only=["dataset"], dataset=UserDataset(path=broken("spawned")))
     assert {row.params.get("workers") for row in profile.measurements} >= {0, 1}
     assert set(Path("/dev/shm").iterdir()) <= before
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_samples_per_second_of_real_workers(workers):
+    source = user_dataset.source_of(good("sleeping"), 4, 20.0)  # 4 ms a sample
+    stream = Stream(source, Options(workers=workers))
+    stream.open()
+    rate = max(stream.rate(0.1) for _ in range(7))  # whatever else runs here only makes it slower
+    stream.close()
+    assert rate == pytest.approx(250 * max(1, workers), rel=0.35)

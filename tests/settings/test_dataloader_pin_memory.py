@@ -15,7 +15,8 @@ HOST = facts_of()
 
 def measured(on: float, off: float, bench: str = "dataloader") -> list[Any]:
     return [
-        row(bench, "throughput", rate, kind="transfer", workers=4, pin_memory=value) for value, rate in ((True, on), (False, off))
+        row(bench, "throughput", rate, kind="transfer", workers=4, pin_memory=value)
+        for value, rate in ((True, on), (False, off))
     ]
 
 

@@ -28,7 +28,8 @@ def own(prefetch_factor: int) -> list[Any]:
 
 def measured(on: float, off: float, bench: str = "dataloader") -> list[Any]:
     return [
-        row(bench, "throughput", rate, kind="prefetch", workers=4, prefetch_factor=value) for value, rate in ((4, on), (2, off))
+        row(bench, "throughput", rate, kind="prefetch", workers=4, prefetch_factor=value)
+        for value, rate in ((4, on), (2, off))
     ]
 
 

@@ -143,7 +143,11 @@ class TestOfFamily:
     @pytest.mark.parametrize(
         ("family", "value", "reason"),
         [
-            ("memory", 0, "no gain: slices of memory came 0.02 times (0.02 to 0.02) as fast with 4 workers as with none"),
+            (
+                "memory",
+                0,
+                "no gain: slices of memory came 0.02 times (0.02 to 0.02) as fast with 4 workers as with none",
+            ),
             ("waiting", 16, "samples waited for came 15 times (15 to 15) as fast with 16 workers as with none"),
         ],
     )
