@@ -1,4 +1,4 @@
-"""From Facts and Measurements to a Profile, by asking every setting and every check. Pure, so that advice can be replayed."""
+"""From Facts and Measurements to a Profile: every setting and check is asked. Pure, so advice can be replayed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def choices(facts: Facts, measurements: Sequence[Measurement]) -> dict[str, Choi
 
 
 def families(facts: Facts, measurements: Sequence[Measurement]) -> dict[str, dict[str, Choice]]:
-    """The choices that differ by kind of network, or by kind of a dataset's samples, for each kind that was measured."""
+    """The choices that differ by kind of network, or of a dataset's samples, for each kind measured."""
     able = {name: setting for name, setting in all_settings().items() if hasattr(setting, "of_family")}
     chosen = {
         kind: {
@@ -33,7 +33,7 @@ def families(facts: Facts, measurements: Sequence[Measurement]) -> dict[str, dic
 def profile_of(
     facts: Facts, measurements: Sequence[Measurement], device: str, *, created: str, gaps: Sequence[Gap] = ()
 ) -> Profile:
-    """The profile of `device`; `created` is a time in ISO 8601. The facts' own gaps are added to `gaps`, which are the benches'."""
+    """The profile of `device`; `created` is in ISO 8601. The facts' gaps are added to `gaps`, the benches'."""
     return Profile(
         schema=SCHEMA,
         created=created,

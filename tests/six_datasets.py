@@ -1,4 +1,6 @@
-"""Six datasets that want different things of a DataLoader, as a user would write them: `--dataset tests/six_datasets.py:jpeg`."""
+"""Six datasets that want different things of a DataLoader, as a user would write them: `--dataset
+tests/six_datasets.py:jpeg`.
+"""
 
 import io
 import random

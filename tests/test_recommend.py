@@ -1,4 +1,4 @@
-"""Advice is a pure function: every shipped profile follows exactly from its machine's facts and its own measurements."""
+"""Advice is a pure function: every shipped profile follows exactly from its facts and measurements."""
 
 from dataclasses import replace
 from pathlib import Path

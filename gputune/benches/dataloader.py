@@ -1,9 +1,9 @@
 """How fast a DataLoader delivers synthetic samples, by number of workers and by its other options.
 
-Three kinds of samples: `decoding` costs CPU time, as reading and resizing an image does; `memory` is a slice of something already
-in memory, such as tokens; `waiting` is waited for, as an object store's answer is. For each kind the number of workers is searched
-(doubling, then closing in on the bend), and the contenders are timed in turn with none. The thorough budget measures the other
-options too.
+Three kinds of samples: `decoding` costs CPU time, as reading and resizing an image does; `memory` is a slice of
+something already in memory, such as tokens; `waiting` is waited for, as an object store's answer is. For each kind the
+number of workers is searched (doubling, then closing in on the bend), and the contenders are timed in turn with none.
+The thorough budget measures the other options too.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ BATCH = 8
 SAMPLE_BYTES = 3 * 96 * 96
 """The largest sample of the three kinds."""
 WAITING_FACTOR = 4
-"""The most workers for each CPU that are tried for samples that are waited for; `per_cpu` says how many for the other kinds."""
+"""The most workers tried for each CPU with samples that are waited for; `per_cpu` has the other kinds' limit."""
 MOST_WORKERS = 64
 BLOCK_SECONDS = {"quick": 0.05, "standard": 0.05, "thorough": 0.1}
 EPOCH_SECONDS = 10.0
@@ -57,7 +57,8 @@ TRANSFER_WORKERS = 4
 def needs(facts: Facts, device: str) -> str | None:
     free, needed = facts.memory.shm_free_bytes, _shm_bytes(facts)
     if free is not None and free < needed:
-        return f"/dev/shm has {free >> 20} MiB free and the bench needs {needed >> 20}: give the container more (--shm-size)"
+        have = f"/dev/shm has {free >> 20} MiB free and the bench needs {needed >> 20}"
+        return f"{have}: give the container more (--shm-size)"
     return torch_missing(facts)
 
 
@@ -66,7 +67,7 @@ def _most(facts: Facts, kind: str) -> int:
 
 
 def _alive(facts: Facts) -> int:
-    """The most workers that exist at once: the largest loader's, and those of loaders with half, a quarter, ... as many."""
+    """The most workers at once: the largest loader's, and those of loaders with half, a quarter, ... as many."""
     return 2 * _most(facts, "waiting")
 
 

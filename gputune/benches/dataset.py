@@ -1,10 +1,11 @@
 """How fast the user's own dataset is loaded, by number of workers and by the DataLoader's other options.
 
-The callable named with `--dataset` is called in a bench process, and its dataset is first read in a DataLoader's worker, so that
-one that raises, hangs or is killed costs nothing but its own measurement. Then the number of workers is searched (doubling, then
-closing in on the bend), the contenders are timed in turn with torch's default of none, and at the best number the other options
-are. With `--step-ms` the consumer sleeps for that long after each batch, as a training step would take. Batches that take long are
-cut into pieces, the smaller the fewer workers there may be. Nothing is tried whose batches in flight /dev/shm could not hold.
+The callable named with `--dataset` is called in a bench process, and its dataset is first read in a DataLoader's
+worker, so that one that raises, hangs or is killed costs nothing but its own measurement. Then the number of workers is
+searched (doubling, then closing in on the bend), the contenders are timed in turn with torch's default of none, and at
+the best number the other options are. With `--step-ms` the consumer sleeps for that long after each batch, as a
+training step would take. Batches that take long are cut into pieces, the smaller the fewer workers there may be.
+Nothing is tried whose batches in flight /dev/shm could not hold.
 """
 
 from __future__ import annotations
@@ -50,14 +51,14 @@ CURVE_SHARE = 0.65
 UNSENT_SHARE = 0.5
 """The share of the curve's seconds for numbers of workers that shared memory is too small for."""
 WAITING_FACTOR = 4
-"""The most workers for each CPU that are tried; fewer where fewer keep it busy, by how much of their time workers wait."""
+"""The most workers tried for each CPU; fewer where fewer keep it busy, by how long workers wait."""
 MOST_WORKERS = 64
 LEAST_STALL_SECONDS, STALL = 3.0, 20.0
-"""A block whose workers have delivered is stuck when it is late by so many seconds, and by so many times what a batch takes."""
+"""A block, once its workers have delivered, is stuck when it is late by so many seconds and batch times."""
 MEMORY_SHARE = 0.7
 
 MANY_CPUS, FEW_CPUS = 16, 4
-"""With many CPUs all of the seconds are used, with few only half: there is less to search, and fewer workers to start."""
+"""With many CPUs all of the seconds are used, with few half of them: there is less to search and to start."""
 
 
 OPTIONS = {"transfer": options_of.transfer, "prefetch": options_of.prefetch, "threads": options_of.threads}
@@ -134,7 +135,7 @@ class _Plan:
 
     @property
     def fitting(self) -> int:
-        """The most workers whose batches in flight, one ahead each, fit beside the two that the consumer has hold of."""
+        """The most workers whose batches in flight, one each, fit beside those that the consumer holds."""
         return int(max(0, min(self.limit, self.shm_batches - HELD)))
 
     def options(self, workers: int) -> Options:
@@ -167,8 +168,8 @@ class _Plan:
 
 
 def _piece(source: Source, pieces: float) -> int | None:
-    """The samples of a piece, so that a batch is cut into about so many equal ones; None for the whole batch. Only torch's own
-    sampler makes batches of one size.
+    """The samples of a piece, so that a batch is cut into about so many equal ones; None for the whole batch. Only
+    torch's own sampler makes batches of one size.
     """
     from torch.utils import data
 
@@ -260,7 +261,7 @@ def _other_options(
 
 
 def _wanted(context: Context, plan: _Plan, options: Options) -> list[str]:
-    """The options worth timing. Two loaders are alive at once, one of them with twice as much ahead, which must fit too."""
+    """The options worth timing. Two loaders are alive at once, one with twice as much ahead: both must fit."""
     if 3 * (options.workers * options.prefetch_factor + HELD) > plan.shm_batches:
         return []
     possible = {

@@ -1,11 +1,11 @@
 """Is /dev/shm large enough for DataLoader workers?
 
-Every batch that a worker makes travels through shared memory: workers x prefetch_factor (2) batches are in flight, and the
-consumer holds two more. `gputune probe --dataset` measures what the best setting for that dataset needs. Without it, one worker
-for each CPU is assumed, with batches of 64 images of 224 x 224 in float32. Docker and Kubernetes give a
+Every batch that a worker makes travels through shared memory: workers x prefetch_factor (2) batches are in flight, and
+the consumer holds two more. `gputune probe --dataset` measures what the best setting for that dataset needs. Without
+it, one worker for each CPU is assumed, with batches of 64 images of 224 x 224 in float32. Docker and Kubernetes give a
 container 64 MiB, in which a worker dies with "bus error" or "unable to allocate shared memory". Give it more with
-`docker run --shm-size=8g` (or `--ipc=host`), or in Kubernetes mount an `emptyDir` with `medium: Memory` at /dev/shm; that
-counts against the pod's memory limit.
+`docker run --shm-size=8g` (or `--ipc=host`), or in Kubernetes mount an `emptyDir` with `medium: Memory` at /dev/shm;
+that counts against the pod's memory limit.
 
 Source: PyTorch's README on Docker; moby's DefaultShmSize; torch.utils.data.DataLoader.
 """
@@ -41,8 +41,8 @@ def _finding(facts: Facts, measured: Need | None) -> Finding:
 
 
 def _needed(facts: Facts, measured: Need | None) -> tuple[int, str, str]:
-    """The bytes needed, the sentence that says so, and the size to ask for as docker writes it: the bytes in MiB, or where no dataset
-    was measured a power of two in GiB, about twice as much.
+    """The bytes needed, the sentence that says so, and the size to ask for as docker writes it: the bytes in MiB, or
+    where no dataset was measured a power of two in GiB, about twice as much.
     """
     if measured:
         batches = f"{measured.prefetch_factor} batches of {_mib(measured.batch_bytes)} MiB in flight"
@@ -59,7 +59,7 @@ def _needed(facts: Facts, measured: Need | None) -> tuple[int, str, str]:
 
 
 def gibibytes(workers: int) -> int:
-    """The size of /dev/shm to ask for where no dataset was measured: a power of two, about twice what so many workers need."""
+    """The /dev/shm to ask for where no dataset was measured: a power of two, about twice what workers need."""
     return 1 << (workers * PREFETCH * BATCH_BYTES * 2 >> 30).bit_length()
 
 

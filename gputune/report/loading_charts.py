@@ -17,7 +17,7 @@ DATASET = "your dataset"
 def workers(measurements: Sequence[Measurement]) -> Iterator[Chart]:
     """The user's own dataset, then each kind of synthetic samples; a star marks what is recommended for it.
 
-    Rows whose batches the workers did not hand over are left out. Ratios are of rows that were taken in turn with no workers.
+    Rows whose batches were not handed over are left out. Ratios are of rows that were taken in turn with no workers.
     """
     lines = [
         line

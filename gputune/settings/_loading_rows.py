@@ -18,8 +18,10 @@ class LoadingParams:
     """How the samples of a row were loaded; None where the row's kind does not say."""
 
     kind: str
-    """`decoding`, `memory` or `waiting`: synthetic samples; `dataset`: the user's own; `unhindered`: the user's own, without the
-    consumer's step; `prefetch`, `threads`, `transfer` or `epochs`: another option, at one number of workers."""
+    """`decoding`, `memory` or `waiting`: synthetic samples; `dataset`: the user's own; `unhindered`: the user's own,
+    without the consumer's step; `prefetch`, `threads`, `transfer` or `epochs`: another option, at one number of
+    workers.
+    """
     workers: int
     batch: int | None = None
     """Samples in a batch of the user's own dataset."""

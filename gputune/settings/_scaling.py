@@ -1,4 +1,4 @@
-"""How a DataLoader's measured arguments change for a process with other CPUs, and where shared memory is short. Pure arithmetic."""
+"""How a DataLoader's measured arguments change with the CPUs and the shared memory of a process."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ HELD = 2
 
 
 def scaled(workers: int, profiled: int | None, available: int | None) -> int:
-    """The number of workers, chosen with `profiled` CPUs, for a process with `available`; unchanged where either is unknown.
+    """The number of workers, chosen with `profiled` CPUs, for `available` CPUs; unchanged where either is unknown.
 
-    With fewer CPUs the workers are fewer in proportion, rounded down, or each would get less of a CPU than it was measured with.
-    At least one stays, so that loading goes on beside the training. With more CPUs there are more workers only where as many as
-    there were CPUs had been chosen, which shows that the CPUs were the limit.
+    With fewer CPUs the workers are fewer in proportion, rounded down, or each would get less of a CPU than it was
+    measured with. At least one stays, so that loading goes on beside the training. With more CPUs there are more
+    workers only where as many as there were CPUs had been chosen, which shows that the CPUs were the limit.
     """
     most = WORKERS[1]
     if workers <= 0 or not profiled or not available or available == profiled:
@@ -27,11 +27,11 @@ def scaled(workers: int, profiled: int | None, available: int | None) -> int:
 
 
 def fitting(workers: int, prefetch: int | None, batch_bytes: int, shm_bytes: int) -> tuple[int, int | None]:
-    """The most workers and the largest prefetch_factor, at or below these, whose batches fit into `shm_bytes` of shared memory.
+    """The most workers and the largest prefetch_factor, at or below these, whose batches fit into `shm_bytes`.
 
-    (workers x prefetch + 2) batches exist at once: those in flight, and `HELD`. The prefetch_factor is lowered first, down to 1,
-    since a worker that is left out takes a CPU with it; then the number of workers. (0, None) where not even one worker's batches
-    fit, and without workers. A `prefetch` of None means torch's default.
+    (workers x prefetch + 2) batches exist at once: those in flight, and `HELD`. The prefetch_factor is lowered first,
+    down to 1, since a worker that is left out takes a CPU with it; then the number of workers. (0, None) where not even
+    one worker's batches fit, and without workers. A `prefetch` of None means torch's default.
     """
     if workers <= 0:
         return 0, None

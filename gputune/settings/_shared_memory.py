@@ -50,6 +50,6 @@ def need(facts: Facts, measurements: Sequence[Measurement]) -> Need | None:
 
 
 def needed(workers: int, prefetch_factor: int, batch_bytes: int) -> int:
-    """Bytes of /dev/shm, in whole MiB, for `workers` times `prefetch_factor` batches in flight and those the consumer holds."""
+    """Bytes of /dev/shm, in whole MiB, for the batches in flight and those that the consumer holds."""
     batches = workers * prefetch_factor + HELD
     return math.ceil(batches * batch_bytes / SHARE / _MIB) * _MIB

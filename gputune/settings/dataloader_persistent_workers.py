@@ -1,7 +1,7 @@
-"""Whether a DataLoader keeps its workers from one epoch to the next (`persistent_workers`) instead of starting them anew.
+"""Whether a DataLoader keeps its workers from one epoch to the next (`persistent_workers`) or starts them anew.
 
-It saves their start at every epoch, which matters where epochs are short or a worker's first sample takes long, and keeps their
-memory. What a program changes in its dataset between two epochs does not reach workers that are kept.
+It saves their start at every epoch, which matters where epochs are short or a worker's first sample takes long, and
+keeps their memory. What a program changes in its dataset between two epochs does not reach workers that are kept.
 
 Source: PyTorch, "torch.utils.data".
 """

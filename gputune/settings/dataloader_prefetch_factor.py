@@ -1,7 +1,7 @@
-"""How many batches each DataLoader worker prepares ahead (`prefetch_factor`; torch's default is 2, none without workers).
+"""How many batches each DataLoader worker prepares ahead (`prefetch_factor`; torch's default is 2).
 
-More of them even out samples of uneven cost and take shared memory: workers x prefetch_factor x the bytes of a batch. Where
-/dev/shm holds no more, it is 1.
+More of them even out samples of uneven cost and take shared memory: workers x prefetch_factor x the bytes of a batch.
+Where /dev/shm holds no more, it is 1.
 
 Source: PyTorch, "torch.utils.data".
 """

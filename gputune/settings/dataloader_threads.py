@@ -1,13 +1,13 @@
 """How many threads each DataLoader worker computes with; `null` leaves it to torch, which gives each worker one.
 
-More of them pay where a dataset wants fewer workers than there are CPUs and torch's parallel operators make its samples. With as
-many workers as CPUs, more threads only wait for each other. Libraries with threads of their own (OpenCV, MKL below NumPy) follow
-their own variables in a worker.
+More of them pay where a dataset wants fewer workers than there are CPUs and torch's parallel operators make its
+samples. With as many workers as CPUs, more threads only wait for each other. Libraries with threads of their own
+(OpenCV, MKL below NumPy) follow their own variables in a worker.
 
-In forked workers it stays at one: OpenMP's threads do not survive a fork, and a worker that asks for some after the training
-process has used its own waits for ever.
+In forked workers it stays at one: OpenMP's threads do not survive a fork, and a worker that asks for some after the
+training process has used its own waits for ever.
 
-Source: PyTorch, torch.utils.data's worker loop calls torch.set_num_threads(1); libgomp's behaviour after fork, seen here.
+Source: PyTorch, torch.utils.data's worker loop calls torch.set_num_threads(1); libgomp after a fork, seen here.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ LIMITS = THREADS
 
 @dataclass(frozen=True, slots=True)
 class WorkerThreads:
-    """A `worker_init_fn` that sets torch's number of threads in a DataLoader's worker, which begins with one, and then calls the
-    user's own function.
+    """A `worker_init_fn` that sets torch's number of threads in a DataLoader's worker, which begins with one, and then
+    calls the user's own function.
 
     A class at module level, so that a worker that is not forked can unpickle it.
     """

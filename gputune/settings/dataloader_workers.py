@@ -1,11 +1,11 @@
 """How many worker processes a DataLoader gets (`num_workers`; torch's default is 0: the training process loads itself).
 
-Where the user's own dataset was measured (`gputune probe --dataset`), the fewest workers within 3 % of the best, or with a
-consumer's step the fewest with which it waits for less than 1 % of its step. Otherwise measured on three kinds of synthetic
-samples. The general choice is made for those that cost CPU time, as decoding images does. Slices of memory, for which workers
-usually cost more than they bring, and samples that are waited for, as from an object store, which may want more workers than
-there are CPUs, have a choice of their own in the profile's `families`. `Tuning.dataloader_kwargs(dataset)` finds out which kind a
-dataset is.
+Where the user's own dataset was measured (`gputune probe --dataset`), the fewest workers within 3 % of the best, or
+with a consumer's step the fewest with which it waits for less than 1 % of its step. Otherwise measured on three kinds
+of synthetic samples. The general choice is made for those that cost CPU time, as decoding images does. Slices of
+memory, for which workers usually cost more than they bring, and samples that are waited for, as from an object store,
+which may want more workers than there are CPUs, have a choice of their own in the profile's `families`.
+`Tuning.dataloader_kwargs(dataset)` finds out which kind a dataset is.
 
 Source: PyTorch, "torch.utils.data"; measured here.
 """
@@ -43,8 +43,8 @@ FAMILIES = ("memory", "waiting")
 NEARLY_BEST = 1.03
 """The fewest workers within this ratio of the best: each costs memory and a process."""
 FEW_PAIRS, BY_FAR = 4, 1.5
-"""Four pairs that all say "half as fast again" are not chance, though they are too few for an interval at 99 %: each block
-scatters by a tenth or two.
+"""Four pairs that all say "half as fast again" are not chance, though they are too few for an interval at 99 %: each
+block scatters by a tenth or two.
 """
 FED = 1.01
 """A consumer is fed when it waits for less than a hundredth of its step."""
@@ -63,8 +63,8 @@ def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
 
 
 def of_family(facts: Facts, measurements: Sequence[Measurement], family: str) -> Choice | None:
-    """The choice for one kind of synthetic samples in `FAMILIES`; None where it was not measured, and where the user's own dataset
-    was, which the profile is then for.
+    """The choice for one kind of synthetic samples in `FAMILIES`; None where it was not measured, and where the user's
+    own dataset was, which the profile is then for.
     """
     if family not in FAMILIES or curve(measurements, "dataset"):
         return None
@@ -101,8 +101,8 @@ def without_limit(measurements: Sequence[Measurement]) -> LoadingParams | None:
 
 
 def fewest(rows: LoadingRows) -> LoadingParams | None:
-    """The fewest workers that keep the consumer fed, where one step of it is known, or else whose median throughput is within
-    `NEARLY_BEST` of the best row's; None without rows.
+    """The fewest workers that keep the consumer fed, where one step of it is known, or else whose median throughput is
+    within `NEARLY_BEST` of the best row's; None without rows.
     """
     if not rows:
         return None
@@ -167,7 +167,7 @@ def _against_none(rows: LoadingRows, kind: str) -> Choice:
 
 
 def _by_far(workers: int, best: Measurement, none: Measurement, kind: str) -> Choice:
-    """From fewer pairs than an interval takes: only where all of them say so by far. Slow samples leave time for no more."""
+    """From fewer pairs than an interval takes, as slow samples leave: only where all say so by far."""
     from statistics import median  # slow to import, and the shim imports this file
 
     ratios = best.ratios(none)

@@ -1,4 +1,4 @@
-"""What takes many seconds of loading to see: what is found for datasets of each kind, and within a small shared memory."""
+"""What takes seconds of real loading: the choices for datasets of each kind, and in a small shared memory."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -100,7 +100,7 @@ def short_of(machine, shm_bytes):
 
 
 def test_nothing_is_tried_that_shared_memory_would_not_hold(machine):
-    """Six batches of 32 x 4 KiB fit: one worker with two ahead, or up to three with one, beside the two that are held."""
+    """Six batches of 32 x 4 KiB fit: one worker with two ahead, or up to three with one, and two held."""
     small = short_of(machine, 6 * 131072)
     found = measured(small, good("sleeping"), seconds=8.0)
     sent = [row for row in rows(found) if row.params["kind"] == "dataset" and row.params.get("sent", True)]

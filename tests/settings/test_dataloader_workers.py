@@ -1,4 +1,6 @@
-"""How many workers load: the fewest that are nearly the best, or that keep a known consumer fed, where they gain over none."""
+"""How many workers load: the fewest that are nearly the best, or that keep a known consumer fed, where they gain over
+none.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a DataLoader needs of /dev/shm: (workers x prefetch_factor + 2) of the dataset's batches, in nine tenths of it."""
+"""The need of /dev/shm: (workers x prefetch_factor + 2) of the dataset's batches, in nine tenths of it."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ class Described:
 
 @contextmanager
 def _in_own_memory() -> Iterator[None]:
-    """Have torch's default_collate make a batch as it does without workers: in a worker it makes it in shared memory right away, which
-    may be too small for even one.
+    """Have torch's default_collate make a batch as it does without workers: in a worker it makes it in shared memory
+    right away, which may be too small for even one.
     """
     from torch.utils import data
 
@@ -53,8 +53,8 @@ def _in_own_memory() -> Iterator[None]:
 
 
 def describe(batch: Any) -> Description:
-    """The description of any batch: pickling it, as a worker does to send it, finds its tensors. Raises TypeError where it cannot be
-    pickled.
+    """The description of any batch: pickling it, as a worker does to send it, finds its tensors. Raises TypeError where
+    it cannot be pickled.
     """
     storages: dict[int, int] = {}
     digest = hashlib.blake2b(digest_size=16)

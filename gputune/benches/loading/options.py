@@ -87,8 +87,8 @@ def _timed(
 
 
 def epochs(bench: Bench, source: Source, options: Options, epoch_seconds: float, seconds: float) -> list[Measurement]:
-    """Whole epochs with workers started anew, and with workers kept. Only the start is timed, by an epoch of one batch for each
-    worker, and `epoch_seconds`, what an epoch takes without it, are added.
+    """Whole epochs with workers started anew, and with workers kept. Only the start is timed, by an epoch of one batch
+    for each worker, and `epoch_seconds`, what an epoch takes without it, are added.
     """
     deadline = time.monotonic() + seconds
     short = replace(source, indices=list(islice(source.stream(), options.workers)), piece=None)

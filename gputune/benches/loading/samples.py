@@ -1,4 +1,4 @@
-"""The synthetic datasets: samples that cost CPU time, slices of memory, samples that are waited for, and large ready images."""
+"""The synthetic datasets: samples that cost CPU time, slices of memory, samples waited for, and large images."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Source:
     more: dict[str, Any] = field(default_factory=dict)
     """collate_fn, worker_init_fn, multiprocessing_context, drop_last, as DataLoader calls them."""
     piece: int | None = None
-    """The number of samples that batches are cut to, so that slow ones do not take all of the time; None: whole batches."""
+    """The samples that batches are cut to, so that slow ones do not take all of the time; None: whole batches."""
     patience: float = 20.0
     """Seconds after which a batch that has not come is a hang."""
     stall: float | None = None
@@ -77,8 +77,9 @@ class Source:
         return self._stream or iter(())
 
     def loader(self, options: Options, *, epochs: bool = False) -> Any:
-        """A DataLoader without end, which goes on in the epoch where the last one stopped, so that none reads what another has just
-        brought into the page cache; with `epochs` one of whole epochs. Raises UserCodeError where workers would hang.
+        """A DataLoader without end, which goes on in the epoch where the last one stopped, so that none reads what
+        another has just brought into the page cache; with `epochs` one of whole epochs. Raises UserCodeError where
+        workers would hang.
         """
         dataset = self.dataset if options.workers else apart(self.dataset)
         more = {**self.more, **options.arguments}
@@ -99,8 +100,8 @@ class Source:
 
 
 def apart(dataset: Any, copied: dict[int, Any] | None = None) -> Any:
-    """A copy for loading in this process, which shares all data: a file that the dataset opens with its first sample and keeps as an
-    attribute would already be open in every worker that is forked later, as it never is in training.
+    """A copy for loading in this process, which shares all data: a file that the dataset opens with its first sample
+    and keeps as an attribute would already be open in every worker that is forked later, as it never is in training.
     """
     import torch
 
@@ -132,7 +133,7 @@ def _loader(dataset: Any, **arguments: Any) -> Any:
 
 @contextmanager
 def own_threads(cpus: int) -> Iterator[None]:
-    """Let torch compute with no more threads than the CPU budget, as `omp_threads` does: torch itself counts the affinity only."""
+    """Let torch compute with no more threads than the CPU budget; torch itself counts the CPU affinity only."""
     import torch
 
     before = torch.get_num_threads()
@@ -144,7 +145,7 @@ def own_threads(cpus: int) -> Iterator[None]:
 
 
 def _forever(epoch: Iterable[Any], piece: Callable[[], int | None]) -> Iterator[Any]:
-    """The indices of one epoch after the other, those of a batch cut into pieces. Raises UserCodeError where an epoch has none."""
+    """The indices of epoch after epoch, of batches in pieces. Raises UserCodeError where an epoch has none."""
     while True:
         count = 0
         for indices in epoch:

@@ -1,8 +1,8 @@
 """A loader at work: how fast its batches come, and a reason in one line where it fails.
 
 Loaders of different arguments are timed in turn, so all of them live at once. Between its blocks a loader's workers are
-stopped (SIGSTOP): otherwise they would fill their queues while another's block is timed, and a block would begin with what
-they had ready.
+stopped (SIGSTOP): otherwise they would fill their queues while another's block is timed, and a block would begin with
+what they had ready.
 """
 
 from __future__ import annotations
@@ -60,9 +60,10 @@ class Stream:
         """Samples per second of one block: whole rounds of the workers, for at least `seconds`. The consumer sleeps for
         `step_seconds` after each batch.
 
-        The first batch is not counted: with workers it was begun before they were stopped, without any it waits for torch's
-        threads to wake (50 to 70 ms, measured on 16 CPUs). Only a batch so slow that this does not matter is the whole block.
-        Before a consumer with a step goes on, it gives the workers `batch_seconds`, in which they make one batch together.
+        The first batch is not counted: with workers it was begun before they were stopped, without any it waits for
+        torch's threads to wake (50 to 70 ms, measured on 16 CPUs). Only a batch so slow that this does not matter is
+        the whole block. Before a consumer with a step goes on, it gives the workers `batch_seconds`, in which they make
+        one batch together.
         """
         self._resume()
         workers = self.options.workers
@@ -135,8 +136,8 @@ class Stream:
 
 @contextmanager
 def guarded(patience: float, seconds: float) -> Iterator[None]:
-    """Raise UserCodeError where loading fails. Workers have the loader's own timeout; this one limits what runs in this process,
-    and a block of `seconds` as a whole.
+    """Raise UserCodeError where loading fails. Workers have the loader's own timeout; this one limits what runs in this
+    process, and a block of `seconds` as a whole.
     """
     try:
         with within(1.5 * patience + 10 * seconds):

@@ -24,10 +24,11 @@ HUGE = 10_000_000
 SAMPLED_BATCHES = 8
 LOOK_SECONDS = 0.4
 PIECE_SECONDS = 0.02
-"""Batches are cut so that a worker makes a piece in about this time, which leaves time for more samples of the curve."""
+"""Batches are cut so that a worker makes a piece in about this time, for more samples of the curve."""
 RECEIVED_SECONDS = 0.005
-"""Pieces are no smaller than to arrive about this often from all workers together. Receiving takes 1 to 2 ms, for a piece as for a
-whole batch: with pieces of 10 ms, 16 workers were as fast as 32, which with whole batches were 1.2 times as fast.
+"""Pieces are no smaller than to arrive about this often from all workers together. Receiving takes 1 to 2 ms, for a
+piece as for a whole batch: with pieces of 10 ms, 16 workers were as fast as 32, which with whole batches were 1.2 times
+as fast.
 """
 
 
@@ -100,8 +101,8 @@ def _source_of_loader(loader: Any, batch_size: int | None) -> Source:
 
 
 def _batch_size(loader: Any) -> int | None:
-    """A loader's batch size: the mean of the first batches where the sampler is not torch's own, whose attribute of that name may
-    count anything.
+    """A loader's batch size: the mean of the first batches where the sampler is not torch's own, whose attribute of
+    that name may count anything.
     """
     from torch.utils import data
 
@@ -135,8 +136,8 @@ class Look:
 
 
 def look(source: Source) -> Look:
-    """Read a whole batch and some pieces in a worker, which sends only descriptions, so that nothing that the dataset does can harm
-    this process, and shared memory may be as small as it likes. Raises UserCodeError.
+    """Read a whole batch and some pieces in a worker, which sends only descriptions, so that nothing that the dataset
+    does can harm this process, and shared memory may be as small as it likes. Raises UserCodeError.
     """
     import psutil
 
@@ -171,8 +172,8 @@ def look(source: Source) -> Look:
 
 
 def _repeated(digests: Sequence[str]) -> bool:
-    """Whether the second of two workers repeats the first's batches, which differ from each other; `digests` are of batches from both
-    in turn. A dataset that shuffles by itself is not noticed.
+    """Whether the second of two workers repeats the first's batches, which differ from each other; `digests` are of
+    batches from both in turn. A dataset that shuffles by itself is not noticed.
     """
     first, second = digests[::2], digests[1::2]
     return first == second and len(set(first)) > 1
@@ -193,8 +194,8 @@ def _pieces(stream: Stream, process: Any) -> tuple[list[float], float]:
 
 
 def _cpu(process: Any) -> tuple[float, float]:
-    """The seconds in which a process computed, and those in which it was ready but had no CPU, because of a quota or a neighbour:
-    these are no waiting.
+    """The seconds in which a process computed, and those in which it was ready but had no CPU, because of a quota or a
+    neighbour: these are no waiting.
 
     Source: Linux, Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat.
     """

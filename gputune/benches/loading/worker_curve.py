@@ -24,7 +24,7 @@ STILL_WORTH = 0.93
 
 @dataclass(kw_only=True)
 class Curve:
-    """Samples per second by number of workers; `rates` are those of the contenders, taken in turn, with the consumer's step."""
+    """Samples per second by number of workers; `rates` were taken in turn, with the consumer's step."""
 
     rates: dict[int, list[float]] = field(default_factory=dict)
     rough: dict[int, list[float]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Which numbers of workers to try: doubling, then closing in on where the curve bends. Pure: rates go in, counts come out."""
+"""Which numbers of workers to try: doubling, then closing in on the bend. Pure: rates in, counts out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gputune.measurement import FEWEST_PAIRS, LOOKS
 from gputune.settings.dataloader_workers import NEARLY_BEST
 
 DOUBLINGS = 3
-"""From the first count that is tried to the most there are about so many; where they bring little, fewer workers are tried too."""
+"""From the first count to the most; where doublings bring little, fewer workers are tried too."""
 SCALES = 1.1
 """A doubling that brings less than this ratio ends the doubling, once it has been seen twice."""
 AMPLE = 1.2
@@ -29,10 +29,11 @@ Rates = Mapping[int, Sequence[float]]
 
 
 def search(limit: int, enough: float | None = None, epoch: int | None = None) -> Generator[int, float, None]:
-    """Yields the next count to take one sample of, and is sent its rate (0 where it failed); ends when the bend is found.
+    """Yields the next count to sample, and is sent its rate (0 where it failed); ends when the bend is found.
 
-    `limit` is the most workers, `enough` the rate at which the consumer never waits, `epoch` the batches of an epoch: without a
-    consumer only the fewest for as many rounds of it are tried. The last count is 0: loading in the training process itself.
+    `limit` is the most workers, `enough` the rate at which the consumer never waits, `epoch` the batches of an epoch:
+    without a consumer only the fewest for as many rounds of it are tried. The last count is 0: loading in the training
+    process itself.
     """
     rates: dict[int, list[float]] = {}
     epoch = epoch if enough is None else None  # one with a step of its own goes on while the others make the rest
@@ -45,8 +46,8 @@ def search(limit: int, enough: float | None = None, epoch: int | None = None) ->
 
 
 def even(count: int, epoch: int | None) -> int:
-    """The fewest workers that make an epoch's batches in as many rounds as `count` do. Batches are handed out in turn, so that a last
-    round of a few takes as long as a whole one: 13 workers load 16 batches in no less time than 8.
+    """The fewest workers that make an epoch's batches in as many rounds as `count` do. Batches are handed out in turn,
+    so that a last round of a few takes as long as a whole one: 13 workers load 16 batches in no less time than 8.
     """
     return -(-epoch // -(-epoch // count)) if epoch and count else count
 
@@ -54,10 +55,11 @@ def even(count: int, epoch: int | None) -> int:
 def per_cpu(cpu: Cpu) -> int:
     """Workers for each CPU that are worth trying with samples which compute.
 
-    Batches are taken from the workers in turn, so that a loader is as fast as its slowest worker; with more workers than CPUs the
-    kernel evens out differences between CPUs. Virtual CPUs that share a core differ: of 16, in any second up to half ran at 0.55 of
-    the others' speed, and plain loaders of JPEG files, timed in turn, made 2874 samples/s with 16 workers, 3236 with 20, 3406 with
-    32. On 2 CPUs 3 and 4 were no faster than 2. Under a quota, or beside others, more workers would only take their CPUs.
+    Batches are taken from the workers in turn, so that a loader is as fast as its slowest worker; with more workers
+    than CPUs the kernel evens out differences between CPUs. Virtual CPUs that share a core differ: of 16, in any second
+    up to half ran at 0.55 of the others' speed, and plain loaders of JPEG files, timed in turn, made 2874 samples/s
+    with 16 workers, 3236 with 20, 3406 with 32. On 2 CPUs 3 and 4 were no faster than 2. Under a quota, or beside
+    others, more workers would only take their CPUs.
     """
     confined = cpu.quota is not None or cpu.budget < cpu.logical_count
     return 1 if confined or cpu.budget < MANY_WORKERS else 2
@@ -88,7 +90,7 @@ def _doubling(
 
 
 def _scales(rates: Rates, fewer: int, more: int) -> bool:
-    """Whether more workers are faster, by the best sample of each count, since a disturbance only ever makes one slower."""
+    """Whether more workers are faster, by each count's best sample: disturbances only make them slower."""
     grown = min(SCALES, 1 + (more / fewer - 1) / 10)
     return max(rates[more]) >= grown * max(rates[fewer])
 
@@ -126,8 +128,9 @@ def fewest(rates: Rates, enough: float | None = None) -> int:
 
 
 def contenders(rates: Rates, enough: float | None, *, most: int = MOST_CONTENDERS, workers: int = 1 << 30) -> list[int]:
-    """The counts to time in turn: 0, which is torch's default, the fewest that are nearly the best or give enough, and those about as
-    fast, or next to it where `enough` is given. At most `most` counts, with together `workers`, unless two counts alone are more.
+    """The counts to time in turn: 0, which is torch's default, the fewest that are nearly the best or give enough, and
+    those about as fast, or next to it where `enough` is given. At most `most` counts, with together `workers`, unless
+    two counts alone are more.
     """
     few = fewest(rates, enough)
     best = max(median(samples) for samples in rates.values())
@@ -147,8 +150,9 @@ def contenders(rates: Rates, enough: float | None, *, most: int = MOST_CONTENDER
 def affordable(
     rates: Rates, cost: Mapping[int, float], seconds: float, enough: float | None = None, *, workers: int = 1 << 30
 ) -> list[int]:
-    """The contenders that there is time for, where a sample of each takes `cost` seconds. More than three need the rounds of a first
-    look; three, of which one is 0, only the fewest that say anything and one to spare, since two leave nothing to choose.
+    """The contenders that there is time for, where a sample of each takes `cost` seconds. More than three need the
+    rounds of a first look; three, of which one is 0, only the fewest that say anything and one to spare, since two
+    leave nothing to choose.
     """
     for most in range(MOST_CONTENDERS, 2, -1):
         names = contenders(rates, enough, most=most, workers=workers)

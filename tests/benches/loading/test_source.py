@@ -51,7 +51,7 @@ def test_without_a_folder_for_temporary_files_workers_are_refused_rather_than_wa
 
 
 class Clock:
-    """Stands for the module `time`: seconds pass only where something sleeps, so that a rate is exact on any machine."""
+    """Stands for the module `time`: seconds pass only where something sleeps, so that rates are exact."""
 
     now = 100.0
 
