@@ -24,7 +24,7 @@ POINT_SECONDS = float(os.environ.get("POINT_SECONDS", "0.7"))
 TURN_SECONDS, TURN_ROUNDS = 0.4, 6
 TURNS, MORE_TURNS = 6, 6
 REACHED = 0.95
-"""Of the best rate."""
+"""The share of the best rate that a choice must reach."""
 
 
 def probed(name):
@@ -37,7 +37,7 @@ def probed(name):
 
 
 def loader(name, workers, prefetch_factor=None):
-    """As a user would write it."""
+    """A DataLoader as a user would write it."""
     made = getattr(six_datasets, name)()
     more = {"prefetch_factor": prefetch_factor, "persistent_workers": True} if workers else {}
     if isinstance(made, DataLoader):

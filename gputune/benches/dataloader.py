@@ -81,8 +81,8 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
         yield Gap(fact="bench.dataloader", reason=NO_FOLDER)
         return
     thorough = context.budget == "thorough"
-    asked = SHARES if thorough else {kind: SHARES[kind] for kind in KINDS}
-    seconds = {name: share / sum(asked.values()) * context.seconds for name, share in asked.items()}
+    shares = SHARES if thorough else {kind: SHARES[kind] for kind in KINDS}
+    seconds = {name: share / sum(shares.values()) * context.seconds for name, share in shares.items()}
     bench = Bench(context=context, name="dataloader", block_seconds=BLOCK_SECONDS[context.budget])
     workers = 0
     try:

@@ -93,7 +93,7 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Plan:
-    """What is measured of one dataset, and within which limits."""
+    """The measurements of one dataset that are planned, and their limits."""
 
     bench: Bench
     source: Source

@@ -36,7 +36,7 @@ class Need:
 
 
 def need(facts: Facts, measurements: Sequence[Measurement]) -> Need | None:
-    """What the measured dataset needs; None where none was measured, or where it loads best without workers."""
+    """The need of the measured dataset; None where none was measured, or where it loads best without workers."""
     size = one(measurements, "dataset", "batch_bytes")
     if size is None or not curve(measurements, "dataset"):
         return None

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..measurement import LEAST_GAIN
 from . import Choice, Numerics, Phase
 from ._evidence import NOT_MEASURED, TOO_FEW, counted, decide, keep
 from ._loading_rows import loading_rows
-from .dataloader_workers import bench_of, chosen_workers
+from .dataloader_workers import NEARLY_BEST, bench_of, chosen_workers
 
 if TYPE_CHECKING:
     from gputune.facts import Facts
@@ -45,7 +44,7 @@ def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
     epoch = f"an epoch of {params.epoch_seconds or 0:.3g} s"
     if comparison:
         return decide(comparison, (False, True), f"{epoch} with workers kept from the one before", bench)
-    if min(len(kept.samples), len(renewed.samples)) < LEAST_PAIRS or kept.median >= LEAST_GAIN * renewed.median:
+    if min(len(kept.samples), len(renewed.samples)) < LEAST_PAIRS or kept.median >= NEARLY_BEST * renewed.median:
         return keep(False, TOO_FEW)
     started = counted(params.workers, "worker")
     return keep(False, f"no gain: to start {started} is next to nothing beside {epoch}", [bench])

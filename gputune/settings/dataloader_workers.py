@@ -22,7 +22,7 @@ from ._loading_rows import WORKERS, LoadingParams, LoadingRows, loading_rows
 
 if TYPE_CHECKING:
     from gputune.facts import Facts
-    from gputune.measurement import Comparison, Measurement
+    from gputune.measurement import Measurement
 
 VALUE = int
 PHASE: Phase = "code"
@@ -95,7 +95,7 @@ def bench_of(measurements: Sequence[Measurement]) -> str:
 
 
 def without_limit(measurements: Sequence[Measurement]) -> LoadingParams | None:
-    """What would be best if shared memory held any number of batches; None where it was no limit."""
+    """The best row if shared memory held any number of batches; None where it was no limit."""
     rows = loading_rows(measurements, "dataset", "dataset")
     return fewest(_in_turn({params: row for params, row in rows.items() if not params.sent}))
 
@@ -160,7 +160,8 @@ def _against_none(rows: LoadingRows, kind: str) -> Choice:
             return _by_far(fastest.workers, rows[fastest], rows[none], kind)
         slow = f"{SAMPLES[kind]} came no faster with {_workers(fastest.workers)} than with none"
         return keep(0, f"{lacking(rows[fastest], rows[none])}: {slow}")
-    sentence = _sentence(SAMPLES[kind], fastest.workers, comparison)
+    workers = _workers(fastest.workers)
+    sentence = f"{SAMPLES[kind]} came {range_text(comparison)} as fast with {workers} as with none"
     if best.workers and comparison.low > 1:
         return change(best.workers, comparison, sentence, [bench])
     return keep(0, f"{no_gain(comparison)}: {sentence}", [bench], comparison)
@@ -177,10 +178,6 @@ def _by_far(workers: int, best: Measurement, none: Measurement, kind: str) -> Ch
     each = f"in each of {len(ratios)} pairs at least {min(ratios):.3g} times"
     reason = f"{SAMPLES[kind]} came {median(ratios):.3g} times as fast with {_workers(workers)} as with none, {each}"
     return Choice(value=workers, gain=median(ratios), reason=reason, evidence=(best.bench,))
-
-
-def _sentence(samples: str, workers: int, comparison: Comparison) -> str:
-    return f"{samples} came {range_text(comparison)} as fast with {_workers(workers)} as with none"
 
 
 def _workers(count: int) -> str:

@@ -64,7 +64,7 @@ def operators():
 
 
 def computed_16_mib():
-    """Of each batch of 32."""
+    """Each batch of 32 takes 16 MiB."""
     return Computed(in_python, MIB // 2)
 
 
@@ -82,8 +82,7 @@ def killing():
     return Computed(lambda index: os.kill(os.getpid(), signal.SIGKILL))
 
 
-def growing():
-    return Growing()
+growing = Growing
 
 
 def grown():

@@ -35,7 +35,7 @@ def probed(words, dataset, to, only="dataset"):
 
 
 def scripted(words, script, *arguments, **variables):
-    """What a plain script beside this file wrote as JSON, behind these words."""
+    """The JSON that a plain script beside this file wrote, started behind these words."""
     result = command([*words, sys.executable, str(REAL / script), *map(str, arguments)], environ(**variables))
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
@@ -46,7 +46,7 @@ def values(profile):
 
 
 def loading_threads(profile):
-    """That compute at once in all workers; in a process without them those that torch takes."""
+    """The threads that compute at once in all workers."""
     chosen = values(profile)
     return chosen["dataloader_workers"] * (chosen["dataloader_threads"] or 1)
 
@@ -90,7 +90,7 @@ def shared_memory(group, mebibytes):
 
 
 def loading_error(group, mebibytes, dataset, need):
-    """What a plain DataLoader says within so much of /dev/shm; empty where it works."""
+    """The error of a plain DataLoader within so much of /dev/shm; empty where it works."""
     return scripted(shared_memory(group, mebibytes), "loading_plainly.py", f"{DATASETS}:{dataset}", *need)["error"]
 
 
@@ -108,7 +108,7 @@ def needed(profile):
 
 
 def fits_64_mib(profile):
-    """Whether what is recommended does. Every one of these batches is of 16 MiB."""
+    """Whether the recommended setting fits into 64 MiB of /dev/shm, with batches of 16 MiB."""
     assert [gap for gap in profile["gaps"] if gap["fact"].startswith("bench.")] == []
     chosen = values(profile)
     workers = chosen["dataloader_workers"]

@@ -1,4 +1,4 @@
-"""What is found for six datasets, held against an exhaustive sweep in the same run.
+"""The choices for six datasets, compared with an exhaustive sweep in the same run.
 
 CPUs that are shared with others change their speed by half from one second to the next. So a share is a miss where it
 is one with certainty, and where the profile was certain too: one whose interval holds the sweep's gain says itself that

@@ -16,7 +16,7 @@ PAGE = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """What a worker sends instead of a batch."""
+    """Stands for a batch on the way from a worker."""
 
     shm_bytes: int
     """The size of its tensors' storages, each of which a worker puts into whole pages of /dev/shm."""

@@ -30,7 +30,7 @@ _TORCHS_WORDS: dict[str, tuple[str, Cause | None]] = {
     r"(Can't pickle .*|cannot pickle .*)": ("what is loaded cannot be sent to a worker that is not forked: {1}", None),
     r"[Tt]oo many open files": ("the batches of the workers need more open files than ulimit -n allows", None),
 }
-"""What torch says when a worker ends, with the reason and the cause for a Gap."""
+"""Patterns of torch's messages when a worker ends, with the reason and the cause for a Gap."""
 LONG_SECONDS = 0.7
 """A batch that takes so long is slow beside the waking of torch's threads."""
 
@@ -151,7 +151,7 @@ def guarded(patience: float, seconds: float) -> Iterator[None]:
 
 
 def failure(error: Exception, patience: float) -> UserCodeError:
-    """What a loader raised, as one line that a user can act on."""
+    """The error of a loader, in one line that a user can act on."""
     text = f"{error} {error.__cause__ or error.__context__ or ''}"
     for pattern, (reason, cause) in _TORCHS_WORDS.items():
         match = re.search(pattern, text)

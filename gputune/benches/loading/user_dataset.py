@@ -121,7 +121,7 @@ def _length(loadable: Any) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What a first look at a source shows."""
+    """The result of a first look at a source."""
 
     batch_bytes: int
     """The size of one whole batch in shared memory."""
