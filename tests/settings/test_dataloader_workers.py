@@ -120,12 +120,9 @@ class TestOfKind:
         )
         assert [of_kind(rows, kind) for kind in KINDS] == [4, 0, 16]
 
-    def test_none_where_it_was_not_measured(self) -> None:
-        assert of_kind([], "memory") is None
-        assert of_kind(measured("memory", w0=9.0), "memory") is None, "with nothing to compare it with"
-
-    def test_none_where_too_little_was_measured_to_tell(self) -> None:
-        assert of_kind(short(measured("waiting", w0=1.0, w4=4.0)), "waiting") is None
+    @pytest.mark.parametrize("rows", [[], measured("memory", w0=9.0), short(measured("memory", w0=1.0, w4=4.0))])
+    def test_none_where_nothing_or_too_little_was_measured_to_tell(self, rows: list[Any]) -> None:
+        assert of_kind(rows, "memory") is None
 
     def test_a_rate_of_zero_is_no_rate(self) -> None:
         assert of_kind(measured(w0=1.0, w4=4.0, w8=0.0), "decoding") == 4
