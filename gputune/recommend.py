@@ -1,4 +1,4 @@
-"""Facts and Measurements in, a Profile out: asks every setting and every check. Pure, so that advice can be replayed."""
+"""From Facts and Measurements to a Profile: every setting and check is asked. Pure, so advice can be replayed."""
 
 from __future__ import annotations
 
@@ -9,30 +9,31 @@ from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 from gputune.profile import SCHEMA, Profile, fingerprint
-from gputune.settings import Choice, _training, all_settings
+from gputune.settings import Choice, _training, all_settings, dataloader_workers
 from gputune.version import __version__
 
 
 def choices(facts: Facts, measurements: Sequence[Measurement]) -> dict[str, Choice]:
-    """What every setting recommends."""
+    """The general choice of every setting."""
     return {name: setting.recommend(facts, measurements) for name, setting in all_settings().items()}
 
 
 def families(facts: Facts, measurements: Sequence[Measurement]) -> dict[str, dict[str, Choice]]:
-    """What differs by kind of network: the choices of every setting that has some, for each network that was measured."""
+    """The choices that differ by kind of network, or of a dataset's samples, for each kind measured."""
     able = {name: setting for name, setting in all_settings().items() if hasattr(setting, "of_family")}
-    return {
+    chosen = {
         kind: {
             name: choice for name, setting in able.items() if (choice := setting.of_family(facts, measurements, kind))
         }
-        for kind in _training.families(measurements)
+        for kind in (*_training.families(measurements), *dataloader_workers.FAMILIES)
     }
+    return {kind: own for kind, own in chosen.items() if own}
 
 
 def profile_of(
     facts: Facts, measurements: Sequence[Measurement], device: str, *, created: str, gaps: Sequence[Gap] = ()
 ) -> Profile:
-    """The profile of `device`, `created` at a time in ISO 8601. `gaps` are those of the benches; the facts' own are added."""
+    """The profile of `device`; `created` is in ISO 8601. The facts' gaps are added to `gaps`, the benches'."""
     return Profile(
         schema=SCHEMA,
         created=created,

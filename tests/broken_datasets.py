@@ -67,7 +67,7 @@ class OnlyInWorkers(Numbers):
 
 
 class Locked(Numbers):
-    """As around a file that all workers read."""
+    """Holds a lock that all workers share, as around a file that all of them read."""
 
     def __init__(self):
         super().__init__()
@@ -113,64 +113,24 @@ class Ends(IterableDataset):
         return iter(())
 
 
-def raises():
-    return Raises()
-
-
-def raises_late():
-    return RaisesLate()
-
-
-def hangs():
-    return Hangs()
+raises = Raises
+raises_late = RaisesLate
+hangs = Hangs
+killed = Killed
+exits = Exits
+crashes = Crashes
+in_training_process = InTrainingProcess
+only_in_workers = OnlyInWorkers
+locked = Locked
+texts = Texts
+dictionaries = Dictionaries
+uneven = Uneven
+undivided = Undivided
+ends = Ends
 
 
 def hangs_while_made():
     time.sleep(3600)
-
-
-def killed():
-    return Killed()
-
-
-def exits():
-    return Exits()
-
-
-def crashes():
-    return Crashes()
-
-
-def in_training_process():
-    return InTrainingProcess()
-
-
-def only_in_workers():
-    return OnlyInWorkers()
-
-
-def locked():
-    return Locked()
-
-
-def texts():
-    return Texts()
-
-
-def dictionaries():
-    return Dictionaries()
-
-
-def uneven():
-    return Uneven()
-
-
-def undivided():
-    return Undivided()
-
-
-def ends():
-    return Ends()
 
 
 def empty():

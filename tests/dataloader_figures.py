@@ -1,8 +1,8 @@
 """The number of workers that gputune finds, against an exhaustive sweep in the same run.
 
-`python tests/dataloader_figures.py [NAME...]`: for each dataset of six_datasets.py `gputune probe --dataset` in the standard budget;
-then every number of workers from 0 to twice the CPUs for equal seconds (POINT_SECONDS, 0.7); then what was found and the best of
-the sweep in turn, by plain DataLoaders that know nothing of gputune.
+`python tests/dataloader_figures.py [NAME...]`: for each dataset of six_datasets.py `gputune probe --dataset` in the
+standard budget; then every number of workers from 0 to twice the CPUs for equal seconds (POINT_SECONDS, 0.7); then what
+was found and the best of the sweep in turn, by plain DataLoaders that know nothing of gputune.
 """
 
 import os
@@ -24,7 +24,7 @@ POINT_SECONDS = float(os.environ.get("POINT_SECONDS", "0.7"))
 TURN_SECONDS, TURN_ROUNDS = 0.4, 6
 TURNS, MORE_TURNS = 6, 6
 REACHED = 0.95
-"""Of the best rate."""
+"""The share of the best rate that a choice must reach."""
 
 
 def probed(name):
@@ -37,7 +37,7 @@ def probed(name):
 
 
 def loader(name, workers, prefetch_factor=None):
-    """As a user would write it."""
+    """A DataLoader as a user would write it."""
     made = getattr(six_datasets, name)()
     more = {"prefetch_factor": prefetch_factor, "persistent_workers": True} if workers else {}
     if isinstance(made, DataLoader):
@@ -53,8 +53,9 @@ def loader(name, workers, prefetch_factor=None):
 
 @contextmanager
 def loading(name, workers, prefetch_factor=None):
-    """A function of seconds and rounds: the batches per second of one loader, over at least as many whole rounds of its workers, once
-    what they had ready is gone. Meanwhile another may be timed: then its workers fill their queues and wait.
+    """A function of seconds and rounds: the batches per second of one loader, over at least as many whole rounds of its
+    workers, once what they had ready is gone. Meanwhile another may be timed: then its workers fill their queues and
+    wait.
     """
     made = loader(name, workers, prefetch_factor)
 
@@ -89,9 +90,9 @@ def swept(name, counts):
 
 
 def share(name, found, best):
-    """How fast what was found is beside the best of the sweep, by pairs of turns, and how fast it is at most (at 99 %, where there
-    are pairs enough); 1 where it is the same. Where that is a miss, more turns tell whether it was the choice or a neighbour on
-    the machine.
+    """How fast what was found is beside the best of the sweep, by pairs of turns, and how fast it is at most (at 99 %,
+    where there are pairs enough); 1 where it is the same. Where that is a miss, more turns tell whether it was the
+    choice or a neighbour on the machine.
     """
     workers, prefetch_factor = found
     if workers == best and (not workers or prefetch_factor in (None, 2)):  # 2 is torch's default
@@ -112,7 +113,7 @@ def share(name, found, best):
 
 
 def unsteady(choice, of_best):
-    """Whether the profile says itself that it could not tell: no workers, for want of certainty about a gain like the best's."""
+    """Whether the profile says that it could not tell: no workers, for want of certainty about a gain."""
     return choice.value == 0 and choice.interval is not None and choice.interval[1] * of_best >= REACHED
 
 
@@ -142,8 +143,8 @@ def compared(name):
 
 def line(one):
     return (
-        f"{one['dataset']:<11} found {one['found']:>2} workers, the sweep's best is {one['best']:>2}: {one['share']:.1%} of it, "
-        f"at most {one['at_most']:.1%}; "
+        f"{one['dataset']:<11} found {one['found']:>2} workers, the sweep's best is {one['best']:>2}: "
+        f"{one['share']:.1%} of it, at most {one['at_most']:.1%}; "
         f"{one['bench_seconds']:.1f} s against the sweep's {one['sweep_seconds']:.1f}: "
         f"{one['bench_seconds'] / one['sweep_seconds']:.0%}"
         + (", which was too unsteady to tell" if one["unsteady"] else "")

@@ -1,4 +1,4 @@
-"""What the tests of loading share."""
+"""Helpers of the tests of loading."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def children():
 
 
 def measured(machine, path, seconds=3.0, **asked):
-    """What the bench yields within these seconds."""
+    """The rows and gaps that the bench yields within these seconds."""
     context = Context(
         device="cpu",
         facts=machine,

@@ -1,4 +1,6 @@
-"""Six datasets that want different things of a DataLoader, as a user would write them: `--dataset tests/six_datasets.py:jpeg`."""
+"""Six datasets that want different things of a DataLoader, as a user would write them: `--dataset
+tests/six_datasets.py:jpeg`.
+"""
 
 import io
 import random
@@ -106,28 +108,18 @@ class SlowFirst(Dataset):
         return torch.tensor([total % 255])
 
 
-def jpeg():
-    return Jpeg()
+jpeg = Jpeg
+sleeping = Sleeping
+lines = Lines
+slow_first = SlowFirst
 
 
 def tokens():
     return DataLoader(Tokens(), batch_size=64, shuffle=True)
 
 
-def sleeping():
-    return Sleeping()
-
-
 def large():
     return DataLoader(Large(), batch_size=16, collate_fn=padded)
-
-
-def lines():
-    return Lines()
-
-
-def slow_first():
-    return SlowFirst()
 
 
 NAMES = ("jpeg", "tokens", "sleeping", "large", "lines", "slow_first")

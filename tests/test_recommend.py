@@ -1,4 +1,4 @@
-"""Advice is a pure function: every shipped profile follows exactly from its machine's facts and its own measurements."""
+"""Advice is a pure function: every shipped profile follows exactly from its facts and measurements."""
 
 import json
 from dataclasses import replace

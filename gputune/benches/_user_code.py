@@ -16,12 +16,17 @@ from types import ModuleType
 from typing import Any
 
 from gputune.errors import UsageError
+from gputune.resources.unreadable import Cause
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
 
 class UserCodeError(Exception):
-    """The user's code failed; the text is one line with the place."""
+    """The user's code failed; the text is one line with the place, and `cause` is for a Gap."""
+
+    def __init__(self, reason: str, cause: Cause | None = None) -> None:
+        super().__init__(reason)
+        self.cause = cause
 
 
 def check(spec: str, option: str) -> None:

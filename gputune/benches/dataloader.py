@@ -1,9 +1,9 @@
 """How fast a DataLoader delivers synthetic samples, by number of workers and by its other options.
 
-Samples of three kinds: `decoding` costs CPU time, as reading and resizing an image does; `memory` is a slice of what is there
-already, as of tokens; `waiting` is waited for, as an object store's answer is. For each the number of workers is searched
-(doubling, and closing in on the bend), and the contenders are timed in turn with none. The thorough budget asks about the other
-options too.
+Three kinds of samples: `decoding` costs CPU time, as reading and resizing an image does; `memory` is a slice of
+something already in memory, such as tokens; `waiting` is waited for, as an object store's answer is. For each kind the
+number of workers is searched (doubling, then closing in on the bend), and the contenders are timed in turn with none.
+The thorough budget measures the other options too.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 from gputune.resources.temporary import temporary_folder
+from gputune.settings._loading_rows import LoadingParams
 from gputune.settings._scaling import PREFETCH
-from gputune.settings.dataloader_workers import fewest, in_turn
+from gputune.settings.dataloader_workers import curve, fewest
 
 SECONDS = {
     "cuda": {"quick": 0, "standard": 6.5, "thorough": 60},
@@ -36,19 +37,19 @@ RANK = 7
 OF_THE_HOST = True
 
 SHARES = {"decoding": 0.24, "memory": 0.08, "waiting": 0.15, "prefetch": 0.2, "epochs": 0.16, "transfer": 0.17}
-"""Of the seconds; the first three alone outside the thorough budget."""
+"""Shares of the seconds; outside the thorough budget the first three share all of them."""
 
 KINDS = {"decoding": Decoding, "memory": Tokens, "waiting": Waiting}
 
 BATCH = 8
 SAMPLE_BYTES = 3 * 96 * 96
-"""The largest sample's; none of the three kinds' is more."""
+"""The largest sample of the three kinds."""
 WAITING_FACTOR = 4
-"""Workers for each CPU that are tried at most for samples that are waited for; `per_cpu` has those for the others."""
+"""The most workers tried for each CPU with samples that are waited for; `per_cpu` has the other kinds' limit."""
 MOST_WORKERS = 64
 BLOCK_SECONDS = {"quick": 0.05, "standard": 0.05, "thorough": 0.1}
 EPOCH_SECONDS = 10.0
-"""Of the epoch beside which the start of the workers is held."""
+"""The length of an epoch, against which the start of the workers is compared."""
 TRANSFER_BATCH = 16
 TRANSFER_WORKERS = 4
 
@@ -56,7 +57,8 @@ TRANSFER_WORKERS = 4
 def needs(facts: Facts, device: str) -> str | None:
     free, needed = facts.memory.shm_free_bytes, _shm_bytes(facts)
     if free is not None and free < needed:
-        return f"/dev/shm has {free >> 20} MiB free and the bench needs {needed >> 20}: give the container more (--shm-size)"
+        have = f"/dev/shm has {free >> 20} MiB free and the bench needs {needed >> 20}"
+        return f"{have}: give the container more (--shm-size)"
     return torch_missing(facts)
 
 
@@ -65,12 +67,12 @@ def _most(facts: Facts, kind: str) -> int:
 
 
 def _alive(facts: Facts) -> int:
-    """Workers at once: those of the largest loader and of all that are half, a quarter, ... of it."""
+    """The most workers at once: the largest loader's, and those of loaders with half, a quarter, ... as many."""
     return 2 * _most(facts, "waiting")
 
 
 def _shm_bytes(facts: Facts) -> int:
-    """The most that all loaders have in flight at once, twice over."""
+    """Twice the bytes that all loaders have in flight at once."""
     return 2 * PREFETCH * _alive(facts) * BATCH * SAMPLE_BYTES
 
 
@@ -79,20 +81,20 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
         yield Gap(fact="bench.dataloader", reason=NO_FOLDER)
         return
     thorough = context.budget == "thorough"
-    asked = SHARES if thorough else {kind: SHARES[kind] for kind in KINDS}
-    seconds = {name: share / sum(asked.values()) * context.seconds for name, share in asked.items()}
+    shares = SHARES if thorough else {kind: SHARES[kind] for kind in KINDS}
+    seconds = {name: share / sum(shares.values()) * context.seconds for name, share in shares.items()}
     bench = Bench(context=context, name="dataloader", block_seconds=BLOCK_SECONDS[context.budget])
-    count = 0
+    workers = 0
     try:
         with own_threads(context.facts.cpu.budget):
             for kind, dataset in KINDS.items():
                 context.say(f"samples: {kind}")
                 rows = _curve(bench, kind, dataset, seconds[kind])
                 yield from rows
-                if kind == "decoding" and rows:
-                    count = int(fewest(in_turn(rows)).params["workers"])
-            if thorough and count:
-                yield from _other_options(bench, count, seconds)
+                if kind == "decoding" and (best := fewest(curve(rows, kind))):
+                    workers = best.workers
+            if thorough and workers:
+                yield from _other_options(bench, workers, seconds)
     finally:
         end_workers()
 
@@ -107,9 +109,9 @@ def _curve(bench: Bench, kind: str, dataset: Callable[[], Any], seconds: float) 
         seconds=seconds,
         block_seconds=bench.block_seconds,
     )
-    curve = measure_curve(trial)
-    found = {**curve.rough, **curve.rates}
-    return [bench.row(samples, kind=kind, workers=count) for count, samples in sorted(found.items()) if all(samples)]
+    measured = measure_curve(trial)
+    rates = sorted({**measured.rough, **measured.rates}.items())
+    return [bench.row(samples, LoadingParams(kind=kind, workers=count)) for count, samples in rates if all(samples)]
 
 
 def _other_options(bench: Bench, count: int, seconds: dict[str, float]) -> Iterator[Measurement]:

@@ -1,10 +1,11 @@
 """How fast the user's own dataset is loaded, by number of workers and by the DataLoader's other options.
 
-What is named with `--dataset` is called in a worker process and looked at from a DataLoader's worker first, so that one
-which raises, hangs or is killed costs nothing but its own measurement. Then the number of workers is searched (doubling, and
-closing in on the bend), the contenders are timed in turn with torch's default of none, and at the number that is found the
-other options. With `--step-ms` the consumer is away for that long after each batch, as a training step is. Batches that take long
-are cut to pieces, the smaller the fewer workers there may be. Nothing is tried whose batches in flight /dev/shm could not hold.
+The callable named with `--dataset` is called in a bench process, and its dataset is first read in a DataLoader's
+worker, so that one that raises, hangs or is killed costs nothing but its own measurement. Then the number of workers is
+searched (doubling, then closing in on the bend), the contenders are timed in turn with torch's default of none, and at
+the best number the other options are. With `--step-ms` the consumer sleeps for that long after each batch, as a
+training step would take. Batches that take long are cut into pieces, the smaller the fewer workers there may be.
+Nothing is tried whose batches in flight /dev/shm could not hold.
 """
 
 from __future__ import annotations
@@ -22,16 +23,18 @@ from gputune.benches.loading.batches import Described
 from gputune.benches.loading.options import Bench
 from gputune.benches.loading.source import Options, Source, own_threads
 from gputune.benches.loading.stream import end_workers
-from gputune.benches.loading.user_dataset import PIECE_SECONDS, RECEIVED_SECONDS, Look, look, made
+from gputune.benches.loading.user_dataset import PIECE_SECONDS, RECEIVED_SECONDS, Look, look, source_of
 from gputune.benches.loading.worker_curve import BLOCK_SECONDS, Curve, Trial
 from gputune.benches.loading.worker_curve import measure as measure_curve
 from gputune.benches.loading.worker_search import per_cpu
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import FEWEST_PAIRS, Measurement
+from gputune.settings._evidence import counted
+from gputune.settings._loading_rows import LoadingParams
 from gputune.settings._scaling import HELD, PREFETCH
 from gputune.settings._shared_memory import SHARE
-from gputune.settings.dataloader_workers import fewest, in_turn
+from gputune.settings.dataloader_workers import curve, fewest
 
 SECONDS = {
     "cuda": {"quick": 16, "standard": 16, "thorough": 60},
@@ -41,22 +44,24 @@ RANK = 0
 OF_THE_HOST = True
 OPTION = "dataset"
 USER_CODE = True
-"""What it imports may set torch's flags, and keep threads and memory: the next bench gets a fresh process."""
+"""Imported code may set torch's flags, and keep threads and memory: the next bench gets a fresh process."""
 
 PATIENCE_SECONDS = {"quick": 20.0, "standard": 20.0, "thorough": 60.0}
 CURVE_SHARE = 0.65
 UNSENT_SHARE = 0.5
-"""Of the curve's seconds, for what shared memory is too small for."""
+"""The share of the curve's seconds for numbers of workers that shared memory is too small for."""
 WAITING_FACTOR = 4
-"""Workers for each CPU that are tried at most; as many as keep it busy, by the share of their time that workers wait."""
+"""The most workers tried for each CPU; fewer where fewer keep it busy, by how long workers wait."""
 MOST_WORKERS = 64
 LEAST_STALL_SECONDS, STALL = 3.0, 20.0
-"""A block that takes so much longer than it should, once its workers have delivered, is stuck."""
+"""A block, once its workers have delivered, is stuck when it is late by so many seconds and batch times."""
 MEMORY_SHARE = 0.7
 
-
 MANY_CPUS, FEW_CPUS = 16, 4
-"""These take all of the seconds; fewer CPUs less, down to half: there is less to search, and fewer workers to start."""
+"""With many CPUs all of the seconds are used, with few half of them: there is less to search and to start."""
+
+
+OPTIONS = {"transfer": options_of.transfer, "prefetch": options_of.prefetch, "threads": options_of.threads}
 
 
 def needs(facts: Facts, device: str) -> str | None:
@@ -64,31 +69,31 @@ def needs(facts: Facts, device: str) -> str | None:
 
 
 def share_of(cpus: int) -> float:
-    """Of the seconds."""
+    """The share of the seconds that is used with so many CPUs."""
     return math.sqrt(min(MANY_CPUS, max(FEW_CPUS, cpus)) / MANY_CPUS)
 
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
-    for asked in context.dataset:
+    for dataset in context.dataset:
         try:
             context.say("a first look at the dataset")
             patience = PATIENCE_SECONDS[context.budget]
-            source = made(asked.path, asked.batch_size, patience)
+            source = source_of(dataset.path, dataset.batch_size, patience)
             started = time.monotonic()
             seen = look(source)
-            plan = _Plan.of(context, source, seen, asked.step_ms, started)
+            plan = _Plan.of(context, source, seen, dataset.step_ms, started)
             yield plan.bytes_row()
             with own_threads(context.facts.cpu.budget):
                 yield from _timed(context, plan)
         except UserCodeError as error:
-            yield Gap(fact="bench.dataset", reason=str(error))
+            yield Gap(fact="bench.dataset", reason=str(error), cause=error.cause)
         finally:
             end_workers()
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Plan:
-    """What is to be measured of one dataset, within which limits."""
+    """The measurements of one dataset that are planned, and their limits."""
 
     bench: Bench
     source: Source
@@ -96,7 +101,7 @@ class _Plan:
     shm_batches: float
     """Whole batches that /dev/shm holds."""
     limit: int
-    """The most workers that are of interest: by CPUs, memory, and batches of an epoch."""
+    """The most workers that are tried: by CPUs, memory, and batches of an epoch."""
     alive: int
     step_ms: float | None
     deadline: float
@@ -115,14 +120,14 @@ class _Plan:
         pieces = seen.batch_seconds / max(PIECE_SECONDS, limit * RECEIVED_SECONDS)
         stall = max(LEAST_STALL_SECONDS, STALL * seen.batch_seconds)
         source = replace(source, piece=_piece(source, pieces), stall=min(stall, source.patience))
-        none = seen.alike or source.epoch_batches == 1
+        no_use = seen.same_samples or source.epoch_batches == 1
         step = (step_ms or 0.0) / 1000 * source.samples / (source.batch_size or 1)
         return cls(
             bench=Bench(context=context, name="dataset", block_seconds=BLOCK_SECONDS, step_seconds=step),
             source=source,
             look=seen,
             shm_batches=batches,
-            limit=0 if none else limit,
+            limit=0 if no_use else limit,
             alive=max(2, min(alive, int(min(batches, 1 << 20) / PREFETCH))),
             step_ms=step_ms,
             deadline=started + context.seconds * share_of(cpus),
@@ -130,7 +135,7 @@ class _Plan:
 
     @property
     def fitting(self) -> int:
-        """The most workers whose batches in flight, one ahead each, fit beside the two that the consumer has hold of."""
+        """The most workers whose batches in flight, one each, fit beside those that the consumer holds."""
         return int(max(0, min(self.limit, self.shm_batches - HELD)))
 
     def options(self, workers: int) -> Options:
@@ -140,13 +145,16 @@ class _Plan:
             workers=workers, prefetch_factor=int(max(1, min(PREFETCH, (self.shm_batches - HELD) // workers)))
         )
 
-    @property
-    def facts(self) -> dict[str, str | int | float | bool]:
-        """What each row of the curve tells about its circumstances."""
-        step = {} if self.step_ms is None else {"step_ms": self.step_ms}
-        why = {"alike": self.look.alike, "single": self.source.epoch_batches == 1}
-        signs = {name: True for name, holds in why.items() if holds}
-        return {"kind": "dataset", "batch": self.source.batch_size or 1, **step, **signs}
+    def params(self, workers: int, kind: str = "dataset") -> LoadingParams:
+        """The parameters of a row of the curve."""
+        return LoadingParams(
+            kind=kind,
+            workers=workers,
+            batch=self.source.batch_size or 1,
+            step_ms=self.step_ms,
+            epoch_batches=self.source.epoch_batches,
+            same_samples=self.look.same_samples,
+        )
 
     def bytes_row(self) -> Measurement:
         return Measurement(
@@ -160,8 +168,8 @@ class _Plan:
 
 
 def _piece(source: Source, pieces: float) -> int | None:
-    """Samples of a piece: the divisor of the batch that makes nearest to so many, so that all are alike; None for the whole batch.
-    Only torch's own sampler makes batches alike.
+    """The samples of a piece, so that a batch is cut into about so many equal ones; None for the whole batch. Only
+    torch's own sampler makes batches of one size.
     """
     from torch.utils import data
 
@@ -176,19 +184,21 @@ def _piece(source: Source, pieces: float) -> int | None:
 def _timed(context: Context, plan: _Plan) -> Iterator[Measurement | Gap]:
     share = CURVE_SHARE * (plan.deadline - time.monotonic())
     if plan.fitting < plan.limit:
-        context.say("workers, without sending what they make")
+        context.say("workers, without handing over their batches")
         unsent = share * (UNSENT_SHARE if plan.fitting else 1)
         yield from _rows(plan, _curve(plan, plan.limit, unsent, sent=False), sent=False)
         share = share - unsent if plan.fitting else plan.deadline - time.monotonic()
     context.say("workers")
-    curve = _curve(plan, plan.fitting, share, sent=True)
-    rows = list(_rows(plan, curve, sent=True))
+    measured = _curve(plan, plan.fitting, share, sent=True)
+    rows = list(_rows(plan, measured, sent=True))
     yield from rows
-    for count, why in sorted(curve.failed.items()):
-        yield Gap(fact="bench.dataset", reason=f"{count} workers: {why}")
-    best = fewest([row for row in in_turn(rows) if row.params["kind"] == "dataset"])
-    if best is not None and best.params["workers"]:
-        yield from _others(context, plan, best, curve.starts[int(best.params["workers"])])
+    for count, error in sorted(measured.failed.items()):
+        yield Gap(fact="bench.dataset", reason=f"{counted(count, 'worker')}: {error}", cause=error.cause)
+    rates = curve(rows, "dataset")
+    best = fewest(rates)
+    if best and best.workers:
+        per_second = rates[best].median
+        yield from _other_options(context, plan, best.workers, per_second, measured.starts[best.workers])
 
 
 def _curve(plan: _Plan, limit: int, seconds: float, *, sent: bool) -> Curve:
@@ -216,19 +226,21 @@ def _unlimited(workers: int) -> Options:
 
 
 def _rows(plan: _Plan, curve: Curve, *, sent: bool) -> Iterator[Measurement]:
-    options, more = (plan.options, {}) if sent else (_unlimited, {"sent": False})
+    options = plan.options if sent else _unlimited
     for count, samples in sorted((curve.rates if plan.step_ms else {**curve.rough, **curve.rates}).items()):
         if all(samples):
-            ahead = {"prefetch_factor": options(count).prefetch_factor} if count else {}
-            yield plan.bench.row(samples, workers=count, **ahead, **plan.facts, **more)
+            ahead = options(count).prefetch_factor if count else None
+            yield plan.bench.row(samples, replace(plan.params(count), prefetch_factor=ahead, sent=sent))
     if sent and plan.step_ms is not None and curve.rough.get(0) and all(curve.rough[0]):
-        yield plan.bench.row(curve.rough[0], workers=0, **{**plan.facts, "kind": "unhindered"})
+        yield plan.bench.row(curve.rough[0], plan.params(0, "unhindered"))
 
 
-def _others(context: Context, plan: _Plan, best: Measurement, start_seconds: float) -> Iterator[Measurement | Gap]:
-    """The other options at the number of workers found, each where there is time for enough pairs of it."""
-    bench, source, options = plan.bench, plan.source, plan.options(int(best.params["workers"]))
-    per_round = options.workers * (source.samples / best.median + bench.step_seconds)
+def _other_options(
+    context: Context, plan: _Plan, workers: int, per_second: float, start_seconds: float
+) -> Iterator[Measurement | Gap]:
+    """The other options at the best number of workers, each where there is time for enough pairs of it."""
+    bench, source, options = plan.bench, plan.source, plan.options(workers)
+    per_round = options.workers * (source.samples / per_second + bench.step_seconds)
     pair = 2 * (per_round + max(per_round, bench.block_seconds))
     wanted = _wanted(context, plan, options)
     for number, name in enumerate(wanted):
@@ -240,22 +252,22 @@ def _others(context: Context, plan: _Plan, best: Measurement, start_seconds: flo
         context.say(name)
         try:
             if name == "epochs":
-                epoch = (source.epoch_batches or 0) * (source.batch_size or 1) / best.median
+                epoch = (source.epoch_batches or 0) * (source.batch_size or 1) / per_second
                 yield from options_of.epochs(bench, source, options, epoch, seconds)
             else:
-                yield from getattr(options_of, name)(bench, source, options, seconds - 2 * start_seconds)
+                yield from OPTIONS[name](bench, source, options, seconds - 2 * start_seconds)
         except UserCodeError as error:
-            yield Gap(fact=f"bench.dataset.{name}", reason=str(error))
+            yield Gap(fact=f"bench.dataset.{name}", reason=str(error), cause=error.cause)
 
 
 def _wanted(context: Context, plan: _Plan, options: Options) -> list[str]:
-    """The functions of `_loader_options` that apply. Two loaders are alive at once, one of them with twice as much ahead."""
+    """The options worth timing. Two loaders are alive at once, one with twice as much ahead: both must fit."""
     if 3 * (options.workers * options.prefetch_factor + HELD) > plan.shm_batches:
         return []
-    able = {
+    possible = {
         "epochs": plan.source.indices is not None and bool(plan.source.epoch_batches),
         "transfer": context.cuda,
         "prefetch": True,
         "threads": context.facts.cpu.budget // options.workers > 1 and plan.source.start_method != "fork",
     }
-    return [name for name, possible in able.items() if possible]
+    return [name for name, holds in possible.items() if holds]

@@ -1,11 +1,11 @@
 """Is /dev/shm large enough for DataLoader workers?
 
-Every batch that a worker makes travels through shared memory: workers x prefetch_factor (2) batches are in flight, and the
-consumer has hold of two more. After `gputune probe --dataset` it is known what the best setting for that dataset needs. Before that,
-as many workers as CPUs are counted, with batches of 64 images of 224 x 224 in float32. Docker and Kubernetes give a
+Every batch that a worker makes travels through shared memory: workers x prefetch_factor (2) batches are in flight, and
+the consumer holds two more. `gputune probe --dataset` measures what the best setting for that dataset needs. Without
+it, one worker for each CPU is assumed, with batches of 64 images of 224 x 224 in float32. Docker and Kubernetes give a
 container 64 MiB, in which a worker dies with "bus error" or "unable to allocate shared memory". Give it more with
-`docker run --shm-size=8g` (or `--ipc=host`), or in Kubernetes mount an `emptyDir` with `medium: Memory` at /dev/shm; that
-counts against the pod's memory limit.
+`docker run --shm-size=8g` (or `--ipc=host`), or in Kubernetes mount an `emptyDir` with `medium: Memory` at /dev/shm;
+that counts against the pod's memory limit.
 
 Source: PyTorch's README on Docker; moby's DefaultShmSize; torch.utils.data.DataLoader.
 """
@@ -23,14 +23,14 @@ KUBERNETES = (
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    yield _finding(facts, need(measurements))
+    yield _finding(facts, need(facts, measurements))
 
 
 def _finding(facts: Facts, measured: Need | None) -> Finding:
     size, free = facts.memory.shm_bytes, facts.memory.shm_free_bytes
     if size is None:
         return unread(facts, "memory.shm_bytes", "the size of /dev/shm")
-    needed, what, amount = _wanted(facts, measured)
+    needed, what, amount = _needed(facts, measured)
     held = f"/dev/shm holds {gib(size)}"
     if size < needed:
         return warning(f"{held}, and {what}", _remedy(facts, amount), "/dev/shm")
@@ -40,8 +40,10 @@ def _finding(facts: Facts, measured: Need | None) -> Finding:
     return ok(f"{held}; {what}" if measured else held)
 
 
-def _wanted(facts: Facts, measured: Need | None) -> tuple[int, str, str]:
-    """Bytes, in words, and the size to ask for: exactly, or where no dataset was measured about twice that, a power of two."""
+def _needed(facts: Facts, measured: Need | None) -> tuple[int, str, str]:
+    """The bytes needed, the sentence that says so, and the size to ask for as docker writes it: the bytes in MiB, or
+    where no dataset was measured a power of two in GiB, about twice as much.
+    """
     if measured:
         batches = f"{measured.prefetch_factor} batches of {_mib(measured.batch_bytes)} MiB in flight"
         best = f"{counted(measured.workers, 'worker')} x {batches}"
@@ -57,7 +59,7 @@ def _wanted(facts: Facts, measured: Need | None) -> tuple[int, str, str]:
 
 
 def gibibytes(workers: int) -> int:
-    """What to ask for where no dataset was measured: about twice what so many workers need, a power of two."""
+    """The /dev/shm to ask for where no dataset was measured: a power of two, about twice what workers need."""
     return 1 << (workers * PREFETCH * BATCH_BYTES * 2 >> 30).bit_length()
 
 
@@ -67,7 +69,7 @@ def _mib(size: int) -> str:
 
 
 def _remedy(facts: Facts, amount: str) -> str:
-    """`amount` as docker writes sizes: 8g, 270m."""
+    """How to get `amount`, a size as docker writes it (8g, 270m)."""
     if facts.container.kind == "kubernetes":
         return KUBERNETES % (amount[:-1] + {"g": "Gi", "m": "Mi"}[amount[-1]])
     if facts.container.kind in (None, "apptainer"):  # which uses the host's

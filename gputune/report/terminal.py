@@ -68,7 +68,7 @@ def print_profile(profile: Profile, stream: IO[str]) -> None:
 
 
 def _print_settings(console: Console, profile: Profile) -> None:
-    """What is recommended, and where it differs by kind of network."""
+    """What is recommended, in general and for each kind of network, or of a dataset's samples, that differs."""
     table = table_of("setting", "value", "why")
     for name, choice in profile.settings.items():
         add(table, name, value_text(choice.value), choice.reason)

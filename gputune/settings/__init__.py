@@ -10,8 +10,8 @@ A setting's file has
   other workers), `rounding` (same precision, another order of operations), `tf32` or `mixed`;
 - `DEPENDS`: the fields of the fingerprint that its choice rests on;
 - `recommend(facts, measurements) -> Choice`, always: where nothing is gained, torch's default with the reason;
-- where it differs by kind of network, `of_family(facts, measurements, family) -> Choice | None`, None where that network's
-  steps did not measure it;
+- where it differs by kind of network, or of a dataset's samples, `of_family(facts, measurements, family) -> Choice | None`, None
+  where it was not measured for that kind;
 - by phase: `environ(value)`, and `NAMES`, the variables that are the user's word on it; or `apply(value)`, `current()` and
   `default()`; or `USE`, the line in the script. A launch setting may have the second too, for a process that runs already, and has
   `current` and `default` in any case. `apply` raises ValueError, with the reason, where something else that the user chose forbids

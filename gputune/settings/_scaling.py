@@ -1,37 +1,37 @@
-"""What a DataLoader's measured arguments become in a process with other CPUs, and where shared memory is short. Pure arithmetic."""
+"""How a DataLoader's measured arguments change with the CPUs and the shared memory of a process."""
 
 from __future__ import annotations
 
-from .dataloader_workers import LIMITS
+from ._loading_rows import WORKERS
 
 PREFETCH = 2
-"""What torch takes for a `prefetch_factor` of None with workers. Source: PyTorch, "torch.utils.data"."""
+"""torch's `prefetch_factor` where none is given. Source: PyTorch, "torch.utils.data"."""
 
 HELD = 2
 """Batches beyond those that workers prepare: the one that the consumer holds, and the one that replaces it."""
 
 
-def scaled(workers: int, profiled: int | None, here: int | None) -> int:
-    """Workers that were chosen with `profiled` CPUs, for a process that has `here`; unchanged where either is unknown.
+def scaled(workers: int, profiled: int | None, available: int | None) -> int:
+    """The number of workers, chosen with `profiled` CPUs, for `available` CPUs; unchanged where either is unknown.
 
-    With fewer CPUs they are fewer in proportion, rounded down: each would get less of a CPU than it was measured with. One
-    at least stays, so that loading goes on beside the training. With more CPUs they are more only where as many as there were
-    CPUs had been chosen, so that the CPUs were the limit: fewer than that were enough, or more would not have paid.
+    With fewer CPUs the workers are fewer in proportion, rounded down, or each would get less of a CPU than it was
+    measured with. At least one stays, so that loading goes on beside the training. With more CPUs there are more
+    workers only where as many as there were CPUs had been chosen, which shows that the CPUs were the limit.
     """
-    most = LIMITS[1]
-    if workers <= 0 or not profiled or not here or here == profiled:
+    most = WORKERS[1]
+    if workers <= 0 or not profiled or not available or available == profiled:
         return min(workers, most)
-    if here > profiled > workers:
+    if available > profiled > workers:
         return min(workers, most)
-    return min(max(1, workers * here // profiled), most)
+    return min(max(1, workers * available // profiled), most)
 
 
 def fitting(workers: int, prefetch: int | None, batch_bytes: int, shm_bytes: int) -> tuple[int, int | None]:
-    """The largest workers and prefetch_factor, at or below these, whose batches fit shared memory of `shm_bytes`.
+    """The most workers and the largest prefetch_factor, at or below these, whose batches fit into `shm_bytes`.
 
-    (workers x prefetch + 2) batches are there at once: those in flight, the one that the consumer holds and the one that
-    replaces it. Prefetching gives way first, down to 1, since a worker that is left out takes a CPU with it; then the
-    workers do. (0, None) where not even one worker's fit, and without workers. A `prefetch` of None is torch's own.
+    (workers x prefetch + 2) batches exist at once: those in flight, and `HELD`. The prefetch_factor is lowered first,
+    down to 1, since a worker that is left out takes a CPU with it; then the number of workers. (0, None) where not even
+    one worker's batches fit, and without workers. A `prefetch` of None means torch's default.
     """
     if workers <= 0:
         return 0, None

@@ -1,25 +1,29 @@
-"""What a DataLoader needs of /dev/shm, from the bytes of a real batch."""
+"""The size of /dev/shm that a DataLoader needs, from the bytes of a real batch."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-from . import dataloader_prefetch_factor, dataloader_workers
+from . import dataloader_prefetch_factor
 from ._evidence import one
 from ._scaling import HELD, PREFETCH
-from .dataloader_workers import curve, without_limit
+from .dataloader_workers import chosen_workers, curve, without_limit
+
+if TYPE_CHECKING:
+    from gputune.facts import Facts
+    from gputune.measurement import Measurement
 
 SHARE = 0.9
-"""Of /dev/shm that batches in flight may fill: they differ in size."""
+"""The share of /dev/shm that batches in flight may fill: they differ in size."""
 _MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """The setting that would be the best if there were room for it, and the size of /dev/shm that gives the room."""
+    """The setting that would be best if there were room for it, and the size of /dev/shm that makes the room."""
 
     workers: int
     prefetch_factor: int
@@ -31,23 +35,21 @@ class Need:
         return self.shm_bytes // _MIB
 
 
-def need(measurements: Iterable[Any]) -> Need | None:
-    """Of the dataset that was measured; None where none was, or the best loads without workers."""
-    rows = list(measurements)
-    size = one(rows, "dataset", "batch_bytes")
-    if size is None or not curve(rows, "dataset"):
+def need(facts: Facts, measurements: Sequence[Measurement]) -> Need | None:
+    """The need of the measured dataset; None where none was measured, or where it loads best without workers."""
+    size = one(measurements, "dataset", "batch_bytes")
+    if size is None or not curve(measurements, "dataset"):
         return None
-    unsent: Any = without_limit(rows)
-    chosen: Any = dataloader_workers.recommend(None, rows).value
-    workers = max(chosen, unsent.params["workers"] if unsent else 0)
+    unlimited = without_limit(measurements)
+    workers = max(chosen_workers(measurements), unlimited.workers if unlimited else 0)
     if not workers:
         return None
-    chosen_ahead: Any = dataloader_prefetch_factor.recommend(None, rows).value
-    ahead, largest = max(chosen_ahead or 0, PREFETCH), int(max(size.samples))
+    ahead = dataloader_prefetch_factor.recommend(facts, measurements).value
+    ahead, largest = max(ahead if isinstance(ahead, int) else 0, PREFETCH), int(max(size.samples))
     return Need(workers=workers, prefetch_factor=ahead, batch_bytes=largest, shm_bytes=needed(workers, ahead, largest))
 
 
 def needed(workers: int, prefetch_factor: int, batch_bytes: int) -> int:
-    """Bytes of /dev/shm, in whole MiB: `workers` times `prefetch_factor` batches are in flight."""
+    """Bytes of /dev/shm, in whole MiB, for the batches in flight and those that the consumer holds."""
     batches = workers * prefetch_factor + HELD
     return math.ceil(batches * batch_bytes / SHARE / _MIB) * _MIB

@@ -1,19 +1,24 @@
-"""Whether a DataLoader keeps its workers from one epoch to the next (`persistent_workers`) instead of starting them anew.
+"""Whether a DataLoader keeps its workers from one epoch to the next (`persistent_workers`) or starts them anew.
 
-It saves their start at every epoch, which matters where epochs are short or a worker's first sample takes long, and keeps their
-memory. What a program changes in its dataset between two epochs does not reach workers that are kept.
+It saves their start at every epoch, which matters where epochs are short or a worker's first sample takes long, and
+keeps their memory. What a program changes in its dataset between two epochs does not reach workers that are kept.
 
 Source: PyTorch, "torch.utils.data".
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from . import Choice, Numerics, Phase
-from ._evidence import compared, counted, decide, keep, lacking, one
-from .dataloader_workers import bench_of
-from .dataloader_workers import recommend as recommend_workers
+from ._evidence import NOT_MEASURED, TOO_FEW, counted, decide, keep
+from ._loading_rows import loading_rows
+from .dataloader_workers import NEARLY_BEST, bench_of, chosen_workers
+
+if TYPE_CHECKING:
+    from gputune.facts import Facts
+    from gputune.measurement import Measurement
 
 VALUE = bool
 PHASE: Phase = "code"
@@ -22,27 +27,24 @@ NUMERICS: Numerics = "exact"
 DEPENDS = ("cpu",)
 
 LEAST_PAIRS = 3
-"""So few say that next to nothing is saved: the starts of long epochs are not timed any further."""
+"""With so few it can already be said that next to nothing is saved: beside long epochs no more starts are timed."""
 
 
-def recommend(facts: Any, measurements: Any) -> Choice:
-    if recommend_workers(facts, measurements).value == 0:
+def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+    if chosen_workers(measurements) == 0:
         return keep(False, "no workers to keep")
     bench = bench_of(measurements)
-    kept = one(measurements, bench, "throughput", kind="epochs", persistent_workers=True)
-    renewed = one(measurements, bench, "throughput", kind="epochs", persistent_workers=False)
-    comparison = compared(kept, renewed)
-    if kept is None or renewed is None:
-        return keep(False, lacking(kept, renewed))
-    long = f"an epoch of {_seconds(kept.params['epoch_seconds'])}"
-    if comparison is None:
-        few = min(len(kept.samples), len(renewed.samples))
-        if few >= LEAST_PAIRS and kept.median < 1.03 * renewed.median:
-            started = counted(kept.params["workers"], "worker")
-            return keep(False, f"no gain: to start {started} is next to nothing beside {long}", [bench])
-        return keep(False, lacking(kept, renewed))
-    return decide(comparison, (False, True), f"{long} with workers kept from the one before", bench)
-
-
-def _seconds(value: Any) -> str:
-    return f"{value:.3g} s"
+    rows = {
+        params.persistent_workers: (params, row) for params, row in loading_rows(measurements, bench, "epochs").items()
+    }
+    if True not in rows or False not in rows:
+        return keep(False, NOT_MEASURED)
+    (params, kept), (_, renewed) = rows[True], rows[False]
+    comparison = kept.against(renewed)
+    epoch = f"an epoch of {params.epoch_seconds or 0:.3g} s"
+    if comparison:
+        return decide(comparison, (False, True), f"{epoch} with workers kept from the one before", bench)
+    if min(len(kept.samples), len(renewed.samples)) < LEAST_PAIRS or kept.median >= NEARLY_BEST * renewed.median:
+        return keep(False, TOO_FEW)
+    started = counted(params.workers, "worker")
+    return keep(False, f"no gain: to start {started} is next to nothing beside {epoch}", [bench])

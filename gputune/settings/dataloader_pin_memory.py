@@ -1,18 +1,25 @@
-"""Whether a DataLoader copies batches into page-locked memory (`pin_memory`), from which copies to a GPU are several times faster.
+"""Whether a DataLoader puts batches into page-locked memory (`pin_memory`), which a GPU copies several times faster.
 
-The copy into that memory is made by a thread of the training process, so it pays where transfers are what is waited
-for. Without a GPU it does nothing. Measured on the user's own batches where there are some, else on large synthetic ones.
+A thread of the training process copies each batch into that memory, so it pays where training waits for transfers.
+Without a GPU it does nothing. Measured on the user's own batches where there are some, otherwise on large synthetic
+ones.
 
 Source: PyTorch, "torch.utils.data", memory pinning.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from . import Choice, Numerics, Phase
-from ._evidence import compared, decide, keep, lacking, of_device, one
+from ._evidence import compared, decide, keep, lacking, of_device
+from ._loading_rows import loading_rows
 from .dataloader_workers import bench_of
+
+if TYPE_CHECKING:
+    from gputune.facts import Facts
+    from gputune.measurement import Measurement
 
 VALUE = bool
 PHASE: Phase = "code"
@@ -21,15 +28,14 @@ NUMERICS: Numerics = "exact"
 DEPENDS = ("device", "cpu")
 
 
-def recommend(facts: Any, measurements: Any) -> Choice:
+def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
     if not of_device(measurements):
         return keep(False, "there is no GPU to copy to")
     bench = bench_of(measurements)
-    pinned = one(measurements, bench, "throughput", kind="transfer", pin_memory=True)
-    pageable = one(measurements, bench, "throughput", kind="transfer", pin_memory=False)
-    comparison = compared(pinned, pageable)
+    rows = {params.pin_memory: row for params, row in loading_rows(measurements, bench, "transfer").items()}
+    comparison = compared(rows.get(True), rows.get(False))
     if comparison is None:
-        return keep(False, lacking(pinned, pageable))
+        return keep(False, lacking(rows.get(True), rows.get(False)))
     batches = "the dataset's batches" if bench == "dataset" else "large batches"
     return decide(
         comparison, (False, True), f"loading {batches} through pinned memory and copying them to the GPU", bench

@@ -1,39 +1,41 @@
-"""How many batches each DataLoader worker prepares ahead (`prefetch_factor`; torch's default is 2, none without workers).
+"""How many batches each DataLoader worker prepares ahead (`prefetch_factor`; torch's default is 2).
 
-More of them smooth samples of uneven cost and take shared memory: workers x prefetch_factor x the bytes of a batch. Where /dev/shm
-holds no more, it is 1.
+More of them even out samples of uneven cost and take shared memory: workers x prefetch_factor x the bytes of a batch.
+Where /dev/shm holds no more, it is 1.
 
 Source: PyTorch, "torch.utils.data".
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from . import Choice, Numerics, Phase
-from ._evidence import compared, decide, keep, lacking, one
-from .dataloader_workers import bench_of, curve
-from .dataloader_workers import recommend as recommend_workers
+from ._evidence import compared, decide, keep, lacking
+from ._loading_rows import PREFETCH_FACTORS, loading_rows
+from .dataloader_workers import bench_of, chosen_workers, curve
+
+if TYPE_CHECKING:
+    from gputune.facts import Facts
+    from gputune.measurement import Measurement
 
 VALUE = int | None
 PHASE: Phase = "code"
 USE = "DataLoader(dataset, **tuning.dataloader_kwargs())"
 NUMERICS: Numerics = "exact"
 DEPENDS = ("cpu",)
-LIMITS = (1, 64)
+LIMITS = PREFETCH_FACTORS
 
 
-def recommend(facts: Any, measurements: Any) -> Choice:
-    workers = recommend_workers(facts, measurements).value
+def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+    workers, bench = chosen_workers(measurements), bench_of(measurements)
     if workers == 0:
         return keep(None, "no workers, so nothing is prefetched")
-    bench = bench_of(measurements)
-    chosen = [row for row in curve(measurements, "dataset") if row.params["workers"] == workers]
-    if chosen and chosen[0].params.get("prefetch_factor") == 1:
+    if any((params.workers, params.prefetch_factor) == (workers, 1) for params in curve(measurements, "dataset")):
         return Choice(value=1, reason="/dev/shm holds no more of the dataset's batches", evidence=(bench,))
-    more = one(measurements, bench, "throughput", kind="prefetch", prefetch_factor=4)
-    default = one(measurements, bench, "throughput", kind="prefetch", prefetch_factor=2)
-    comparison = compared(more, default)
+    rows = {params.prefetch_factor: row for params, row in loading_rows(measurements, bench, "prefetch").items()}
+    comparison = compared(rows.get(4), rows.get(2))
     if comparison is None:
-        return keep(None, lacking(more, default))
+        return keep(None, lacking(rows.get(4), rows.get(2)))
     return decide(comparison, (None, 4), "loading with 4 batches ahead a worker instead of 2", bench)

@@ -9,11 +9,6 @@ from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 
 
-@pytest.fixture
-def impatient(monkeypatch):
-    monkeypatch.setattr(bench, "PATIENCE_SECONDS", dict.fromkeys(bench.PATIENCE_SECONDS, 1.0))
-
-
 def gaps(found):
     return [one.reason for one in found if isinstance(one, Gap)]
 
@@ -46,9 +41,12 @@ def choices(two_cpus, found):
         ("leaves", "leaves() called sys.exit(2)"),
     ],
 )
-def test_a_broken_dataset_is_one_clear_line_and_its_workers_are_gone(two_cpus, impatient, name, says):
+def test_a_broken_dataset_is_one_clear_line_and_its_workers_are_gone(two_cpus, monkeypatch, name, says):
+    if name == "hangs":
+        monkeypatch.setitem(bench.PATIENCE_SECONDS, "standard", 1.0)
     found = measured(two_cpus, broken(name))
     (reason,) = gaps(found)
+    assert [gap.cause for gap in found if isinstance(gap, Gap)] == ["killed" if name == "killed" else None]
     assert reason.startswith(says) or says in reason
     assert "\n" not in reason
     assert not rows(found)
@@ -56,12 +54,16 @@ def test_a_broken_dataset_is_one_clear_line_and_its_workers_are_gone(two_cpus, i
     assert choices(two_cpus, found)["dataloader_workers"].value == 0
 
 
-def test_a_single_sample_leaves_nothing_for_workers_to_do(two_cpus):
-    found = measured(two_cpus, broken("single"), seconds=1.0)
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("single", "an epoch is a single batch"), ("undivided", "every worker yields the whole dataset")],
+)
+def test_a_single_sample_and_a_stream_that_its_workers_do_not_divide_get_none(two_cpus, name, reason):
+    found = measured(two_cpus, broken(name), seconds=1.0)
     assert not gaps(found)
     chosen = choices(two_cpus, found)["dataloader_workers"]
     assert (chosen.value, chosen.evidence) == (0, ("dataset",))
-    assert chosen.reason.startswith("an epoch is a single batch")
+    assert chosen.reason.startswith(reason)
 
 
 def test_what_can_be_loaded_in_workers_only_gets_some(two_cpus):
@@ -70,13 +72,6 @@ def test_what_can_be_loaded_in_workers_only_gets_some(two_cpus):
     chosen = choices(two_cpus, found)["dataloader_workers"]
     assert chosen.value >= 1
     assert "in workers only" in chosen.reason
-
-
-def test_a_stream_that_its_workers_do_not_divide_gets_none(two_cpus):
-    found = measured(two_cpus, broken("undivided"), seconds=1.0)
-    chosen = choices(two_cpus, found)["dataloader_workers"]
-    assert chosen.value == 0
-    assert "get_worker_info()" in chosen.reason
 
 
 def test_the_batch_size_that_is_asked_for(two_cpus):

@@ -75,7 +75,7 @@ def test_unread():
 
 
 def dataset(rates, sent=True, batch_bytes=64 * 3 * 224 * 224 * 4):
-    """What `gputune probe --dataset` measured: rates by number of workers, and the bytes of a batch."""
+    """The rows of `gputune probe --dataset`: rates by number of workers, and the bytes of a batch."""
     params = {"kind": "dataset", "batch": 64} | ({} if sent else {"sent": False})
     size = Measurement(bench="dataset", metric="batch_bytes", unit="B", samples=(float(batch_bytes),), device="cpu")
     return [size, *(row("dataset", "throughput", rate, workers=count, **params) for count, rate in rates.items())]

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from functools import partial
 
 import torch
 from torch.utils.data import Dataset
@@ -55,16 +56,12 @@ def asleep(index):
     return index
 
 
-def python():
-    return Computed(in_python)
-
-
-def operators():
-    return Computed(by_torch)
+python = partial(Computed, in_python)
+operators = partial(Computed, by_torch)
 
 
 def computed_16_mib():
-    """Of each batch of 32."""
+    """Each batch of 32 takes 16 MiB."""
     return Computed(in_python, MIB // 2)
 
 
@@ -82,8 +79,7 @@ def killing():
     return Computed(lambda index: os.kill(os.getpid(), signal.SIGKILL))
 
 
-def growing():
-    return Growing()
+growing = Growing
 
 
 def grown():

@@ -1,7 +1,8 @@
-"""A training script's loading with what a profile recommends, and with other numbers of workers, in turn, in a group that it enters
-once torch is imported: `loading_in_turn.py PROFILE FILE.py:CALLABLE GROUP WORKERS...`, where GROUP is its folder in the cpu
-hierarchy. JSON: of each turn, by `recommended` or the number of workers, the seconds of each second for which the kernel stopped the
-group's CPUs, counted for each of them. Where none are recommended, those turns are the ones without workers.
+"""A training script's loading with what a profile recommends, and with other numbers of workers, in turn, in a group
+that it enters once torch is imported: `loading_in_turn.py PROFILE FILE.py:CALLABLE GROUP WORKERS...`, where GROUP is
+its folder in the cpu hierarchy. JSON: of each turn, by `recommended` or the number of workers, the seconds of each
+second for which the kernel stopped the group's CPUs, counted for each of them. Where none are recommended, those turns
+are the ones without workers.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""A training script that keeps its workers' queues full: `loading_plainly.py FILE.py:CALLABLE WORKERS PREFETCH_FACTOR`. JSON: the
-error that it ended with, or an empty text.
+"""A training script that keeps its workers' queues full: `loading_plainly.py FILE.py:CALLABLE WORKERS PREFETCH_FACTOR`.
+JSON: the error that it ended with, or an empty text.
 """
 
 import json

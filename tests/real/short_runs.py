@@ -1,5 +1,6 @@
-"""Runs of the dataset bench that are shorter than a probe's, each to its profile: `short_runs.py FILE.py:CALLABLE COUNT`. JSON: the
-profiles. What memory there is, and what the run before left of it, is read anew for each; torch is asked once.
+"""Runs of the dataset bench that are shorter than a probe's, each to its profile: `short_runs.py FILE.py:CALLABLE
+COUNT`. JSON: the profiles. What memory there is, and what the run before left of it, is read anew for each; torch is
+asked once.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""`gputune probe --dataset` within real limits of CPU time, of shared memory and of memory: what it recommends keeps to them, and
-what they do to a worker does not happen to gputune.
+"""`gputune probe --dataset` within real limits of CPU time, of shared memory and of memory: what it recommends keeps to
+them, and what they do to a worker does not happen to gputune.
 
 `pytest -m real` runs them; they need root and cgroup v1 hierarchies that can be written to. Only ratios of one run are
 compared, taken in turn: the CPUs may be shared with others.
@@ -35,7 +35,7 @@ def probed(words, dataset, to, only="dataset"):
 
 
 def scripted(words, script, *arguments, **variables):
-    """What a plain script beside this file wrote as JSON, behind these words."""
+    """The JSON that a plain script beside this file wrote, started behind these words."""
     result = command([*words, sys.executable, str(REAL / script), *map(str, arguments)], environ(**variables))
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
@@ -46,16 +46,17 @@ def values(profile):
 
 
 def loading_threads(profile):
-    """That compute at once in all workers; in a process without them those that torch takes."""
+    """The threads that compute at once in all workers."""
     chosen = values(profile)
     return chosen["dataloader_workers"] * (chosen["dataloader_threads"] or 1)
 
 
 @pytest.mark.parametrize(("cpus", "dataset"), [(0.5, "python"), (1, "operators"), (2, "operators")])
 def test_in_a_quota_loading_keeps_to_it_and_is_stopped_no_longer_than_without_workers(cgroup, tmp_path, cpus, dataset):
-    """Turns of the same arguments differ by what those without workers do, and by one of the quota's ten periods a second, within
-    which a turn may begin and end. The share of the periods tells nothing: in one CPU a single thread that never waits was
-    stopped for a moment in all of them or in none, by chance. Two workers show what too many would do.
+    """Turns of the same arguments differ by what those without workers do, and by one of the quota's ten periods a
+    second, within which a turn may begin and end. The share of the periods tells nothing: in one CPU a single thread
+    that never waits was stopped for a moment in all of them or in none, by chance. Two workers show what too many would
+    do.
     """
     to = tmp_path / "profile.yaml"
     profile = probed(cgroup(cpus=cpus).words, dataset, to)
@@ -89,7 +90,7 @@ def shared_memory(group, mebibytes):
 
 
 def loading_error(group, mebibytes, dataset, need):
-    """What a plain DataLoader says within so much of /dev/shm; empty where it works."""
+    """The error of a plain DataLoader within so much of /dev/shm; empty where it works."""
     return scripted(shared_memory(group, mebibytes), "loading_plainly.py", f"{DATASETS}:{dataset}", *need)["error"]
 
 
@@ -107,7 +108,7 @@ def needed(profile):
 
 
 def fits_64_mib(profile):
-    """Whether what is recommended does. Every one of these batches is of 16 MiB."""
+    """Whether the recommended setting fits into 64 MiB of /dev/shm, with batches of 16 MiB."""
     assert [gap for gap in profile["gaps"] if gap["fact"].startswith("bench.")] == []
     chosen = values(profile)
     workers = chosen["dataloader_workers"]
@@ -116,8 +117,8 @@ def fits_64_mib(profile):
 
 @pytest.fixture(scope="module")
 def runs_in_64_mib(cgroup_of_file, tmp_path_factory):
-    """A function: the profiles of a dataset's nine short runs, one after the other in two processes, and of a whole probe beside
-    them, each process with a /dev/shm of its own. They are made once.
+    """A function: the profiles of a dataset's nine short runs, one after the other in two processes, and of a whole
+    probe beside them, each process with a /dev/shm of its own. They are made once.
     """
 
     @cache

@@ -1,7 +1,8 @@
-"""What is found for six datasets, held against an exhaustive sweep in the same run.
+"""The choices for six datasets, compared with an exhaustive sweep in the same run.
 
-CPUs that are shared with others change their speed by half from one second to the next. So a share is a miss where it is one with
-certainty, and where the profile was certain too: one whose interval holds the sweep's gain says itself that it could not tell.
+CPUs that are shared with others change their speed by half from one second to the next. So a share is a miss where it
+is one with certainty, and where the profile was certain too: one whose interval holds the sweep's gain says itself that
+it could not tell.
 """
 
 import pytest

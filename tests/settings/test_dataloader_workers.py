@@ -1,4 +1,6 @@
-"""How many workers load: the fewest that are nearly the best, or that keep a known consumer fed, where they gain over none."""
+"""How many workers load: the fewest that are nearly the best, or that keep a known consumer fed, where they gain over
+none.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,13 @@ from making import row
 from recorded import facts_of
 
 from gputune.settings import Choice
-from gputune.settings.dataloader_workers import KINDS, bench_of, curve, fewest, of_kind
+from gputune.settings.dataloader_workers import KINDS, bench_of, curve, fewest, of_family, of_kind
 from gputune.settings.dataloader_workers import recommend as _recommend
 
 HOST = facts_of()
 BATCH = 32
 MEDIAN = 1.0035
-"""Of the samples of a `row`, for a rate of 1."""
+"""The median of a `row` with a rate of 1."""
 
 
 def recommend(rows: list[Any]) -> Choice:
@@ -36,7 +38,7 @@ def loaded(kind: str = "dataset", rates: dict[int, float] | None = None, **param
 
 
 def short(rows: list[Any], samples: int = 2) -> list[Any]:
-    """As the search leaves them: too few samples to be compared."""
+    """The rows as the search leaves them: with too few samples to be compared."""
     return [replace(one, samples=one.samples[:samples]) for one in rows]
 
 
@@ -79,7 +81,9 @@ class TestSyntheticSamples:
     def test_rows_of_the_search_are_shorter_and_never_chosen(self) -> None:
         choice = recommend(measured(w0=100.0, w4=380.0) + short(measured(w2=400.0, w16=900.0)))
         assert choice.value == 4
-        assert fewest(curve(measured(w0=1.0, w4=4.0) + short(measured(w2=9.0)), "decoding")).params["workers"] == 4
+        best = fewest(curve(measured(w0=1.0, w4=4.0) + short(measured(w2=9.0)), "decoding"))
+        assert best is not None
+        assert best.workers == 4
 
     def test_too_few_samples_of_all_leave_it_to_torch(self) -> None:
         choice = recommend(short(measured(w0=100.0, w4=380.0)))
@@ -97,17 +101,6 @@ class TestSyntheticSamples:
     def test_but_not_fewer_pairs_and_no_smaller_gain(self, samples: int, rate: float) -> None:
         choice = recommend(short(measured(w0=100.0, w4=rate), samples))
         assert (choice.value, choice.gain) == (0, None)
-
-    def test_what_suits_other_kinds_of_samples_is_said(self) -> None:
-        rows = (
-            measured(w0=100.0, w4=380.0)
-            + measured("memory", w0=1000.0, w4=20.0)
-            + measured("waiting", w0=10.0, w16=150.0)
-        )
-        choice = recommend(rows)
-        assert choice.value == 4
-        assert choice.reason.endswith("; 0 workers for slices of memory and 16 workers for samples waited for")
-        assert recommend(rows[:4]).reason.endswith("as with none; 0 workers for slices of memory")
 
     @pytest.mark.parametrize(
         "rows", [[], measured(w0=100.0), measured(w2=100.0, w4=200.0), measured("memory", w0=1.0, w4=9.0)]
@@ -127,26 +120,45 @@ class TestOfKind:
         )
         assert [of_kind(rows, kind) for kind in KINDS] == [4, 0, 16]
 
-    def test_none_where_it_was_not_measured(self) -> None:
-        assert of_kind([], "memory") is None
-        assert of_kind(measured("memory", w0=9.0), "memory") is None, "with nothing to compare it with"
-
-    def test_none_where_too_little_was_measured_to_tell(self) -> None:
-        assert of_kind(short(measured("waiting", w0=1.0, w4=4.0)), "waiting") is None
-
-    @pytest.mark.parametrize("strange", [-1, 1_000_000, "four"])
-    def test_a_number_that_no_profile_may_ask_for_is_no_answer(self, strange: object) -> None:
-        rows = [*measured(w0=1.0, w4=4.0), row("dataloader", "throughput", 9.0, kind="decoding", workers=strange)]
-        assert of_kind(rows, "decoding") == 4
+    @pytest.mark.parametrize("rows", [[], measured("memory", w0=9.0), short(measured("memory", w0=1.0, w4=4.0))])
+    def test_none_where_nothing_or_too_little_was_measured_to_tell(self, rows: list[Any]) -> None:
+        assert of_kind(rows, "memory") is None
 
     def test_a_rate_of_zero_is_no_rate(self) -> None:
         assert of_kind(measured(w0=1.0, w4=4.0, w8=0.0), "decoding") == 4
         assert of_kind(measured(w0=0.0, w4=0.0), "decoding") is None
 
-    @pytest.mark.parametrize("params", [{"step_ms": 0}, {"step_ms": "x", "batch": 8}, {"batch": 8, "step_ms": 0.0}])
-    def test_a_strange_step_is_no_step(self, params: dict[str, Any]) -> None:
-        rows = [replace(one, params=one.params | params) for one in measured(w0=1.0, w4=4.0)]
-        assert of_kind(rows, "decoding") == 4
+
+class TestOfFamily:
+    ROWS = (
+        measured(w0=100.0, w4=380.0) + measured("memory", w0=1000.0, w4=20.0) + measured("waiting", w0=10.0, w16=150.0)
+    )
+
+    @pytest.mark.parametrize(
+        ("family", "value", "reason"),
+        [
+            (
+                "memory",
+                0,
+                "no gain: slices of memory came 0.02 times (0.02 to 0.02) as fast with 4 workers as with none",
+            ),
+            ("waiting", 16, "samples waited for came 15 times (15 to 15) as fast with 16 workers as with none"),
+        ],
+    )
+    def test_samples_for_which_the_general_choice_is_not_made_have_their_own(
+        self, family: str, value: int, reason: str
+    ) -> None:
+        choice = of_family(HOST, self.ROWS, family)
+        assert choice is not None
+        assert (choice.value, choice.reason, choice.evidence) == (value, reason, ("dataloader",))
+        assert recommend(self.ROWS).value == 4
+
+    @pytest.mark.parametrize("family", ["memory", "waiting", "decoding", "convnet"])
+    @pytest.mark.parametrize("rows", [ROWS[:2], short(ROWS), ROWS + loaded(rates={0: 100.0, 2: 190.0})])
+    def test_none_for_others_nor_where_it_was_hardly_measured_nor_beside_the_users_own_dataset(
+        self, rows: list[Any], family: str
+    ) -> None:
+        assert of_family(HOST, rows, family) is None
 
 
 class TestTheUsersDataset:
@@ -172,11 +184,18 @@ class TestTheUsersDataset:
         assert choice.value == 0
         assert choice.reason.endswith("; a consumer waits 2 ms for each batch of 32")
 
-    def test_an_iterable_dataset_that_every_worker_yields_the_whole_of_gets_none(self) -> None:
-        choice = recommend(loaded(rates={0: 100.0}, alike=True))
+    @pytest.mark.parametrize("sign", ["same_samples", "alike"], ids=["now", "as 0.1.0 wrote it"])
+    def test_an_iterable_dataset_that_every_worker_yields_the_whole_of_gets_none(self, sign: str) -> None:
+        choice = recommend(loaded(rates={0: 100.0}, **{sign: True}))
         assert (choice.value, choice.gain, choice.evidence) == (0, None, ("dataset",))
         assert "torch.utils.data.get_worker_info()" in choice.reason
         assert "repeat its samples" in choice.reason
+
+    @pytest.mark.parametrize("params", [{"epoch_batches": 1}, {"single": True}], ids=["now", "as 0.1.0 wrote it"])
+    def test_an_epoch_of_a_single_batch_gets_none(self, params: dict[str, Any]) -> None:
+        choice = recommend(loaded(rates={0: 100.0}, **params))
+        assert (choice.value, choice.gain, choice.evidence) == (0, None, ("dataset",))
+        assert choice.reason.startswith("an epoch is a single batch")
 
     def test_too_few_samples(self) -> None:
         choice = recommend(short(loaded(rates={0: 100.0, 4: 380.0})))

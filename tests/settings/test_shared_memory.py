@@ -1,4 +1,4 @@
-"""What a DataLoader needs of /dev/shm: (workers x prefetch_factor + 2) of the dataset's batches, in nine tenths of it."""
+"""The need of /dev/shm: (workers x prefetch_factor + 2) of the dataset's batches, in nine tenths of it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from making import row
+from recorded import facts_of
 
 from gputune.measurement import Measurement
 from gputune.settings._scaling import HELD, fitting
-from gputune.settings._shared_memory import SHARE, need, needed
+from gputune.settings._shared_memory import SHARE, Need, needed
+from gputune.settings._shared_memory import need as _need
 
 MIB = 1 << 20
 IMAGES = 64 * 3 * 224 * 224 * 4
@@ -27,6 +29,10 @@ def loaded(rates: dict[int, float], bench: str = "dataset", kind: str = "dataset
     ]
 
 
+def need(rows: list[Any]) -> Need | None:
+    return _need(facts_of(), rows)
+
+
 def prefetched(factor: int, rate: float) -> Measurement:
     return row("dataset", "throughput", rate, kind="prefetch", workers=4, prefetch_factor=factor)
 
@@ -34,45 +40,34 @@ def prefetched(factor: int, rate: float) -> Measurement:
 CURVE = loaded({0: 100.0, 4: 400.0, 8: 404.0})
 
 
-def test_of_the_workers_that_are_recommended() -> None:
-    found = need([batch_bytes(IMAGES), *CURVE])
-    assert found is not None
-    assert (found.workers, found.prefetch_factor, found.batch_bytes) == (4, 2, IMAGES)
-    assert found.mebibytes == 409  # 10 batches of 36.75 MiB in nine tenths
-    assert found.shm_bytes == 409 * MIB
+@pytest.mark.parametrize(
+    ("rows", "workers", "ahead"),
+    [
+        ([batch_bytes(IMAGES), *CURVE], 4, 2),
+        ([batch_bytes(1.0, IMAGES, 2.0), *CURVE], 4, 2),
+        ([batch_bytes(IMAGES), *loaded({0: 100.0, 8: 800.0}, sent=False), *loaded({0: 100.0, 1: 99.0})], 8, 2),
+        ([batch_bytes(IMAGES), *loaded({0: 100.0, 2: 300.0, 8: 301.0}, sent=False), *CURVE], 4, 2),
+        ([batch_bytes(IMAGES), *loaded({0: 100.0, 4: 400.0}, prefetch_factor=1)], 4, 2),
+        ([batch_bytes(IMAGES), *CURVE, prefetched(4, 130.0), prefetched(2, 100.0)], 4, 4),
+        ([batch_bytes(IMAGES), *CURVE, prefetched(4, 100.0), prefetched(2, 100.0)], 4, 2),
+    ],
+    ids=[
+        "of the workers that are recommended",
+        "of the largest batch that was seen",
+        "of the workers that would be the best if there were room for them",
+        "of no fewer workers than are recommended",
+        "of torch's prefetch_factor where it gave way",
+        "of more batches ahead where they are recommended",
+        "and not where they are not",
+    ],
+)
+def test_the_need_of_a_dataset(rows: list[Any], workers: int, ahead: int) -> None:
+    size = needed(workers, ahead, IMAGES)
+    assert need(rows) == Need(workers=workers, prefetch_factor=ahead, batch_bytes=IMAGES, shm_bytes=size)
 
 
-def test_of_the_largest_batch_that_was_seen() -> None:
-    found = need([batch_bytes(1.0, IMAGES, 2.0), *CURVE])
-    assert found is not None
-    assert found.batch_bytes == IMAGES
-
-
-def test_of_the_workers_that_would_be_the_best_if_there_were_room_for_them() -> None:
-    found = need([batch_bytes(IMAGES), *loaded({0: 100.0, 8: 800.0}, sent=False), *loaded({0: 100.0, 1: 99.0})])
-    assert found is not None
-    assert (found.workers, found.prefetch_factor) == (8, 2)
-    assert found.shm_bytes == needed(8, 2, IMAGES)
-
-
-def test_of_no_fewer_workers_than_are_recommended() -> None:
-    found = need([batch_bytes(IMAGES), *loaded({0: 100.0, 2: 300.0, 8: 301.0}, sent=False), *CURVE])
-    assert found is not None
-    assert found.workers == 4
-
-
-def test_where_prefetch_gave_way_the_need_is_of_torchs_own() -> None:
-    found = need([batch_bytes(IMAGES), *loaded({0: 100.0, 4: 400.0}, prefetch_factor=1)])
-    assert found is not None
-    assert found.prefetch_factor == 2
-
-
-@pytest.mark.parametrize(("rate", "ahead"), [(130.0, 4), (100.0, 2)])
-def test_more_batches_ahead_count_where_they_are_recommended(rate: float, ahead: int) -> None:
-    found = need([batch_bytes(IMAGES), *CURVE, prefetched(4, rate), prefetched(2, 100.0)])
-    assert found is not None
-    assert (found.workers, found.prefetch_factor) == (4, ahead)
-    assert found.shm_bytes == needed(4, ahead, IMAGES)
+def test_ten_batches_in_nine_tenths_of_it() -> None:
+    assert needed(4, 2, IMAGES) == 409 * MIB  # batches of 36.75 MiB
 
 
 @pytest.mark.parametrize(
@@ -82,10 +77,10 @@ def test_more_batches_ahead_count_where_they_are_recommended(rate: float, ahead:
         CURVE,
         [batch_bytes(IMAGES)],
         [batch_bytes(IMAGES), *loaded({0: 100.0, 4: 90.0})],
-        [batch_bytes(IMAGES), *loaded({0: 100.0}, alike=True)],
+        [batch_bytes(IMAGES), *loaded({0: 100.0}, same_samples=True)],
         [batch_bytes(IMAGES), *loaded({0: 1.0, 4: 4.0}, "dataloader", "decoding")],
     ],
-    ids=["nothing", "no batch", "no rate", "no gain", "all workers alike", "only synthetic samples"],
+    ids=["nothing", "no batch", "no rate", "no gain", "every worker yields all", "only synthetic samples"],
 )
 def test_there_is_none(rows: list[Any]) -> None:
     assert need(rows) is None

@@ -1,1 +1,1 @@
-"""What the benches of loading share: a DataLoader under test, its stream of batches, and the search for workers."""
+"""Shared by the benches of loading: a DataLoader under test, its stream of batches, and the search for workers."""

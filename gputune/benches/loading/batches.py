@@ -1,4 +1,4 @@
-"""What a batch is made of: the bytes that pass through shared memory on its way from a worker, and its way to a GPU."""
+"""The bytes that a batch takes in shared memory on its way from a worker, and its copy to a GPU."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ PAGE = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """A batch without itself, as a worker sends it instead."""
+    """Stands for a batch on the way from a worker."""
 
     shm_bytes: int
-    """Its tensors' storages, each of which a worker puts into whole pages of /dev/shm."""
+    """The size of its tensors' storages, each of which a worker puts into whole pages of /dev/shm."""
     digest: str
 
 
 class Described:
-    """A collate function that makes the batch as the user's does, and sends its description only."""
+    """A collate function that makes the batch with the user's function, and returns only its description."""
 
     def __init__(self, collate: Callable[[Any], Any]) -> None:
         self.collate = collate
@@ -40,8 +40,8 @@ class Described:
 
 @contextmanager
 def _in_own_memory() -> Iterator[None]:
-    """Have torch's default_collate make a batch as it does without workers: in one it makes it in shared memory at once, which may be
-    too small for even one.
+    """Have torch's default_collate make a batch as it does without workers: in a worker it makes it in shared memory
+    right away, which may be too small for even one.
     """
     from torch.utils import data
 
@@ -53,19 +53,21 @@ def _in_own_memory() -> Iterator[None]:
 
 
 def describe(batch: Any) -> Description:
-    """Whatever a batch is, pickling it finds its tensors, as a worker does to send it. Raises TypeError where it cannot."""
+    """The description of any batch: pickling it, as a worker does to send it, finds its tensors. Raises TypeError where
+    it cannot be pickled.
+    """
     storages: dict[int, int] = {}
     digest = hashlib.blake2b(digest_size=16)
 
-    def tensor(found: Any) -> None:
-        storage = found.untyped_storage()
+    def add(tensor: Any) -> None:
+        storage = tensor.untyped_storage()
         storages[storage.data_ptr()] = storage.nbytes()
         if storage.device.type == "cpu" and storage.data_ptr():
             digest.update(ctypes.string_at(storage.data_ptr(), storage.nbytes()))
 
     text = io.BytesIO()
     try:
-        pickler_for(tensor)(text).dump(batch)
+        pickler_for(add)(text).dump(batch)
     except Exception as error:
         raise TypeError(f"a batch cannot be sent from a worker to the training process: {error}") from error
     digest.update(text.getvalue())
@@ -73,14 +75,14 @@ def describe(batch: Any) -> Description:
     return Description(shm_bytes=pages, digest=digest.hexdigest())
 
 
-def pickler_for(tensor: Callable[[Any], None]) -> type[pickle.Pickler]:
+def pickler_for(receive: Callable[[Any], None]) -> type[pickle.Pickler]:
     """A pickler that hands each tensor over instead of writing it."""
     import torch
 
     class Pickler(pickle.Pickler):
-        def reducer_override(self, found: Any) -> Any:
-            if isinstance(found, torch.Tensor) and found.layout is torch.strided:
-                tensor(found)
+        def reducer_override(self, value: Any) -> Any:
+            if isinstance(value, torch.Tensor) and value.layout is torch.strided:
+                receive(value)
                 return (int, ())
             return NotImplemented
 
@@ -88,7 +90,7 @@ def pickler_for(tensor: Callable[[Any], None]) -> type[pickle.Pickler]:
 
 
 def to_device(batch: Any, device: str) -> Any:
-    """A copy of a batch on a device, as a training loop makes it: the tensors of a tensor, a mapping or a sequence."""
+    """A copy of a batch on a device, as a training loop makes it, with the tensors inside mappings and sequences."""
     if hasattr(batch, "to"):
         return batch.to(device, non_blocking=True)
     if isinstance(batch, Mapping):

@@ -1,4 +1,4 @@
-"""A limit on how long code that is not gputune's may take in this process."""
+"""A limit on how long the user's code may take in this process."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from contextlib import contextmanager
 
 
 class OutOfPatience(BaseException):
-    """It took too long. No Exception, so that no handler of the code that is waited for takes it for one of its own."""
+    """The limit was exceeded. Not an Exception, so that the user's own handlers do not catch it."""
 
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raise OutOfPatience in the block when it takes longer: whatever gives the interpreter a chance, as sleeping and reading do.
+    """Raise OutOfPatience in the block when it takes longer, as soon as it returns to the interpreter or sleeps.
 
-    Only a main thread is interrupted; elsewhere nothing limits it.
+    Only a main thread can be interrupted; elsewhere there is no limit.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -26,7 +26,7 @@ def within(seconds: float) -> Iterator[None]:
         raise OutOfPatience
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # and again: a bare except may have caught the first
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # repeated, since a bare except may have caught the first
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""The synthetic datasets: samples that cost CPU time, that are slices of memory, that are waited for, and large ready ones."""
+"""The synthetic datasets: samples that cost CPU time, slices of memory, samples waited for, and large images."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Tokens:
 
 
 class Waiting(Tokens):
-    """The same, each waited for as an object store's answer is."""
+    """Slices of memory, each of which is waited for, as an object store's answer is."""
 
     def __getitem__(self, index: int) -> Any:
         time.sleep(WAIT_SECONDS)

@@ -1,4 +1,4 @@
-"""A DataLoader under test: what it loads, and with which arguments."""
+"""A DataLoader under test: its dataset and its arguments."""
 
 from __future__ import annotations
 
@@ -27,59 +27,59 @@ class Options:
     pin_memory: bool = False
     persistent_workers: bool = True
     threads: int = 1
-    """Of torch in each worker; 1 is torch's own choice."""
+    """The threads of torch in each worker; 1 is torch's default."""
 
     @property
     def arguments(self) -> dict[str, Any]:
-        own = {"num_workers": self.workers, "pin_memory": self.pin_memory}
+        always = {"num_workers": self.workers, "pin_memory": self.pin_memory}
         if not self.workers:
-            return own
-        return {**own, "prefetch_factor": self.prefetch_factor, "persistent_workers": self.persistent_workers}
+            return always
+        return {**always, "prefetch_factor": self.prefetch_factor, "persistent_workers": self.persistent_workers}
 
 
 @dataclass(kw_only=True)
 class Source:
-    """What is loaded, and the arguments that are not under test."""
+    """A dataset, and the DataLoader arguments that are not under test."""
 
     dataset: Any
     batch_size: int | None
-    """Samples of a batch; None where the dataset makes whole batches by itself."""
+    """Samples in a batch; None where the dataset makes whole batches by itself."""
     indices: Iterable[Any] | None = None
     """The sampler of an epoch, or of its batches; None for an IterableDataset, which has none."""
     epoch_batches: int | None = None
-    """Batches of an epoch, where known."""
+    """Batches in an epoch; None where the dataset has no length."""
     more: dict[str, Any] = field(default_factory=dict)
     """collate_fn, worker_init_fn, multiprocessing_context, drop_last, as DataLoader calls them."""
     piece: int | None = None
-    """Cut batches to so many samples, so that slow ones do not take all the time there is."""
+    """The samples that batches are cut to, so that slow ones do not take all of the time; None: whole batches."""
     patience: float = 20.0
     """Seconds after which a batch that has not come is a hang."""
-
     stall: float | None = None
-    """Seconds beyond its own after which a block is stuck; None: as `patience`."""
+    """Seconds after which a block that should have ended is stuck; None: `patience`."""
 
     def __post_init__(self) -> None:
         self._stream = _forever(self.indices, lambda: self.piece) if self.indices is not None else None
 
     @property
     def start_method(self) -> str:
-        """How its workers are started: fork, spawn or forkserver."""
-        own = self.more.get("multiprocessing_context") or multiprocessing
-        return own if isinstance(own, str) else str(own.get_start_method())
+        """How the workers are started: fork, spawn or forkserver."""
+        context = self.more.get("multiprocessing_context") or multiprocessing
+        return context if isinstance(context, str) else str(context.get_start_method())
 
     @property
     def samples(self) -> int:
-        """Of a batch under test."""
+        """The number of samples in a batch under test, or in a piece of one."""
         whole = self.batch_size or 1
         return min(whole, self.piece) if self.piece else whole
 
     def stream(self) -> Iterator[Any]:
-        """The indices of what is loaded next: of a batch, or of a sample."""
+        """The indices of the batches, or of the samples, that are loaded next."""
         return self._stream or iter(())
 
     def loader(self, options: Options, *, epochs: bool = False) -> Any:
-        """A DataLoader without end, which goes on in the epoch where the last one stopped, so that none reads what another
-        has just brought into the page cache; or with `epochs` one of whole epochs. Raises UserCodeError where workers would hang.
+        """A DataLoader without end, which goes on in the epoch where the last one stopped, so that none reads what
+        another has just brought into the page cache; with `epochs` one of whole epochs. Raises UserCodeError where
+        workers would hang.
         """
         dataset = self.dataset if options.workers else apart(self.dataset)
         more = {**self.more, **options.arguments}
@@ -99,26 +99,26 @@ class Source:
         return _loader(dataset, **how, **more)
 
 
-def apart(dataset: Any, known: dict[int, Any] | None = None) -> Any:
-    """A copy for loading in this process, which shares all data: what the dataset opens with its first sample and keeps as an
-    attribute would be there already in every worker that is forked later, as it is in no training.
+def apart(dataset: Any, copied: dict[int, Any] | None = None) -> Any:
+    """A copy for loading in this process, which shares all data: a file that the dataset opens with its first sample
+    and keeps as an attribute would already be open in every worker that is forked later, as it never is in training.
     """
     import torch
 
-    copies = {} if known is None else known
+    copies = {} if copied is None else copied
 
-    def own(value: Any) -> Any:
+    def copy_of(value: Any) -> Any:
         if isinstance(value, torch.utils.data.Dataset):
             return copies[id(value)] if id(value) in copies else apart(value, copies)
-        if type(value) in (list, tuple) and any(isinstance(one, torch.utils.data.Dataset) for one in value):
-            return type(value)(map(own, value))
+        if type(value) in (list, tuple) and any(isinstance(item, torch.utils.data.Dataset) for item in value):
+            return type(value)(map(copy_of, value))
         return value
 
     if not isinstance(getattr(dataset, "__dict__", None), dict):
         return dataset
-    with suppress(Exception):  # one that cannot be copied is loaded as it is
+    with suppress(Exception):  # a dataset that cannot be copied is loaded as it is
         other = copies[id(dataset)] = copy.copy(dataset)
-        other.__dict__.update({name: own(value) for name, value in vars(dataset).items()})
+        other.__dict__.update({name: copy_of(value) for name, value in vars(dataset).items()})
         return other
     return dataset
 
@@ -126,14 +126,14 @@ def apart(dataset: Any, known: dict[int, Any] | None = None) -> Any:
 def _loader(dataset: Any, **arguments: Any) -> Any:
     import torch
 
-    with warnings.catch_warnings():  # about more workers than CPUs, which is what is to be found out
+    with warnings.catch_warnings():  # about more workers than CPUs, which is what is being tried
         warnings.filterwarnings("ignore", "This DataLoader will create")
         return torch.utils.data.DataLoader(dataset, **arguments)
 
 
 @contextmanager
 def own_threads(cpus: int) -> Iterator[None]:
-    """Let torch compute with no more threads than there are CPUs, as `omp_threads` has it: it counts those of the affinity only."""
+    """Let torch compute with no more threads than the CPU budget; torch itself counts the CPU affinity only."""
     import torch
 
     before = torch.get_num_threads()
@@ -145,7 +145,7 @@ def own_threads(cpus: int) -> Iterator[None]:
 
 
 def _forever(epoch: Iterable[Any], piece: Callable[[], int | None]) -> Iterator[Any]:
-    """The indices of epoch after epoch, those of a batch cut to pieces. Raises UserCodeError where an epoch has none."""
+    """The indices of epoch after epoch, of batches in pieces. Raises UserCodeError where an epoch has none."""
     while True:
         count = 0
         for indices in epoch:

@@ -1,8 +1,8 @@
-"""A loader at work: how fast its batches come, and in one line what goes wrong with it.
+"""A loader at work: how fast its batches come, and a reason in one line where it fails.
 
 Loaders of different arguments are timed in turn, so all of them live at once. Between its blocks a loader's workers are
-stopped (SIGSTOP): otherwise they would fill their queues while another's block is timed, and a block would begin with what
-they had ready.
+stopped (SIGSTOP): otherwise they would fill their queues while another's block is timed, and a block would begin with
+what they had ready.
 """
 
 from __future__ import annotations
@@ -20,32 +20,33 @@ from typing import Any
 from gputune.benches._user_code import UserCodeError, words
 from gputune.benches.loading.patience import OutOfPatience, within
 from gputune.benches.loading.source import Options, Source
+from gputune.resources.unreadable import Cause
 
-_KNOWN = {
-    r"timed out after": "no batch came within {:.0f} s",
-    r"[Bb]us error|shared memory|No space left": "the batches of the workers did not fit into /dev/shm",
-    r"killed by signal: Killed": "a worker was killed by SIGKILL",
-    r"(killed by signal: [\w ]*\w)": "a worker was {1}",
-    r"(Can't pickle .*|cannot pickle .*)": "what is loaded cannot be sent to a worker that is not forked: {1}",
-    r"[Tt]oo many open files": "the batches of the workers need more open files than ulimit -n allows",
+_TORCHS_WORDS: dict[str, tuple[str, Cause | None]] = {
+    r"timed out after": ("no batch came within {:.0f} s", None),
+    r"[Bb]us error|shared memory|No space left": ("the batches of the workers did not fit into /dev/shm", None),
+    r"killed by signal: Killed": ("a worker was killed by SIGKILL", "killed"),
+    r"(killed by signal: [\w ]*\w)": ("a worker was {1}", None),
+    r"(Can't pickle .*|cannot pickle .*)": ("what is loaded cannot be sent to a worker that is not forked: {1}", None),
+    r"[Tt]oo many open files": ("the batches of the workers need more open files than ulimit -n allows", None),
 }
-"""What torch says of a worker's end, and what it means."""
+"""Patterns of torch's messages when a worker ends, with the reason and the cause for a Gap."""
 LONG_SECONDS = 0.7
-"""Of a batch, beside which it is nothing that threads have to wake."""
+"""A batch that takes so long is slow beside the waking of torch's threads."""
 
 
 class Stream:
-    """One loader at work. What its dataset raises, and the end of a worker, come out of each call as UserCodeError."""
+    """One loader at work. Each call raises UserCodeError for what the dataset raises, and where a worker ends."""
 
-    def __init__(self, source: Source, options: Options, receive: Callable[[Any], Any] = lambda batch: batch) -> None:
+    def __init__(self, source: Source, options: Options, receive: Callable[[Any], Any] | None = None) -> None:
         self.source, self.options = source, options
-        self._receive = receive
+        self._receive = receive or (lambda batch: batch)
         self._stopped = False
         self._iterator: Any = None
         self._batches = self._endless()
 
     def open(self) -> float:
-        """Start the workers and wait until each has delivered; the seconds until the first batch was here."""
+        """Start the workers and wait until each has delivered. Returns the seconds until the first batch arrived."""
         with guarded(self.source.patience, 0):
             started = time.perf_counter()
             self.take()
@@ -56,12 +57,13 @@ class Stream:
         return first
 
     def rate(self, seconds: float, step_seconds: float = 0.0, batch_seconds: float = 0.0) -> float:
-        """Samples per second of one block: whole rounds of the workers, for at least `seconds`. After each batch the consumer
-        is away for `step_seconds`.
+        """Samples per second of one block: whole rounds of the workers, for at least `seconds`. The consumer sleeps for
+        `step_seconds` after each batch.
 
-        A first batch is not counted: with workers it was in the making while they were stopped, without any it waits for torch's
-        threads to wake (50 to 70 ms, measured on 16 CPUs). Only where it takes so long that this is nothing, it is all there is.
-        Workers have `batch_seconds`, what they take for one together, to make up for it before a consumer with a step goes on.
+        The first batch is not counted: with workers it was begun before they were stopped, without any it waits for
+        torch's threads to wake (50 to 70 ms, measured on 16 CPUs). Only a batch so slow that this does not matter is
+        the whole block. Before a consumer with a step goes on, it gives the workers `batch_seconds`, in which they make
+        one batch together.
         """
         self._resume()
         workers = self.options.workers
@@ -89,10 +91,10 @@ class Stream:
         except RuntimeError as error:
             if "exited unexpectedly" not in str(error):
                 raise
-            raise UserCodeError(_ended(self._iterator) or words(error)) from None
+            raise _exited(self._iterator) or UserCodeError(words(error), "killed") from None
 
     def close(self, *, failed: bool = False) -> None:
-        """End the workers. Those of a loader that `failed` may hang, and are not asked."""
+        """End the workers; those of a loader that `failed` may hang, and are killed."""
         self._resume()
         shut = getattr(self._iterator, "_shutdown_workers", None)
         if shut:
@@ -134,8 +136,8 @@ class Stream:
 
 @contextmanager
 def guarded(patience: float, seconds: float) -> Iterator[None]:
-    """Turn what goes wrong with loading into UserCodeError. Workers have the loader's own timeout; the one here is for what runs
-    in this process, and for a block of `seconds` as a whole.
+    """Raise UserCodeError where loading fails. Workers have the loader's own timeout; this one limits what runs in this
+    process, and a block of `seconds` as a whole.
     """
     try:
         with within(1.5 * patience + 10 * seconds):
@@ -145,35 +147,34 @@ def guarded(patience: float, seconds: float) -> Iterator[None]:
     except OutOfPatience:
         raise UserCodeError(f"no batch came within {1.5 * patience:.0f} s") from None
     except Exception as error:
-        raise UserCodeError(told(error, patience)) from None
+        raise failure(error, patience) from None
 
 
-def told(error: Exception, patience: float) -> str:
-    """What went wrong with a loader, in one line."""
+def failure(error: Exception, patience: float) -> UserCodeError:
+    """The error of a loader, in one line that a user can act on."""
     text = f"{error} {error.__cause__ or error.__context__ or ''}"
-    for pattern, meaning in _KNOWN.items():
-        found = re.search(pattern, text)
-        if found and "Original Traceback" not in text:
-            return meaning.format(patience, *found.groups())
-    return words(error)
+    for pattern, (reason, cause) in _TORCHS_WORDS.items():
+        match = re.search(pattern, text)
+        if match and "Original Traceback" not in text:
+            return UserCodeError(reason.format(patience, *match.groups()), cause)
+    return UserCodeError(words(error))
 
 
-def _ended(iterator: Any) -> str:
-    """What became of the worker that ended by itself, which torch does not always tell."""
+def _exited(iterator: Any) -> UserCodeError | None:
+    """How the worker ended that ended by itself, which torch does not always say; None where no worker has failed."""
     for worker in getattr(iterator, "_workers", ()):
         worker.join(0.1)
         code = worker.exitcode
+        if code and code > 0:
+            return UserCodeError(f"a worker ended with exit code {code}")
         if code:
-            return (
-                f"a worker was killed by {signal.Signals(-code).name}"
-                if code < 0
-                else f"a worker ended with exit code {code}"
-            )
-    return ""
+            name = signal.Signals(-code).name
+            return UserCodeError(f"a worker was killed by {name}", "killed" if name == "SIGKILL" else None)
+    return None
 
 
 def end_workers() -> None:
-    """Nothing that a loader started in this process is left, also where its own end failed."""
+    """End every process that a loader started in this one, also where the loader failed to."""
     for child in multiprocessing.active_children():
         child.kill()
         child.join(10)

@@ -20,19 +20,20 @@ from gputune.benches.loading.stream import Stream, guarded
 EMPTY = "the dataset is empty: its length is 0"
 DEFAULT_BATCH = 32
 HUGE = 10_000_000
-"""Of so many samples no permutation is made: it takes seconds, and 60 bytes a sample. Some may then come twice."""
+"""With so many samples no permutation is made, which takes seconds and 60 bytes a sample. Some may then come twice."""
 SAMPLED_BATCHES = 8
 LOOK_SECONDS = 0.4
 PIECE_SECONDS = 0.02
-"""Batches are cut so that a worker makes a piece in about this time: more samples of the curve in the time there is."""
+"""Batches are cut so that a worker makes a piece in about this time, for more samples of the curve."""
 RECEIVED_SECONDS = 0.005
-"""But so that from all workers together one comes in about this time: receiving takes 1 to 2 ms, for a piece as for a whole batch,
-so that 16 workers with pieces of 10 ms were no slower than 32, which with whole batches were 1.2 times as fast.
+"""Pieces are no smaller than to arrive about this often from all workers together. Receiving takes 1 to 2 ms, for a
+piece as for a whole batch: with pieces of 10 ms, 16 workers were as fast as 32, which with whole batches were 1.2 times
+as fast.
 """
 
 
-def made(path: str, batch_size: int | None, patience: float) -> Source:
-    """Call what `path` names and take what it returns. Raises UserCodeError."""
+def source_of(path: str, batch_size: int | None, patience: float) -> Source:
+    """Call what `path` names; the dataset or DataLoader that it returns, as a source. Raises UserCodeError."""
     try:
         with within(patience):
             source = _source(call(path), path, batch_size)
@@ -46,26 +47,28 @@ def made(path: str, batch_size: int | None, patience: float) -> Source:
     return source
 
 
-def _source(found: Any, path: str, batch_size: int | None) -> Source:
+def _source(loadable: Any, path: str, batch_size: int | None) -> Source:
     from torch.utils import data
 
-    if isinstance(found, data.DataLoader):
-        return _of_loader(found, batch_size)
+    if isinstance(loadable, data.DataLoader):
+        return _source_of_loader(loadable, batch_size)
     size = batch_size or DEFAULT_BATCH
-    if isinstance(found, data.IterableDataset):
-        length = _length(found)
+    if isinstance(loadable, data.IterableDataset):
+        length = _length(loadable)
         more = {"collate_fn": data.default_collate}
-        return Source(dataset=found, batch_size=size, epoch_batches=length and -(-length // size), more=more)
-    if not (hasattr(found, "__getitem__") and hasattr(found, "__len__")) or isinstance(found, str | bytes | dict):
+        return Source(dataset=loadable, batch_size=size, epoch_batches=length and -(-length // size), more=more)
+    if not (hasattr(loadable, "__getitem__") and hasattr(loadable, "__len__")) or isinstance(
+        loadable, str | bytes | dict
+    ):
         what = "not a Dataset with a length, an IterableDataset or a DataLoader"
-        raise UserCodeError(f"{path} returned {type(found).__name__!r}, {what}")
-    length = len(found)
+        raise UserCodeError(f"{path} returned {type(loadable).__name__!r}, {what}")
+    length = len(loadable)
     if not length:
         raise UserCodeError(EMPTY)
-    shuffled = data.RandomSampler(found, replacement=length > HUGE)  # as training reads it
+    shuffled = data.RandomSampler(loadable, replacement=length > HUGE)  # as training reads it
     indices = data.BatchSampler(shuffled, size, False)
     return Source(
-        dataset=found,
+        dataset=loadable,
         batch_size=size,
         indices=indices,
         epoch_batches=len(indices),
@@ -73,8 +76,8 @@ def _source(found: Any, path: str, batch_size: int | None) -> Source:
     )
 
 
-def _of_loader(loader: Any, batch_size: int | None) -> Source:
-    """Its batch size, sampler, collate function and start method are kept."""
+def _source_of_loader(loader: Any, batch_size: int | None) -> Source:
+    """A DataLoader's dataset, with its batch size, sampler, collate function and start method."""
     from torch.utils import data
 
     batched = loader.batch_sampler is not None
@@ -98,7 +101,9 @@ def _of_loader(loader: Any, batch_size: int | None) -> Source:
 
 
 def _batch_size(loader: Any) -> int | None:
-    """Of a sampler that is not torch's own, whose attribute of that name may count anything, the mean of its first batches."""
+    """A loader's batch size: the mean of the first batches where the sampler is not torch's own, whose attribute of
+    that name may count anything.
+    """
     from torch.utils import data
 
     if loader.batch_sampler is None or type(loader.batch_sampler) is data.BatchSampler:
@@ -108,31 +113,31 @@ def _batch_size(loader: Any) -> int | None:
     return max(1, round(sum(first) / len(first))) if first else 1
 
 
-def _length(found: Any) -> int | None:
+def _length(loadable: Any) -> int | None:
     with suppress(Exception):
-        return len(found)
+        return len(loadable)
     return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What a first look at a source told."""
+    """The result of a first look at a source."""
 
     batch_bytes: int
-    """Of one whole batch in shared memory."""
+    """The size of one whole batch in shared memory."""
     batch_seconds: float
-    """What one worker takes for a whole batch."""
+    """How long one worker takes for a whole batch."""
     busy: float
-    """The share of that in which it computes; the rest is waiting."""
+    """The share of that time in which it computes; the rest is waiting."""
     worker_bytes: int
     """Memory that a worker has to itself."""
-    alike: bool = False
+    same_samples: bool = False
     """Whether two workers yield the same samples, each of them the whole of an IterableDataset."""
 
 
 def look(source: Source) -> Look:
-    """Read a whole batch and some pieces in a worker, which sends descriptions only: so that nothing here is harmed by what the
-    dataset does, and shared memory may be as small as it likes. Raises UserCodeError.
+    """Read a whole batch and some pieces in a worker, which sends only descriptions, so that nothing that the dataset
+    does can harm this process, and shared memory may be as small as it likes. Raises UserCodeError.
     """
     import psutil
 
@@ -149,7 +154,7 @@ def look(source: Source) -> Look:
         with guarded(source.patience, 0):
             first = [stream.take() for _ in range(2 * workers if workers > 1 else 1)]
             process = psutil.Process(stream.pids()[0])
-            stream.take()  # what had been begun with the first
+            stream.take()  # begun together with the first
             pieces, busy = _pieces(stream, process)
             own = process.memory_full_info().uss
     except UserCodeError:
@@ -158,24 +163,24 @@ def look(source: Source) -> Look:
     stream.close()
     per_batch = median(pieces) * (size / part if source.indices is not None and source.batch_size else workers)
     return Look(
-        batch_bytes=max(one.shm_bytes for one in first),
+        batch_bytes=max(batch.shm_bytes for batch in first),
         batch_seconds=per_batch,
         busy=min(1.0, busy),
         worker_bytes=own,
-        alike=workers == 2 and _alike([one.digest for one in first]),
+        same_samples=workers == 2 and _repeated([batch.digest for batch in first]),
     )
 
 
-def _alike(digests: Sequence[str]) -> bool:
-    """Of the batches of two workers in turn: whether the second repeats the first's, which differ from each other. One that
-    shuffles for itself is not noticed.
+def _repeated(digests: Sequence[str]) -> bool:
+    """Whether the second of two workers repeats the first's batches, which differ from each other; `digests` are of
+    batches from both in turn. A dataset that shuffles by itself is not noticed.
     """
-    one, other = digests[::2], digests[1::2]
-    return one == other and len(set(one)) > 1
+    first, second = digests[::2], digests[1::2]
+    return first == second and len(set(first)) > 1
 
 
 def _pieces(stream: Stream, process: Any) -> tuple[list[float], float]:
-    """Seconds of each, and the share of them in which the worker computed, of those in which nothing kept the CPU from it."""
+    """The seconds that each piece took, and the share of the time in which the worker could have a CPU and computed."""
     before, started = _cpu(process), time.perf_counter()
     seconds: list[float] = []
     while not seconds or time.perf_counter() - started < LOOK_SECONDS:
@@ -189,8 +194,8 @@ def _pieces(stream: Stream, process: Any) -> tuple[list[float], float]:
 
 
 def _cpu(process: Any) -> tuple[float, float]:
-    """Seconds in which a process computed, and in which it could not although it was ready: what a quota or a neighbour keeps
-    from it is no waiting.
+    """The seconds in which a process computed, and those in which it was ready but had no CPU, because of a quota or a
+    neighbour: these are no waiting.
 
     Source: Linux, Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat.
     """
@@ -205,7 +210,7 @@ def _as_is(samples: Any) -> Any:
 
 
 class _Looked:
-    """Of an epoch's indices first one whole batch, then pieces of the next."""
+    """An epoch's indices: first one whole batch, then pieces of the next ones."""
 
     def __init__(self, indices: Iterable[Any], part: int) -> None:
         self.indices, self.part = indices, part

@@ -1,4 +1,4 @@
-"""The curve of throughput against workers of one source: searched roughly, then its contenders timed in turn."""
+"""Throughput by number of workers of one source: a rough search, then its contenders timed in turn."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from gputune.benches.loading.worker_search import affordable, search
 
 BLOCK_SECONDS = 0.08
 SEARCH_SHARE = 0.5
-"""Of the seconds; the rest is for the contenders in turn."""
+"""The search's share of the seconds; the rest is for the contenders in turn."""
 RACE_FROM = 3
-"""More contenders than this first race; `STILL_WORTH` says who goes on."""
+"""More contenders than this race first; `STILL_WORTH` says which go on."""
 STILL_WORTH = 0.93
-"""Of the best contender's rate after the first rounds: what is below that is not timed any longer."""
+"""The share of the best contender's rate below which one is not timed any longer after the first rounds."""
 
 
 @dataclass(kw_only=True)
 class Curve:
-    """Samples per second by number of workers: the contenders' taken in turn, with the consumer's step."""
+    """Samples per second by number of workers; `rates` were taken in turn, with the consumer's step."""
 
     rates: dict[int, list[float]] = field(default_factory=dict)
     rough: dict[int, list[float]] = field(default_factory=dict)
-    """What the search saw, without the consumer's step."""
+    """From the search, without the consumer's step."""
     starts: dict[int, float] = field(default_factory=dict)
     """Seconds from starting so many workers to the first batch."""
-    failed: dict[int, str] = field(default_factory=dict)
+    failed: dict[int, UserCodeError] = field(default_factory=dict)
     sample_seconds: dict[int, float] = field(default_factory=dict)
-    """What the latest sample of the search took."""
+    """How long the latest sample of the search took."""
 
 
 @dataclass(kw_only=True)
@@ -48,7 +48,7 @@ class Trial:
     """The most workers that may exist at once; beyond that loaders are ended, and started again."""
     seconds: float
     at_most: float | None = None
-    """Seconds for which it goes on where `seconds` were too few to say anything."""
+    """Seconds after which it ends in any case, where `seconds` were too few to say anything."""
     step_seconds: float = 0.0
     enough: float | None = None
     """Samples per second that the consumer takes."""
@@ -62,7 +62,7 @@ def measure(trial: Trial) -> Curve:
     try:
         _search(trial, streams, curve, started + SEARCH_SHARE * trial.seconds)
         if not any(map(any, curve.rough.values())):
-            raise UserCodeError(next(iter(curve.failed.values()), "no batch was loaded"))
+            raise next(iter(curve.failed.values()), UserCodeError("no batch was loaded"))
         _in_turn(trial, streams, curve, started)
     finally:
         streams.close()
@@ -92,10 +92,10 @@ def _rough(streams: _Streams, curve: Curve, count: int, seconds: float) -> float
             rate = stream.rate(seconds)
             curve.sample_seconds[count] = time.monotonic() - before
         except UserCodeError as error:
-            curve.failed[count] = str(error)
+            curve.failed[count] = error
             streams.drop(count, failed=True)
-            if streams.part():
-                # A worker that is stopped may hold a lock which all share: from now on none is.
+            if streams.separate():
+                # A worker that is stopped may hold a lock that all loaders share: from now on only one loader is alive.
                 del curve.failed[count]
                 return _rough(streams, curve, count, seconds)
     curve.rough.setdefault(count, []).append(rate)
@@ -124,7 +124,7 @@ def _in_turn(trial: Trial, streams: _Streams, curve: Curve, started: float) -> N
         passed = time.monotonic() - started
         in_turn(ranked(left), trial.seconds - passed, (trial.at_most or trial.seconds) - passed)
     except UserCodeError as error:
-        curve.failed[streams.latest] = str(error)
+        curve.failed[streams.latest] = error
     curve.rates = {count: arm.samples for count, arm in arms.items() if arm in left and arm.samples}
     curve.rough |= {count: arm.samples for count, arm in arms.items() if arm not in left and not trial.step_seconds}
 
@@ -139,8 +139,8 @@ class _Streams:
         self.starts: dict[int, float] = {}
         self.latest = 0
 
-    def part(self) -> bool:
-        """Have one loader alive at a time; whether that is anything new."""
+    def separate(self) -> bool:
+        """Keep only one loader alive at a time from now on; whether several were."""
         new = not self._alone and any(self._alive)
         self._alone = True
         return new

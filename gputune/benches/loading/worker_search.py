@@ -1,4 +1,4 @@
-"""Which numbers of workers to try: doubling, then closing in on where the curve bends. Pure: rates go in, counts come out."""
+"""Which numbers of workers to try: doubling, then closing in on the bend. Pure: rates in, counts out."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ from gputune.measurement import FEWEST_PAIRS, LOOKS
 from gputune.settings.dataloader_workers import NEARLY_BEST
 
 DOUBLINGS = 3
-"""About so many from the first count that is tried to the most: where they bring little, fewer are looked at too."""
+"""From the first count to the most; where doublings bring little, fewer workers are tried too."""
 SCALES = 1.1
 """A doubling that brings less than this ratio ends the doubling, once it has been seen twice."""
 AMPLE = 1.2
-"""So many times what the consumer takes is enough to stop doubling."""
+"""Doubling stops at so many times the rate that the consumer takes."""
 FINE = 4
-"""Counts are told apart to a quarter of them, around the best to half of that: finer costs more time than it is worth."""
+"""Counts are tried down to gaps of a quarter, around the best of an eighth: finer costs more time than it is worth."""
 PEAK_TRIES = 3
 MOST_CONTENDERS = 6
 WORTH_TIMING = 0.75
-"""Of the best rate: what is below that in a first look does not come back."""
+"""The share of the best rate below which a count is not timed again after the search."""
 
 MANY_WORKERS = 8
-"""With so many to wait for in turn, one that is held up is worth hiding."""
+"""From so many CPUs on, more workers than CPUs are tried: with many to wait for in turn, one is often held up."""
 
 Rates = Mapping[int, Sequence[float]]
 
 
 def search(limit: int, enough: float | None = None, epoch: int | None = None) -> Generator[int, float, None]:
-    """Yields the next count to take one sample of, and is sent its rate (0 where it failed); ends when the bend is found.
+    """Yields the next count to sample, and is sent its rate (0 where it failed); ends when the bend is found.
 
-    `limit` is the most workers, `enough` the rate at which the consumer never waits, `epoch` the batches of an epoch: without a
-    consumer only the fewest for as many rounds of it are tried. The last count is 0: loading in the training process itself.
+    `limit` is the most workers, `enough` the rate at which the consumer never waits, `epoch` the batches of an epoch:
+    without a consumer only the fewest for as many rounds of it are tried. The last count is 0: loading in the training
+    process itself.
     """
     rates: dict[int, list[float]] = {}
     epoch = epoch if enough is None else None  # one with a step of its own goes on while the others make the rest
@@ -45,8 +46,8 @@ def search(limit: int, enough: float | None = None, epoch: int | None = None) ->
 
 
 def even(count: int, epoch: int | None) -> int:
-    """The fewest workers that make an epoch's batches in as many rounds as `count` do. Batches are handed out in turn, so that a
-    last round of a few takes as long as a whole one: 13 workers load 16 batches in no less time than 8.
+    """The fewest workers that make an epoch's batches in as many rounds as `count` do. Batches are handed out in turn,
+    so that a last round of a few takes as long as a whole one: 13 workers load 16 batches in no less time than 8.
     """
     return -(-epoch // -(-epoch // count)) if epoch and count else count
 
@@ -54,10 +55,11 @@ def even(count: int, epoch: int | None) -> int:
 def per_cpu(cpu: Cpu) -> int:
     """Workers for each CPU that are worth trying with samples which compute.
 
-    Batches are taken from the workers in turn, so that a loader is as fast as its slowest worker; with more workers than CPUs the
-    kernel evens out what CPUs differ by. Virtual ones do when they share a core: of 16, in any second up to half ran at 0.55 of
-    the others' speed, and plain loaders of JPEG files in turn made 2874 samples/s with 16 workers, 3236 with 20, 3406 with 32. On 2
-    CPUs 3 and 4 were no faster than 2. Where a quota or others have the rest, more workers take of what they have.
+    Batches are taken from the workers in turn, so that a loader is as fast as its slowest worker; with more workers
+    than CPUs the kernel evens out differences between CPUs. Virtual CPUs that share a core differ: of 16, in any second
+    up to half ran at 0.55 of the others' speed, and plain loaders of JPEG files, timed in turn, made 2874 samples/s
+    with 16 workers, 3236 with 20, 3406 with 32. On 2 CPUs 3 and 4 were no faster than 2. Under a quota, or beside
+    others, more workers would only take their CPUs.
     """
     confined = cpu.quota is not None or cpu.budget < cpu.logical_count
     return 1 if confined or cpu.budget < MANY_WORKERS else 2
@@ -88,7 +90,7 @@ def _doubling(
 
 
 def _scales(rates: Rates, fewer: int, more: int) -> bool:
-    """By the better of their samples: a disturbance only ever makes one slower."""
+    """Whether more workers are faster, by each count's best sample: disturbances only make them slower."""
     grown = min(SCALES, 1 + (more / fewer - 1) / 10)
     return max(rates[more]) >= grown * max(rates[fewer])
 
@@ -105,7 +107,7 @@ def _bend(rates: dict[int, list[float]], enough: float | None, epoch: int | None
 
 
 def _peak(rates: dict[int, list[float]], epoch: int | None) -> Generator[int, float, None]:
-    """Look between the best and its neighbours, where the doubling may have jumped over what is better."""
+    """Try between the best and its neighbours, where the doubling may have jumped over a better count."""
     for _ in range(PEAK_TRIES if any(map(any, rates.values())) else 0):
         top = max(rates, key=lambda count: median(rates[count]))
         sides = [max((c for c in rates if c < top), default=top), min((c for c in rates if c > top), default=top)]
@@ -126,8 +128,9 @@ def fewest(rates: Rates, enough: float | None = None) -> int:
 
 
 def contenders(rates: Rates, enough: float | None, *, most: int = MOST_CONTENDERS, workers: int = 1 << 30) -> list[int]:
-    """What to time in turn: none, which is torch's default, the fewest that are nearly the best or give enough, and those about
-    as fast or beside it; at `most` so many counts, of together `workers`, unless two counts alone are more.
+    """The counts to time in turn: 0, which is torch's default, the fewest that are nearly the best or give enough, and
+    those about as fast, or next to it where `enough` is given. At most `most` counts, with together `workers`, unless
+    two counts alone are more.
     """
     few = fewest(rates, enough)
     best = max(median(samples) for samples in rates.values())
@@ -147,8 +150,9 @@ def contenders(rates: Rates, enough: float | None, *, most: int = MOST_CONTENDER
 def affordable(
     rates: Rates, cost: Mapping[int, float], seconds: float, enough: float | None = None, *, workers: int = 1 << 30
 ) -> list[int]:
-    """The contenders that there is time for, by the seconds that a sample of each takes: as many as for a first look; three for the
-    fewest rounds that say anything, and one to spare, since one of them is none and with two there is nothing to choose.
+    """The contenders that there is time for, where a sample of each takes `cost` seconds. More than three need the
+    rounds of a first look; three, of which one is 0, only the fewest that say anything and one to spare, since two
+    leave nothing to choose.
     """
     for most in range(MOST_CONTENDERS, 2, -1):
         names = contenders(rates, enough, most=most, workers=workers)

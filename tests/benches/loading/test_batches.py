@@ -1,4 +1,4 @@
-"""What a batch is made of."""
+"""The description of a batch: its bytes in shared memory, and whether two batches are alike."""
 
 from collections import namedtuple
 

@@ -1,25 +1,18 @@
 """A DataLoader under test: timed over whole rounds of its workers, which are stopped between the blocks."""
 
-import os
 import time
-from pathlib import Path
+from itertools import count
+from types import SimpleNamespace
 
 import psutil
 import pytest
 import torch
 from broken_datasets import Ends, Hangs, Killed, Numbers, Raises, Round, Undivided
-from making import environ, python
 from torch.utils.data import BatchSampler, SequentialSampler
 
 from gputune.benches._user_code import UserCodeError
 from gputune.benches.loading.source import Options, Source, apart, own_threads
-from gputune.benches.loading.stream import Stream
-
-
-class Slow(Numbers):
-    def __getitem__(self, index):
-        time.sleep(0.002)
-        return torch.tensor([index])
+from gputune.benches.loading.stream import Stream, failure
 
 
 def source(dataset, batch=4, **more):
@@ -49,93 +42,105 @@ def opened():
         stream.close()
 
 
-@pytest.mark.parametrize("workers", [0, 1, 3])
-def test_samples_per_second(opened, workers):
-    stream = opened(source(Slow()), workers=workers)
-    rate = max(stream.rate(0.1) for _ in range(7))  # whatever else runs here only makes it slower
-    assert rate == pytest.approx(500 * max(1, workers), rel=0.35)
+def test_without_a_folder_for_temporary_files_workers_are_refused_rather_than_waited_for(monkeypatch):
+    monkeypatch.setattr("gputune.benches.loading.source.temporary_folder", lambda: False)
+    made = source(Numbers(8))
+    assert len(list(made.loader(Options(workers=0), epochs=True))) == 2
+    with pytest.raises(UserCodeError, match="workers need a folder for temporary files, and there is none: set TMPDIR"):
+        made.loader(Options(workers=1))
 
 
-WITHOUT_A_FOLDER = """
-import resource, sys
-resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # nothing can be written, in whatever folder
-from broken_datasets import Numbers
-from gputune.benches.loading.source import Options, Source
-from gputune.benches._user_code import UserCodeError
-source = Source(dataset=Numbers(), batch_size=4, indices=[[0, 1], [2, 3]])
-print(len(list(source.loader(Options(workers=0), epochs=True))))
-try:
-    source.loader(Options(workers=1))
-except UserCodeError as error:
-    print(error)
-"""
+class Clock:
+    """Stands for the module `time`: seconds pass only where something sleeps, so that rates are exact."""
+
+    now = 100.0
+
+    def perf_counter(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
 
 
-def test_without_a_folder_for_temporary_files_workers_are_refused_rather_than_waited_for():
-    path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
-    result = python("-c", WITHOUT_A_FOLDER, env=environ(PYTHONPATH=path))
-    assert result.stdout.splitlines() == [
-        "2",
-        "workers need a folder for temporary files, and there is none: set TMPDIR, or docker run --tmpfs /tmp",
-    ], result.stderr
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr("gputune.benches.loading.stream.time", made)
+    return made
 
 
-class Sleepy(Numbers):
-    """The first item after a pause takes long."""
+class Waking(Numbers):
+    """The first item after a pause takes 60 ms longer than the others, as where torch's threads have to wake."""
 
-    def __init__(self, seconds):
+    def __init__(self, clock, seconds):
         super().__init__()
-        self.seconds, self.latest, self.taken = seconds, 0.0, []
+        self.clock, self.seconds, self.latest, self.taken = clock, seconds, 0.0, []
 
     def __getitem__(self, index):
-        if time.monotonic() - self.latest > 0.15:
-            time.sleep(0.06)
-        time.sleep(self.seconds)
-        self.latest = time.monotonic()
+        self.clock.sleep(self.seconds + (0.06 if self.clock.now - self.latest > 0.15 else 0))
+        self.latest = self.clock.now
         self.taken.append(index)
         return torch.tensor([index])
 
 
+def working(clock, seconds, samples=1):
+    """A source whose workers take `seconds` for each batch, and are two batches ahead of the consumer at most."""
+
+    def batches(options):
+        done, taken, workers = {}, {}, options.workers
+        for number in count():
+            begun = max(done.get(number - workers, 100.0), taken.get(number - 2 * workers, 100.0))
+            done[number] = begun + seconds
+            clock.now = taken[number] = max(clock.now, done[number])
+            yield number
+
+    return SimpleNamespace(samples=samples, patience=3.0, stall=None, loader=batches)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_samples_per_second(opened, clock, workers):
+    stream = opened(working(clock, 0.008, samples=4), workers=workers)
+    assert stream.rate(0.1) == pytest.approx(4 * workers / 0.008)
+
+
 @pytest.mark.parametrize(("seconds", "step"), [(0.002, 0.0), (0.03, 0.0), (0.1, 0.0), (0.01, 0.1)])
-def test_waking_up_is_not_counted_without_workers_either(opened, seconds, step):
-    stream = opened(source(Sleepy(seconds), batch=1), workers=0)
-    time.sleep(0.2)
-    assert stream.rate(0.08, step) == pytest.approx(1 / (seconds + step), rel=0.35)
+def test_waking_up_is_not_counted_without_workers_either(opened, clock, seconds, step):
+    stream = opened(source(Waking(clock, seconds), batch=1), workers=0)
+    clock.sleep(0.2)
+    assert stream.rate(0.08, step) == pytest.approx(1 / (seconds + step))
 
 
-def test_beside_a_long_batch_it_is_nothing(opened, monkeypatch):
-    monkeypatch.setattr("gputune.benches.loading.stream.LONG_SECONDS", 0.2)
-    dataset = Sleepy(0.25)
+def test_beside_a_long_batch_it_is_nothing(opened, clock):
+    dataset = Waking(clock, 0.75)
     stream = opened(source(dataset, batch=1), workers=0)
-    before = len(dataset.taken)
-    assert stream.rate(0.08) == pytest.approx(1 / 0.31, rel=0.3)
-    assert len(dataset.taken) == before + 1, "one of them is a sample"
-    assert stream.rate(0.08, step_seconds=0.5) == pytest.approx(1 / 0.81, rel=0.3)
-    assert len(dataset.taken) == before + 2
+    for step in (0.0, 0.5):
+        before = len(dataset.taken)
+        clock.sleep(0.2)
+        assert stream.rate(0.08, step_seconds=step) == pytest.approx(1 / (0.81 + step))
+        assert len(dataset.taken) == before + 1, "one of them is a sample"
 
 
-def test_a_worker_makes_up_for_the_batch_that_is_not_counted(opened):
+def test_a_worker_makes_up_for_the_batch_that_is_not_counted(opened, clock):
     """It takes 0.1 s for a batch, a step 0.15: the consumer never waits, from the first block on."""
-    stream = opened(source(Sleepy(0.1), batch=1), workers=1)
+    stream = opened(working(clock, 0.1), workers=1)
     for _ in range(2):
-        assert stream.rate(0.08, step_seconds=0.15, batch_seconds=0.11) == pytest.approx(1 / 0.15, rel=0.25)
+        assert stream.rate(0.08, step_seconds=0.15, batch_seconds=0.11) == pytest.approx(1 / 0.15)
 
 
-def test_the_consumers_step_counts(opened):
-    stream = opened(source(Slow(), batch=2), workers=1)
-    rate = max(stream.rate(0.2, step_seconds=0.02) for _ in range(4))  # whatever else runs here only makes it slower
-    assert rate == pytest.approx(2 / 0.02, rel=0.2)
+def test_the_consumers_step_counts(opened, clock):
+    stream = opened(working(clock, 0.004, samples=2), workers=1)
+    assert stream.rate(0.2, step_seconds=0.02, batch_seconds=0.004) == pytest.approx(2 / 0.02)
 
 
 def test_workers_stand_still_between_blocks(opened):
     stream = opened(source(Numbers()), workers=2)
-    for pid in stream.pids():
-        until(lambda pid=pid: psutil.Process(pid).status() == psutil.STATUS_STOPPED)
+    workers = [psutil.Process(pid) for pid in stream.pids()]
+    until(lambda: all(worker.status() == psutil.STATUS_STOPPED for worker in workers))
     stream.rate(0.02)
-    time.sleep(0.05)
-    before = [sum(psutil.Process(pid).cpu_times()[:2]) for pid in stream.pids()]
+    until(lambda: all(worker.status() == psutil.STATUS_STOPPED for worker in workers))
+    before = [worker.cpu_times()[:2] for worker in workers]
     time.sleep(0.1)
-    assert [sum(psutil.Process(pid).cpu_times()[:2]) for pid in stream.pids()] == before
+    assert [worker.cpu_times()[:2] for worker in workers] == before
 
 
 def test_closing_ends_workers_that_stand_still(opened):
@@ -181,26 +186,19 @@ def test_more_threads_in_each_worker_and_what_the_user_does_there():
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize(
-    ("dataset", "says"),
-    [(Raises, "ValueError: cannot read sample of two lines (broken_datasets.py:25, in __getitem__)")],
-)
-def test_what_a_dataset_raises_is_one_line(dataset, says, workers):
-    stream = Stream(source(dataset()), Options(workers=workers))
+def test_what_a_dataset_raises_is_one_line(workers):
+    stream = Stream(source(Raises()), Options(workers=workers))
     with pytest.raises(UserCodeError) as caught:
         stream.open()
     stream.close(failed=True)
-    assert str(caught.value) == says
+    assert str(caught.value) == "ValueError: cannot read sample of two lines (broken_datasets.py:25, in __getitem__)"
 
 
 @pytest.mark.parametrize(
-    ("dataset", "says"),
-    [
-        (Hangs, "no batch came within 1 s"),
-        (Killed, "a worker was killed by SIGKILL"),
-    ],
+    ("dataset", "says", "cause"),
+    [(Hangs, "no batch came within 1 s", None), (Killed, "a worker was killed by SIGKILL", "killed")],
 )
-def test_a_worker_that_hangs_or_dies_is_one_line_and_gone(dataset, says):
+def test_a_worker_that_hangs_or_dies_is_one_line_and_gone(dataset, says, cause):
     made = source(dataset())
     made.patience = 1.0 if dataset is Hangs else made.patience
     stream = Stream(made, Options(workers=2))
@@ -211,7 +209,23 @@ def test_a_worker_that_hangs_or_dies_is_one_line_and_gone(dataset, says):
     stream.close(failed=True)
     assert not psutil.wait_procs(processes, timeout=5)[1]
     assert time.monotonic() - started < 3
-    assert str(caught.value) == says
+    assert (str(caught.value), caught.value.cause) == (says, cause)
+
+
+@pytest.mark.parametrize(
+    ("torchs", "reason", "cause"),
+    [
+        ("DataLoader worker (pid 7) is killed by signal: Killed. ", "a worker was killed by SIGKILL", "killed"),
+        ("DataLoader worker (pid 7) is killed by signal: Aborted. ", "a worker was killed by signal: Aborted", None),
+        ("DataLoader timed out after 3 seconds", "no batch came within 3 s", None),
+        ("It is possible that dataloader's workers are out of shared memory.", "did not fit into /dev/shm", None),
+        ("received 0 items of ancdata: Too many open files", "more open files than ulimit -n allows", None),
+    ],
+)
+def test_what_torch_says_of_a_workers_end_becomes_a_reason_and_a_cause(torchs, reason, cause):
+    found = failure(RuntimeError(torchs), 3.0)
+    assert reason in str(found)
+    assert found.cause == cause
 
 
 def test_a_dataset_that_hangs_in_this_process_is_interrupted():

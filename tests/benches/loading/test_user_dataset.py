@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, SubsetRandomSampler
 
 from gputune.benches._user_code import UserCodeError
 from gputune.benches.loading.source import Options
-from gputune.benches.loading.user_dataset import _source, look, made
+from gputune.benches.loading.user_dataset import _source, look, source_of
 
 
 def test_a_dataset_is_read_shuffled_in_batches_of_32():
@@ -50,12 +50,12 @@ def test_a_batch_sampler_of_ones_own_is_asked_for_its_batches_not_its_words():
 
 
 def test_a_length_that_raises_is_told_with_its_place(tmp_path):
-    (tmp_path / "mine.py").write_text(
+    (tmp_path / "no_length.py").write_text(
         "class Data:\n    def __getitem__(self, index): return index\n"
         "    def __len__(self):\n        raise NotImplementedError('no length yet')\n"
     )
-    with pytest.raises(UserCodeError, match=r"NotImplementedError: no length yet \(mine.py:4, in __len__\)"):
-        made(f"{tmp_path}/mine.py:Data", None, 5.0)
+    with pytest.raises(UserCodeError, match=r"NotImplementedError: no length yet \(no_length.py:4, in __len__\)"):
+        source_of(f"{tmp_path}/no_length.py:Data", None, 5.0)
 
 
 def test_a_dataloader_without_batches():
@@ -86,7 +86,7 @@ def test_a_stream():
 )
 def test_what_cannot_be_loaded(name, says):
     with pytest.raises(UserCodeError) as caught:
-        made(broken(name), None, 1.0)
+        source_of(broken(name), None, 1.0 if name.startswith("hangs") else 20.0)
     assert says in str(caught.value)
 
 
@@ -96,21 +96,21 @@ class TestALook:
         # ids: 16 x 64 whole numbers of 8 bytes; the pair's whole and other numbers: 16 of 8 bytes, a page each
         assert seen.batch_bytes == 16 * 64 * 8 + 4096 + 4096
         assert seen.worker_bytes > 1 << 20
-        assert not seen.alike
+        assert not seen.same_samples
         assert not children()
 
     def test_what_waits_and_what_computes(self):
-        assert look(made(good("sleeping"), None, 20.0)).busy < 0.5
-        assert look(made(good("lines"), None, 20.0)).busy > 0.5
+        assert look(source_of(good("sleeping"), None, 20.0)).busy < 0.5
+        assert look(source_of(good("lines"), None, 20.0)).busy > 0.5
 
     def test_the_time_of_a_whole_batch(self):
-        seen = look(made(good("sleeping"), None, 20.0))
+        seen = look(source_of(good("sleeping"), None, 20.0))
         assert 32 * 0.004 < seen.batch_seconds < 1, "more where others use the CPUs too"
 
     def test_workers_that_all_yield_the_same(self):
-        assert look(_source(Undivided(), "x", 4)).alike
-        assert not look(_source(Lines(), "x", 4)).alike
+        assert look(_source(Undivided(), "x", 4)).same_samples
+        assert not look(_source(Lines(), "x", 4)).same_samples
 
     def test_a_loader_whose_workers_are_spawned(self):
-        assert look(made(broken("spawned"), None, 60.0)).batch_bytes == 4096
+        assert look(source_of(broken("spawned"), None, 60.0)).batch_bytes == 4096
         assert not children()

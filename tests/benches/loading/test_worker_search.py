@@ -17,8 +17,8 @@ H200 = {
     "uneven": {0: 723, 1: 678, 2: 1213, 4: 2554, 8: 3651, 12: 3674, 16: 4848, 20: 4995, 24: 6230, 28: 5709, 32: 6643},
     "waiting": {0: 240, 1: 238, 2: 478, 4: 957, 8: 1872, 12: 2836, 16: 3704, 20: 4375, 24: 5423, 32: 7000},
 }
-"""Measured on 16 cores, every point of a sweep; between them the curve is taken to be straight. The uneven one had cores of different
-speeds, so that more workers than cores pay.
+"""Measured on 16 cores, every point of a sweep; between them the curve is taken to be straight. The uneven one had
+cores of different speeds, so that more workers than cores pay.
 """
 
 
@@ -147,7 +147,7 @@ def test_the_search_ends_whatever_an_epoch_holds(epoch, limit, single, seed):
     decline=st.floats(0.0, 0.02),
 )
 def test_curves_that_rise_to_a_point_and_fall(cpus, single, most, decline):
-    """A worker delivers `single` of the training process's own rate; they add up to `most` of it, then get in each other's way."""
+    """A worker delivers `single` of the training process's rate; together they reach `most` of it, then less."""
 
     def rate(count):
         return 1.0 if count == 0 else min(count * single, most) * (1 - decline) ** max(0, count - most / single)
