@@ -12,6 +12,7 @@ from gputune.checks._answers import gib, ok, unread, warning
 from gputune.checks._common import Facts, Finding, Findings, Measurements
 from gputune.facts import Folder
 
+MOMENTARY = True
 LEAST_BYTES = 64 << 20
 
 

@@ -17,6 +17,7 @@ HEADERS = (
 )
 CACHE = "export TORCHINDUCTOR_CACHE_DIR=/tmp/inductor  # or another folder that can be written to"
 FIRST = (2, 0)
+VARIABLES = ("CC", "CXX")
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:

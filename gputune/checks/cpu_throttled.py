@@ -10,6 +10,7 @@ from gputune.checks._answers import not_applicable, ok, unread, warning
 from gputune.checks._common import Facts, Findings, Measurements, reason
 
 REMEDY = "export OMP_NUM_THREADS=%d and use fewer DataLoader workers; or docker run --cpus=N, Kubernetes resources.limits.cpu: N"
+MOMENTARY = True
 MOST, LEAST_PERIODS = 0.01, 5
 
 

@@ -9,7 +9,7 @@ Source: CUDA C++ Programming Guide, CUDA Environment Variables; torch.cuda.devic
 """
 
 from gputune.checks._answers import not_applicable, ok, unknown, warning
-from gputune.checks._common import Facts, Finding, Findings, Measurements, gpu_beside, reason
+from gputune.checks._common import Facts, Finding, Findings, Measurements, has_gpu, reason
 from gputune.facts.visible_gpus import VARIABLE, visible
 
 HIDES = ("", "-1", "NoDevFiles")
@@ -21,7 +21,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         yield ok(f"{VARIABLE} is not set")
     elif facts.libraries.hip:
         yield not_applicable(f"torch {facts.libraries.torch} is built for AMD's GPUs, which gputune does not look at")
-    elif not gpu_beside(facts):
+    elif not has_gpu(facts):
         yield _without(value)
     else:
         yield _finding(facts, value)
@@ -60,7 +60,7 @@ def _uuids(facts: Facts) -> list[str] | None:
     """Those of NVML's GPUs; None where NVML does not tell them all."""
     if not facts.driver.nvml or reason(facts, "gpu.count"):
         return None
-    uuids = [gpu.uuid for gpu in facts.gpus if "MIG" not in gpu.name]
+    uuids = [gpu.uuid for gpu in facts.gpus if not gpu.is_mig_slice]
     return None if None in uuids else [uuid for uuid in uuids if uuid]
 
 

@@ -9,7 +9,7 @@ Source: NVIDIA, CUDA Compatibility.
 """
 
 from gputune.checks._answers import error, no_gpu, ok, unread, without_cuda_torch
-from gputune.checks._common import Facts, Finding, Findings, Measurements, consumer, gpu_beside, number
+from gputune.checks._common import Facts, Finding, Findings, Measurements, consumer, has_gpu, number
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -17,7 +17,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 
 def _finding(facts: Facts) -> Finding:
-    if not gpu_beside(facts):
+    if not has_gpu(facts):
         return no_gpu(facts)
     torch, driver = number(facts.libraries.cuda), number(facts.driver.cuda)
     if torch is None:

@@ -8,8 +8,7 @@ Source: NVIDIA, Fabric Manager User Guide; nvmlDeviceGetGpuFabricInfo.
 """
 
 from gputune.checks._answers import each_gpu, error, not_applicable, ok, unread, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, reason
-from gputune.host import NOT_SUPPORTED
+from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, cause, gap
 
 BEFORE_HOPPER = ("Volta", "Turing", "Ampere", "Ada")
 START = (
@@ -20,9 +19,9 @@ START = (
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
     remedy = START % (facts.driver.version or "see nvidia-smi")
-    failure = reason(facts, "libraries.devices") or ""
-    if facts.gpus and "not yet initialized" in failure:
-        yield error(f"torch cannot start: {failure}", remedy)
+    failure = gap(facts, "libraries.devices")
+    if facts.gpus and failure and failure.cause == "fabric_not_ready":
+        yield error(f"torch cannot start: {failure.reason}", remedy)
         return
     yield from each_gpu(
         facts, lambda gpu: _of(facts, gpu, remedy), "fabric_state", lacking=lambda gpu: _lacking(facts, gpu)
@@ -47,7 +46,7 @@ def _of(facts: Facts, gpu: Gpu, remedy: str) -> Finding:
 
 
 def _lacking(facts: Facts, gpu: Gpu) -> str | None:
-    if gpu.health.nvswitch is False or reason(facts, f"gpu.{gpu.index}.nvlinks_up") == NOT_SUPPORTED:
+    if gpu.health.nvswitch is False or cause(facts, f"gpu.{gpu.index}.nvlinks_up") == "not_supported":
         return "no link of this GPU leads to an NVSwitch"
     if gpu.architecture in BEFORE_HOPPER and facts.libraries.device_count:
         return f"{gpu.architecture} tells no state of its fabric; torch starts, so that it is ready"

@@ -8,8 +8,9 @@ Source: NVIDIA Container Toolkit, environment variables; CUDA C++ Programming Gu
 """
 
 from gputune.checks._answers import counted, error, not_applicable, ok, unknown
-from gputune.checks._common import Facts, Finding, Findings, Measurements, gpu_asked_for, number, nvidia_files, reason
+from gputune.checks._common import Facts, Finding, Findings, Measurements, gap, gpu_asked_for, number, nvidia_files
 from gputune.checks.cuda_visible_devices import hidden
+from gputune.facts import Gap
 from gputune.facts.visible_gpus import VARIABLE
 
 GET_ONE: dict[str | None, str] = {
@@ -36,21 +37,21 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 def _listed(facts: Facts) -> Finding:
     """NVML lists GPUs and torch shows none."""
-    listed, failure = f"NVML lists {counted(len(facts.gpus), 'GPU')}", reason(facts, "libraries.devices")
+    listed, failure = f"NVML lists {counted(len(facts.gpus), 'GPU')}", gap(facts, "libraries.devices")
     if hidden(facts):
         message = f"{listed}; {VARIABLE}={facts.environment.get(VARIABLE)!r} hides them from torch"
         return error(message, "unset CUDA_VISIBLE_DEVICES") if facts.gpu_required else not_applicable(message)
     if facts.libraries.device_count is None and failure is None:
         return ok(listed)  # no torch here, or none with CUDA: other checks say so
-    if elsewhere := _elsewhere(facts, failure or ""):
+    if elsewhere := _elsewhere(facts, failure):
         return not_applicable(f"{listed}; {elsewhere}")
-    message = f"{listed}, but torch can use none{f' ({failure})' if failure else ''}"
+    message = f"{listed}, but torch can use none{f' ({failure.reason})' if failure else ''}"
     return error(message, (WITH_COMPUTE if facts.container.kind else "") + REASON)
 
 
-def _elsewhere(facts: Facts, failure: str) -> str | None:
-    """What keeps torch from them, where another check says so."""
-    if "not yet initialized" in failure:
+def _elsewhere(facts: Facts, failure: Gap | None) -> str | None:
+    """The reason why torch cannot use the GPUs if another check complains about it; else None."""
+    if failure and failure.cause == "fabric_not_ready":
         return "torch waits for Fabric Manager to set up their links"
     driver, torch = number(facts.driver.cuda), number(facts.libraries.cuda)
     if driver and torch and driver[0] < torch[0]:

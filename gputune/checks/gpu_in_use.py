@@ -10,6 +10,7 @@ Source: nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetMemoryInfo.
 from gputune.checks._answers import counted, each_gpu, gib, not_seen, ok, unread, warning
 from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, share
 
+MOMENTARY = True
 RESERVE_BYTES = 1 << 30
 LOOK = "nvidia-smi names them, on the host; choose another GPU with CUDA_VISIBLE_DEVICES, or wait"
 

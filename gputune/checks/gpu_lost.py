@@ -11,7 +11,6 @@ Source: Linux, /sys/bus/pci; nvmlDeviceGetCount.
 from gputune.checks._answers import error, not_applicable, ok, unknown, unread, warning
 from gputune.checks._common import Facts, Finding, Findings, Measurements, nvidia_files
 from gputune.facts.pci import same
-from gputune.host import GPU_IS_LOST, NEEDS_RESET
 
 NONE = "no GPU on the PCI bus is run by NVIDIA's driver"
 BRING_BACK = (
@@ -21,12 +20,11 @@ BIND = "on the host: sudo dmesg | grep NVRM says why; the driver may be too new 
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    gone = (GPU_IS_LOST, NEEDS_RESET)
-    lost = [gap for gap in facts.gaps if gap.fact.startswith("gpu.") and gap.reason in gone]
+    lost = [gap for gap in facts.gaps if gap.cause in ("gpu_lost", "needs_reset")]
     if not lost:
         yield _finding(facts)
     for index, why in dict.fromkeys((gap.fact.split(".")[1], gap.reason) for gap in lost):
-        yield error(f"it does not answer any more ({why})", BRING_BACK, f"GPU {index}")
+        yield error(f"it no longer answers ({why})", BRING_BACK, f"GPU {index}")
 
 
 def _finding(facts: Facts) -> Finding:

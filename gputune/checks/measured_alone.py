@@ -12,6 +12,7 @@ from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements
 from gputune.checks._load import conditions, unmeasured
 
 ANOTHER = "wait, or choose another GPU with CUDA_VISIBLE_DEVICES, and probe again"
+MOMENTARY = True
 NOTICEABLE_PERCENT = 5
 
 

@@ -10,6 +10,7 @@ Source: Linux, cgroups, memory controller; /proc/meminfo, MemAvailable.
 from gputune.checks._answers import gib, ok, unread, warning
 from gputune.checks._common import Facts, Finding, Findings, Measurements, reason
 
+MOMENTARY = True
 LEAST, PLENTY_BYTES = 0.1, 16 << 30
 RAISE = "docker run --memory=N, Kubernetes resources.limits.memory: N, Slurm --mem=N; or use fewer DataLoader workers"
 LOOK = "ps aux --sort=-rss | head shows who has it"

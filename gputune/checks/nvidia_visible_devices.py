@@ -8,7 +8,7 @@ Source: NVIDIA Container Toolkit, environment variables.
 """
 
 from gputune.checks._answers import counted, not_applicable, ok, unread, warning
-from gputune.checks._common import Facts, Findings, Measurements, gpu_beside
+from gputune.checks._common import Facts, Findings, Measurements, has_gpu
 
 REMEDY = "docker run --gpus all; in Kubernetes resources.limits nvidia.com/gpu: 1"
 
@@ -17,7 +17,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     value = facts.environment.get("NVIDIA_VISIBLE_DEVICES")
     told = f"NVIDIA_VISIBLE_DEVICES={value}" if value is not None else "NVIDIA_VISIBLE_DEVICES is not set"
     host = [gpu for gpu in facts.pci_gpus or () if gpu.driver == "nvidia"]
-    if gpu_beside(facts):
+    if has_gpu(facts):
         yield ok(f"{told}, and there is a GPU")
     elif facts.pci_gpus is None:
         yield unread(facts, "pci_gpus", f"{told}; whether the host has a GPU")

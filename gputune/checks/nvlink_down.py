@@ -8,8 +8,7 @@ Source: NVIDIA, NVLink; nvmlDeviceGetNvLinkState.
 """
 
 from gputune.checks._answers import each_gpu, error, not_applicable, ok, unknown, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, reason
-from gputune.host import NOT_SUPPORTED
+from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, cause
 
 RESET = "on the host: nvidia-smi nvlink -s; then sudo nvidia-smi --gpu-reset (all GPUs together), or reboot it"
 
@@ -21,7 +20,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     def lacking(gpu: Gpu) -> str | None:
         if len(facts.gpus) == 1:
             return "a GPU alone has none to be linked to"
-        every = all(reason(facts, f"gpu.{other.index}.nvlinks_up") == NOT_SUPPORTED for other in alike(gpu))
+        every = all(cause(facts, f"gpu.{other.index}.nvlinks_up") == "not_supported" for other in alike(gpu))
         return f"no {gpu.name} here has NVLink" if every else None
 
     return each_gpu(facts, lambda gpu: _of(gpu, alike(gpu)), "nvlinks_up", lacking=lacking)

@@ -9,6 +9,7 @@ Source: nvmlDeviceGetTemperatureThreshold, slowdown.
 from gputune.checks._answers import each_gpu, ok, warning
 from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, share
 
+MOMENTARY = True
 MARGIN_CELSIUS = 5
 
 

@@ -11,6 +11,7 @@ from gputune.checks._answers import each_gpu, ok, unknown, warning
 from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements
 from gputune.checks._load import throttle_reasons, unmeasured
 
+MOMENTARY = True
 SETTING = 0x02  # clocks held by a setting: see clock_lock
 FAULTS = {
     0x08: ("hardware slowdown", "nvidia-smi -q -d PERFORMANCE"),

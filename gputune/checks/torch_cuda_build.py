@@ -8,7 +8,7 @@ Source: PyTorch, Start Locally.
 """
 
 from gputune.checks._answers import error, not_applicable, ok, unread
-from gputune.checks._common import Facts, Findings, Measurements, gpu_beside
+from gputune.checks._common import Facts, Findings, Measurements, has_gpu
 
 REMEDY = "pip uninstall torch, then run the command for CUDA that https://pytorch.org/get-started/locally gives"
 
@@ -19,7 +19,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         yield unread(facts, "libraries.torch", "torch's build")
     elif cuda is not None:
         yield ok(f"torch {torch} is built with CUDA {cuda}")
-    elif not gpu_beside(facts):
+    elif not has_gpu(facts):
         yield not_applicable("there is no NVIDIA GPU that a CUDA build would use")
     else:
         yield error(f"torch {torch} is built without CUDA, and there is a GPU", REMEDY)

@@ -9,7 +9,7 @@ Source: NVIDIA, XID Errors.
 """
 
 from gputune.checks._answers import counted, error, no_gpu, not_applicable, ok, unknown, warning
-from gputune.checks._common import Facts, Finding, Findings, Measurements, gpu_beside, reason
+from gputune.checks._common import Facts, Finding, Findings, Measurements, gap, has_gpu
 from gputune.facts.driver import Xid
 
 HARDWARE = {46, 48, 61, 62, 64, 74, 79, 95, 110, 119, 120, 136, 140, 143, *range(144, 151)}
@@ -24,15 +24,17 @@ LOOK = "sudo dmesg | grep Xid"
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    xids, why = facts.driver.xids, reason(facts, "driver.xids")
-    if not gpu_beside(facts):
+    xids, why = facts.driver.xids, gap(facts, "driver.xids")
+    if not has_gpu(facts):
         yield no_gpu(facts)
     elif "/dev/dxg" in facts.container.gpu_device_files:
         yield not_applicable("in WSL the driver logs on Windows' side")
-    elif why and facts.container.kind and "No such file" in why:
-        yield not_applicable(f"this container shows no kernel log; on the host: {LOOK}")
+    elif why and why.cause == "no_such_file" and facts.container.kind:
+        yield not_applicable(f"this container has no kernel log; on the host: {LOOK}")
     elif xids is None:
-        yield unknown(f"the kernel's log could not be read ({why or 'no driver is loaded'}); on the host: {LOOK}")
+        yield unknown(
+            f"the kernel's log could not be read ({why.reason if why else 'no driver is loaded'}); on the host: {LOOK}"
+        )
     elif not xids:
         yield ok("the kernel's log holds no Xid error")
     for xid in xids or ():

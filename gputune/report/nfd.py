@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from gputune.checks import Finding, Severity, names
+from gputune.checks import Finding, Severity, momentary, names
 from gputune.facts import Facts
 from gputune.profile import fingerprint, places
 from gputune.version import __version__
@@ -23,20 +23,6 @@ PREFIX = "gputune.dev/"
 
 MOST = 63
 """Characters in a label's name and in its value."""
-
-OF_THE_MOMENT = frozenset(
-    {
-        "cache_folders",
-        "cpu_throttled",
-        "gpu_in_use",
-        "measured_alone",
-        "memory_left",
-        "shm_size",
-        "temperature",
-        "throttling",
-    }
-)
-"""Checks whose answer changes with what runs here."""
 
 WORST_FIRST: tuple[Severity, ...] = ("ERROR", "WARNING", "UNKNOWN", "OK", "NOT_APPLICABLE")
 
@@ -71,8 +57,8 @@ def _of_machine(facts: Facts) -> dict[str, str]:
 
 
 def _of_checks(findings: Sequence[Finding]) -> dict[str, str]:
-    lasting = [finding for finding in findings if finding.check not in OF_THE_MOMENT]
-    found = worst((finding.check, finding.severity) for finding in lasting)
+    passing = momentary()
+    found = worst((finding.check, finding.severity) for finding in findings if finding.check not in passing)
     if not found:
         return {}
     status = min(found.values(), key=WORST_FIRST.index)

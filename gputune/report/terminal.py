@@ -9,7 +9,6 @@ from typing import IO, TYPE_CHECKING
 from gputune.checks import Finding, Severity
 from gputune.facts import cpu_list
 from gputune.facts.gap import Gap
-from gputune.host import NOT_SUPPORTED
 from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile
 from gputune.report import device_charts, loading_charts, matmul_charts, network_charts
@@ -146,7 +145,7 @@ def _count(number: int, words: tuple[str, str]) -> str:
 def unsaid(gaps: Sequence[Gap], findings: Sequence[Finding]) -> list[Gap]:
     """The gaps whose reason no finding gives, but for what NVML does not support: the checks say what that means."""
     said = "\n".join(finding.message for finding in findings)
-    return [gap for gap in gaps if gap.reason != NOT_SUPPORTED and gap.reason not in said]
+    return [gap for gap in gaps if gap.cause != "not_supported" and gap.reason not in said]
 
 
 def print_gaps(gaps: Sequence[Gap], stream: IO[str]) -> None:

@@ -2,10 +2,9 @@ from dataclasses import replace
 
 import pytest
 from making import row
-from recorded import found
+from recorded import NOT_SUPPORTED, found
 
 from gputune.checks import clock_lock
-from gputune.host import NOT_SUPPORTED
 
 SET, DEFAULT, MOST, NOW = (
     "ApplicationsClock:1", "DefaultApplicationsClock:1", "MaxClockInfo:1", "CurrentClocksEventReasons",

@@ -1,8 +1,7 @@
 import pytest
-from recorded import RecordedHost, found
+from recorded import NOT_SUPPORTED, RecordedHost, found
 
 from gputune.checks import compute_mode
-from gputune.host import NOT_SUPPORTED
 
 AT = "on the host: sudo nvidia-smi -i 00000000:00:%s.0 -c DEFAULT"
 

@@ -1,8 +1,8 @@
 import pytest
-from recorded import RecordedHost, found
+from recorded import NOT_SUPPORTED, RecordedHost, found
 
 from gputune.checks import ecc_errors
-from gputune.host import NOT_SUPPORTED, Unreadable
+from gputune.host import Unreadable
 
 SINCE_LOAD, EVER = "TotalEccErrors:1,0", "TotalEccErrors:1,1"
 UNSUPPORTED = {"EccMode": {"unreadable": NOT_SUPPORTED}}

@@ -1,8 +1,8 @@
 import pytest
-from recorded import RecordedHost, found
+from recorded import NOT_SUPPORTED, RecordedHost, found
 
 from gputune.checks import fabric_manager
-from gputune.host import NOT_SUPPORTED, Unreadable
+from gputune.host import Unreadable
 
 EIGHT, STATE = "nvidia-h200-x8", "GpuFabricInfoV"
 NO_STATE = {STATE: {"unreadable": NOT_SUPPORTED}}

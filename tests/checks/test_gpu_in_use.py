@@ -1,8 +1,7 @@
 import pytest
-from recorded import RecordedHost, found
+from recorded import NOT_SUPPORTED, RecordedHost, found
 
 from gputune.checks import gpu_in_use
-from gputune.host import NOT_SUPPORTED
 
 COMPUTE, MPS = "ComputeRunningProcesses", "MPSComputeRunningProcesses"
 OLD, NEW = "MemoryInfo", "MemoryInfo:33554472"

@@ -2,7 +2,7 @@ import pytest
 from recorded import RecordedHost, found
 
 from gputune.checks import gpu_lost
-from gputune.host import GPU_IS_LOST, NEEDS_RESET, Unreadable
+from gputune.host import Unreadable
 
 EIGHT, BUS = "nvidia-h200-x8", "/sys/bus/pci/devices"
 BARE = {"/.dockerenv": None}
@@ -77,12 +77,12 @@ def test_some_of_the_given_are_missing_and_which_is_not_known():
     assert "not listed by NVML: 1 that were given, of 0000:00:07.0" in one.message
 
 
-@pytest.mark.parametrize("why", [GPU_IS_LOST, NEEDS_RESET])
+@pytest.mark.parametrize("why", ["NVML: GPU is lost", "NVML: GPU requires a reset"])
 @pytest.mark.parametrize("given", [8, 4])
 def test_one_that_is_listed_but_does_not_answer(why, given):
     one = finding(given=given, gpu={"Temperature:0": {"unreadable": why}}, gpu_index=3)
     assert one.severity == "ERROR"
-    assert (one.subject, one.message) == ("GPU 3", f"it does not answer any more ({why})")
+    assert (one.subject, one.message) == ("GPU 3", f"it no longer answers ({why})")
     assert "sudo dmesg | grep NVRM" in one.remedy
 
 

@@ -1,8 +1,7 @@
 import pytest
-from recorded import found
+from recorded import NOT_SUPPORTED, found
 
 from gputune.checks import mig_mode
-from gputune.host import NOT_SUPPORTED
 
 UNSUPPORTED = {"MigMode": {"unreadable": NOT_SUPPORTED}}
 A40 = {"Name": "NVIDIA A40", "CudaComputeCapability": [8, 6]}

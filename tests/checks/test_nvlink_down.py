@@ -1,8 +1,7 @@
 import pytest
-from recorded import RecordedHost, found
+from recorded import NOT_SUPPORTED, RecordedHost, found
 
 from gputune.checks import nvlink_down
-from gputune.host import NOT_SUPPORTED
 
 EIGHT, UNSUPPORTED = "nvidia-h200-x8", {"NvLinkState:0": {"unreadable": NOT_SUPPORTED}}
 SWITCH = {"NvLinkRemoteDeviceType:0": 2}

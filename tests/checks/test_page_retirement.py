@@ -1,8 +1,7 @@
 import pytest
-from recorded import found
+from recorded import NOT_SUPPORTED, found
 
 from gputune.checks import page_retirement
-from gputune.host import NOT_SUPPORTED
 
 VOLTA, UNSUPPORTED = 5, {"unreadable": NOT_SUPPORTED}
 

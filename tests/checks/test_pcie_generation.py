@@ -2,10 +2,9 @@ from dataclasses import replace
 
 import pytest
 from making import row
-from recorded import found
+from recorded import NOT_SUPPORTED, found
 
 from gputune.checks import pcie_generation
-from gputune.host import NOT_SUPPORTED
 
 MOST = "MaxPcieLinkGeneration"
 

@@ -1,8 +1,7 @@
 import pytest
-from recorded import found
+from recorded import NOT_SUPPORTED, found
 
 from gputune.checks import power_limit
-from gputune.host import NOT_SUPPORTED
 
 LIMIT, DEFAULT, ENFORCED = "PowerManagementLimit", "PowerManagementDefaultLimit", "EnforcedPowerLimit"
 

@@ -5,11 +5,11 @@ from functools import cache
 
 import pytest
 from making import row
-from recorded import RecordedHost, facts_of
+from recorded import NOT_SUPPORTED, RecordedHost, facts_of
 
 from gputune import checks
 from gputune.facts import Cpu, Driver, Gap, Libraries, Memory, Precision, Process
-from gputune.host import NOT_SUPPORTED, Unreadable
+from gputune.host import Unreadable
 
 CALLS = sorted({*RecordedHost("nvidia-h200-x8").nvml_answers["devices"][0]})
 HEALTHY = {"OK", "NOT_APPLICABLE"}

@@ -1,8 +1,7 @@
 import pytest
-from recorded import found
+from recorded import NOT_SUPPORTED, found
 
 from gputune.checks import row_remapping
-from gputune.host import NOT_SUPPORTED
 
 UNSUPPORTED = {"unreadable": NOT_SUPPORTED}
 

@@ -1,8 +1,7 @@
 import pytest
-from recorded import found
+from recorded import NOT_SUPPORTED, found
 
 from gputune.checks import temperature
-from gputune.host import NOT_SUPPORTED
 
 NOW, SLOWDOWN = "Temperature:0", "TemperatureThreshold:1"
 

@@ -3,10 +3,9 @@
 from dataclasses import asdict, fields
 
 import pytest
-from recorded import facts_of, fits_its_types
+from recorded import NOT_SUPPORTED, facts_of, fits_its_types
 
 from gputune.facts import Health
-from gputune.host import NOT_SUPPORTED
 
 CALLS = {
     "ApplicationsClock:1": ["sm_clock_application_mhz"],

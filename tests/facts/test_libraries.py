@@ -148,7 +148,7 @@ def test_this_torch_answers_and_its_flags_are_the_defaults():
     answers = libraries.ask_torch(Host(environ=NO_OVERRIDES), gaps)
     assert "torch" in answers, gaps.found
     assert (answers["torch"], answers["cuda"]) == libraries.installed_torch()
-    assert precision.read(Host(environ={}), answers).flags == precision.defaults_of(answers["torch"])
+    assert precision.read(Host(environ={}), answers).flags == precision.default_flags(answers["torch"])
 
 
 @pytest.mark.parametrize(
