@@ -25,11 +25,11 @@ NVML_ERRORS = {text: name for name, (text, _) in nvml.ERRORS.items()}
 class RecordedHost(Host):
     """`machines/<folder>/answers.json`, with overrides.
 
-    `environ` and `files` replace some of the recorded ones (None removes one), `torch` some of torch's answers, and `gpu`
-    some of NVML's about the GPU of `gpu_index`; `nvml` and `torch` may also be an `Unreadable` to raise, and `nvml` any object
-    with NVML's three methods. Every folder is writable except those below one of `closed`, and every device can be opened
-    except those `denied`. Every file system has `space` bytes free. gputune runs under `own_python`, and the `python` on the
-    path answers `where` its torch is.
+    `environ` and `files` replace some of the recorded ones (None removes one), `torch` some of torch's answers, and
+    `gpu` some of NVML's about the GPU of `gpu_index`; `nvml` and `torch` may also be an `Unreadable` to raise, and
+    `nvml` any object with NVML's three methods. Every folder is writable except those below one of `closed`, and every
+    device can be opened except those `denied`. Every file system has `space` bytes free. gputune runs under
+    `own_python`, and the `python` on the path answers `where` its torch is.
     """
 
     def __init__(self, folder: str = "nvidia-h200-x1", **overrides: Any) -> None:

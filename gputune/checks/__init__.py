@@ -3,9 +3,9 @@
 A check's docstring is its help text (`gputune explain NAME`): the question, why it matters, how to fix it, the source.
 `check(facts, measurements)` yields Findings and reads nothing else. Two constants are optional:
 
-- `VARIABLES`: environment variables that it reads in addition to those of torch and NVIDIA's libraries, which facts always
-  have. Their values are printed by `check --json`, so never name a secret.
-- `MOMENTARY = True`: its answer changes with what happens to be running, so that it is no property to label a node with.
+- `VARIABLES`: environment variables that it reads beyond those of torch and NVIDIA's libraries, which the facts always
+  include. `check --json` prints their values, so never name a secret.
+- `MOMENTARY = True`: its answer changes with what happens to be running, so a node is not labelled with it.
 
 What only a load can show is NOT_APPLICABLE until a probe has measured. A check that raises becomes an UNKNOWN finding.
 UNKNOWN never counts as healthy; NOT_APPLICABLE is only for hardware or situations that the check can name.
@@ -28,7 +28,10 @@ Severity = Literal["OK", "NOT_APPLICABLE", "UNKNOWN", "WARNING", "ERROR"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """An answer of a check. `remedy` (required from WARNING up) says what to type; `subject` is a GPU, file or variable."""
+    """An answer of a check.
+
+    `remedy` (required from WARNING up) says what to type; `subject` is a GPU, file or variable.
+    """
 
     __pydantic_config__ = {"strict": True, "extra": "forbid"}
 

@@ -45,8 +45,8 @@ def each_gpu(
 ) -> Findings:
     """`judge` every GPU for which all `fields` of its health were read.
 
-    If the driver says that there is no such thing, `lacking` may explain why this hardware lacks it: NOT_APPLICABLE. A field
-    that is missing for any other reason is UNKNOWN.
+    If the driver says that there is no such thing, `lacking` may explain why this hardware lacks it: NOT_APPLICABLE. A
+    field that is missing for any other reason is UNKNOWN.
     """
     if not facts.gpus:
         yield no_gpu(facts)
@@ -59,7 +59,7 @@ def each_gpu(
 def fully_read(
     facts: Facts, gpu: Gpu, good: Finding, *fields: str, lacking: Callable[[Gpu], str | None] = lambda gpu: None
 ) -> Finding:
-    """`good` if all `fields` of a GPU's health were read; else the finding that `each_gpu` makes for the missing one."""
+    """`good` if all `fields` of a GPU's health were read; else the finding for the missing one, as in `each_gpu`."""
     missing = next((field for field in fields if getattr(gpu.health, field) is None), None)
     return good if missing is None else _missing(facts, gpu, missing, lacking)
 
@@ -100,7 +100,7 @@ def no_gpu(facts: Facts) -> Finding:
     """The finding of a check about each GPU if none is listed."""
     if has_gpu(facts):
         return unknown("there is a GPU, but neither NVML nor torch describes it")
-    return not_applicable("there is no NVIDIA GPU")
+    return not_applicable("no NVIDIA GPU was found")
 
 
 def without_cuda_torch(facts: Facts) -> Finding | None:
@@ -113,7 +113,10 @@ def without_cuda_torch(facts: Facts) -> Finding | None:
 
 
 def smi(gpu: Gpu, *options: str) -> str:
-    """nvidia-smi commands for this GPU. They take its bus address, since a container may number the GPUs differently."""
+    """nvidia-smi commands for this GPU.
+
+    They take its bus address, since a container may number the GPUs differently.
+    """
     which = gpu.pci_bus_id or gpu.uuid or gpu.index
     return "on the host: " + "; ".join(f"sudo nvidia-smi -i {which} {option}" for option in options)
 

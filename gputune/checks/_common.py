@@ -23,13 +23,13 @@ def gap(facts: Facts, fact: str) -> Gap | None:
 def reason(facts: Facts, fact: str) -> str | None:
     """The reason why a fact is missing, for people; None if no gap gives one."""
     missing = gap(facts, fact)
-    return missing and missing.reason
+    return missing.reason if missing else None
 
 
 def cause(facts: Facts, fact: str) -> Cause | None:
     """The reason why a fact is missing, for code; None if no gap gives one."""
     missing = gap(facts, fact)
-    return missing and missing.cause
+    return missing.cause if missing else None
 
 
 def consumer(gpu: Gpu) -> str | None:

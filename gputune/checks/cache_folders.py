@@ -1,9 +1,9 @@
-"""Can torch and its neighbours write where they keep things?
+"""Can torch and related libraries write to the folders in which they keep files?
 
-torch.hub and Hugging Face download to folders below HOME, compilers and the DataLoader write below TMPDIR. In a container
-with a read-only root, or a user without a home, they fail, some of them late: without any folder for temporary files a
-DataLoader waits for its workers forever, and torch 2.13 makes no optimizer. Point the variables to a place that can be written
-to, or mount one: `docker run --tmpfs /tmp`, Kubernetes `emptyDir`.
+torch.hub and Hugging Face download to folders below HOME; compilers and the DataLoader write below TMPDIR. In a
+container with a read-only root, or for a user without a home folder, they fail, sometimes late: without a folder for
+temporary files a DataLoader waits for its workers forever, and torch 2.13 cannot create an optimizer. Point the
+variables to a writable folder, or mount one: `docker run --tmpfs /tmp`, Kubernetes `emptyDir`.
 
 Source: PyTorch, torch.hub, TORCH_HOME; XDG Base Directory Specification.
 """

@@ -1,8 +1,9 @@
 """Do the driver's kernel module and its libraries have the same version?
 
-After an update of the driver the old kernel module stays loaded until it is reloaded, and NVML and CUDA refuse it: "Driver/
-library version mismatch". A container started before the update keeps the old libraries. Reboot the host; or stop everything
-that uses the GPUs, including services such as nvidia-persistenced, and reload the module. Then restart the containers.
+After an update of the driver the old kernel module stays loaded until it is reloaded, and NVML and CUDA refuse it:
+"Driver/ library version mismatch". A container started before the update keeps the old libraries. Reboot the host; or
+stop everything that uses the GPUs, including services such as nvidia-persistenced, and reload the module. Then restart
+the containers.
 
 Source: NVML, NVML_ERROR_LIB_RM_VERSION_MISMATCH; /proc/driver/nvidia/version.
 """

@@ -1,8 +1,8 @@
 """Did gputune look at the torch that the command `python` uses?
 
-gputune looks at the torch of the interpreter that it runs under. Installed on its own (pipx, uv tool) it has its own torch,
-which may not be the one that trains: `gputune check --python PATH` looks at another. A file torch.py or a folder torch beside
-a script is imported by that script instead of torch.
+gputune looks at the torch of the interpreter that it runs under. Installed on its own (pipx, uv tool) it has its own
+torch, which may not be the one that trains: `gputune check --python PATH` looks at another. A file torch.py or a folder
+torch beside a script is imported by that script instead of torch.
 
 Source: gputune's own design.
 """

@@ -2,7 +2,8 @@
 
 NVML reports power limits, clocks, temperatures and the driver's version; without it gputune cannot see that a card is
 throttled or capped, and torch may find no GPU at all. A container has the library only with the capability `utility`:
-`docker run -e NVIDIA_DRIVER_CAPABILITIES=compute,utility`. Outside a container the driver installs it, as libnvidia-ml.so.1.
+`docker run -e NVIDIA_DRIVER_CAPABILITIES=compute,utility`. Outside a container the driver installs it, as
+libnvidia-ml.so.1.
 
 Source: NVIDIA Container Toolkit, driver capabilities.
 """

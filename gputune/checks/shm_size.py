@@ -1,11 +1,11 @@
 """Is /dev/shm large enough for DataLoader workers?
 
-Every batch that a worker makes travels through shared memory: workers x prefetch_factor (2) batches are in flight, and the
-consumer has hold of two more. After `gputune probe --dataset` it is known what the best setting for that dataset needs. Before that,
-as many workers as CPUs are counted, with batches of 64 images of 224 x 224 in float32. Docker and Kubernetes give a
-container 64 MiB, in which a worker dies with "bus error" or "unable to allocate shared memory". Give it more with
-`docker run --shm-size=8g` (or `--ipc=host`), or in Kubernetes mount an `emptyDir` with `medium: Memory` at /dev/shm; that
-counts against the pod's memory limit.
+Every batch that a worker makes travels through shared memory: workers x prefetch_factor (2) batches are in flight, and
+the consumer has hold of two more. After `gputune probe --dataset` it is known what the best setting for that dataset
+needs. Before that, as many workers as CPUs are counted, with batches of 64 images of 224 x 224 in float32. Docker and
+Kubernetes give a container 64 MiB, in which a worker dies with "bus error" or "unable to allocate shared memory". Give
+it more with `docker run --shm-size=8g` (or `--ipc=host`), or in Kubernetes mount an `emptyDir` with `medium: Memory` at
+/dev/shm; that counts against the pod's memory limit.
 
 Source: PyTorch's README on Docker; moby's DefaultShmSize; torch.utils.data.DataLoader.
 """

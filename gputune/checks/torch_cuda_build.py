@@ -1,7 +1,7 @@
-"""Is torch built with CUDA where there is a GPU?
+"""On a machine with a GPU, is torch built with CUDA?
 
-A CPU build of torch runs without an error and leaves the GPU idle: `torch.cuda.is_available()` is just False. It gets in
-when the package index of the CPU builds is configured, or when another package asks for torch first. Uninstall it and
+A CPU build of torch runs without an error and leaves the GPU idle: `torch.cuda.is_available()` is simply False. It gets
+installed if pip is configured to use the index of CPU builds, or if another package depends on torch. Uninstall it, and
 install the CUDA build that the selector on pytorch.org names for this driver.
 
 Source: PyTorch, Start Locally.
@@ -20,6 +20,6 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     elif cuda is not None:
         yield ok(f"torch {torch} is built with CUDA {cuda}")
     elif not has_gpu(facts):
-        yield not_applicable("there is no NVIDIA GPU that a CUDA build would use")
+        yield not_applicable("there is no NVIDIA GPU, for which a CUDA build would be needed")
     else:
-        yield error(f"torch {torch} is built without CUDA, and there is a GPU", REMEDY)
+        yield error(f"torch {torch} is built without CUDA, so it cannot use the GPU", REMEDY)

@@ -1,7 +1,8 @@
-"""A script for the interpreter that is looked at, which need not have gputune: it describes that interpreter's torch in JSON.
+"""A script for the interpreter that is looked at, which need not have gputune: it describes that interpreter's torch in
+JSON.
 
-Standard library only. `python _torch_answers.py FD` writes one JSON object to file descriptor FD. What cannot be read is
-listed under "gaps", by name, with the exception's type, message and `name` (the module that an import did not find).
+Standard library only. `python _torch_answers.py FD` writes one JSON object to file descriptor FD. What cannot be read
+is listed under "gaps", by name, with the exception's type, message and `name` (the module that an import did not find).
 """
 
 import ctypes
@@ -127,7 +128,10 @@ def cache_folder(torch: Any) -> Optional[str]:
 
 
 def user(torch: Any) -> str:
-    """The user's name as torch.compile forms it. Since 2.13 it has one for a user id without a name too; before, it raises."""
+    """The user's name as torch.compile forms it.
+
+    Since 2.13 it has one for a user id without a name too; before, it raises.
+    """
     try:
         return getpass.getuser()
     except Exception:

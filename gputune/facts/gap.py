@@ -14,7 +14,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """A missing fact or measurement. `fact` is its dotted name (`cpu.quota`, `bench.conv`), `reason` is for people to read."""
+    """A missing fact or measurement.
+
+    `fact` is its dotted name (`cpu.quota`, `bench.conv`), `reason` is for people to read.
+    """
 
     __pydantic_config__ = {"strict": True, "extra": "forbid"}
 
@@ -25,7 +28,10 @@ class Gap:
 
 
 class Gaps:
-    """Collects gaps. `gaps.read("cpu.model", reader)` returns `reader()`, or None if it raises, in which case it adds a Gap."""
+    """Collects gaps.
+
+    `gaps.read("cpu.model", reader)` returns `reader()`, or None if it raises, in which case it adds a Gap.
+    """
 
     def __init__(self) -> None:
         self.found: list[Gap] = []

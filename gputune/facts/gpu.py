@@ -97,6 +97,11 @@ def _match(devices: list[Mapping[str, Any]], uuid: str | None, single: bool) -> 
     return None, {}
 
 
+def present(host: Host) -> bool:
+    """Whether this process may open a GPU's device file."""
+    return bool(device_files(host))
+
+
 def device_files(host: Host) -> tuple[str, ...]:
     """The GPUs' device files that this process may open; a scheduler's cgroup forbids others that can still be listed."""
     return tuple(

@@ -78,7 +78,8 @@ class Libraries:
     torch_folder: str | None = None
     """The folder of the torch that was asked."""
     shadow: str | None = None
-    """A path in the working folder that `import torch` finds first in programs started there: torch.py or torch/__init__.py."""
+    """A path in the working folder that `import torch` finds first in programs started there: torch.py or
+    torch/__init__.py."""
     own_python: str | None = None
     """The interpreter that runs gputune."""
     path_python: str | None = None
@@ -150,7 +151,10 @@ def _searched(host: Host, loaded: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _torch_of(host: Host, python: str) -> str | None:
-    """The folder from which an interpreter would import torch. Its path does not tell, since it may be a shim or a link."""
+    """The folder from which an interpreter would import torch.
+
+    Its path does not tell, since it may be a shim or a link.
+    """
     found = host.ask_python(WHERE_SCRIPT, _WHERE_DEADLINE_SECONDS, python).get("folder")
     return str(found) if found else None
 
@@ -164,7 +168,8 @@ def cudnn_version(number: int | None) -> str | None:
 
 
 def installed_torch() -> tuple[str | None, str | None]:
-    """The version of the torch beside gputune, and of its CUDA, read from its files without importing it; None if absent.
+    """The version of the torch beside gputune, and of its CUDA, read from its files without importing it; None if
+    absent.
 
     The package's metadata would not do: its version lacks the local part (`+cu130`) of `torch.__version__`.
     """

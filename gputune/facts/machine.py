@@ -100,6 +100,6 @@ def _nvml(host: Host, gpu_seen: bool, gaps: Gaps) -> Nvml | None:
     try:
         return host.nvml()
     except Unreadable as error:
-        if gpu_seen or gpu.device_files(host) or error.cause == "version_mismatch":
+        if gpu_seen or gpu.present(host) or error.cause == "version_mismatch":
             gaps.add("driver.nvml", str(error), error.cause)
         return None

@@ -31,7 +31,10 @@ class Flags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precision:
-    """Precision according to torch's flags. Only a bench shows the real one, since environment variables override the flags."""
+    """Precision according to torch's flags.
+
+    Only a bench shows the real one, since environment variables override the flags.
+    """
 
     __pydantic_config__ = {"strict": True, "extra": "forbid"}
 

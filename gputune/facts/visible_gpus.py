@@ -12,9 +12,9 @@ _PREFIX = "GPU-"
 def visible(value: str, uuids: Sequence[str | None]) -> tuple[list[int], str | None]:
     """The GPUs that CUDA takes from a list, as indices into `uuids`, and why it takes no more (None if it takes all).
 
-    CUDA stops at the first entry that names no GPU. It reads a number's leading digits, and accepts any beginning of a UUID
-    that only one GPU has (`GPU-` in capitals, the digits in either case). A list holds numbers or UUIDs, not both; if it
-    names a GPU twice, no GPU is visible. MIG slices are not handled: NVML does not list them as GPUs.
+    CUDA stops at the first entry that names no GPU. It reads a number's leading digits, and accepts any beginning of a
+    UUID that only one GPU has (`GPU-` in capitals, the digits in either case). A list holds numbers or UUIDs, not both;
+    if it names a GPU twice, no GPU is visible. MIG slices are not handled: NVML does not list them as GPUs.
     """
     entries = [part.strip() for part in value.split(",")]
     by_uuid = entries[0].startswith(_PREFIX)

@@ -27,7 +27,10 @@ TORCH_DEADLINE_SECONDS = 120.0
 
 
 class Host(Files):
-    """The machine that this process runs on. `root` is put before every path; `environ` and `python` replace the process's own."""
+    """The machine that this process runs on.
+
+    `root` is put before every path; `environ` and `python` replace the process's own.
+    """
 
     def __init__(self, root: str = "/", environ: Mapping[str, str] | None = None, python: str | None = None) -> None:
         super().__init__(root, environ)
@@ -39,7 +42,10 @@ class Host(Files):
         return os.path.realpath(self.path(path))
 
     def forbidden(self, device: str) -> bool:
-        """Whether permissions or a cgroup keep this process from opening a device file. Only an attempt shows a cgroup's refusal."""
+        """Whether permissions or a cgroup keep this process from opening a device file.
+
+        Only an attempt shows a cgroup's refusal.
+        """
         try:
             os.close(os.open(self.path(device), os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY))
         except PermissionError:
@@ -109,7 +115,8 @@ class Host(Files):
     def ask_python(
         self, script: Path, deadline_seconds: float = TORCH_DEADLINE_SECONDS, python: str | None = None
     ) -> dict[str, Any]:
-        """Run `script` under `python` (by default `self.python`) and return the JSON object that it writes to its descriptor.
+        """Run `script` under `python` (by default `self.python`) and return the JSON object that it writes to its
+        descriptor.
 
         The child gets a session of its own and is killed whole at the deadline. Raises `Unreadable`.
         """

@@ -12,8 +12,8 @@ from pathlib import Path
 def write(target: Path, text: str, *, replace: bool = True) -> None:
     """Write `text` to a temporary file beside `target`, flush it to the disk, and rename it to `target`.
 
-    An existing file keeps its mode; a new one is writable by its owner only. Raises OSError if it cannot be written, and
-    FileExistsError if `target` exists and is not to be replaced; an existing file is then unchanged.
+    An existing file keeps its mode; a new one is writable by its owner only. Raises OSError if it cannot be written,
+    and FileExistsError if `target` exists and is not to be replaced; an existing file is then unchanged.
     """
     # Random: containers that share a folder may share process ids and host names too.
     temporary = target.with_name(f".{target.name[:80]}.{os.urandom(8).hex()}.tmp")

@@ -17,9 +17,11 @@ from gputune.resources.unreadable import Cause, Unreadable
 TRACKER = b"multiprocessing.resource_tracker"
 """Part of the command line of multiprocessing's resource tracker, by which it is recognised."""
 EXEC_SECONDS = 0.2
-"""How long to wait for a process that has no command line because it is in the middle of exec, which takes well below 1 ms."""
+"""How long to wait for a process that has no command line because it is in the middle of exec, which takes well below 1
+ms."""
 TRACKER_SECONDS = 3.0
-"""How long to wait for a tracker to finish. It takes about 0.05 s once its clients are gone; one still in use is not waited for."""
+"""How long to wait for a tracker to finish. It takes about 0.05 s once its clients are gone; one still in use is not
+waited for."""
 
 
 def ask(words: Sequence[str], environ: Mapping[str, str], deadline_seconds: float) -> dict[str, Any]:
@@ -65,8 +67,8 @@ def end(child: subprocess.Popen[Any], patience_seconds: float = 10.0) -> None:
 def end_group(group: int) -> None:
     """Kill a process group. Raises ProcessLookupError if it does not exist.
 
-    multiprocessing's resource tracker is left to end by itself, after the others: once its last client is gone, it unlinks
-    the semaphores that they left in /dev/shm.
+    multiprocessing's resource tracker is left to end by itself, after the others: once its last client is gone, it
+    unlinks the semaphores that they left in /dev/shm.
     """
     trackers = []
     for pid in _members(group):

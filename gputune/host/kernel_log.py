@@ -26,7 +26,10 @@ def read(path: Path) -> str:
 
 
 def _records(log: int) -> str:
-    """All records up to the end of the log. Each read returns one, or EPIPE if the kernel has overwritten it meanwhile."""
+    """All records up to the end of the log.
+
+    Each read returns one, or EPIPE if the kernel has overwritten it meanwhile.
+    """
     records = []
     for _ in range(_MOST_RECORDS):
         try:

@@ -33,9 +33,9 @@ def node_lock(
 ) -> Iterator[Turn]:
     """Hold `name`'s lock in the block. `waiting` is called once, if the lock is not free immediately.
 
-    The file's name includes the node's, since a home folder may be shared by many nodes. A holder that finishes touches the
-    file, by which those who wait learn that the work is done, and removes it, so that a later process starts a new file.
-    Raises OSError if the folder cannot be written to or does not support locks.
+    The file's name includes the node's, since a home folder may be shared by many nodes. A holder that finishes touches
+    the file, by which those who wait learn that the work is done, and removes it, so that a later process starts a new
+    file. Raises OSError if the folder cannot be written to or does not support locks.
     """
     path = folder / f"{name}-{_node()}.lock"
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -16,7 +16,8 @@ ERRORS: dict[str, tuple[str, Cause]] = {
     "NVMLError_ResetRequired": ("GPU requires a reset", "needs_reset"),
     "NVMLError_LibRmVersionMismatch": ("Driver/library version mismatch", "version_mismatch"),
 }
-"""The errors that gputune tells apart, by nvidia-ml-py's names. Each has one wording, since the library's own varies by version."""
+"""The errors that gputune tells apart, by nvidia-ml-py's names. Each has one wording, since the library's own varies by
+version."""
 
 
 def error(name: str, text: str) -> Unreadable:

@@ -1,9 +1,9 @@
 """What a check found as labels of a Kubernetes node, in a file for the local source of node-feature-discovery.
 
-Its worker reads every file of its folder whose name does not begin with a dot, a line NAME=VALUE a label. Labels are what
-schedulers select on, so what changes while programs come and go is none: it would have each node rewritten all the time.
-What NVIDIA's gpu-feature-discovery tells (count, memory, driver, MIG) is not told again, but for the GPU's name, which
-clusters without it need as well.
+Its worker reads every file of its folder whose name does not begin with a dot, a line NAME=VALUE a label. Labels are
+what schedulers select on, so what changes while programs come and go is none: it would have each node rewritten all the
+time. What NVIDIA's gpu-feature-discovery tells (count, memory, driver, MIG) is not told again, but for the GPU's name,
+which clusters without it need as well.
 
 Source: node-feature-discovery, source/local; Kubernetes, Labels and Selectors.
 """
@@ -37,8 +37,8 @@ def text(facts: Facts, findings: Sequence[Finding]) -> str:
 def labels(facts: Facts, findings: Sequence[Finding]) -> dict[str, str]:
     """Name, without the prefix, to value.
 
-    `status` is the worst of what was asked: ok, warning, error or unknown, and missing where all is not applicable; each check
-    with a warning or an error has a label of its own. Nodes with the same `profile` can share one.
+    `status` is the worst of what was asked: ok, warning, error or unknown, and missing where all is not applicable;
+    each check with a warning or an error has a label of its own. Nodes with the same `profile` can share one.
     """
     return {**_of_machine(facts), **_of_checks(findings)}
 

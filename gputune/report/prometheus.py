@@ -1,7 +1,7 @@
 """What a check found as metrics, in a file for the textfile collector of Prometheus's node_exporter.
 
-The collector reads every file *.prom of its folder; one with a timestamp in it, or with the same series twice, is refused as
-a whole. How old the file is it tells itself, as node_textfile_mtime_seconds.
+The collector reads every file *.prom of its folder; one with a timestamp in it, or with the same series twice, is
+refused as a whole. How old the file is it tells itself, as node_textfile_mtime_seconds.
 
 Source: Prometheus, Exposition formats; node_exporter, collector/textfile.go.
 """
@@ -16,11 +16,15 @@ from gputune.report.nfd import worst
 from gputune.version import __version__
 
 STATUS: dict[Severity, int] = {"OK": 0, "WARNING": 1, "ERROR": 2, "UNKNOWN": 3}
-"""As monitoring plugins have their exit codes. What is not applicable has no series, and neither has what was not asked."""
+"""As monitoring plugins have their exit codes. What is not applicable has no series, and neither has what was not
+asked."""
 
 
 def text(facts: Facts, findings: Sequence[Finding]) -> str:
-    """The file: of the checks that were asked, and no others. Of several findings of a check about one subject the worst counts."""
+    """The file: of the checks that were asked, and no others.
+
+    Of several findings of a check about one subject the worst counts.
+    """
     found = worst((series("gputune_check_status", check=one.check, subject=one.subject or ""), one.severity)
                   for one in findings)  # fmt: skip
     statuses = {name: STATUS[severity] for name, severity in found.items() if severity in STATUS}

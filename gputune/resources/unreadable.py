@@ -23,7 +23,10 @@ Cause = Literal[
 
 
 class Unreadable(Exception):
-    """Something could not be read. The text is the reason that a `Gap` shows, and `cause` is what code may ask about it."""
+    """Something could not be read.
+
+    The text is the reason that a `Gap` shows, and `cause` is what code may ask about it.
+    """
 
     def __init__(self, reason: str, cause: Cause | None = None) -> None:
         super().__init__(reason)
