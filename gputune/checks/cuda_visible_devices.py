@@ -38,12 +38,8 @@ def _finding(facts: Facts, value: str) -> Finding:
     setting, uuids, seen = f"{VARIABLE}={value!r}", _uuids(facts), facts.libraries.device_count
     if value.strip() in HIDES:
         return warning(f"{setting} hides every GPU from torch", f"unset {VARIABLE}", VARIABLE)
-    if uuids is None or "MIG-" in value:  # only torch can tell
-        if seen is None:
-            return unknown(f"{setting}; neither NVML nor torch says which GPUs it leaves visible")
-        if not seen:
-            return warning(f"{setting}: torch sees no GPU", f"unset {VARIABLE}", VARIABLE)
-        return ok(f"{setting}: torch sees {seen}")
+    if uuids is None or "MIG-" in value:
+        return _by_torch(setting, seen)
     taken, refused = visible(value, uuids)
     if refused is not None:
         message = f"{setting}: {refused}, so only {len(taken)} of {len(uuids)} GPUs are visible"
@@ -52,6 +48,15 @@ def _finding(facts: Facts, value: str) -> Finding:
         message = f"{setting} names {len(taken)} of {len(uuids)} GPUs, and torch.cuda.device_count() is {seen}"
         return warning(message, f"export {VARIABLE}={','.join(uuids[index] for index in taken)}", VARIABLE)
     return ok(f"{setting}: {len(taken)} of {len(uuids)} GPUs are visible")
+
+
+def _by_torch(setting: str, seen: int | None) -> Finding:
+    """The finding if only torch can say which GPUs are visible."""
+    if seen is None:
+        return unknown(f"{setting}; neither NVML nor torch says which GPUs it leaves visible")
+    if not seen:
+        return warning(f"{setting}: torch sees no GPU", f"unset {VARIABLE}", VARIABLE)
+    return ok(f"{setting}: torch sees {seen}")
 
 
 def _uuids(facts: Facts) -> list[str] | None:

@@ -26,7 +26,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 
 def _candidates(facts: Facts) -> list[Gpu]:
-    """The GPUs to compare: whole GPUs, and if CUDA_VISIBLE_DEVICES is set, only those that it leaves to torch."""
+    """The GPUs to compare: no MIG slices, and if CUDA_VISIBLE_DEVICES is set only the GPUs that it leaves."""
     listed = [gpu for gpu in facts.gpus if gpu.health != Health() or not facts.driver.nvml]
     chosen = VARIABLE in facts.environment
     return [gpu for gpu in listed if gpu.torch_index is not None or not chosen] or listed
@@ -34,8 +34,8 @@ def _candidates(facts: Facts) -> list[Gpu]:
 
 def _judge(facts: Facts, gpus: list[Gpu]) -> Finding:
     kinds: list[list[Gpu]] = []
-    known = [gpu for gpu in gpus if gpu.name != UNKNOWN_NAME]
-    for gpu in known:
+    named = [gpu for gpu in gpus if gpu.name != UNKNOWN_NAME]
+    for gpu in named:
         kind = next((kind for kind in kinds if _alike(gpu, kind[0])), None)
         if kind is None:
             kinds.append([gpu])
@@ -45,7 +45,7 @@ def _judge(facts: Facts, gpus: list[Gpu]) -> Finding:
         largest = ",".join(str(gpu.index) for gpu in max(kinds, key=len))
         remedy = CHOOSE % largest if facts.driver.nvml else "choose one kind with CUDA_VISIBLE_DEVICES"
         return warning(f"GPUs of {len(kinds)} kinds: {', '.join(_kind(kind[0]) for kind in kinds)}", remedy)
-    if len(known) < len(gpus) or not gpus:
+    if len(named) < len(gpus) or not gpus:
         return unknown("not every GPU's name could be read")
     return ok(f"{counted(len(gpus), 'GPU')} of one kind: {gpus[0].name}")
 

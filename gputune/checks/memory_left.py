@@ -28,12 +28,12 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     ):
         yield host
     else:
-        yield _left(facts, "limit_free_bytes", memory.limit_bytes, "the limit of this group", RAISE)
+        yield _left(facts, "limit_free_bytes", memory.limit_bytes, "this group's limit", RAISE)
 
 
 def _left(facts: Facts, field: str, total: int | None, what: str, remedy: str) -> Finding:
     free: int | None = getattr(facts.memory, field)
     if free is None or total is None:
         return unread(facts, f"memory.{field}", f"what is left of {what}")
-    message = f"{gib(free)} is left of {what}, {gib(total)}"
+    message = f"{gib(free)} is left of {what} of {gib(total)}"
     return warning(message, remedy) if free < min(LEAST * total, PLENTY_BYTES) else ok(message)

@@ -25,8 +25,8 @@ def _judge(facts: Facts, gpu: Gpu) -> Finding:
         return warning(message, f"when nothing runs on it, {smi(gpu, '--gpu-reset')}")
     if mig:
         remedy = (
-            "CUDA_VISIBLE_DEVICES=MIG-UUID gputune probe, in the slice that the job gets (nvidia-smi -L lists them); for "
-            f"the whole GPU, {smi(gpu, '-mig 0')}"
+            "CUDA_VISIBLE_DEVICES=MIG-UUID gputune probe, in the slice that the job gets (nvidia-smi -L lists them); "
+            f"for the whole GPU, {smi(gpu, '-mig 0')}"
         )
         return warning(
             "MIG is on: torch gets a slice of the GPU, and a profile holds for slices of one size only", remedy

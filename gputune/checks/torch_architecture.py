@@ -31,8 +31,8 @@ def _judge(facts: Facts, gpu: Gpu) -> Finding:
     wanted = f"sm_{capability[0]}{capability[1]}"
     return error(
         f"{gpu.name} needs {wanted}, but torch {facts.libraries.torch} has only {', '.join(compiled)}",
-        f"install a torch build whose torch.cuda.get_arch_list() contains {wanted}: https://pytorch.org/get-started for a "
-        "new GPU, https://pytorch.org/get-started/previous-versions for an old one",
+        f"install a torch build whose torch.cuda.get_arch_list() contains {wanted}: https://pytorch.org/get-started "
+        "for a new GPU, https://pytorch.org/get-started/previous-versions for an old one",
     )
 
 

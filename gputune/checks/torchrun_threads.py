@@ -6,7 +6,7 @@ the CPU does work (data preparation, optimizers on the CPU). Export the variable
 Source: torch/distributed/run.py.
 """
 
-from gputune.checks._answers import not_applicable, ok, warning
+from gputune.checks._answers import counted, not_applicable, ok, warning
 from gputune.checks._common import Facts, Findings, Measurements
 
 
@@ -18,4 +18,4 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         message = f"torchrun gave each rank 1 thread, although there are {budget} CPUs for each"
         yield warning(message, f"OMP_NUM_THREADS={budget} torchrun ...", "OMP_NUM_THREADS")
     else:
-        yield ok(f"each rank has {budget} CPUs, and OMP_NUM_THREADS is {threads or 'not set'}")
+        yield ok(f"each rank has {counted(budget, 'CPU')}, and OMP_NUM_THREADS is {threads or 'not set'}")

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "Container", "Cpu", "Driver", "Facts", "Flags", "Folder", "Gap", "Gpu", "Health", "Libraries", "Memory", "PciGpu", "Precision",
-    "Process", "Scheduler", "read",
+    "Container", "Cpu", "Driver", "Facts", "Flags", "Folder", "Gap", "Gpu", "Health", "Libraries", "Memory", "PciGpu",
+    "Precision", "Process", "Scheduler", "read",
 ]  # fmt: skip
 
 

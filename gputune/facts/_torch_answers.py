@@ -85,7 +85,7 @@ def flags(torch: Any) -> Dict[str, Any]:
 
 
 def api_conflict(torch: Any) -> Optional[str]:
-    """The error that torch's older getters raise if only the newer API was used to set precision; None if they raise none."""
+    """The error that torch's older getters raise after only the newer API was used; None if they raise none."""
     try:
         _ = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
     except RuntimeError as error:
@@ -94,7 +94,7 @@ def api_conflict(torch: Any) -> Optional[str]:
 
 
 def compile_needs(torch: Any) -> Dict[str, Any]:
-    """What torch.compile needs: Triton, a compiler and Python's headers (to build launchers), and a folder for its cache."""
+    """What torch.compile needs: Triton, a compiler and Python's headers for its launchers, and a cache folder."""
     include = sysconfig.get_paths()["include"]
     return {
         "compiler": compiler("CC", "gcc", "clang"),
@@ -107,7 +107,7 @@ def compile_needs(torch: Any) -> Dict[str, Any]:
 
 
 def compiler(variable: str, *commands: str) -> Optional[str]:
-    """The path of the compiler that would run: the one that `variable` names, else the first of `commands` that is installed."""
+    """The path of the compiler to run: the one that `variable` names, else the first installed one of `commands`."""
     named = os.environ.get(variable)
     for command in [named] if named else commands:
         found = shutil.which(command)

@@ -1,4 +1,4 @@
-"""The CPUs that this process may use, given its affinity, cgroup quota, the scheduler's grant and the number of local ranks."""
+"""The CPUs that this process may use: affinity, cgroup quota and scheduler's grant, shared by the local ranks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Cpu:
     quota_source: str | None = None
     """The file that sets the quota."""
     quota_periods: int | None = None
-    """Enforcement periods (usually 0.1 s each) in which the group ran; None without a quota, or where a gap says why."""
+    """Enforcement periods (usually 0.1 s) in which the group ran; None without a quota, or where a gap says why."""
     throttled_periods: int | None = None
     """Periods in which the kernel stopped the group because its quota was used up; None as for `quota_periods`."""
     grant: int | None = None

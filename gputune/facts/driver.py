@@ -1,4 +1,4 @@
-"""The NVIDIA driver: the versions of its libraries, its kernel module and its CUDA, and the errors that it has logged."""
+"""The NVIDIA driver: the versions of its libraries, kernel module and CUDA, and the errors that it has logged."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _kernel(host: Host) -> str | None:
 _RECORD = re.compile(
     r"^(?:\d+,\d+,(\d{1,18}),[^;\n]*;)?.*NVRM: Xid \(PCI:([0-9a-fA-F:.]+)[^)]*\): (\d{1,6})", re.MULTILINE
 )
-"""A line of /dev/kmsg has priority, sequence number, microseconds since boot and flags, and after a semicolon the text."""
+"""A line of /dev/kmsg: priority, sequence number, microseconds since boot, flags, and after a semicolon the text."""
 
 
 def _xids(log: str, uptime_hours: float | None) -> tuple[Xid, ...]:

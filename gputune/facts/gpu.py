@@ -61,7 +61,7 @@ class Gpu:
 
     @property
     def is_mig_slice(self) -> bool:
-        """Torch names a MIG slice after its profile ("NVIDIA H100 80GB HBM3 MIG 1g.10gb"); NVML lists whole GPUs only."""
+        """It is a MIG slice, whose name in torch ends in its profile (MIG 1g.10gb); NVML lists only whole GPUs."""
         return "MIG" in self.name
 
 
@@ -73,7 +73,7 @@ def read(nvml: Nvml | None, devices: list[Mapping[str, Any]], gaps: Gaps) -> tup
     single = count == len(devices) == 1
     gpus = tuple(_from_nvml(nvml, index, lambda uuid: _match(devices, uuid, single), gaps) for index in range(count))
     matched = {gpu.torch_index for gpu in gpus}
-    # torch's devices that match none of NVML's GPUs: MIG slices, which have UUIDs of their own, and with torch before 2.5,
+    # Devices that match none of NVML's GPUs: MIG slices, which have UUIDs of their own, and with torch before 2.5,
     # which gives no UUIDs, all devices of a machine with several.
     others = [_from_torch(index, device, count) for index, device in enumerate(devices) if index not in matched]
     for gpu in others:
@@ -103,7 +103,7 @@ def present(host: Host) -> bool:
 
 
 def device_files(host: Host) -> tuple[str, ...]:
-    """The GPUs' device files that this process may open; a scheduler's cgroup forbids others that can still be listed."""
+    """The GPUs' device files that this process may open. A scheduler's cgroup may forbid others that are listed too."""
     return tuple(
         path
         for path in (f"/dev/{name}" for name in host.names("/dev"))

@@ -33,8 +33,8 @@ from gputune.resources import scheduler
 from gputune.resources.scheduler import Scheduler
 
 __all__ = [
-    "Container", "Cpu", "Driver", "Facts", "Flags", "Folder", "Gap", "Gpu", "Health", "Libraries", "Memory", "PciGpu", "Precision",
-    "Process", "Scheduler", "read",
+    "Container", "Cpu", "Driver", "Facts", "Flags", "Folder", "Gap", "Gpu", "Health", "Libraries", "Memory", "PciGpu",
+    "Precision", "Process", "Scheduler", "read",
 ]  # fmt: skip
 
 

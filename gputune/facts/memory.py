@@ -44,7 +44,7 @@ def read(host: Host, gaps: Gaps) -> Memory:
 
 
 def limit(host: Host) -> tuple[int, str] | None:
-    """The tightest memory limit along the cgroup chain, in bytes, and the file that sets it; None if there is no limit."""
+    """The tightest memory limit along the cgroup chain, in bytes, and the file that sets it; None without a limit."""
     levels = cgroup.values(host, "memory", "memory.limit_in_bytes", "memory.max")
     limits = [(_bytes(path, text), path) for path, text in levels]
     return min((limit for limit in limits if limit[0] < _NO_LIMIT), default=None)

@@ -20,7 +20,7 @@ class PciGpu:
     address: str
     """domain:bus:device.function, as `0000:3b:00.0`."""
     driver: str | None
-    """The kernel driver that holds it: nvidia, nouveau, vfio-pci (given to a virtual machine), ...; None if none does."""
+    """The kernel driver that holds it: nvidia, nouveau, vfio-pci (assigned to a virtual machine), ... or None."""
 
 
 def read(host: Host, gaps: Gaps) -> tuple[PciGpu, ...] | None:

@@ -55,7 +55,7 @@ class Host(Files):
         return False
 
     def writable(self, folder: str) -> bool:
-        """Whether this process may create files in a folder, judged by permissions and mount options without creating one."""
+        """Whether this process may create files in a folder, judged by permissions and mount options alone."""
         try:
             return os.access(self.path(folder), os.W_OK | os.X_OK)
         except ValueError:
@@ -124,5 +124,5 @@ class Host(Files):
         return child.ask([python or self.python, str(script)], environ, deadline_seconds)
 
     def ask_tuned(self, script: Path, *options: str) -> dict[str, Any]:
-        """Run `script` with `options` under `self.python` and with the applied profile in force; return its JSON object."""
+        """Run `script` with `options` and the applied profile under `self.python`, and return its JSON object."""
         return child.ask([self.python, str(script), *options], self.environ, TORCH_DEADLINE_SECONDS)

@@ -1,4 +1,4 @@
-"""Child processes that answer one question each, in a session of their own; they are ended with all that they started."""
+"""Child processes that answer one question each, in sessions of their own, and are killed with all they started."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def _remove(path: Path, descriptor: int) -> None:
 
 
 def _node() -> str:
-    """A name for this node that all its containers share: the kernel's boot id, or the host's name if that cannot be read."""
+    """A name for this node that its containers share: the kernel's boot id, or the host's name if it is unreadable."""
     try:
         name = BOOT_ID.read_text().strip()
     except OSError:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Run the block without garbage collection: in a process that has imported torch, each collection takes 30 ms or more."""
+    """Run the block without garbage collection, which takes 30 ms or more at a time in a process with torch."""
     was_on = gc.isenabled()
     gc.disable()
     try:

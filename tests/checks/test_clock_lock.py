@@ -25,7 +25,7 @@ def finding(gpu, measurements=()):
 def test_an_application_clock_below_its_default(clock):
     one = finding({SET: clock})
     assert (one.severity, one.subject) == ("WARNING", "GPU 0")
-    assert one.message == f"its application clock is set to {clock} MHz, of 1980 by default"
+    assert one.message == f"its application clock is set to {clock} MHz; the default is 1980 MHz"
     assert one.remedy == AT % "06" + "-rac"
 
 

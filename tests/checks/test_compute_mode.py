@@ -38,7 +38,7 @@ def test_each_gpu_is_asked_for_itself():
 def test_mps_wants_an_exclusive_process(number, severity, variable):
     one = finding(number, {variable: "50"})
     assert one.severity == severity
-    assert ("as MPS wants it" in one.message) == (number == 3)
+    assert ("as MPS requires" in one.message) == (number == 3)
 
 
 @pytest.mark.parametrize("answer", [{"unreadable": "NVML: Unknown Error"}, {"unreadable": NOT_SUPPORTED}, 4])

@@ -46,7 +46,7 @@ def test_memory_beyond_a_driver_s_own_reserve_is_somebody_s(used, severity):
 
 def test_memory_without_a_process_is_said():
     one = finding({NEW: memory(9 * GIB)})
-    assert one.message == "9.0 GiB of its memory is in use, though no compute process is seen from here"
+    assert one.message == "9.0 GiB of its memory is in use, though no compute process is visible from here"
     assert "CUDA_VISIBLE_DEVICES" in one.remedy
 
 

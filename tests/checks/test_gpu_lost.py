@@ -74,7 +74,7 @@ def test_a_cgroup_that_forbids_the_other_device_files_gave_only_these(files, lis
 def test_some_of_the_given_are_missing_and_which_is_not_known():
     one = finding(range(1), 2)
     assert (one.severity, one.subject) == ("ERROR", None)
-    assert "not listed by NVML: 1 that were given, of 0000:00:07.0" in one.message
+    assert "not listed by NVML: 1 of 0000:00:07.0" in one.message
 
 
 @pytest.mark.parametrize("why", ["NVML: GPU is lost", "NVML: GPU requires a reset"])
@@ -119,8 +119,8 @@ def test_a_bus_that_is_not_seen_is_unknown():
 @pytest.mark.parametrize(
     ("overrides", "why"),
     [
-        ({"nvml": Unreadable("no NVML")}, "NVML does not answer"),
-        ({"nvml": Unreadable("no NVML"), "torch": {"devices": []}}, "NVML does not answer"),
+        ({"nvml": Unreadable("no NVML")}, "NVML, which could list it, does not answer"),
+        ({"nvml": Unreadable("no NVML"), "torch": {"devices": []}}, "NVML, which could list it, does not answer"),
         ({"gpu": {"PciInfo": {"unreadable": "no"}}}, "listed without an address"),
     ],
 )

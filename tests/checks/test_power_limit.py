@@ -15,7 +15,7 @@ def finding(**gpu):
 def test_a_limit_below_its_default(limit, watts):
     one = finding(**{LIMIT: limit})
     assert (one.severity, one.subject) == ("WARNING", "GPU 0")
-    assert one.message == f"its power limit is {watts} W, of 700 W by default"
+    assert one.message == f"its power limit is {watts} W; the default is 700 W"
     assert one.remedy == "on the host: sudo nvidia-smi -i 00000000:00:06.0 -pl 700"
 
 
@@ -38,7 +38,7 @@ def test_each_gpu_is_asked_for_itself():
 def test_a_lower_limit_of_the_board_or_the_rack(enforced, severity):
     one = finding(**{ENFORCED: enforced})
     assert (one.severity, one.subject) == (severity, "GPU 0")
-    told = f"the board or the rack holds it to {enforced / 1000:g} W, of 700 W by default"
+    told = f"the board or the rack limits it to {enforced / 1000:g} W; the default is 700 W"
     assert (one.message == told) == (severity == "WARNING")
     assert ("management controller" in (one.remedy or "")) == (severity == "WARNING")
 

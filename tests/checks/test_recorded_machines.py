@@ -72,8 +72,8 @@ class TestTheHealthyMachineOfEight:
         not_ok = {message for severity, message in found if severity != "OK"}
         assert not_ok <= {
             "Hopper remaps rows instead",
-            "only a load tells: gputune probe measures under one",
-            "only a load on all GPUs at once tells: gputune probe --device all measures under one",
+            "only a load shows it: gputune probe measures under one",
+            "only a load on all GPUs at once shows it: gputune probe --device all measures under one",
         }
 
     def test_under_load_too(self):

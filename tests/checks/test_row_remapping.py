@@ -19,7 +19,7 @@ def test_rows_that_were_replaced_are_no_fault(rows):
 def test_a_row_that_waits_is_a_warning():
     findings = found(row_remapping, "nvidia-h200-x8", gpu={"RemappedRows": [0, 1, 1, 0]}, gpu_index=3)
     assert [one.subject for one in findings if one.severity == "WARNING"] == ["GPU 3"]
-    assert "waits" in findings[3].message
+    assert "waiting" in findings[3].message
     assert "on the host: sudo nvidia-smi -i 00000000:00:09.0 --gpu-reset;" in findings[3].remedy
 
 
