@@ -90,10 +90,6 @@ def test_consumer_gpus_and_shares_of_one_have_no_application_clocks(lack):
     assert finding({SET: {"unreadable": NOT_SUPPORTED}} | lack).severity == "NOT_APPLICABLE"
 
 
-def test_no_gpu():
-    assert [one.severity for one in found(clock_lock, "cpu-only")] == ["NOT_APPLICABLE"]
-
-
 def test_a_low_clock_that_was_read_counts_though_the_highest_was_not():
     [one] = found(clock_lock, gpu={"ApplicationsClock:1": 900, "MaxClockInfo:1": {"unreadable": "NVML: Unknown Error"}})
     assert one.severity == "WARNING"

@@ -54,10 +54,6 @@ def test_a_share_of_a_gpu_leaves_it_to_its_host():
     assert "vGPU" in one.message
 
 
-def test_no_gpu():
-    assert [one.severity for one in found(compute_mode, "cpu-only")] == ["NOT_APPLICABLE"]
-
-
 def test_a_gpu_that_torch_does_not_see_is_another_s():
     devices = RecordedHost("nvidia-h200-x8").torch["devices"][:1]
     findings = found(compute_mode, "nvidia-h200-x8", gpu={"ComputeMode": 2}, gpu_index=5, torch={"devices": devices})

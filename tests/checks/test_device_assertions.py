@@ -23,7 +23,3 @@ def test_off(name, value):
 def test_only_what_is_on_is_named():
     [one] = found(device_assertions, environ={TORCH_S: "0", BUILD_S: "1"})
     assert (one.subject, one.remedy) == (BUILD_S, f"unset {BUILD_S}")
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(device_assertions, "cpu-only")] == ["OK"]

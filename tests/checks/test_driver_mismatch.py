@@ -73,7 +73,3 @@ def test_a_kernel_module_of_unknown_version_is_unknown():
     one = finding(files={VERSION: None})
     assert one.severity == "UNKNOWN"
     assert "libraries 580.159.04" in one.message
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(driver_mismatch, "cpu-only")] == ["NOT_APPLICABLE"]

@@ -88,10 +88,6 @@ def test_a_mig_slice_is_left_to_its_gpu():
     assert "MIG slice" in other.message
 
 
-def test_no_gpu():
-    assert [one.severity for one in found(ecc_errors, "cpu-only")] == ["NOT_APPLICABLE"]
-
-
 def test_an_error_that_was_read_counts_though_the_card_s_life_was_not():
     [one] = found(
         ecc_errors, gpu={"TotalEccErrors:1,0": 5, "TotalEccErrors:1,1": {"unreadable": "NVML: Unknown Error"}}

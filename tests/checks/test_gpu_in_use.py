@@ -72,10 +72,6 @@ def test_a_share_of_a_gpu_does_not_see_the_others(mode, severity):
     assert finding({COMPUTE: {"unreadable": NOT_SUPPORTED}, "VirtualizationMode": mode}).severity == severity
 
 
-def test_no_gpu():
-    assert [one.severity for one in found(gpu_in_use, "cpu-only")] == ["NOT_APPLICABLE"]
-
-
 def test_a_gpu_that_torch_does_not_see_is_another_s():
     devices = RecordedHost("nvidia-h200-x8").torch["devices"][:1]
     busy = {"ComputeRunningProcesses": [{"pid": 1}]}

@@ -129,7 +129,3 @@ def test_no_address_to_compare_with_is_unknown(overrides, why):
     assert one.severity == "UNKNOWN"
     assert "0000:00:06.0" in one.message
     assert why in one.message
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(gpu_lost, "cpu-only")] == ["NOT_APPLICABLE"]

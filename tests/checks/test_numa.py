@@ -56,7 +56,3 @@ def test_cpus_that_cannot_be_read_are_unknown(answer, reason):
     unread = finding(answer)
     assert (unread.severity, unread.subject) == ("UNKNOWN", "GPU 0")
     assert reason in unread.message
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(numa, "cpu-only")] == ["NOT_APPLICABLE"]

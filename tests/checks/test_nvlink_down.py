@@ -126,7 +126,3 @@ def test_what_is_not_read_is_unknown(machine, answer):
 def test_a_link_in_the_middle_that_is_not_read_is_unknown():
     first = found(nvlink_down, EIGHT, gpu={"NvLinkState:9": {"unreadable": "NVML: Unknown Error"}})[0]
     assert (first.severity, first.subject) == ("UNKNOWN", "GPU 0")
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(nvlink_down, "cpu-only")] == ["NOT_APPLICABLE"]

@@ -70,9 +70,5 @@ def test_an_nvml_that_lists_nothing_is_unknown():
     assert "Unknown Error" in found.message
 
 
-def test_no_gpu():
-    assert finding("cpu-only").severity == "NOT_APPLICABLE"
-
-
 def test_it_answers():
     assert finding().severity == "OK"

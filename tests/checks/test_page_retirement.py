@@ -49,7 +49,3 @@ def test_older_consumer_gpus_and_shares_of_one_have_none(lack):
 @pytest.mark.parametrize("architecture", [VOLTA, {"unreadable": "NVML: Unknown Error"}])
 def test_an_older_data_centre_gpu_that_tells_none_is_unknown(architecture):
     assert finding(UNSUPPORTED, architecture).severity == "UNKNOWN"
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(page_retirement, "cpu-only")] == ["NOT_APPLICABLE"]

@@ -44,10 +44,6 @@ def test_a_share_of_a_gpu_has_no_lanes_of_its_own():
     assert "vGPU" in one.message
 
 
-def test_no_gpu():
-    assert [one.severity for one in found(pcie_width, "cpu-only")] == ["NOT_APPLICABLE"]
-
-
 def test_a_laptop_s_gpu_rests_on_fewer_lanes():
     [one] = found(pcie_width, gpu={"Name": "NVIDIA GeForce RTX 4060 Laptop GPU", "CurrPcieLinkWidth": 8})
     assert one.severity == "NOT_APPLICABLE"

@@ -35,10 +35,6 @@ def test_a_share_of_a_gpu_leaves_it_to_its_host():
     assert "vGPU" in one.message
 
 
-def test_no_gpu():
-    assert [one.severity for one in found(persistence_mode, "cpu-only")] == ["NOT_APPLICABLE"]
-
-
 def test_a_consumer_gpu_does_without():
     [one] = found(persistence_mode, gpu={"PersistenceMode": 0, "Brand": 5})
     assert one.severity == "NOT_APPLICABLE"

@@ -61,10 +61,6 @@ def test_a_share_of_a_gpu_has_no_limit_of_its_own():
     assert "vGPU" in one.message
 
 
-def test_no_gpu():
-    assert [one.severity for one in found(power_limit, "cpu-only")] == ["NOT_APPLICABLE"]
-
-
 def test_a_low_limit_that_was_read_counts_though_another_was_not():
     unread = {"unreadable": "NVML: Not Supported"}
     [one] = found(power_limit, gpu={"PowerManagementLimit": 500_000, "EnforcedPowerLimit": unread})

@@ -64,7 +64,3 @@ def test_a_gpu_divided_by_mig_that_tells_is_judged():
 @pytest.mark.parametrize("architecture", [7, 9, {"unreadable": "NVML: Unknown Error"}])
 def test_a_data_centre_gpu_that_tells_none_is_unknown(architecture):
     assert finding(UNSUPPORTED, Architecture=architecture).severity == "UNKNOWN"
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(row_remapping, "cpu-only")] == ["NOT_APPLICABLE"]

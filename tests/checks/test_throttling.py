@@ -99,7 +99,3 @@ def test_only_the_gpu_that_was_measured_is_judged():
     findings = found(throttling, "nvidia-h200-x8", measurements=under_load(0x40, device="cuda:3"))
     assert [one.subject for one in findings if one.severity == "WARNING"] == ["GPU 3"]
     assert [one.severity for one in findings].count("NOT_APPLICABLE") == 7
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(throttling, "cpu-only")] == ["NOT_APPLICABLE"]

@@ -102,10 +102,6 @@ def test_a_gpu_without_a_driver_s_module_is_unknown():
     assert one.severity == "UNKNOWN"
 
 
-def test_no_gpu():
-    assert [one.severity for one in found(xid_errors, "cpu-only")] == ["NOT_APPLICABLE"]
-
-
 def test_the_error_that_took_the_last_gpu_away_is_told():
     module = {"/proc/driver/nvidia/version": f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {DRIVER}  now\n"}
     told = findings(("0000:3b:00", 79), machine="cpu-only", **module)

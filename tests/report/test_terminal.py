@@ -31,6 +31,7 @@ REPORTS = {
         terminal.print_profile, recommend.profile_of(facts_of("cpu-only"), (), "cpu", created="2026-11-21T12:00:00Z")
     ),
     "check-h200-x8.txt": lambda: shown(terminal.print_findings, checks.run(facts_of("nvidia-h200-x8"))),
+    "check-cpu-only.txt": lambda: shown(terminal.print_findings, checks.run(facts_of("cpu-only"))),
     "check-faults.txt": lambda: shown(
         terminal.print_findings,
         (
