@@ -28,10 +28,7 @@ Severity = Literal["OK", "NOT_APPLICABLE", "UNKNOWN", "WARNING", "ERROR"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """An answer of a check.
-
-    `remedy` (required from WARNING up) says what to type; `subject` is a GPU, file or variable.
-    """
+    """A check's answer. `remedy` (from WARNING up) says what to type; `subject` is a GPU, file or variable."""
 
     __pydantic_config__ = {"strict": True, "extra": "forbid"}
 

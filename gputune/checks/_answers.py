@@ -113,10 +113,7 @@ def without_cuda_torch(facts: Facts) -> Finding | None:
 
 
 def smi(gpu: Gpu, *options: str) -> str:
-    """nvidia-smi commands for this GPU.
-
-    They take its bus address, since a container may number the GPUs differently.
-    """
+    """nvidia-smi commands for this GPU, named by its bus address, since a container may number GPUs differently."""
     which = gpu.pci_bus_id or gpu.uuid or gpu.index
     return "on the host: " + "; ".join(f"sudo nvidia-smi -i {which} {option}" for option in options)
 

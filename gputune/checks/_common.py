@@ -22,14 +22,12 @@ def gap(facts: Facts, fact: str) -> Gap | None:
 
 def reason(facts: Facts, fact: str) -> str | None:
     """The reason why a fact is missing, for people; None if no gap gives one."""
-    missing = gap(facts, fact)
-    return missing.reason if missing else None
+    return missing.reason if (missing := gap(facts, fact)) else None
 
 
 def cause(facts: Facts, fact: str) -> Cause | None:
     """The reason why a fact is missing, for code; None if no gap gives one."""
-    missing = gap(facts, fact)
-    return missing.cause if missing else None
+    return missing.cause if (missing := gap(facts, fact)) else None
 
 
 def consumer(gpu: Gpu) -> str | None:

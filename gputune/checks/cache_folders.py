@@ -8,7 +8,7 @@ variables to a writable folder, or mount one: `docker run --tmpfs /tmp`, Kuberne
 Source: PyTorch, torch.hub, TORCH_HOME; XDG Base Directory Specification.
 """
 
-from gputune.checks._answers import gib, ok, unread, warning
+from gputune.checks._answers import below, gib, ok, unread, warning
 from gputune.checks._common import Facts, Finding, Findings, Measurements
 from gputune.facts import Folder
 
@@ -19,11 +19,7 @@ LEAST_BYTES = 64 << 20
 def check(facts: Facts, measurements: Measurements) -> Findings:
     folders = facts.process.folders
     closed = [folder for folder in folders if not folder.writable]
-    full = [
-        folder
-        for folder in folders
-        if folder.writable and folder.free_bytes is not None and folder.free_bytes < LEAST_BYTES
-    ]
+    full = [folder for folder in folders if folder.writable and below(folder.free_bytes, LEAST_BYTES)]
     if not folders:
         yield unread(facts, "process.folders", "the folders that torch writes to")
     if closed:

@@ -7,7 +7,7 @@ limit; the file cache does not, because the kernel drops it first.
 Source: Linux, cgroups, memory controller; /proc/meminfo, MemAvailable.
 """
 
-from gputune.checks._answers import gib, ok, unread, warning
+from gputune.checks._answers import below, gib, ok, unread, warning
 from gputune.checks._common import Facts, Finding, Findings, Measurements, reason
 
 MOMENTARY = True
@@ -21,11 +21,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     host = _left(facts, "free_bytes", memory.total_bytes, "the host's memory", LOOK)
     if reason(facts, "memory.limit_bytes"):
         yield unread(facts, "memory.limit_bytes", "the memory limit")
-    elif (
-        memory.limit_bytes is None
-        or memory.limit_bytes > (memory.total_bytes or memory.limit_bytes)
-        or host.severity == "WARNING"
-    ):
+    elif memory.limit_bytes is None or below(memory.total_bytes, memory.limit_bytes) or host.severity == "WARNING":
         yield host
     else:
         yield _left(facts, "limit_free_bytes", memory.limit_bytes, "this group's limit", RAISE)

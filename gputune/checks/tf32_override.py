@@ -38,16 +38,12 @@ def _overrides(environment: dict[str, str], flags: Flags | None) -> Findings:
 def _nvidia(value: str, flags: Flags | None) -> Finding:
     does = {"0": "forbids TF32", "1": "forces TF32 on matmuls and RNNs"}.get(value)
     if does is None:
-        return _unset(
-            TF32_OVERRIDE,
-            f"{TF32_OVERRIDE}={value} is neither 0 nor 1; its effect is not documented",
-        )
+        return _unset(TF32_OVERRIDE, f"{TF32_OVERRIDE}={value} is neither 0 nor 1; its effect is not documented")
     wanted = value == "1"
     if flags is not None and flags.matmul_tf32 is flags.cudnn_tf32 is wanted:
         return ok(f"{TF32_OVERRIDE}={value} {does}, as torch's flags do", TF32_OVERRIDE)
-    return _unset(
-        TF32_OVERRIDE, f"{TF32_OVERRIDE}={value} {does}, whatever torch's flags say ({_against(flags, wanted)})"
-    )
+    message = f"{TF32_OVERRIDE}={value} {does}, whatever torch's flags say ({_against(flags, wanted)})"
+    return _unset(TF32_OVERRIDE, message)
 
 
 def _against(flags: Flags | None, wanted: bool) -> str:

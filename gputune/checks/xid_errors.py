@@ -16,8 +16,7 @@ HARDWARE = {46, 48, 61, 62, 64, 74, 79, 95, 110, 119, 120, 136, 140, 143, *range
 PROGRAM = {13, 31, 43, 45}
 HARMLESS = {63, 92, 121}
 CONTAINED = 94
-"""NVIDIA's catalogue in four classes: a GPU or its fabric has failed; a program caused it; a mere note; and a memory
-error that affected only the program that hit it."""
+"""By NVIDIA's catalogue: a failed GPU or fabric; a program's fault; a mere note; an error that hit one program only."""
 OLD_HOURS = 24
 """After this time an error is a warning: the log keeps it until the next boot, even if the GPU has been reset since."""
 LOOK = "sudo dmesg | grep Xid"

@@ -4,29 +4,13 @@ What could not be read is a `Gap`, never a zero and never a crash. The names bel
 `gputune apply` runs before every program and needs only three of the subjects.
 """
 
+# ruff: noqa: F403, F405
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gputune.facts.machine import (
-        Container,
-        Cpu,
-        Driver,
-        Facts,
-        Flags,
-        Folder,
-        Gap,
-        Gpu,
-        Health,
-        Libraries,
-        Memory,
-        PciGpu,
-        Precision,
-        Process,
-        Scheduler,
-        read,
-    )
+    from gputune.facts.machine import *
 
 __all__ = [
     "Container", "Cpu", "Driver", "Facts", "Flags", "Folder", "Gap", "Gpu", "Health", "Libraries", "Memory", "PciGpu",

@@ -128,10 +128,7 @@ def cache_folder(torch: Any) -> Optional[str]:
 
 
 def user(torch: Any) -> str:
-    """The user's name as torch.compile forms it.
-
-    Since 2.13 it has one for a user id without a name too; before, it raises.
-    """
+    """The user's name as torch.compile forms it; before 2.13 it raises for a user id without a name."""
     try:
         return getpass.getuser()
     except Exception:

@@ -35,8 +35,7 @@ class Cpu:
     grant: int | None = None
     """The number of CPUs that the scheduler granted to this rank; None if it does not say."""
     budget: int
-    """Whole CPUs for this rank: the smallest of affinity, quota (rounded down) and grant, divided among the local
-    ranks."""
+    """Whole CPUs for this rank: the smallest of affinity, quota (rounded down) and grant, shared by the local ranks."""
 
 
 def read(host: Host, scheduler: Scheduler, gaps: Gaps) -> Cpu:

@@ -10,8 +10,7 @@ PREFIXES = (
     "ACCELERATE_", "CUBLAS", "CUDA_", "CUDNN", "GOMP_", "KMP_", "LD_", "MKL_", "NCCL_", "NSYS_", "NVIDIA_", "NVTX_",
     "NV_SANITIZER", "OMP_", "OPENBLAS_", "PYTORCH_", "TORCH", "TRITON_",
 )  # fmt: skip
-"""A variable is kept if its name begins so and does not suggest a secret: `check --json` and bug reports print the
-values."""
+"""Beginnings of names to keep, except where a secret is suggested: `check --json` and bug reports print the values."""
 
 TF32_OVERRIDE = "NVIDIA_TF32_OVERRIDE"
 """0 forbids cuBLAS and cuDNN to use TF32, and 1 forces it on matmuls and RNNs, whatever torch's flags say."""

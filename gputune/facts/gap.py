@@ -14,10 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """A missing fact or measurement.
-
-    `fact` is its dotted name (`cpu.quota`, `bench.conv`), `reason` is for people to read.
-    """
+    """A missing fact or measurement: `fact` is its dotted name (`cpu.quota`, `bench.conv`), `reason` is for people."""
 
     __pydantic_config__ = {"strict": True, "extra": "forbid"}
 
@@ -28,10 +25,7 @@ class Gap:
 
 
 class Gaps:
-    """Collects gaps.
-
-    `gaps.read("cpu.model", reader)` returns `reader()`, or None if it raises, in which case it adds a Gap.
-    """
+    """Collects gaps: `gaps.read("cpu.model", reader)` returns `reader()`, or None and adds a Gap if that raises."""
 
     def __init__(self) -> None:
         self.found: list[Gap] = []

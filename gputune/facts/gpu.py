@@ -86,9 +86,9 @@ def read(nvml: Nvml | None, devices: list[Mapping[str, Any]], gaps: Gaps) -> tup
 
 
 def _match(devices: list[Mapping[str, Any]], uuid: str | None, single: bool) -> tuple[int | None, Mapping[str, Any]]:
-    """Index and description of torch's device with NVML's UUID.
+    """The torch device with NVML's UUID.
 
-    If either gives no UUID (torch before 2.5), they match if there is a `single` GPU on both sides.
+    If one side gives no UUID (torch before 2.5), a `single` GPU on both matches.
     """
     for index, device in enumerate(devices):
         torch_uuid = device.get("uuid")

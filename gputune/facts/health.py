@@ -140,10 +140,7 @@ def clocks_event_reasons(nvml: Nvml, index: int) -> int:
 
 
 def _links(nvml: Nvml, index: int) -> tuple[bool, ...]:
-    """Each link's state, up to the first number that NVML rejects.
-
-    Raises if it rejects link 0: a GPU without NVLink.
-    """
+    """Each link's state, up to the first number that NVML rejects. Raises if that is 0: a GPU without NVLink."""
     states: list[bool] = []
     for link in range(_MOST_LINKS):
         try:

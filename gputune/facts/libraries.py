@@ -16,6 +16,7 @@ from gputune.resources.unreadable import Cause
 _LIBRARY = re.compile(r"lib(cublas|cublasLt|cudnn)\.so\.\d+")
 """The names under which torch loads them, which end in the major version."""
 
+_VERSIONS = ("python", "executable", "torch", "cuda", "hip", "cublas", "cublaslt", "nccl", "pynvml")
 TORCH_SCRIPT = Path(__file__).with_name("_torch_answers.py")
 WHERE_SCRIPT = Path(__file__).with_name("_where_is_torch.py")
 _WHERE_DEADLINE_SECONDS = 10.0
@@ -78,8 +79,7 @@ class Libraries:
     torch_folder: str | None = None
     """The folder of the torch that was asked."""
     shadow: str | None = None
-    """A path in the working folder that `import torch` finds first in programs started there: torch.py or
-    torch/__init__.py."""
+    """What `import torch` finds first in programs started in this folder: torch.py or torch/__init__.py."""
     own_python: str | None = None
     """The interpreter that runs gputune."""
     path_python: str | None = None
@@ -113,23 +113,16 @@ def read(host: Host, torch: Mapping[str, Any], gaps: Gaps) -> Libraries:
     path_torch_folder = (
         gaps.read("libraries.path_torch_folder", lambda: _torch_of(host, path_python)) if path_python else None
     )
+    versions: dict[str, Any] = {name: torch.get(name) for name in _VERSIONS}
     return Libraries(
-        python=torch.get("python"),
-        executable=torch.get("executable"),
-        torch=torch.get("torch"),
-        cuda=torch.get("cuda"),
-        hip=torch.get("hip"),
+        **versions,
+        loaded=tuple(torch.get("loaded") or ()),
+        bundled=tuple(torch.get("bundled") or ()),
         architectures=tuple(torch.get("arch_list") or ()),
-        cublas=torch.get("cublas"),
-        cublaslt=torch.get("cublaslt"),
         cudnn=cudnn_version(torch.get("cudnn")),
-        nccl=torch.get("nccl"),
         device_count=None if devices is None else len(devices),
         torch_threads=torch.get("threads"),
         compile=_compile(host, needs) if needs else None,
-        pynvml=torch.get("pynvml"),
-        loaded=tuple(torch.get("loaded") or ()),
-        bundled=tuple(torch.get("bundled") or ()),
         searched=_searched(host, tuple(torch.get("loaded") or ())),
         torch_folder=torch.get("folder"),
         shadow=next((name for name in ("torch.py", "torch/__init__.py") if host.exists(name)), None),
@@ -151,10 +144,7 @@ def _searched(host: Host, loaded: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _torch_of(host: Host, python: str) -> str | None:
-    """The folder from which an interpreter would import torch.
-
-    Its path does not tell, since it may be a shim or a link.
-    """
+    """The folder of an interpreter's torch. The interpreter is asked, since its path may be a shim or a link."""
     found = host.ask_python(WHERE_SCRIPT, _WHERE_DEADLINE_SECONDS, python).get("folder")
     return str(found) if found else None
 

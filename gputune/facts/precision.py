@@ -31,10 +31,7 @@ class Flags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precision:
-    """Precision according to torch's flags.
-
-    Only a bench shows the real one, since environment variables override the flags.
-    """
+    """Precision by torch's flags. Only a bench shows the real one: environment variables override the flags."""
 
     __pydantic_config__ = {"strict": True, "extra": "forbid"}
 

@@ -45,8 +45,7 @@ class Process:
     open_files: int | None = None
     """The soft limit of open files; None without a limit, or where a gap says why."""
     locked_bytes: int | None = None
-    """The soft limit of locked memory; None without a limit, with CAP_IPC_LOCK (no limit applies), or where a gap says
-    why."""
+    """The soft limit of locked memory; None without a limit, with CAP_IPC_LOCK, or where a gap says why."""
     folders: tuple[Folder, ...] = ()
 
 

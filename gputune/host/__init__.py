@@ -27,10 +27,7 @@ TORCH_DEADLINE_SECONDS = 120.0
 
 
 class Host(Files):
-    """The machine that this process runs on.
-
-    `root` is put before every path; `environ` and `python` replace the process's own.
-    """
+    """This machine. `root` is put before every path; `environ` and `python` replace the process's own."""
 
     def __init__(self, root: str = "/", environ: Mapping[str, str] | None = None, python: str | None = None) -> None:
         super().__init__(root, environ)
@@ -42,10 +39,7 @@ class Host(Files):
         return os.path.realpath(self.path(path))
 
     def forbidden(self, device: str) -> bool:
-        """Whether permissions or a cgroup keep this process from opening a device file.
-
-        Only an attempt shows a cgroup's refusal.
-        """
+        """Whether permissions or a cgroup forbid this process to open a device file; only an attempt shows it."""
         try:
             os.close(os.open(self.path(device), os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY))
         except PermissionError:

@@ -17,11 +17,9 @@ from gputune.resources.unreadable import Cause, Unreadable
 TRACKER = b"multiprocessing.resource_tracker"
 """Part of the command line of multiprocessing's resource tracker, by which it is recognised."""
 EXEC_SECONDS = 0.2
-"""How long to wait for a process that has no command line because it is in the middle of exec, which takes well below 1
-ms."""
+"""How long to wait for the command line of a process in the middle of exec, which takes well below 1 ms."""
 TRACKER_SECONDS = 3.0
-"""How long to wait for a tracker to finish. It takes about 0.05 s once its clients are gone; one still in use is not
-waited for."""
+"""How long to wait for a tracker to end, about 0.05 s after its last client. One still in use is not waited for."""
 
 
 def ask(words: Sequence[str], environ: Mapping[str, str], deadline_seconds: float) -> dict[str, Any]:
@@ -139,11 +137,8 @@ def _answer(python: str, text: bytes, child: subprocess.Popen[Any]) -> dict[str,
             code: int | None = child.wait(2)
         except subprocess.TimeoutExpired:
             code = None
-        raise Unreadable(f"{python} ended without an answer (exit code {code})", _ending(code)) from None
+        cause: Cause = "killed" if code is not None and code < 0 else "exited"
+        raise Unreadable(f"{python} ended without an answer (exit code {code})", cause) from None
     if not isinstance(answer, dict):
         raise Unreadable(f"{python} answered something else")
     return answer
-
-
-def _ending(code: int | None) -> Cause:
-    return "killed" if code is not None and code < 0 else "exited"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gputune.resources.unreadable import Unreadable
+from gputune.resources.unreadable import Cause, Unreadable
 
 _MOST_RECORDS = 50_000  # more than the buffer holds: an end even if the kernel logs faster than this reads
 
@@ -15,10 +15,9 @@ def read(path: Path) -> str:
     try:
         # Without O_NONBLOCK the end of the log is a wait for its next line.
         log = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
-    except FileNotFoundError as error:
-        raise Unreadable(f"/dev/kmsg: {error.strerror}", "no_such_file") from None
     except OSError as error:
-        raise Unreadable(f"/dev/kmsg: {error.strerror}") from None
+        cause: Cause | None = "no_such_file" if isinstance(error, FileNotFoundError) else None
+        raise Unreadable(f"/dev/kmsg: {error.strerror}", cause) from None
     try:
         return _records(log)
     finally:
@@ -26,10 +25,7 @@ def read(path: Path) -> str:
 
 
 def _records(log: int) -> str:
-    """All records up to the end of the log.
-
-    Each read returns one, or EPIPE if the kernel has overwritten it meanwhile.
-    """
+    """All records of the log. Each read returns one, or EPIPE if the kernel has overwritten it meanwhile."""
     records = []
     for _ in range(_MOST_RECORDS):
         try:

@@ -16,8 +16,7 @@ ERRORS: dict[str, tuple[str, Cause]] = {
     "NVMLError_ResetRequired": ("GPU requires a reset", "needs_reset"),
     "NVMLError_LibRmVersionMismatch": ("Driver/library version mismatch", "version_mismatch"),
 }
-"""The errors that gputune tells apart, by nvidia-ml-py's names. Each has one wording, since the library's own varies by
-version."""
+"""The errors that gputune distinguishes, by nvidia-ml-py's names, worded alike for all versions of NVML."""
 
 
 def error(name: str, text: str) -> Unreadable:
