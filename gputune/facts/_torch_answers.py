@@ -94,7 +94,7 @@ def api_conflict(torch: Any) -> Optional[str]:
 
 
 def compile_needs(torch: Any) -> Dict[str, Any]:
-    """What torch.compile needs: Triton, a compiler and Python's headers for its launchers, and a cache folder."""
+    """The needs of torch.compile: Triton, a compiler and Python's headers for its launchers, and a cache folder."""
     include = sysconfig.get_paths()["include"]
     return {
         "compiler": compiler("CC", "gcc", "clang"),

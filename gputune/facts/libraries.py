@@ -24,7 +24,7 @@ _WHERE_DEADLINE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compile:
-    """What torch.compile needs in addition to torch."""
+    """The programs, files and folder that torch.compile needs in addition to torch."""
 
     __pydantic_config__ = {"strict": True, "extra": "forbid"}
 
@@ -79,7 +79,7 @@ class Libraries:
     torch_folder: str | None = None
     """The folder of the torch that was asked."""
     shadow: str | None = None
-    """What `import torch` finds first in programs started in this folder: torch.py or torch/__init__.py."""
+    """The file that `import torch` finds first in programs started in this folder: torch.py or torch/__init__.py."""
     own_python: str | None = None
     """The interpreter that runs gputune."""
     path_python: str | None = None
@@ -89,7 +89,7 @@ class Libraries:
 
 
 def ask_torch(host: Host, gaps: Gaps) -> dict[str, Any]:
-    """What `host.python` says about its torch, from a child process; empty, with a gap, if it gives no answer."""
+    """The answers of `host.python` about its torch, from a child process; empty, with a gap, if there are none."""
     answers = gaps.read("libraries.torch", lambda: host.ask_python(TORCH_SCRIPT)) or {}
     for name, error in answers.get("gaps", {}).items():
         importing = "import torch: " if name == "torch" else ""

@@ -30,7 +30,7 @@ class Folder:
     writable: bool
     """The folder, or the nearest existing one above it, can be written to."""
     free_bytes: int | None = None
-    """What the file system has left for this user; None if it does not say."""
+    """The bytes that the file system has left for this user; None if it does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ ERRORS: dict[str, tuple[str, Cause]] = {
 
 
 def error(name: str, text: str) -> Unreadable:
-    """What is raised for an error of NVML's, given nvidia-ml-py's name for it and its text."""
+    """The exception for an error of NVML, given its class name in nvidia-ml-py and its text."""
     text, cause = ERRORS.get(name, (text, None))
     return Unreadable(f"NVML: {text}", cause)
 

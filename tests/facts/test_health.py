@@ -1,4 +1,4 @@
-"""What NVML says of a GPU's condition, one call each; a call that fails costs its own answer and no other."""
+"""A GPU's condition by NVML, one call for each fact; a call that fails costs no other fact."""
 
 from dataclasses import asdict, fields
 

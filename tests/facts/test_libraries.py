@@ -64,7 +64,7 @@ def test_what_torch_compile_needs_on_a_recorded_machine():
 
 @pytest.fixture
 def needs(tmp_path):
-    """What a fake torch's Python answers that torch.compile would find."""
+    """A reader of the needs of torch.compile from a Python with a fake torch."""
     (tmp_path / "torch.py").write_text("__version__ = '2.11.0'\nclass version: cuda = None\n")
 
     def read(**environ):
