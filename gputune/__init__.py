@@ -47,7 +47,7 @@ def check() -> tuple[Finding, ...]:
     from gputune import checks, facts
     from gputune.host import Host
 
-    return checks.run(facts.read(Host()))
+    return checks.run(facts.read(Host(), variables=checks.variables()))
 
 
 def probe(

@@ -1,4 +1,4 @@
-"""Recorded machines: a `Host` that answers from a folder of `machines/` and touches nothing of the real one."""
+"""Recorded machines: a `Host` that answers from a folder of `machines/` and never touches the real machine."""
 
 from __future__ import annotations
 
@@ -8,23 +8,26 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from gputune import facts
+from gputune import checks, facts
 from gputune.checks import Finding
 from gputune.facts import Facts
-from gputune.host import Host, Unreadable
+from gputune.host import Host, Unreadable, nvml
 from gputune.strict_types import convert
 
 MACHINES = Path(__file__).with_name("machines")
+NOT_SUPPORTED = "NVML: Not Supported"
+"""NVML's answer about what this hardware or driver does not have."""
+NVML_ERRORS = {text: name for name, (text, _) in nvml.ERRORS.items()}
 
 
 class RecordedHost(Host):
     """`machines/<folder>/answers.json`, with overrides.
 
-    `environ` and `files` are laid over the recorded ones (None takes one away), `torch` over torch's answers, and `gpu`
-    over NVML's about the GPU of `gpu_index`; `nvml` and `torch` may also be an `Unreadable` to raise, and `nvml` any object
-    with NVML's three methods. Every folder can be written to but those below one of `closed`, every device opened but those
-    `denied`; `space` bytes are free in every one; `own_python` runs gputune, and the `python` on the path answers `where`
-    its torch is.
+    `environ` and `files` replace some of the recorded ones (None removes one), `torch` some of torch's answers, and
+    `gpu` some of NVML's about the GPU of `gpu_index`; `nvml` and `torch` may also be an `Unreadable` to raise, and
+    `nvml` any object with NVML's three methods. Every folder is writable except those below one of `closed`, and every
+    device can be opened except those `denied`. Every file system has `space` bytes free. gputune runs under
+    `own_python`, and the `python` on the path answers `where` its torch is.
     """
 
     def __init__(self, folder: str = "nvidia-h200-x1", **overrides: Any) -> None:
@@ -44,7 +47,7 @@ class RecordedHost(Host):
             self.nvml_answers["devices"][overrides.get("gpu_index", 0)].update(overrides["gpu"])
         torch = overrides.get("torch")
         self.own_python = overrides.get("own_python", answers["torch"]["executable"])
-        self.torch = torch if isinstance(torch, Unreadable) else _over(answers["torch"], torch)
+        self.torch = torch if isinstance(torch, Unreadable) else _torch(_over(answers["torch"], torch))
 
     def path(self, path: str) -> Path:
         raise AssertionError(f"a recorded machine has no {path}")
@@ -52,7 +55,7 @@ class RecordedHost(Host):
     def read(self, path: str) -> str:
         if path in self.files:
             return self.files[path]
-        raise Unreadable(f"{path}: No such file or directory")
+        raise Unreadable(f"{path}: No such file or directory", "no_such_file")
 
     def exists(self, path: str) -> bool:
         return path in ("/root", "/tmp") or any((name + "/").startswith(path.rstrip("/") + "/") for name in self.files)
@@ -124,16 +127,16 @@ class RecordedNvml:
 
 
 def facts_of(folder: str = "nvidia-h200-x1", **overrides: Any) -> Facts:
-    return facts.read(RecordedHost(folder, **overrides))
+    return facts.read(RecordedHost(folder, **overrides), variables=checks.variables())
 
 
 def fits_its_types(found: Facts) -> bool:
-    """Whether its JSON, read strictly, is what it was."""
+    """Whether the facts, written as JSON and read strictly, stay the same."""
     return bool(convert(Facts, json.loads(json.dumps(asdict(found), allow_nan=False))) == found)
 
 
 def found(check: Any, folder: str = "nvidia-h200-x1", measurements: Any = (), **overrides: Any) -> list[Finding]:
-    """What a check's module finds on a recorded machine with these overrides."""
+    """The findings of a check's module on a recorded machine with these overrides."""
     return list(check.check(facts_of(folder, **overrides), measurements))
 
 
@@ -141,8 +144,21 @@ def _known(answer: Any) -> Any:
     if isinstance(answer, Unreadable):
         raise answer
     if isinstance(answer, dict) and "unreadable" in answer:
-        raise Unreadable(answer["unreadable"])
+        text = answer["unreadable"].removeprefix("NVML: ")
+        raise nvml.error(NVML_ERRORS.get(text, ""), text)
     return answer
+
+
+def _torch(answers: dict[str, Any]) -> dict[str, Any]:
+    """torch's answers; a gap may be given as `Type: message`."""
+    return {**answers, "gaps": {fact: _error(gap) for fact, gap in answers["gaps"].items()}}
+
+
+def _error(gap: str | dict[str, str | None]) -> dict[str, str | None]:
+    if isinstance(gap, dict):
+        return gap
+    kind, _, message = gap.rpartition(": ")
+    return {"type": kind or "Exception", "name": None, "message": message}
 
 
 def _over(recorded: dict[str, Any], laid: dict[str, Any] | None) -> dict[str, Any]:

@@ -1,10 +1,14 @@
-"""One question a file about this machine: facts and measurements in, findings out.
+"""Checks: one question about the machine per file, answered from facts and measurements with findings.
 
-A check's file has a docstring, which is its help text (`gputune explain NAME`: what is asked, why it matters, how to fix
-it, the source), and `check(facts, measurements)`, which yields Findings and reads nothing by itself. What only a load can
-answer is NOT_APPLICABLE until a probe has measured. A check that fails is an UNKNOWN finding, never a crash; UNKNOWN
-never counts as healthy, and NOT_APPLICABLE is said only where the check names the hardware or the situation that lacks
-what it asks about.
+A check's docstring is its help text (`gputune explain NAME`): the question, why it matters, how to fix it, the source.
+`check(facts, measurements)` yields Findings and reads nothing else. Two constants are optional:
+
+- `VARIABLES`: environment variables that it reads beyond those of torch and NVIDIA's libraries, which the facts always
+  include. `check --json` prints their values, so never name a secret.
+- `MOMENTARY = True`: its answer changes with what happens to be running, so a node is not labelled with it.
+
+What only a load can show is NOT_APPLICABLE until a probe has measured. A check that raises becomes an UNKNOWN finding.
+UNKNOWN never counts as healthy; NOT_APPLICABLE is only for hardware or situations that the check can name.
 """
 
 from __future__ import annotations
@@ -24,10 +28,10 @@ Severity = Literal["OK", "NOT_APPLICABLE", "UNKNOWN", "WARNING", "ERROR"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One answer. `remedy` says what to type, from WARNING up; `subject` names the GPU, file or variable it is about."""
+    """A check's answer. `remedy` (from WARNING up) says what to type; `subject` is a GPU, file or variable."""
 
     check: str = ""
-    """The check's name, which `ask` fills in: a check need not repeat its own."""
+    """The check's name, filled in by `ask`."""
     severity: Severity
     message: str
     remedy: str | None = None
@@ -39,27 +43,37 @@ class Finding:
 
 
 def names() -> list[str]:
-    """Every check's name, which is its file's."""
+    """The names of all checks, sorted."""
     return list(plugins.names(__name__))
 
 
 def load(name: str) -> plugins.Check:
-    """The module of one check. Raises KeyError for a name that is none."""
+    """The module of a check. Raises KeyError if there is no such check."""
     return cast(plugins.Check, plugins.load(__name__, name))
+
+
+def variables() -> set[str]:
+    """The environment variables that checks declare to read."""
+    return {variable for name in names() for variable in getattr(load(name), "VARIABLES", ())}
+
+
+def momentary() -> set[str]:
+    """The names of the checks whose answer changes with what happens to be running."""
+    return {name for name in names() if getattr(load(name), "MOMENTARY", False)}
 
 
 def run(
     facts: Facts, measurements: Sequence[Measurement] = (), only: Collection[str] | None = None
 ) -> tuple[Finding, ...]:
-    """Ask every check, or `only` those."""
+    """The findings of all checks, or of those named in `only`."""
     wanted = [name for name in names() if only is None or name in only]
     return tuple(finding for name in wanted for finding in ask(name, facts, measurements))
 
 
 def ask(name: str, facts: Facts, measurements: Sequence[Measurement] = ()) -> Iterator[Finding]:
-    """One check's findings."""
+    """The findings of one check."""
     try:
         for finding in load(name).check(facts, measurements):
             yield replace(finding, check=name)
-    except Exception as error:  # one check's fault must not silence the others
+    except Exception as error:  # a bug in one check must not silence the others
         yield Finding(check=name, severity="UNKNOWN", message=f"the check failed: {type(error).__name__}: {error}")

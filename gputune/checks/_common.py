@@ -1,12 +1,13 @@
-"""The types that checks are written in, and what several of them ask of the facts."""
+"""The types in the signatures of checks, and questions about the facts that several checks ask."""
 
 import re
 from collections.abc import Iterator, Sequence
 
 from gputune.checks import Finding
-from gputune.facts import Facts, Gpu, Health
+from gputune.facts import Facts, Gap, Gpu, Health
 from gputune.facts.precision import tensor_core_dtypes
 from gputune.measurement import Measurement
+from gputune.resources.unreadable import Cause
 
 __all__ = ["Facts", "Finding", "Findings", "Gpu", "Health", "Measurement", "Measurements"]
 
@@ -14,18 +15,28 @@ Findings = Iterator[Finding]
 Measurements = Sequence[Measurement]
 
 
+def gap(facts: Facts, fact: str) -> Gap | None:
+    """The gap of a fact that is missing, if there is one."""
+    return next((gap for gap in facts.gaps if gap.fact == fact), None)
+
+
 def reason(facts: Facts, fact: str) -> str | None:
-    """Why a fact is missing, where a gap says."""
-    return next((gap.reason for gap in facts.gaps if gap.fact == fact), None)
+    """The reason why a fact is missing, for people; None if no gap gives one."""
+    return missing.reason if (missing := gap(facts, fact)) else None
+
+
+def cause(facts: Facts, fact: str) -> Cause | None:
+    """The reason why a fact is missing, for code; None if no gap gives one."""
+    return missing.cause if (missing := gap(facts, fact)) else None
 
 
 def consumer(gpu: Gpu) -> str | None:
-    """Names a consumer GPU, which lacks much of what data-centre GPUs have."""
+    """Why a consumer GPU lacks what data-centre GPUs have; None for any other GPU."""
     return f"{gpu.name} is a consumer GPU without it" if gpu.brand in ("GeForce", "Titan") else None
 
 
 def share(gpu: Gpu) -> str | None:
-    """Names a share of a GPU that a hypervisor hands out: the hypervisor looks after the rest."""
+    """Why a vGPU, a share of a GPU, lacks what the hypervisor keeps to itself; None for a whole GPU."""
     return "a vGPU leaves it to its host" if gpu.virtualization == "vgpu" else None
 
 
@@ -34,23 +45,23 @@ def consumer_or_share(gpu: Gpu) -> str | None:
 
 
 def number(version: str | None) -> tuple[int, int] | None:
-    """The first two numbers of a version; None where there are none."""
-    found = re.match(r"(\d+)\.(\d+)", version or "")
-    return (int(found[1]), int(found[2])) if found else None
+    """Major and minor number of a version; None if it does not begin with two numbers."""
+    match = re.match(r"(\d+)\.(\d+)", version or "")
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def nvidia_files(facts: Facts) -> tuple[str, ...]:
-    """The GPUs' device files, without WSL's /dev/dxg, which stands for a GPU of any maker."""
+    """The device files of NVIDIA's GPUs, without WSL's /dev/dxg, which may be any vendor's GPU."""
     return tuple(path for path in facts.container.gpu_device_files if path != "/dev/dxg")
 
 
-def gpu_beside(facts: Facts) -> bool:
-    """An NVIDIA GPU is there, whether or not NVML or torch can use it."""
+def has_gpu(facts: Facts) -> bool:
+    """There is an NVIDIA GPU, whether or not NVML or torch can use it."""
     return bool(facts.gpus or nvidia_files(facts))
 
 
 def gpu_asked_for(facts: Facts) -> list[str]:
-    """The signs that somebody wants a GPU here."""
+    """The signs that a GPU was asked for; empty if there are none."""
     wanted = facts.environment.get("NVIDIA_VISIBLE_DEVICES")
     signs = ["--require-gpu"] if facts.gpu_required else []
     signs += [f"NVIDIA_VISIBLE_DEVICES={wanted}"] if wanted and wanted not in ("none", "void") else []
@@ -61,10 +72,10 @@ def gpu_asked_for(facts: Facts) -> list[str]:
 
 
 def all_lack(facts: Facts, dtype: str) -> bool:
-    """Every GPU is known to have no Tensor Cores for `dtype`."""
+    """No GPU has Tensor Cores for `dtype`; False if any GPU's compute capability is unknown."""
     return all(gpu.compute_capability and dtype not in tensor_core_dtypes(gpu.compute_capability) for gpu in facts.gpus)
 
 
 def on(facts: Facts, variable: str) -> bool:
-    """A variable is set to something other than off."""
+    """An environment variable is set to anything that does not mean off."""
     return facts.environment.get(variable, "").strip().lower() not in ("", "0", "false", "off", "no")

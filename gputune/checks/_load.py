@@ -1,4 +1,4 @@
-"""What a probe's measurements tell of a GPU under load."""
+"""A GPU's state under load, from a probe's measurements."""
 
 from functools import reduce
 from operator import or_
@@ -8,19 +8,19 @@ from gputune.checks._common import Facts, Finding, Gpu, Measurements
 
 
 def conditions(facts: Facts, gpu: Gpu, measurements: Measurements, name: str) -> list[int]:
-    """A condition's values (`throttle_reasons`, `pcie_generation`) while this GPU was measured."""
-    mine = [row.conditions for row in measurements if facts.device_gpu(row.device) == gpu]
-    return [int(row[name]) for row in mine if name in row]
+    """The values of a condition (such as `throttle_reasons`) in the measurements of this GPU."""
+    recorded = [row.conditions for row in measurements if facts.device_gpu(row.device) == gpu]
+    return [int(row[name]) for row in recorded if name in row]
 
 
 def throttle_reasons(facts: Facts, gpu: Gpu, measurements: Measurements) -> int | None:
-    """NVML's bits, all that occurred; None where none were sampled."""
+    """NVML's bit mask of all throttle reasons that occurred; None if none were sampled."""
     masks = conditions(facts, gpu, measurements, "throttle_reasons")
     return reduce(or_, masks) if masks else None
 
 
 def unmeasured(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
-    """The answer of a check that needs a load, where none tells."""
+    """The finding of a check that needs a load, if no measurement of this GPU has what it asks for."""
     if any(facts.device_gpu(row.device) == gpu for row in measurements):
         return unknown("the probe could not read it under load")
-    return not_applicable("only a load tells: gputune probe measures under one")
+    return not_applicable("only a load shows it: gputune probe measures under one")

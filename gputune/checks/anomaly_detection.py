@@ -1,7 +1,7 @@
 """Is autograd's anomaly detection on right after import?
 
-It keeps a traceback for every operation and looks for NaN in every gradient: steps take several times as long. Here a
-sitecustomize, or a hook of the kind, has switched it on for every program.
+It keeps a traceback for every operation and looks for NaN in every gradient, so that steps take several times as long.
+If it is on right after import, a sitecustomize or a similar hook turns it on for every program.
 
 Source: PyTorch, torch.autograd.set_detect_anomaly.
 """
@@ -15,6 +15,9 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     if flags is None or flags.anomaly_detection is None:
         yield unread(facts, "libraries.flags", "torch's flags")
     elif flags.anomaly_detection:
-        yield warning("autograd looks for anomalies in every program", "torch.autograd.set_detect_anomaly(False)")
+        yield warning(
+            "autograd looks for anomalies in every program, which makes steps several times slower",
+            "torch.autograd.set_detect_anomaly(False)",
+        )
     else:
         yield ok("autograd's anomaly detection is off")

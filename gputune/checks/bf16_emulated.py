@@ -1,8 +1,8 @@
 """Does this GPU multiply bfloat16 natively?
 
-Below compute capability 8.0 (V100, T4, RTX 20) torch accepts bfloat16 and `torch.cuda.is_bf16_supported()` answers True,
-but the arithmetic is emulated and slow. Such a GPU's Tensor Cores (7.0 on) take float16, whose small gradients need a
-GradScaler; older ones have none, and float32 is best there.
+Below compute capability 8.0 (V100, T4, RTX 20) torch accepts bfloat16 and `torch.cuda.is_bf16_supported()` returns
+True, but the arithmetic is emulated and slow. The Tensor Cores of 7.0 and 7.5 multiply float16, whose small gradients
+need a GradScaler; older GPUs have no Tensor Cores, and float32 is best there.
 
 Source: NVIDIA, CUDA C++ Programming Guide, table of compute capabilities; torch.cuda.is_bf16_supported.
 """
@@ -13,17 +13,19 @@ from gputune.facts.precision import tensor_core_dtypes
 
 USE_FLOAT16 = 'use torch.autocast("cuda", dtype=torch.float16) with torch.amp.GradScaler("cuda")'
 USE_FLOAT32 = "leave torch.autocast off: use float32"
-ASKED = "ACCELERATE_MIXED_PRECISION"
+ACCELERATE = "ACCELERATE_MIXED_PRECISION"
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    asked = f", and {ASKED} asks for it" if facts.environment.get(ASKED) == "bf16" else ""
-    return each_capability(facts, lambda gpu: _of(gpu, asked))
+    requested = f", and {ACCELERATE} requests it" if facts.environment.get(ACCELERATE) == "bf16" else ""
+    return each_capability(facts, lambda gpu: _judge(gpu, requested))
 
 
-def _of(gpu: Gpu, asked: str) -> Finding:
+def _judge(gpu: Gpu, requested: str) -> Finding:
     dtypes = tensor_core_dtypes(gpu.compute_capability)
     if "bfloat16" in dtypes:
         return ok(f"{gpu.name} multiplies bfloat16 natively")
-    message = f"{gpu.name} ({gpu.compute_capability}) only emulates bfloat16, slowly, though torch accepts it{asked}"
+    message = (
+        f"{gpu.name} ({gpu.compute_capability}) only emulates bfloat16, slowly, though torch accepts it{requested}"
+    )
     return warning(message, USE_FLOAT16 if "float16" in dtypes else USE_FLOAT32)

@@ -1,28 +1,25 @@
-"""Can torch and its neighbours write where they keep things?
+"""Can torch and related libraries write to the folders in which they keep files?
 
-torch.hub and Hugging Face download to folders below HOME, compilers and the DataLoader write below TMPDIR. In a container
-with a read-only root, or a user without a home, they fail, some of them late: without any folder for temporary files a
-DataLoader waits for its workers forever, and torch 2.13 makes no optimizer. Point the variables to a place that can be written
-to, or mount one: `docker run --tmpfs /tmp`, Kubernetes `emptyDir`.
+torch.hub and Hugging Face download to folders below HOME; compilers and the DataLoader write below TMPDIR. In a
+container with a read-only root, or for a user without a home folder, they fail, sometimes late: without a folder for
+temporary files a DataLoader waits for its workers forever, and torch 2.13 cannot create an optimizer. Point the
+variables to a writable folder, or mount one: `docker run --tmpfs /tmp`, Kubernetes `emptyDir`.
 
 Source: PyTorch, torch.hub, TORCH_HOME; XDG Base Directory Specification.
 """
 
-from gputune.checks._answers import gib, ok, unread, warning
+from gputune.checks._answers import below, gib, ok, unread, warning
 from gputune.checks._common import Facts, Finding, Findings, Measurements
 from gputune.facts import Folder
 
+MOMENTARY = True
 LEAST_BYTES = 64 << 20
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
     folders = facts.process.folders
     closed = [folder for folder in folders if not folder.writable]
-    full = [
-        folder
-        for folder in folders
-        if folder.writable and folder.free_bytes is not None and folder.free_bytes < LEAST_BYTES
-    ]
+    full = [folder for folder in folders if folder.writable and below(folder.free_bytes, LEAST_BYTES)]
     if not folders:
         yield unread(facts, "process.folders", "the folders that torch writes to")
     if closed:

@@ -1,10 +1,11 @@
 """Does a setting hold this GPU's clock below its maximum?
 
-`nvidia-smi -ac` sets application clocks and `nvidia-smi -lgc` locks the clock, for steady measurements or to save power,
-and both stay when the one who set them is gone. `sudo nvidia-smi -rac` and `sudo nvidia-smi -rgc` take them back. A lock
-shows under load only, which a probe puts on.
+`nvidia-smi -ac` sets application clocks and `nvidia-smi -lgc` locks the clock, for steady measurements or to save
+power, and both outlast the user who set them. `sudo nvidia-smi -rac` and `sudo nvidia-smi -rgc` undo them. A lock shows
+only under load, which a probe creates.
 
-Source: nvmlDeviceGetApplicationsClock and its default; NVML's clocks event reason 0x2, now and in a probe's measurements.
+Source: nvmlDeviceGetApplicationsClock and its default; NVML's clocks event reason 0x2, now and in a probe's
+measurements.
 """
 
 from gputune.checks._answers import below, each_gpu, fully_read, ok, smi, warning
@@ -16,16 +17,16 @@ FIELDS = ("sm_clock_application_mhz", "sm_clock_application_default_mhz", "sm_cl
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, lambda gpu: _of(facts, gpu, measurements))
+    return each_gpu(facts, lambda gpu: _judge(facts, gpu, measurements))
 
 
-def _of(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
+def _judge(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     clock, default = gpu.health.sm_clock_application_mhz, gpu.health.sm_clock_application_default_mhz
     measured = throttle_reasons(facts, gpu, measurements)
     if ((measured or 0) | (gpu.health.clocks_event_reasons or 0)) & SETTING:
         return warning("a setting holds its clock below its maximum", smi(gpu, "-rgc", "-rac"))
     if below(clock, default):
-        return warning(f"its application clock is set to {clock} MHz, of {default} by default", smi(gpu, "-rac"))
+        return warning(f"its application clock is set to {clock} MHz; the default is {default} MHz", smi(gpu, "-rac"))
     good = "its application clock is not below the default, and no lock shows at rest"
     if measured is not None:
         good = f"no setting holds its clock below {gpu.health.sm_clock_max_mhz} MHz"

@@ -1,7 +1,7 @@
 """May several processes use this GPU at once?
 
-In an exclusive mode the second process (another rank, a notebook, a probe) is refused: "all CUDA-capable devices are busy
-or unavailable". In prohibited mode every one is.
+In an exclusive mode a second process (another rank, a notebook, a probe) is refused with "all CUDA-capable devices are
+busy or unavailable"; in prohibited mode every process is.
 
 Source: NVIDIA, nvidia-smi, compute mode.
 """
@@ -12,15 +12,15 @@ from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
     mps = facts.scheduler.gpu_sharing == "mps"
-    return each_gpu(facts, lambda gpu: not_seen(facts, gpu) or _of(gpu, mps), "compute_mode", lacking=share)
+    return each_gpu(facts, lambda gpu: not_seen(facts, gpu) or _judge(gpu, mps), "compute_mode", lacking=share)
 
 
-def _of(gpu: Gpu, mps: bool) -> Finding:
+def _judge(gpu: Gpu, mps: bool) -> Finding:
     mode, remedy = gpu.health.compute_mode, smi(gpu, "-c DEFAULT")
     if mode == "prohibited":
         return error("its compute mode is prohibited: no program may use it", remedy)
     if mode == "exclusive process" and mps:
-        return ok("its compute mode is exclusive process, as MPS wants it")
+        return ok("its compute mode is exclusive process, as MPS requires")
     if mode != "default":
         return warning(f"its compute mode is {mode}: only one program at a time may use it", remedy)
     return ok("its compute mode is default")

@@ -1,9 +1,9 @@
 """Is there a CPU quota that torch and the DataLoader do not see?
 
-A container's `--cpus=2` (a Kubernetes limit likewise) is a quota of time, not a set of CPUs: torch still starts a thread,
-and the DataLoader advises a worker, for every CPU in the affinity. All of them share the quota, and the kernel stops them
-together when it is spent. Give torch and the loader the CPUs that there are: OMP_NUM_THREADS and `num_workers`; or ask
-for more (`docker run --cpus=8`, Kubernetes `resources.limits.cpu`).
+`docker run --cpus=2` and a Kubernetes limit set a quota of CPU time, not a set of CPUs: torch still starts one thread,
+and the DataLoader suggests one worker, for every CPU in the affinity. They share the quota, and the kernel stops all of
+them when it is used up. Limit both with OMP_NUM_THREADS and `num_workers`, or ask for more CPUs (`docker run --cpus=8`,
+Kubernetes `resources.limits.cpu`).
 
 Source: Linux, CFS Bandwidth Control; torch.get_num_threads and DataLoader count the affinity.
 """

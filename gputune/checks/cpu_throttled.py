@@ -1,7 +1,8 @@
-"""Has the kernel stopped this group for using up its CPU quota?
+"""Has the kernel stopped this process's group for using up its CPU quota?
 
-Where more threads run than the quota pays for, they spend it early in each period (0.1 s, mostly) and all stand still for
-the rest of it, a GPU's feeding thread among them. Use fewer threads and workers, or ask for more CPUs.
+With more running threads than the quota allows, the group uses up each period's share (usually of 0.1 s) early and
+stands still for the rest of it, including the thread that feeds the GPU. Use fewer threads and workers, or ask for more
+CPUs.
 
 Source: Linux, CFS Bandwidth Control, cpu.stat.
 """
@@ -9,7 +10,11 @@ Source: Linux, CFS Bandwidth Control, cpu.stat.
 from gputune.checks._answers import not_applicable, ok, unread, warning
 from gputune.checks._common import Facts, Findings, Measurements, reason
 
-REMEDY = "export OMP_NUM_THREADS=%d and use fewer DataLoader workers; or docker run --cpus=N, Kubernetes resources.limits.cpu: N"
+REMEDY = (
+    "export OMP_NUM_THREADS=%d and use fewer DataLoader workers; or docker run --cpus=N, Kubernetes "
+    "resources.limits.cpu: N"
+)
+MOMENTARY = True
 MOST, LEAST_PERIODS = 0.01, 5
 
 
@@ -21,8 +26,8 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         fact = "cpu.quota" if cpu.quota is None else "cpu.throttled_periods"
         yield unread(facts, fact, "how often the group was stopped")
     else:
-        told = f"stopped in {stopped} of {periods} periods of its quota of {cpu.quota:g} CPUs"
+        message = f"stopped in {stopped} of {periods} periods, having used up its quota of {cpu.quota:g} CPUs"
         if stopped >= LEAST_PERIODS and stopped > MOST * periods:
-            yield warning(told, REMEDY % cpu.budget, cpu.quota_source)
+            yield warning(message, REMEDY % cpu.budget, cpu.quota_source)
         else:
-            yield ok(told)
+            yield ok(message)

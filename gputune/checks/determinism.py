@@ -1,8 +1,9 @@
-"""Is determinism asked for, and does what is set contradict it?
+"""Is determinism requested, and do other settings contradict it?
 
-Deterministic algorithms give the same bits in every run, and are slower where the fast ones are not. They contradict
-cudnn.benchmark, which chooses algorithms by timing, and need CUBLAS_WORKSPACE_CONFIG=:4096:8 (or :16:8), without which
-cuBLAS refuses. That variable alone makes nothing deterministic, and `:16:8` leaves cuBLAS little to work in: slower matmuls.
+Deterministic algorithms give bit-identical results in every run, but are often slower. They contradict cudnn.benchmark,
+which selects algorithms by timing, and need CUBLAS_WORKSPACE_CONFIG=:4096:8 (or :16:8), without which cuBLAS refuses to
+run. That variable alone makes nothing deterministic, and `:16:8` slows matmuls down because it leaves cuBLAS little
+workspace.
 
 Source: PyTorch, Reproducibility; cuBLAS, Results Reproducibility.
 """
@@ -16,7 +17,7 @@ from gputune.facts import Flags
 VARIABLE = "CUBLAS_WORKSPACE_CONFIG"
 DETERMINISTIC = (":4096:8", ":16:8")
 DEFAULT_KIB, HOPPER_KIB = 8320, 32768
-"""What torch gives cuBLAS by itself, before Hopper and from it on."""
+"""The workspace that torch gives cuBLAS by default, before Hopper and from Hopper on."""
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -31,14 +32,14 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 def _flags(flags: Flags, workspace: str | None, cuda: bool) -> Finding | None:
     asked = flags.deterministic_algorithms or flags.cudnn_deterministic
     if asked and flags.cudnn_benchmark:
-        message = "determinism is asked for, and cudnn.benchmark chooses algorithms by timing"
+        message = "determinism is requested, but cudnn.benchmark selects algorithms by timing"
         return warning(message, "torch.backends.cudnn.benchmark = False")
     if flags.deterministic_algorithms and cuda and workspace not in DETERMINISTIC:
-        message = f"deterministic algorithms are asked for, and {VARIABLE} is {workspace or 'not set'}: cuBLAS refuses or warns"
+        message = f"deterministic algorithms are on, but {VARIABLE} is {workspace or 'not set'}: cuBLAS fails or warns"
         return warning(message, f"export {VARIABLE}=:4096:8", VARIABLE)
     if asked:
-        remedy = "leave it, where the same bits are worth it; else torch.use_deterministic_algorithms(False)"
-        return warning("determinism is asked for in every program, which costs speed", remedy)
+        remedy = "torch.use_deterministic_algorithms(False), unless you need bit-identical results"
+        return warning("determinism is on in every program, which costs speed", remedy)
     return None
 
 
@@ -46,11 +47,9 @@ def _workspace(facts: Facts, workspace: str | None) -> Finding:
     hopper = any((number(gpu.compute_capability) or (0, 0)) >= (9, 0) for gpu in facts.gpus)
     usual = HOPPER_KIB if hopper else DEFAULT_KIB
     if workspace is None or not re.fullmatch(r"(:\d{1,9}:\d{1,9})+", workspace):
-        return ok("determinism is not asked for")
+        return ok("determinism is not requested")
     kib = sum(int(size) * int(count) for size, count in re.findall(r":(\d+):(\d+)", workspace))
     if kib < usual:
-        message = f"{VARIABLE}={workspace} leaves cuBLAS {kib} KiB to work in, of {usual} that torch would give it"
-        return warning(
-            message, f"export {VARIABLE}=:4096:8, or unset it where nothing has to be deterministic", VARIABLE
-        )
-    return ok(f"determinism is not asked for ({VARIABLE}={workspace} takes nothing away)")
+        message = f"{VARIABLE}={workspace} gives cuBLAS {kib} KiB of workspace; torch's default is {usual} KiB"
+        return warning(message, f"export {VARIABLE}=:4096:8, or unset it if nothing has to be deterministic", VARIABLE)
+    return ok(f"determinism is not requested ({VARIABLE}={workspace} costs nothing)")

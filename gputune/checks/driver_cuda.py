@@ -1,15 +1,15 @@
 """Is the NVIDIA driver new enough for the CUDA that torch was built with?
 
-A driver runs programs of its own CUDA version and older ones. With the same major version and a lower minor one torch
-runs, but code that must be compiled from PTX by the driver may fail. A lower major version refuses torch's CUDA ("driver
-version is insufficient"), unless NVIDIA's cuda-compat package lifts it, which works on data-centre GPUs and some
-workstation ones. Else update the driver, or install a torch built for an older CUDA.
+A driver runs programs of its own CUDA version and of older ones. If only its minor version is lower than torch's, torch
+runs, but code that the driver must compile from PTX may fail. If its major version is lower, it rejects torch's CUDA
+("driver version is insufficient"), unless NVIDIA's cuda-compat package is installed, which supports data-centre GPUs
+and some workstation GPUs. Otherwise update the driver, or install a torch built for an older CUDA.
 
 Source: NVIDIA, CUDA Compatibility.
 """
 
 from gputune.checks._answers import error, no_gpu, ok, unread, without_cuda_torch
-from gputune.checks._common import Facts, Finding, Findings, Measurements, consumer, gpu_beside, number
+from gputune.checks._common import Facts, Finding, Findings, Measurements, consumer, has_gpu, number
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -17,7 +17,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 
 def _finding(facts: Facts) -> Finding:
-    if not gpu_beside(facts):
+    if not has_gpu(facts):
         return no_gpu(facts)
     torch, driver = number(facts.libraries.cuda), number(facts.driver.cuda)
     if torch is None:
@@ -25,26 +25,24 @@ def _finding(facts: Facts) -> Finding:
     if driver is None:
         fact = "driver.cuda" if facts.driver.nvml else "driver.nvml"
         return unread(facts, fact, "the CUDA version that the driver supports")
-    told = f"driver {facts.driver.version or '?'} supports CUDA {facts.driver.cuda}, torch was built with {facts.libraries.cuda}"
+    supported = f"driver {facts.driver.version or '?'} supports CUDA {facts.driver.cuda}"
+    message = f"{supported}, torch was built with {facts.libraries.cuda}"
     if driver >= torch:
-        return ok(told)
+        return ok(message)
     if driver[0] == torch[0] or facts.libraries.device_count:
-        how = (
-            "minor-version compatible"
-            if driver[0] == torch[0]
-            else "torch reaches the GPU through a compatibility package"
-        )
-        return ok(f"{told}: {how}; code that the driver must compile from PTX may fail")
-    return error(told, _remedy(facts, driver, torch))
+        compatible = driver[0] == torch[0]
+        how = "minor-version compatible" if compatible else "torch reaches the GPU through a compatibility package"
+        return ok(f"{message}: {how}; code that the driver must compile from PTX may fail")
+    return error(message, _remedy(facts, driver, torch))
 
 
 def _remedy(facts: Facts, driver: tuple[int, int], torch: tuple[int, int]) -> str:
     version = f"{torch[0]}.{torch[1]}"
-    lift = (
+    package = (
         f"apt install cuda-compat-{torch[0]}-{torch[1]} && export LD_LIBRARY_PATH=/usr/local/cuda-{version}/compat:"
         "$LD_LIBRARY_PATH; or "
     )
-    compat = "" if any(consumer(gpu) for gpu in facts.gpus) else lift
+    compat = "" if any(consumer(gpu) for gpu in facts.gpus) else package
     return (
         f"{compat}update the driver to one for CUDA {torch[0]}, or install the torch build for CUDA {driver[0]}.x "
         "that https://pytorch.org/get-started names"

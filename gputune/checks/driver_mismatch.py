@@ -1,16 +1,17 @@
-"""Are the driver's kernel module and its libraries of one version?
+"""Do the driver's kernel module and its libraries have the same version?
 
-After an update of the driver the old kernel module stays loaded until it is reloaded, and NVML and CUDA refuse it: "Driver/
-library version mismatch". A container started before the update keeps the old libraries. Reboot the host; or stop all that
-uses the GPUs, services such as nvidia-persistenced among it, and reload the module. Then start the containers anew.
+After an update of the driver the old kernel module stays loaded until it is reloaded, and NVML and CUDA refuse it:
+"Driver/ library version mismatch". A container started before the update keeps the old libraries. Reboot the host; or
+stop everything that uses the GPUs, including services such as nvidia-persistenced, and reload the module. Then restart
+the containers.
 
 Source: NVML, NVML_ERROR_LIB_RM_VERSION_MISMATCH; /proc/driver/nvidia/version.
 """
 
 from gputune.checks._answers import error, not_applicable, ok, unknown, unread
-from gputune.checks._common import Facts, Finding, Findings, Measurements, gpu_beside, reason
+from gputune.checks._common import Facts, Finding, Findings, Measurements, gap, has_gpu
 
-RELOAD = "reboot the host, then start the container anew"
+RELOAD = "reboot the host, then restart the container"
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -18,12 +19,11 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 
 def _finding(facts: Facts) -> Finding:
-    kernel, user, why = facts.driver.kernel_version, facts.driver.version, reason(facts, "driver.nvml")
-    if why and "version mismatch" in why.lower():
-        return error(
-            f"the loaded kernel module ({kernel or 'version unknown'}) is not of the libraries' version: {why}", RELOAD
-        )
-    if not gpu_beside(facts):
+    kernel, user, refusal = facts.driver.kernel_version, facts.driver.version, gap(facts, "driver.nvml")
+    if refusal and refusal.cause == "version_mismatch":
+        module = f"the loaded kernel module ({kernel or 'version unknown'})"
+        return error(f"{module} and the driver's libraries are of different versions: {refusal.reason}", RELOAD)
+    if not has_gpu(facts):
         return not_applicable("no NVIDIA driver is in use here")
     if user is None:
         fact = "driver.version" if facts.driver.nvml else "driver.nvml"
@@ -33,7 +33,7 @@ def _finding(facts: Facts) -> Finding:
 
 def _compare(facts: Facts, kernel: str | None, user: str) -> Finding:
     if kernel is None and "/dev/dxg" in facts.container.gpu_device_files:
-        return not_applicable(f"libraries {user}; in WSL the kernel's part is Windows' own")
+        return not_applicable(f"libraries {user}; in WSL the kernel module is part of Windows")
     if kernel is None:
         return unknown(f"libraries {user}; the kernel module's version could not be read")
     if kernel != user:

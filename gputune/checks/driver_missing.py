@@ -1,7 +1,7 @@
 """Is the NVIDIA driver loaded for the GPU on the PCI bus?
 
-Without NVIDIA's kernel module a GPU is of no use to torch; the open driver nouveau, which Linux loads instead, knows no
-CUDA. The driver belongs to the host: a container uses the host's, whatever it has installed itself.
+Without NVIDIA's kernel module torch cannot use a GPU; the open driver nouveau, which Linux loads instead, does not
+support CUDA. The driver belongs to the host: a container uses the host's, whatever is installed in the container.
 
 Source: NVIDIA, Driver Installation Guide.
 """
@@ -10,8 +10,9 @@ from gputune.checks._answers import error, not_applicable, ok, unknown, unread, 
 from gputune.checks._common import Facts, Finding, Findings, Measurements, gpu_asked_for
 
 INSTALL = (
-    "on the host: sudo modprobe nvidia; sudo dmesg | grep -i nvidia says why it fails; where no driver is installed: sudo apt "
-    "install nvidia-driver (Debian, non-free), sudo ubuntu-drivers install (Ubuntu), or https://www.nvidia.com/drivers"
+    "on the host: sudo modprobe nvidia; sudo dmesg | grep -i nvidia shows why it fails; if no driver is installed: "
+    "sudo apt install nvidia-driver (Debian, non-free), sudo ubuntu-drivers install (Ubuntu), or "
+    "https://www.nvidia.com/drivers"
 )
 GIVEN_AWAY = ("vfio-pci", "pci-stub", "pciback")
 
@@ -24,17 +25,15 @@ def _finding(facts: Facts) -> Finding:
     if facts.driver.kernel_version:
         return ok(f"NVIDIA's kernel module {facts.driver.kernel_version} is loaded")
     if "/dev/dxg" in facts.container.gpu_device_files:
-        return not_applicable("in WSL the driver is Windows' own")
+        return not_applicable("in WSL the driver is part of Windows")
     if facts.pci_gpus is None:
         return unread(facts, "pci_gpus", "the PCI bus")
     if any(gpu.driver == "nvidia" for gpu in facts.pci_gpus):
         return unknown("a GPU is held by NVIDIA's kernel module, whose version could not be read")
     idle = [gpu for gpu in facts.pci_gpus if gpu.driver not in GIVEN_AWAY]
     if not idle:
-        given = ": virtual machines have them" if facts.pci_gpus else ""
-        return not_applicable(
-            f"no NVIDIA GPU is left on the PCI bus{given}" if given else "no NVIDIA GPU is on the PCI bus"
-        )
+        assigned = "every NVIDIA GPU on the PCI bus is assigned to a virtual machine"
+        return not_applicable(assigned if facts.pci_gpus else "there is no NVIDIA GPU on the PCI bus")
     held = ", ".join(f"{gpu.address} ({gpu.driver or 'no driver'})" for gpu in idle)
     message = f"NVIDIA's driver is not loaded for the GPU at {held}"
     return (error if gpu_asked_for(facts) else warning)(message, INSTALL, idle[0].address)

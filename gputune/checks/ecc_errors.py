@@ -1,8 +1,8 @@
 """Has this GPU's memory had errors that it could not correct?
 
-An uncorrectable ECC error kills the program that met it, and means that memory is failing. The count is since the driver
-was loaded. Reset the GPU when no job runs on it, which also puts spare memory in place of the bad; if errors come back,
-have the card replaced.
+An uncorrectable ECC error kills the program that hits it, and means that the memory is failing. The count starts when
+the driver is loaded. Reset the GPU when no job runs on it, which also replaces the bad memory with spare memory; if
+errors come back, have the card replaced.
 
 Source: NVIDIA, GPU Memory Error Management; nvmlDeviceGetTotalEccErrors.
 """
@@ -12,14 +12,14 @@ from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, 
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, lambda gpu: _of(facts, gpu), "ecc", lacking=consumer_or_share)
+    return each_gpu(facts, lambda gpu: _judge(facts, gpu), "ecc", lacking=consumer_or_share)
 
 
-def _of(facts: Facts, gpu: Gpu) -> Finding:
+def _judge(facts: Facts, gpu: Gpu) -> Finding:
     count, ever = gpu.health.ecc_uncorrected, gpu.health.ecc_uncorrected_ever
-    in_its_life = "" if ever is None else f" ({ever} in the card's life)"
+    in_its_life = "" if ever is None else f" ({ever} in the card's lifetime)"
     if not gpu.health.ecc:
-        return not_applicable("ECC is off, so that memory errors are not counted")
+        return not_applicable("ECC is off, so memory errors are not counted")
     if count:
         errors = counted(count, "uncorrectable memory error")
         remedy = f"stop its jobs; {smi(gpu, '--gpu-reset')}; if errors come back, replace the card"

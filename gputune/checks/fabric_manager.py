@@ -1,54 +1,53 @@
 """Is the NVSwitch fabric between the GPUs ready?
 
 On machines with NVSwitch the service nvidia-fabricmanager sets up the links between the GPUs. Until it has, CUDA fails
-with error 802, "system not yet initialized". It must be of the same version as the driver, to the last digit. In a
-virtual machine it may run on the host.
+with error 802, "system not yet initialized". Its version must match the driver's exactly. For a virtual machine it may
+run on the host.
 
 Source: NVIDIA, Fabric Manager User Guide; nvmlDeviceGetGpuFabricInfo.
 """
 
 from gputune.checks._answers import each_gpu, error, not_applicable, ok, unread, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, reason
-from gputune.host import NOT_SUPPORTED
+from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, cause, gap
 
 BEFORE_HOPPER = ("Volta", "Turing", "Ampere", "Ada")
 START = (
-    "on the host: sudo systemctl restart nvidia-fabricmanager (of the driver's very version: %s), then "
+    "on the host: sudo systemctl restart nvidia-fabricmanager (in exactly the driver's version: %s), then "
     "nvidia-smi -q -i 0 | grep -A 2 Fabric"
 )
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
     remedy = START % (facts.driver.version or "see nvidia-smi")
-    failure = reason(facts, "libraries.devices") or ""
-    if facts.gpus and "not yet initialized" in failure:
-        yield error(f"torch cannot start: {failure}", remedy)
+    failure = gap(facts, "libraries.devices")
+    if facts.gpus and failure and failure.cause == "fabric_not_ready":
+        yield error(f"torch cannot start: {failure.reason}", remedy)
         return
     yield from each_gpu(
-        facts, lambda gpu: _of(facts, gpu, remedy), "fabric_state", lacking=lambda gpu: _lacking(facts, gpu)
+        facts, lambda gpu: _judge(facts, gpu, remedy), "fabric_state", lacking=lambda gpu: _lacking(facts, gpu)
     )
 
 
-def _of(facts: Facts, gpu: Gpu, remedy: str) -> Finding:
+def _judge(facts: Facts, gpu: Gpu, remedy: str) -> Finding:
     state, status = gpu.health.fabric_state, gpu.health.fabric_status
     if state == "not supported":
-        return not_applicable("this GPU is in no NVSwitch fabric")
+        return not_applicable("this GPU is not part of an NVSwitch fabric")
     if state != "completed":
         wait = "wait a minute; then " if state == "in progress" else ""
-        return error(f"its registration with the NVSwitch fabric: {state}", wait + remedy)
+        return error(f"its registration with the NVSwitch fabric is {state}", wait + remedy)
     if status:
-        return error(f"its registration with the NVSwitch fabric failed: NVML's error {status}", remedy)
+        return error(f"its registration with the NVSwitch fabric failed with NVML error {status}", remedy)
     if status is None or gpu.health.fabric_troubles is None:
         field = "fabric_status" if status is None else "fabric_troubles"
         return unread(facts, f"gpu.{gpu.index}.{field}", "how its registration with the NVSwitch fabric ended")
     if gpu.health.fabric_troubles:
-        return warning(f"the NVSwitch fabric tells of {', '.join(gpu.health.fabric_troubles)}", remedy)
+        return warning(f"the NVSwitch fabric reports {', '.join(gpu.health.fabric_troubles)}", remedy)
     return ok("registered with the NVSwitch fabric")
 
 
 def _lacking(facts: Facts, gpu: Gpu) -> str | None:
-    if gpu.health.nvswitch is False or reason(facts, f"gpu.{gpu.index}.nvlinks_up") == NOT_SUPPORTED:
+    if gpu.health.nvswitch is False or cause(facts, f"gpu.{gpu.index}.nvlinks_up") == "not_supported":
         return "no link of this GPU leads to an NVSwitch"
     if gpu.architecture in BEFORE_HOPPER and facts.libraries.device_count:
-        return f"{gpu.architecture} tells no state of its fabric; torch starts, so that it is ready"
+        return f"{gpu.architecture} does not report its fabric's state; torch can use the GPU, so the fabric is ready"
     return None

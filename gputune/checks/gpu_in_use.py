@@ -1,8 +1,8 @@
-"""Does something else use this GPU?
+"""Does another process use this GPU?
 
-Another process takes memory and time, and makes measurements worthless. Counted are compute processes, and memory in use
-beyond 1 GiB (a driver's own reserve, 0.6 GiB on an H200, is none). In a container the processes of others may not be
-visible, but their memory is.
+Another process takes memory and time, and makes measurements worthless. What counts is compute processes, and memory in
+use beyond 1 GiB (the driver's own reserve is less: 0.6 GiB on an H200). In a container other processes may be
+invisible, but the memory that they use is not.
 
 Source: nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetMemoryInfo.
 """
@@ -10,15 +10,16 @@ Source: nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetMemoryInfo.
 from gputune.checks._answers import counted, each_gpu, gib, not_seen, ok, unread, warning
 from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, share
 
+MOMENTARY = True
 RESERVE_BYTES = 1 << 30
-LOOK = "nvidia-smi names them, on the host; choose another GPU with CUDA_VISIBLE_DEVICES, or wait"
+LOOK = "nvidia-smi on the host lists the processes; choose another GPU with CUDA_VISIBLE_DEVICES, or wait"
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, lambda gpu: _of(facts, gpu), "processes", lacking=share)
+    return each_gpu(facts, lambda gpu: _judge(facts, gpu), "processes", lacking=share)
 
 
-def _of(facts: Facts, gpu: Gpu) -> Finding:
+def _judge(facts: Facts, gpu: Gpu) -> Finding:
     used, processes = gpu.memory_used_bytes, gpu.health.processes
     if others := not_seen(facts, gpu):
         return others
@@ -28,5 +29,5 @@ def _of(facts: Facts, gpu: Gpu) -> Finding:
     if used is None:
         return unread(facts, f"gpu.{gpu.index}.memory", "the memory in use")
     if used > RESERVE_BYTES:
-        return warning(f"{gib(used)} of its memory is in use, though no compute process is seen from here", LOOK)
-    return ok("nothing else uses it")
+        return warning(f"{gib(used)} of its memory is in use, though no compute process is visible from here", LOOK)
+    return ok("no other process uses it")

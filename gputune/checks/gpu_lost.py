@@ -1,9 +1,9 @@
-"""Does NVML list every GPU that is on the PCI bus and meant for here?
+"""Does NVML list every GPU that is on the PCI bus and meant for this container or job?
 
-A GPU that fell off the bus, or that the driver could not start, is still on the PCI bus, but gone from NVML and from
-torch: the job runs on fewer GPUs, or dies. A container or a job that was given some of the host's GPUs sees the others on
-the bus as well, and they are none of its business: it may not open their device files. On the host, `dmesg | grep NVRM`
-has the driver's reason; a reboot or a power cycle may bring the card back.
+A GPU that fell off the bus, or that the driver could not start, is still on the PCI bus but missing from NVML and
+torch: the job runs on fewer GPUs, or dies. A container or job that was given some of the host's GPUs sees the others on
+the bus too; it may not open their device files, and they are not counted as lost. On the host, `dmesg | grep NVRM`
+shows the driver's reason; a reboot or a power cycle may bring the card back.
 
 Source: Linux, /sys/bus/pci; nvmlDeviceGetCount.
 """
@@ -11,22 +11,22 @@ Source: Linux, /sys/bus/pci; nvmlDeviceGetCount.
 from gputune.checks._answers import error, not_applicable, ok, unknown, unread, warning
 from gputune.checks._common import Facts, Finding, Findings, Measurements, nvidia_files
 from gputune.facts.pci import same
-from gputune.host import GPU_IS_LOST, NEEDS_RESET
 
-NONE = "no GPU on the PCI bus is run by NVIDIA's driver"
+NONE = "NVIDIA's driver holds no GPU on the PCI bus"
 BRING_BACK = (
-    "on the host: sudo dmesg | grep NVRM; then reboot it, or power-cycle it; a card that stays away has to be replaced"
+    "on the host: sudo dmesg | grep NVRM; then reboot it, or power-cycle it; replace a card that does not come back"
 )
-BIND = "on the host: sudo dmesg | grep NVRM says why; the driver may be too new for it, or it was unbound on purpose"
+BIND = (
+    "on the host: sudo dmesg | grep NVRM shows why; the driver may no longer support it, or it was unbound on purpose"
+)
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    gone = (GPU_IS_LOST, NEEDS_RESET)
-    lost = [gap for gap in facts.gaps if gap.fact.startswith("gpu.") and gap.reason in gone]
+    lost = [gap for gap in facts.gaps if gap.cause in ("gpu_lost", "needs_reset")]
     if not lost:
         yield _finding(facts)
     for index, why in dict.fromkeys((gap.fact.split(".")[1], gap.reason) for gap in lost):
-        yield error(f"it does not answer any more ({why})", BRING_BACK, f"GPU {index}")
+        yield error(f"it no longer answers ({why})", BRING_BACK, f"GPU {index}")
 
 
 def _finding(facts: Facts) -> Finding:
@@ -43,16 +43,14 @@ def _finding(facts: Facts) -> Finding:
 
 
 def _missing(facts: Facts, missing: list[str], on_bus: int) -> Finding:
-    # Those given to this container or job are those whose device files it may open.
+    # This container or job was given the GPUs whose device files it may open.
     listed, where, given = len(facts.gpus), ", ".join(missing), len(nvidia_files(facts))
     if not facts.driver.nvml:
-        return unknown(f"on the PCI bus: {where}; NVML does not answer that could list it")
+        return unknown(f"on the PCI bus: {where}; NVML, which could list it, does not answer")
     if len(missing) <= sum(gpu.pci_bus_id is None for gpu in facts.gpus):
         return unknown(f"on the PCI bus: {where}; as many GPUs are listed without an address to compare")
     if given <= listed:
         return not_applicable(f"this container or job was given {given} of the {on_bus} GPUs on the PCI bus")
     if given - listed < len(missing):
-        return error(
-            f"on the PCI bus, but not listed by NVML: {given - listed} that were given, of {where}", BRING_BACK
-        )
+        return error(f"on the PCI bus, but not listed by NVML: {given - listed} of {where}", BRING_BACK)
     return error(f"on the PCI bus, but not listed by NVML: {where}", BRING_BACK, missing[0])

@@ -1,7 +1,7 @@
-"""Are all GPUs of this machine of one kind?
+"""Are all GPUs of this machine of the same kind?
 
-Data-parallel training goes at the pace of the slowest GPU and the memory of the smallest, and a profile holds for one
-kind. torch counts the fastest first, nvidia-smi by slot, unless CUDA_DEVICE_ORDER=PCI_BUS_ID.
+Data-parallel training runs at the pace of the slowest GPU and fits the memory of the smallest, and a profile holds for
+one kind. torch numbers the fastest GPU first, nvidia-smi goes by slot, unless CUDA_DEVICE_ORDER=PCI_BUS_ID is set.
 
 Source: CUDA C++ Programming Guide, CUDA Environment Variables.
 """
@@ -11,9 +11,9 @@ from gputune.checks._common import Facts, Finding, Findings, Gpu, Health, Measur
 from gputune.facts.gpu import UNKNOWN_NAME
 from gputune.facts.visible_gpus import VARIABLE
 
-CHOOSE = "export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=%s  # one kind; probe each kind by itself"
+CHOOSE = "export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=%s  # one kind; probe each kind separately"
 SAME_SIZE = 1.05
-"""torch and NVML count a GPU's memory differently, by up to this ratio."""
+"""The ratio by which torch's and NVML's figures for the same GPU's memory may differ."""
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -22,20 +22,20 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     elif len(facts.gpus) == 1:
         yield not_applicable("there is one GPU")
     else:
-        yield _of(facts, _candidates(facts))
+        yield _judge(facts, _candidates(facts))
 
 
 def _candidates(facts: Facts) -> list[Gpu]:
-    """Those that NVML lists (a MIG slice is none of its own), and of them those that CUDA_VISIBLE_DEVICES leaves to torch."""
+    """The GPUs to compare: no MIG slices, and if CUDA_VISIBLE_DEVICES is set only the GPUs that it leaves."""
     listed = [gpu for gpu in facts.gpus if gpu.health != Health() or not facts.driver.nvml]
     chosen = VARIABLE in facts.environment
     return [gpu for gpu in listed if gpu.torch_index is not None or not chosen] or listed
 
 
-def _of(facts: Facts, gpus: list[Gpu]) -> Finding:
+def _judge(facts: Facts, gpus: list[Gpu]) -> Finding:
     kinds: list[list[Gpu]] = []
-    known = [gpu for gpu in gpus if gpu.name != UNKNOWN_NAME]
-    for gpu in known:
+    named = [gpu for gpu in gpus if gpu.name != UNKNOWN_NAME]
+    for gpu in named:
         kind = next((kind for kind in kinds if _alike(gpu, kind[0])), None)
         if kind is None:
             kinds.append([gpu])
@@ -45,7 +45,7 @@ def _of(facts: Facts, gpus: list[Gpu]) -> Finding:
         largest = ",".join(str(gpu.index) for gpu in max(kinds, key=len))
         remedy = CHOOSE % largest if facts.driver.nvml else "choose one kind with CUDA_VISIBLE_DEVICES"
         return warning(f"GPUs of {len(kinds)} kinds: {', '.join(_kind(kind[0]) for kind in kinds)}", remedy)
-    if len(known) < len(gpus) or not gpus:
+    if len(named) < len(gpus) or not gpus:
         return unknown("not every GPU's name could be read")
     return ok(f"{counted(len(gpus), 'GPU')} of one kind: {gpus[0].name}")
 

@@ -1,7 +1,7 @@
-"""Do others' jobs share this GPU by the scheduler's leave?
+"""Does the scheduler let other jobs share this GPU?
 
-Slurm's shards and NVIDIA's MPS let several jobs use one GPU at once. What is measured then depends on what the neighbours
-do, and a profile made there is worth nothing: probe with the GPU to yourself (`--gres=gpu:1`).
+Slurm's shards and NVIDIA's MPS let several jobs use one GPU at once. Measurements then depend on the other jobs, and a
+profile made from them is worthless: probe with a GPU of your own (`--gres=gpu:1`).
 
 Source: Slurm, Generic Resource (GRES), sharding; NVIDIA, Multi-Process Service.
 """
@@ -13,7 +13,7 @@ HOW = {
     "shard": ("a Slurm shard: other jobs use the same GPU", "--gres=gpu:1 instead of a shard"),
     "mps": (
         "CUDA_MPS variables are set: other programs may use the same GPU through MPS",
-        "unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, for a probe at least",
+        "unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, at least for a probe",
     ),
 }
 
@@ -24,4 +24,4 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     elif facts.scheduler.gpu_sharing:
         yield warning(*HOW[facts.scheduler.gpu_sharing])
     else:
-        yield ok("no sign that a scheduler shares it")
+        yield ok("nothing suggests that a scheduler shares it")

@@ -1,7 +1,7 @@
 """Is a profiler or sanitizer injected into every program?
 
-compute-sanitizer, Nsight and CUPTI tools get into a program through these variables. Left behind in a shell or an image,
-they slow every program down, up to a hundredfold.
+compute-sanitizer, Nsight and CUPTI tools enter a program through these variables. Left behind in a shell or an image,
+they slow down every program, by up to a factor of a hundred.
 
 Source: CUDA C++ Programming Guide and NVTX, injection variables; ld.so(8), LD_PRELOAD.
 """
@@ -21,7 +21,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     for name, value in left.items():
         yield warning(f"injected into every program: {name}={value}", f"unset {name}", name)
     if PRELOADED.search(preloaded):
-        remedy = "take the tool's libraries out of LD_PRELOAD"
+        remedy = "remove the tool's libraries from LD_PRELOAD"
         yield warning(f"injected into every program: LD_PRELOAD={preloaded}", remedy, "LD_PRELOAD")
     elif not left:
         yield ok("no profiler or sanitizer is injected")

@@ -1,7 +1,8 @@
 """Does this pod have limits?
 
-Without a memory limit a leak takes the node's memory, and the kernel then kills whom it likes; without a CPU limit torch
-starts a thread for each of the node's CPUs, which other pods need too. Give the container both.
+Without a memory limit a leak uses up the node's memory, and the kernel then kills some process on the node; without a
+CPU limit torch starts a thread for each of the node's CPUs, which other pods need too. Set both limits for the
+container.
 
 Source: Kubernetes, Resource Management for Pods and Containers.
 """
@@ -18,7 +19,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     missing = [name for name, there in (("CPU", own_cpus), ("memory", limit is not None)) if not there]
     gap = next((fact for fact in ("cpu.quota", "memory.limit_bytes") if reason(facts, fact)), None)
     if facts.scheduler.name != "kubernetes":
-        yield not_applicable("this is no Kubernetes pod")
+        yield not_applicable("this is not a Kubernetes pod")
     elif gap:
         yield unread(facts, gap, "the pod's limits")
     elif missing:
@@ -29,7 +30,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 
 def _share(facts: Facts) -> tuple[int, int]:
-    """Of the node's CPUs and GiB of memory, what falls to one of its GPUs, with a tenth left to the node."""
+    """The CPUs and GiB of memory for a pod with one GPU: an equal share per GPU of nine tenths of the node."""
     gpus = max(1, len(facts.pci_gpus or facts.gpus))
     gibibytes = (facts.memory.total_bytes or 0) >> 30
     return max(1, facts.cpu.logical_count * 9 // 10 // gpus), max(1, gibibytes * 9 // 10 // gpus)

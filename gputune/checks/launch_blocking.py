@@ -1,7 +1,7 @@
-"""Does every kernel launch wait for the kernel to end?
+"""Does every kernel launch wait until the kernel has finished?
 
-CUDA_LAUNCH_BLOCKING=1 makes an error appear at the line that caused it, for debugging. It also ends all overlap between
-host and GPU: steps of small kernels become several times slower.
+CUDA_LAUNCH_BLOCKING=1 makes an error appear at the line that caused it, for debugging. It also prevents host and GPU
+from working at the same time, so that steps made of small kernels become several times slower.
 
 Source: CUDA C++ Programming Guide, CUDA Environment Variables.
 """
@@ -15,7 +15,9 @@ VARIABLE = "CUDA_LAUNCH_BLOCKING"
 def check(facts: Facts, measurements: Measurements) -> Findings:
     if on(facts, VARIABLE):
         yield warning(
-            f"{VARIABLE}={facts.environment[VARIABLE]}: the host waits for every kernel", f"unset {VARIABLE}", VARIABLE
+            f"{VARIABLE}={facts.environment[VARIABLE]}: the host waits for every kernel to finish",
+            f"unset {VARIABLE}",
+            VARIABLE,
         )
     else:
         yield ok(f"{VARIABLE} is off")

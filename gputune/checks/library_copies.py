@@ -1,8 +1,8 @@
 """Is there a second cuBLAS or cuDNN that torch could load instead of its own?
 
-torch's wheels bring cuBLAS and cuDNN in the versions that they were built for. A copy that LD_LIBRARY_PATH names may come
-before them, or before a part of them that is loaded late: older, slower, or failing with "version mismatch". Two copies in
-one process are worse. Take the folder out of LD_LIBRARY_PATH; torch needs none there.
+torch's wheels include the versions of cuBLAS and cuDNN that they were built for. A copy in a folder of LD_LIBRARY_PATH
+may be loaded instead, or instead of a part that is loaded late: it may be older or slower, or fail with "version
+mismatch". Two copies in one process are worse. Remove the folder from LD_LIBRARY_PATH; torch does not need it.
 
 Source: ld.so(8); PyTorch, cuDNN version mismatch.
 """
@@ -22,27 +22,26 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     else:
         loaded, own = _places(facts.libraries.loaded), _places(facts.libraries.bundled)
         searched = _places(facts.libraries.searched)
-        found = [_of(name, folders, own.get(name, []), searched.get(name, [])) for name, folders in loaded.items()]
-        complaints = [finding for finding in found if finding]
-        yield from complaints or [ok(f"one copy each of {', '.join(sorted(loaded))}")]
+        judged = (_judge(name, folders, own.get(name, []), searched.get(name, [])) for name, folders in loaded.items())
+        yield from [finding for finding in judged if finding] or [ok(f"one copy each of {', '.join(sorted(loaded))}")]
 
 
-def _of(name: str, loaded: list[str], own: list[str], searched: list[str]) -> Finding | None:
+def _judge(name: str, loaded: list[str], own: list[str], searched: list[str]) -> Finding | None:
     if len(loaded) > 1:
         return warning(
             f"torch loaded {name} twice: from {' and '.join(loaded)}", "unset LD_LIBRARY_PATH LD_PRELOAD", name
         )
     if own and loaded[0] not in own:
-        message = f"torch loaded {name} from {loaded[0]}, and not its own of {own[0]}"
-        return warning(message, "take that folder, or a link to it, out of LD_LIBRARY_PATH and LD_PRELOAD", name)
+        message = f"torch loaded {name} from {loaded[0]}, not its own from {own[0]}"
+        return warning(message, "remove that folder, or a link to it, from LD_LIBRARY_PATH and LD_PRELOAD", name)
     if searched:
-        message = f"LD_LIBRARY_PATH offers another {name} than torch's, in {searched[0]}"
-        return warning(message, f"take {searched[0]} out of LD_LIBRARY_PATH", name)
+        message = f"LD_LIBRARY_PATH has a {name} other than torch's, in {searched[0]}"
+        return warning(message, f"remove {searched[0]} from LD_LIBRARY_PATH", name)
     return None
 
 
 def _places(paths: tuple[str, ...]) -> dict[str, list[str]]:
-    """Library, by the name that torch asks for, to the folders that have it."""
+    """The folders of each library, by the file name under which torch loads it."""
     places: dict[str, list[str]] = defaultdict(list)
     for path in paths:
         folder, _, file = path.rpartition("/")

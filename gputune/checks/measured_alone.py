@@ -1,10 +1,11 @@
 """Was the machine otherwise idle while it was measured?
 
-What others take of a GPU or of the CPUs is missing in the measurements, and changes from moment to moment: the advice may
-be wrong. CPUs count as taken where others used more than the budget of this process leaves them. A container may hide the
-processes of others on a GPU, so that none seen does not mean none there.
+Other processes that use the GPU or the CPUs distort the measurements, by an amount that changes from moment to moment,
+so the advice may be wrong. For the CPUs this counts if others used more than this process's budget leaves them. A
+container may hide the processes of others on a GPU, so that seeing none does not prove that there are none.
 
-Source: nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetProcessUtilization and /proc/stat, during a probe's measurements.
+Source: nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetProcessUtilization and /proc/stat, during a probe's
+measurements.
 """
 
 from gputune.checks._answers import counted, each_gpu, ok, unknown, warning
@@ -12,6 +13,7 @@ from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements
 from gputune.checks._load import conditions, unmeasured
 
 ANOTHER = "wait, or choose another GPU with CUDA_VISIBLE_DEVICES, and probe again"
+MOMENTARY = True
 NOTICEABLE_PERCENT = 5
 
 
@@ -28,9 +30,9 @@ def _gpu(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     used = max(conditions(facts, gpu, measurements, "other_sm_percent"), default=0)
     share = f", which used up to {used} % of its SMs" if used else ""
     if max(seen) > 1:
-        return warning(f"{counted(max(seen) - 1, 'other process')} on it while it was measured{share}", ANOTHER)
+        return warning(f"{counted(max(seen) - 1, 'other process')} on it during the measurements{share}", ANOTHER)
     if used >= NOTICEABLE_PERCENT:
-        return warning(f"another process was on it for a while as it was measured{share}", ANOTHER)
+        return warning(f"another process used it for part of the measurements{share}", ANOTHER)
     return ok("no other process was seen on it")
 
 
@@ -38,8 +40,8 @@ def _cpu(facts: Facts, measurements: Measurements) -> Finding:
     cpus, budget = facts.cpu.affinity_count, facts.cpu.budget
     seen = [row.conditions["other_cpus"] for row in measurements if "other_cpus" in row.conditions]
     if not seen:
-        return unknown("what others used of the CPUs could not be read", "CPU")
-    told = f"others used up to {max(seen):.1f} CPUs of {cpus}"
+        return unknown("how much of the CPUs others used could not be read", "CPU")
+    usage = f"other processes used up to {max(seen):.1f} of {cpus} CPUs"
     if max(seen) - (cpus - budget) > max(0.5, budget / 4):
-        return warning(f"{told} while they were measured", "wait until they are idle, and probe again", "CPU")
-    return ok(told, "CPU")
+        return warning(f"{usage} during the measurements", "wait until they are idle, and probe again", "CPU")
+    return ok(usage, "CPU")

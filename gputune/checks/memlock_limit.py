@@ -1,7 +1,8 @@
-"""May this process lock the memory that InfiniBand needs?
+"""May this process lock as much memory as InfiniBand needs?
 
-InfiniBand's adapters read memory that must not move. Containers may lock 64 KiB to 8 MiB, and NCCL then fails with
-"ibv_reg_mr ... Cannot allocate memory". Under Slurm the limit comes from slurmd, not from the container's flags.
+InfiniBand adapters access memory that must not be moved. Containers may often lock only 64 KiB to 8 MiB, and NCCL then
+fails with "ibv_reg_mr ... Cannot allocate memory". Under Slurm the limit comes from slurmd, not from the container's
+flags.
 
 Source: NCCL, Troubleshooting; getrlimit(2), RLIMIT_MEMLOCK.
 """
@@ -19,10 +20,10 @@ REMEDY = (
 def check(facts: Facts, measurements: Measurements) -> Findings:
     limit = facts.process.locked_bytes
     if not facts.container.infiniband:
-        yield not_applicable("there is no InfiniBand adapter here")
+        yield not_applicable("there is no InfiniBand adapter")
     elif reason(facts, "process.locked_bytes"):
         yield unread(facts, "process.locked_bytes", "the limit of locked memory")
     elif limit is not None and limit < LEAST_BYTES:
-        yield warning(f"{gib(limit)} may be locked, and InfiniBand needs more", REMEDY)
+        yield warning(f"only {gib(limit)} may be locked, and InfiniBand needs more", REMEDY)
     else:
-        yield ok("InfiniBand may lock memory" if limit is None else f"{gib(limit)} may be locked")
+        yield ok("any amount of memory may be locked" if limit is None else f"{gib(limit)} may be locked")

@@ -1,29 +1,29 @@
 """Was this container started without the GPUs that its host has?
 
-NVIDIA_VISIBLE_DEVICES tells the container toolkit which GPUs to bring in; void and none bring in nothing. Start the
-container with `--gpus all`, or set it to `all` or to a list. In Kubernetes a pod that asks for no GPU is given void, as
-it should be.
+NVIDIA_VISIBLE_DEVICES tells the container toolkit which GPUs to make available; void and none stand for no GPU. Start
+the container with `--gpus all`, or set the variable to `all` or to a list. In Kubernetes a pod that requests no GPU
+gets void, as intended.
 
 Source: NVIDIA Container Toolkit, environment variables.
 """
 
 from gputune.checks._answers import counted, not_applicable, ok, unread, warning
-from gputune.checks._common import Facts, Findings, Measurements, gpu_beside
+from gputune.checks._common import Facts, Findings, Measurements, has_gpu
 
 REMEDY = "docker run --gpus all; in Kubernetes resources.limits nvidia.com/gpu: 1"
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
     value = facts.environment.get("NVIDIA_VISIBLE_DEVICES")
-    told = f"NVIDIA_VISIBLE_DEVICES={value}" if value is not None else "NVIDIA_VISIBLE_DEVICES is not set"
+    setting = f"NVIDIA_VISIBLE_DEVICES={value}" if value is not None else "NVIDIA_VISIBLE_DEVICES is not set"
     host = [gpu for gpu in facts.pci_gpus or () if gpu.driver == "nvidia"]
-    if gpu_beside(facts):
-        yield ok(f"{told}, and there is a GPU")
+    if has_gpu(facts):
+        yield ok(f"{setting}, and there is a GPU")
     elif facts.pci_gpus is None:
-        yield unread(facts, "pci_gpus", f"{told}; whether the host has a GPU")
+        yield unread(facts, "pci_gpus", f"{setting}; whether the host has a GPU")
     elif value in ("void", "none", "") and host and facts.container.kind != "kubernetes":
-        message = f"{told} keeps the host's {counted(len(host), 'GPU')} out of this container"
+        message = f"{setting} keeps the host's {counted(len(host), 'GPU')} out of this container"
         yield warning(message, REMEDY, "NVIDIA_VISIBLE_DEVICES")
     else:
-        has = f"the host has {counted(len(host), 'GPU')}, and none is here" if host else "the host shows no NVIDIA GPU"
-        yield not_applicable(f"{told}; {has}")
+        has = f"the host has {counted(len(host), 'GPU')}, this container none" if host else "the host has no NVIDIA GPU"
+        yield not_applicable(f"{setting}; {has}")

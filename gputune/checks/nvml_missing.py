@@ -1,14 +1,15 @@
-"""Does NVML, NVIDIA's management library, answer where there is a GPU?
+"""Does NVML, NVIDIA's management library, work on this machine with a GPU?
 
-NVML tells power limits, clocks, temperatures and which driver runs; without it gputune cannot see that a card is
-throttled or capped, and torch may find no GPU at all. A container gets the library only with the capability `utility`:
-`docker run -e NVIDIA_DRIVER_CAPABILITIES=compute,utility`. Outside a container it is libnvidia-ml.so.1 of the driver.
+NVML reports power limits, clocks, temperatures and the driver's version; without it gputune cannot see that a card is
+throttled or capped, and torch may find no GPU at all. A container has the library only with the capability `utility`:
+`docker run -e NVIDIA_DRIVER_CAPABILITIES=compute,utility`. Outside a container the driver installs it, as
+libnvidia-ml.so.1.
 
 Source: NVIDIA Container Toolkit, driver capabilities.
 """
 
 from gputune.checks._answers import error, not_applicable, ok, unread, warning
-from gputune.checks._common import Facts, Finding, Findings, Measurements, gpu_beside, nvidia_files, reason
+from gputune.checks._common import Facts, Finding, Findings, Measurements, cause, has_gpu, nvidia_files, reason
 
 WITH_UTILITY = "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility"
 
@@ -18,26 +19,23 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         yield unread(facts, "gpu.count", "NVML's list of GPUs")
     elif facts.driver.nvml:
         yield ok("NVML answers")
-    elif not gpu_beside(facts):
+    elif not has_gpu(facts):
         yield not_applicable("there is no NVIDIA GPU that NVML could describe")
-    elif "version mismatch" in _why(facts).lower():
-        yield not_applicable("NVML is here, and refuses a kernel module of another version")
+    elif cause(facts, "driver.nvml") == "version_mismatch":
+        yield not_applicable("NVML is installed, and rejects a kernel module of another version: see driver_mismatch")
     else:
         yield _absent(facts)
 
 
 def _absent(facts: Facts) -> Finding:
     where = ", ".join(nvidia_files(facts)) or "torch's list of GPUs"
-    message = f"there is a GPU ({where}), but NVML does not answer: {_why(facts)}"
+    why = reason(facts, "driver.nvml") or "no reason was given"
+    message = f"there is a GPU ({where}), but NVML does not answer: {why}"
     return (warning if facts.libraries.device_count else error)(message, _remedy(facts))
 
 
-def _why(facts: Facts) -> str:
-    return reason(facts, "driver.nvml") or "no reason was given"
-
-
 def _remedy(facts: Facts) -> str:
-    if "nvidia-ml-py" in _why(facts):
+    if cause(facts, "driver.nvml") == "not_installed":
         return "pip install nvidia-ml-py"
     granted = facts.environment.get("NVIDIA_DRIVER_CAPABILITIES")
     if granted is not None and not {"utility", "all"} & set(granted.split(",")):

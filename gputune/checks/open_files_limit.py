@@ -1,7 +1,7 @@
-"""May this process open as many files as its DataLoader workers hand over?
+"""May this process open as many files as its DataLoader workers pass to it?
 
-Each tensor that waits in a batch is an open file: workers x prefetch_factor (2) x the tensors of a batch, for which 8 are
-counted here. Beyond the limit the loader fails with "Too many open files" or "received 0 items of ancdata".
+Each tensor in a batch that waits to be used is an open file: workers x prefetch_factor (2) x tensors per batch, assumed
+to be 8 here. Beyond the limit the loader fails with "Too many open files" or "received 0 items of ancdata".
 
 Source: PyTorch, Multiprocessing package, Sharing strategies; getrlimit(2), RLIMIT_NOFILE.
 """

@@ -1,7 +1,7 @@
-"""Does this GPU wait to retire bad pages of memory?
+"""Are bad pages of this GPU's memory waiting to be retired?
 
-GPUs before Ampere take failing pages out of use, at the next reset: until then programs still get them. Newer ones remap
-rows instead.
+GPUs before Ampere stop using failing pages at the next reset; until then programs may still be given them. Newer GPUs
+remap rows instead.
 
 Source: NVIDIA, Dynamic Page Retirement.
 """
@@ -12,14 +12,14 @@ from gputune.checks.row_remapping import BEFORE
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, _of, "page_retirement_pending", lacking=_lacking)
+    return each_gpu(facts, _judge, "page_retirement_pending", lacking=_lacking)
 
 
-def _of(gpu: Gpu) -> Finding:
+def _judge(gpu: Gpu) -> Finding:
     if gpu.health.page_retirement_pending:
-        message = "bad pages of memory wait to be taken out of use at the next reset"
+        message = "bad pages of memory are waiting to be retired at the next reset"
         return warning(message, f"stop its jobs; {smi(gpu, '--gpu-reset')}; or reboot it")
-    return ok("no page of memory waits to be taken out of use")
+    return ok("no page of memory is waiting to be retired")
 
 
 def _lacking(gpu: Gpu) -> str | None:

@@ -1,7 +1,7 @@
 """Does this GPU's PCIe link reach its full generation under load?
 
-At rest a link falls back to a lower generation to save power, so that only a load tells. Each generation doubles the
-bandwidth from host memory. A link that stays low is kept there by a setting of the firmware, a riser or a dirty contact.
+An idle link falls back to a lower generation to save power, so that only a load shows the real one. Each generation
+doubles the bandwidth from host memory. If a link stays low, a firmware setting, a riser or a dirty contact limits it.
 
 Source: nvmlDeviceGetCurrPcieLinkGeneration, sampled during a probe's measurements.
 """
@@ -12,10 +12,10 @@ from gputune.checks._load import conditions, unmeasured
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, lambda gpu: _of(facts, gpu, measurements), "pcie_generation_max", lacking=share)
+    return each_gpu(facts, lambda gpu: _judge(facts, gpu, measurements), "pcie_generation_max", lacking=share)
 
 
-def _of(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
+def _judge(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     seen = conditions(facts, gpu, measurements, "pcie_generation")
     most = gpu.health.pcie_generation_max or 0
     if not seen:

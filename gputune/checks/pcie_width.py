@@ -1,8 +1,9 @@
-"""Does this GPU have all the PCIe lanes that card and slot could give it?
+"""Does this GPU use all the PCIe lanes that card and slot support?
 
-Half the lanes are half the bandwidth from host memory and to other GPUs without NVLink. Reseat the card and its riser; look
-up in the board's manual which slots share lanes, and set their bifurcation in the firmware. Some GPUs, those of laptops
-before all, rest on fewer lanes: see whether it stays so under load (`nvidia-smi -q` while a program runs).
+Half the lanes give half the bandwidth from host memory, and to other GPUs without NVLink. Reseat the card and its
+riser; look up in the board's manual which slots share lanes, and set their bifurcation in the firmware. Some GPUs,
+mostly in laptops, use fewer lanes when idle: check whether it stays so under load (`nvidia-smi -q` while a program
+runs).
 
 Source: nvmlDeviceGetCurrPcieLinkWidth, nvmlDeviceGetMaxPcieLinkWidth.
 """
@@ -12,14 +13,16 @@ from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, 
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, _of, "pcie_width", "pcie_width_max", lacking=share)
+    return each_gpu(facts, _judge, "pcie_width", "pcie_width_max", lacking=share)
 
 
-def _of(gpu: Gpu) -> Finding:
+def _judge(gpu: Gpu) -> Finding:
     width, most = gpu.health.pcie_width or 0, gpu.health.pcie_width_max or 0
     if width < most and "Laptop" in gpu.name:
-        return not_applicable(f"{width} PCIe lanes of {most}: a laptop's GPU rests on fewer")
+        return not_applicable(f"{width} PCIe lanes of {most}: an idle laptop GPU uses fewer")
     if width < most:
         message = f"{width} PCIe lanes of {most} are in use"
-        return warning(message, "power off, reseat the card and its riser; see the firmware's bifurcation of its slot")
+        return warning(
+            message, "power off, reseat the card and its riser; check the slot's bifurcation in the firmware"
+        )
     return ok(f"all {width} PCIe lanes are in use")

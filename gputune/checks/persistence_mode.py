@@ -1,8 +1,8 @@
 """Does the driver stay loaded when no program uses this GPU?
 
-Without persistence the driver shuts the GPU down after the last program and sets it up for the next one, which costs every
-start a second or more, and forgets power limits and clocks. The service nvidia-persistenced keeps it up. It is the host's
-to set, not a container's.
+Without persistence the driver shuts the GPU down after the last program and initialises it again for the next one,
+which delays every start by a second or more and loses power limits and clocks. The service nvidia-persistenced prevents
+this. It has to run on the host, not in a container.
 
 Source: NVIDIA, Driver Persistence.
 """
@@ -12,13 +12,15 @@ from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, 
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, _of, "persistence_mode", lacking=share)
+    return each_gpu(facts, _judge, "persistence_mode", lacking=share)
 
 
-def _of(gpu: Gpu) -> Finding:
+def _judge(gpu: Gpu) -> Finding:
     if gpu.health.persistence_mode:
         return ok("persistence mode is on")
     if consumer(gpu):
-        return not_applicable(f"off, as {gpu.name} of a desktop or laptop has it: its screen keeps the driver loaded")
-    remedy = f"{smi(gpu, '-pm 1')}; for good: run nvidia-persistenced there, without --no-persistence-mode"
-    return warning("persistence mode is off: every first program waits for the driver", remedy)
+        return not_applicable(
+            f"off, as usual on a desktop or laptop GPU ({gpu.name}): its screen keeps the driver loaded"
+        )
+    remedy = f"{smi(gpu, '-pm 1')}; permanently: run nvidia-persistenced there, without --no-persistence-mode"
+    return warning("persistence mode is off: a program that finds the GPU idle waits for the driver to load", remedy)

@@ -1,7 +1,7 @@
 """Is this GPU's power limit below its default?
 
-Under large matmuls a GPU runs at its power limit, so that a lower one is a slower GPU. Somebody may have set it to save
-power, or to stay within what a rack can give: ask before raising it.
+Under large matmuls a GPU runs at its power limit, so a lower limit makes it slower. It may have been lowered on
+purpose, to save power or to stay within a rack's supply: ask before raising it.
 
 Source: NVML, power management limit, its default, and the enforced limit.
 """
@@ -13,15 +13,15 @@ FIELDS = ("power_limit_watts", "power_enforced_limit_watts", "power_default_limi
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, lambda gpu: _of(facts, gpu))
+    return each_gpu(facts, lambda gpu: _judge(facts, gpu))
 
 
-def _of(facts: Facts, gpu: Gpu) -> Finding:
+def _judge(facts: Facts, gpu: Gpu) -> Finding:
     limit, enforced, default = (getattr(gpu.health, field) for field in FIELDS)
     if below(limit, default):
-        return warning(f"its power limit is {limit:g} W, of {default:g} W by default", smi(gpu, f"-pl {default:g}"))
+        return warning(f"its power limit is {limit:g} W; the default is {default:g} W", smi(gpu, f"-pl {default:g}"))
     if below(enforced, default):
-        message = f"the board or the rack holds it to {enforced:g} W, of {default:g} W by default"
-        return warning(message, "see the power cap of the server's management controller, and its power supplies")
+        message = f"the board or the rack limits it to {enforced:g} W; the default is {default:g} W"
+        return warning(message, "check the power cap in the server's management controller, and its power supplies")
     good = ok(f"its power limit is {limit or 0:g} W, not below its default")
     return fully_read(facts, gpu, good, *FIELDS, lacking=consumer_or_share)

@@ -1,8 +1,8 @@
 """Do torch's older and newer switches for TF32 contradict each other?
 
-Since 2.9 torch has two ways to allow TF32: `allow_tf32` and set_float32_matmul_precision, and `fp32_precision`. A program,
-or a sitecustomize, that sets the newer one alone makes the older getters raise ("mix of the legacy and new APIs"), and so
-torch.compile, torch.export and Lightning, which ask them. Set both to the same: `gputune.apply` does.
+Since 2.9 torch has two ways to allow TF32: `allow_tf32` with set_float32_matmul_precision, and `fp32_precision`. If a
+program or a sitecustomize sets only the newer one, the older getters raise ("mix of the legacy and new APIs"), and so
+do torch.compile, torch.export and Lightning, which call them. Set both to the same value, as `gputune.apply` does.
 
 Source: PyTorch, CUDA notes, TF32; found in torch 2.9 to 2.15.
 """
@@ -21,6 +21,6 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     if conflict:
         yield warning(f"right after import torch: {conflict}", REMEDY)
     elif facts.libraries.torch is None or reason(facts, "libraries.api_conflict"):
-        yield unread(facts, "libraries.api_conflict", "what torch's switches say")
+        yield unread(facts, "libraries.api_conflict", "the state of torch's TF32 switches")
     else:
         yield ok("torch's older and newer switches agree")

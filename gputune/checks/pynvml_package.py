@@ -1,7 +1,7 @@
 """Is the deprecated package pynvml installed?
 
-The module `pynvml` belongs to the package nvidia-ml-py. The package of the name pynvml is its abandoned namesake: it warns
-at every import, seemingly from torch, and old versions of it replace the module with an outdated one.
+The module `pynvml` belongs to the package nvidia-ml-py. The package called pynvml is abandoned: it warns at every
+import, with a message that seems to come from torch, and its old versions overwrite the module with an outdated one.
 
 Source: PyPI, pynvml; nvidia-ml-py.
 """

@@ -1,7 +1,7 @@
-"""Does this GPU wait to replace bad rows of memory, or has it no spare ones left?
+"""Are bad rows of this GPU's memory waiting to be replaced, or are there no spare rows left?
 
-GPUs from Ampere on put spare rows in place of failing ones, at the next reset; reset soon, before more of them fail. Where
-no spare row is left the replacement fails, and the card has to be replaced itself.
+GPUs from Ampere on replace failing rows with spare ones at the next reset; reset soon, before more rows fail. If no
+spare row is left, the replacement fails, and the card itself has to be replaced.
 
 Source: NVIDIA, GPU Memory Error Management, Row-remapping.
 """
@@ -13,20 +13,20 @@ BEFORE = ("Kepler", "Maxwell", "Pascal", "Volta", "Turing")
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, lambda gpu: _of(facts, gpu))
+    return each_gpu(facts, lambda gpu: _judge(facts, gpu))
 
 
-def _of(facts: Facts, gpu: Gpu) -> Finding:
+def _judge(facts: Facts, gpu: Gpu) -> Finding:
     if gpu.health.row_remap_failed:
         return error("a bad row of memory could not be replaced", "take the card out of service and have it replaced")
     if gpu.health.row_remap_pending:
-        message = "a bad row of memory waits for its replacement at the next reset"
+        message = "a bad row of memory is waiting to be replaced at the next reset"
         return warning(message, f"stop its jobs; {smi(gpu, '--gpu-reset')}; or reboot it")
-    good = ok("no row of memory waits to be replaced")
+    good = ok("no row of memory is waiting to be replaced")
     return fully_read(facts, gpu, good, "row_remap_failed", "row_remap_pending", lacking=_lacking)
 
 
 def _lacking(gpu: Gpu) -> str | None:
     if gpu.architecture in BEFORE:
         return f"{gpu.architecture} retires pages instead"
-    return "a GPU divided by MIG does not tell" if gpu.health.mig else consumer_or_share(gpu)
+    return "a GPU divided by MIG does not report it" if gpu.health.mig else consumer_or_share(gpu)

@@ -15,6 +15,7 @@ from gputune.checks._common import Facts, Finding, Findings, Measurements
 from gputune.settings._scaling import PREFETCH
 from gputune.settings._shared_memory import Need, need
 
+MOMENTARY = True
 BATCH_BYTES = 64 * 3 * 224 * 224 * 4
 KUBERNETES = (
     "in the pod: volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: %s}}], and in the container: "

@@ -1,4 +1,4 @@
-"""Did Slurm give a task with a GPU more than one CPU?
+"""Did Slurm give a task with a GPU more than one core?
 
 Slurm gives a task one core unless it is asked for more; the DataLoader and the thread that feeds the GPU then share it.
 Ask for the node's CPUs divided by its GPUs (`--cpus-per-task`).
@@ -10,17 +10,17 @@ from gputune.checks._answers import counted, not_applicable, ok, warning
 from gputune.checks._common import Facts, Findings, Measurements
 
 CORE = 2
-"""CPUs of one core, which is what Slurm grants by default."""
+"""The CPUs (hardware threads) of one core, which is what Slurm grants by default."""
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
     slurm = facts.scheduler
     cpus = min(slurm.cpus_of_task or facts.cpu.affinity_count, facts.cpu.affinity_count)
     if slurm.name != "slurm":
-        yield not_applicable("this is no Slurm job")
+        yield not_applicable("this is not a Slurm job")
     elif slurm.gpus and (slurm.cpus_per_task == 1 or (slurm.cpus_per_task is None and cpus <= CORE)):
         share = max(2, facts.cpu.logical_count // max(1, len(facts.pci_gpus or facts.gpus)))
-        message = f"Slurm granted GPU {slurm.gpus}, and one core to each task"
+        message = f"Slurm granted GPU {slurm.gpus}, but only one core to each task"
         remedy = f"#SBATCH --cpus-per-task={share}  # the node's CPUs divided by its GPUs"
         yield warning(message, remedy, "SLURM_CPUS_PER_TASK")
     else:

@@ -1,7 +1,7 @@
 """Did srun pass the job's CPUs on to this step?
 
-Since 22.05 srun does not take over the job's `--cpus-per-task`: each task of the step gets one CPU, unless srun is told
-again. Export SRUN_CPUS_PER_TASK in the batch script.
+Since Slurm 22.05 srun does not inherit the job's `--cpus-per-task`: each task of the step gets one CPU unless srun is
+given the option too. Export SRUN_CPUS_PER_TASK in the batch script.
 
 Source: Slurm, RELEASE_NOTES of 22.05; srun, SRUN_CPUS_PER_TASK.
 """
@@ -15,7 +15,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     if not slurm.step:
         yield not_applicable("this process was not started by srun")
     elif slurm.cpus_per_task and cpus < slurm.cpus_per_task and slurm.srun_cpus_per_task is None:
-        message = f"the job asked for {slurm.cpus_per_task} CPUs a task, and srun gave this one {cpus}"
+        message = f"the job requested {slurm.cpus_per_task} CPUs per task, but srun gave this one {cpus}"
         yield warning(message, "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK before srun", "SRUN_CPUS_PER_TASK")
     else:
         yield ok(f"srun gave this task {cpus} CPUs")

@@ -1,8 +1,8 @@
-"""Are the loaded cuBLAS and cuDNN new enough to know TF32?
+"""Are the loaded cuBLAS and cuDNN new enough for TF32?
 
 TF32 came with CUDA 11: cuBLAS before 11 and cuDNN before 8 compute in full FP32 whatever torch's flags say, several
-times slower on a GPU that has TF32. A current torch brings current libraries; LD_LIBRARY_PATH may put older ones before
-them.
+times slower on a GPU that has TF32. A current torch includes current libraries; LD_LIBRARY_PATH may put older ones
+before them.
 
 Source: release notes of cuBLAS 11.0 and cuDNN 8.0.
 """
@@ -17,20 +17,20 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     if not facts.gpus:
         yield no_gpu(facts)
     elif all_lack(facts, "tf32"):
-        yield not_applicable("no GPU here has TF32 (compute capability 8.0 on)")
+        yield not_applicable("no GPU here has TF32 (compute capability 8.0 or higher)")
     elif finding := without_cuda_torch(facts):
         yield finding
     else:
         for field, (name, first) in FIRST_MAJOR.items():
-            yield _of(facts, field, name, first)
+            yield _judge(facts, field, name, first)
 
 
-def _of(facts: Facts, field: str, name: str, first: int) -> Finding:
+def _judge(facts: Facts, field: str, name: str, first: int) -> Finding:
     version = getattr(facts.libraries, field)
     found = number(version)
     if found is None:
         return unread(facts, f"libraries.{field}", f"{name}'s version")
     if found[0] >= first:
-        return ok(f"{name} {version} knows TF32", name)
-    message = f"{name} {version} knows no TF32, which came with {name} {first}"
+        return ok(f"{name} {version} supports TF32", name)
+    message = f"{name} {version} does not support TF32, which came with {name} {first}"
     return warning(message, "unset LD_LIBRARY_PATH, or pip install --upgrade torch", name)

@@ -1,9 +1,9 @@
-"""Does an environment variable decide about TF32, whatever torch's flags say?
+"""Does an environment variable override torch's TF32 flags?
 
-NVIDIA_TF32_OVERRIDE is read by cuBLAS and cuDNN themselves: 0 forbids TF32 and 1 forces it on matmuls and RNNs (not on
-convolutions whose flag is off), and the flags go on reading what was set. TORCH_ALLOW_TF32_CUBLAS_OVERRIDE is weaker:
-since torch 2 it is only the first value of the matmul flag, and only 1 and 0 count. Unset the variable, or keep it and
-know that it decides.
+cuBLAS and cuDNN themselves read NVIDIA_TF32_OVERRIDE: 0 forbids TF32, and 1 forces it on matmuls and RNNs (not on
+convolutions whose flag is off), while the flags still show what was set. TORCH_ALLOW_TF32_CUBLAS_OVERRIDE is weaker:
+since torch 2 it only sets the initial value of the matmul flag, and only 1 and 0 have an effect. Unset the variable, or
+keep it on purpose.
 
 Source: PyTorch, CUDA environment variables; NVIDIA_TF32_OVERRIDE's effect measured on an H200.
 """
@@ -20,7 +20,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     if not facts.gpus:
         yield no_gpu(facts)
     elif all_lack(facts, "tf32"):
-        yield not_applicable("no GPU here has TF32 (compute capability 8.0 on)")
+        yield not_applicable("no GPU here has TF32 (compute capability 8.0 or higher)")
     else:
         yield from _overrides(facts.environment, facts.precision.flags)
 
@@ -28,7 +28,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 def _overrides(environment: dict[str, str], flags: Flags | None) -> Findings:
     nvidia, torch = environment.get(TF32_OVERRIDE), environment.get(TORCH)
     if nvidia is None and torch is None:
-        yield ok("no environment variable decides about TF32")
+        yield ok("no environment variable overrides TF32")
     if nvidia is not None:
         yield _nvidia(nvidia, flags)
     if torch is not None:
@@ -38,16 +38,12 @@ def _overrides(environment: dict[str, str], flags: Flags | None) -> Findings:
 def _nvidia(value: str, flags: Flags | None) -> Finding:
     does = {"0": "forbids TF32", "1": "forces TF32 on matmuls and RNNs"}.get(value)
     if does is None:
-        return _unset(
-            TF32_OVERRIDE,
-            f"{TF32_OVERRIDE}={value} is neither 0 nor 1; what the libraries make of it is not documented",
-        )
+        return _unset(TF32_OVERRIDE, f"{TF32_OVERRIDE}={value} is neither 0 nor 1; its effect is not documented")
     wanted = value == "1"
     if flags is not None and flags.matmul_tf32 is flags.cudnn_tf32 is wanted:
         return ok(f"{TF32_OVERRIDE}={value} {does}, as torch's flags do", TF32_OVERRIDE)
-    return _unset(
-        TF32_OVERRIDE, f"{TF32_OVERRIDE}={value} {does}, whatever torch's flags say ({_against(flags, wanted)})"
-    )
+    message = f"{TF32_OVERRIDE}={value} {does}, whatever torch's flags say ({_against(flags, wanted)})"
+    return _unset(TF32_OVERRIDE, message)
 
 
 def _against(flags: Flags | None, wanted: bool) -> str:
@@ -58,7 +54,7 @@ def _against(flags: Flags | None, wanted: bool) -> str:
 
 def _torch(value: str) -> Finding:
     if value not in ("0", "1"):
-        return _unset(TORCH, f"{TORCH}={value} does nothing: torch reads only 0 and 1")
+        return _unset(TORCH, f"{TORCH}={value} has no effect: torch accepts only 0 and 1")
     state = "on" if value == "1" else "off"
     return ok(f"{TORCH}={value} starts torch's matmul flag {state}; the program may still change it", TORCH)
 

@@ -1,7 +1,7 @@
-"""Is TF32 asked for on a GPU that does not have it?
+"""Is TF32 requested on a GPU that does not have it?
 
-TF32 came with compute capability 8.0. Older GPUs compute float32 as ever, whatever the flags and variables say: nothing is
-gained, and nothing is wrong either, except for who counts on it. float16 is what their Tensor Cores (7.0 on) are fast at.
+TF32 came with compute capability 8.0. Older GPUs always compute in full float32, whatever flags and variables say:
+nothing breaks, but the expected speed-up does not come. Their Tensor Cores (from 7.0 on) are fast at float16.
 
 Source: NVIDIA, CUDA C++ Programming Guide, table of compute capabilities.
 """
@@ -14,18 +14,18 @@ from gputune.facts.precision import tensor_core_dtypes
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_capability(facts, lambda gpu: _of(facts, gpu))
+    return each_capability(facts, lambda gpu: _judge(facts, gpu))
 
 
-def _of(facts: Facts, gpu: Gpu) -> Finding:
+def _judge(facts: Facts, gpu: Gpu) -> Finding:
     if "tf32" in tensor_core_dtypes(gpu.compute_capability):
         return ok(f"{gpu.name} has TF32")
     lacks = f"{gpu.name} ({gpu.compute_capability}) has no TF32"
-    if asked := [name for name in (TF32_OVERRIDE, TORCH) if facts.environment.get(name) == "1"]:
-        return warning(f"{lacks}, which {' and '.join(asked)} would turn on", f"unset {' '.join(asked)}")
+    if variables := [name for name in (TF32_OVERRIDE, TORCH) if facts.environment.get(name) == "1"]:
+        return warning(f"{lacks}, which {' and '.join(variables)} would turn on", f"unset {' '.join(variables)}")
     flags, defaults = facts.precision.flags, facts.precision.defaults
     if flags is None:
         return unread(facts, "libraries.flags", "torch's flags")
     if flags.matmul_tf32 and not (defaults and defaults.matmul_tf32):
-        return warning(f"{lacks}, which torch's matmul flag asks for", 'torch.set_float32_matmul_precision("highest")')
-    return not_applicable(f"{lacks}, and nobody asks for it")
+        return warning(f"{lacks}, which torch's matmul flag requests", 'torch.set_float32_matmul_precision("highest")')
+    return not_applicable(f"{lacks}, and nothing requests it")

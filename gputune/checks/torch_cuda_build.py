@@ -1,14 +1,14 @@
-"""Is torch built with CUDA where there is a GPU?
+"""On a machine with a GPU, is torch built with CUDA?
 
-A CPU build of torch runs without an error and leaves the GPU idle: `torch.cuda.is_available()` is just False. It gets in
-when the package index of the CPU builds is configured, or when another package asks for torch first. Uninstall it and
+A CPU build of torch runs without an error and leaves the GPU idle: `torch.cuda.is_available()` is simply False. It gets
+installed if pip is configured to use the index of CPU builds, or if another package depends on torch. Uninstall it, and
 install the CUDA build that the selector on pytorch.org names for this driver.
 
 Source: PyTorch, Start Locally.
 """
 
 from gputune.checks._answers import error, not_applicable, ok, unread
-from gputune.checks._common import Facts, Findings, Measurements, gpu_beside
+from gputune.checks._common import Facts, Findings, Measurements, has_gpu
 
 REMEDY = "pip uninstall torch, then run the command for CUDA that https://pytorch.org/get-started/locally gives"
 
@@ -19,7 +19,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         yield unread(facts, "libraries.torch", "torch's build")
     elif cuda is not None:
         yield ok(f"torch {torch} is built with CUDA {cuda}")
-    elif not gpu_beside(facts):
-        yield not_applicable("there is no NVIDIA GPU that a CUDA build would use")
+    elif not has_gpu(facts):
+        yield not_applicable("there is no NVIDIA GPU, for which a CUDA build would be needed")
     else:
-        yield error(f"torch {torch} is built without CUDA, and there is a GPU", REMEDY)
+        yield error(f"torch {torch} is built without CUDA, so it cannot use the GPU", REMEDY)

@@ -1,13 +1,13 @@
-"""Is torch here, in a version that gputune supports?
+"""Is torch installed, in a version that gputune supports?
 
-gputune measures and tunes torch 2.4 and newer; in older ones flags, fused optimizers and attention differ in ways that it
-does not know, so its advice may not hold. It asks the torch of its own interpreter, or of the one that `--python` names.
+gputune measures and tunes torch 2.4 and newer. Older versions have other flags, fused optimizers and attention kernels,
+so its advice may not hold there. It looks at the torch of its own interpreter, or of the one that `--python` names.
 
 Source: PyTorch's release notes.
 """
 
 from gputune.checks._answers import error, ok, unknown, unread, warning
-from gputune.checks._common import Facts, Finding, Findings, Measurements, number, reason
+from gputune.checks._common import Facts, Finding, Findings, Measurements, gap, number
 
 OLDEST = (2, 4)
 INSTALL = "pip install torch, or name the Python that has it: gputune check --python PATH"
@@ -15,25 +15,26 @@ INSTALL = "pip install torch, or name the Python that has it: gputune check --py
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
     version = facts.libraries.torch
-    found = number(version)
+    release = number(version)
     if version is None:
         yield _missing(facts)
-    elif found is None:
-        yield unknown(f"torch's version {version!r} is no number")
-    elif found < OLDEST:
-        yield warning(f"torch {version} is older than 2.4, which gputune supports", "pip install --upgrade torch")
+    elif release is None:
+        yield unknown(f"torch's version {version!r} is not a number")
+    elif release < OLDEST:
+        yield warning(
+            f"torch {version} is older than 2.4, the oldest version that gputune supports",
+            "pip install --upgrade torch",
+        )
     else:
         yield ok(f"torch {version}")
 
 
 def _missing(facts: Facts) -> Finding:
-    why = reason(facts, "libraries.torch") or ""
+    why = gap(facts, "libraries.torch")
     python = facts.libraries.executable or "this Python"
-    if "No module named 'torch'" in why:
+    if why and why.cause == "not_installed":
         return warning(f"torch is not installed in {python}", INSTALL)
-    if why.startswith("import torch:") or "(exit code -" in why:
-        return error(
-            f"torch cannot be imported: {why}",
-            f"{python} -c 'import torch' shows it whole; pip install --force-reinstall torch",
-        )
+    if why and why.cause in ("import_failed", "killed"):
+        remedy = f"{python} -c 'import torch' shows the whole error; {python} -m pip install --force-reinstall torch"
+        return error(f"torch cannot be imported: {why.reason}", remedy)
     return unread(facts, "libraries.torch", "torch's version")

@@ -1,7 +1,8 @@
 """Does this process's user id have a name?
 
-`docker run --user 1234` gives a user that the image's /etc/passwd does not know. Python's getpass.getuser() fails then,
-and with it torch.compile in torch before 2.13, which names its cache after the user. Set USER, or the cache itself.
+`docker run --user 1234` starts a user that the image's /etc/passwd does not list. Python's getpass.getuser() then
+fails, and with it torch.compile before torch 2.13, which names its cache after the user. Set USER, or the cache's
+folder itself.
 
 Source: torch._inductor, default_cache_dir; Python, getpass.getuser.
 """
@@ -20,8 +21,8 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     elif process.user is not None:
         yield ok(f"user {process.user} ({process.uid})")
     elif process.user_variable is not None or "TORCHINDUCTOR_CACHE_DIR" in facts.environment:
-        yield ok(f"user id {process.uid} has no name, and the environment has what is needed instead")
+        yield ok(f"user id {process.uid} has no name, but the environment has what is needed instead")
     elif torch is not None and torch >= FIXED:
-        yield ok(f"user id {process.uid} has no name, which torch {facts.libraries.torch} can do without")
+        yield ok(f"user id {process.uid} has no name, which torch {facts.libraries.torch} does not need")
     else:
-        yield warning(f"user id {process.uid} has no name: torch.compile fails, and others may", REMEDY)
+        yield warning(f"user id {process.uid} has no name: torch.compile fails, and other libraries may", REMEDY)

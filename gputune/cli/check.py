@@ -95,16 +95,16 @@ def interpreter(python: str | None) -> str | None:
 
 
 def _facts(python: str | None, gpu_required: bool) -> Facts:
-    """This machine's, as that interpreter sees it."""
-    from gputune import facts
+    """This machine's facts, with the torch of the interpreter that `--python` names."""
+    from gputune import checks, facts
     from gputune.errors import UsageError
     from gputune.host import Host
     from gputune.report.progress import waiting
 
     path = interpreter(python)
     with waiting("reading this machine, and importing torch in another process ..."):
-        found = facts.read(Host(python=path), gpu_required=gpu_required)
-    why = next((gap.reason for gap in found.gaps if gap.fact == "libraries.torch"), "")
-    if path and "ended without an answer" in why and "(exit code -" not in why:
-        raise UsageError(f"--python {python}: {why}", AN_INTERPRETER)
+        found = facts.read(Host(python=path), gpu_required=gpu_required, variables=checks.variables())
+    failure = next((gap for gap in found.gaps if gap.fact == "libraries.torch"), None)
+    if path and failure and failure.cause == "exited":
+        raise UsageError(f"--python {python}: {failure.reason}", AN_INTERPRETER)
     return found

@@ -1,36 +1,20 @@
-"""What is this machine? One subject a file, each with its dataclass and its reader; `read` asks them all.
+"""Facts about the machine: one file per subject, with its dataclass and its reader; `read` reads all of them.
 
-What could not be read is a `Gap`, never a zero and never a crash. The names here are loaded when they are used: `gputune apply`
-needs three of the subjects, and starts before every program.
+What could not be read is a `Gap`, never a zero and never a crash. The names below are imported on first use, because
+`gputune apply` runs before every program and needs only three of the subjects.
 """
 
+# ruff: noqa: F403, F405
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gputune.facts.machine import (
-        Container,
-        Cpu,
-        Driver,
-        Facts,
-        Flags,
-        Folder,
-        Gap,
-        Gpu,
-        Health,
-        Libraries,
-        Memory,
-        PciGpu,
-        Precision,
-        Process,
-        Scheduler,
-        read,
-    )
+    from gputune.facts.machine import *
 
 __all__ = [
-    "Container", "Cpu", "Driver", "Facts", "Flags", "Folder", "Gap", "Gpu", "Health", "Libraries", "Memory", "PciGpu", "Precision",
-    "Process", "Scheduler", "read",
+    "Container", "Cpu", "Driver", "Facts", "Flags", "Folder", "Gap", "Gpu", "Health", "Libraries", "Memory", "PciGpu",
+    "Precision", "Process", "Scheduler", "read",
 ]  # fmt: skip
 
 

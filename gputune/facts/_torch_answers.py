@@ -1,7 +1,8 @@
-"""Runs in the interpreter that is asked about, which need not have gputune: what its torch says, as JSON.
+"""A script for the interpreter that is looked at, which need not have gputune: it describes that interpreter's torch in
+JSON.
 
-Standard library only. `python _torch_answers.py FD` writes one JSON object to descriptor FD. Whatever cannot be read is
-named under "gaps" with the reason.
+Standard library only. `python _torch_answers.py FD` writes one JSON object to file descriptor FD. What cannot be read
+is listed under "gaps", by name, with the exception's type, message and `name` (the module that an import did not find).
 """
 
 import ctypes
@@ -23,19 +24,19 @@ def main(descriptor: int) -> None:
     # Python put this file's folder first on the path, where cpu.py, memory.py and others would shadow a user's modules.
     if sys.path and os.path.abspath(sys.path[0]) == os.path.dirname(os.path.abspath(__file__)):
         del sys.path[0]
-    gaps: Dict[str, str] = {}
+    gaps: Dict[str, Dict[str, Any]] = {}
     answers: Dict[str, Any] = {"python": sys.version.split()[0], "executable": sys.executable, "gaps": gaps}
 
     def ask(name: str, reader: Callable[[], Any]) -> None:
         try:
             answers[name] = reader()
         except Exception as error:
-            gaps[name] = f"{type(error).__name__}: {first_line(error)}"
+            gaps[name] = described(error)
 
     try:
         import torch
     except Exception as error:
-        gaps["torch"] = f"import torch: {type(error).__name__}: {first_line(error)}"
+        gaps["torch"] = described(error)
     else:
         ask("torch", lambda: str(torch.__version__))
         ask("cuda", lambda: torch.version.cuda)
@@ -47,7 +48,7 @@ def main(descriptor: int) -> None:
         ask("api_conflict", lambda: api_conflict(torch))
         ask("compile", lambda: compile_needs(torch))
         if answers.get("cuda"):
-            ask("cudnn", lambda: torch.backends.cudnn.version())  # noqa: PLW0108 - likewise
+            ask("cudnn", lambda: torch.backends.cudnn.version())  # noqa: PLW0108 - a half torch may lack it
             ask("nccl", lambda: ".".join(str(part) for part in torch.cuda.nccl.version()))
             ask("cublas", lambda: loaded_version("libcublas", "cublasGetProperty"))
             ask("cublaslt", lambda: loaded_version("libcublasLt", "cublasLtGetProperty"))
@@ -59,12 +60,16 @@ def main(descriptor: int) -> None:
         json.dump(answers, pipe)
 
 
+def described(error: Exception) -> Dict[str, Any]:
+    return {"type": type(error).__name__, "name": getattr(error, "name", None), "message": first_line(error)}
+
+
 def first_line(error: Exception) -> str:
     return str(error).split("\n")[0][:300]
 
 
 def flags(torch: Any) -> Dict[str, Any]:
-    """The precision and cuDNN flags as they stand right after import."""
+    """The precision and cuDNN flags right after import."""
     matmul = torch.backends.cuda.matmul
     return {
         "matmul_tf32": matmul.fp32_precision == "tf32" if new_api(torch) else matmul.allow_tf32,
@@ -80,7 +85,7 @@ def flags(torch: Any) -> Dict[str, Any]:
 
 
 def api_conflict(torch: Any) -> Optional[str]:
-    """What torch's older getters say where the newer API was told otherwise: they raise, in whatever program asks them."""
+    """The error that torch's older getters raise after only the newer API was used; None if they raise none."""
     try:
         _ = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
     except RuntimeError as error:
@@ -89,7 +94,7 @@ def api_conflict(torch: Any) -> Optional[str]:
 
 
 def compile_needs(torch: Any) -> Dict[str, Any]:
-    """What torch.compile looks for: a C compiler and Python's headers (Triton builds its launcher), Triton, its cache."""
+    """The needs of torch.compile: Triton, a compiler and Python's headers for its launchers, and a cache folder."""
     include = sysconfig.get_paths()["include"]
     return {
         "compiler": compiler("CC", "gcc", "clang"),
@@ -102,7 +107,7 @@ def compile_needs(torch: Any) -> Dict[str, Any]:
 
 
 def compiler(variable: str, *commands: str) -> Optional[str]:
-    """The file that would run: the variable's, or else the first command that there is."""
+    """The path of the compiler to run: the one that `variable` names, else the first installed one of `commands`."""
     named = os.environ.get(variable)
     for command in [named] if named else commands:
         found = shutil.which(command)
@@ -112,7 +117,7 @@ def compiler(variable: str, *commands: str) -> Optional[str]:
 
 
 def cache_folder(torch: Any) -> Optional[str]:
-    """Where torch.compile would keep its code; None where torch cannot name a place."""
+    """The folder in which torch.compile would keep compiled code; None if torch cannot choose one."""
     named = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     if named:
         return named
@@ -123,7 +128,7 @@ def cache_folder(torch: Any) -> Optional[str]:
 
 
 def user(torch: Any) -> str:
-    """The name that torch.compile gives to the user: since 2.13 also to an id without one."""
+    """The user's name as torch.compile forms it; before 2.13 it raises for a user id without a name."""
     try:
         return getpass.getuser()
     except Exception:
@@ -143,7 +148,7 @@ def version(package: str) -> Optional[str]:
 
 
 def new_api(torch: Any) -> bool:
-    # hasattr on the backends themselves is fooled by an assignment on torch 2.8 and older.
+    # On torch 2.8 and older an assignment creates the attribute on the backends, so hasattr on them proves nothing.
     return hasattr(torch._C, "_get_fp32_precision_getter")
 
 
@@ -160,19 +165,19 @@ def device(torch: Any, index: int) -> Dict[str, Any]:
 
 
 def loaded(library: str) -> List[str]:
-    """The files of a library that this process has loaded."""
+    """The paths of the files of a library that this process has loaded."""
     with open("/proc/self/maps") as maps:
         return sorted(set(re.findall(rf"(/\S*/{library}\.so\S*)", maps.read())))
 
 
 def bundled(folder: str) -> List[str]:
-    """The same libraries as torch's wheel brought them, in packages beside it."""
+    """The paths of cuBLAS and cuDNN in the packages that torch's wheel depends on, which are installed beside it."""
     found = glob(os.path.join(os.path.dirname(folder), "nvidia", "*", "lib", "lib*.so.*"))
     return sorted(path for path in found if re.search(r"/lib(cublas|cublasLt|cudnn)\.so\.\d+$", path))
 
 
 def loaded_version(library: str, function: str) -> str:
-    """The version of the copy that this process really loaded; loading one by name might find another."""
+    """The version of the copy that this process has loaded; loading it by name could find another copy."""
     paths = loaded(library)
     if not paths:
         raise LookupError(f"{library} is not loaded by import torch")

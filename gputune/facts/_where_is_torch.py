@@ -1,6 +1,6 @@
-"""Runs in the interpreter that is asked: where it would import torch from, as JSON. It does not import it.
+"""A script that writes, as JSON, where the interpreter that runs it would import torch from, without importing it.
 
-Standard library only. `python _where_is_torch.py FD` writes {"folder": PATH or null} to descriptor FD.
+Standard library only. `python _where_is_torch.py FD` writes {"folder": PATH or null} to file descriptor FD.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Which container this is, and which device files it got."""
+"""The container that this process runs in, and the device files that it has been given."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _VARIABLES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
     kind: str | None = None
-    """kubernetes, docker, podman, apptainer or another runtime's own word; None outside a container, as far as one can tell."""
+    """kubernetes, docker, podman, apptainer or another runtime's own name; None if there is no sign of a container."""
     gpu_device_files: tuple[str, ...] = ()
     infiniband: bool = False
-    """InfiniBand's device files are here, through which NCCL talks to other nodes."""
+    """There are device files of InfiniBand, through which NCCL communicates with other nodes."""
 
 
 def read(host: Host) -> Container:
@@ -28,7 +28,7 @@ def read(host: Host) -> Container:
 
 
 def _kind(host: Host) -> str | None:
-    """No single sign is conclusive; the more specific ones are asked first."""
+    """The container's kind. No single sign is conclusive, so the more specific ones come first."""
     if "KUBERNETES_SERVICE_HOST" in host.environ:
         return "kubernetes"
     if any(variable in host.environ for variable in _VARIABLES):

@@ -1,4 +1,4 @@
-"""The CPUs that this process may really use: affinity, cgroup quota and the scheduler's grant, shared by local ranks."""
+"""The CPUs that this process may use: affinity, cgroup quota and scheduler's grant, shared by the local ranks."""
 
 from __future__ import annotations
 
@@ -16,49 +16,48 @@ from gputune.resources.scheduler import Scheduler
 class Cpu:
     model: str | None = None
     logical_count: int
-    """Online on the host."""
+    """CPUs online on the host."""
     physical_count: int | None = None
     affinity_count: int
-    """What this process may run on."""
+    """The number of CPUs that this process may run on."""
     affinity: str | None = None
-    """The same by number, as the kernel writes lists: `0-15,64-79`."""
+    """The CPUs that this process may run on, in the kernel's list format: `0-15,64-79`."""
     quota: float | None = None
-    """CPUs' worth of time that the tightest cgroup allows; None where there is no quota (or a gap says why)."""
+    """CPU seconds per second that the tightest cgroup allows; None without a quota, or where a gap says why."""
     quota_source: str | None = None
+    """The file that sets the quota."""
     quota_periods: int | None = None
-    """The quota's periods (0.1 s, mostly) in which something ran; None without a quota, or where a gap says why."""
+    """Enforcement periods (usually 0.1 s) in which the group ran; None without a quota, or where a gap says why."""
     throttled_periods: int | None = None
-    """Those in which the kernel stopped the group, its quota being spent; None likewise."""
+    """Periods in which the kernel stopped the group because its quota was used up; None as for `quota_periods`."""
     grant: int | None = None
-    """CPUs that the scheduler granted to this rank, where it says."""
+    """The number of CPUs that the scheduler granted to this rank; None if it does not say."""
     budget: int
-    """Whole CPUs for this rank: the smallest of the above (a quota rounded down), divided by the local ranks."""
+    """Whole CPUs for this rank: the smallest of affinity, quota (rounded down) and grant, shared by the local ranks."""
 
 
 def read(host: Host, scheduler: Scheduler, gaps: Gaps) -> Cpu:
     logical, physical = host.cpu_counts()
-    cpus = host.affinity()
-    affinity = len(cpus)
+    affinity = host.affinity()
     tightest = gaps.read("cpu.quota", lambda: quota(host))
     throttled = gaps.read("cpu.throttled_periods", lambda: _periods(host, tightest[1])) if tightest else None
-    granted = scheduler.cpus_of_rank
     return Cpu(
         model=gaps.read("cpu.model", lambda: model(host)),
         logical_count=logical,
         physical_count=physical,
-        affinity_count=affinity,
-        affinity=cpu_list.text(cpus),
+        affinity_count=len(affinity),
+        affinity=cpu_list.text(affinity),
         quota=tightest[0] if tightest else None,
         quota_source=tightest[1] if tightest else None,
         quota_periods=throttled[0] if throttled else None,
         throttled_periods=throttled[1] if throttled else None,
-        grant=granted,
-        budget=budget(affinity, tightest[0] if tightest else None, granted, scheduler.local_ranks),
+        grant=scheduler.cpus_of_rank,
+        budget=budget(len(affinity), tightest[0] if tightest else None, scheduler.cpus_of_rank, scheduler.local_ranks),
     )
 
 
 def model(host: Host) -> str:
-    """The processor's name, or where it has none the machine's kind."""
+    """The processor's name; the machine's architecture if the kernel gives no name, as on Arm."""
     text = host.read("/proc/cpuinfo")
     found = re.search(r"^(?:model name|Model)\s*:\s*(.+)$", text, re.MULTILINE)
     return found.group(1).strip() if found else host.machine()

@@ -1,4 +1,4 @@
-"""Sets of CPUs as the kernel writes them: `0-3,8,10-11`."""
+"""Sets of CPUs in the kernel's list format: `0-3,8,10-11`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ WORD_BITS = 64
 
 
 def text(cpus: Iterable[int]) -> str:
-    """The shortest list, ascending; empty for none."""
+    """The shortest list of these CPUs, in ascending order; the empty string for no CPU."""
     ordered = sorted(set(cpus))
     runs = groupby(enumerate(ordered), key=lambda pair: pair[1] - pair[0])
     parts = [[cpu for _, cpu in run] for _, run in runs]
@@ -17,16 +17,16 @@ def text(cpus: Iterable[int]) -> str:
 
 
 def cpus(text: str) -> frozenset[int]:
-    """The CPUs of such a list. Raises ValueError for anything else."""
-    found: set[int] = set()
+    """The CPUs in a list. Raises ValueError for text in another format."""
+    members: set[int] = set()
     for part in filter(None, text.strip().split(",")):
         first, dash, last = part.partition("-")
-        found.update(range(int(first), int(last if dash else first) + 1))
-    return frozenset(found)
+        members.update(range(int(first), int(last if dash else first) + 1))
+    return frozenset(members)
 
 
-def of_mask(words: Sequence[int]) -> frozenset[int]:
-    """The CPUs of a bit mask in words of 64 bits, the lowest first, as NVML tells an affinity."""
+def from_mask(words: Sequence[int]) -> frozenset[int]:
+    """The CPUs in a bit mask of 64-bit words, the lowest word first, which is how NVML gives an affinity."""
     return frozenset(
         number * WORD_BITS + bit for number, word in enumerate(words) for bit in range(WORD_BITS) if word >> bit & 1
     )

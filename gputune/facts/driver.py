@@ -1,4 +1,4 @@
-"""The NVIDIA driver: its user part as NVML tells it, its kernel part as the kernel does, and the CUDA it supports."""
+"""The NVIDIA driver: the versions of its libraries, kernel module and CUDA, and the errors that it has logged."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from gputune.host import Host, Nvml, Unreadable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Xid:
-    """An error that the driver logged about a GPU."""
+    """A kind of error that the driver has logged about a GPU."""
 
     number: int
-    """Its kind, of NVIDIA's list of Xid errors."""
+    """The error's number in NVIDIA's catalogue of Xid errors."""
     address: str
-    """The GPU's, as the driver writes it: `0000:3b:00`."""
+    """The GPU's PCI address as the driver logs it: `0000:3b:00`."""
     count: int
     hours_ago: float | None = None
-    """Since the last of them; None where the log does not tell."""
+    """Hours since the latest such error; None if the log has no times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
     nvml: bool
-    """NVML answers here."""
+    """NVML could be initialised."""
     version: str | None = None
-    """Of the user-mode driver, through NVML."""
+    """The version of the user-mode driver, from NVML."""
     kernel_version: str | None = None
-    """Of the kernel module, from /proc/driver/nvidia/version."""
+    """The version of the kernel module, from /proc/driver/nvidia/version."""
     cuda: str | None = None
-    """The newest CUDA that this driver runs without a compatibility package."""
+    """The newest CUDA version that this driver runs without a compatibility package."""
     xids: tuple[Xid, ...] | None = None
-    """What the kernel's log holds of them; None where it could not be read (a gap says why) or there is no driver."""
+    """The Xid errors in the kernel's log; None if it could not be read (a gap says why) or no driver is loaded."""
 
 
 def read(host: Host, nvml: Nvml | None, gaps: Gaps) -> Driver:
@@ -52,7 +52,7 @@ def _cuda(number: int) -> str:
 
 
 def _kernel(host: Host) -> str | None:
-    """None without an NVIDIA kernel module, which is no gap: there is nothing to read."""
+    """The kernel module's version; None if no NVIDIA module is loaded, which is not a gap."""
     try:
         found = re.search(r"Module.*?\s(\d+\.\d+(?:\.\d+)?)\s", host.read("/proc/driver/nvidia/version"))
     except Unreadable:
@@ -63,14 +63,14 @@ def _kernel(host: Host) -> str | None:
 _RECORD = re.compile(
     r"^(?:\d+,\d+,(\d{1,18}),[^;\n]*;)?.*NVRM: Xid \(PCI:([0-9a-fA-F:.]+)[^)]*\): (\d{1,6})", re.MULTILINE
 )
-"""A line of /dev/kmsg: priority, number, microseconds since boot, flags; then the text."""
+"""A line of /dev/kmsg: priority, sequence number, microseconds since boot, flags, and after a semicolon the text."""
 
 
 def _xids(log: str, uptime_hours: float | None) -> tuple[Xid, ...]:
     times: dict[tuple[int, str], list[float | None]] = {}
     for since_boot, address, number in _RECORD.findall(log):
-        known = uptime_hours is not None and since_boot
-        ago = max(0.0, (uptime_hours or 0) - int(since_boot) / 3.6e9) if known else None
+        timed = uptime_hours is not None and since_boot
+        ago = max(0.0, (uptime_hours or 0) - int(since_boot) / 3.6e9) if timed else None
         times.setdefault((int(number), address), []).append(ago)
     return tuple(
         Xid(number=number, address=address, count=len(ago), hours_ago=None if ago[-1] is None else round(ago[-1], 1))

@@ -1,4 +1,4 @@
-"""What could not be read, and why. Absence is never health."""
+"""Gaps: what could not be read, and why. A missing fact never counts as healthy."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """A fact or a measurement that is missing. `fact` is its dotted name (`cpu.quota`, `bench.conv`)."""
+    """A missing fact or measurement: `fact` is its dotted name (`cpu.quota`, `bench.conv`), `reason` is for people."""
 
     fact: str
     reason: str
     cause: Cause | None = None
-    """What code may ask of the reason; None where nobody needs to tell it apart."""
+    """The reason as data, for code; None if no code has to tell it from others."""
 
 
 class Gaps:
-    """Collects the gaps of one reading: `gaps.read("cpu.model", lambda: ...)` gives the value, or None and a Gap."""
+    """Collects gaps: `gaps.read("cpu.model", reader)` returns `reader()`, or None and adds a Gap if that raises."""
 
     def __init__(self) -> None:
         self.found: list[Gap] = []
@@ -36,6 +36,6 @@ class Gaps:
             return reader()
         except Unreadable as error:
             self.add(fact, str(error), error.cause)
-        except Exception as error:  # a reader's own fault must not cost the other facts
+        except Exception as error:  # a bug in one reader must not cost the other facts
             self.add(fact, f"{type(error).__name__}: {error}")
         return None

@@ -1,4 +1,4 @@
-"""Every GPU, through NVML, mapped to torch's devices by UUID. Without NVML, what torch knows of them."""
+"""The GPUs, as NVML describes them, matched to torch's devices by UUID; without NVML, as torch describes them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ ARCHITECTURES = {
     2: "Kepler", 3: "Maxwell", 4: "Pascal", 5: "Volta", 6: "Turing",
     7: "Ampere", 8: "Ada", 9: "Hopper", 10: "Blackwell", 13: "Rubin",
 }  # fmt: skip
-"""NVML's architecture numbers (nvml.h, NVML_DEVICE_ARCH_*), and likewise below."""
+"""NVML's architecture numbers (nvml.h, NVML_DEVICE_ARCH_*)."""
 
 BRANDS = {
     1: "Quadro", 2: "Tesla", 3: "NVS", 5: "GeForce", 6: "Titan", 12: "Quadro RTX", 13: "RTX", 14: "NVIDIA",
     15: "GeForce", 16: "Titan",
 }  # fmt: skip
+"""NVML's product lines (nvml.h, NVML_BRAND_*)."""
 _UNKNOWN_ARCHITECTURE = 0xFFFFFFFF
 UNKNOWN_NAME = "unknown GPU"
 VIRTUALIZATION = ("none", "passthrough", "vgpu", "vgpu host", "vsga host")
@@ -33,63 +34,74 @@ _MEMORY_INFO_V2 = 0x02000028  # nvml.h, nvmlMemory_v2: the size of the struct an
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One GPU. None means not read: the reason is in the Facts' gaps as `gpu.<index>.<field>`."""
+    """One GPU. None means not read; `Facts.gaps` has the reason as `gpu.<index>.<field>`."""
 
     index: int
-    """NVML's index; for a device that only torch lists, one beyond NVML's."""
+    """NVML's index; a device that only torch lists has an index above NVML's."""
     torch_index: int | None = None
-    """The torch device that this GPU is; None when torch does not see it (CUDA_VISIBLE_DEVICES, no CUDA build)."""
+    """N of its torch device `cuda:N`; None if torch does not see it (CUDA_VISIBLE_DEVICES, or a build without CUDA)."""
     name: str
     uuid: str | None = None
     pci_bus_id: str | None = None
     brand: str | None = None
     """NVIDIA's product line: GeForce, Tesla, NVIDIA (data-centre GPUs of today), ..."""
     virtualization: str | None = None
-    """Where NVML says so: none, passthrough (the whole GPU given to a virtual machine), vgpu (a share of one), ..."""
+    """NVML's word: none, passthrough (a virtual machine has the whole GPU), vgpu (it has a share of one), ..."""
     architecture: str | None = None
     compute_capability: str | None = None
     tensor_core_dtypes: tuple[str, ...] = ()
-    """What its Tensor Cores multiply natively, of float16, bfloat16, tf32 and float8."""
+    """Which of float16, bfloat16, tf32 and float8 its Tensor Cores multiply natively."""
     multiprocessor_count: int | None = None
     memory_total_bytes: int | None = None
     memory_used_bytes: int | None = None
-    """Without what the driver reserves, but in drivers before 510, which count that in."""
+    """Excludes what the driver reserves, except with drivers before 510."""
     health: Health = field(default_factory=Health)
+
+    @property
+    def is_mig_slice(self) -> bool:
+        """It is a MIG slice, whose name in torch ends in its profile (MIG 1g.10gb); NVML lists only whole GPUs."""
+        return "MIG" in self.name
 
 
 def read(nvml: Nvml | None, devices: list[Mapping[str, Any]], gaps: Gaps) -> tuple[Gpu, ...]:
-    """All GPUs of NVML, or torch's `devices` where NVML is missing or lists none."""
+    """The GPUs that NVML lists, and those of torch's `devices` that it does not."""
     count = nvml and gaps.read("gpu.count", lambda: whole(nvml.count()))
     if not nvml or not count:
         return tuple(_from_torch(index, device) for index, device in enumerate(devices))
-    alone = count == len(devices) == 1
-    gpus = tuple(_from_nvml(nvml, index, lambda uuid: _match(devices, uuid, alone), gaps) for index in range(count))
-    known = {gpu.torch_index for gpu in gpus}
-    strangers = [(index, device) for index, device in enumerate(devices) if index not in known]
-    for index, device in strangers:
-        if "MIG" not in device["name"]:  # a slice has a UUID of its own
-            gaps.add(f"gpu.torch_{index}", f"NVML lists no GPU with torch device {index}'s UUID ({device.get('uuid')})")
-    # A MIG slice has a UUID of its own, and torch before 2.5 tells none: what torch computes on is listed all the same.
-    return gpus + tuple(_from_torch(index, device, listed=count) for index, device in strangers)
+    single = count == len(devices) == 1
+    gpus = tuple(_from_nvml(nvml, index, lambda uuid: _match(devices, uuid, single), gaps) for index in range(count))
+    matched = {gpu.torch_index for gpu in gpus}
+    # Devices that match none of NVML's GPUs: MIG slices, which have UUIDs of their own, and with torch before 2.5,
+    # which gives no UUIDs, all devices of a machine with several.
+    others = [_from_torch(index, device, count) for index, device in enumerate(devices) if index not in matched]
+    for gpu in others:
+        if not gpu.is_mig_slice:
+            gaps.add(
+                f"gpu.torch_{gpu.torch_index}",
+                f"NVML lists no GPU with torch device {gpu.torch_index}'s UUID ({gpu.uuid})",
+            )
+    return (*gpus, *others)
 
 
-def _match(devices: list[Mapping[str, Any]], uuid: str | None, alone: bool) -> tuple[int | None, Mapping[str, Any]]:
-    """The device of torch with NVML's UUID. Where one side tells none (torch before 2.5), one GPU `alone` on each side is one."""
+def _match(devices: list[Mapping[str, Any]], uuid: str | None, single: bool) -> tuple[int | None, Mapping[str, Any]]:
+    """The torch device with NVML's UUID.
+
+    If one side gives no UUID (torch before 2.5), a `single` GPU on both matches.
+    """
     for index, device in enumerate(devices):
-        known = device.get("uuid")
-        same = uuid == f"GPU-{known}" if known and uuid else alone
-        if same:
+        torch_uuid = device.get("uuid")
+        if uuid == f"GPU-{torch_uuid}" if torch_uuid and uuid else single:
             return index, device
     return None, {}
 
 
 def present(host: Host) -> bool:
-    """Whether a GPU's device files exist here (NVIDIA's character devices, or WSL's)."""
+    """Whether this process may open a GPU's device file."""
     return bool(device_files(host))
 
 
 def device_files(host: Host) -> tuple[str, ...]:
-    """Those that this process may open: a scheduler's cgroup forbids the others, though they can be seen."""
+    """The GPUs' device files that this process may open. A scheduler's cgroup may forbid others that are listed too."""
     return tuple(
         path
         for path in (f"/dev/{name}" for name in host.names("/dev"))
@@ -140,7 +152,7 @@ def _from_nvml(
 
 
 def _memory(nvml: Nvml, index: int) -> tuple[int, int]:
-    """Total and used bytes. The first version of the call counts what the driver reserves as used."""
+    """Total and used bytes. The call's first version, which older drivers have, counts the driver's reserve as used."""
     try:
         answer = nvml.device(index, "MemoryInfo", _MEMORY_INFO_V2)
     except Unreadable:
@@ -150,5 +162,5 @@ def _memory(nvml: Nvml, index: int) -> tuple[int, int]:
 
 def _architecture(number: Any) -> str:
     if number == _UNKNOWN_ARCHITECTURE:
-        raise Unreadable("NVML does not know it")
+        raise Unreadable("NVML does not know the architecture")
     return ARCHITECTURES.get(whole(number), str(number))

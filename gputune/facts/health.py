@@ -1,4 +1,4 @@
-"""How a GPU is: its errors, links, limits and modes, one NVML call each."""
+"""A GPU's condition: its errors, links, limits and modes, mostly one NVML call each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from gputune.facts import cpu_list
 from gputune.facts._nvml_answers import flag, mask, one_of, positive, sequence, watts, whole
 from gputune.facts.gap import Gaps
-from gputune.host import NOT_SUPPORTED, Nvml, Unreadable
+from gputune.host import Nvml, Unreadable
 
 T = TypeVar("T")
 
@@ -28,30 +28,31 @@ _AFFINITY_WORDS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """None means not read: the reason is in the Facts' gaps as `gpu.<index>.<field>`."""
+    """A GPU's condition. None means not read; `Facts.gaps` has the reason as `gpu.<index>.<field>`."""
 
     sm_clock_mhz: int | None = None
     sm_clock_max_mhz: int | None = None
     sm_clock_application_mhz: int | None = None
-    """What `nvidia-smi -ac` set."""
+    """The clock set with `nvidia-smi -ac`."""
     sm_clock_application_default_mhz: int | None = None
     memory_clock_mhz: int | None = None
     clocks_event_reasons: int | None = None
-    """NVML's bits: what holds the clock down at this moment, mostly idleness."""
+    """NVML's bit mask of what holds the clock down at this moment, usually idleness."""
     power_usage_watts: float | None = None
     power_limit_watts: float | None = None
     power_default_limit_watts: float | None = None
     power_enforced_limit_watts: float | None = None
-    """The lowest of all limits, those of the board and of the rack's power management among them."""
+    """The lowest of all limits, including those of the board and of the rack's power management."""
     temperature_celsius: int | None = None
     temperature_slowdown_celsius: int | None = None
-    """From here on the hardware slows itself down."""
+    """The temperature from which the hardware slows itself down."""
     pcie_generation: int | None = None
-    """Now; idle links rest in a lower one."""
+    """The current generation; an idle link falls back to a lower one."""
     pcie_generation_max: int | None = None
-    """What card and slot can do together; likewise for the width."""
+    """The highest generation that card and slot both support."""
     pcie_width: int | None = None
     pcie_width_max: int | None = None
+    """The number of lanes that card and slot both have."""
     ecc: bool | None = None
     ecc_uncorrected: int | None = None
     """Uncorrectable memory errors since the driver was loaded."""
@@ -63,21 +64,21 @@ class Health:
     compute_mode: str | None = None
     mig: bool | None = None
     mig_pending: bool | None = None
-    """MIG mode after the next reset."""
+    """MIG mode is on after the next reset."""
     processes: int | None = None
-    """Compute processes on it, MPS clients among them. A container may see none of the others'."""
+    """The number of compute processes, including MPS clients. A container may not see processes outside it."""
     nvlinks_up: tuple[bool, ...] | None = None
-    """Each NVLink's state, in their order."""
+    """For each NVLink, in order, whether it is up."""
     nvswitch: bool | None = None
-    """Its NVLinks lead to a switch; None where none is up."""
+    """The NVLinks lead to an NVSwitch; None if no link is up."""
     fabric_state: str | None = None
-    """Fabric Manager's registration of this GPU."""
+    """The state of Fabric Manager's registration of this GPU."""
     fabric_status: int | None = None
-    """How that registration ended: NVML's error number, 0 for success."""
+    """NVML's error number for that registration; 0 for success."""
     fabric_troubles: tuple[str, ...] | None = None
-    """What NVML's health mask of the fabric complains of."""
+    """The faults in NVML's health mask of the fabric."""
     cpu_affinity: str | None = None
-    """The CPUs near it, as the kernel writes lists."""
+    """The CPUs of the GPU's NUMA node, in the kernel's list format (`0-15,64-79`)."""
 
 
 def read(nvml: Nvml, index: int, gaps: Gaps) -> Health:
@@ -129,7 +130,7 @@ def read(nvml: Nvml, index: int, gaps: Gaps) -> Health:
 
 
 def clocks_event_reasons(nvml: Nvml, index: int) -> int:
-    """Older drivers know it by the older name."""
+    """NVML's bit mask of what holds the clock down. Older drivers have the call under an older name."""
     try:
         return whole(nvml.device(index, "CurrentClocksEventReasons"))
     except Unreadable:
@@ -137,13 +138,13 @@ def clocks_event_reasons(nvml: Nvml, index: int) -> int:
 
 
 def _links(nvml: Nvml, index: int) -> tuple[bool, ...]:
-    """NVML refuses the number after the last link; a GPU without NVLink refuses the first one as not supported."""
+    """Each link's state, up to the first number that NVML rejects. Raises if that is 0: a GPU without NVLink."""
     states: list[bool] = []
     for link in range(_MOST_LINKS):
         try:
             states.append(flag(nvml.device(index, "NvLinkState", link)))
         except Unreadable as error:
-            if not states or ("Invalid" not in str(error) and str(error) != NOT_SUPPORTED):
+            if not states or error.cause not in ("invalid_argument", "not_supported"):
                 raise
             break
     return tuple(states)
@@ -157,7 +158,7 @@ def _switched(nvml: Nvml, index: int, links: tuple[bool, ...]) -> bool:
 
 
 def _troubles(mask: int) -> tuple[str, ...]:
-    """Two bits for each, of which 1 says that it is so."""
+    """The names of the faults in a mask that has two bits for each; the value 1 says that the fault is present."""
     return tuple(name for place, name in enumerate(FABRIC_TROUBLES) if mask >> 2 * place & 0b11 == 1)
 
 
@@ -166,7 +167,7 @@ def _processes(nvml: Nvml, index: int) -> int:
     try:
         pids |= _pids(nvml, index, "MPS")
     except Unreadable:
-        if not pids:  # none would be a guess
+        if not pids:  # there may be MPS clients, so that 0 would be a guess
             raise
     return len(pids)
 

@@ -1,4 +1,4 @@
-"""torch and the libraries under it, in the versions really loaded by the interpreter that was asked."""
+"""torch and the libraries below it, in the versions that the interpreter which was asked has loaded."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import Any
 
 from gputune.facts.gap import Gaps
 from gputune.host import Host, Unreadable
+from gputune.resources.unreadable import Cause
 
 _LIBRARY = re.compile(r"lib(cublas|cublasLt|cudnn)\.so\.\d+")
-"""As torch asks for them, by major version."""
+"""The names under which torch loads them, which end in the major version."""
 
+_VERSIONS = ("python", "executable", "torch", "cuda", "hip", "cublas", "cublaslt", "nccl", "pynvml")
 TORCH_SCRIPT = Path(__file__).with_name("_torch_answers.py")
 WHERE_SCRIPT = Path(__file__).with_name("_where_is_torch.py")
 _WHERE_DEADLINE_SECONDS = 10.0
@@ -22,101 +24,107 @@ _WHERE_DEADLINE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compile:
-    """What torch.compile needs beside torch."""
+    """The programs, files and folder that torch.compile needs in addition to torch."""
 
     compiler: str | None = None
-    """The C compiler that it would run: CC's, or gcc's, or clang's; None where there is none."""
+    """The path of the C compiler that it would run: the one that CC names, or gcc, or clang; None if there is none."""
     compiler_cxx: str | None = None
-    """The C++ compiler likewise, for code that runs on the CPU."""
+    """The path of the C++ compiler that it would run, for code on the CPU: the one that CXX names, or g++."""
     headers: bool = False
-    """Python.h is here."""
+    """Python.h is installed."""
     include: str | None = None
-    """Where it is looked for."""
+    """The folder in which Python.h is looked for."""
     triton: str | None = None
-    """Triton's version, or `installed` where it does not tell one."""
+    """Triton's version, or `installed` if its package does not give one."""
     cache: str | None = None
-    """The folder for compiled code; None where torch fails to choose one."""
+    """The folder for compiled code; None if torch cannot choose one."""
     cache_writable: bool = False
-    """It, or where it does not exist yet the nearest folder above it that does."""
+    """The cache's folder, or the nearest existing folder above it, can be written to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Libraries:
-    """Versions as text; None where the library is absent or did not answer (then a gap says why)."""
+    """Versions as text; None if the library is absent, or did not answer (then a gap says why)."""
 
     python: str | None = None
     executable: str | None = None
     torch: str | None = None
     cuda: str | None = None
-    """The CUDA that torch was built with; None for a build without."""
+    """The CUDA version that torch was built with; None for a build without CUDA."""
     hip: str | None = None
-    """The ROCm that torch was built with, for AMD's GPUs."""
+    """The ROCm version that torch was built with, for AMD's GPUs."""
     architectures: tuple[str, ...] = ()
-    """What torch's kernels were compiled for: sm_90, compute_90, ..."""
+    """The targets that torch's kernels were compiled for: sm_90, compute_90, ..."""
     cublas: str | None = None
     cublaslt: str | None = None
     cudnn: str | None = None
     nccl: str | None = None
     device_count: int | None = None
-    """GPUs that torch sees; None for a build without CUDA, or where it did not answer."""
+    """The number of GPUs that torch sees; None for a build without CUDA, or if torch did not answer."""
     torch_threads: int | None = None
-    """torch.get_num_threads() as it starts here."""
+    """torch.get_num_threads() right after import."""
     compile: Compile | None = None
     pynvml: str | None = None
-    """The version of the deprecated package of that name; nvidia-ml-py brings a module of the same name."""
+    """The version of the deprecated package pynvml, not of the module pynvml, which nvidia-ml-py provides."""
     loaded: tuple[str, ...] = ()
-    """The files of cuBLAS and cuDNN that importing torch loaded."""
+    """The paths of the cuBLAS and cuDNN libraries that importing torch loaded."""
     bundled: tuple[str, ...] = ()
-    """Those that torch's wheel brought."""
+    """The paths of the cuBLAS and cuDNN libraries that were installed with torch's wheel."""
     searched: tuple[str, ...] = ()
-    """Those that LD_LIBRARY_PATH offers, as it names them, but for the ones loaded."""
+    """The paths of other cuBLAS and cuDNN libraries in the folders of LD_LIBRARY_PATH."""
     torch_folder: str | None = None
-    """Where the torch that was asked is installed."""
+    """The folder of the torch that was asked."""
     shadow: str | None = None
-    """A file or folder here that `import torch` would take instead, in programs that start here."""
+    """The file that `import torch` finds first in programs started in this folder: torch.py or torch/__init__.py."""
     own_python: str | None = None
     """The interpreter that runs gputune."""
     path_python: str | None = None
-    """The interpreter that `python` is here."""
+    """The interpreter that the command `python` (or `python3`) starts."""
     path_torch_folder: str | None = None
-    """Where that one would find torch; None for nowhere."""
+    """The folder from which `path_python` would import torch; None if it has no torch."""
 
 
 def ask_torch(host: Host, gaps: Gaps) -> dict[str, Any]:
-    """What the torch of `host.python` answers, from a child process; empty, with a gap, when it gives no answer."""
+    """The answers of `host.python` about its torch, from a child process; empty, with a gap, if there are none."""
     answers = gaps.read("libraries.torch", lambda: host.ask_python(TORCH_SCRIPT)) or {}
-    for name, reason in answers.get("gaps", {}).items():
-        gaps.add(f"libraries.{name}", reason)
+    for name, error in answers.get("gaps", {}).items():
+        importing = "import torch: " if name == "torch" else ""
+        gaps.add(f"libraries.{name}", f"{importing}{error['type']}: {error['message']}", _cause(name, error))
     return answers
+
+
+def _cause(name: str, error: Mapping[str, Any]) -> Cause | None:
+    if name == "torch":
+        return (
+            "not_installed" if (error["type"], error["name"]) == ("ModuleNotFoundError", "torch") else "import_failed"
+        )
+    return (
+        "fabric_not_ready" if "system not yet initialized" in error["message"] else None
+    )  # torch's words for error 802
 
 
 def read(host: Host, torch: Mapping[str, Any], gaps: Gaps) -> Libraries:
     devices, needs = torch.get("devices"), torch.get("compile")
     path_python = host.which("python") or host.which("python3")
-    theirs = gaps.read("libraries.path_torch_folder", lambda: _torch_of(host, path_python)) if path_python else None
+    path_torch_folder = (
+        gaps.read("libraries.path_torch_folder", lambda: _torch_of(host, path_python)) if path_python else None
+    )
+    versions: dict[str, Any] = {name: torch.get(name) for name in _VERSIONS}
     return Libraries(
-        python=torch.get("python"),
-        executable=torch.get("executable"),
-        torch=torch.get("torch"),
-        cuda=torch.get("cuda"),
-        hip=torch.get("hip"),
+        **versions,
+        loaded=tuple(torch.get("loaded") or ()),
+        bundled=tuple(torch.get("bundled") or ()),
         architectures=tuple(torch.get("arch_list") or ()),
-        cublas=torch.get("cublas"),
-        cublaslt=torch.get("cublaslt"),
         cudnn=cudnn_version(torch.get("cudnn")),
-        nccl=torch.get("nccl"),
         device_count=None if devices is None else len(devices),
         torch_threads=torch.get("threads"),
         compile=_compile(host, needs) if needs else None,
-        pynvml=torch.get("pynvml"),
-        loaded=tuple(torch.get("loaded") or ()),
-        bundled=tuple(torch.get("bundled") or ()),
         searched=_searched(host, tuple(torch.get("loaded") or ())),
         torch_folder=torch.get("folder"),
         shadow=next((name for name in ("torch.py", "torch/__init__.py") if host.exists(name)), None),
         own_python=host.own_python,
         path_python=path_python,
-        path_torch_folder=theirs,
+        path_torch_folder=path_torch_folder,
     )
 
 
@@ -132,13 +140,13 @@ def _searched(host: Host, loaded: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _torch_of(host: Host, python: str) -> str | None:
-    """The folder of the torch that an interpreter would import, which it is asked for: it may be a shim, or a link."""
+    """The folder of an interpreter's torch. The interpreter is asked, since its path may be a shim or a link."""
     found = host.ask_python(WHERE_SCRIPT, _WHERE_DEADLINE_SECONDS, python).get("folder")
     return str(found) if found else None
 
 
 def cudnn_version(number: int | None) -> str | None:
-    """CuDNN's number as text: 91900 is 9.19.0, and 8902, of the older scheme, 8.9.2."""
+    """The version that cuDNN gives as a number: 91900 is 9.19.0, and 8902, in the scheme before cuDNN 9, is 8.9.2."""
     if number is None:
         return None
     major = 10_000 if number >= 90_000 else 1_000
@@ -146,9 +154,10 @@ def cudnn_version(number: int | None) -> str | None:
 
 
 def installed_torch() -> tuple[str | None, str | None]:
-    """Version and CUDA of the torch beside gputune, read from its files without importing it; None for what is not there.
+    """The version of the torch beside gputune, and of its CUDA, read from its files without importing it; None if
+    absent.
 
-    The package's metadata would not do: it lacks the local part (`+cu130`) that `torch.__version__` has.
+    The package's metadata would not do: its version lacks the local part (`+cu130`) of `torch.__version__`.
     """
     try:
         spec = importlib.util.find_spec("torch")

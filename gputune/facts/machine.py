@@ -1,7 +1,8 @@
-"""The whole machine, of all subjects, and how it is read."""
+"""All facts about a machine, and the function that reads them."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from gputune.facts import (
@@ -32,8 +33,8 @@ from gputune.resources import scheduler
 from gputune.resources.scheduler import Scheduler
 
 __all__ = [
-    "Container", "Cpu", "Driver", "Facts", "Flags", "Folder", "Gap", "Gpu", "Health", "Libraries", "Memory", "PciGpu", "Precision",
-    "Process", "Scheduler", "read",
+    "Container", "Cpu", "Driver", "Facts", "Flags", "Folder", "Gap", "Gpu", "Health", "Libraries", "Memory", "PciGpu",
+    "Precision", "Process", "Scheduler", "read",
 ]  # fmt: skip
 
 
@@ -43,7 +44,7 @@ class Facts:
 
     gpus: tuple[Gpu, ...]
     pci_gpus: tuple[PciGpu, ...] | None = None
-    """NVIDIA's on the PCI bus, whoever uses them; None where it could not be read."""
+    """NVIDIA's GPUs on the PCI bus, whichever driver holds them; None if the bus could not be read."""
     driver: Driver
     libraries: Libraries
     precision: Precision
@@ -53,21 +54,24 @@ class Facts:
     process: Process
     scheduler: Scheduler
     environment: dict[str, str] = field(default_factory=dict)
-    """The set variables that torch and NVIDIA's libraries may heed, by name."""
+    """The variables that are set and that torch, NVIDIA's libraries or a check may read, by name."""
     gpu_required: bool = False
-    """The user said that there must be one."""
+    """The user asked for a GPU with `--require-gpu`."""
     gaps: tuple[Gap, ...] = ()
 
     def device_gpu(self, device: str) -> Gpu | None:
-        """The GPU that the torch device `cuda:N` is, or None (the CPU, or a device that is not there)."""
+        """The GPU behind the torch device `cuda:N`; None for the CPU, and for a device that does not exist."""
         kind, _, index = device.partition(":")
         if kind != "cuda":
             return None
         return next((found for found in self.gpus if found.torch_index == int(index or 0)), None)
 
 
-def read(host: Host, *, gpu_required: bool = False) -> Facts:
-    """Read everything. torch is imported in a child process of `host.python`, never in this one."""
+def read(host: Host, *, gpu_required: bool = False, variables: Collection[str] = ()) -> Facts:
+    """Read all facts. torch is imported in a child process by `host.python`, never in this process.
+
+    `variables` are environment variables to keep in addition to those of torch and NVIDIA's libraries.
+    """
     gaps = Gaps()
     torch = libraries.ask_torch(host, gaps)
     nvml = _nvml(host, bool(torch.get("devices")), gaps)
@@ -83,17 +87,17 @@ def read(host: Host, *, gpu_required: bool = False) -> Facts:
         container=container.read(host),
         process=process.read(host, gaps),
         scheduler=granted,
-        environment=environment.read(host),
+        environment=environment.read(host, variables),
         gpu_required=gpu_required,
         gaps=tuple(gaps.found),
     )
 
 
-def _nvml(host: Host, seen: bool, gaps: Gaps) -> Nvml | None:
-    """NVML, or None. Its absence is a gap only where there is something for it to list."""
+def _nvml(host: Host, gpu_seen: bool, gaps: Gaps) -> Nvml | None:
+    """NVML, or None. Its absence is a gap only on a machine with a GPU or its driver, which it would describe."""
     try:
         return host.nvml()
     except Unreadable as error:
-        if seen or gpu.present(host) or "mismatch" in str(error):
-            gaps.add("driver.nvml", str(error))
+        if gpu_seen or gpu.present(host) or error.cause == "version_mismatch":
+            gaps.add("driver.nvml", str(error), error.cause)
         return None

@@ -1,4 +1,4 @@
-"""Memory that this process may use, and /dev/shm, through which DataLoader workers hand over their batches."""
+"""The memory that this process may use, and /dev/shm, through which DataLoader workers pass their batches."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _NO_LIMIT = 2**62
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     total_bytes: int | None = None
-    """The host's."""
+    """The host's memory."""
     limit_bytes: int | None = None
-    """The tightest cgroup limit; None where there is none (or a gap says why)."""
+    """The tightest cgroup limit; None without a limit, or where a gap says why."""
     limit_free_bytes: int | None = None
-    """What is left below that limit, not counting the file cache, which gives way."""
+    """The bytes left below that limit. The file cache counts as free, since the kernel drops it when memory runs out."""
     free_bytes: int | None = None
-    """What the host could give to programs before it swaps."""
+    """The bytes that the host can give to programs without swapping (MemAvailable)."""
     shm_bytes: int | None = None
-    """Size of /dev/shm."""
+    """The size of /dev/shm."""
     shm_free_bytes: int | None = None
 
 
@@ -42,16 +42,17 @@ def read(host: Host, gaps: Gaps) -> Memory:
 
 
 def limit(host: Host) -> tuple[int, str] | None:
-    """The tightest memory limit along the cgroup chain, in bytes, and the file that sets it; None where none does."""
+    """The tightest memory limit along the cgroup chain, in bytes, and the file that sets it; None without a limit."""
     levels = cgroup.values(host, "memory", "memory.limit_in_bytes", "memory.max")
     limits = [(_bytes(path, text), path) for path, text in levels]
     return min((limit for limit in limits if limit[0] < _NO_LIMIT), default=None)
 
 
 def oom_kills(host: Host) -> int | None:
-    """How many processes of this process's own group the kernel's OOM killer has ended; None where that is not told.
+    """How many processes of this process's cgroup the OOM killer has killed; None if the kernel does not say.
 
-    It counts them in the group that they were in, whichever group's limit was reached: v1 only there, v2 above it as well.
+    A kill is counted in the group of the process, whichever group's limit was reached, and in v2 also in the groups
+    above.
 
     Source: the kernel's "Control Group v2", memory.events; mm/memcontrol.c.
     """
@@ -63,7 +64,7 @@ def oom_kills(host: Host) -> int | None:
 
 
 def _free(host: Host, limit_bytes: int, path: str) -> int:
-    """What v1 and v2 call used holds the file cache, which gives way."""
+    """The bytes left below the limit. Both cgroup versions count the file cache as used, so it is added back."""
     folder, _, file = path.rpartition("/")
     usage, total = ("memory.usage_in_bytes", "total_") if file == "memory.limit_in_bytes" else ("memory.current", "")
     used = _bytes(f"{folder}/{usage}", host.read(f"{folder}/{usage}"))
@@ -83,9 +84,9 @@ def _row(host: Host, path: str, name: str) -> int:
 
 
 def _bytes(path: str, text: str) -> int:
-    said = text.strip()
-    if said == "max":
+    value = text.strip()
+    if value == "max":
         return _NO_LIMIT
-    if not re.fullmatch(r"[0-9]{1,20}", said):
-        raise Unreadable(f"{path} reads {said[:60]!r}")
-    return int(said)
+    if not re.fullmatch(r"[0-9]{1,20}", value):
+        raise Unreadable(f"{path} reads {value[:60]!r}")
+    return int(value)

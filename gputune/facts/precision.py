@@ -1,4 +1,4 @@
-"""Which dtypes the hardware multiplies natively, and torch's flags as they stand."""
+"""The dtypes that the hardware multiplies natively, and torch's precision flags."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SINCE = {"float16": (7, 0), "bfloat16": (8, 0), "tf32": (8, 0), "float8": (8, 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flags:
-    """torch's global flags right after import; None where this torch could not say."""
+    """torch's global flags right after import; None for a flag that this torch does not have."""
 
     matmul_tf32: bool | None = None
     cudnn_tf32: bool | None = None
@@ -29,27 +29,27 @@ class Flags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precision:
-    """Precision as torch has it. The truth is what a bench measures: variables beat flags."""
+    """Precision by torch's flags. Only a bench shows the real one: environment variables override the flags."""
 
     flags: Flags | None = None
     defaults: Flags | None = None
-    """The same flags as this torch version has them when nobody interferes."""
+    """The flags' defaults in this version of torch; None if the version is not a number."""
     api_conflict: str | None = None
-    """torch's own words where its older and newer precision API contradict each other; None where they agree."""
+    """torch's error message if its older and newer precision APIs contradict each other; None if they agree."""
     cpu_bfloat16: bool = False
-    """The CPU has bfloat16 instructions (AVX512-BF16, AMX or Arm's), so that bfloat16 is not emulated there."""
+    """The CPU has bfloat16 instructions (AVX512-BF16, AMX or Arm's) and does not have to emulate it."""
 
 
 def tensor_core_dtypes(compute_capability: str | None) -> tuple[str, ...]:
-    """The native Tensor Core dtypes of a compute capability such as "9.0"; empty for None or before 7.0."""
+    """The dtypes that Tensor Cores of a compute capability such as "9.0" multiply; empty for None, and below 7.0."""
     if compute_capability is None:
         return ()
     major, minor = (int(part) for part in compute_capability.split("."))
     return tuple(name for name, since in _SINCE.items() if (major, minor) >= since)
 
 
-def defaults_of(torch_version: str) -> Flags | None:
-    """The flags' defaults in a torch release; None for a version that is no number.
+def default_flags(torch_version: str) -> Flags | None:
+    """The flags' defaults in a torch release; None for a version that is not a number.
 
     Source: PyTorch's CUDA notes, and read from the wheels of 2.1 to 2.15: since 1.12 TF32 is off for matmul and on for
     cuDNN; 1.7 to 1.11 had it on for both.
@@ -72,7 +72,7 @@ def read(host: Host, torch: Mapping[str, Any]) -> Precision:
     flags, version = torch.get("flags"), torch.get("torch")
     return Precision(
         flags=Flags(**flags) if flags else None,
-        defaults=defaults_of(version) if version else None,
+        defaults=default_flags(version) if version else None,
         api_conflict=torch.get("api_conflict"),
         cpu_bfloat16=_cpu_bfloat16(host),
     )

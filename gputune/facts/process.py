@@ -1,4 +1,4 @@
-"""This process: its user, its limits, and the folders in which torch and its compilers keep things."""
+"""This process: its user, its limits, and the folders in which torch and its compilers keep files."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ _FOLDERS = {
     "HF_HOME": "{XDG_CACHE_HOME}/huggingface",
     "TMPDIR": "/tmp",
 }
-"""Variable to what stands in for it where it is not set; those before it may be named."""
+"""Each variable's default, in terms of the variables before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folder:
     variable: str
-    """Which variable moves it."""
+    """The environment variable that sets the folder."""
     path: str
     writable: bool
-    """It, or where it does not exist yet the nearest folder above it that does."""
+    """The folder, or the nearest existing one above it, can be written to."""
     free_bytes: int | None = None
-    """What its file system has left for this user; None where it does not tell."""
+    """The bytes that the file system has left for this user; None if it does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
     uid: int | None = None
     user: str | None = None
-    """The user's name; None where the id has none (`docker run --user 1234`)."""
+    """The user's name; None for an id without one (`docker run --user 1234`)."""
     user_variable: str | None = None
-    """What Python takes for the user's name before it asks the system: LOGNAME, USER, LNAME or USERNAME, if one is set."""
+    """The first of LOGNAME, USER, LNAME and USERNAME that is set, which Python takes for the user's name."""
     open_files: int | None = None
-    """Most open files (soft limit); None for no limit, or where a gap says why."""
+    """The soft limit of open files; None without a limit, or where a gap says why."""
     locked_bytes: int | None = None
-    """Most locked memory (soft limit); None likewise, and for a process that may lock all it likes (CAP_IPC_LOCK)."""
+    """The soft limit of locked memory; None without a limit, with CAP_IPC_LOCK, or where a gap says why."""
     folders: tuple[Folder, ...] = ()
 
 
@@ -76,13 +76,11 @@ def _locked(host: Host) -> int | None:
 
 
 def _folders(host: Host, home: str | None) -> tuple[Folder, ...]:
-    """Without HOME, programs take the user's home of /etc/passwd, where there is one."""
-    known: dict[str, str] = {}
-    for variable, otherwise in _FOLDERS.items():
-        above = {
-            name: path.rstrip("/") for name, path in known.items()
-        }  # HOME=/ is what a container gives a user without a name
-        known[variable] = host.environ.get(variable) or otherwise.format_map({"PASSWD": home or "", **above})
+    """The folders and their state. Without HOME, programs use the home folder in /etc/passwd, if there is one."""
+    paths: dict[str, str] = {}
+    for variable, default in _FOLDERS.items():
+        above = {name: path.rstrip("/") for name, path in paths.items()}  # HOME may be /, for a user without a name
+        paths[variable] = host.environ.get(variable) or default.format_map({"PASSWD": home or "", **above})
     return tuple(
         Folder(
             variable=variable,
@@ -90,12 +88,12 @@ def _folders(host: Host, home: str | None) -> tuple[Folder, ...]:
             writable=bool(path) and _writable(host, variable, path),
             free_bytes=_free(host, host.nearest(path)) if path else None,
         )
-        for variable, path in known.items()
+        for variable, path in paths.items()
     )
 
 
 def _writable(host: Host, variable: str, path: str) -> bool:
-    if variable == "TMPDIR":  # nobody makes it
+    if variable == "TMPDIR":  # programs create the other folders, but not this one
         return host.exists(path) and host.writable(path)
     return host.writable(host.nearest(path))
 

@@ -1,4 +1,4 @@
-"""Which GPUs a value of CUDA_VISIBLE_DEVICES leaves, as CUDA reads it (tried on an H200)."""
+"""The GPUs that CUDA_VISIBLE_DEVICES leaves visible, by CUDA's own rules (as observed on an H200)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _PREFIX = "GPU-"
 
 
 def visible(value: str, uuids: Sequence[str | None]) -> tuple[list[int], str | None]:
-    """The GPUs that CUDA takes from a list, by place in `uuids`, and why it takes no more (None where it takes them all).
+    """The GPUs that CUDA takes from a list, as indices into `uuids`, and why it takes no more (None if it takes all).
 
-    It takes them up to the first entry that names none. Numbers go by their leading digits, UUIDs by any beginning that
-    one GPU alone has (`GPU-` in capitals, the digits in any), and a list holds one kind of them; a GPU that is named twice
-    leaves nothing. A MIG slice is none of NVML's GPUs.
+    CUDA stops at the first entry that names no GPU. It reads a number's leading digits, and accepts any beginning of a
+    UUID that only one GPU has (`GPU-` in capitals, the digits in either case). A list holds numbers or UUIDs, not both;
+    if it names a GPU twice, no GPU is visible. MIG slices are not handled: NVML does not list them as GPUs.
     """
     entries = [part.strip() for part in value.split(",")]
     by_uuid = entries[0].startswith(_PREFIX)
@@ -40,5 +40,5 @@ def _by_number(entry: str, count: int) -> int | None:
 def _by_uuid(entry: str, uuids: Sequence[str | None]) -> int | None:
     if not entry.startswith(_PREFIX) or entry == _PREFIX:
         return None
-    found = [index for index, uuid in enumerate(uuids) if uuid and uuid.lower().startswith(entry.lower())]
-    return found[0] if len(found) == 1 else None
+    matches = [index for index, uuid in enumerate(uuids) if uuid and uuid.lower().startswith(entry.lower())]
+    return matches[0] if len(matches) == 1 else None

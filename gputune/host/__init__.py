@@ -16,18 +16,18 @@ from typing import Any
 
 from gputune.host import child, kernel_log
 from gputune.host.child import end, end_group
-from gputune.host.nvml import GPU_IS_LOST, NEEDS_RESET, NOT_SUPPORTED, LibraryNvml, Nvml
+from gputune.host.nvml import LibraryNvml, Nvml
 from gputune.resources.files import Files
 from gputune.resources.unreadable import Unreadable
 
-__all__ = ["GPU_IS_LOST", "NEEDS_RESET", "NOT_SUPPORTED", "Host", "Nvml", "Unreadable", "end", "end_group"]
+__all__ = ["Host", "Nvml", "Unreadable", "end", "end_group"]
 
 TORCH_DEADLINE_SECONDS = 120.0
 """How long another interpreter may take to import torch and answer. A cold page cache can take most of a minute."""
 
 
 class Host(Files):
-    """The machine that this runs on. `root` is put before every path, `environ` and `python` replace this process's own."""
+    """This machine. `root` is put before every path; `environ` and `python` replace the process's own."""
 
     def __init__(self, root: str = "/", environ: Mapping[str, str] | None = None, python: str | None = None) -> None:
         super().__init__(root, environ)
@@ -39,7 +39,7 @@ class Host(Files):
         return os.path.realpath(self.path(path))
 
     def forbidden(self, device: str) -> bool:
-        """Whether this process may not open a device file, by its permissions or by its cgroup, which shows in no other way."""
+        """Whether permissions or a cgroup forbid this process to open a device file; only an attempt shows it."""
         try:
             os.close(os.open(self.path(device), os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY))
         except PermissionError:
@@ -49,36 +49,36 @@ class Host(Files):
         return False
 
     def writable(self, folder: str) -> bool:
-        """Whether this process may make files in a folder: its permissions and the file system's, without trying."""
+        """Whether this process may create files in a folder, judged by permissions and mount options alone."""
         try:
             return os.access(self.path(folder), os.W_OK | os.X_OK)
         except ValueError:
             return False
 
     def nearest(self, path: str) -> str:
-        """The folder itself, or the first above it that exists."""
+        """The folder itself if it exists, else the nearest one above it that does."""
         path = str(Path(path).absolute())
         while path.strip("/") and not self.exists(path):
             path = path.rpartition("/")[0] or "/"
         return path
 
     def names(self, folder: str) -> list[str]:
-        """The sorted names in a folder; empty where there is none."""
+        """The sorted names in a folder; an empty list if it does not exist or cannot be read."""
         try:
             return sorted(entry.name for entry in self.path(folder).iterdir())
         except (OSError, ValueError):
             return []
 
     def kernel_log(self) -> str:
-        """What the kernel's log still holds, since boot at most."""
+        """The records that the kernel's log still holds; none is older than the last boot."""
         return kernel_log.read(self.path("/dev/kmsg"))
 
     def which(self, command: str) -> str | None:
-        """The file that a command is, as a shell of this environment would find it."""
+        """The path of the program that a shell would run for a command, given this environment's PATH."""
         return shutil.which(command, path=self.environ.get("PATH", os.defpath))
 
     def user(self) -> tuple[int, str | None, str | None]:
-        """This process's user id, with its name and its home where the id has them."""
+        """This process's user id, and the name and home folder that /etc/passwd gives it, if any."""
         import pwd
 
         try:
@@ -88,7 +88,7 @@ class Host(Files):
         return os.getuid(), known.pw_name, known.pw_dir
 
     def memory_bytes(self) -> int:
-        """The host's memory, whatever a container's limit."""
+        """The host's memory, regardless of a container's limit."""
         import psutil
 
         return int(psutil.virtual_memory().total)
@@ -103,13 +103,14 @@ class Host(Files):
         return platform.machine()
 
     def nvml(self) -> Nvml:
-        """NVML, initialised; `Unreadable` where the library or the driver is missing."""
+        """NVML, initialised. Raises `Unreadable` if the library or the driver is missing."""
         return LibraryNvml()
 
     def ask_python(
         self, script: Path, deadline_seconds: float = TORCH_DEADLINE_SECONDS, python: str | None = None
     ) -> dict[str, Any]:
-        """Run `script` in `python` (`self.python`) and read the JSON object that it writes to the descriptor that it is given.
+        """Run `script` under `python` (by default `self.python`) and return the JSON object that it writes to its
+        descriptor.
 
         The child gets a session of its own and is killed whole at the deadline. Raises `Unreadable`.
         """
@@ -117,5 +118,5 @@ class Host(Files):
         return child.ask([python or self.python, str(script)], environ, deadline_seconds)
 
     def ask_tuned(self, script: Path, *options: str) -> dict[str, Any]:
-        """The same of `self.python`, with what `gputune apply` set in force, and with options for the script."""
+        """Run `script` with `options` and the applied profile under `self.python`, and return its JSON object."""
         return child.ask([self.python, str(script), *options], self.environ, TORCH_DEADLINE_SECONDS)

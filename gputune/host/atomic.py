@@ -10,12 +10,12 @@ from pathlib import Path
 
 
 def write(target: Path, text: str, *, replace: bool = True) -> None:
-    """Put `text` in the place of a regular file, or of nothing: a temporary file beside it, flushed to the disk, then renamed over it.
+    """Write `text` to a temporary file beside `target`, flush it to the disk, and rename it to `target`.
 
-    A file that is there keeps its mode, and a new one only its owner may write. Raises OSError when it cannot be written; what stood
-    there before still does. Without `replace` a file that is there stays: FileExistsError.
+    An existing file keeps its mode; a new one is writable by its owner only. Raises OSError if it cannot be written,
+    and FileExistsError if `target` exists and is not to be replaced; an existing file is then unchanged.
     """
-    # At random: two containers that share a folder may write as the same process of the same host.
+    # Random: containers that share a folder may share process ids and host names too.
     temporary = target.with_name(f".{target.name[:80]}.{os.urandom(8).hex()}.tmp")
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -26,7 +26,7 @@ def write(target: Path, text: str, *, replace: bool = True) -> None:
             file.flush()
             os.fsync(file.fileno())
         _put(temporary, target, replace)
-    except BaseException:  # Ctrl-C, too, leaves nothing behind
+    except BaseException:  # Ctrl-C must not leave the temporary file behind either
         with suppress(OSError):
             temporary.unlink()
         raise
@@ -49,7 +49,7 @@ def _put(temporary: Path, target: Path, replace: bool) -> None:
 
 
 def _flush(folder: Path) -> None:
-    """So that the name survives a crash too, where the file system can."""
+    """Flush the folder to the disk, so that the new name survives a crash too, on file systems that support it."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

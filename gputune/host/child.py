@@ -1,4 +1,4 @@
-"""Child processes that are asked something, each in a session of its own, and ended whole."""
+"""Child processes that answer one question each, in sessions of their own, and are killed with all they started."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gputune.resources.unreadable import Unreadable
+from gputune.resources.unreadable import Cause, Unreadable
 
 TRACKER = b"multiprocessing.resource_tracker"
-"""What the command line of multiprocessing's resource tracker holds."""
+"""Part of the command line of multiprocessing's resource tracker, by which it is recognised."""
 EXEC_SECONDS = 0.2
-"""How long a process may be without a command line while it becomes another program: mostly less than a thousandth of this."""
+"""How long to wait for the command line of a process in the middle of exec, which takes well below 1 ms."""
 TRACKER_SECONDS = 3.0
-"""It takes hundredths of a second once the others are gone; one that somebody else still uses is not waited for."""
+"""How long to wait for a tracker to end, about 0.05 s after its last client. One still in use is not waited for."""
 
 
 def ask(words: Sequence[str], environ: Mapping[str, str], deadline_seconds: float) -> dict[str, Any]:
-    """Run a Python with a script; read the JSON object that it writes to the descriptor that it is given as its last argument.
+    """Run a command, and return the JSON object that it writes to the file descriptor passed as its last argument.
 
-    Raises `Unreadable`: it cannot be started, gives no answer until the deadline, or none that is one.
+    Raises `Unreadable` if it cannot be started, is silent until the deadline, or writes anything else.
     """
     reader, writer = os.pipe()
     try:
-        asked = subprocess.Popen(
+        child = subprocess.Popen(
             [*words, str(writer)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -44,16 +44,16 @@ def ask(words: Sequence[str], environ: Mapping[str, str], deadline_seconds: floa
     finally:
         os.close(writer)
     try:
-        return _answer(words[0], _drain(reader, time.monotonic() + deadline_seconds), asked)
+        return _answer(words[0], _drain(reader, time.monotonic() + deadline_seconds), child)
     except TimeoutError:
-        raise Unreadable(f"{words[0]} gave no answer within {deadline_seconds:g} s") from None
+        raise Unreadable(f"{words[0]} gave no answer within {deadline_seconds:g} s", "no_answer") from None
     finally:
         os.close(reader)
-        end(asked)
+        end(child)
 
 
 def end(child: subprocess.Popen[Any], patience_seconds: float = 10.0) -> None:
-    """Kill a child that leads its own session, with all that it started, and wait for it (not for ever)."""
+    """Kill a child that leads its own session, with all that it started, and wait for it up to `patience_seconds`."""
     try:
         end_group(child.pid)
     except (ProcessLookupError, PermissionError):
@@ -63,10 +63,10 @@ def end(child: subprocess.Popen[Any], patience_seconds: float = 10.0) -> None:
 
 
 def end_group(group: int) -> None:
-    """Kill a process group. Raises ProcessLookupError where there is none.
+    """Kill a process group. Raises ProcessLookupError if it does not exist.
 
-    multiprocessing's resource tracker goes last, and by itself: once nobody is left whom it serves, it unlinks the semaphores
-    that they left in /dev/shm.
+    multiprocessing's resource tracker is left to end by itself, after the others: once its last client is gone, it
+    unlinks the semaphores that they left in /dev/shm.
     """
     trackers = []
     for pid in _members(group):
@@ -82,18 +82,18 @@ def end_group(group: int) -> None:
 
 
 def _members(group: int) -> list[int]:
-    """Those that can be seen: nothing, where /proc is not readable."""
-    found = []
+    """The ids of the processes in a group; empty if /proc cannot be read."""
+    members = []
     with suppress(OSError):
         for folder in Path("/proc").iterdir():
             with suppress(OSError):
                 if folder.name.isdigit() and os.getpgid(int(folder.name)) == group:
-                    found.append(int(folder.name))
-    return found
+                    members.append(int(folder.name))
+    return members
 
 
 def _program(pid: int) -> bytes:
-    """The command line, also of a process that is just becoming another program: for a moment it has none."""
+    """A process's command line; one in the middle of exec has none for a moment, which is waited out."""
     patience = time.monotonic() + EXEC_SECONDS
     while not (line := _command_line(pid)) and not _has_ended(pid) and time.monotonic() < patience:
         time.sleep(0.001)
@@ -108,7 +108,7 @@ def _has_ended(pid: int) -> bool:
 
 
 def _command_line(pid: int) -> bytes:
-    """Empty for one that has ended, also where nobody has waited for it."""
+    """A process's command line; empty if it has ended, whether or not its parent has waited for it."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -137,7 +137,8 @@ def _answer(python: str, text: bytes, child: subprocess.Popen[Any]) -> dict[str,
             code: int | None = child.wait(2)
         except subprocess.TimeoutExpired:
             code = None
-        raise Unreadable(f"{python} ended without an answer (exit code {code})") from None
+        cause: Cause = "killed" if code is not None and code < 0 else "exited"
+        raise Unreadable(f"{python} ended without an answer (exit code {code})", cause) from None
     if not isinstance(answer, dict):
         raise Unreadable(f"{python} answered something else")
     return answer

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gputune.resources.unreadable import Unreadable
+from gputune.resources.unreadable import Cause, Unreadable
 
-_MOST_RECORDS = 50_000  # more than the kernel's buffer holds, of a kernel that logs faster than they are read
+_MOST_RECORDS = 50_000  # more than the buffer holds: an end even if the kernel logs faster than this reads
 
 
 def read(path: Path) -> str:
-    """What it still holds, without waiting for more. Raises `Unreadable`."""
+    """The records that the log holds now, without waiting for more. Raises `Unreadable`."""
     try:
         # Without O_NONBLOCK the end of the log is a wait for its next line.
         log = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:
-        raise Unreadable(f"/dev/kmsg: {error.strerror}") from None
+        cause: Cause | None = "no_such_file" if isinstance(error, FileNotFoundError) else None
+        raise Unreadable(f"/dev/kmsg: {error.strerror}", cause) from None
     try:
         return _records(log)
     finally:
@@ -24,7 +25,7 @@ def read(path: Path) -> str:
 
 
 def _records(log: int) -> str:
-    """Every record that is there now: each read gives one, or EPIPE where the oldest was overwritten meanwhile."""
+    """All records of the log. Each read returns one, or EPIPE if the kernel has overwritten it meanwhile."""
     records = []
     for _ in range(_MOST_RECORDS):
         try:
@@ -38,6 +39,6 @@ def _records(log: int) -> str:
         if not record:
             break
         records.append(record)
-    if not records:  # a kernel has always something to tell; what is masked has nothing
+    if not records:  # a kernel always logs something at boot: an empty log is one that a container masks
         raise Unreadable("/dev/kmsg: is empty here")
     return b"".join(records).decode(errors="replace")

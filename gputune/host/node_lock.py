@@ -1,4 +1,4 @@
-"""A lock that at most one process of this node holds, and that its holder's death sets free."""
+"""A lock that at most one process of a node holds, and that the kernel releases when its holder dies."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from pathlib import Path
 POLL_SECONDS = 0.1
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-"""One for each start of a kernel, and the same in all its containers, whose host names differ."""
+"""A kernel has a new one at each boot, and shows the same one in all its containers, whose host names differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What came of waiting for a lock."""
+    """The outcome of waiting for a lock."""
 
     held: bool
-    """It could be had before the deadline."""
+    """The lock was acquired before the deadline."""
     after_another: bool
-    """Meanwhile another holder came to its end by itself, and was not killed."""
+    """Another holder finished its work during the wait, rather than being killed."""
 
 
 @contextmanager
 def node_lock(
     folder: Path, name: str, deadline_seconds: float, waiting: Callable[[], None] = lambda: None
 ) -> Iterator[Turn]:
-    """Hold `name`'s lock; `waiting` is called once where it is not free at once.
+    """Hold `name`'s lock in the block. `waiting` is called once, if the lock is not free immediately.
 
-    The file's name carries the node's: a home folder may be shared by many nodes. A holder that comes to its end removes the file,
-    whose time tells those who wait for it that it did; they must not do again what it did, since a newcomer has another file.
-    Raises OSError where the folder cannot be written or bears no locks.
+    The file's name includes the node's, since a home folder may be shared by many nodes. A holder that finishes touches
+    the file, by which those who wait learn that the work is done, and removes it, so that a later process starts a new
+    file. Raises OSError if the folder cannot be written to or does not support locks.
     """
     path = folder / f"{name}-{_node()}.lock"
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o600)
     try:
         before = os.fstat(descriptor).st_mtime_ns
-        held = _taken(descriptor, time.monotonic() + deadline_seconds, waiting)
+        held = _acquire(descriptor, time.monotonic() + deadline_seconds, waiting)
         try:
             yield Turn(held, os.fstat(descriptor).st_mtime_ns != before)
         finally:
@@ -50,36 +50,36 @@ def node_lock(
                 os.utime(descriptor)
                 _remove(path, descriptor)
     finally:
-        os.close(descriptor)  # which sets it free
+        os.close(descriptor)  # which releases the lock
 
 
 def _remove(path: Path, descriptor: int) -> None:
-    """Unless it is a newcomer's by now."""
+    """Remove the lock's file, unless another process has created a new one under its name."""
     with suppress(OSError):
         if path.stat().st_ino == os.fstat(descriptor).st_ino:
             path.unlink()
 
 
 def _node() -> str:
-    """What tells this node from others and is the same in all its containers; where that cannot be read, the host's name."""
+    """A name for this node that its containers share: the kernel's boot id, or the host's name if it is unreadable."""
     try:
-        told = BOOT_ID.read_text().strip()
+        name = BOOT_ID.read_text().strip()
     except OSError:
-        told = socket.gethostname()
-    return "".join(char if char.isalnum() or char in "-." else "_" for char in told)
+        name = socket.gethostname()
+    return "".join(char if char.isalnum() or char in "-." else "_" for char in name)
 
 
-def _taken(descriptor: int, deadline: float, waiting: Callable[[], None]) -> bool:
-    said = False
+def _acquire(descriptor: int, deadline: float, waiting: Callable[[], None]) -> bool:
+    announced = False
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 return False
-            if not said:
+            if not announced:
                 waiting()
-            said = True
+            announced = True
             time.sleep(POLL_SECONDS)
         else:
             return True

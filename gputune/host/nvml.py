@@ -1,21 +1,28 @@
-"""NVML through nvidia-ml-py: every answer as plain data, every fault as `Unreadable` with its reason."""
+"""NVML through nvidia-ml-py: every answer as plain data, every error as `Unreadable` with its reason and cause."""
 
 from __future__ import annotations
 
 import ctypes
 from typing import Any, Protocol
 
-from gputune.resources.unreadable import Unreadable
+from gputune.resources.unreadable import Cause, Unreadable
 
-NOT_SUPPORTED = "NVML: Not Supported"
-"""The reason of a gap where NVML says that hardware or driver have no such thing, which says nothing about health."""
-GPU_IS_LOST, NEEDS_RESET = "NVML: GPU is lost", "NVML: GPU requires a reset"
-"""The reasons where a GPU does not answer any more."""
-_REASONS = {
-    "NVMLError_NotSupported": NOT_SUPPORTED,
-    "NVMLError_GpuIsLost": GPU_IS_LOST,
-    "NVMLError_ResetRequired": NEEDS_RESET,
+ERRORS: dict[str, tuple[str, Cause]] = {
+    "NVMLError_NotSupported": ("Not Supported", "not_supported"),
+    "NVMLError_FunctionNotFound": ("Function Not Found", "no_such_call"),
+    "NVMLError_Deprecated": ("this call is deprecated", "no_such_call"),
+    "NVMLError_InvalidArgument": ("Invalid Argument", "invalid_argument"),
+    "NVMLError_GpuIsLost": ("GPU is lost", "gpu_lost"),
+    "NVMLError_ResetRequired": ("GPU requires a reset", "needs_reset"),
+    "NVMLError_LibRmVersionMismatch": ("Driver/library version mismatch", "version_mismatch"),
 }
+"""The errors that gputune distinguishes, by nvidia-ml-py's names, worded alike for all versions of NVML."""
+
+
+def error(name: str, text: str) -> Unreadable:
+    """The exception for an error of NVML, given its class name in nvidia-ml-py and its text."""
+    text, cause = ERRORS.get(name, (text, None))
+    return Unreadable(f"NVML: {text}", cause)
 
 
 class Nvml(Protocol):
@@ -37,8 +44,8 @@ class LibraryNvml:
     def __init__(self) -> None:
         try:
             import pynvml
-        except ImportError as error:
-            raise Unreadable(f"nvidia-ml-py is not installed: {error}") from None
+        except ImportError as fault:
+            raise Unreadable(f"nvidia-ml-py is not installed: {fault}", "not_installed") from None
         self._pynvml = pynvml
         self._handles: dict[int, Any] = {}
         self._call(pynvml.nvmlInit)
@@ -46,10 +53,10 @@ class LibraryNvml:
     def _call(self, function: Any, *args: Any) -> Any:
         try:
             return _plain(function(*args))
-        except self._pynvml.NVMLError as error:
-            raise Unreadable(_REASONS.get(type(error).__name__, f"NVML: {error}")) from None
-        except Exception as error:  # a driver's odd answer (bad struct, bad bytes) is a gap, not the end
-            raise Unreadable(f"NVML: {type(error).__name__}: {error}") from None
+        except self._pynvml.NVMLError as fault:
+            raise error(type(fault).__name__, str(fault)) from None
+        except Exception as fault:  # a driver's odd answer (bad struct, bad bytes) is a gap, not the end
+            raise Unreadable(f"NVML: {type(fault).__name__}: {fault}") from None
 
     def _function(self, name: str) -> Any:
         function = getattr(self._pynvml, name, None)
@@ -72,14 +79,14 @@ class LibraryNvml:
         return self._call(function, self._handles[index], *args)
 
     def _filled(self, function: Any, handle: Any) -> Any:
-        """The one call that fills a struct of its caller's."""
+        """Call a function that fills in a struct which its caller provides."""
         struct = self._pynvml.c_nvmlGpuFabricInfo_v2_t()
         function(handle, ctypes.byref(struct))
         return struct
 
 
 def _plain(value: Any) -> Any:
-    """NVML's structs, and the objects that its binding makes of some, as dictionaries; arrays as lists; bytes as text."""
+    """NVML's structs, and nvidia-ml-py's objects for some of them, as dictionaries; arrays as lists; bytes as text."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     if isinstance(value, (list, tuple, ctypes.Array)):

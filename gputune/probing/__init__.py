@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 
-from gputune import facts, recommend
+from gputune import checks, facts, recommend
 from gputune.bench_process.restarting import RestartingProcess
 from gputune.errors import MeasureError
 from gputune.facts import Facts
@@ -40,7 +40,7 @@ def probe(
     check_names(request)
     host = host or Host()
     with RestartingProcess() as workers:
-        found = facts.read(host)
+        found = facts.read(host, variables=checks.variables())
         if request.device == ALL:
             lanes, host_rows, left_out = _lanes_of_all(request, host, found, workers, progress)
             own = own_profiles(found, lanes, host_rows, created=_now())

@@ -1,9 +1,9 @@
-"""What a check found as labels of a Kubernetes node, in a file for the local source of node-feature-discovery.
+"""The result of a check as labels of a Kubernetes node, in a file for node-feature-discovery's local source.
 
-Its worker reads every file of its folder whose name does not begin with a dot, a line NAME=VALUE a label. Labels are what
-schedulers select on, so what changes while programs come and go is none: it would have each node rewritten all the time.
-What NVIDIA's gpu-feature-discovery tells (count, memory, driver, MIG) is not told again, but for the GPU's name, which
-clusters without it need as well.
+node-feature-discovery reads every file in its folder whose name does not begin with a dot; each line NAME=VALUE is a
+label. Schedulers select nodes by labels, so checks whose answer changes as programs come and go give none: the nodes
+would be rewritten all the time. Of what NVIDIA's gpu-feature-discovery provides (count, memory, driver, MIG) only the
+GPU's name is repeated, for clusters without it.
 
 Source: node-feature-discovery, source/local; Kubernetes, Labels and Selectors.
 """
@@ -13,77 +13,63 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from gputune.checks import Finding, Severity, names
+from gputune.checks import Finding, Severity, momentary, names
 from gputune.facts import Facts
 from gputune.profile import fingerprint, places
 from gputune.version import __version__
 
 PREFIX = "gputune.dev/"
-"""A namespace of gputune's own, which no other labels are taken for. node-feature-discovery refuses kubernetes.io's."""
+"""gputune's own namespace. node-feature-discovery rejects kubernetes.io's."""
 
 MOST = 63
-"""Characters in a label's name and in its value."""
-
-OF_THE_MOMENT = frozenset(
-    {
-        "cache_folders",
-        "cpu_throttled",
-        "gpu_in_use",
-        "measured_alone",
-        "memory_left",
-        "shm_size",
-        "temperature",
-        "throttling",
-    }
-)
-"""Checks whose answer changes with what runs here."""
+"""The most characters that a label's name, and its value, may have."""
 
 WORST_FIRST: tuple[Severity, ...] = ("ERROR", "WARNING", "UNKNOWN", "OK", "NOT_APPLICABLE")
 
 
 def text(facts: Facts, findings: Sequence[Finding]) -> str:
-    """The file: of the checks that were asked, and no others."""
+    """The file's content, for the checks that were asked."""
     asked = {finding.check for finding in findings}
     lines = [f"{PREFIX}{name}={value}" for name, value in labels(facts, findings).items()]
     return "\n".join([f"# gputune {__version__}: {len(asked)} of {len(names())} checks asked", *lines, ""])
 
 
 def labels(facts: Facts, findings: Sequence[Finding]) -> dict[str, str]:
-    """Name, without the prefix, to value.
+    """The labels' values by name, without the prefix.
 
-    `status` is the worst of what was asked: ok, warning, error or unknown, and missing where all is not applicable; each check
-    with a warning or an error has a label of its own. Nodes with the same `profile` can share one.
+    `status` is the worst severity found: ok, warning, error or unknown; it is missing if nothing is applicable. Each
+    check with a warning or an error has a label of its own. Nodes with the same `profile` label can share a profile.
     """
-    return {**_of_machine(facts), **_of_checks(findings)}
+    return {**_machine(facts), **_health(findings)}
 
 
-def _of_machine(facts: Facts) -> dict[str, str]:
-    here = fingerprint(facts, "cuda:0" if facts.device_gpu("cuda:0") else "cpu")
-    names_of_gpus = {gpu.name for gpu in facts.gpus}
-    told = {
-        "gpu": names_of_gpus.pop() if len(names_of_gpus) == 1 else "mixed" if names_of_gpus else "",
+def _machine(facts: Facts) -> dict[str, str]:
+    identity = fingerprint(facts, "cuda:0" if facts.device_gpu("cuda:0") else "cpu")
+    gpus = {gpu.name for gpu in facts.gpus}
+    texts = {
+        "gpu": gpus.pop() if len(gpus) == 1 else "mixed" if gpus else "",
         "torch": facts.libraries.torch or "",
         "version": __version__,
     }
-    name, digest = places.file_name(here).removesuffix(".yaml").rsplit("-", 1)
-    told["profile"] = f"{name[: MOST - len(digest) - 1]}-{digest}"
-    return {name: value(said) for name, said in told.items() if value(said)}
+    name, digest = places.file_name(identity).removesuffix(".yaml").rsplit("-", 1)
+    texts["profile"] = f"{name[: MOST - len(digest) - 1]}-{digest}"
+    return {name: value(text) for name, text in texts.items() if value(text)}
 
 
-def _of_checks(findings: Sequence[Finding]) -> dict[str, str]:
-    lasting = [finding for finding in findings if finding.check not in OF_THE_MOMENT]
-    found = worst((finding.check, finding.severity) for finding in lasting)
-    if not found:
+def _health(findings: Sequence[Finding]) -> dict[str, str]:
+    passing = momentary()
+    severities = worst((finding.check, finding.severity) for finding in findings if finding.check not in passing)
+    if not severities:
         return {}
-    status = min(found.values(), key=WORST_FIRST.index)
-    if status == "NOT_APPLICABLE":  # nothing was looked at, which is not health
+    status = min(severities.values(), key=WORST_FIRST.index)
+    if status == "NOT_APPLICABLE":  # nothing was examined, which does not make the node healthy
         return {}
-    wrong = {f"check.{check}": one.lower() for check, one in found.items() if one in ("ERROR", "WARNING")}
+    wrong = {f"check.{check}": one.lower() for check, one in severities.items() if one in ("ERROR", "WARNING")}
     return {"status": status.lower(), **wrong}
 
 
 def worst(pairs: Iterable[tuple[str, Severity]]) -> dict[str, Severity]:
-    """Of each name its worst severity, in the order of the names."""
+    """The worst severity for each name, in the order in which the names first occur."""
     found: dict[str, Severity] = {}
     for name, severity in pairs:
         found[name] = min(found.get(name, severity), severity, key=WORST_FIRST.index)
@@ -91,5 +77,5 @@ def worst(pairs: Iterable[tuple[str, Severity]]) -> dict[str, Severity]:
 
 
 def value(text: str) -> str:
-    """What a label's value may hold, as much of the text as fits: `NVIDIA-TITAN-X-(Pascal)` is `NVIDIA-TITAN-X-Pascal`."""
+    """The text as a label's value: `NVIDIA TITAN X (Pascal)` becomes `NVIDIA-TITAN-X-Pascal`, cut to the limit."""
     return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-._")[:MOST].rstrip("-._")

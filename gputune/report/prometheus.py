@@ -1,7 +1,7 @@
-"""What a check found as metrics, in a file for the textfile collector of Prometheus's node_exporter.
+"""The result of a check as metrics, in a file for the textfile collector of Prometheus's node_exporter.
 
-The collector reads every file *.prom of its folder; one with a timestamp in it, or with the same series twice, is refused as
-a whole. How old the file is it tells itself, as node_textfile_mtime_seconds.
+The collector reads every file *.prom in its folder. It rejects a file that has a timestamp, or the same series twice.
+The file's age is a metric of the collector's own, node_textfile_mtime_seconds.
 
 Source: Prometheus, Exposition formats; node_exporter, collector/textfile.go.
 """
@@ -16,21 +16,24 @@ from gputune.report.nfd import worst
 from gputune.version import __version__
 
 STATUS: dict[Severity, int] = {"OK": 0, "WARNING": 1, "ERROR": 2, "UNKNOWN": 3}
-"""As monitoring plugins have their exit codes. What is not applicable has no series, and neither has what was not asked."""
+"""The values, equal to the exit codes of monitoring plugins. A check that is not applicable has no series."""
 
 
 def text(facts: Facts, findings: Sequence[Finding]) -> str:
-    """The file: of the checks that were asked, and no others. Of several findings of a check about one subject the worst counts."""
+    """The file's content, for the checks that were asked.
+
+    A check's findings about the same subject count as the worst of them.
+    """
     found = worst((series("gputune_check_status", check=one.check, subject=one.subject or ""), one.severity)
                   for one in findings)  # fmt: skip
     statuses = {name: STATUS[severity] for name, severity in found.items() if severity in STATUS}
-    about = "What a check found: 0 ok, 1 warning, 2 error, 3 unknown. No series where it is not applicable or was not asked."
+    about = "0 ok, 1 warning, 2 error, 3 unknown. A check that is not applicable or was not asked has no series."
     families = (
         _family("gputune_check_status", about, statuses),
         _family(
-            "gputune_gpus", "GPUs that NVML lists, or torch where there is no NVML.", {"gputune_gpus": len(facts.gpus)}
+            "gputune_gpus", "GPUs that NVML lists, or torch if there is no NVML.", {"gputune_gpus": len(facts.gpus)}
         ),
-        _family("gputune_info", "What was looked at, and by which gputune.", {_info(facts): 1}),
+        _family("gputune_info", "Versions of gputune, torch, CUDA and driver, and the GPUs.", {_info(facts): 1}),
     )
     return "".join(f"{line}\n" for family in families for line in family)
 
@@ -53,12 +56,15 @@ def _info(facts: Facts) -> str:
 
 
 def series(metric: str, **labels: str) -> str:
-    """A metric with its labels, as the text format writes them."""
-    pairs = ",".join(f'{name}="{_escaped(said)}"' for name, said in labels.items())
+    """A metric with its labels in the text format."""
+    pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
     return f"{metric}{{{pairs}}}"
 
 
-def _escaped(said: str) -> str:
-    """Bytes that were no UTF-8 stand in Python's text as surrogates, which no file can hold: they are written as their numbers."""
-    said = said.encode(errors="backslashreplace").decode()
-    return said.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+def _escaped(text: str) -> str:
+    """The text escaped for a label.
+
+    Python represents bytes that were not UTF-8 as surrogates, which no file can hold.
+    """
+    text = text.encode(errors="backslashreplace").decode()
+    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

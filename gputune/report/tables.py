@@ -1,4 +1,4 @@
-"""Tables and charts drawn by rich, as plain text: brackets are brackets, and nothing in a cell steers the terminal."""
+"""Tables and charts drawn by rich. Cells are plain text: neither markup nor control characters have an effect."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-_FIRST = 22  # the longest name of a check, so that the tables of one report stand under each other
+_FIRST = 22  # the longest name of a check, so that the columns of one report's tables line up
 
 
 def console_of(stream: IO[str]) -> Console:
@@ -19,14 +19,14 @@ def console_of(stream: IO[str]) -> Console:
 
     class Plain(Console):
         def on_broken_pipe(self) -> None:
-            """Let the caller know; rich would end the process, with a code that means something else here."""
+            """Raise for the caller. rich would end the process with an exit code that means something else here."""
             raise BrokenPipeError
 
     return Plain(file=stream, highlight=False)
 
 
 def plain(text: str, style: str = "") -> Any:
-    """Text in which brackets are brackets and nothing steers the terminal: some of it comes from a file."""
+    """Text without markup and control characters, since some of it comes from a file."""
     from rich.text import Text
 
     return Text("".join(char if char.isprintable() or char == "\n" else "?" for char in text), style=style)
@@ -36,9 +36,9 @@ def table_of(*columns: str, style: str = "") -> Table:
     from rich import box
     from rich.table import Table
 
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for number, column in enumerate(columns):
-        made.add_column(
+        table.add_column(
             column,
             header_style=style or "bold",
             overflow="fold",
@@ -46,16 +46,16 @@ def table_of(*columns: str, style: str = "") -> Table:
             min_width=_FIRST if style and number == 0 else None,
             max_width=14 if column == "value" else None,
         )
-    return made
+    return table
 
 
 def add(table: Table, *cells: str) -> None:
-    """A row of plain text."""
+    """Add a row of plain text."""
     table.add_row(*(plain(cell) for cell in cells))
 
 
 def value_text(value: Value) -> str:
-    """A setting's value in a word or two; none for torch's own choice."""
+    """A setting's value for a table; `none` stands for torch's own choice."""
     if isinstance(value, dict):
         return ", ".join(f"{key} {number}" for key, number in value.items()) or "unknown"
     if value is None:
@@ -64,20 +64,20 @@ def value_text(value: Value) -> str:
 
 
 def draw(console: Console, chart: Chart) -> None:
-    """A chart below an empty line."""
+    """Print an empty line and a chart."""
     from rich.table import Table
 
     chart = chart.filled()
     console.print()
     console.print(plain(chart.title, "bold"))
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=any(chart.columns))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=any(chart.columns))
     for column in chart.columns:
-        made.add_column(
+        table.add_column(
             plain(column), header_style="dim", overflow="fold", justify="right" if column in chart.numbers else "left"
         )
     for row in chart.rows:
-        made.add_row(*(_cell(cell, console.encoding) for cell in row))
-    console.print(made)
+        table.add_row(*(_cell(cell, console.encoding) for cell in row))
+    console.print(table)
 
 
 def _cell(cell: str | Bar, encoding: str) -> Any:

@@ -1,4 +1,4 @@
-"""Tables for a terminal, readable at 80 columns. rich leaves colours out where NO_COLOR is set or nobody looks."""
+"""Tables for a terminal, readable at 80 columns. rich omits colours with NO_COLOR, and outside a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import IO, TYPE_CHECKING
 from gputune.checks import Finding, Severity
 from gputune.facts import cpu_list
 from gputune.facts.gap import Gap
-from gputune.host import NOT_SUPPORTED
 from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile
 from gputune.report import device_charts, loading_charts, matmul_charts, network_charts
@@ -34,7 +33,7 @@ _WORDS: dict[Severity, tuple[str, str]] = {
     "OK": ("ok", "ok"),
     "NOT_APPLICABLE": ("not applicable", "not applicable"),
 }
-_NVIDIA_SMI = re.compile(r"(?<=nvidia-smi -i )\S+")  # the GPU that a remedy names
+_NVIDIA_SMI = re.compile(r"(?<=nvidia-smi -i )\S+")  # the GPU in a remedy's command
 _CHARTS: tuple[Callable[[Sequence[Measurement]], Iterator[Chart]], ...] = (
     device_charts.side_by_side,
     matmul_charts.dtypes,
@@ -50,13 +49,13 @@ _CHARTS: tuple[Callable[[Sequence[Measurement]], Iterator[Chart]], ...] = (
     network_charts.transfers,
     loading_charts.workers,
 )
-"""In the order in which a profile's are drawn."""
+"""All charts of a profile, in the order in which they are drawn."""
 
 
 def print_profile(profile: Profile, stream: IO[str]) -> None:
-    """What was found, what is recommended and why, and what is missing."""
+    """Print the machine, the measurements as charts, the recommended settings and why, the warnings, and the gaps."""
     console = console_of(stream)
-    console.print(plain(_found(profile.fingerprint)))
+    console.print(plain(_machine(profile.fingerprint)))
     charts = [chart for section in _CHARTS for chart in section(profile.measurements)]
     for chart in charts:
         draw(console, chart)
@@ -68,7 +67,7 @@ def print_profile(profile: Profile, stream: IO[str]) -> None:
 
 
 def _print_settings(console: Console, profile: Profile) -> None:
-    """What is recommended, in general and for each kind of network, or of a dataset's samples, that differs."""
+    """Print the recommended settings, and those that differ by kind of network, or of a dataset's samples."""
     table = table_of("setting", "value", "why")
     for name, choice in profile.settings.items():
         add(table, name, value_text(choice.value), choice.reason)
@@ -83,9 +82,9 @@ def _print_settings(console: Console, profile: Profile) -> None:
 
 
 def print_findings(findings: Iterable[Finding], stream: IO[str], least: Severity = "NOT_APPLICABLE") -> None:
-    """The findings from `least` up, the worst first, a table for each severity, each finding with its remedy.
+    """Print the findings from severity `least` up, the worst first, one table per severity, with their remedies.
 
-    What several GPUs, or several checks, say in the same words is said once.
+    Equal messages about several GPUs, or of several checks, are merged.
     """
     shown = [one for one in findings if _WORST_FIRST.index(one.severity) <= _WORST_FIRST.index(least)]
     console = console_of(stream)
@@ -100,7 +99,7 @@ def print_findings(findings: Iterable[Finding], stream: IO[str], least: Severity
 
 
 def _merged(findings: Sequence[Finding]) -> list[tuple[str, str, str | None]]:
-    """Names, message and remedy of what is said in the same words: by one check of several GPUs, then by several checks."""
+    """Names, message and remedy of equal findings: of one check about several GPUs, then of several checks."""
     of_gpus: dict[tuple[str, str, str], list[Finding]] = {}
     for one in findings:
         of_gpus.setdefault((one.check, one.message, _NVIDIA_SMI.sub("", one.remedy or "")), []).append(one)
@@ -112,7 +111,7 @@ def _merged(findings: Sequence[Finding]) -> list[tuple[str, str, str | None]]:
 
 
 def _remedy(remedies: Sequence[str]) -> str | None:
-    """One for several GPUs: nvidia-smi takes a list of them."""
+    """One remedy for several GPUs, of which nvidia-smi takes a list."""
     gpus = list(dict.fromkeys(found for remedy in remedies for found in _NVIDIA_SMI.findall(remedy)))
     return _NVIDIA_SMI.sub(",".join(gpus), remedies[0]) or None
 
@@ -124,13 +123,13 @@ def _row(checks: Sequence[str], message: str, remedy: str | None) -> tuple[str, 
 
 
 def _gpus(subjects: Sequence[str]) -> str:
-    """`GPU 0-3,7: ` for the GPUs among the subjects; other subjects are in the message."""
+    """The prefix `GPU 0-3,7: ` for the GPUs among the subjects; messages name other subjects themselves."""
     numbers = [int(subject.removeprefix("GPU ")) for subject in subjects if re.fullmatch(r"GPU \d{1,4}", subject)]
     return f"GPU {cpu_list.text(numbers)}: " if numbers else ""
 
 
 def summary(findings: Sequence[Finding]) -> str:
-    """How many checks ended how, by the worst that each found."""
+    """The number of checks by the worst severity that each found, in one line."""
     by_check: dict[str, list[Severity]] = {}
     for finding in findings:
         by_check.setdefault(finding.check, []).append(finding.severity)
@@ -144,13 +143,16 @@ def _count(number: int, words: tuple[str, str]) -> str:
 
 
 def unsaid(gaps: Sequence[Gap], findings: Sequence[Finding]) -> list[Gap]:
-    """The gaps whose reason no finding gives, but for what NVML does not support: the checks say what that means."""
-    said = "\n".join(finding.message for finding in findings)
-    return [gap for gap in gaps if gap.reason != NOT_SUPPORTED and gap.reason not in said]
+    """The gaps to print: those that no finding explains.
+
+    What NVML does not support is left to the checks to explain.
+    """
+    messages = "\n".join(finding.message for finding in findings)
+    return [gap for gap in gaps if gap.cause != "not_supported" and gap.reason not in messages]
 
 
 def print_gaps(gaps: Sequence[Gap], stream: IO[str]) -> None:
-    """What could not be read or measured; what has one reason stands together."""
+    """Print what could not be read or measured, grouped by reason."""
     if not gaps:
         return
     table = table_of("not known", "why")
@@ -162,18 +164,14 @@ def print_gaps(gaps: Sequence[Gap], stream: IO[str]) -> None:
     console_of(stream).print(table)
 
 
-def _found(fingerprint: Fingerprint) -> str:
+def _machine(fingerprint: Fingerprint) -> str:
     lines = []
     if fingerprint.gpu:
         count = f"{fingerprint.gpu_count} x " if fingerprint.gpu_count > 1 else ""
-        lines.append(f"GPU    {count}{fingerprint.gpu}, {_known('compute capability', fingerprint.compute_capability)}, "
-                     f"{_known('driver', fingerprint.driver)}")  # fmt: skip
+        capability, driver = fingerprint.compute_capability or "unknown", fingerprint.driver or "unknown"
+        lines.append(f"GPU    {count}{fingerprint.gpu}, compute capability {capability}, driver {driver}")
     libraries = (("CUDA", fingerprint.cuda), ("cuBLAS", fingerprint.cublas), ("cuDNN", fingerprint.cudnn))
     versions = "".join(f", {name} {version}" for name, version in libraries if version)
     lines.append(f"torch  {fingerprint.torch}{versions}")
     lines.append(f"CPU    {fingerprint.cpu or 'unknown model'}, {fingerprint.cpu_budget} for this process")
     return "\n".join(lines)
-
-
-def _known(name: str, value: str | None) -> str:
-    return f"{name} {value or 'unknown'}"

@@ -38,7 +38,3 @@ def test_what_cannot_be_read_is_unknown(torch):
     [one] = found(anomaly_detection, torch=torch)
     assert one.severity == "UNKNOWN"
     assert "no answer" in one.message
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(anomaly_detection, "cpu-only")] == ["OK"]

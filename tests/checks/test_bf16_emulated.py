@@ -38,8 +38,3 @@ def test_an_unread_capability():
 def test_each_gpu_is_asked_for_itself():
     found = findings("9.0", "7.5")
     assert [(each.subject, each.severity) for each in found] == [("GPU 0", "OK"), ("GPU 1", "WARNING")]
-
-
-def test_no_gpu():
-    [found] = bf16_emulated.check(facts_of("cpu-only"), ())
-    assert found.severity == "NOT_APPLICABLE"

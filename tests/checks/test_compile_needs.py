@@ -49,7 +49,7 @@ def test_both_need_python_s_headers(machine):
 def test_a_compiler_that_is_named_and_not_there(machine, variable, needs):
     [one] = findings(machine, environ={variable: "icx"}, **needs)
     assert (one.severity, one.subject) == ("WARNING", variable)
-    assert f"{variable}=icx, which is not there" in one.message
+    assert f"{variable}=icx, which does not exist" in one.message
     assert one.remedy == f"unset {variable}, or install it"
 
 
@@ -85,7 +85,7 @@ def test_a_torch_without_cuda_computes_on_the_cpu_beside_a_gpu():
 
 @pytest.mark.parametrize("machine", ["nvidia-h200-x1", "cpu-only"])
 @pytest.mark.parametrize(
-    ("cache", "told"), [("/home/me/cache", "/home/me/cache"), (None, "cannot name one without a user's name")]
+    ("cache", "told"), [("/home/me/cache", "/home/me/cache"), (None, "cannot choose a folder for its cache")]
 )
 def test_a_cache_that_cannot_be_kept(machine, cache, told):
     [one] = findings(machine, cache=cache, closed=["/"])

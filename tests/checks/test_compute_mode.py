@@ -1,8 +1,7 @@
 import pytest
-from recorded import RecordedHost, found
+from recorded import NOT_SUPPORTED, RecordedHost, found
 
 from gputune.checks import compute_mode
-from gputune.host import NOT_SUPPORTED
 
 AT = "on the host: sudo nvidia-smi -i 00000000:00:%s.0 -c DEFAULT"
 
@@ -39,7 +38,7 @@ def test_each_gpu_is_asked_for_itself():
 def test_mps_wants_an_exclusive_process(number, severity, variable):
     one = finding(number, {variable: "50"})
     assert one.severity == severity
-    assert ("as MPS wants it" in one.message) == (number == 3)
+    assert ("as MPS requires" in one.message) == (number == 3)
 
 
 @pytest.mark.parametrize("answer", [{"unreadable": "NVML: Unknown Error"}, {"unreadable": NOT_SUPPORTED}, 4])
@@ -53,10 +52,6 @@ def test_a_share_of_a_gpu_leaves_it_to_its_host():
     one = finding({"unreadable": NOT_SUPPORTED}, VirtualizationMode=2)
     assert one.severity == "NOT_APPLICABLE"
     assert "vGPU" in one.message
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(compute_mode, "cpu-only")] == ["NOT_APPLICABLE"]
 
 
 def test_a_gpu_that_torch_does_not_see_is_another_s():

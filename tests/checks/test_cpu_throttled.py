@@ -19,7 +19,7 @@ def stopped(throttled, periods=10_000):
 def test_a_group_that_is_stopped_often_is_a_warning(throttled, periods):
     warned = finding(stopped(throttled, periods))
     assert warned.severity == "WARNING"
-    assert warned.message == f"stopped in {throttled} of {periods} periods of its quota of 4 CPUs"
+    assert warned.message == f"stopped in {throttled} of {periods} periods, having used up its quota of 4 CPUs"
     assert "export OMP_NUM_THREADS=4 " in warned.remedy
     assert "docker run --cpus=N" in warned.remedy
     assert "resources.limits.cpu" in warned.remedy
@@ -34,7 +34,7 @@ def test_ranks_share_what_the_remedy_gives():
 def test_a_group_that_is_stopped_seldom_or_hardly_yet_is_fine(throttled, periods):
     fine = finding(stopped(throttled, periods))
     assert fine.severity == "OK"
-    assert fine.message == f"stopped in {throttled} of {periods} periods of its quota of 4 CPUs"
+    assert fine.message == f"stopped in {throttled} of {periods} periods, having used up its quota of 4 CPUs"
 
 
 def test_a_group_that_has_not_run_yet_is_fine():

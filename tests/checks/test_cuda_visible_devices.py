@@ -29,12 +29,12 @@ def test_a_value_that_hides_every_gpu_is_a_warning(value):
 @pytest.mark.parametrize(
     ("value", "told", "left"),
     [
-        ("0,8,1", "8 names no GPU here, so that 1 of 8", "0"),
-        ("6,7,-1,0", "-1 names no GPU here, so that 2 of 8", "6,7"),
-        ("1,,2", "an empty entry names no GPU here, so that 1 of 8", "1"),
-        ("all", "all names no GPU here, so that 0 of 8", "0,1,2,3,4,5,6,7"),
-        ("2,2", "2 names one GPU twice, so that 0 of 8", "0,1,2,3,4,5,6,7"),
-        ("GPU-00000000", "GPU-00000000 names no GPU here, so that 0 of 8", "0,1,2,3,4,5,6,7"),
+        ("0,8,1", "8 names no GPU here, so only 1 of 8", "0"),
+        ("6,7,-1,0", "-1 names no GPU here, so only 2 of 8", "6,7"),
+        ("1,,2", "an empty entry names no GPU here, so only 1 of 8", "1"),
+        ("all", "all names no GPU here, so only 0 of 8", "0,1,2,3,4,5,6,7"),
+        ("2,2", "2 names one GPU twice, so only 0 of 8", "0,1,2,3,4,5,6,7"),
+        ("GPU-00000000", "GPU-00000000 names no GPU here, so only 0 of 8", "0,1,2,3,4,5,6,7"),
     ],
 )
 def test_a_list_that_cuda_does_not_take_whole_is_a_warning(value, told, left):
@@ -64,7 +64,7 @@ def test_a_list_of_gpus_that_are_here_is_fine(value, count):
 def test_torch_does_not_know_the_capitals_that_cuda_knows():
     warned = finding(f"GPU-{EIGHT[5][4:].upper()}", torch={"devices": []})
     assert warned.severity == "WARNING"
-    assert "names 1 of 8 GPUs, and torch.cuda.device_count() says 0" in warned.message
+    assert "names 1 of 8 GPUs, and torch.cuda.device_count() is 0" in warned.message
     assert warned.remedy == f"export {VARIABLE}={EIGHT[5]}"
 
 
@@ -83,7 +83,7 @@ def test_where_nvml_does_not_tell_which_gpus_there_are_torch_s_count_has_to_do(b
 @pytest.mark.parametrize("blind", BLIND)
 def test_where_torch_sees_none_the_list_is_wrong(blind):
     warned = finding("7", "nvidia-h200-x1", torch={"devices": []}, **BLIND[blind])
-    assert (warned.severity, warned.message) == ("WARNING", f"{VARIABLE}='7': torch sees none")
+    assert (warned.severity, warned.message) == ("WARNING", f"{VARIABLE}='7': torch sees no GPU")
     assert (warned.remedy, warned.subject) == (f"unset {VARIABLE}", VARIABLE)
 
 
@@ -91,7 +91,7 @@ def test_where_torch_sees_none_the_list_is_wrong(blind):
 def test_where_torch_tells_nothing_either_it_is_unknown(blind):
     unread = finding("0", "nvidia-h200-x1", torch=Unreadable("no answer"), **BLIND[blind])
     assert unread.severity == "UNKNOWN"
-    assert "neither NVML nor torch tells" in unread.message
+    assert "neither NVML nor torch says" in unread.message
 
 
 def test_a_slice_of_a_gpu_is_not_among_nvml_s_gpus():
@@ -108,7 +108,7 @@ def test_nothing_is_hidden_where_nothing_is(value):
 def test_a_gpu_that_is_named_where_there_is_none_is_a_warning():
     warned = finding("0", "cpu-only")
     assert (warned.severity, warned.subject) == ("WARNING", VARIABLE)
-    assert "'0' names a GPU, and there is none" in warned.message
+    assert "'0' names a GPU, but there is none" in warned.message
     assert f"unset {VARIABLE}" in warned.remedy
 
 

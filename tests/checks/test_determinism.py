@@ -30,7 +30,7 @@ def test_choosing_algorithms_by_timing_contradicts_it(algorithms, cudnn):
 def test_deterministic_algorithms_need_cublas_s_variable(workspace, told):
     warned = finding(workspace, algorithms=True)
     assert (warned.severity, warned.subject) == ("WARNING", VARIABLE)
-    assert f"{VARIABLE} is {told}: cuBLAS refuses or warns" in warned.message
+    assert f"{VARIABLE} is {told}: cuBLAS fails or warns" in warned.message
     assert warned.remedy == f"export {VARIABLE}=:4096:8"
 
 
@@ -60,7 +60,7 @@ def test_deterministic_cudnn_needs_no_variable_and_costs_speed():
 def test_a_small_workspace_limits_cublas(workspace, kib):
     warned = finding(workspace)
     assert (warned.severity, warned.subject) == ("WARNING", VARIABLE)
-    assert f"{VARIABLE}={workspace} leaves cuBLAS {kib} KiB to work in, of 32768" in warned.message
+    assert f"{VARIABLE}={workspace} gives cuBLAS {kib} KiB of workspace; torch's default is 32768 KiB" in warned.message
     assert warned.remedy.startswith(f"export {VARIABLE}=:4096:8, or unset it")
 
 

@@ -95,8 +95,3 @@ def test_a_torch_that_did_not_answer():
     [found] = driver_cuda.check(facts_of(torch=Unreadable("no answer")), ())
     assert found.severity == "UNKNOWN"
     assert "no answer" in found.message
-
-
-def test_no_gpu():
-    [found] = driver_cuda.check(facts_of("cpu-only"), ())
-    assert found.severity == "NOT_APPLICABLE"

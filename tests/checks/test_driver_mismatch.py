@@ -5,7 +5,7 @@ from gputune.checks import driver_mismatch
 from gputune.host import Unreadable
 
 VERSION = "/proc/driver/nvidia/version"
-REFUSED = Unreadable("NVML: Driver/library version mismatch")
+REFUSED = Unreadable("NVML: Driver/library version mismatch", "version_mismatch")
 
 
 def finding(**overrides):
@@ -26,13 +26,13 @@ def test_nvml_that_refuses_the_kernel_module_is_an_error():
     assert one.severity == "ERROR"
     assert "570.86.10" in one.message
     assert "Driver/library version mismatch" in one.message
-    assert one.remedy == "reboot the host, then start the container anew"
+    assert one.remedy == "reboot the host, then restart the container"
 
 
 def test_nvml_that_refuses_a_kernel_module_of_unknown_version():
     one = finding(nvml=REFUSED, files={VERSION: None})
     assert one.severity == "ERROR"
-    assert "(version unknown) is not of the libraries' version" in one.message
+    assert "(version unknown) and the driver's libraries are of different versions" in one.message
 
 
 def test_nvml_s_refusal_counts_where_no_device_file_tells_of_a_gpu():
@@ -73,7 +73,3 @@ def test_a_kernel_module_of_unknown_version_is_unknown():
     one = finding(files={VERSION: None})
     assert one.severity == "UNKNOWN"
     assert "libraries 580.159.04" in one.message
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(driver_mismatch, "cpu-only")] == ["NOT_APPLICABLE"]

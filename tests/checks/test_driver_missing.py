@@ -100,4 +100,4 @@ def test_a_gpu_that_is_given_away_is_not_named():
 def test_no_gpu():
     [one] = found(driver_missing, "cpu-only")
     assert one.severity == "NOT_APPLICABLE"
-    assert one.message.startswith("no NVIDIA GPU is on the PCI bus")
+    assert one.message.startswith("there is no NVIDIA GPU on the PCI bus")

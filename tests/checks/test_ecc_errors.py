@@ -1,8 +1,8 @@
 import pytest
-from recorded import RecordedHost, found
+from recorded import NOT_SUPPORTED, RecordedHost, found
 
 from gputune.checks import ecc_errors
-from gputune.host import NOT_SUPPORTED, Unreadable
+from gputune.host import Unreadable
 
 SINCE_LOAD, EVER = "TotalEccErrors:1,0", "TotalEccErrors:1,1"
 UNSUPPORTED = {"EccMode": {"unreadable": NOT_SUPPORTED}}
@@ -86,10 +86,6 @@ def test_a_mig_slice_is_left_to_its_gpu():
     assert (one.severity, one.subject) == ("OK", "GPU 0")
     assert (other.severity, other.subject) == ("NOT_APPLICABLE", "GPU 1")
     assert "MIG slice" in other.message
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(ecc_errors, "cpu-only")] == ["NOT_APPLICABLE"]
 
 
 def test_an_error_that_was_read_counts_though_the_card_s_life_was_not():

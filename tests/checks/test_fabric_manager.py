@@ -1,8 +1,8 @@
 import pytest
-from recorded import RecordedHost, found
+from recorded import NOT_SUPPORTED, RecordedHost, found
 
 from gputune.checks import fabric_manager
-from gputune.host import NOT_SUPPORTED, Unreadable
+from gputune.host import Unreadable
 
 EIGHT, STATE = "nvidia-h200-x8", "GpuFabricInfoV"
 NO_STATE = {STATE: {"unreadable": NOT_SUPPORTED}}
@@ -26,17 +26,17 @@ def test_all_are_registered():
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (state(1), ": not started"),
-        (state(2), ": in progress"),
-        (state(3, status=999), " failed: NVML's error 999"),
-        (state(3, status=999, mask=0b01), " failed: NVML's error 999"),
+        (state(1), " is not started"),
+        (state(2), " is in progress"),
+        (state(3, status=999), " failed with NVML error 999"),
+        (state(3, status=999, mask=0b01), " failed with NVML error 999"),
     ],
 )
 def test_one_that_is_not_registered(answer, told):
     one = of_gpu_3(answer)
     assert (one.severity, one.subject) == ("ERROR", "GPU 3")
     assert one.message == f"its registration with the NVSwitch fabric{told}"
-    assert "systemctl restart nvidia-fabricmanager (of the driver's very version: 580.159.04)" in one.remedy
+    assert "systemctl restart nvidia-fabricmanager (in exactly the driver's version: 580.159.04)" in one.remedy
 
 
 @pytest.mark.parametrize(("number", "waits"), [(1, False), (2, True)])
@@ -54,7 +54,7 @@ def test_one_in_progress_is_worth_a_minute_s_wait(number, waits):
 def test_what_the_fabric_complains_of_is_a_warning(mask, told):
     one = of_gpu_3(state(3, mask=mask))
     assert (one.severity, one.subject) == ("WARNING", "GPU 3")
-    assert one.message == f"the NVSwitch fabric tells of {told}"
+    assert one.message == f"the NVSwitch fabric reports {told}"
     assert "systemctl restart nvidia-fabricmanager" in one.remedy
 
 
@@ -79,7 +79,7 @@ def test_torch_cannot_start_before_it(machine):
 def test_a_gpu_in_no_fabric():
     [one] = found(fabric_manager)
     assert (one.severity, one.subject) == ("NOT_APPLICABLE", "GPU 0")
-    assert "no NVSwitch fabric" in one.message
+    assert "not part of an NVSwitch fabric" in one.message
 
 
 @pytest.mark.parametrize("links", [{"NvLinkRemoteDeviceType:0": 0}, {"NvLinkState:0": {"unreadable": NOT_SUPPORTED}}])
@@ -99,7 +99,7 @@ def test_an_older_gpu_on_a_switch_tells_by_starting(number, architecture):
     one = of_gpu_3(NO_STATE | {"Architecture": number})
     assert one.severity == "NOT_APPLICABLE"
     assert architecture in one.message
-    assert "torch starts" in one.message
+    assert "torch can use the GPU" in one.message
 
 
 @pytest.mark.parametrize("number", [9, 10, {"unreadable": "NVML: Unknown Error"}])

@@ -44,7 +44,7 @@ def test_required_and_here():
 def test_not_asked_for(value):
     found = finding("cpu-only", environ={"NVIDIA_VISIBLE_DEVICES": value})
     assert found.severity == "NOT_APPLICABLE"
-    assert "no GPU was asked for" in found.message
+    assert "no GPU was requested" in found.message
 
 
 @pytest.mark.parametrize("value", ["", "-1", "99", "0,0"])
@@ -62,7 +62,7 @@ def test_hidden_by_the_environment(value, torch):
 def test_hidden_and_not_listed_either():
     found = finding("cpu-only", files={"/dev/nvidia0": ""}, environ={"CUDA_VISIBLE_DEVICES": ""})
     assert found.severity == "ERROR"
-    assert found.message == "a GPU was asked for (/dev/nvidia0), and CUDA_VISIBLE_DEVICES hides it"
+    assert found.message == "a GPU was requested (/dev/nvidia0), but CUDA_VISIBLE_DEVICES hides it"
     assert found.remedy == "unset CUDA_VISIBLE_DEVICES"
 
 
@@ -123,7 +123,7 @@ def test_a_torch_for_amd_s_gpus_is_another_s_matter():
 def test_a_driver_that_is_too_old_is_told_by_the_check_that_asks_for_it():
     found = finding(torch={"devices": [], "cuda": "14.0"})
     assert found.severity == "NOT_APPLICABLE"
-    assert "driver is for CUDA 13.0, and torch for 14.0" in found.message
+    assert "driver supports CUDA 13.0, torch needs 14.0" in found.message
 
 
 @pytest.mark.parametrize(("files", "docker"), [({}, True), ({"/.dockerenv": None}, False)])

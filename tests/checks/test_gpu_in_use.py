@@ -1,8 +1,7 @@
 import pytest
-from recorded import RecordedHost, found
+from recorded import NOT_SUPPORTED, RecordedHost, found
 
 from gputune.checks import gpu_in_use
-from gputune.host import NOT_SUPPORTED
 
 COMPUTE, MPS = "ComputeRunningProcesses", "MPSComputeRunningProcesses"
 OLD, NEW = "MemoryInfo", "MemoryInfo:33554472"
@@ -47,7 +46,7 @@ def test_memory_beyond_a_driver_s_own_reserve_is_somebody_s(used, severity):
 
 def test_memory_without_a_process_is_said():
     one = finding({NEW: memory(9 * GIB)})
-    assert one.message == "9.0 GiB of its memory is in use, though no compute process is seen from here"
+    assert one.message == "9.0 GiB of its memory is in use, though no compute process is visible from here"
     assert "CUDA_VISIBLE_DEVICES" in one.remedy
 
 
@@ -71,10 +70,6 @@ def test_what_is_not_read_is_unknown(gpu):
 @pytest.mark.parametrize(("mode", "severity"), [(2, "NOT_APPLICABLE"), (1, "UNKNOWN")])
 def test_a_share_of_a_gpu_does_not_see_the_others(mode, severity):
     assert finding({COMPUTE: {"unreadable": NOT_SUPPORTED}, "VirtualizationMode": mode}).severity == severity
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(gpu_in_use, "cpu-only")] == ["NOT_APPLICABLE"]
 
 
 def test_a_gpu_that_torch_does_not_see_is_another_s():

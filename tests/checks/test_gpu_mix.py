@@ -91,7 +91,3 @@ def test_one_gpu():
 def test_gpus_that_nobody_describes_are_unknown():
     [one] = found(gpu_mix, EIGHT, nvml=Unreadable("no NVML"), torch={"devices": []})
     assert one.severity == "UNKNOWN"
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(gpu_mix, "cpu-only")] == ["NOT_APPLICABLE"]

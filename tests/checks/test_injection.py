@@ -33,7 +33,7 @@ def test_a_tool_that_is_preloaded_is_a_warning(value):
     [one] = found(injection, environ={"LD_PRELOAD": value})
     assert (one.severity, one.subject) == ("WARNING", "LD_PRELOAD")
     assert f"LD_PRELOAD={value}" in one.message
-    assert one.remedy == "take the tool's libraries out of LD_PRELOAD"
+    assert one.remedy == "remove the tool's libraries from LD_PRELOAD"
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ def test_torch_s_own_alone():
 def test_a_copy_that_ld_library_path_offers(path):
     [one] = findings("libcudnn.so.9", path=path)
     assert (one.severity, one.subject) == ("WARNING", "libcudnn.so.9")
-    assert one.message == f"LD_LIBRARY_PATH offers another libcudnn.so.9 than torch's, in {OTHER}"
-    assert one.remedy == f"take {OTHER} out of LD_LIBRARY_PATH"
+    assert one.message == f"LD_LIBRARY_PATH has a libcudnn.so.9 other than torch's, in {OTHER}"
+    assert one.remedy == f"remove {OTHER} from LD_LIBRARY_PATH"
 
 
 def test_each_library_is_named():
@@ -47,8 +47,8 @@ def test_a_copy_in_a_folder_that_is_not_searched():
 def test_another_copy_that_torch_loaded_instead_of_its_own(file):
     [one] = findings(file, loaded=[f"{OTHER}/{file}"])
     assert (one.severity, one.subject) == ("WARNING", "libcudnn.so.9")
-    assert one.message == f"torch loaded libcudnn.so.9 from {OTHER}, and not its own of {CUDNN}"
-    assert one.remedy == "take that folder, or a link to it, out of LD_LIBRARY_PATH and LD_PRELOAD"
+    assert one.message == f"torch loaded libcudnn.so.9 from {OTHER}, not its own from {CUDNN}"
+    assert one.remedy == "remove that folder, or a link to it, from LD_LIBRARY_PATH and LD_PRELOAD"
 
 
 @pytest.mark.parametrize("bundled", [[], [path for path in OWN if path.rpartition("/")[0] != CUDNN]])

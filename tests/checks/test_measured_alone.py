@@ -35,13 +35,13 @@ def test_only_a_probe_tells():
 @pytest.mark.parametrize(("count", "told"), [(2.0, "1 other process on it"), (4.0, "3 other processes on it")])
 def test_another_process_on_the_gpu(count, told):
     one = gpu({"gpu_processes": 1.0}, {"gpu_processes": count}, {})
-    assert (one.severity, one.message) == ("WARNING", f"{told} while it was measured")
+    assert (one.severity, one.message) == ("WARNING", f"{told} during the measurements")
     assert "probe again" in one.remedy
 
 
 def test_how_much_of_the_gpu_it_used():
     one = gpu({"gpu_processes": 2.0, "other_sm_percent": 3.0}, {"gpu_processes": 2.0, "other_sm_percent": 45.0})
-    assert one.message == "1 other process on it while it was measured, which used up to 45 % of its SMs"
+    assert one.message == "1 other process on it during the measurements, which used up to 45 % of its SMs"
 
 
 def test_alone_on_the_gpu():
@@ -62,7 +62,10 @@ def test_only_the_gpu_that_was_measured_is_judged():
 @pytest.mark.parametrize(("others", "severity"), [(0.0, "OK"), (4.0, "OK"), (4.1, "WARNING"), (12.0, "WARNING")])
 def test_more_than_a_quarter_of_the_cpus(others, severity):
     one = cpu(others)
-    assert (one.severity, one.message.startswith(f"others used up to {others:.1f} CPUs of 16")) == (severity, True)
+    assert (one.severity, one.message.startswith(f"other processes used up to {others:.1f} of 16 CPUs")) == (
+        severity,
+        True,
+    )
 
 
 @pytest.mark.parametrize(("others", "severity"), [(0.5, "OK"), (0.6, "WARNING")])

@@ -1,8 +1,7 @@
 import pytest
-from recorded import found
+from recorded import NOT_SUPPORTED, found
 
 from gputune.checks import mig_mode
-from gputune.host import NOT_SUPPORTED
 
 UNSUPPORTED = {"MigMode": {"unreadable": NOT_SUPPORTED}}
 A40 = {"Name": "NVIDIA A40", "CudaComputeCapability": [8, 6]}
@@ -85,7 +84,3 @@ def test_what_cannot_be_read_is_unknown_whatever_the_gpu(answer):
     unread = finding(**RTX_5090, MigMode=answer)
     assert unread.severity == "UNKNOWN"
     assert "NVML" in unread.message
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(mig_mode, "cpu-only")] == ["NOT_APPLICABLE"]

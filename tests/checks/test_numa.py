@@ -15,7 +15,7 @@ def finding(words, **overrides):
 def test_a_process_that_may_not_run_near_its_gpu_is_a_warning(words, near):
     warned = finding(words)
     assert (warned.severity, warned.subject) == ("WARNING", "GPU 0")
-    assert warned.message == f"its CPUs are {near}, and this process may run only on 0-15"
+    assert warned.message == f"the CPUs near it are {near}, but this process may run only on 0-15"
     assert warned.remedy.startswith(f"taskset -c {near}; ")
     assert "--gpu-bind=closest" in warned.remedy
     assert "CUDA_VISIBLE_DEVICES" in warned.remedy
@@ -56,7 +56,3 @@ def test_cpus_that_cannot_be_read_are_unknown(answer, reason):
     unread = finding(answer)
     assert (unread.severity, unread.subject) == ("UNKNOWN", "GPU 0")
     assert reason in unread.message
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(numa, "cpu-only")] == ["NOT_APPLICABLE"]

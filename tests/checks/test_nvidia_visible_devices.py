@@ -34,7 +34,7 @@ def test_a_value_that_keeps_the_host_s_gpus_out_is_a_warning(value):
 def test_a_host_without_a_gpu_to_give_has_kept_nothing_out(value, files):
     spared = finding(value, files)
     assert spared.severity == "NOT_APPLICABLE"
-    assert "the host shows no NVIDIA GPU" in spared.message
+    assert "the host has no NVIDIA GPU" in spared.message
 
 
 @pytest.mark.parametrize(("value", "told"), [("void", "=void"), ("none", "=none"), (None, " is not set")])
@@ -49,7 +49,7 @@ def test_where_the_bus_is_out_of_sight_what_the_host_has_is_unknown(value, told)
 def test_a_value_that_keeps_nothing_out_is_not_the_cause(value, told):
     spared = finding(value, host("nvidia"))
     assert spared.severity == "NOT_APPLICABLE"
-    assert spared.message == f"{VARIABLE}{told}; the host has 1 GPU, and none is here"
+    assert spared.message == f"{VARIABLE}{told}; the host has 1 GPU, this container none"
 
 
 @pytest.mark.parametrize(("value", "told"), [("all", "=all"), ("void", "=void"), (None, " is not set")])

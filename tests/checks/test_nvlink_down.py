@@ -1,8 +1,7 @@
 import pytest
-from recorded import RecordedHost, found
+from recorded import NOT_SUPPORTED, RecordedHost, found
 
 from gputune.checks import nvlink_down
-from gputune.host import NOT_SUPPORTED
 
 EIGHT, UNSUPPORTED = "nvidia-h200-x8", {"NvLinkState:0": {"unreadable": NOT_SUPPORTED}}
 SWITCH = {"NvLinkRemoteDeviceType:0": 2}
@@ -25,9 +24,9 @@ def only(count):
 @pytest.mark.parametrize(
     ("links", "message"),
     [
-        (down(7), "17 NVLinks are up, of others 18 (down: 7)"),
-        (down(0, 17), "16 NVLinks are up, of others 18 (down: 0, 17)"),
-        (down(*range(18)), "0 NVLinks are up, of others 18"),
+        (down(7), "17 NVLinks are up, 18 on other GPUs (down: 7)"),
+        (down(0, 17), "16 NVLinks are up, 18 on other GPUs (down: 0, 17)"),
+        (down(*range(18)), "0 NVLinks are up, 18 on other GPUs"),
     ],
 )
 def test_a_gpu_with_fewer_links_than_the_others(links, message):
@@ -41,31 +40,31 @@ def test_a_gpu_with_fewer_links_than_the_others(links, message):
 
 def test_all_links_of_all_gpus_are_up():
     findings = found(nvlink_down, EIGHT)
-    assert {(one.severity, one.message) for one in findings} == {("OK", "18 NVLinks are up, and of no other GPU more")}
+    assert {(one.severity, one.message) for one in findings} == {("OK", "18 NVLinks are up, and no other GPU has more")}
 
 
 def test_a_gpu_that_tells_of_fewer_links_than_the_others_is_unknown():
     findings = found(nvlink_down, EIGHT, gpu=only(12), gpu_index=3)
     assert [one.subject for one in findings if one.severity == "UNKNOWN"] == ["GPU 3"]
-    assert findings[3].message == "NVML tells of 12 NVLinks, of others' 18"
+    assert findings[3].message == "NVML describes 12 of its NVLinks, and 18 of other GPUs"
 
 
 @pytest.mark.parametrize(("links", "up"), [([7], 17), (range(18), 0)])
 def test_links_to_a_switch_that_are_down_on_all_alike(links, up):
     findings = found(nvlink_down, EIGHT, nvml=on_all(down(*links)))
     assert {one.severity for one in findings} == {"WARNING"}
-    assert findings[0].message.startswith(f"{up} of 18 NVLinks are up, as of the others (down: {links[0]}")
+    assert findings[0].message.startswith(f"{up} of 18 NVLinks are up, as on the other GPUs (down: {links[0]}")
     assert "--gpu-reset" in findings[0].remedy
 
 
 def test_the_links_of_a_gpu_alone_lead_to_a_switch_too():
     [one] = found(nvlink_down, gpu=dict.fromkeys((f"NvLinkState:{link}" for link in range(18)), 1) | down(7) | SWITCH)
-    assert (one.severity, one.message) == ("WARNING", "17 of 18 NVLinks are up, as of the others (down: 7)")
+    assert (one.severity, one.message) == ("WARNING", "17 of 18 NVLinks are up, as on the other GPUs (down: 7)")
 
 
 @pytest.mark.parametrize(
     ("links", "message"),
-    [(range(18), "its NVLinks are not connected"), ([7], "17 NVLinks are up, and of no other GPU more")],
+    [(range(18), "its NVLinks are not connected"), ([7], "17 NVLinks are up, and no other GPU has more")],
 )
 def test_bridges_need_not_use_all_links(links, message):
     findings = found(nvlink_down, EIGHT, nvml=on_all(BRIDGED | down(*links)))
@@ -88,7 +87,7 @@ def test_one_switch_is_a_sign_for_all_alike():
 @pytest.mark.parametrize("links", [down(), down(7), down(*range(18))])
 def test_mig_does_without_nvlink(links):
     one = found(nvlink_down, EIGHT, gpu={"MigMode": [1, 1], **links}, gpu_index=3)[3]
-    assert (one.severity, one.message) == ("NOT_APPLICABLE", "MIG is on, which does without NVLink")
+    assert (one.severity, one.message) == ("NOT_APPLICABLE", "MIG is on, and MIG slices do not use NVLink")
 
 
 def test_a_gpu_of_another_kind_has_another_number_of_links():
@@ -98,7 +97,7 @@ def test_a_gpu_of_another_kind_has_another_number_of_links():
 
 def test_a_gpu_alone_that_has_no_nvlink():
     [one] = found(nvlink_down)
-    assert (one.severity, one.message) == ("NOT_APPLICABLE", "a GPU alone has none to be linked to")
+    assert (one.severity, one.message) == ("NOT_APPLICABLE", "there is no other GPU to be linked to")
 
 
 def test_no_gpu_has_nvlink():
@@ -127,7 +126,3 @@ def test_what_is_not_read_is_unknown(machine, answer):
 def test_a_link_in_the_middle_that_is_not_read_is_unknown():
     first = found(nvlink_down, EIGHT, gpu={"NvLinkState:9": {"unreadable": "NVML: Unknown Error"}})[0]
     assert (first.severity, first.subject) == ("UNKNOWN", "GPU 0")
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(nvlink_down, "cpu-only")] == ["NOT_APPLICABLE"]

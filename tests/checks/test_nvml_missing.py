@@ -33,7 +33,8 @@ def test_an_error_where_torch_sees_none_either():
 
 
 def test_a_missing_binding_is_installed():
-    assert finding(nvml=Unreadable("nvidia-ml-py is not installed: No module")).remedy == "pip install nvidia-ml-py"
+    missing = Unreadable("nvidia-ml-py is not installed: No module", "not_installed")
+    assert finding(nvml=missing).remedy == "pip install nvidia-ml-py"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_where_it_was_granted_the_driver_may_lack_it(granted):
 
 
 def test_an_nvml_of_another_version_is_not_missing():
-    found = finding(nvml=Unreadable("NVML: Driver/library version mismatch"), torch={"devices": []})
+    found = finding(nvml=Unreadable("NVML: Driver/library version mismatch", "version_mismatch"), torch={"devices": []})
     assert found.severity == "NOT_APPLICABLE"
     assert "another version" in found.message
 
@@ -67,10 +68,6 @@ def test_an_nvml_that_lists_nothing_is_unknown():
     found = finding(nvml=Mute())
     assert found.severity == "UNKNOWN"
     assert "Unknown Error" in found.message
-
-
-def test_no_gpu():
-    assert finding("cpu-only").severity == "NOT_APPLICABLE"
 
 
 def test_it_answers():

@@ -1,8 +1,7 @@
 import pytest
-from recorded import found
+from recorded import NOT_SUPPORTED, found
 
 from gputune.checks import page_retirement
-from gputune.host import NOT_SUPPORTED
 
 VOLTA, UNSUPPORTED = 5, {"unreadable": NOT_SUPPORTED}
 
@@ -16,7 +15,7 @@ def finding(pending, architecture=VOLTA, **more):
 def test_pages_that_wait_are_a_warning():
     findings = found(page_retirement, "nvidia-h200-x8", gpu={"RetiredPagesPendingStatus": 1}, gpu_index=3)
     assert [one.subject for one in findings if one.severity == "WARNING"] == ["GPU 3"]
-    assert "wait to be taken out of use" in findings[3].message
+    assert "waiting to be retired" in findings[3].message
     assert "on the host: sudo nvidia-smi -i 00000000:00:09.0 --gpu-reset;" in findings[3].remedy
 
 
@@ -50,7 +49,3 @@ def test_older_consumer_gpus_and_shares_of_one_have_none(lack):
 @pytest.mark.parametrize("architecture", [VOLTA, {"unreadable": "NVML: Unknown Error"}])
 def test_an_older_data_centre_gpu_that_tells_none_is_unknown(architecture):
     assert finding(UNSUPPORTED, architecture).severity == "UNKNOWN"
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(page_retirement, "cpu-only")] == ["NOT_APPLICABLE"]

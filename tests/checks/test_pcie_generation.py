@@ -2,10 +2,9 @@ from dataclasses import replace
 
 import pytest
 from making import row
-from recorded import found
+from recorded import NOT_SUPPORTED, found
 
 from gputune.checks import pcie_generation
-from gputune.host import NOT_SUPPORTED
 
 MOST = "MaxPcieLinkGeneration"
 
@@ -70,7 +69,3 @@ def test_a_share_of_a_gpu_has_no_link_of_its_own():
     one = finding(VirtualizationMode=2, **{MOST: {"unreadable": NOT_SUPPORTED}})
     assert one.severity == "NOT_APPLICABLE"
     assert "vGPU" in one.message
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(pcie_generation, "cpu-only")] == ["NOT_APPLICABLE"]

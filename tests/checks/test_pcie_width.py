@@ -1,8 +1,7 @@
 import pytest
-from recorded import found
+from recorded import NOT_SUPPORTED, found
 
 from gputune.checks import pcie_width
-from gputune.host import NOT_SUPPORTED
 
 NOW, MOST = "CurrPcieLinkWidth", "MaxPcieLinkWidth"
 
@@ -43,10 +42,6 @@ def test_a_share_of_a_gpu_has_no_lanes_of_its_own():
     one = finding(VirtualizationMode=2, **{NOW: {"unreadable": NOT_SUPPORTED}})
     assert one.severity == "NOT_APPLICABLE"
     assert "vGPU" in one.message
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(pcie_width, "cpu-only")] == ["NOT_APPLICABLE"]
 
 
 def test_a_laptop_s_gpu_rests_on_fewer_lanes():

@@ -1,8 +1,7 @@
 import pytest
-from recorded import found
+from recorded import NOT_SUPPORTED, found
 
 from gputune.checks import persistence_mode
-from gputune.host import NOT_SUPPORTED
 
 
 def finding(mode, **gpu):
@@ -19,7 +18,7 @@ def test_off_is_a_warning_that_the_host_can_mend():
     findings = found(persistence_mode, "nvidia-h200-x8", gpu={"PersistenceMode": 0}, gpu_index=3)
     assert [one.subject for one in findings if one.severity == "WARNING"] == ["GPU 3"]
     assert "persistence mode is off" in findings[3].message
-    assert findings[3].remedy.startswith("on the host: sudo nvidia-smi -i 00000000:00:09.0 -pm 1; for good: ")
+    assert findings[3].remedy.startswith("on the host: sudo nvidia-smi -i 00000000:00:09.0 -pm 1; permanently: ")
     assert "nvidia-persistenced" in findings[3].remedy
 
 
@@ -34,10 +33,6 @@ def test_a_share_of_a_gpu_leaves_it_to_its_host():
     one = finding({"unreadable": NOT_SUPPORTED}, VirtualizationMode=2)
     assert one.severity == "NOT_APPLICABLE"
     assert "vGPU" in one.message
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(persistence_mode, "cpu-only")] == ["NOT_APPLICABLE"]
 
 
 def test_a_consumer_gpu_does_without():

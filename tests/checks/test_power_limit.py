@@ -1,8 +1,7 @@
 import pytest
-from recorded import found
+from recorded import NOT_SUPPORTED, found
 
 from gputune.checks import power_limit
-from gputune.host import NOT_SUPPORTED
 
 LIMIT, DEFAULT, ENFORCED = "PowerManagementLimit", "PowerManagementDefaultLimit", "EnforcedPowerLimit"
 
@@ -16,7 +15,7 @@ def finding(**gpu):
 def test_a_limit_below_its_default(limit, watts):
     one = finding(**{LIMIT: limit})
     assert (one.severity, one.subject) == ("WARNING", "GPU 0")
-    assert one.message == f"its power limit is {watts} W, of 700 W by default"
+    assert one.message == f"its power limit is {watts} W; the default is 700 W"
     assert one.remedy == "on the host: sudo nvidia-smi -i 00000000:00:06.0 -pl 700"
 
 
@@ -39,7 +38,7 @@ def test_each_gpu_is_asked_for_itself():
 def test_a_lower_limit_of_the_board_or_the_rack(enforced, severity):
     one = finding(**{ENFORCED: enforced})
     assert (one.severity, one.subject) == (severity, "GPU 0")
-    told = f"the board or the rack holds it to {enforced / 1000:g} W, of 700 W by default"
+    told = f"the board or the rack limits it to {enforced / 1000:g} W; the default is 700 W"
     assert (one.message == told) == (severity == "WARNING")
     assert ("management controller" in (one.remedy or "")) == (severity == "WARNING")
 
@@ -60,10 +59,6 @@ def test_a_share_of_a_gpu_has_no_limit_of_its_own():
     one = finding(VirtualizationMode=2, **{LIMIT: {"unreadable": NOT_SUPPORTED}})
     assert one.severity == "NOT_APPLICABLE"
     assert "vGPU" in one.message
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(power_limit, "cpu-only")] == ["NOT_APPLICABLE"]
 
 
 def test_a_low_limit_that_was_read_counts_though_another_was_not():

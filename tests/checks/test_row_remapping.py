@@ -1,8 +1,7 @@
 import pytest
-from recorded import found
+from recorded import NOT_SUPPORTED, found
 
 from gputune.checks import row_remapping
-from gputune.host import NOT_SUPPORTED
 
 UNSUPPORTED = {"unreadable": NOT_SUPPORTED}
 
@@ -20,7 +19,7 @@ def test_rows_that_were_replaced_are_no_fault(rows):
 def test_a_row_that_waits_is_a_warning():
     findings = found(row_remapping, "nvidia-h200-x8", gpu={"RemappedRows": [0, 1, 1, 0]}, gpu_index=3)
     assert [one.subject for one in findings if one.severity == "WARNING"] == ["GPU 3"]
-    assert "waits" in findings[3].message
+    assert "waiting" in findings[3].message
     assert "on the host: sudo nvidia-smi -i 00000000:00:09.0 --gpu-reset;" in findings[3].remedy
 
 
@@ -65,7 +64,3 @@ def test_a_gpu_divided_by_mig_that_tells_is_judged():
 @pytest.mark.parametrize("architecture", [7, 9, {"unreadable": "NVML: Unknown Error"}])
 def test_a_data_centre_gpu_that_tells_none_is_unknown(architecture):
     assert finding(UNSUPPORTED, Architecture=architecture).severity == "UNKNOWN"
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(row_remapping, "cpu-only")] == ["NOT_APPLICABLE"]

@@ -37,7 +37,7 @@ def test_one_gpu_has_nothing_to_be_held_against():
     [one] = found(slow_gpu)
     assert (one.severity, one.message) == (
         "NOT_APPLICABLE",
-        "fewer than 3 GPUs of its kind are here to be held against",
+        "there are fewer than 3 GPUs of its kind to compare",
     )
 
 
@@ -113,9 +113,9 @@ def test_a_fast_card_is_no_alarm_for_the_others():
 def test_two_gpus_cannot_tell():
     said = findings(taken((660, 400)), taken((660, 400), 2))
     assert {one.severity for one in said} == {"NOT_APPLICABLE", "UNKNOWN"}
-    assert said[0].message.endswith(": 2 GPUs cannot tell which is slow")
+    assert said[0].message.endswith(": with 2 GPUs there is no telling which is slow")
 
 
 def test_a_card_that_gave_no_measurement_is_unknown_and_not_healthy():
     said = findings(taken(HEALTHY[:7]))
-    assert (said[7].severity, said[7].message) == ("UNKNOWN", "it was not measured beside the others")
+    assert (said[7].severity, said[7].message) == ("UNKNOWN", "it was not measured together with the others")

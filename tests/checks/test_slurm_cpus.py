@@ -18,7 +18,7 @@ def finding(environ, cpus=16):
 def test_one_core_for_a_task_with_a_gpu_is_a_warning(granted, cpus, gpus):
     warned = finding({**JOB, **granted, **gpus}, cpus)
     assert (warned.severity, warned.subject) == ("WARNING", "SLURM_CPUS_PER_TASK")
-    assert f"granted GPU {next(iter(gpus.values()))}, and one core to each task" in warned.message
+    assert f"granted GPU {next(iter(gpus.values()))}, but only one core to each task" in warned.message
     assert warned.remedy.startswith("#SBATCH --cpus-per-task=16 ")
 
 

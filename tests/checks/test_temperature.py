@@ -1,8 +1,7 @@
 import pytest
-from recorded import found
+from recorded import NOT_SUPPORTED, found
 
 from gputune.checks import temperature
-from gputune.host import NOT_SUPPORTED
 
 NOW, SLOWDOWN = "Temperature:0", "TemperatureThreshold:1"
 
@@ -46,7 +45,3 @@ def test_a_share_of_a_gpu_has_no_temperature_of_its_own():
     one = finding({NOW: {"unreadable": NOT_SUPPORTED}, "VirtualizationMode": 2})
     assert one.severity == "NOT_APPLICABLE"
     assert "vGPU" in one.message
-
-
-def test_no_gpu():
-    assert [one.severity for one in found(temperature, "cpu-only")] == ["NOT_APPLICABLE"]

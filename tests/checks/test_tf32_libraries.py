@@ -44,8 +44,3 @@ def test_an_unread_capability_is_no_lack_of_tf32():
 )
 def test_where_the_question_does_not_arise(fault, severity):
     assert findings(**fault)[None].severity == severity
-
-
-def test_no_gpu():
-    [found] = tf32_libraries.check(facts_of("cpu-only"), ())
-    assert found.severity == "NOT_APPLICABLE"

@@ -37,7 +37,7 @@ def test_a_variable_that_asks_for_it(environ, named, matmul):
 def test_a_flag_that_asks_for_it():
     one = finding(matmul=True)
     assert (one.severity, one.subject) == ("WARNING", "GPU 0")
-    assert one.message == "Tesla T4 (7.5) has no TF32, which torch's matmul flag asks for"
+    assert one.message == "Tesla T4 (7.5) has no TF32, which torch's matmul flag requests"
     assert one.remedy == 'torch.set_float32_matmul_precision("highest")'
 
 
@@ -52,7 +52,7 @@ def test_a_flag_that_torch_has_on_by_default_asks_for_nothing(version, severity)
 def test_nobody_asks_for_it(environ):
     one = finding(**environ)
     assert (one.severity, one.subject) == ("NOT_APPLICABLE", "GPU 0")
-    assert one.message == "Tesla T4 (7.5) has no TF32, and nobody asks for it"
+    assert one.message == "Tesla T4 (7.5) has no TF32, and nothing requests it"
 
 
 def test_each_gpu_is_asked_for_itself():

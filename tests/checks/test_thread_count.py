@@ -17,14 +17,14 @@ def finding(threads, ranks="1", cpus=16, quota="max 100000", **environ):
 def test_more_threads_than_cpus_are_a_warning(threads, cpus):
     warned = finding(threads, cpus=cpus)
     assert warned.severity == "WARNING"
-    assert warned.message == f"torch starts {threads} threads, and may use {cpus} CPU{'s' * (cpus > 1)} for them"
+    assert warned.message == f"torch starts {threads} threads, but may use only {cpus} CPU{'s' * (cpus > 1)} for them"
     assert warned.remedy == f"export OMP_NUM_THREADS={cpus}"
 
 
 def test_ranks_that_together_start_more_threads_than_cpus_are_a_warning():
     warned = finding(5, ranks="4")
     assert warned.severity == "WARNING"
-    assert warned.message == "torch starts 5 threads in each of 4 ranks, and may use 4 CPUs for them"
+    assert warned.message == "torch starts 5 threads in each of 4 ranks, but may use only 4 CPUs for them"
     assert warned.remedy == "export OMP_NUM_THREADS=4"
 
 
@@ -48,9 +48,9 @@ def test_mkl_s_own_variable_would_win_over_openmp_s():
 def test_a_cpu_for_each_thread_is_fine(threads, ranks):
     fine = finding(threads, ranks)
     assert fine.severity == "OK"
+    cpus = 16 // int(ranks)
     assert (
-        fine.message
-        == f"torch starts {threads} thread{'s' * (threads > 1)}, and may use {(cpus := 16 // int(ranks))} CPU{'s' * (cpus > 1)}"
+        fine.message == f"torch starts {threads} thread{'s' * (threads > 1)}, and may use {cpus} CPU{'s' * (cpus > 1)}"
     )
 
 

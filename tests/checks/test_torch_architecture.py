@@ -67,8 +67,3 @@ def test_unread(fault):
 
 def test_a_build_without_cuda():
     assert findings(cuda=None)[0].severity == "NOT_APPLICABLE"
-
-
-def test_no_gpu():
-    [found] = torch_architecture.check(facts_of("cpu-only"), ())
-    assert found.severity == "NOT_APPLICABLE"

@@ -24,25 +24,27 @@ def test_supported(version):
 
 
 def test_not_installed():
-    reason = "import torch: ModuleNotFoundError: No module named 'torch'"
-    found = finding({"torch": None, "gaps": {"torch": reason}})
+    error = {"type": "ModuleNotFoundError", "name": "torch", "message": "No module named 'torch'"}
+    found = finding({"torch": None, "gaps": {"torch": error}})
     assert found.severity == "WARNING"
     assert found.message == "torch is not installed in /opt/torch/.venv/bin/python3"
     assert found.remedy == "pip install torch, or name the Python that has it: gputune check --python PATH"
 
 
 @pytest.mark.parametrize(
-    "reason",
+    ("torch", "reason"),
     [
-        "import torch: ImportError: libcudnn.so.9: cannot open shared object file",
-        "python ended without an answer (exit code -11)",
+        (
+            {"torch": None, "gaps": {"torch": "ImportError: cannot open shared object file"}},
+            "import torch: ImportError: cannot open shared object file",
+        ),
+        (Unreadable("python ended (exit code -11)", "killed"), "python ended (exit code -11)"),
     ],
 )
-def test_one_that_is_here_and_cannot_be_imported_is_an_error(reason):
-    found = finding({"torch": None, "gaps": {"torch": reason}})
-    assert found.severity == "ERROR"
-    assert reason in found.message
-    assert "-c 'import torch' shows it whole" in found.remedy
+def test_one_that_is_installed_and_cannot_be_imported_is_an_error(torch, reason):
+    found = finding(torch)
+    assert (found.severity, found.message) == ("ERROR", f"torch cannot be imported: {reason}")
+    assert "-c 'import torch' shows the whole error" in found.remedy
 
 
 def test_one_that_does_not_say_why_it_does_not_answer_is_unknown():

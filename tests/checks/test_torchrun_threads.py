@@ -17,24 +17,24 @@ def rank(ranks, **environ):
 def test_one_thread_where_there_are_more_cpus_is_a_warning(ranks, cpus):
     warned = rank(ranks, OMP_NUM_THREADS="1")
     assert (warned.severity, warned.subject) == ("WARNING", "OMP_NUM_THREADS")
-    assert f"1 thread, and there are {cpus} CPUs for each" in warned.message
+    assert f"1 thread, although there are {cpus} CPUs for each" in warned.message
     assert warned.remedy == f"OMP_NUM_THREADS={cpus} torchrun ..."
 
 
 @pytest.mark.parametrize("ranks", ["16", "64"])
 def test_one_thread_where_there_is_one_cpu_is_fine(ranks):
     fine = rank(ranks, OMP_NUM_THREADS="1")
-    assert (fine.severity, fine.message) == ("OK", "each rank has OMP_NUM_THREADS=1 of 1 CPUs")
+    assert (fine.severity, fine.message) == ("OK", "each rank has 1 CPU, and OMP_NUM_THREADS is 1")
 
 
 def test_a_count_that_somebody_chose_is_fine():
     fine = rank("4", OMP_NUM_THREADS="4")
-    assert (fine.severity, fine.message) == ("OK", "each rank has OMP_NUM_THREADS=4 of 4 CPUs")
+    assert (fine.severity, fine.message) == ("OK", "each rank has 4 CPUs, and OMP_NUM_THREADS is 4")
 
 
 def test_without_a_count_torch_takes_its_own():
     fine = rank("4")
-    assert (fine.severity, fine.message) == ("OK", "each rank has OMP_NUM_THREADS=not set of 4 CPUs")
+    assert (fine.severity, fine.message) == ("OK", "each rank has 4 CPUs, and OMP_NUM_THREADS is not set")
 
 
 @pytest.mark.parametrize("threads", [None, "1"])

@@ -14,7 +14,6 @@ from manifests import valid
 from gputune import checks
 from gputune.deploy import node_checks
 from gputune.deploy.kubernetes_daemonset import FEATURES, TEXTFILES, DaemonSet, loop, text
-from gputune.report.nfd import OF_THE_MOMENT
 
 pytestmark = pytest.mark.cluster
 
@@ -71,7 +70,7 @@ def test_a_class_of_runtime_where_it_is_named():
 
 def test_what_it_asks_is_so_for_every_pod_at_any_time():
     assert set(node_checks.NAMES) <= set(checks.names())
-    assert not set(node_checks.NAMES) & OF_THE_MOMENT
+    assert not set(node_checks.NAMES) & checks.momentary()
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ def test_a_list_is_read_back(cpus):
 @given(SETS)
 def test_a_mask_holds_the_same_cpus(cpus):
     words = [sum(1 << cpu % 64 for cpu in cpus if cpu // 64 == word) for word in range(5)]
-    assert cpu_list.of_mask(words) == cpus
+    assert cpu_list.from_mask(words) == cpus
 
 
 @pytest.mark.parametrize("text", ["a", "1-", "-1", "1-2-3"])

@@ -1,13 +1,14 @@
-"""The variables that torch and NVIDIA's libraries heed, and no others."""
+"""The variables of torch and NVIDIA's libraries and those that checks declare, and no others."""
 
 from recorded import facts_of
 
-HEEDED = {
+from gputune import checks
+
+KEPT = {
     "CUDA_LAUNCH_BLOCKING": "1",
     "NCCL_DEBUG": "INFO",
     "LD_PRELOAD": "x.so",
     "OMP_NUM_THREADS": "3",
-    "CC": "gcc-12",
     "CUDA_VISIBLE_DEVICES": "",
     "NVIDIA_DRIVER_CAPABILITIES": "compute",
     "NVIDIA_TF32_OVERRIDE": "0",
@@ -24,9 +25,11 @@ OTHERS = {
 }
 
 
-def test_only_what_matters_is_kept():
-    assert facts_of("cpu-only", environ=HEEDED | OTHERS).environment == HEEDED
+def test_only_what_matters_is_kept_sorted_by_name():
+    kept = facts_of("cpu-only", environ=KEPT | OTHERS).environment
+    assert list(kept.items()) == sorted(KEPT.items())
 
 
-def test_they_are_in_the_order_of_names():
-    assert list(facts_of("cpu-only", environ=HEEDED).environment) == sorted(HEEDED)
+def test_a_variable_that_a_check_declares_is_kept_too():
+    assert {"CC", "CXX"} <= checks.variables()
+    assert facts_of("cpu-only", environ={"CC": "gcc-12"}).environment == {"CC": "gcc-12"}

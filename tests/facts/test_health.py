@@ -1,12 +1,11 @@
-"""What NVML says of a GPU's condition, one call each; a call that fails costs its own answer and no other."""
+"""A GPU's condition by NVML, one call for each fact; a call that fails costs no other fact."""
 
 from dataclasses import asdict, fields
 
 import pytest
-from recorded import facts_of, fits_its_types
+from recorded import NOT_SUPPORTED, facts_of, fits_its_types
 
 from gputune.facts import Health
-from gputune.host import NOT_SUPPORTED
 
 CALLS = {
     "ApplicationsClock:1": ["sm_clock_application_mhz"],

@@ -64,7 +64,7 @@ def test_what_torch_compile_needs_on_a_recorded_machine():
 
 @pytest.fixture
 def needs(tmp_path):
-    """What a fake torch's Python answers that torch.compile would find."""
+    """A reader of the needs of torch.compile from a Python with a fake torch."""
     (tmp_path / "torch.py").write_text("__version__ = '2.11.0'\nclass version: cuda = None\n")
 
     def read(**environ):
@@ -148,7 +148,7 @@ def test_this_torch_answers_and_its_flags_are_the_defaults():
     answers = libraries.ask_torch(Host(environ=NO_OVERRIDES), gaps)
     assert "torch" in answers, gaps.found
     assert (answers["torch"], answers["cuda"]) == libraries.installed_torch()
-    assert precision.read(Host(environ={}), answers).flags == precision.defaults_of(answers["torch"])
+    assert precision.read(Host(environ={}), answers).flags == precision.default_flags(answers["torch"])
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def test_nvml_s_absence_is_a_gap_only_beside_a_gpu():
 
 
 def test_a_driver_that_nvml_refuses_is_a_gap_wherever_it_is():
-    refused = Unreadable("NVML: Driver/library version mismatch")
+    refused = Unreadable("NVML: Driver/library version mismatch", "version_mismatch")
     assert "driver.nvml" in [gap.fact for gap in facts_of("cpu-only", nvml=refused).gaps]
 
 

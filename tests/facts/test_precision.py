@@ -38,13 +38,13 @@ def test_tensor_core_dtypes(capability, dtypes):
     ],
 )
 def test_the_matmul_flag_s_default_changed_in_1_12_and_cudnn_s_never(version, matmul):
-    defaults = precision.defaults_of(version)
+    defaults = precision.default_flags(version)
     assert (defaults.matmul_tf32, defaults.cudnn_tf32) == (matmul, True)
 
 
 @given(st.text())
 def test_any_version_gives_flags_or_none(version):
-    assert isinstance(precision.defaults_of(version), precision.Flags | None)
+    assert isinstance(precision.default_flags(version), precision.Flags | None)
 
 
 def test_a_version_that_is_no_number_has_no_known_defaults():

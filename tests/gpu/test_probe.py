@@ -7,7 +7,6 @@ import time
 import pytest
 from making import serving
 
-from gputune.host import NOT_SUPPORTED
 from gputune.profile import load
 from gputune.settings._evidence import one
 
@@ -34,7 +33,7 @@ def test_it_ends_within_a_minute_with_nothing_missing(probed):
     profile, seconds = probed
     print(f"\nstandard probe: {seconds:.1f} s")
     assert seconds <= 60
-    assert {gap.reason for gap in profile.gaps} <= {NOT_SUPPORTED}
+    assert {gap.cause for gap in profile.gaps} <= {"not_supported"}
     assert {row.bench for row in profile.measurements} == {
         "attention", "conv", "cpu_threads", "dataloader", "matmul_alignment", "matmul_peak", "precision", "training_step",
     }  # fmt: skip

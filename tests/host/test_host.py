@@ -1,4 +1,4 @@
-"""The one door to the world: what cannot be read or does not answer is `Unreadable` with the reason, and leaves nothing."""
+"""The host: what cannot be read or does not answer raises `Unreadable` with the reason, and leaves nothing behind."""
 
 import os
 import time

@@ -126,10 +126,6 @@ def test_what_changes_while_programs_run_changes_no_label(facts):
     assert nfd.text(busy, checks.run(busy)) == nfd.text(facts, checks.run(facts))
 
 
-def test_checks_of_the_moment_are_checks():
-    assert set(checks.names()) >= nfd.OF_THE_MOMENT
-
-
 def test_gpus_of_two_kinds_have_no_one_name(facts):
     mixed = replace(facts, gpus=(facts.gpus[0], replace(facts.gpus[1], name="NVIDIA-TITAN-X-(Pascal)")))
     assert nfd.labels(mixed, [])["gpu"] == "mixed"

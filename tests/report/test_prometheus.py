@@ -80,7 +80,7 @@ def test_only_what_was_asked(facts):
 
 def test_the_lines_stand_as_the_format_has_them(facts):
     lines = prometheus.text(facts, [found("numa", "WARNING", 'a "b" \\ c\nd')]).splitlines()
-    assert lines[0].startswith("# HELP gputune_check_status What a check found: 0 ok, 1 warning, 2 error, 3 unknown.")
+    assert lines[0].startswith("# HELP gputune_check_status 0 ok, 1 warning, 2 error, 3 unknown.")
     assert lines[1:3] == [
         "# TYPE gputune_check_status gauge",
         r'gputune_check_status{check="numa",subject="a \"b\" \\ c\nd"} 1',

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 from making import H200, profile, row
-from recorded import facts_of
+from recorded import NOT_SUPPORTED, facts_of
 
 from gputune import checks, recommend
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
-from gputune.host import NOT_SUPPORTED
 from gputune.profile import load
 from gputune.report import terminal
 from gputune.report.tables import value_text
@@ -32,6 +31,7 @@ REPORTS = {
         terminal.print_profile, recommend.profile_of(facts_of("cpu-only"), (), "cpu", created="2026-11-21T12:00:00Z")
     ),
     "check-h200-x8.txt": lambda: shown(terminal.print_findings, checks.run(facts_of("nvidia-h200-x8"))),
+    "check-cpu-only.txt": lambda: shown(terminal.print_findings, checks.run(facts_of("cpu-only"))),
     "check-faults.txt": lambda: shown(
         terminal.print_findings,
         (
@@ -114,7 +114,9 @@ def test_the_summary_counts_each_check_by_the_worst_that_it_found():
 
 def test_a_gap_that_a_finding_tells_or_that_nvml_does_not_support_is_not_said_again():
     gaps = [
-        Gap(fact=str(number), reason=reason) for number, reason in enumerate(["no cgroup", NOT_SUPPORTED, "garbage"])
+        Gap(fact="a", reason="no cgroup"),
+        Gap(fact="b", reason=NOT_SUPPORTED, cause="not_supported"),
+        Gap(fact="c", reason="garbage"),
     ]
     told = [Finding(check="cpu_quota", severity="UNKNOWN", message="the quota could not be read (no cgroup)")]
     assert [gap.reason for gap in terminal.unsaid(gaps, told)] == ["garbage"]

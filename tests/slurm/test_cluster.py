@@ -177,7 +177,7 @@ exec unshare -m bash -c '
         assert self.by_hand(cluster, program) == ""
         (tmp_path / "broken").touch()
         said = self.by_hand(cluster, program)
-        assert "gputune: n1: error: gpu_absent: a GPU was asked for (/dev/nvidia0)" in said
+        assert "gputune: n1: error: gpu_absent: a GPU was requested (/dev/nvidia0)" in said
         assert cluster.states() == ["idle", "idle"]
 
     def test_told_to_slurm_drains_the_node_and_puts_it_back(self, cluster, checking, tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ exec unshare -m bash -c '
         cluster.configure(HealthCheckProgram=checking("--drain"), HealthCheckInterval=2)
         cluster.await_states("drained", "drained")
         assert cluster.asked("sinfo", "-h", "-n", "n1", "-o", "%E").startswith(
-            "gputune: gpu_absent: a GPU was asked for"
+            "gputune: gpu_absent: a GPU was requested"
         )
         (tmp_path / "broken").unlink()  # and with it all that was seen of the GPU: that is no health
         before = self.runs(tmp_path)
@@ -308,7 +308,7 @@ yield told(name)
                 "gpus": gpu, "local_ranks": 2, "torchrun": False, "gpu_sharing": None,
             }  # fmt: skip
             [absent] = [one for one in answer["findings"] if one["check"] == "gpu_absent"]
-            assert absent["message"].startswith(f"a GPU was asked for (slurm granted GPU {gpu})")
+            assert absent["message"].startswith(f"a GPU was requested (slurm granted GPU {gpu})")
 
 
 def _program(path: Path, text: str) -> str:
