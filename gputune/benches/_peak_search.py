@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 from statistics import median
 
+from gputune.rounds import Arm, Rounds
+
 TILE = (128, 256)
 """The tile of cuBLAS's fastest kernels on Ampere to Blackwell, either way round."""
 STEP = 512
@@ -44,6 +46,11 @@ class Shape:
     @property
     def flops(self) -> float:
         return 2.0 * self.m * self.n * self.k
+
+
+@dataclass(kw_only=True, eq=False)
+class _Finalist(Arm):
+    shape: Shape
 
 
 Rate = Callable[[Shape], float]
@@ -99,7 +106,7 @@ def search(
         if shape.k in DEPTHS and (other := replace(shape, k=depth)) not in scores and allowed(other)
     ]
     scores |= _scores(deeper, rate, reference, lambda: now() - start < 0.6 * seconds)
-    return _final(_top(scores, FINALISTS), rate, lambda: now() - start < seconds)
+    return _final(_top(scores, FINALISTS), rate, start + seconds, now)
 
 
 def _scores(shapes: Iterable[Shape], rate: Rate, reference: Shape, in_time: Callable[[], bool]) -> dict[Shape, float]:
@@ -116,19 +123,16 @@ def _top(scores: dict[Shape, float], count: int) -> list[Shape]:
     return sorted(scores, key=lambda shape: -scores[shape])[:count]
 
 
-def _final(shapes: list[Shape], rate: Rate, in_time: Callable[[], bool]) -> Shape:
-    """In turn, each round in the reverse order of the one before; after each few rounds the slower half is dropped."""
-    samples: dict[Shape, list[float]] = {shape: [] for shape in shapes}
-    order = list(shapes)
-    while len(order) > 1:
-        for _ in range(ROUNDS):
-            for shape in order:
-                samples[shape].append(rate(shape))
-            order.reverse()
-            if not in_time():
-                break
-        order.sort(key=lambda shape: -median(samples[shape]))
-        if not in_time():
+def _final(shapes: Sequence[Shape], rate: Rate, deadline: float, now: Callable[[], float]) -> Shape:
+    """In turn; after each few rounds the slower half is dropped."""
+    left = [_Finalist(shape=shape) for shape in shapes]
+    while len(left) > 1:
+        most = len(left[0].samples) + ROUNDS
+        rounds = Rounds(arms=left, deadline=deadline, reserve=0, most=most, shuffled=False)
+        while arm := rounds.next(now()):
+            rounds.push(rate(arm.shape))
+        left.sort(key=lambda arm: -median(arm.samples))
+        if now() >= deadline:
             break
-        order = order[: max(LAST, len(order) // 2)]
-    return order[0]
+        left = left[: max(LAST, len(left) // 2)]
+    return left[0].shape
