@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gputune.bench_process import Context
 from gputune.benches._networks import NETWORKS, Size
@@ -22,11 +22,13 @@ LAST = 5
 """The final loss is the mean over so many last steps: each has a batch of its own."""
 
 
-def final_losses(context: Context, name: str, size: Size, seconds: float) -> Iterator[Measurement | Gap]:
-    """One row for each FP32 seed, and one for each other precision from seed 0; a Gap where FP32's, the slowest, would take
-    longer than `seconds`, judged by the first.
+def final_losses(
+    context: Context, name: str, size: Size, precisions: Sequence[str], seconds: float
+) -> Iterator[Measurement | Gap]:
+    """One row for each FP32 seed, and one for each other of the precisions from seed 0; a Gap where FP32's, the slowest, would
+    take longer than `seconds`, judged by the first.
     """
-    runs = [("float32", seed) for seed in SEEDS] + [(one, 0) for one in context.dtypes if one != "float32"]
+    runs = [("float32", seed) for seed in SEEDS] + [(precision, 0) for precision in precisions if precision != "float32"]
     start = time.monotonic()
     for number, (precision, seed) in enumerate(runs):
         if number == 1 and (time.monotonic() - start) * len(SEEDS) > seconds:
