@@ -65,9 +65,8 @@ class Point:
 
     @property
     def params(self) -> dict[str, str | int | float | bool]:
-        """The parameters of its row. `aligned`, by which channels_last is decided, is said of plain 3x3 forward passes only."""
+        """The parameters of its row."""
         what = self.convolution
-        plain = what.name == "3x3" and not self.training and not self.search
         return {
             "dtype": self.dtype,
             "kernel": what.name,
@@ -75,7 +74,6 @@ class Point:
             **({"out": what.channels_out} if what.channels_out != what.channels_in else {}),
             "pass": "training" if self.training else "forward",
             "channels_last": self.channels_last,
-            **({"aligned": what.channels_in % 8 == 0 and what.channels_out % 8 == 0} if plain else {}),
             **({} if self.search is None else {"cudnn_benchmark": self.search}),
         }
 

@@ -45,7 +45,7 @@ SHARES = {"mlp": 0.8, "convnet": 3.0, "transformer": 2.5, "recurrent": 2.0}
 in the standard budget the convnet comes last, so that its search takes no time from another network.
 """
 GUARD_SHARE = 0.5
-"""The accuracy guard's part of a network's seconds. Its trainings cannot be shortened: if they would take longer, they are left out."""
+"""The accuracy guard's part of a network's seconds. Its trainings are of a fixed length: they run whole or not at all."""
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 SMALLEST_BATCH = 2
 OTHER_BATCHES = (128, 256, 513)

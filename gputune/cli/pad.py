@@ -63,7 +63,7 @@ def _from_profile(path: Path, n: int, dtype: str) -> _Answer:
             "measure it: gputune probe --budget thorough, or leave --profile out",
         )
     padded = -(-n // multiples[dtype]) * multiples[dtype]
-    gain = dimension_multiple.gain_of(found.measurements, dtype, n, padded) if padded != n else None
+    gain = dimension_multiple.padding_gain(found.measurements, dtype, n, padded) if padded != n else None
     where = f"{dtype}, by the sizes measured on {found.fingerprint.device or 'an unknown device'}"
     return _answer(n, padded if gain is None or gain.low > 1 else n, gain, where)
 

@@ -10,6 +10,7 @@ from gputune.measurement import Measurement
 from gputune.report.charts import Bar, Cell, Chart, number, rate, ratio, rows
 from gputune.settings import _training
 from gputune.settings._training import Combination, Steps
+from gputune.settings.sdpa_backend import Workload
 
 
 def convolutions(measurements: Sequence[Measurement]) -> Iterator[Chart]:
@@ -40,12 +41,12 @@ def _formats(pair: Mapping[bool, Measurement]) -> tuple[str, str, str]:
 
 def attention(measurements: Sequence[Measurement]) -> Iterator[Chart]:
     """For each shape torch's own choice, then the back ends, the fastest first."""
-    found: dict[tuple[str, str], dict[str, dict[str, Measurement]]] = {}
+    charts: dict[tuple[str, str], dict[str, dict[str, Measurement]]] = {}
     for row in rows(measurements, "attention throughput", "dtype backend", "head length"):
-        kind = (str(row.params["dtype"]), ", causal" if row.params.get("causal") else "")
-        backends = found.setdefault(kind, {}).setdefault(f"{row.params['head']} x {row.params['length']}", {})
-        backends[str(row.params["backend"])] = row
-    for (dtype, causal), shapes in found.items():
+        if shape := Workload.of(row):
+            shapes = charts.setdefault((shape.dtype, ", causal" if shape.causal else ""), {})
+            shapes.setdefault(f"{shape.head} x {shape.length}", {})[str(row.params["backend"])] = row
+    for (dtype, causal), shapes in charts.items():
         yield Chart(
             title=f"Attention in {dtype}{causal}: back ends, fastest first, to torch's own choice",
             columns=("head x length", "", ""),
@@ -109,11 +110,7 @@ def _known(measurements: Sequence[Measurement]) -> list[Measurement]:
     found = [
         *rows(measurements, "training_step throughput", "network stage precision", "batch"),
         *rows(measurements, "training_step peak_memory", "network stage precision", "batch"),
-        *(
-            row
-            for row in rows(measurements, "training_step final_loss", "network precision", "steps first_loss")
-            if isinstance(row.params.get("seed"), int) and isinstance(row.params.get("skipped", 0), int)
-        ),
+        *rows(measurements, "training_step final_loss", "network precision", "steps first_loss"),
     ]
     return [
         row

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import Choice
 from ._evidence import beats, compared, decide, pooled, select
+from ._rows import Row
 
 if TYPE_CHECKING:
     from gputune.measurement import Comparison, Measurement
@@ -63,7 +64,22 @@ class Combination:
         return {"precision": self.precision, **{flag: True for flag in FLAGS if getattr(self, flag)}}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalLoss(Row):
+    """A training of the accuracy guard; the row's sample is its final loss."""
+
+    network: str
+    precision: str
+    seed: int
+    steps: int
+    first_loss: float | int
+    skipped: int | None = None
+    """Steps that the GradScaler skipped; None without one."""
+    diverged: bool = False
+
+
 Steps = Mapping[Combination, "Measurement"]
+Training = tuple[FinalLoss, float]
 
 
 def steps(measurements: Iterable[Measurement], network: str, stage: str) -> dict[Combination, Measurement]:
@@ -126,63 +142,61 @@ def best(measurements: Iterable[Measurement], network: str) -> Combination | Non
 
 def refusals(measurements: Iterable[Measurement], network: str) -> dict[str, str]:
     """Why the accuracy guard refuses precisions, by precision; empty where it did not run or finds nothing."""
-    known = list(measurements)
-    rows = select(known, BENCH, "final_loss", network=network)
-    others = [row for row in rows if row.params["precision"] != "float32"]
-    found = {str(row.params["precision"]): _broken(row) or _differing(row, _exact(known, network)) for row in others}
-    return {precision: reason for precision, reason in found.items() if reason}
+    runs = _trainings(measurements, network)
+    exact = [(run, loss) for run, loss in runs if run.precision == "float32"]
+    reasons = {
+        run.precision: _broken(run) or _differing(loss, exact) for run, loss in runs if run.precision != "float32"
+    }
+    return {precision: reason for precision, reason in reasons.items() if reason}
 
 
-def _broken(row: Measurement) -> str | None:
-    if row.params.get("diverged"):
+def _trainings(measurements: Iterable[Measurement], network: str) -> list[Training]:
+    """The accuracy guard's trainings of a network."""
+    rows = select(measurements, BENCH, "final_loss", network=network)
+    return [(run, row.median) for row in rows if (run := FinalLoss.of(row))]
+
+
+def _broken(run: FinalLoss) -> str | None:
+    if run.diverged:
         return "its loss became infinite or no number"
-    skipped = int(row.params.get("skipped", 0))
-    if skipped > MOST_SKIPPED:
-        return f"its GradScaler skipped {skipped} of {row.params['steps']} steps"
+    if run.skipped and run.skipped > MOST_SKIPPED:
+        return f"its GradScaler skipped {run.skipped} of {run.steps} steps"
     return None
 
 
-def _differing(row: Measurement, exact: tuple[float, float] | None) -> str | None:
-    if exact is None:
-        return None
-    reference, scatter = exact
-    if abs(row.median - reference) > 2 * scatter:
-        return f"its final loss was {row.median:.4g} instead of FP32's {reference:.4g}, whose seeds scatter by {scatter:.2g}"
-    return None
-
-
-def _exact(measurements: Iterable[Measurement], network: str) -> tuple[float, float] | None:
-    """FP32's final loss from the first seed, and the standard deviation between its seeds; None where they tell nothing."""
-    known = list(measurements)
-    if not guarded(known, network):
+def _differing(loss: float, exact: Sequence[Training]) -> str | None:
+    """Why a final loss is refused beside those of FP32, or None."""
+    if not _comparable(exact):
         return None
     from statistics import stdev  # slow to import, and the shim imports this file
 
-    rows = select(known, BENCH, "final_loss", network=network, precision="float32")
-    return next(row.median for row in rows if row.params["seed"] == 0), stdev(row.median for row in rows)
+    reference, scatter = next(loss for run, loss in exact if run.seed == 0), stdev(loss for _, loss in exact)
+    if abs(loss - reference) > 2 * scatter:
+        return f"its final loss was {loss:.4g} instead of FP32's {reference:.4g}, whose seeds scatter by {scatter:.2g}"
+    return None
 
 
 def refused_anywhere(measurements: Iterable[Measurement], precision: str) -> str | None:
     """The first network whose guard refused a precision, with the reason."""
-    known = list(measurements)
-    reasons = ((network, refusals(known, network).get(precision)) for network in FAMILIES)
+    rows = list(measurements)
+    reasons = ((network, refusals(rows, network).get(precision)) for network in FAMILIES)
     return next((f"{network}: {reason}" for network, reason in reasons if reason), None)
 
 
-def guarded(measurements: Iterable[Measurement], network: str) -> bool:
+def _comparable(exact: Sequence[Training]) -> bool:
     """Whether final losses can be compared: several seeds of FP32, none of which diverged and the first fell far enough."""
-    rows = select(measurements, BENCH, "final_loss", network=network, precision="float32")
-    if any(row.params.get("diverged") for row in rows):
+    if any(run.diverged for run, _ in exact):
         return False
-    fell = [1 - row.median / float(row.params["first_loss"]) for row in rows if row.params["seed"] == 0]
-    return len(rows) >= 2 and bool(fell) and fell[0] >= LEAST_FALL
+    falls = [1 - loss / run.first_loss for run, loss in exact if run.seed == 0]
+    return len(exact) >= 2 and bool(falls) and falls[0] >= LEAST_FALL
 
 
 def guard_words(measurements: Iterable[Measurement], network: str) -> str:
-    """What is known of the accuracy of what is recommended, for a reason."""
-    if guarded(measurements, network):
+    """The part of a reason that says how accurate the recommended precision is."""
+    exact = [training for training in _trainings(measurements, network) if training[0].precision == "float32"]
+    if _comparable(exact):
         return "its final loss differs from FP32's by no more than FP32's seeds do"
-    if len(select(measurements, BENCH, "final_loss", network=network, precision="float32")) >= 2:
+    if len(exact) >= 2:
         return "FP32's own loss fell too little to compare final losses"
     return "final losses not compared in this run's budget"
 
