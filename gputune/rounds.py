@@ -1,12 +1,12 @@
 """Which arm of a comparison runs next, and whether the comparison is decided. Pure: it has no clock and runs nothing.
 
-A GPU's clock moves by 15 % within minutes, and a shared CPU's speed by more, so arms are compared only by samples taken in
-turn. A round visits every arm once, and every second round in the reverse order of the one before (with two arms: A B B A),
-so that a drift falls on all alike. With more arms each pair of rounds has an order of its own: a power limit makes an arm
-faster that always follows a light one, by 10 % on an H200.
+A GPU's clock moves by 15 % within minutes, and a shared CPU's speed by more, so arms are compared only by samples
+taken in turn. A round visits every arm once, and every second round in the reverse order of the one before (with two
+arms: A B B A), so that a drift falls on all alike. With more arms each pair of rounds has an order of its own: a
+power limit makes an arm faster that always follows a light one, by 10 % on an H200.
 
-The caller asks `next` for an arm, runs one block of it and gives the sample to `push`, until `next` returns None. So a bench
-can drive a comparison, and so can a training script that runs anyway.
+The caller asks `next` for an arm, runs one block of it and gives the sample to `push`, until `next` returns None. So
+a bench can drive a comparison, and so can a training script that runs anyway.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Generic, TypeVar
 
-from .measurement import FEWEST_PAIRS, LOOKS, of_ratios
+from .measurement import FEWEST_PAIRS, LOOKS, comparison_of
 
 
 @dataclass(kw_only=True, eq=False)
 class Arm:
-    """One setting under test: what it is to be decided against, and one sample (a rate) for each round that was kept."""
+    """One setting under test: what it is to be decided against, and a sample (a rate) for each round that was kept."""
 
     baseline: Arm | None = None
     worth: float | None = None
-    """The ratio by which the arm, or its baseline, must certainly be faster to count, where that is more than a gain."""
+    """The ratio by which the arm, or its baseline, must certainly be faster to count, if that is more than a gain."""
     ranked: bool = False
     """Whether the fastest of the ranked arms is to be decided against this one too."""
     samples: list[float] = field(default_factory=list)
@@ -38,7 +38,8 @@ A = TypeVar("A", bound=Arm)
 
 @dataclass(kw_only=True)
 class Rounds(Generic[A]):
-    """The rounds of a comparison. It ends after 12 or 20 of them if it is decided then, after `most`, or when time is up.
+    """The rounds of a comparison. It ends after 12 or 20 of them if it is decided then, after `most`, or when time is
+    up.
 
     Only whole rounds are kept: an arm's sample reaches its `samples` when the last arm of the round has one.
     """
@@ -69,7 +70,9 @@ class Rounds(Generic[A]):
         return decided(self.arms)
 
     def next(self, now: float) -> A | None:
-        """The arm to run now; None when the comparison has ended. Until its sample is pushed, the answer stays the same."""
+        """The arm to run now; None when the comparison has ended. Until its sample is pushed, the answer stays the
+        same.
+        """
         if not self._waiting and not self._ended(now):
             self._round_start = now
             number = len(self.arms[0].samples) + (self.warm_up and not self._warming_up)
@@ -126,7 +129,7 @@ def decided(arms: Sequence[Arm]) -> bool:
 
 
 def _pair_decided(arm: Arm, other: Arm) -> bool:
-    comparison = of_ratios([new / old for new, old in zip(arm.samples, other.samples, strict=True)])
+    comparison = comparison_of([new / old for new, old in zip(arm.samples, other.samples, strict=True)])
     if comparison is None or comparison.verdict == "undecided":
         return False
     if arm.worth is None:

@@ -1,4 +1,5 @@
-"""The accuracy guard: the final losses of short trainings, in FP32 from several seeds and in each other precision from the first.
+"""The accuracy guard: the final losses of short trainings, in FP32 from several seeds and in each other precision
+from the first.
 
 `settings/_training.py` holds the rule that refuses a precision for them.
 """
@@ -19,14 +20,14 @@ from gputune.settings._training import BENCH, Combination, FinalLoss
 SEEDS = range(5)
 STEPS = 60
 LAST = 5
-"""The final loss is the mean over so many last steps: each has a batch of its own."""
+"""The final loss is the mean over this many last steps, since each step has another batch."""
 
 
 def final_losses(
     context: Context, name: str, size: Size, precisions: Sequence[str], seconds: float
 ) -> Iterator[Measurement | Gap]:
-    """One row for each FP32 seed, and one for each other of the precisions from seed 0; a Gap where FP32's, the slowest, would
-    take longer than `seconds`, judged by the first.
+    """One row for each FP32 seed, and one for each other of the precisions from seed 0; a Gap where FP32's, the
+    slowest, would take longer than `seconds`, judged by the first.
     """
     runs = [("float32", seed) for seed in SEEDS] + [
         (precision, 0) for precision in precisions if precision != "float32"

@@ -1,8 +1,9 @@
-"""The search for the shape that a device multiplies fastest. Pure: what measures a shape is handed in.
+"""The search for the shape that a device multiplies fastest. Pure: the function that measures a shape is a parameter.
 
-A matmul's output is cut into tiles, of which each multiprocessor computes one at a time: 133 tiles on 132 multiprocessors take
-two waves, nearly as long as 264. So only shapes whose waves are full are worth measuring, and few of them; a long sum (K)
-spreads the cost of starting and storing a tile. That leaves some hundred shapes of thousands.
+A matmul's output is cut into tiles, of which each multiprocessor computes one at a time: 133 tiles on 132
+multiprocessors take two waves, nearly as long as 264. So only shapes whose waves are full are worth measuring, and
+few of them; a long sum (K) spreads the cost of starting and storing a tile. That leaves some hundred shapes of
+thousands.
 
 1. Every candidate once, briefly, each beside the same reference, since the clock drifts. Those far behind are dropped.
 2. The best of them with other K.
@@ -26,12 +27,12 @@ TILE = (128, 256)
 STEP = 512
 LARGEST = 15360
 FULL = 0.97
-"""The share of the last wave, and of those before it, that must be at work."""
+"""The share of the multiprocessors that must be at work, averaged over all waves."""
 DEPTHS = (6144, 9216, 12288, 15360)
 FIRST_DEPTH = 12288
 FINALISTS = 16
 LAST = 4
-"""So many are compared to the end."""
+"""How many are compared to the end."""
 ROUNDS = 4
 
 
@@ -91,7 +92,9 @@ def search(
     allowed: Callable[[Shape], bool],
     now: Callable[[], float] = time.monotonic,
 ) -> Shape:
-    """The fastest shape, in about `seconds`; with other K only those that are `allowed`. Raises ValueError without shapes."""
+    """The fastest shape, in about `seconds`; with other K only those that are `allowed`. Raises ValueError without
+    shapes.
+    """
     if not shapes:
         raise ValueError("there is no shape to look at")
     start = now()
@@ -110,7 +113,7 @@ def search(
 
 
 def _scores(shapes: Iterable[Shape], rate: Rate, reference: Shape, in_time: Callable[[], bool]) -> dict[Shape, float]:
-    """Each shape's rate, as a ratio to the reference's at that time; those that the time did not suffice for are left out."""
+    """Each shape's rate as a ratio to the reference's at that time, for as many shapes as there is time for."""
     scores: dict[Shape, float] = {}
     for shape in shapes:
         if scores and not in_time():
@@ -124,7 +127,7 @@ def _top(scores: dict[Shape, float], count: int) -> list[Shape]:
 
 
 def _final(shapes: Sequence[Shape], rate: Rate, deadline: float, now: Callable[[], float]) -> Shape:
-    """In turn; after each few rounds the slower half is dropped."""
+    """The fastest of the shapes, measured in turn; after each few rounds the slower half is dropped."""
     left = [_Finalist(shape=shape) for shape in shapes]
     while len(left) > 1:
         most = len(left[0].samples) + ROUNDS

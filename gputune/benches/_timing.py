@@ -1,4 +1,5 @@
-"""Timing arms against each other in one process: calibrated blocks of work, in the order and to the end that `rounds` gives.
+"""Timing arms against each other in one process: calibrated blocks of work, in the order and to the end that `rounds`
+gives.
 
 What is timed is warm: caches hold what fits in them, and the first round is not kept.
 """
@@ -41,7 +42,9 @@ RACE_ROUNDS = 4
 
 @dataclass(kw_only=True, eq=False)
 class Arm(rounds.Arm):
-    """One setting under test. `run` does the work once; `work` is how much that is, so that a sample is work per second."""
+    """One setting under test. `run` does the work once; `work` is how much that is, so that a sample is work per
+    second.
+    """
 
     params: Params
     run: Callable[[], Any]
@@ -66,8 +69,8 @@ def interleave(
 ) -> list[Measurement]:
     """Measure all arms in turn, for at most about `seconds`, and turn each into a Measurement with `row`.
 
-    It ends early at 12 or 20 rounds when every arm that has a baseline is decided against it. Where the time does not suffice for
-    12 rounds the blocks are shortened; where it does not suffice for one, nothing is returned.
+    It ends early at 12 or 20 rounds when every arm that has a baseline is decided against it. Where the time does not
+    suffice for 12 rounds the blocks are shortened; where it does not suffice for one, nothing is returned.
     """
     deadline = time.monotonic() + seconds
     for arm in arms:
@@ -82,7 +85,9 @@ def interleave(
 
 
 def race(arms: Sequence[Arm], kept: Sequence[Arm], seconds: float, worth: float) -> list[Arm]:
-    """A few rounds of many arms; then `kept`, and those whose median is `worth` times the best one's, go on to `in_turn`."""
+    """A few rounds of many arms; then `kept`, and those whose median is `worth` times the best one's, go on to
+    `in_turn`.
+    """
     _run(Rounds(arms=list(arms), deadline=time.monotonic() + seconds, reserve=0, most=RACE_ROUNDS))
     best = max(median(arm.samples) for arm in arms)
     return [arm for arm in arms if arm in kept or median(arm.samples) >= worth * best]

@@ -1,9 +1,9 @@
 """What a dimension of a matmul costs when it is no multiple of 2, 4, 8 ... 128.
 
-The three products of a linear layer, `x[M, K] @ w[N, K].T` forward and its two gradients, with one dimension a little above a
-power of two and the others at it. Alignment is separated from tiling: all sizes of a dimension, but the power of two itself,
-need the same number of tiles of 128, so that they differ in alignment only; how fast the power of two is beside them
-shows what an exactly filled last tile, or a wave of tiles less, is worth.
+The three products of a linear layer, `x[M, K] @ w[N, K].T` forward and its two gradients, with one dimension a little
+above a power of two and the others at it. Alignment is separated from tiling: all sizes of a dimension, but the power
+of two itself, need the same number of tiles of 128, so that they differ in alignment only; how fast the power of two
+is beside them shows what an exactly filled last tile, or a wave of tiles less, is worth.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ MULTIPLES = (1, 2, 4, 8, 16, 32, 64, 128)
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Sizes of one dimension of one product in one dtype, which are compared with each other; the first is the baseline."""
+    """Sizes of one dimension of one product in one dtype, which are compared with each other; the first is the
+    baseline.
+    """
 
     dtype: str
     product: str
@@ -61,7 +63,9 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
 
 
 def plan(context: Context) -> list[Group]:
-    """All groups of a budget, those in Tensor Core dtypes first; for plain FP32 the question is only whether size matters at all."""
+    """All groups of a budget, those in Tensor Core dtypes first; for plain FP32 the question is only whether size
+    matters at all.
+    """
     ordered = sorted(context.dtypes, key=("bfloat16", "float16", "tf32", "float32").index)
     if context.budget == "quick":
         return [Group(dtype=ordered[0], product="forward", dim=dim, added=(8, 1, 2, 4)) for dim in "NK"]
@@ -105,7 +109,9 @@ def _arm(context: Context, group: Group, added: int) -> Arm:
 
 
 def _product(context: Context, group: Group, sizes: dict[str, int]) -> Callable[[], Any]:
-    """A linear layer's output [M, N] from x [M, K] and w [N, K], or its gradient for x or for w from that of the output."""
+    """A linear layer's output [M, N] from x [M, K] and w [N, K], or its gradient for x or for w from that of the
+    output.
+    """
     x, w, grad = (
         partial(matrix, context, group.dtype, sizes[one], sizes[other], seed)
         for seed, (one, other) in enumerate((("M", "K"), ("N", "K"), ("M", "N")))

@@ -1,10 +1,11 @@
-"""Whole optimizer steps of four reference networks, by precision, memory format, cuDNN search, fused optimizer and torch.compile.
+"""Whole optimizer steps of four reference networks, by precision, memory format, cuDNN search, fused optimizer and
+torch.compile.
 
-The networks are a multilayer perceptron (PyTorch's mixed-precision recipe), a ResNet-style convnet, a decoder transformer
-and an LSTM. Each is measured in two groups: every precision in both memory formats, and, on the best of these, every
-combination of the other options. In the thorough budget an accuracy guard compares final losses, torch.compile takes
-part, the MLP is measured at other batches (which show where the host is the limit), and forward passes under
-inference_mode too.
+The networks are a multilayer perceptron (PyTorch's mixed-precision recipe), a ResNet-style convnet, a decoder
+transformer and an LSTM. Each is measured in two groups: every precision in both memory formats, and, on the best of
+these, every combination of the other options. In the thorough budget an accuracy guard compares final losses,
+torch.compile takes part, the MLP is measured at other batches (which show where the host is the limit), and forward
+passes under inference_mode too.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ SECONDS = {
 RANK = 3
 
 SHARES = {"mlp": 0.8, "convnet": 3.0, "transformer": 2.5, "recurrent": 2.0}
-"""How the seconds are divided. The convnet's share includes cuDNN's search, which took 0.8 to 5.2 s on machines of one model:
-in the standard budget the convnet comes last, so that its search takes no time from another network.
+"""How the seconds are divided. The convnet's share includes cuDNN's search, which took 0.8 to 5.2 s on machines of
+one model: in the standard budget the convnet comes last, so that its search takes no time from another network.
 """
 GUARD_SHARE = 0.5
-"""The accuracy guard's part of a network's seconds. Its trainings are of a fixed length: they run whole or not at all."""
+"""The accuracy guard's part of a network's seconds. Its trainings cannot be shortened: they run whole or not at all."""
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 SMALLEST_BATCH = 2
 OTHER_BATCHES = (128, 256, 513)

@@ -1,4 +1,6 @@
-"""The parameters of a measured row as a dataclass, which the bench that writes the row shares with the advice that reads it."""
+"""The parameters of a measured row as a dataclass, which the bench that writes the row shares with the advice that
+reads it.
+"""
 
 from __future__ import annotations
 

@@ -56,8 +56,8 @@ def _decides(row: Measurement) -> bool:
 
 
 def _dtype(facts: Facts, measurements: Sequence[Measurement], rows: Sequence[Measurement]) -> str:
-    """The dtype that a recommended network computes in, else the one that cuDNN runs FP32 in by default, if `rows` have it in
-    both memory formats.
+    """The dtype that a recommended network computes in, else the one that cuDNN runs FP32 in by default, if `rows`
+    have it in both memory formats.
     """
     order = ("tf32", "float32", "bfloat16", "float16")
     for dtype in (recommend_amp(facts, measurements).value, *order):

@@ -1,13 +1,13 @@
 """The multiple that a matmul's N and K (features, vocabulary, heads) should be padded to, for each dtype.
 
-Tensor Cores load 16 bytes at a time: a contiguous dimension that is no multiple of 16 bytes (8 elements of a 16-bit dtype, 4 of
-TF32) falls back to slower kernels; a vocabulary of 50257 columns can cost six times one of 50264. M (batch times
-sequence) is measured too and normally does not matter. Padding changes a model's shapes, so it is advised and never
-applied by itself: `Tuning.pad(n)` rounds up where a model is built, `gputune pad N` tells what it is worth. 1 means that
-no padding helps.
+Tensor Cores load 16 bytes at a time: a contiguous dimension that is no multiple of 16 bytes (8 elements of a 16-bit
+dtype, 4 of TF32) falls back to slower kernels; a vocabulary of 50257 columns can cost six times one of 50264. M
+(batch times sequence) is measured too and normally does not matter. Padding changes a model's shapes, so it is
+advised and never applied by itself: `Tuning.pad(n)` rounds up where a model is built, `gputune pad N` says what it is
+worth. 1 means that no padding helps.
 
-The multiple is the smallest that no larger one outruns with certainty by more than 5 %, in any of a linear layer's three
-products.
+The multiple is the smallest that no larger one outruns with certainty by more than 5 %, in any of a linear layer's
+three products.
 
 Source: NVIDIA, "Matrix Multiplication Background User's Guide".
 """
@@ -35,7 +35,7 @@ LIMITS = (1, 1024)
 
 BENCH = "matmul_alignment"
 WORTH = 1.05
-"""Kernels for neighbouring sizes differ by a few percent where alignment plays no part: by 4 % in full FP32 on an H200."""
+"""Without any effect of alignment, neighbouring sizes differ by a few percent: by 4 % in full FP32 on an H200."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +74,8 @@ def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
 
 
 def padding_gain(measurements: Sequence[Measurement], dtype: str, n: int, padded: int) -> Comparison | None:
-    """How many times as fast a dimension N of size `padded` runs as one of `n`, judged by measured sizes that are multiples of
-    the same powers of two; None without those.
+    """How many times as fast a dimension N of size `padded` runs as one of `n`, judged by measured sizes that are
+    multiples of the same powers of two; None without those.
     """
     rows = by_multiple(measurements, dtype, "N", "forward")
     largest = {size: max((multiple for multiple in rows if size % multiple == 0), default=0) for size in (n, padded)}
@@ -83,8 +83,9 @@ def padding_gain(measurements: Sequence[Measurement], dtype: str, n: int, padded
 
 
 def least_padding(measurements: Sequence[Measurement]) -> tuple[Measurement, Comparison | None] | None:
-    """Of a matmul of the user's own and those of its padded variants that certainly gain over it, the first that none of them
-    certainly outruns by more than `WORTH`, and its gain (None for the matmul as it is). None where there are too few samples.
+    """Of a matmul of the user's own and those of its padded variants that certainly gain over it, the first that none
+    of them certainly outruns by more than `WORTH`, and its gain (None for the matmul as it is). None where there
+    are too few samples.
     """
     rows = sorted(select(measurements, "matmul_shapes", "throughput"), key=lambda row: int(row.params["n"]))
     if not rows or any(compared(row, rows[0]) is None for row in rows):

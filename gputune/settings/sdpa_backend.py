@@ -1,12 +1,14 @@
-"""The back end that `scaled_dot_product_attention` tries first: `flash`, `efficient`, `cudnn` or `math`; none leaves it to torch.
+"""The back end that `scaled_dot_product_attention` tries first: `flash`, `efficient`, `cudnn` or `math`; none leaves
+it to torch.
 
-torch has an order of back ends and takes the first that accepts the inputs; which one it puts first differs by release and
-GPU. The others stay as a fallback: for flash, efficient and math those before it in torch's order are switched off; cuDNN
-is put first. cuDNN plans every new sequence length anew, which takes tens of milliseconds: where lengths vary, flash may
-serve better than the measured speed says. Where a program switched back ends itself, nothing is changed.
+torch has an order of back ends and takes the first that accepts the inputs; which one it puts first differs by
+release and GPU. The others stay as a fallback: for flash, efficient and math those before it in torch's order are
+switched off; cuDNN is put first. cuDNN plans every new sequence length anew, which takes tens of milliseconds: where
+lengths vary, flash may serve better than the measured speed says. Where a program switched back ends itself, nothing
+is changed.
 
-Source: PyTorch, `torch.nn.attention.sdpa_kernel` and `torch.backends.cuda`; ATen's sdp_utils.cpp, in which torch replaces
-its order at the first call on a GPU only in order to put cuDNN first.
+Source: PyTorch, `torch.nn.attention.sdpa_kernel` and `torch.backends.cuda`; ATen's sdp_utils.cpp, in which torch
+replaces its order at the first call on a GPU only in order to put cuDNN first.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ _OFF = {
 }
 """What is switched off so that a back end comes first, whether or not torch puts cuDNN before flash."""
 _CUDNN_FIRST = [3, 1, 2, 0]
-"""cuDNN, flash, efficient, math, as `SDPBackend` counts them: the order that torch itself writes where it prefers cuDNN."""
+"""cuDNN, flash, efficient, math, as `SDPBackend` counts them: the order that torch itself writes where it prefers
+cuDNN.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +82,9 @@ def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
 
 
 def _choice(name: str, best: Comparison, slower: int, where: str) -> Choice:
-    """Only a back end that is slower at no shape is recommended: this setting takes effect without a line in the script."""
+    """Only a back end that is slower at no shape is recommended: this setting takes effect without a line in the
+    script.
+    """
     ran = f"{name} ran {range_text(best)} as fast"
     if best.verdict == "gain" and slower:
         return keep(None, f"{ran} as torch's own choice, but slower at {counted(slower, 'shape')}", [BENCH], best)
@@ -120,7 +126,9 @@ def current() -> str | None:
 
 
 def default() -> str | None:
-    """None; `cudnn` where cuDNN comes first already, an order that torch writes itself and a program cannot set for long."""
+    """None; `cudnn` where cuDNN comes first already, an order that torch writes itself and a program cannot set for
+    long.
+    """
     return "cudnn" if current() == "cudnn" else None
 
 
