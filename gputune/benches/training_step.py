@@ -1,5 +1,4 @@
-"""Whole optimizer steps of four reference networks, by precision, memory format, cuDNN search, fused optimizer and
-torch.compile.
+"""Whole optimizer steps of four reference networks: precision, memory format, cuDNN search, fused optimizer, compile.
 
 The networks are a multilayer perceptron (PyTorch's mixed-precision recipe), a ResNet-style convnet, a decoder
 transformer and an LSTM. Each is measured in two groups: every precision in both memory formats, and, on the best of

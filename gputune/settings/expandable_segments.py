@@ -1,5 +1,4 @@
-"""Let torch's CUDA allocator grow its segments in place (`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`); off by
-default.
+"""Let torch's CUDA allocator grow its segments (`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`); off by default.
 
 Where sizes vary from step to step, freed blocks of other sizes stay behind unused, and a program runs out of memory
 with gigabytes reserved. Segments that grow leave fewer such holes. It saves memory and not time, and it breaks some

@@ -1,5 +1,4 @@
-"""OpenMP threads of one process on the CPU (OMP_NUM_THREADS); none leaves it to torch, which counts the CPUs of the
-affinity.
+"""OpenMP threads of one process on the CPU (OMP_NUM_THREADS); none leaves it to torch, which counts its CPUs.
 
 Inside a CPU quota torch starts as many threads as the affinity allows; they then share less time than they expect,
 wait for each other at every barrier and are throttled together. Ranks that share CPUs, and a scheduler's grant that

@@ -1,5 +1,4 @@
-"""The back end that `scaled_dot_product_attention` tries first: `flash`, `efficient`, `cudnn` or `math`; none leaves
-it to torch.
+"""The back end that `scaled_dot_product_attention` tries first: `flash`, `efficient`, `cudnn`, `math`; none: torch's own.
 
 torch has an order of back ends and takes the first that accepts the inputs; which one it puts first differs by
 release and GPU. The others stay as a fallback: for flash, efficient and math those before it in torch's order are
