@@ -1,9 +1,10 @@
-"""A measurement: raw samples and what they allow to be said.
+"""A measurement: raw samples, their interval, and the comparison of two measurements.
 
-**The rule for deciding between two settings.** They are measured in turn (A B B A ...) and compared by the median of the
-paired ratios with its exact order-statistic (sign test) interval at 99 %: no distribution is assumed and no random number
-is drawn. The pairs are looked at when there are 12, 20 and 32 of them. With all three looks, two equal settings are
-called different in 0.01 % of comparisons whose samples scatter by 2 %, and in 0.65 % where they scatter by 10 % or more.
+**The rule for deciding between two settings.** They are measured in turn (A B B A ...) and compared by the median of
+the paired ratios with its exact order-statistic (sign test) interval at 99 %: no distribution is assumed and no
+random number is drawn. The pairs are looked at when there are 12, 20 and 32 of them. With all three looks, two equal
+settings are called different in 0.01 % of comparisons whose samples scatter by 2 %, and in 0.65 % where they scatter
+by 10 % or more.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ CONFIDENCE = 0.99
 LOOKS = (12, 20, 32)
 """After how many pairs a comparison may end. 32 is also the most samples that a row keeps."""
 FEWEST_PAIRS = 8
-"""With fewer not even their extremes enclose the median at 99 %."""
+"""With fewer pairs not even the extremes enclose the median at 99 %."""
 LEAST_GAIN = 1.03
-"""A change is worth recommending only above this ratio: smaller ones drown in what differs between two jobs."""
+"""A change is worth recommending only above this ratio: smaller gains drown in the difference between two jobs."""
 SIGNIFICANT_DIGITS = 4
 """Samples are kept to this many digits; with three, rounding alone would move a 3 % gain by a third."""
 
@@ -60,9 +61,10 @@ class Measurement:
     params: dict[str, str | int | float | bool] = field(default_factory=dict)
     device: str
     conditions: dict[str, float] = field(default_factory=dict)
-    """What the GPU did meanwhile: sm_clock_mhz, power_watts (medians), throttle_reasons (NVML's bits, all that occurred),
-    and in a bench's first row what held for all of it: pcie_generation and other_sm_percent (the highest; the SMs that other
-    processes used), gpu_processes (compute processes, most of the time) and other_cpus (what others used of the CPUs)."""
+    """The GPU's state meanwhile: sm_clock_mhz, power_watts (medians), throttle_reasons (NVML's bits, all that
+    occurred), and in a bench's first row, over the whole bench, pcie_generation and other_sm_percent (the highest;
+    the SMs that other processes used), gpu_processes (compute processes, most of the time) and other_cpus (how
+    many CPUs other processes used)."""
 
     def __post_init__(self) -> None:
         if not self.samples:
@@ -78,11 +80,11 @@ class Measurement:
         return median_interval(self.samples)
 
     def against(self, baseline: Measurement) -> Comparison | None:
-        """How this compares with `baseline`, whose samples were taken in turn with these; higher samples are better.
+        """The comparison with `baseline`, whose samples were taken in turn with these; higher samples are better.
 
         None where there are fewer than 8 pairs: then nothing can be said at 99 %.
         """
-        return of_ratios(self.ratios(baseline))
+        return comparison_of(self.ratios(baseline))
 
     def ratios(self, baseline: Measurement) -> list[float]:
         """The paired ratios. Pairs with a zero in them cannot be compared and are left out."""
@@ -90,11 +92,13 @@ class Measurement:
         return [new / old for new, old in pairs if old > 0 and new > 0]
 
     def pooled(self, baseline: Measurement, more: Sequence[tuple[Measurement, Measurement]]) -> Comparison | None:
-        """As `against`, over several workloads taken in the same rounds: the geometric mean of their ratios, round by round."""
+        """One comparison over several workloads taken in the same rounds, by the geometric mean of their ratios in
+        each round.
+        """
         from statistics import geometric_mean
 
-        rounds = zip(self.ratios(baseline), *(one.ratios(other) for one, other in more), strict=False)
-        return of_ratios([geometric_mean(ratios) for ratios in rounds])
+        rounds = zip(self.ratios(baseline), *(new.ratios(old) for new, old in more), strict=False)
+        return comparison_of([geometric_mean(ratios) for ratios in rounds])
 
 
 def rounded(value: float) -> float:
@@ -108,7 +112,8 @@ def _median(values: Sequence[float]) -> float:
     return median(values)
 
 
-def of_ratios(ratios: Sequence[float]) -> Comparison | None:
+def comparison_of(ratios: Sequence[float]) -> Comparison | None:
+    """The comparison that paired ratios allow; None where there are fewer than 8."""
     interval = median_interval(ratios)
     if interval is None:
         return None

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from gputune import probing
 from gputune.bench_process import UserDataset
-from gputune.measurement import of_ratios
+from gputune.measurement import comparison_of
 
 POINT_SECONDS = float(os.environ.get("POINT_SECONDS", "0.7"))
 TURN_SECONDS, TURN_ROUNDS = 0.4, 6
@@ -108,7 +108,7 @@ def share(name, found, best):
                 ratios.append(rates[of_found] / rates[of_best])
             if median(ratios) >= REACHED:
                 break
-    certain = of_ratios(ratios)
+    certain = comparison_of(ratios)
     return median(ratios), certain.high if certain else max(ratios)
 
 

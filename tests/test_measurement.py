@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputune.measurement import LOOKS, Comparison, Measurement, median_interval, of_ratios, rounded
+from gputune.measurement import LOOKS, Comparison, Measurement, comparison_of, median_interval, rounded
 
 SAMPLES = st.lists(st.floats(0.001, 1e6), min_size=8, max_size=32)
 
@@ -21,7 +21,7 @@ def compare(rng, gain=1.0, noise=0.02):
     """One comparison by the rule: pairs are looked at when there are 12, 20 and 32, until there is a verdict."""
     ratios = [gain * rng.lognormvariate(0, noise) / rng.lognormvariate(0, noise) for _ in range(LOOKS[-1])]
     for pairs in LOOKS:
-        verdict = of_ratios(ratios[:pairs]).verdict
+        verdict = comparison_of(ratios[:pairs]).verdict
         if verdict != "undecided":
             break
     return verdict
@@ -37,7 +37,7 @@ def test_the_interval_is_of_order_statistics(n, low, high):
 @pytest.mark.parametrize("n", range(8))
 def test_fewer_than_8_samples_have_no_interval(n):
     assert median_interval(range(n)) is None
-    assert of_ratios([1.1] * n) is None
+    assert comparison_of([1.1] * n) is None
 
 
 @pytest.mark.parametrize("n", range(8, 33))

@@ -1,7 +1,7 @@
-"""Which convolutions are measured, and in which groups: what stands in one group is measured in the same rounds.
+"""Which convolutions are measured, and in which groups: the points of one group are measured in the same rounds.
 
-Channel counts around multiples of 8 show what alignment is worth; 3 and 4 channels are a network's input, before and after
-padding.
+Channel counts around multiples of 8 show what alignment is worth; 3 and 4 channels are a network's input, before and
+after padding.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ SEARCHED = (64, 128, 256)
 """Channels at which cuDNN's own search is compared with its choice."""
 INPUTS = (3, 4)
 FIRST_CHANNELS = 64
-"""What the first convolution of a network makes of its input."""
+"""The output channels of a network's first convolution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convolution:
-    """Stride 1, padded so that as many pixels come out as went in."""
+    """A convolution of stride 1, padded so that as many pixels come out as went in."""
 
     kernel: int = 3
     """Pixels on a side."""
@@ -35,7 +35,7 @@ class Convolution:
 
     @property
     def first(self) -> bool:
-        """A network's first, whose input needs no gradient."""
+        """Whether it is a network's first, whose input needs no gradient."""
         return self.channels_in in INPUTS
 
     @property
@@ -45,7 +45,8 @@ class Convolution:
     def operations(self, images: int, pixels: int, *, training: bool = False) -> float:
         """Multiplications and additions over `images` of `pixels` on a side.
 
-        The backward pass has two convolutions of the same size: the weight's gradient, and the input's where it is needed.
+        The backward pass has two convolutions of the same size: the weight's gradient, and the input's where it is
+        needed.
         """
         outputs, inputs, *kernel = self.weight_shape
         passes = (2 if self.first else 3) if training else 1
@@ -65,9 +66,8 @@ class Point:
 
     @property
     def params(self) -> dict[str, str | int | float | bool]:
-        """The parameters of its row. `aligned`, by which channels_last is decided, is said of plain 3x3 forward passes only."""
+        """The parameters of its row."""
         what = self.convolution
-        plain = what.name == "3x3" and not self.training and not self.search
         return {
             "dtype": self.dtype,
             "kernel": what.name,
@@ -75,7 +75,6 @@ class Point:
             **({"out": what.channels_out} if what.channels_out != what.channels_in else {}),
             "pass": "training" if self.training else "forward",
             "channels_last": self.channels_last,
-            **({"aligned": what.channels_in % 8 == 0 and what.channels_out % 8 == 0} if plain else {}),
             **({} if self.search is None else {"cudnn_benchmark": self.search}),
         }
 
@@ -84,27 +83,29 @@ Group = list[Point]
 
 
 def baseline(point: Point, group: Group) -> Point | None:
-    """What a point is to be decided against: search off, else the contiguous format, else for FP32 TF32; where the group has it."""
+    """The point of the group that a point is decided against: search off, else the contiguous format, else TF32 for
+    FP32.
+    """
     others = [replace(point, search=False), replace(point, channels_last=False, search=None)]
     others += [replace(point, dtype="tf32")] if point.dtype == "float32" else []
     return next((other for other in others if other != point and other in group), None)
 
 
 def groups(dtypes: Sequence[str], main: str, *, cuda: bool, thorough: bool) -> list[Group]:
-    """All that is measured in a budget; `main` is the dtype that a network would be trained in.
+    """All groups of a budget; `main` is the dtype that a network would be trained in.
 
-    Training comes last: its runs are the longest, and what time the others leave is theirs.
+    Training comes last: its runs are the longest, and it gets the time that the others leave.
     """
     if cuda:
-        found = list((_thorough_gpu if thorough else _standard_gpu)(dtypes, main))
+        planned = list((_thorough_gpu if thorough else _standard_gpu)(dtypes, main))
     else:
         of_dtype = _thorough_cpu if thorough else _standard_cpu
-        found = [group for dtype in dtypes for group in of_dtype(dtype)]
-    return sorted(found, key=lambda group: group[0].training)
+        planned = [group for dtype in dtypes for group in of_dtype(dtype)]
+    return sorted(planned, key=lambda group: group[0].training)
 
 
 def _standard_gpu(dtypes: Sequence[str], main: str) -> Iterator[Group]:
-    yield _formats(main, _plain(*SEARCHED))  # whole training steps tell what a search is worth
+    yield _formats(main, _plain(*SEARCHED))  # what a search is worth, whole training steps show
     first, padded = _first(FIRST_CHANNELS)
     odd = [*_formats(main, _plain(63, 65)), *_formats(main, [first])]
     yield [*odd, Point(convolution=padded, dtype=main, channels_last=True)]
@@ -127,7 +128,7 @@ def _thorough_gpu(dtypes: Sequence[str], main: str) -> Iterator[Group]:
 
 
 def _other(dtypes: Sequence[str], main: str) -> list[list[str]]:
-    """The dtypes beside the main one. TF32 and full FP32 are compared with each other."""
+    """The dtypes beside the main one, in groups. TF32 and full FP32 are compared with each other."""
     fp32 = [dtype for dtype in ("tf32", "float32") if dtype in dtypes and dtype != main]
     return [group for group in ([dtype for dtype in dtypes if dtype not in (main, "tf32", "float32")], fp32) if group]
 
@@ -146,24 +147,24 @@ def _thorough_cpu(dtype: str) -> list[Group]:
 
 
 def _formats(dtype: str, convolutions: Sequence[Convolution], *, training: bool = False) -> Group:
-    """Each in both memory formats."""
+    """Each convolution in both memory formats."""
     return [
-        Point(convolution=one, dtype=dtype, channels_last=last, training=training)
-        for one in convolutions
+        Point(convolution=convolution, dtype=dtype, channels_last=last, training=training)
+        for convolution in convolutions
         for last in (False, True)
     ]
 
 
 def _searched(group: Group) -> Group:
-    """The group, of which some points in channels_last are measured with cuDNN's own search too.
+    """The group, with some points in channels_last measured both without and with cuDNN's own search.
 
-    Forward only: what a search finds is kept for each thread, and the backward pass runs on autograd's.
+    Forward passes only: cuDNN keeps the result of a search by thread, and the backward pass runs on autograd's own.
     """
-    found: Group = []
+    points: Group = []
     for point in group:
         both = point.channels_last and point.convolution.channels_in in SEARCHED
-        found += [replace(point, search=on) for on in (False, True)] if both else [point]
-    return found
+        points += [replace(point, search=on) for on in (False, True)] if both else [point]
+    return points
 
 
 def _plain(*channels: int) -> list[Convolution]:
@@ -171,11 +172,11 @@ def _plain(*channels: int) -> list[Convolution]:
 
 
 def _pointwise(*channels: int) -> list[Convolution]:
-    return [replace(one, kernel=1) for one in _plain(*channels)]
+    return [replace(plain, kernel=1) for plain in _plain(*channels)]
 
 
 def _depthwise(*channels: int) -> list[Convolution]:
-    return [replace(one, depthwise=True) for one in _plain(*channels)]
+    return [replace(plain, depthwise=True) for plain in _plain(*channels)]
 
 
 def _first(channels: int) -> list[Convolution]:

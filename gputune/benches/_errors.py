@@ -1,4 +1,4 @@
-"""What an error of torch's says: that memory did not suffice, that something is not to be had here, or that CUDA is broken."""
+"""Recognises in torch's errors that memory ran out, or that CUDA is broken for this process."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from gputune.bench_process import Context
 
 
 def out_of_memory(error: Exception) -> bool:
-    """Whether memory did not suffice: a GPU's, or, by what torch's allocator says, the host's."""
+    """Whether memory ran out: a GPU's, or, by the words of torch's allocator, the host's."""
     import torch
 
     words = ("out of memory", "can't allocate memory", "not enough memory", "alloc_failed")
-    return isinstance(error, torch.cuda.OutOfMemoryError) or any(said in str(error).lower() for said in words)
+    return isinstance(error, torch.cuda.OutOfMemoryError) or any(part in str(error).lower() for part in words)
 
 
 def raise_if_broken(context: Context) -> None:
-    """Raise RuntimeError where the last error broke CUDA for this process, as an illegal memory access does: nothing more
-    can be measured in it. After a mere refusal nothing is raised.
+    """Raise RuntimeError where the last error broke CUDA for this process, as an illegal memory access does: nothing
+    more can be measured in it. After a mere refusal nothing is raised.
     """
     import torch
 

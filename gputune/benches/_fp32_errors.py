@@ -1,4 +1,4 @@
-"""Operations in FP32 and their relative errors against float64, which tell the precision that they really ran in.
+"""Operations in FP32 and their relative errors against float64, which show in what precision they really ran.
 
 torch and the standard library only: `gputune status --verify` runs this file in interpreters that do not have gputune.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def errors(device: str) -> dict[str, float]:
-    """The relative error (Frobenius norm) of each operation as the flags stand, on normally distributed numbers."""
+    """The relative error (Frobenius norm) of each operation under the present flags, on normal random numbers."""
     return {name: _error(operation, device) for name, operation in OPERATIONS.items()}
 
 
@@ -35,7 +35,7 @@ def _conv(device: str, generator: Any, channels_last: bool = False) -> tuple[Any
     w = torch.randn(64, 64, 3, 3, device=device, generator=generator)
     exact = torch.nn.functional.conv2d(x.double(), w.double(), padding=1)
     if channels_last:
-        x, w = (one.to(memory_format=torch.channels_last) for one in (x, w))
+        x, w = (tensor.to(memory_format=torch.channels_last) for tensor in (x, w))
     return torch.nn.functional.conv2d(x, w, padding=1), exact
 
 

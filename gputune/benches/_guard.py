@@ -1,4 +1,5 @@
-"""The accuracy guard: the final losses of short trainings, in FP32 from several seeds and in each other precision from the first.
+"""The accuracy guard: the final losses of short trainings, in FP32 from several seeds and in each other precision
+from the first.
 
 `settings/_training.py` holds the rule that refuses a precision for them.
 """
@@ -7,26 +8,30 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gputune.bench_process import Context
 from gputune.benches._networks import NETWORKS, Size
 from gputune.benches._steps import Trainee, set_flags
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement, rounded
-from gputune.settings._training import BENCH, Combination
+from gputune.settings._training import BENCH, Combination, FinalLoss
 
 SEEDS = range(5)
 STEPS = 60
 LAST = 5
-"""The final loss is the mean over so many last steps: each has a batch of its own."""
+"""The final loss is the mean over this many last steps, since each step has another batch."""
 
 
-def final_losses(context: Context, name: str, size: Size, seconds: float) -> Iterator[Measurement | Gap]:
-    """One row for each FP32 seed, and one for each other precision from seed 0; a Gap where FP32's, the slowest, would take
-    longer than `seconds`, judged by the first.
+def final_losses(
+    context: Context, name: str, size: Size, precisions: Sequence[str], seconds: float
+) -> Iterator[Measurement | Gap]:
+    """One row for each FP32 seed, and one for each other of the precisions from seed 0; a Gap where FP32's, the
+    slowest, would take longer than `seconds`, judged by the first.
     """
-    runs = [("float32", seed) for seed in SEEDS] + [(one, 0) for one in context.dtypes if one != "float32"]
+    runs = [("float32", seed) for seed in SEEDS] + [
+        (precision, 0) for precision in precisions if precision != "float32"
+    ]
     start = time.monotonic()
     for number, (precision, seed) in enumerate(runs):
         if number == 1 and (time.monotonic() - start) * len(SEEDS) > seconds:
@@ -40,21 +45,21 @@ def final_losses(context: Context, name: str, size: Size, seconds: float) -> Ite
 def _row(context: Context, name: str, size: Size, precision: str, seed: int) -> Measurement:
     losses, skipped = _train(context, name, size, precision, seed)
     first, final = losses[0], math.fsum(losses[-LAST:]) / LAST
-    whole = math.isfinite(first) and math.isfinite(final)
+    finite = math.isfinite(first) and math.isfinite(final)
     return Measurement(
         bench=BENCH,
         metric="final_loss",
         unit="1",
-        samples=(rounded(final) if whole else 0.0,),
-        params={
-            "network": name,
-            "precision": precision,
-            "seed": seed,
-            "steps": STEPS,
-            "first_loss": rounded(first) if whole else 1.0,  # of what diverged nothing is compared
-            **({"skipped": skipped} if precision == "float16" else {}),
-            **({} if whole else {"diverged": True}),
-        },
+        samples=(rounded(final) if finite else 0.0,),
+        params=FinalLoss(
+            network=name,
+            precision=precision,
+            seed=seed,
+            steps=STEPS,
+            first_loss=rounded(first) if finite else 1.0,  # nothing is compared with a loss that diverged
+            skipped=skipped if precision == "float16" else None,
+            diverged=not finite,
+        ).params,
         device=context.device,
     )
 

@@ -1,4 +1,4 @@
-"""What the benches of matrix products share: random operands, the product itself, and the flags under which a dtype's name holds."""
+"""Matrix products for benches: random operands, the product, and the flags that a dtype's name stands for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gputune.bench_process import Context
 from gputune.settings import _tf32
 
 TORCH_NAMES = {"tf32": "float32", "float8": "float8_e4m3fn"}
-"""torch's dtype where it is called otherwise than here."""
+"""torch's name of a dtype, where the benches' name is another."""
 
 
 def matrix(context: Context, dtype: str, rows: int, columns: int, seed: int = 0) -> Any:
@@ -30,10 +30,10 @@ def operands(context: Context, dtype: str, m: int, n: int, k: int) -> tuple[Any,
 
 
 def linear(dtype: str, x: Any, w: Any) -> Callable[[], Any]:
-    """A function that computes x [m, k] @ w [n, k].T; for float8 with one scale for each operand, summed fast, to bfloat16.
+    """A function that computes x [m, k] @ w [n, k].T; in float8 with one scale for each operand and fast
+    accumulation, to bfloat16.
 
-    Raises RuntimeError where float8 products do not exist: below compute capability 8.9, and for sizes that are no multiple
-    of 16.
+    In float8 it raises RuntimeError below compute capability 8.9, and for sizes that are no multiple of 16.
     """
     import torch
 
@@ -48,7 +48,7 @@ def linear(dtype: str, x: Any, w: Any) -> Callable[[], Any]:
 
 
 def flags_for(dtype: str) -> Callable[[], None]:
-    """What to call before measuring `dtype`: `tf32` and `float32` are the same tensors under different flags."""
+    """A function to call before measuring `dtype`: `tf32` and `float32` are the same tensors under different flags."""
 
     def set_flags() -> None:
         _tf32.set_matmul(dtype == "tf32")

@@ -1,13 +1,13 @@
-"""The four reference networks of the training steps, with their data: one for each family that a model may belong to.
+"""The four reference networks of the training steps, with their data, one for each family of models.
 
-- `mlp`: three Linear layers of one width with ReLU between them and a mean squared error, as in PyTorch's mixed-precision
-  recipe (4096 wide, batch 512, plain SGD);
+- `mlp`: three Linear layers of one width with ReLU between them and a mean squared error, as in PyTorch's
+  mixed-precision recipe (4096 wide, batch 512, plain SGD);
 - `convnet`: residual blocks of two 3x3 convolutions with batch normalisation in four stages, as in ResNet-18;
 - `transformer`: a decoder with causal attention, GELU and a vocabulary;
 - `recurrent`: an LSTM of two layers over tokens.
 
-The data can be learned, so that a loss that does not fall tells of a broken precision: the MLP is to repeat
-a few of its inputs, the images carry their class as a pattern, and tokens follow Zipf's law.
+The data can be learned, so that a loss that does not fall shows a broken precision: the MLP has to repeat a few of its
+inputs, the images carry their class as a pattern, and tokens follow Zipf's law.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Batch = tuple[Any, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """How large a network is, and its batch; what a field means to each network is said beside its builder."""
+    """How large a network is, and its batch; each network's builder says what it makes of a field."""
 
     batch: int
     width: int
@@ -36,7 +36,7 @@ class Size:
 class Network:
     build: Callable[[Size], Any]
     data: Callable[[Size, str, Any], Batch]
-    """A batch of inputs and targets on a device, by a generator of random numbers."""
+    """Makes a batch of inputs and targets on a device with a random generator."""
     loss: Callable[[Any, Any], Any]
     optimizer: str
     """SGD or AdamW."""
@@ -151,7 +151,7 @@ def recurrent(size: Size) -> Any:
 
 
 def vectors(size: Size, device: str, generator: Any) -> Batch:
-    """Noise among which eight loud numbers are to be found and repeated."""
+    """Noise with eight loud numbers, and as targets those numbers repeated."""
     import torch
 
     x = torch.randn(size.batch, size.width, device=device, generator=generator)
@@ -161,7 +161,7 @@ def vectors(size: Size, device: str, generator: Any) -> Batch:
 
 
 def images(size: Size, device: str, generator: Any) -> Batch:
-    """Noise on one stripe pattern for each class."""
+    """Noise on a stripe pattern of the class, and the class."""
     import torch
 
     labels = torch.randint(size.classes, (size.batch,), device=device, generator=generator)
@@ -171,7 +171,7 @@ def images(size: Size, device: str, generator: Any) -> Batch:
 
 
 def words(size: Size, device: str, generator: Any) -> Batch:
-    """Tokens whose frequency falls as their number rises; each is to be predicted from those before it."""
+    """Tokens whose frequency falls as their number rises, and as targets the next tokens."""
     import torch
 
     chance = torch.rand(size.batch, size.length + 1, device=device, generator=generator)

@@ -1,8 +1,9 @@
-"""The search for the shape that a device multiplies fastest. Pure: what measures a shape is handed in.
+"""The search for the shape that a device multiplies fastest. Pure: the function that measures a shape is a parameter.
 
-A matmul's output is cut into tiles, of which each multiprocessor computes one at a time: 133 tiles on 132 multiprocessors take
-two waves, nearly as long as 264. So only shapes whose waves are full are worth measuring, and few of them; a long sum (K)
-spreads the cost of starting and storing a tile. That leaves some hundred shapes of thousands.
+A matmul's output is cut into tiles, of which each multiprocessor computes one at a time: 133 tiles on 132
+multiprocessors take two waves, nearly as long as 264. So only shapes whose waves are full are worth measuring, and
+few of them; a long sum (K) spreads the cost of starting and storing a tile. That leaves some hundred shapes of
+thousands.
 
 1. Every candidate once, briefly, each beside the same reference, since the clock drifts. Those far behind are dropped.
 2. The best of them with other K.
@@ -19,17 +20,19 @@ from dataclasses import dataclass, replace
 from itertools import product
 from statistics import median
 
+from gputune.rounds import Arm, Rounds
+
 TILE = (128, 256)
 """The tile of cuBLAS's fastest kernels on Ampere to Blackwell, either way round."""
 STEP = 512
 LARGEST = 15360
 FULL = 0.97
-"""The share of the last wave, and of those before it, that must be at work."""
+"""The share of the multiprocessors that must be at work, averaged over all waves."""
 DEPTHS = (6144, 9216, 12288, 15360)
 FIRST_DEPTH = 12288
 FINALISTS = 16
 LAST = 4
-"""So many are compared to the end."""
+"""How many are compared to the end."""
 ROUNDS = 4
 
 
@@ -44,6 +47,11 @@ class Shape:
     @property
     def flops(self) -> float:
         return 2.0 * self.m * self.n * self.k
+
+
+@dataclass(kw_only=True, eq=False)
+class _Finalist(Arm):
+    shape: Shape
 
 
 Rate = Callable[[Shape], float]
@@ -84,7 +92,9 @@ def search(
     allowed: Callable[[Shape], bool],
     now: Callable[[], float] = time.monotonic,
 ) -> Shape:
-    """The fastest shape, in about `seconds`; with other K only those that are `allowed`. Raises ValueError without shapes."""
+    """The fastest shape, in about `seconds`; with other K only those that are `allowed`. Raises ValueError without
+    shapes.
+    """
     if not shapes:
         raise ValueError("there is no shape to look at")
     start = now()
@@ -99,11 +109,11 @@ def search(
         if shape.k in DEPTHS and (other := replace(shape, k=depth)) not in scores and allowed(other)
     ]
     scores |= _scores(deeper, rate, reference, lambda: now() - start < 0.6 * seconds)
-    return _final(_top(scores, FINALISTS), rate, lambda: now() - start < seconds)
+    return _final(_top(scores, FINALISTS), rate, start + seconds, now)
 
 
 def _scores(shapes: Iterable[Shape], rate: Rate, reference: Shape, in_time: Callable[[], bool]) -> dict[Shape, float]:
-    """Each shape's rate, as a ratio to the reference's at that time; those that the time did not suffice for are left out."""
+    """Each shape's rate as a ratio to the reference's at that time, for as many shapes as there is time for."""
     scores: dict[Shape, float] = {}
     for shape in shapes:
         if scores and not in_time():
@@ -116,19 +126,16 @@ def _top(scores: dict[Shape, float], count: int) -> list[Shape]:
     return sorted(scores, key=lambda shape: -scores[shape])[:count]
 
 
-def _final(shapes: list[Shape], rate: Rate, in_time: Callable[[], bool]) -> Shape:
-    """In turn, each round in the reverse order of the one before; after each few rounds the slower half is dropped."""
-    samples: dict[Shape, list[float]] = {shape: [] for shape in shapes}
-    order = list(shapes)
-    while len(order) > 1:
-        for _ in range(ROUNDS):
-            for shape in order:
-                samples[shape].append(rate(shape))
-            order.reverse()
-            if not in_time():
-                break
-        order.sort(key=lambda shape: -median(samples[shape]))
-        if not in_time():
+def _final(shapes: Sequence[Shape], rate: Rate, deadline: float, now: Callable[[], float]) -> Shape:
+    """The fastest of the shapes, measured in turn; after each few rounds the slower half is dropped."""
+    left = [_Finalist(shape=shape) for shape in shapes]
+    while len(left) > 1:
+        most = len(left[0].samples) + ROUNDS
+        rounds = Rounds(arms=left, deadline=deadline, reserve=0, most=most, shuffled=False)
+        while arm := rounds.next(now()):
+            rounds.push(rate(arm.shape))
+        left.sort(key=lambda arm: -median(arm.samples))
+        if now() >= deadline:
             break
-        order = order[: max(LAST, len(order) // 2)]
-    return order[0]
+        left = left[: max(LAST, len(left) // 2)]
+    return left[0].shape

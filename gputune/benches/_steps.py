@@ -14,7 +14,7 @@ from gputune.settings._training import MIXED, Combination
 class Trainee:
     """A network in training: its model and a batch, in the precision, memory format and compilation of a combination.
 
-    Combinations that differ in the optimizer only may share one.
+    Combinations that differ only in the optimizer may share a trainee.
     """
 
     def __init__(self, network: Network, size: Size, device: str, combination: Combination, seed: int = 0) -> None:
@@ -74,7 +74,7 @@ class Trainee:
         return step, scaler
 
     def inference(self) -> Any:
-        """A forward pass under inference_mode; the model is to be in `eval()`."""
+        """A forward pass under inference_mode; call `model.eval()` before."""
         import torch
 
         with torch.inference_mode(), self._autocast():

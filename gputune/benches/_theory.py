@@ -1,4 +1,4 @@
-"""What a GPU could do at most: multiprocessors times clock times the operations of one multiprocessor in a clock."""
+"""A GPU's theoretical peak: multiprocessors times clock times the operations of one multiprocessor in a clock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GEFORCE_HALF = ("7.5", "8.6", "8.9")
 
 
 def flops_per_clock(gpu: Gpu, dtype: str) -> int | None:
-    """Of one multiprocessor; None for a GPU or dtype that the table does not hold."""
+    """Operations of one multiprocessor in a clock; None for a GPU or dtype that the table does not hold."""
     capability = gpu.compute_capability or ""
     rate = _PER_CLOCK.get(capability, {}).get(dtype)
     halved = gpu.brand == "GeForce" and capability in _GEFORCE_HALF and dtype != "float32"
@@ -29,7 +29,7 @@ def flops_per_clock(gpu: Gpu, dtype: str) -> int | None:
 
 
 def peak_tflops(gpu: Gpu, dtype: str, clock_mhz: float) -> float | None:
-    """TFLOP/s at this clock of the multiprocessors; None where the GPU is not known well enough."""
+    """TFLOP/s at this clock of the multiprocessors; None for a GPU or dtype that the table does not hold."""
     rate = flops_per_clock(gpu, dtype)
     if rate is None or gpu.multiprocessor_count is None:
         return None

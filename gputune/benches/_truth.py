@@ -1,8 +1,8 @@
-"""What precision FP32 operations really run in, found by their numerical error.
+"""The precision that FP32 operations really run in, judged by their numerical error.
 
-NVIDIA_TF32_OVERRIDE beats torch's flags in both directions, cuBLAS and cuDNN read it once in a process, and no flag shows it.
-So each operation is held against float64, under flags set each way, here or, run as a module, in a process of its own:
-`python -m gputune.benches._truth DEVICE` prints the errors as JSON.
+NVIDIA_TF32_OVERRIDE beats torch's flags in both directions, cuBLAS and cuDNN read it once in a process, and no flag
+shows it. So each operation is compared with float64, under flags set each way; run as a module, in a process of its
+own: `python -m gputune.benches._truth DEVICE` prints the errors as JSON.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from gputune.settings import _tf32
 __all__ = ["FLAGS", "errors", "errors_under"]
 
 FLAGS = {"on": True, "off": False}
-"""TF32 allowed for matmuls, convolutions and RNNs, or for none."""
+"""By name, whether TF32 is allowed: for matmuls, convolutions and RNNs alike."""
 
 
 def errors_under(device: str, allow: bool) -> dict[str, float]:
+    """The relative error of each operation with TF32 allowed or not."""
     _tf32.set_matmul(allow)
     _tf32.set_cudnn(allow)
     return errors(device)

@@ -1,6 +1,7 @@
-"""What a user names as `path.py:callable` or `package.module:callable`: found, imported as a program of theirs would be, called.
+"""Finds, imports and calls a user's callable, named as `path.py:callable` or `package.module:callable`.
 
-It runs in a worker process only. Whatever it raises comes out as one line that says where in the user's files it happened.
+It is imported as a program of the user's would be, in a bench process only. Any exception becomes one line that says
+where in the user's files it was raised.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class UserCodeError(Exception):
 
 
 def check(spec: str, option: str) -> None:
-    """Refuse before anything is measured what cannot be a callable's name. Raises UsageError, which names `option`."""
+    """Raise UsageError, which names `option`, for what cannot be a callable's name: before anything is measured."""
     path, colon, name = spec.rpartition(":")
     shape = "name it as path.py:callable or package.module:callable"
     if not colon or not path or not name.isidentifier():
@@ -43,24 +44,25 @@ def check(spec: str, option: str) -> None:
 
 
 def call(spec: str) -> Any:
-    """Import what `spec` names and call it without arguments. Raises UserCodeError."""
+    """The result of the callable that `spec` names, called without arguments. Raises UserCodeError."""
     path, _, name = spec.rpartition(":")
     module = _guarded(lambda: _module(path), f"importing {path}")
-    found = getattr(module, name, None)
-    if not callable(found):
+    target = getattr(module, name, None)
+    if not callable(target):
         raise UserCodeError(f"{path} has no callable {name}")
-    return _guarded(found, f"{name}()")
+    return _guarded(target, f"{name}()")
 
 
 def words(error: BaseException) -> str:
-    """An exception in one line: what, and the innermost place in the user's own files where it was raised.
+    """An exception in one line, with the innermost place in the user's own files where it was raised.
 
-    One that a DataLoader's worker raised carries its traceback as text, after whose last frame stands what it was.
+    An exception from a DataLoader's worker carries its traceback as text, and below the last frame the exception's
+    own words.
     """
     text = str(error)
-    told = "Original Traceback" in text
-    frames = _FRAME.findall(text if told else "".join(traceback.format_tb(error.__traceback__)))
-    what = _after_frames(text) if told else f"{type(error).__name__}: {text}"
+    from_worker = "Original Traceback" in text
+    frames = _FRAME.findall(text if from_worker else "".join(traceback.format_tb(error.__traceback__)))
+    what = _after_frames(text) if from_worker else f"{type(error).__name__}: {text}"
     place = next((frame for frame in reversed(frames) if _is_users(frame[0])), None)
     line = " ".join(what.split()).removesuffix(":")[:300]
     return line + (f" ({Path(place[0]).name}:{place[1]}, in {place[2]})" if place else "")
@@ -91,8 +93,8 @@ def _is_file(path: str) -> bool:
 
 
 def _module(path: str) -> ModuleType:
-    """Its folder, or for a module's name the working folder, comes first on sys.path, as for a program that is started there;
-    so workers that are spawned find it too.
+    """Import a file or module. Its folder, or for a module's name the working folder, comes first on sys.path, as for
+    a program that is started there; so spawned workers find it too.
     """
     file = Path(path).resolve()
     folder = str(file.parent if _is_file(path) else Path.cwd())
@@ -101,10 +103,10 @@ def _module(path: str) -> ModuleType:
     sys.argv = [str(file) if _is_file(path) else path]
     if not _is_file(path):
         return importlib.import_module(path)
-    known = sys.modules.get(file.stem)
-    if known is not None and getattr(known, "__file__", None) == str(file):
-        return known
-    taken = known is not None or file.stem in sys.stdlib_module_names or not file.stem.isidentifier()
+    imported = sys.modules.get(file.stem)
+    if imported is not None and getattr(imported, "__file__", None) == str(file):
+        return imported
+    taken = imported is not None or file.stem in sys.stdlib_module_names or not file.stem.isidentifier()
     name = f"_gputune_user_{file.stem}" if taken else file.stem
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:

@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any
@@ -18,10 +17,11 @@ from typing import Any
 from gputune.bench_process import Budget, Context
 from gputune.benches import torch_missing
 from gputune.benches._errors import out_of_memory
-from gputune.benches._timing import Arm, Params, against_first, interleave, measurement
+from gputune.benches._timing import Arm, against_first, interleave, measurement
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
+from gputune.settings.sdpa_backend import Workload
 
 SECONDS = {
     "cuda": {"quick": 0, "standard": 3.5, "thorough": 60},
@@ -45,16 +45,12 @@ BACKENDS = {
 """torch's name (`SDPBackend`) of each; the default is torch's own choice and the baseline."""
 
 Refused = Counter[tuple[str, str]]
-"""At how many shapes which back end was not measured, and why."""
+"""At how many shapes a back end was not measured, by back end and reason."""
 TIME_RAN_OUT = ("the budget", "ran out")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shape:
-    dtype: str
-    head: int
-    length: int
-    causal: bool
+class Shape(Workload):
+    """A workload with what it computes."""
 
     @property
     def size(self) -> tuple[int, int, int, int]:
@@ -62,18 +58,9 @@ class Shape:
 
     @property
     def tflop(self) -> float:
-        """Of two matmuls forward and five backward, halved by the causal mask."""
+        """TFLOP of two matmuls forward and five backward, halved by the causal mask."""
         forward = 4 * BATCH[self.length] * HEADS * self.length**2 * self.head
         return 3.5 * forward / (2 if self.causal else 1) / 1e12
-
-    def params(self, backend: str) -> Params:
-        return {
-            "dtype": self.dtype,
-            "head": self.head,
-            "length": self.length,
-            "causal": self.causal,
-            "backend": backend,
-        }
 
 
 def needs(facts: Facts, device: str) -> str | None:
@@ -99,11 +86,11 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
 
 def groups(dtypes: tuple[str, ...], budget: Budget) -> list[Shape]:
     """The workloads at which the back ends are compared."""
-    found = [dtype for dtype in ("bfloat16", "float16") if dtype in dtypes]
+    mixed = [dtype for dtype in ("bfloat16", "float16") if dtype in dtypes]
     if budget == "thorough":
-        every = product(found, (64, 128), BATCH, (True, False))
+        every = product(mixed, (64, 128), BATCH, (True, False))
     else:
-        every = product(found[:1], (64, 128), (4096,), (True,))
+        every = product(mixed[:1], (64, 128), (4096,), (True,))
     return [Shape(dtype=dtype, head=head, length=length, causal=causal) for dtype, head, length, causal in every]
 
 
@@ -112,7 +99,7 @@ def candidates(budget: Budget) -> list[str]:
 
 
 def gaps(refused: Refused, shapes: int) -> Iterator[Gap]:
-    """One for each back end and reason."""
+    """One Gap for each back end and reason."""
     for (backend, why), count in refused.items():
         yield _gap(f"{backend} {why} at {count} of {shapes} shapes")
 
@@ -132,7 +119,7 @@ def _group(context: Context, shape: Shape, seconds: float, refused: Refused) -> 
     step = _step(context, shape)
     arms: list[Arm] = []
     for backend in candidates(context.budget):
-        arm = Arm(params=shape.params(backend), run=step, work=shape.tflop)
+        arm = Arm(params={**shape.params, "backend": backend}, run=step, work=shape.tflop)
         why = _impossible(shape, backend) or _refusal(context, _forced(arm, backend))
         if why:
             refused[backend, why] += 1
@@ -148,9 +135,9 @@ def _group(context: Context, shape: Shape, seconds: float, refused: Refused) -> 
 
 
 def _load(context: Context, shapes: list[Shape]) -> None:
-    """Run each once outside the time: where no bench before used cuDNN, the first call takes 1.4 to 2.4 s on an H200."""
+    """Run each shape once, untimed: the first call of cuDNN in a process takes 1.4 to 2.4 s on an H200."""
     for shape in shapes:
-        _refusal(context, Arm(params=shape.params("default"), run=_step(context, shape), work=shape.tflop))
+        _refusal(context, Arm(params=shape.params, run=_step(context, shape), work=shape.tflop))
 
 
 def _step(context: Context, shape: Shape) -> Any:
@@ -158,8 +145,8 @@ def _step(context: Context, shape: Shape) -> Any:
     import torch
 
     generator = torch.Generator(device=context.device).manual_seed(0)
-    made = partial(torch.randn, shape.size, device=context.device, generator=generator)
-    q, k, v, gradient = (made(dtype=getattr(torch, shape.dtype)) for _ in range(4))
+    randn = partial(torch.randn, shape.size, device=context.device, generator=generator)
+    q, k, v, gradient = (randn(dtype=getattr(torch, shape.dtype)) for _ in range(4))
     inputs = tuple(tensor.requires_grad_() for tensor in (q, k, v))
 
     def step() -> Any:
@@ -170,14 +157,14 @@ def _step(context: Context, shape: Shape) -> Any:
 
 
 def _impossible(shape: Shape, backend: str) -> str | None:
-    """Why it is not even tried."""
+    """Why a back end is not even tried at a shape, or None."""
     if backend == "math" and shape.length > MATH_LONGEST:
         return f"would keep attention matrices of {shape.length} x {shape.length}, and is left out"
     return None if backend == "default" or _member(backend) is not None else "is no choice in this torch"
 
 
 def _member(backend: str) -> Any:
-    """What torch calls a back end; None where this torch has no such choice: it came with 2.3, cuDNN later."""
+    """Torch's `SDPBackend` of a back end; None where this torch has none: the choice came with 2.3, cuDNN later."""
     try:
         from torch.nn.attention import SDPBackend
     except ImportError:
@@ -186,7 +173,7 @@ def _member(backend: str) -> Any:
 
 
 def _forced(arm: Arm, backend: str) -> Arm:
-    """The arm, with torch held to one back end around each block: around each call, short ones would pay for it."""
+    """The arm, with torch held to one back end around each block: doing so around each call would slow short ones."""
     if backend == "default":
         return arm
     from torch.nn.attention import sdpa_kernel
@@ -201,7 +188,7 @@ def _forced(arm: Arm, backend: str) -> Arm:
 
 
 def _refusal(context: Context, arm: Arm) -> str | None:
-    """Why the arm cannot run, by running it once. Raises what is no refusal, such as an error of CUDA's."""
+    """Why the arm cannot run, found by running it once. Raises an error that is no refusal, such as one of CUDA's."""
     import torch
 
     arm.before()

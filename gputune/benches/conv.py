@@ -29,11 +29,11 @@ SECONDS = {
 RANK = 5
 
 IMAGES = {"cuda": (64, 56), "cpu": (4, 28)}
-"""How many, and pixels on a side."""
+"""Images in a batch, and pixels on a side, by kind of device."""
 LEAST_IMAGES = 8
-"""Fewer than that do not fill a GPU."""
+"""Fewer images do not fill a GPU."""
 BLOCK_SECONDS = 0.03
-"""Half of the usual, since finding out how often a run fits takes as long as two of them, for each of many arms."""
+"""Shorter than usual: calibration takes as long as two blocks, for each of many arms."""
 
 
 def needs(facts: Facts, device: str) -> str | None:
@@ -48,7 +48,7 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
             yield _error(context, dtype)
     plan = groups(context.dtypes, context.main_dtype, cuda=context.cuda, thorough=context.budget == "thorough")
     end, left = time.monotonic() + context.seconds, sum(map(len, plan))
-    found_on = torch.backends.cudnn.benchmark
+    benchmark_before = torch.backends.cudnn.benchmark
     try:
         for group in plan:
             share = (end - time.monotonic()) * len(group) / left
@@ -56,18 +56,18 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
             context.say(_title(group))
             yield from _measured(context, group, share)
     finally:
-        torch.backends.cudnn.benchmark = found_on
+        torch.backends.cudnn.benchmark = benchmark_before
 
 
 def _title(group: Group) -> str:
-    """What a group is, in words: `tf32 and float32, training of 3x3`."""
+    """A group in words: `tf32 and float32, training of 3x3`."""
     dtypes = " and ".join(dict.fromkeys(point.dtype for point in group))
     kernels = " and ".join(dict.fromkeys(point.convolution.name for point in group))
     return f"{dtypes}, {'training of ' if group[0].training else ''}{kernels}"
 
 
 def _measured(context: Context, group: Group, seconds: float) -> Iterator[Measurement | Gap]:
-    """The group's rows, from half as many images for as long as memory does not suffice; at last a Gap."""
+    """The group's rows, with half as many images each time that memory runs out; a Gap where too few are left."""
     import torch
 
     all_images, _ = IMAGES[_kind(context)]
@@ -80,7 +80,7 @@ def _measured(context: Context, group: Group, seconds: float) -> Iterator[Measur
             if not out_of_memory(error):
                 raise
             why = str(error).partition("\n")[0][:200]
-        torch.cuda.empty_cache()  # here the failed arms are gone, with the error that held them
+        torch.cuda.empty_cache()  # only here: the error held the failed arms
         if images // 2 < LEAST_IMAGES:
             yield Gap(fact="bench.conv", reason=f"{_title(group)}, {images} images: {why}")
             return
@@ -92,10 +92,10 @@ def _measured(context: Context, group: Group, seconds: float) -> Iterator[Measur
 
 
 def _interleaved(context: Context, group: Group, images: int, seconds: float) -> list[Measurement]:
-    """All points in turn.
+    """Measure all points in turn.
 
-    The cache in which torch keeps the plan of a shape does not know `cudnn.benchmark`, but is the calling thread's own: so
-    the arms that search run on a thread of theirs.
+    torch caches the plan of a shape by thread, whatever `cudnn.benchmark` says: so the arms that search run on a
+    thread of their own.
     """
     row = partial(measurement, context, "conv", "TFLOP/s")
     with ThreadPoolExecutor(1, initializer=partial(_use, context)) as searching:
@@ -109,7 +109,7 @@ def _interleaved(context: Context, group: Group, images: int, seconds: float) ->
 
 
 def _use(context: Context) -> None:
-    """The current device, too, is a thread's own."""
+    """Select the device in this thread: the current device belongs to a thread, too."""
     import torch
 
     torch.cuda.set_device(context.device)
@@ -133,7 +133,7 @@ def _set_flags(point: Point) -> None:
 
 
 def _run(context: Context, point: Point, images: int, pixels: int) -> Callable[[], Any]:
-    """One forward pass, or with it the backward pass from a random gradient."""
+    """A function that runs one forward pass, or one forward and backward pass from a random gradient."""
     import torch
 
     what = point.convolution
@@ -147,11 +147,11 @@ def _run(context: Context, point: Point, images: int, pixels: int) -> Callable[[
     )
     if not point.training:
         return lambda: convolve(x, w)
-    wanted = [w.requires_grad_()] if what.first else [x.requires_grad_(), w.requires_grad_()]
-    arriving = torch.randn(images, what.channels_out, pixels, pixels, device=context.device, dtype=x.dtype)
+    inputs = [w.requires_grad_()] if what.first else [x.requires_grad_(), w.requires_grad_()]
+    gradient = torch.randn(images, what.channels_out, pixels, pixels, device=context.device, dtype=x.dtype)
     if point.channels_last:
-        arriving = arriving.to(memory_format=torch.channels_last)
-    return lambda: torch.autograd.grad(convolve(x, w), wanted, arriving)
+        gradient = gradient.to(memory_format=torch.channels_last)
+    return lambda: torch.autograd.grad(convolve(x, w), inputs, gradient)
 
 
 def _tensors(context: Context, what: Convolution, dtype: str, images: int, pixels: int) -> tuple[Any, Any]:
@@ -167,7 +167,7 @@ def _tensors(context: Context, what: Convolution, dtype: str, images: int, pixel
 
 
 def _error(context: Context, dtype: str) -> Measurement:
-    """Relative error of a convolution against float64: what precision it really ran in."""
+    """Relative error of a convolution against float64, which shows the precision that it really ran in."""
     import torch
 
     x, w = _tensors(context, Convolution(channels_in=64, channels_out=64), dtype, 2, 28)

@@ -1,9 +1,9 @@
 """What a dimension of a matmul costs when it is no multiple of 2, 4, 8 ... 128.
 
-The three products of a linear layer, `x[M, K] @ w[N, K].T` forward and its two gradients, with one dimension a little above a
-power of two and the others at it. Alignment is told from tiles: all sizes of a dimension, but the power of two itself,
-need the same number of tiles of 128, so that they differ in alignment only; how fast the power of two is beside them
-tells what an exactly filled last tile, or a wave of tiles less, is worth.
+The three products of a linear layer, `x[M, K] @ w[N, K].T` forward and its two gradients, with one dimension a little
+above a power of two and the others at it. Alignment is separated from tiling: all sizes of a dimension, but the power
+of two itself, need the same number of tiles of 128, so that they differ in alignment only; how fast the power of two
+is beside them shows what an exactly filled last tile, or a wave of tiles less, is worth.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gputune.benches._timing import Arm, against_first, interleave, measurement,
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
-from gputune.settings.dimension_multiple import WORTH
+from gputune.settings.dimension_multiple import WORTH, Alignment
 
 SECONDS = {
     "cuda": {"quick": 5, "standard": 6, "thorough": 65},
@@ -31,12 +31,14 @@ RANK = 2
 BASE = {"cuda": 4096, "cpu": 512}
 PRODUCTS = ("forward", "grad_input", "grad_weight")
 MULTIPLES = (1, 2, 4, 8, 16, 32, 64, 128)
-"""The size is the base plus this, so this is the largest power of two that divides it."""
+"""What is added to the base to give a size, and so the largest power of two that divides the size."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Sizes of one dimension of one product in one dtype, which are compared with each other; the first is the baseline."""
+    """Sizes of one dimension of one product in one dtype, which are compared with each other; the first is the
+    baseline.
+    """
 
     dtype: str
     product: str
@@ -61,7 +63,9 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
 
 
 def plan(context: Context) -> list[Group]:
-    """The Tensor Core dtypes first; plain FP32, which runs without them, is looked at only for whether size matters at all."""
+    """All groups of a budget, those in Tensor Core dtypes first; for plain FP32 the question is only whether size
+    matters at all.
+    """
     ordered = sorted(context.dtypes, key=("bfloat16", "float16", "tf32", "float32").index)
     if context.budget == "quick":
         return [Group(dtype=ordered[0], product="forward", dim=dim, added=(8, 1, 2, 4)) for dim in "NK"]
@@ -89,14 +93,14 @@ def _arm(context: Context, group: Group, added: int) -> Arm:
     base = BASE["cuda" if context.cuda else "cpu"]
     sizes = {"M": base, "N": base, "K": base} | {group.dim: base + added}
     return Arm(
-        params={
-            "dtype": group.dtype,
-            "product": group.product,
-            "dim": group.dim,
-            "size": base + added,
-            "multiple": added or MULTIPLES[-1],
-            **({} if added else {"full_tiles": True}),
-        },
+        params=Alignment(
+            dtype=group.dtype,
+            product=group.product,
+            dim=group.dim,
+            size=base + added,
+            multiple=added or MULTIPLES[-1],
+            full_tiles=not added,
+        ).params,
         run=_product(context, group, sizes),
         work=2 * sizes["M"] * sizes["N"] * sizes["K"] / 1e12,
         before=flags_for(group.dtype),
@@ -105,7 +109,9 @@ def _arm(context: Context, group: Group, added: int) -> Arm:
 
 
 def _product(context: Context, group: Group, sizes: dict[str, int]) -> Callable[[], Any]:
-    """A linear layer's output [M, N] from x [M, K] and w [N, K], or its gradient for x or for w from that of the output."""
+    """A linear layer's output [M, N] from x [M, K] and w [N, K], or its gradient for x or for w from that of the
+    output.
+    """
     x, w, grad = (
         partial(matrix, context, group.dtype, sizes[one], sizes[other], seed)
         for seed, (one, other) in enumerate((("M", "K"), ("N", "K"), ("M", "N")))

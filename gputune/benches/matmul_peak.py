@@ -1,8 +1,9 @@
 """The fastest matmul that this device is capable of, and the shape that it needs.
 
-`burst` is what a cool card does in its first moments: blocks of work between pauses, half a second of work in all. `steady`
-is what it keeps up after seconds of load, where a power limit has lowered the clock. The theoretical peak is that
-of the clock under steady load, so that its share tells how good the kernels are and not how hot the card is.
+`burst` is what a cool card does in its first moments: blocks of work between pauses, half a second of work in all.
+`steady` is what it keeps up after seconds of load, where a power limit has lowered the clock. The theoretical peak is
+taken at the clock under steady load, so that the share of it shows how good the kernels are and not how hot the card
+is.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class _Products:
         return LONGEST_RUN_SECONDS if self._context.cuda else 3 * LONGEST_RUN_SECONDS
 
     def _largest(self) -> int:
-        """The largest side of which two operands in FP32, as they are made, and their product find room in half the memory."""
+        """The largest side for which two operands, which start as FP32, and their product fit half the free memory."""
         if not self._context.cuda:
             return 4096
         side = int((self._context.free_bytes() / 2 / 16) ** 0.5)
@@ -100,10 +101,10 @@ class _Products:
     def shapes(self) -> list[Shape]:
         """Raises RuntimeError where too little memory is free for any."""
         gpu = self._context.facts.device_gpu(self._context.device) if self._context.cuda else None
-        found = candidates(gpu.multiprocessor_count if gpu else None, self._most_flops, self._side)
-        if not found:
+        shapes = candidates(gpu.multiprocessor_count if gpu else None, self._most_flops, self._side)
+        if not shapes:
             raise RuntimeError("too little memory is free for a matmul that fills the device")
-        return found
+        return shapes
 
     def allowed(self, shape: Shape) -> bool:
         """Whether a shape is small enough, in time and in memory."""
@@ -123,7 +124,7 @@ class _Products:
 
 
 def _timed(context: Context, arm: Arm, metric: str, seconds: float, pause: float = 0.0) -> Measurement:
-    """Blocks of one arm alone, each after a pause."""
+    """Blocks of a single arm, each after a pause."""
     arm.repeats = max(1, round(seconds / (time_of(context, arm.run, 2) / 2)))
     arm.samples.clear()
     arm.conditions.clear()
@@ -134,7 +135,7 @@ def _timed(context: Context, arm: Arm, metric: str, seconds: float, pause: float
 
 
 def _theoretical(context: Context, dtype: str, steady: Measurement) -> Iterator[Measurement]:
-    """At the clock of the steady load; nothing where the GPU or its clock is not known."""
+    """The theoretical peak at the clock of the steady load; no row where the GPU or its clock is not known."""
     gpu = context.facts.device_gpu(context.device) if context.cuda else None
     clock = steady.conditions.get("sm_clock_mhz")
     peak = peak_tflops(gpu, dtype, clock) if gpu and clock else None

@@ -1,8 +1,8 @@
 """The user's own matmuls, each as it is and with N and K padded.
 
-`gputune probe --shapes FILE`, where each line of the file is `M N K` and, if it is not bfloat16, a dtype (bfloat16, float16, tf32,
-float32) for `linear(x[M, K], w[N, K])`. What counts is the work that was asked for, so the ratio is what padding gains
-after its own extra work is paid.
+`gputune probe --shapes FILE`, where each line of the file is `M N K` and, if it is not bfloat16, a dtype (bfloat16,
+float16, tf32, float32) for `linear(x[M, K], w[N, K])`. The rate counts only the work that was asked for, so the ratio
+is the gain of padding net of the work that it adds.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MOST_OUTPUTS = 1 << 29
 MOST_SHAPES = 32
 LARGEST = 1 << 24
 MULTIPLES = {"bfloat16": (8, 64), "float16": (8, 64), "tf32": (4, 32), "float32": (4, 32)}
-"""16 bytes, which Tensor Cores load at a time, and 128, a line of the cache."""
+"""By dtype, the elements in 16 bytes, which Tensor Cores load at a time, and in 128, a cache line."""
 
 
 def needs(facts: Facts, device: str) -> str | None:
@@ -47,8 +47,8 @@ def needs(facts: Facts, device: str) -> str | None:
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
     row = partial(measurement, context, "matmul_shapes", "TFLOP/s")
-    for asked in context.shapes:
-        shape = completed(context, asked)
+    for requested in context.shapes:
+        shape = completed(context, requested)
         context.say(name(shape))
         if shape.dtype not in context.dtypes:
             yield Gap(fact=FACT, reason=f"{name(shape)}: this device has no native {shape.dtype}")
@@ -63,8 +63,8 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
 
 
 def completed(context: Context, shape: MatmulShape) -> MatmulShape:
-    """With what the user left open: the main dtype of the device, and a batch and a width as in a small model's last layer,
-    with fewer rows where the output would be huge otherwise.
+    """The shape with the user's omissions filled in: the device's main dtype, and the batch and width of a small
+    model's last layer, with fewer rows where the output would be huge otherwise.
     """
     m, k = LAYER["cuda" if context.cuda else "cpu"]
     m = max(64, min(m, MOST_OUTPUTS // shape.n))
@@ -76,7 +76,7 @@ def name(shape: MatmulShape) -> str:
 
 
 def variants(shape: MatmulShape) -> list[MatmulShape]:
-    """As it is, and with N and K rounded up to each multiple, without doubles."""
+    """The shape as it is, and with N and K rounded up to each multiple, without duplicates."""
     padded = [
         replace(shape, n=_up(shape.n, multiple), k=_up(shape.k or 1, multiple))
         for multiple in MULTIPLES[shape.dtype or DTYPES[0]]

@@ -1,9 +1,10 @@
 """How fast, and how exactly, this device multiplies matrices in each dtype, and what precision FP32 really runs in.
 
-One square matmul in FP32, TF32, bfloat16, float16 and, where the hardware has it, float8, in turn, and the relative error of each
-against float64. The error is what tells the truth: NVIDIA_TF32_OVERRIDE beats torch's flags in both directions and the
-flags do not show it. So matmul, convolution (both memory formats) and LSTM are looked at with the flags as this environment
-sets them and set each way; in the thorough budget also in processes with NVIDIA_TF32_OVERRIDE set to 0 and to 1.
+One square matmul in FP32, TF32, bfloat16, float16 and, where the hardware has it, float8, in turn, and the relative
+error of each against float64. Only the error shows what precision really ran: NVIDIA_TF32_OVERRIDE beats torch's
+flags in both directions and the flags do not show it. So matmul, convolution (both memory formats) and LSTM are
+measured under the flags that this environment sets and under both settings of them; in the thorough budget also in
+processes with NVIDIA_TF32_OVERRIDE=0 and =1.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
             yield from _rows(context, _truth.errors_under(context.device, allow), {"flags": flags})
     size = GPU_SIZE if context.cuda else _cpu_size(context)
     arms = against_first([_arm(context, dtype, size) for dtype in dtypes])
-    if "tf32" in context.dtypes:  # what mixed precision must gain over
+    if "tf32" in context.dtypes:  # which mixed precision must gain over
         for arm in arms[2:]:
             arm.baseline = arms[1]
     if context.cuda:
@@ -75,7 +76,9 @@ def _arm(context: Context, dtype: str, size: int) -> Arm:
 
 
 def _dtypes(context: Context) -> tuple[list[str], list[Gap]]:
-    """Those that multiply here; float8 has an interface of its own, which differs by release and may refuse the device."""
+    """The dtypes to measure, and Gaps. float8 is tried first: its interface differs by release and may refuse the
+    device.
+    """
     dtypes = list(context.matmul_dtypes)
     if "float8" in dtypes:
         try:
@@ -88,7 +91,7 @@ def _dtypes(context: Context) -> tuple[list[str], list[Gap]]:
 
 
 def _cpu_size(context: Context) -> int:
-    """The largest size of which one FP32 matmul still fits a block."""
+    """The largest size at which one FP32 matmul still fits a block."""
     chosen = CPU_SIZES[0]
     for size in CPU_SIZES:
         run = linear("float32", *operands(context, "float32", size, size, size))
@@ -110,7 +113,9 @@ def _error(context: Context, dtype: str) -> Measurement:
 
 
 def _found(context: Context) -> Iterator[Measurement]:
-    """With the flags that a program has here when it starts: the environment and start-up files may set them."""
+    """Errors under the flags that a program starts with in this environment, which its variables and start-up files
+    may set.
+    """
     flags = context.facts.precision.flags
     if context.cuda and flags and flags.matmul_tf32 is not None and flags.cudnn_tf32 is not None:
         _tf32.set_matmul(flags.matmul_tf32)
@@ -119,7 +124,7 @@ def _found(context: Context) -> Iterator[Measurement]:
 
 
 def _overridden(context: Context) -> Iterator[Measurement | Gap]:
-    """The libraries read the variable once in a process, so each value has one of its own."""
+    """Errors under each value of the variable, in a process of its own: the libraries read it once."""
     context.say(TF32_OVERRIDE)
     end = time.monotonic() + CHILD_SECONDS
     children = {value: _child(context, value) for value in ("0", "1")}

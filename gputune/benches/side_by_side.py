@@ -1,8 +1,8 @@
-"""What each GPU of a node keeps up, all at the same time: to be held against each other.
+"""How fast each GPU of a node is while all of them work, so that they can be compared with each other.
 
-Matmuls of the dtype that a network would be trained in, after three seconds of them, and then copies inside the GPU's own
-memory. All GPUs do the same at once, as in a training: they share power and air. `gputune probe --device all` runs it; one
-GPU alone has nothing to be held against, and its peaks are those of `matmul_peak`.
+Matmuls of the dtype that a network would be trained in, after three seconds of them, and then copies inside the GPU's
+own memory. All GPUs do the same at once, as in a training: they share power and air. `gputune probe --device all`
+runs it; a single GPU has nothing to be compared with, and `matmul_peak` measures its peaks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SIDE_BY_SIDE = True
 
 SIDE = 8192
 COPIED_BYTES = 512 << 20
-"""The same on all, whatever is free; and much more than any L2 holds."""
+"""Equal on all GPUs, whatever memory is free, and much more than any L2 holds."""
 LOAD_SECONDS = 3.0
 """By then a power limit has lowered the clock."""
 BLOCK_SECONDS = 0.1
@@ -37,7 +37,7 @@ COPY_BLOCK_SECONDS = 0.05
 
 def needs(facts: Facts, device: str) -> str | None:
     missing = torch_missing(facts)
-    return missing or (None if device.startswith("cuda") else "GPUs are held against each other, and this is none")
+    return missing or (None if device.startswith("cuda") else "it compares GPUs with each other")
 
 
 def measure(context: Context) -> Iterator[Measurement]:
@@ -49,14 +49,14 @@ def measure(context: Context) -> Iterator[Measurement]:
         run=linear(dtype, *operands(context, dtype, SIDE, SIDE, SIDE)),
         work=2 * SIDE**3 / 1e12,
     )
-    yield _kept_up(context, matmul, "matmul", "TFLOP/s", (LOAD_SECONDS, BLOCK_SECONDS))
+    yield _steady(context, matmul, "matmul", "TFLOP/s", (LOAD_SECONDS, BLOCK_SECONDS))
     context.say("bandwidth")
     copy = device_copy(context, COPIED_BYTES)
-    yield _kept_up(context, copy, "bandwidth", "GB/s", (COPY_LOAD_SECONDS, COPY_BLOCK_SECONDS))
+    yield _steady(context, copy, "bandwidth", "GB/s", (COPY_LOAD_SECONDS, COPY_BLOCK_SECONDS))
 
 
-def _kept_up(context: Context, arm: Arm, metric: str, unit: str, seconds: tuple[float, float]) -> Measurement:
-    """Blocks without a pause after a load; the seconds are the load's and each block's."""
+def _steady(context: Context, arm: Arm, metric: str, unit: str, seconds: tuple[float, float]) -> Measurement:
+    """Blocks without a pause after a load. `seconds` are the load's and each block's."""
     load, length = seconds
     warm_up(context, arm.run, load)
     arm.repeats = max(1, round(length / (time_of(context, arm.run, 4) / 4)))

@@ -1,10 +1,10 @@
-"""Whole optimizer steps of four reference networks, by precision, memory format, cuDNN search, fused optimizer and torch.compile.
+"""Whole optimizer steps of four reference networks: precision, memory format, cuDNN search, fused optimizer, compile.
 
-The networks are a multilayer perceptron (PyTorch's mixed-precision recipe), a ResNet-style convnet, a decoder transformer
-and an LSTM. Each is measured in two groups: every precision in both memory formats, and, on the best of these, every
-combination of the other options. In the thorough budget an accuracy guard compares final losses, torch.compile takes
-part, the MLP is measured at other batches (which show where the host is the limit), and forward passes under
-inference_mode too.
+The networks are a multilayer perceptron (PyTorch's mixed-precision recipe), a ResNet-style convnet, a decoder
+transformer and an LSTM. Each is measured in two groups: every precision in both memory formats, and, on the best of
+these, every combination of the other options. In the thorough budget an accuracy guard compares final losses,
+torch.compile takes part, the MLP is measured at other batches (which show where the host is the limit), and forward
+passes under inference_mode too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import itertools
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -23,7 +23,7 @@ from typing import Any
 
 from gputune.bench_process import Context
 from gputune.benches import torch_missing
-from gputune.benches._errors import out_of_memory
+from gputune.benches._errors import out_of_memory, raise_if_broken
 from gputune.benches._guard import final_losses
 from gputune.benches._networks import NETWORKS, Size
 from gputune.benches._steps import Trainee, set_flags
@@ -41,11 +41,11 @@ SECONDS = {
 RANK = 3
 
 SHARES = {"mlp": 0.8, "convnet": 3.0, "transformer": 2.5, "recurrent": 2.0}
-"""Of the seconds. The convnet's includes cuDNN's search, which took 0.8 to 5.2 s on one and the same model of a machine: in
-the standard budget it comes last, so that no other network has to do with less.
+"""How the seconds are divided. The convnet's share includes cuDNN's search, which took 0.8 to 5.2 s on machines of
+one model: in the standard budget the convnet comes last, so that its search takes no time from another network.
 """
 GUARD_SHARE = 0.5
-"""Beside what the groups take: the guard's trainings are as long as they are, or are not begun."""
+"""The accuracy guard's part of a network's seconds. Its trainings cannot be shortened: they run whole or not at all."""
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 SMALLEST_BATCH = 2
 OTHER_BATCHES = (128, 256, 513)
@@ -63,22 +63,23 @@ def measure(context: Context) -> Iterator[Found]:
         names = [name for name in names if name != "recurrent"]
         names.sort(key=lambda name: NETWORKS[name].images)
     deadline = time.monotonic() + context.seconds
-    importlib.import_module("torch._dynamo")  # seconds, which the first optimizer would take otherwise
-    with _without_compiled_before():
+    importlib.import_module("torch._dynamo")  # takes seconds, which the first optimizer would be charged for
+    with _empty_compile_cache():
         for number, name in enumerate(names):
             left = deadline - time.monotonic()
-            share = SHARES[name] / sum(SHARES[one] for one in names[number:])
+            share = SHARES[name] / sum(SHARES[later] for later in names[number:])
             yield from _network(context, name, max(0.0, left) * share)
 
 
 def _network(context: Context, name: str, seconds: float) -> Iterator[Found]:
-    """All rows of a network, as they are had: what fails later does not take along what was measured before."""
+    """A network's rows, each as soon as it is measured, so that a later failure loses none of them."""
     context.say(f"{name}: precision")
     size, found = _at_a_batch_that_fits(context, name, seconds * 0.45)
     yield from found
     rows = [row for row in found if isinstance(row, Measurement)]
+    precisions = list(dict.fromkeys(str(row.params["precision"]) for row in rows))
     if context.budget == "thorough" and context.cuda and rows:
-        for row in _kept(context, name, final_losses(context, name, size, seconds * GUARD_SHARE)):
+        for row in _kept(context, name, final_losses(context, name, size, precisions, seconds * GUARD_SHARE)):
             rows += [row] if isinstance(row, Measurement) else []
             yield row
     best = _training.first_best(rows, name)
@@ -87,13 +88,14 @@ def _network(context: Context, name: str, seconds: float) -> Iterator[Found]:
     context.say(f"{name}: options")
     yield from _kept(context, name, _options(context, name, size, best, seconds * 0.25))
     if context.budget == "thorough":
-        yield from _kept(context, name, _forward(context, name, size, best, seconds * 0.1))
+        forward = [Combination(precision=one, channels_last=best.channels_last) for one in precisions]
+        yield from _kept(context, name, _forward(context, name, size, forward, seconds * 0.1))
         if name == "mlp" and context.cuda:
             yield from _kept(context, name, _batches(context, size, seconds * 0.1))
 
 
 def _at_a_batch_that_fits(context: Context, name: str, seconds: float) -> tuple[Size, list[Found]]:
-    """The first group, at the reference batch or, where memory does not suffice, at the largest half of it that fits."""
+    """The first group, and its size: the reference batch, halved until it fits the memory."""
     size = NETWORKS[name].cuda if context.cuda else NETWORKS[name].cpu
     while True:
         try:
@@ -101,13 +103,13 @@ def _at_a_batch_that_fits(context: Context, name: str, seconds: float) -> tuple[
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
-            lacking = str(error).split(". ")[0]
+            shortage = str(error).split(". ")[0]
         else:
             _release(context)
             return size, found
         _release(context)
         if size.batch // 2 < SMALLEST_BATCH:
-            return size, [Gap(fact=_fact(name), reason=f"also a batch of {size.batch} did not fit: {lacking}")]
+            return size, [Gap(fact=_fact(name), reason=f"even a batch of {size.batch} did not fit: {shortage}")]
         size = replace(size, batch=size.batch // 2)
         context.say(f"{name}: a batch of {size.batch}, since more does not fit")
 
@@ -128,8 +130,8 @@ def _fact(name: str) -> str:
 
 
 @contextmanager
-def _without_compiled_before() -> Iterator[None]:
-    """An empty cache for torch.compile, so that the time it takes is that of compiling."""
+def _empty_compile_cache() -> Iterator[None]:
+    """An empty cache for torch.compile, so that its time is measured and not that of reading a cache."""
     before = os.environ.get(CACHE)
     with tempfile.TemporaryDirectory(prefix="gputune-", ignore_cleanup_errors=True) as folder:
         os.environ[CACHE] = folder
@@ -142,7 +144,7 @@ def _without_compiled_before() -> Iterator[None]:
 
 
 def _release(context: Context) -> None:
-    """Give back what the last group held: models and their gradients refer to each other in circles."""
+    """Free the memory of the last group, whose models and gradients are in reference cycles."""
     import torch
 
     gc.collect()
@@ -152,35 +154,41 @@ def _release(context: Context) -> None:
 
 
 def _precisions(context: Context, name: str, size: Size, seconds: float) -> list[Found]:
-    """Every precision in both formats, with the peak memory of each."""
+    """Every precision in both formats, with the peak memory of each. Mixed precision in which no step runs is a Gap."""
     formats = (False, True) if NETWORKS[name].images else (False,)
-    arms, memory = [], []
+    arms: list[Arm] = []
+    found: list[Found] = []
     for precision, last in itertools.product(context.dtypes, formats):
         combination = Combination(precision=precision, channels_last=last)
-        before = _allocated(context)
+        before = _allocated_bytes(context)
         trainee = Trainee(NETWORKS[name], size, context.device, combination)
-        arm = _arm(trainee, combination, "precision", trainee.stepper(fused=False)[0])
-        arm.before()
-        arm.run()  # makes the optimizer's state and the libraries' workspaces, which are there beside what a step needs
+        try:
+            arm, _ = _started(trainee, combination, "precision")
+        except RuntimeError as error:
+            if out_of_memory(error) or precision not in MIXED:
+                raise
+            raise_if_broken(context)
+            found.append(Gap(fact=_fact(name), reason=f"a step in {precision} failed: {_line(error)}"))
+            continue
         if context.cuda:
-            memory.append(_single(context, arm, "peak_memory", "MiB", (_peak_of(arm) - before) / 2**20))
+            found.append(_single(context, arm, "peak_memory", "MiB", (_peak_bytes(arm) - before) / 2**20))
         arms.append(arm)
     row = partial(measurement, context, BENCH, "samples/s")
-    return [*memory, *or_gap(interleave(context, ranked(arms), seconds, row), _fact(name), "its steps")]
+    return [*found, *or_gap(interleave(context, ranked(arms), seconds, row), _fact(name), "its steps")]
 
 
-def _allocated(context: Context) -> int:
+def _allocated_bytes(context: Context) -> int:
+    """What is allocated on a GPU, with cuBLAS's workspace; 0 on a CPU."""
     if not context.cuda:
         return 0
     import torch
 
-    torch.zeros(64, 64, device=context.device) @ torch.zeros(
-        64, 64, device=context.device
-    )  # cuBLAS takes its workspace
+    small = torch.zeros(64, 64, device=context.device)
+    small @ small  # cuBLAS takes its workspace
     return int(torch.cuda.memory_allocated(context.device))
 
 
-def _peak_of(arm: Arm) -> int:
+def _peak_bytes(arm: Arm) -> int:
     """The most that is allocated while a step runs."""
     import torch
 
@@ -190,7 +198,7 @@ def _peak_of(arm: Arm) -> int:
 
 
 def _options(context: Context, name: str, size: Size, best: Combination, seconds: float) -> Iterator[Found]:
-    """Every combination of the options that there are here, on the best precision and format."""
+    """Every combination of the options that this device and budget have, on the best precision and format."""
     compilable = context.budget == "thorough"
     searchable = context.cuda and NETWORKS[name].images and best.precision in MIXED
     arms: list[Arm] = []
@@ -200,7 +208,7 @@ def _options(context: Context, name: str, size: Size, best: Combination, seconds
             combination = replace(best, compiled=compiled, cudnn_benchmark=search, fused=fused)
             try:
                 trainee = trainee or Trainee(NETWORKS[name], size, context.device, replace(best, compiled=compiled))
-                arm, taken = _started(trainee, combination)
+                arm, taken = _started(trainee, combination, "options")
             except Exception as error:  # a compiler may fail with anything
                 if out_of_memory(error) or not (compiled or fused):
                     raise
@@ -213,9 +221,12 @@ def _options(context: Context, name: str, size: Size, best: Combination, seconds
     yield from or_gap(rows, _fact(name), "its options")
 
 
-def _started(trainee: Trainee, combination: Combination) -> tuple[Arm, float]:
-    """An arm whose first step is done, and the seconds that it took: those of compiling or of cuDNN's search."""
-    arm = _arm(trainee, combination, "options", trainee.stepper(fused=combination.fused)[0])
+def _started(trainee: Trainee, combination: Combination, stage: str) -> tuple[Arm, float]:
+    """An arm whose first step is done, and the seconds that this step took.
+
+    It compiles, lets cuDNN search, and allocates the optimizer's state and the libraries' workspaces.
+    """
+    arm = _arm(trainee, combination, stage, trainee.stepper(fused=combination.fused)[0])
     arm.before()
     start = time.monotonic()
     float(arm.run().detach())
@@ -224,13 +235,19 @@ def _started(trainee: Trainee, combination: Combination) -> tuple[Arm, float]:
 
 def _refused(combination: Combination, error: Exception) -> str:
     what = "torch.compile" if combination.compiled else "the fused optimizer" if combination.fused else "the step"
-    return f"{what} failed: {' '.join(str(error).split())[:200]}"
+    return f"{what} failed: {_line(error)}"
 
 
-def _forward(context: Context, name: str, size: Size, best: Combination, seconds: float) -> list[Measurement]:
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def _forward(
+    context: Context, name: str, size: Size, combinations: Sequence[Combination], seconds: float
+) -> list[Measurement]:
+    """Forward passes under inference_mode."""
     arms = []
-    for precision in context.dtypes:
-        combination = Combination(precision=precision, channels_last=best.channels_last)
+    for combination in combinations:
         trainee = Trainee(NETWORKS[name], size, context.device, combination)
         trainee.model.eval()
         arms.append(_arm(trainee, combination, "inference", trainee.inference))
@@ -241,12 +258,12 @@ def _batches(context: Context, size: Size, seconds: float) -> list[Measurement]:
     """The MLP's other batches, each precision against FP32 at the same batch."""
     arms: list[Arm] = []
     for batch in OTHER_BATCHES:
-        here: list[Arm] = []
-        for precision in (one for one in context.dtypes if one != "float16"):
+        of_batch: list[Arm] = []
+        for precision in (dtype for dtype in context.dtypes if dtype != "float16"):
             combination = Combination(precision=precision)
             trainee = Trainee(NETWORKS["mlp"], replace(size, batch=batch), context.device, combination)
-            here.append(_arm(trainee, combination, "batch", trainee.stepper(fused=False)[0]))
-        arms += against_first(here)
+            of_batch.append(_arm(trainee, combination, "batch", trainee.stepper(fused=False)[0]))
+        arms += against_first(of_batch)
     return interleave(context, arms, seconds, partial(measurement, context, BENCH, "samples/s"))
 
 

@@ -1,8 +1,8 @@
 """How fast data moves between the host and a GPU, and inside it, and what starting a kernel costs.
 
-Copies of 256 MiB to and from the GPU, from pinned and from pageable memory; one of 1 GiB inside the GPU, of which what is
-read and what is written count; and the time from Python of one tiny kernel. The bandwidth inside is the memory's own: L2
-holds none of it.
+Copies of 256 MiB to and from the GPU, from pinned and from pageable memory; one of 1 GiB inside the GPU, which counts
+bytes read and bytes written; and the time that launching one tiny kernel takes from Python. The bandwidth inside the
+GPU is its memory's: L2 cannot hold the data.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
     context.say("copies")
     to_host, inside = sizes(context.free_bytes())
     arms: list[Arm] = []
-    for found in (*host_copies(context, to_host), device_copy(context, inside)):
-        if isinstance(found, Gap):
-            yield found
+    for copy in (*host_copies(context, to_host), device_copy(context, inside)):
+        if isinstance(copy, Gap):
+            yield copy
         else:
-            arms.append(found)
+            arms.append(copy)
     yield from interleave(context, arms, context.seconds * 0.9, partial(measurement, context, "transfer", "GB/s"))
 
 
@@ -60,22 +60,23 @@ def sizes(free_bytes: int) -> tuple[int, int]:
 def host_copies(context: Context, size: int) -> Iterator[Arm | Gap]:
     """Both directions, pinned and pageable.
 
-    CUDA's events time the blocking copies of pageable memory too: nothing is queued when the first event is recorded, so
-    it is passed at once, and the last one is recorded only after the host has the data or has given it all away.
+    CUDA's events also time the blocking copies of pageable memory: nothing is queued when the first event is
+    recorded, so it completes at once, and the last one is recorded only after the host has received the data or sent
+    all of it.
     """
     import torch
 
-    there = _noise(context, size)
+    on_device = _noise(context, size)
     for pinned in (True, False):
         try:
-            here = torch.empty(size, dtype=torch.uint8, pin_memory=pinned)
+            on_host = torch.empty(size, dtype=torch.uint8, pin_memory=pinned)
         except RuntimeError as error:
             raise_if_broken(context)
             text = str(error).split("\n", maxsplit=1)[0]
             yield Gap(fact="bench.transfer", reason=f"no {size >> 20} MiB of pinned memory: {text}")
             continue
-        here.copy_(there)  # pages that were never written to would all be the one page of zeros
-        for copy, target, source in (("host to device", there, here), ("device to host", here, there)):
+        on_host.copy_(on_device)  # pages that were never written to would all be the one page of zeros
+        for copy, target, source in (("host to device", on_device, on_host), ("device to host", on_host, on_device)):
             yield Arm(
                 params={"copy": copy, "pinned": pinned},
                 run=partial(target.copy_, source, non_blocking=pinned),
@@ -99,7 +100,7 @@ def _noise(context: Context, size: int) -> Any:
 
 
 def latency(context: Context) -> Measurement:
-    """Microseconds of the host for each kernel of a short burst; the first burst is not kept."""
+    """Microseconds of host time for each kernel of a short burst; the first burst is not kept."""
     import torch
 
     x = torch.zeros(1, device=context.device)

@@ -68,7 +68,7 @@ def _look_up(path: Path, n: int, dtype: str) -> _Answer:
             "measure it: gputune probe --budget thorough, or omit --profile",
         )
     padded = -(-n // multiples[dtype]) * multiples[dtype]
-    gain = dimension_multiple.gain_of(stored.measurements, dtype, n, padded) if padded != n else None
+    gain = dimension_multiple.padding_gain(stored.measurements, dtype, n, padded) if padded != n else None
     where = f"{dtype}, by the sizes measured on {stored.fingerprint.device or 'an unknown device'}"
     return _answer(n, padded if gain is None or gain.low > 1 else n, gain, where)
 

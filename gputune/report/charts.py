@@ -1,7 +1,7 @@
-"""What a chart is, and what all charts are made of: the rows they read, bars, numbers, and ratios with their intervals.
+"""The type of a chart, and the parts of all charts: the rows they read, bars, numbers, and ratios with their intervals.
 
-Charts are data, which `tables` draws: so they are tested without a terminal. Rows of a file may be of another version, or
-made up: those that lack what a chart needs are left out.
+Charts are data, which `tables` draws: so they are tested without a terminal. Rows of a file may be of another
+version, or made up: those that lack what a chart needs are left out.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Chart:
     """The columns that are aligned to the right."""
 
     def filled(self) -> Chart:
-        """Without the columns in which nothing stands, as a CPU's clock."""
+        """The chart without its empty columns, such as a CPU's clock."""
         kept = [place for place in range(len(self.columns)) if any(line[place] != "" for line in self.rows)]
         return Chart(
             title=self.title,
@@ -50,7 +50,8 @@ class Chart:
 
 
 def bar(value: float, most: float, width: int, encoding: str = "utf-8") -> str:
-    """`value` as a bar of which `most` is `width` characters long, to an eighth of one; `#` where the encoding has no blocks.
+    """`value` as a bar of which `most` is `width` characters long, to an eighth of one; `#` where the encoding has no
+    blocks.
 
     Whatever is above zero is seen; nothing is longer than `width`.
     """
@@ -71,8 +72,8 @@ def _writable(encoding: str) -> bool:
 
 
 def rows(measurements: Iterable[Measurement], of: str, texts: str = "", counts: str = "") -> list[Measurement]:
-    """The rows of a bench and metric (`conv throughput`) whose params hold all of `texts` as text and all of `counts` as numbers
-    above zero. A rate, time or size is above zero too; a loss may be anything.
+    """The rows of a bench and metric (`conv throughput`) whose params hold all of `texts` as text and all of `counts`
+    as numbers above zero. A rate, time or size is above zero too; a loss may be anything.
     """
     bench, metric = of.split()
     return [
@@ -90,17 +91,17 @@ def _is_count(value: object) -> bool:
 
 
 def number(value: float) -> str:
-    """Three digits, and all those before the point where there are more."""
+    """A number with three significant digits, or with all digits before the point where those are more."""
     return f"{value:.0f}" if 999.5 <= value < 1e7 else f"{value:#.3g}".rstrip(".")
 
 
 def rate(row: Measurement) -> str:
-    """The median, with its interval where there are enough samples for one."""
+    """A row's median, with its interval where there are enough samples for one."""
     return number(row.median) + _range(row.interval)
 
 
 def ratio(row: Measurement, base: Measurement | None) -> str:
-    """How many times as fast as `base`, with the interval; empty where that is not known."""
+    """How many times as fast as `base` a row is, with the interval; empty where they cannot be compared."""
     if row is base:
         return "1x"
     compared = row.against(base) if base else None

@@ -29,9 +29,9 @@ def side_by_side(measurements: Sequence[Measurement]) -> Iterator[Chart]:
         yield chart.filled()
 
 
-def _last(found: Sequence[Measurement]) -> dict[str, Measurement]:
-    """By device; a second run stands behind the first."""
-    return {row.device: row for row in found}
+def _last(measured: Sequence[Measurement]) -> dict[str, Measurement]:
+    """The last row of each device: a second run's rows follow the first's."""
+    return {row.device: row for row in measured}
 
 
 def _condition(row: Measurement, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Charts of matmuls: dtypes, the peak, what FP32 really runs in, alignment, and the user's own shapes."""
+"""Charts of matmuls: dtypes, the peak, the precision that FP32 really runs in, alignment, and the user's own shapes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gputune.settings.matmul_precision import TF32_ERROR
 DIMENSIONS = ("N", "K", "M")
 _TF32_ERRORS = (1e-4, 1e-3)
 _PLAIN = ({"found"}, {"found", "on", "off"}, {"on", "off"})
-"""Flags of which one line says enough, if nothing surprises."""
+"""Sets of flags for which one line is enough, if every operation runs as its flags say."""
 
 
 def dtypes(measurements: Sequence[Measurement]) -> Iterator[Chart]:
@@ -71,7 +71,7 @@ def _sizes(row: Measurement) -> str:
 
 
 def truth(measurements: Sequence[Measurement]) -> Iterator[Chart]:
-    """What FP32 operations really run in, told by their error; one line where that is what the flags say."""
+    """The precision that FP32 operations really run in, judged by their error; one line where the flags say so too."""
     words: dict[str, dict[str, str]] = {}
     for row in rows(measurements, "precision relative_error", "operation flags"):
         override = row.params.get("override")
@@ -94,7 +94,7 @@ def truth(measurements: Sequence[Measurement]) -> Iterator[Chart]:
 
 
 def _runs_in(error: float) -> str:
-    """FP32's error is near 1e-7, TF32's near 3e-4; what is neither is shown as the number that it is."""
+    """The precision that an error shows: FP32's is near 1e-7, TF32's near 3e-4. Any other error becomes a number."""
     if error < TF32_ERROR:
         return "FP32"
     if error > _TF32_ERRORS[1]:
@@ -140,14 +140,14 @@ def _shares(by_multiple: dict[int, Any]) -> dict[int, float]:
     return {multiple: row.median / most for multiple, row in sorted(by_multiple.items())} if most > 0 else {}
 
 
-def _forward(found: dict[tuple[str, str], dict[int, float]]) -> Chart:
-    dims = [dim for dim in DIMENSIONS if any(dim == other for _, other in found)]
+def _forward(groups: dict[tuple[str, str], dict[int, float]]) -> Chart:
+    dims = [dim for dim in DIMENSIONS if any(dim == other for _, other in groups)]
     lines: list[tuple[Cell, ...]] = []
-    for dtype in dict.fromkeys(dtype for dtype, _ in found):
-        here = [found.get((dtype, dim), {}) for dim in dims]
-        for multiple in sorted({multiple for shares in here for multiple in shares}):
-            name = dtype if multiple == min(multiple for shares in here for multiple in shares) else ""
-            lines.append((name, str(multiple), *(cell for shares in here for cell in _share(shares.get(multiple)))))
+    for dtype in dict.fromkeys(dtype for dtype, _ in groups):
+        by_dim = [groups.get((dtype, dim), {}) for dim in dims]
+        for place, multiple in enumerate(sorted({multiple for shares in by_dim for multiple in shares})):
+            cells = (cell for shares in by_dim for cell in _share(shares.get(multiple)))
+            lines.append(("" if place else dtype, str(multiple), *cells))
     return Chart(
         title=f"Matmul whose {' or '.join(dims)} is a multiple of so much, beside the best",
         columns=("dtype", "multiple", *(name for dim in dims for name in (dim, f"{dim} %"))),

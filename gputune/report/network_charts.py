@@ -1,4 +1,4 @@
-"""Charts of what networks are made of: convolutions, attention, whole training steps, and copies to and from the GPU."""
+"""Charts of the parts of networks: convolutions, attention, whole training steps, and copies to and from the GPU."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from gputune.measurement import Measurement
 from gputune.report.charts import Bar, Cell, Chart, number, rate, ratio, rows
 from gputune.settings import _training
 from gputune.settings._training import Combination, Steps
+from gputune.settings.sdpa_backend import Workload
 
 
 def convolutions(measurements: Sequence[Measurement]) -> Iterator[Chart]:
@@ -40,12 +41,12 @@ def _formats(pair: Mapping[bool, Measurement]) -> tuple[str, str, str]:
 
 def attention(measurements: Sequence[Measurement]) -> Iterator[Chart]:
     """For each shape torch's own choice, then the back ends, the fastest first."""
-    found: dict[tuple[str, str], dict[str, dict[str, Measurement]]] = {}
+    charts: dict[tuple[str, str], dict[str, dict[str, Measurement]]] = {}
     for row in rows(measurements, "attention throughput", "dtype backend", "head length"):
-        kind = (str(row.params["dtype"]), ", causal" if row.params.get("causal") else "")
-        backends = found.setdefault(kind, {}).setdefault(f"{row.params['head']} x {row.params['length']}", {})
-        backends[str(row.params["backend"])] = row
-    for (dtype, causal), shapes in found.items():
+        if shape := Workload.of(row):
+            shapes = charts.setdefault((shape.dtype, ", causal" if shape.causal else ""), {})
+            shapes.setdefault(f"{shape.head} x {shape.length}", {})[str(row.params["backend"])] = row
+    for (dtype, causal), shapes in charts.items():
         yield Chart(
             title=f"Attention in {dtype}{causal}: back ends, fastest first, to torch's own choice",
             columns=("head x length", "", ""),
@@ -67,22 +68,23 @@ def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
     """Steps of each network in both groups, the fastest first; a star marks what is recommended.
 
     The groups were measured one after the other, so each has ratios of its own: the first to torch's defaults, the
-    second to the same precision and memory format without options. Why a precision is refused, the families' reasons say.
+    second to the same precision and memory format without options. Why a precision is refused, the families' reasons
+    say.
     """
-    known = _known(measurements)
+    known = _readable(measurements)
     for network in _training.families(known):
         rates = _training.steps(known, network, "precision")
         best, refused = _training.best(known, network), _training.refusals(known, network)
         memory = _memory(known, network)
         lines = [
             (
-                "*" if one == best else "",
-                _name(one) + (", refused" if one.precision in refused else ""),
+                "*" if tried == best else "",
+                _name(tried) + (", refused" if tried.precision in refused else ""),
                 _milliseconds(row),
                 ratio(row, rates.get(Combination())),
-                memory.get((one.precision, one.channels_last), ""),
+                memory.get((tried.precision, tried.channels_last), ""),
             )
-            for one, row in _ranked(rates)
+            for tried, row in _ranked(rates)
         ]
         yield Chart(
             title=f"Training steps: {network}, batch {_batch(rates)} (* recommended)",
@@ -97,27 +99,23 @@ def _options(rates: Steps, best: Combination | None) -> list[tuple[Cell, ...]]:
         return []
     alone = replace(next(iter(rates)), cudnn_benchmark=False, fused=False, compiled=False)
     lines: list[tuple[Cell, ...]] = [("", f"options on {_name(alone)}:", "", "to it alone", "")]
-    for one, row in _ranked(rates):
-        options = [flag for flag in _training.FLAGS if getattr(one, flag) and not getattr(alone, flag)]
+    for tried, row in _ranked(rates):
+        options = [flag for flag in _training.FLAGS if getattr(tried, flag) and not getattr(alone, flag)]
         name = f"  + {' '.join(options)}" if options else "  alone"
-        lines.append(("*" if one == best else "", name, _milliseconds(row), ratio(row, rates.get(alone)), ""))
+        lines.append(("*" if tried == best else "", name, _milliseconds(row), ratio(row, rates.get(alone)), ""))
     return lines
 
 
-def _known(measurements: Sequence[Measurement]) -> list[Measurement]:
-    """What `settings._training` can read."""
-    found = [
+def _readable(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """The rows of training steps that `settings._training` can read; rows of a file may be of another version."""
+    complete = [
         *rows(measurements, "training_step throughput", "network stage precision", "batch"),
         *rows(measurements, "training_step peak_memory", "network stage precision", "batch"),
-        *(
-            row
-            for row in rows(measurements, "training_step final_loss", "network precision", "steps first_loss")
-            if isinstance(row.params.get("seed"), int) and isinstance(row.params.get("skipped", 0), int)
-        ),
+        *rows(measurements, "training_step final_loss", "network precision", "steps first_loss"),
     ]
     return [
         row
-        for row in found
+        for row in complete
         if row.params["precision"] in _training.PRECISIONS and row.params["network"] in _training.FAMILIES
     ]
 
@@ -167,22 +165,22 @@ def batches(measurements: Sequence[Measurement]) -> Iterator[Chart]:
 
 
 def _rates(measurements: Sequence[Measurement], *stages: str) -> list[Measurement]:
-    return [row for row in _known(measurements) if row.metric == "throughput" and row.params["stage"] in stages]
+    return [row for row in _readable(measurements) if row.metric == "throughput" and row.params["stage"] in stages]
 
 
-def _by_precision(found: Sequence[Measurement], title: str) -> Iterator[Chart]:
+def _by_precision(measured: Sequence[Measurement], title: str) -> Iterator[Chart]:
     groups: dict[tuple[str, int | float], dict[str, Measurement]] = {}
-    for row in found:
+    for row in measured:
         group = groups.setdefault((str(row.params["network"]), float(row.params["batch"])), {})
         group[str(row.params["precision"])] = row
-    precisions = [one for one in _training.PRECISIONS if any(one in group for group in groups.values())]
+    precisions = [name for name in _training.PRECISIONS if any(name in group for group in groups.values())]
     if groups:
         yield Chart(
             title=title,
             columns=("network", "batch", *precisions),
             numbers=("batch",),
             rows=[
-                (network, f"{batch:.0f}", *(_cell(groups[network, batch], one) for one in precisions))
+                (network, f"{batch:.0f}", *(_cell(groups[network, batch], precision) for precision in precisions))
                 for network, batch in sorted(groups, key=lambda key: (_training.FAMILIES.index(key[0]), key[1]))
             ],
         )
@@ -197,7 +195,7 @@ def _cell(group: Mapping[str, Measurement], precision: str) -> str:
 
 
 def transfers(measurements: Sequence[Measurement]) -> Iterator[Chart]:
-    """Copies, and what one launch of a kernel costs."""
+    """Copies, and the time that launching a kernel takes."""
     copies = rows(measurements, "transfer throughput", "copy")
     lines = [(_copy(row), f"{rate(row)} GB/s") for row in sorted(copies, key=lambda row: -row.median)]
     launches = [("launch of a kernel", f"{rate(row)} us") for row in rows(measurements, "transfer latency")]

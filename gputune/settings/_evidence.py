@@ -1,9 +1,9 @@
-"""What settings share when they read measurements."""
+"""Selecting and comparing measurements, and turning a comparison into a choice."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import Choice, Value
 
@@ -24,7 +24,7 @@ def select(measurements: Iterable[Measurement], bench: str, metric: str, **param
 
 
 def one(measurements: Iterable[Measurement], bench: str, metric: str, **params: object) -> Measurement | None:
-    """The first such row, or None."""
+    """The first row of a bench and metric whose parameters include `params`, or None."""
     return next(iter(select(measurements, bench, metric, **params)), None)
 
 
@@ -65,16 +65,16 @@ def range_text(comparison: Comparison) -> str:
 
 
 def lacking(*rows: object) -> str:
-    """Why nothing can be said: something was not measured (None, or an empty list), or too little of it."""
+    """Why nothing can be concluded: a row was not measured (None, or an empty list), or has too few samples."""
     return TOO_FEW if all(rows) else NOT_MEASURED
 
 
 def decide(
     comparison: Comparison, values: tuple[Value, Value], what: str, bench: str, *, chosen: bool | None = None
 ) -> Choice:
-    """Of `values`, torch's default and the alternative, the latter where it gains; `what` is what ran faster or not.
-
-    Where the alternative was chosen, or not, among more than these two, `chosen` says so.
+    """Choose the second of `values` if it gains over the first, torch's default. `what` is the subject of the reason:
+    it names what ran faster or not. `chosen` overrides the verdict, where the choice was made among more than
+    these two.
     """
     default, value = values
     sentence = f"{what} ran {range_text(comparison)} as fast"
@@ -84,7 +84,7 @@ def decide(
 
 
 def no_gain(comparison: Comparison) -> str:
-    """How sure it is that nothing is gained."""
+    """The beginning of a reason: whether a gain is excluded, or only not certain."""
     return "no gain" if comparison.verdict == "no gain" else "no certain gain of 3 %"
 
 
@@ -94,11 +94,11 @@ def counted(number: object, noun: str) -> str:
 
 
 def of_device(measurements: Iterable[Measurement]) -> bool:
-    """Whether the profile's device is a GPU, told by what was measured on it."""
+    """Whether the profile's device is a GPU, judged by the device of its measurements."""
     return any(row.device.startswith("cuda") for row in measurements)
 
 
-def text(value: Any) -> str:
+def text(value: float) -> str:
     return f"{value:.3g}"
 
 

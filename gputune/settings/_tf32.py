@@ -1,11 +1,13 @@
 """Setting and reading TF32 on torch 2.1 to 2.15, so that neither of torch's two interfaces is left raising.
 
-torch 2.9 added `fp32_precision` nodes (root, one for each back end, one for each operation; an operation that nobody set
-inherits) beside the older booleans. Setting only one view makes the getters of the other raise RuntimeError, which
-torch.compile, torch.export and Lightning then trip over. So both views are always written, operation by operation:
+torch 2.9 added `fp32_precision` nodes (root, one for each back end, one for each operation; an operation that nobody
+set inherits) beside the older booleans. Setting only one view makes the getters of the other raise RuntimeError,
+which torch.compile, torch.export and Lightning then trip over. So both views are always written, operation by
+operation:
 
-1. The parents are only ever at "none" here or the user's own, so they are left alone.
-2. The older view: the two booleans and `set_float32_matmul_precision`, in this order: the matmul boolean resets the level.
+1. The parents are left alone: each is at "none" or was set by the user.
+2. The older view: the two booleans and `set_float32_matmul_precision`, in this order: the matmul boolean resets the
+   level.
 3. The same meaning at the operations' nodes. Step 2 also moves oneDNN's matmul on the CPU; that is put back, as far as
    the level agrees with it (`_onednn`).
 
@@ -24,7 +26,7 @@ def new_interface(torch: Any) -> bool:
 
 
 def matmul() -> bool:
-    """TF32 allowed for FP32 matmul, as the flags stand."""
+    """Whether the flags allow TF32 for FP32 matmuls."""
     import torch
 
     if new_interface(torch):
@@ -33,7 +35,7 @@ def matmul() -> bool:
 
 
 def cudnn() -> bool | None:
-    """TF32 allowed for FP32 convolutions and RNNs; None where the two differ, which only a user does."""
+    """Whether the flags allow TF32 for FP32 convolutions and RNNs; None where a user made the two differ."""
     import torch
 
     if not new_interface(torch):
@@ -78,10 +80,10 @@ def _word(allow: bool) -> str:
 
 
 def _onednn(torch: Any, allow: bool) -> str:
-    """What oneDNN's matmul on the CPU is to be: what it is, as far as the new level agrees with it.
+    """The precision to write for oneDNN's matmul on the CPU: its present one, unless the new level contradicts it.
 
     "highest" contradicts its "tf32" and "bf16", which the older level or the root set along with CUDA's. A "bf16" that
-    contradicts the level already is taken for the user's own: it stays, and the getter goes on raising.
+    already contradicts the level is taken to be the user's: it stays, and the getter goes on raising.
     """
     word = str(torch.backends.mkldnn.matmul.fp32_precision)
     if word == "none":

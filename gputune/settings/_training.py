@@ -1,18 +1,19 @@
 """Which combination of options trains a reference network fastest, read from its measured steps.
 
 Each network's steps are measured in two groups. The first (`stage` "precision") takes every precision, in both memory
-formats where there are images; the second ("options") every combination of the remaining options on the best of the first.
+formats where there are images; the second ("options") every combination of the remaining options on the best of the
+first.
 
-**The rule**: of torch's defaults and the combinations that gain over them (the interval excludes 1 and the gain exceeds
-3 %) the simplest over which the fastest of them does not gain in turn. So each step away from the defaults has to be
-worth it, and what is recommended is never slower than they are. Mixed precision changes results and takes lines in the
-script: the fastest of it must gain 10 % over the fastest without, or it is out of the question. (Where the host is the
-limit, as for a small network, its gain is the host's of the moment: an H200's MLP ran 0.88 to 0.91 times as fast in it in
-four probes, and in one of ten others it came out ahead.)
+**The rule**: of torch's defaults and the combinations that gain over them (the interval excludes 1 and the gain
+exceeds 3 %) the simplest over which the fastest of them does not gain in turn. So each step away from the defaults
+has to be worth it, and what is recommended is never slower than they are. Mixed precision changes results and takes
+lines in the script: the fastest of it must gain 10 % over the fastest without, or it is out of the question. (Where
+the host is the limit, as for a small network, its gain is the host's of the moment: an H200's MLP ran 0.88 to 0.91
+times as fast in it in four probes, and in one of ten others it came out ahead.)
 
-**The accuracy guard**: a precision is refused when its final loss differs from FP32's, after the same steps from the same
-seed, by more than twice the standard deviation between FP32's own seeds, or when its GradScaler skipped more than
-two steps.
+**The accuracy guard**: a precision is refused when its final loss differs from FP32's, after the same steps from the
+same seed, by more than twice the standard deviation between FP32's own seeds, or when its GradScaler skipped more
+than two steps.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import Choice
 from ._evidence import beats, compared, decide, pooled, select
+from ._rows import Row
 
 if TYPE_CHECKING:
     from gputune.measurement import Comparison, Measurement
@@ -59,11 +61,26 @@ class Combination:
 
     @property
     def params(self) -> dict[str, str | int | float | bool]:
-        """As a row's params hold it: what is off is left out."""
+        """The keys that a row's params hold; a flag that is off is left out."""
         return {"precision": self.precision, **{flag: True for flag in FLAGS if getattr(self, flag)}}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalLoss(Row):
+    """A training of the accuracy guard; the row's sample is its final loss."""
+
+    network: str
+    precision: str
+    seed: int
+    steps: int
+    first_loss: float | int
+    skipped: int | None = None
+    """Steps that the GradScaler skipped; None without one."""
+    diverged: bool = False
+
+
 Steps = Mapping[Combination, "Measurement"]
+Training = tuple[FinalLoss, float]
 
 
 def steps(measurements: Iterable[Measurement], network: str, stage: str) -> dict[Combination, Measurement]:
@@ -79,12 +96,12 @@ def _combination(row: Measurement) -> Combination:
 
 def families(measurements: Iterable[Measurement]) -> list[str]:
     """The networks whose steps were measured."""
-    known = list(measurements)
-    return [name for name in FAMILIES if steps(known, name, "precision")]
+    rows = list(measurements)
+    return [name for name in FAMILIES if steps(rows, name, "precision")]
 
 
 def best_of(rows: Steps) -> Combination | None:
-    """The combination to recommend of one group; None without any."""
+    """The combination to recommend from one group; None from an empty one."""
     if not rows:
         return None
     default = min(rows, key=lambda one: one.simplicity)
@@ -108,9 +125,9 @@ def _is_worth_mixing(rows: Steps, mixed: Sequence[Combination], exact: Sequence[
 
 def allowed(measurements: Iterable[Measurement], network: str) -> dict[Combination, Measurement]:
     """The first group without the precisions that the accuracy guard refused."""
-    known = list(measurements)
-    refused = refusals(known, network)
-    return {one: row for one, row in steps(known, network, "precision").items() if one.precision not in refused}
+    rows = list(measurements)
+    refused = refusals(rows, network)
+    return {one: row for one, row in steps(rows, network, "precision").items() if one.precision not in refused}
 
 
 def first_best(measurements: Iterable[Measurement], network: str) -> Combination | None:
@@ -120,75 +137,75 @@ def first_best(measurements: Iterable[Measurement], network: str) -> Combination
 
 def best(measurements: Iterable[Measurement], network: str) -> Combination | None:
     """The combination to recommend; None where the network's steps were not measured."""
-    known = list(measurements)
-    return best_of(steps(known, network, "options")) or first_best(known, network)
+    rows = list(measurements)
+    return best_of(steps(rows, network, "options")) or first_best(rows, network)
 
 
 def refusals(measurements: Iterable[Measurement], network: str) -> dict[str, str]:
-    """Why the accuracy guard refuses precisions, by precision; empty where it did not run or finds nothing."""
-    known = list(measurements)
-    rows = select(known, BENCH, "final_loss", network=network)
-    others = [row for row in rows if row.params["precision"] != "float32"]
-    found = {str(row.params["precision"]): _broken(row) or _differing(row, _exact(known, network)) for row in others}
-    return {precision: reason for precision, reason in found.items() if reason}
+    """By precision, why the accuracy guard refuses it; empty where the guard did not run or accepts all."""
+    runs = _trainings(measurements, network)
+    exact = [(run, loss) for run, loss in runs if run.precision == "float32"]
+    reasons = {
+        run.precision: _broken(run) or _differing(loss, exact) for run, loss in runs if run.precision != "float32"
+    }
+    return {precision: reason for precision, reason in reasons.items() if reason}
 
 
-def _broken(row: Measurement) -> str | None:
-    if row.params.get("diverged"):
+def _trainings(measurements: Iterable[Measurement], network: str) -> list[Training]:
+    """The accuracy guard's trainings of a network."""
+    rows = select(measurements, BENCH, "final_loss", network=network)
+    return [(run, row.median) for row in rows if (run := FinalLoss.of(row))]
+
+
+def _broken(run: FinalLoss) -> str | None:
+    if run.diverged:
         return "its loss became infinite or no number"
-    skipped = int(row.params.get("skipped", 0))
-    if skipped > MOST_SKIPPED:
-        return f"its GradScaler skipped {skipped} of {row.params['steps']} steps"
+    if run.skipped and run.skipped > MOST_SKIPPED:
+        return f"its GradScaler skipped {run.skipped} of {run.steps} steps"
     return None
 
 
-def _differing(row: Measurement, exact: tuple[float, float] | None) -> str | None:
-    if exact is None:
-        return None
-    reference, scatter = exact
-    if abs(row.median - reference) > 2 * scatter:
-        return f"its final loss was {row.median:.4g} instead of FP32's {reference:.4g}, whose seeds scatter by {scatter:.2g}"
-    return None
-
-
-def _exact(measurements: Iterable[Measurement], network: str) -> tuple[float, float] | None:
-    """FP32's final loss from the first seed, and the standard deviation between its seeds; None where they tell nothing."""
-    known = list(measurements)
-    if not guarded(known, network):
+def _differing(loss: float, exact: Sequence[Training]) -> str | None:
+    """Why a final loss is refused beside those of FP32, or None."""
+    if not _comparable(exact):
         return None
     from statistics import stdev  # slow to import, and the shim imports this file
 
-    rows = select(known, BENCH, "final_loss", network=network, precision="float32")
-    return next(row.median for row in rows if row.params["seed"] == 0), stdev(row.median for row in rows)
+    reference, scatter = next(loss for run, loss in exact if run.seed == 0), stdev(loss for _, loss in exact)
+    if abs(loss - reference) > 2 * scatter:
+        return f"its final loss was {loss:.4g} instead of FP32's {reference:.4g}, whose seeds scatter by {scatter:.2g}"
+    return None
 
 
 def refused_anywhere(measurements: Iterable[Measurement], precision: str) -> str | None:
     """The first network whose guard refused a precision, with the reason."""
-    known = list(measurements)
-    reasons = ((network, refusals(known, network).get(precision)) for network in FAMILIES)
+    rows = list(measurements)
+    reasons = ((network, refusals(rows, network).get(precision)) for network in FAMILIES)
     return next((f"{network}: {reason}" for network, reason in reasons if reason), None)
 
 
-def guarded(measurements: Iterable[Measurement], network: str) -> bool:
-    """Whether final losses can be compared: several seeds of FP32, none of which diverged and the first fell far enough."""
-    rows = select(measurements, BENCH, "final_loss", network=network, precision="float32")
-    if any(row.params.get("diverged") for row in rows):
+def _comparable(exact: Sequence[Training]) -> bool:
+    """Whether final losses can be compared: several seeds of FP32, none of which diverged and the first fell far
+    enough.
+    """
+    if any(run.diverged for run, _ in exact):
         return False
-    fell = [1 - row.median / float(row.params["first_loss"]) for row in rows if row.params["seed"] == 0]
-    return len(rows) >= 2 and bool(fell) and fell[0] >= LEAST_FALL
+    falls = [1 - loss / run.first_loss for run, loss in exact if run.seed == 0]
+    return len(exact) >= 2 and bool(falls) and falls[0] >= LEAST_FALL
 
 
 def guard_words(measurements: Iterable[Measurement], network: str) -> str:
-    """What is known of the accuracy of what is recommended, for a reason."""
-    if guarded(measurements, network):
+    """The part of a reason that says how accurate the recommended precision is."""
+    exact = [training for training in _trainings(measurements, network) if training[0].precision == "float32"]
+    if _comparable(exact):
         return "its final loss differs from FP32's by no more than FP32's seeds do"
-    if len(select(measurements, BENCH, "final_loss", network=network, precision="float32")) >= 2:
+    if len(exact) >= 2:
         return "FP32's own loss fell too little to compare final losses"
     return "final losses not compared in this run's budget"
 
 
 def base_precision(rows: Steps) -> str:
-    """What mixed precision must gain over: TF32 where there is any."""
+    """The precision that mixed precision must gain over: TF32 where it was measured."""
     return "tf32" if any(one.precision == "tf32" for one in rows) else "float32"
 
 
@@ -196,9 +213,7 @@ def option(measurements: Iterable[Measurement], network: str, flag: str) -> tupl
     """Whether the best combination has a flag, and how it runs with the flag compared with without; None where the
     flag was not measured.
     """
-    known = list(measurements)
-    stage = "precision" if flag == "channels_last" else "options"
-    rows = allowed(known, network) if stage == "precision" else steps(known, network, stage)
+    rows = allowed(measurements, network) if flag == "channels_last" else steps(measurements, network, "options")
     chosen = best_of(rows)
     if chosen is None or not any(getattr(one, flag) for one in rows):
         return None
@@ -208,16 +223,9 @@ def option(measurements: Iterable[Measurement], network: str, flag: str) -> tupl
 
 
 def choice_of_option(measurements: Iterable[Measurement], network: str, flag: str, what: str) -> Choice | None:
-    """A family's choice for a flag; `what` is what ran faster or not with it. None where the flag was not measured, or too
-    few samples of it.
-    """
-    found = option(measurements, network, flag)
-    if found is None:
-        return None
-    chosen, comparison = found
-    if comparison is None:
-        return None
-    return decide(comparison, (False, True), what, BENCH, chosen=chosen)
+    """A family's choice for a flag; `what` names the steps with it. None where the flag has no samples, or too few."""
+    chosen, comparison = option(measurements, network, flag) or (False, None)
+    return decide(comparison, (False, True), what, BENCH, chosen=chosen) if comparison else None
 
 
 def _set(combination: Combination, flag: str, value: bool) -> Combination:
@@ -227,28 +235,29 @@ def _set(combination: Combination, flag: str, value: bool) -> Combination:
 
 def losing(pairs: Mapping[str, tuple[Measurement | None, Measurement | None]]) -> list[str]:
     """The names whose first row is certainly slower than the second."""
-    found = {name: compared(*pair) for name, pair in pairs.items()}
-    return [name for name, comparison in found.items() if comparison is not None and comparison.high < 1]
+    comparisons = {name: compared(*pair) for name, pair in pairs.items()}
+    return [name for name, comparison in comparisons.items() if comparison is not None and comparison.high < 1]
 
 
 def but_for(names: Sequence[str]) -> str:
-    """Which kinds of network lost, as the end of a sentence."""
+    """The end of a reason that names the kinds of network which lost; empty without any."""
     return f", though {' and '.join(names)} lost by it: see families" if names else ""
 
 
 def option_everywhere(
     measurements: Iterable[Measurement], flag: str
 ) -> tuple[dict[str, tuple[Measurement, Measurement]], Comparison | None]:
-    """The rows with and without a flag of the second group, for each network for which it was measured alone, and its gain over
-    all of them; but for those with too few samples.
+    """By network the rows with and without one flag of the second group, and the gain over all networks.
+
+    Networks with too few samples are left out, unless none has enough.
     """
     known = list(measurements)
-    found = {}
+    pairs = {}
     for network in families(known):
         rows = steps(known, network, "options")
         base = next((one for one in rows if not (one.fused or one.compiled or one.cudnn_benchmark)), None)
         with_flag = _set(base, flag, True) if base else None
         if base and with_flag in rows:
-            found[network] = (rows[with_flag], rows[base])
-    enough = {network: pair for network, pair in found.items() if compared(*pair)} or found
+            pairs[network] = (rows[with_flag], rows[base])
+    enough = {network: pair for network, pair in pairs.items() if compared(*pair)} or pairs
     return enough, pooled([on for on, _ in enough.values()], [off for _, off in enough.values()])

@@ -8,12 +8,17 @@ Source: PyTorch, "Channels Last Memory Format" tutorial.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from . import Choice, Numerics, Phase
 from ._evidence import decide, keep, lacking, pooled, select
 from ._training import choice_of_option
 from .amp_dtype import recommend as recommend_amp
+
+if TYPE_CHECKING:
+    from gputune.facts import Facts
+    from gputune.measurement import Measurement
 
 VALUE = bool
 PHASE: Phase = "code"
@@ -22,19 +27,21 @@ NUMERICS: Numerics = "rounding"
 DEPENDS = ("device", "compute_capability")
 
 
-def recommend(facts: Any, measurements: Any) -> Choice:
-    return of_family(facts, measurements, "convnet") or _of_convolutions(facts, measurements)
+def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+    return of_family(facts, measurements, "convnet") or _by_convolutions(facts, measurements)
 
 
-def of_family(facts: Any, measurements: Any, family: str) -> Choice | None:
+def of_family(facts: Facts, measurements: Sequence[Measurement], family: str) -> Choice | None:
     return choice_of_option(measurements, family, "channels_last", f"steps of a {family} in channels_last")
 
 
-def _of_convolutions(facts: Any, measurements: Any) -> Choice:
-    """What a run without training steps can say."""
-    dtype = _dtype(facts, measurements)
-    last = select(measurements, "conv", "throughput", dtype=dtype, channels_last=True, aligned=True)
-    first = select(measurements, "conv", "throughput", dtype=dtype, channels_last=False, aligned=True)
+def _by_convolutions(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+    """The choice where no training steps were measured."""
+    rows = [
+        row for row in select(measurements, "conv", "throughput", kernel="3x3", **{"pass": "forward"}) if _decides(row)
+    ]
+    dtype = _dtype(facts, measurements, rows)
+    last, first = (select(rows, "conv", "throughput", dtype=dtype, channels_last=on) for on in (True, False))
     comparison = pooled(last, first)
     if comparison is None:
         return keep(False, lacking(last, first))
@@ -42,12 +49,18 @@ def _of_convolutions(facts: Any, measurements: Any) -> Choice:
     return decide(comparison, (False, True), f"{dtype} convolutions of {channels} channels in channels_last", "conv")
 
 
-def _dtype(facts: Any, measurements: Any) -> str:
-    """What the recommended network computes in, else what cuDNN runs FP32 in by default; of what was measured in both formats."""
+def _decides(row: Measurement) -> bool:
+    """Whether a convolution has the channels that networks have inside, and cuDNN's own choice of algorithm."""
+    channels = (row.params["channels"], row.params.get("out", 8))
+    return all(int(count) % 8 == 0 for count in channels) and not row.params.get("cudnn_benchmark")
+
+
+def _dtype(facts: Facts, measurements: Sequence[Measurement], rows: Sequence[Measurement]) -> str:
+    """The dtype that a recommended network computes in, else the one that cuDNN runs FP32 in by default, if `rows`
+    have it in both memory formats.
+    """
     order = ("tf32", "float32", "bfloat16", "float16")
-    amp = recommend_amp(facts, measurements).value
-    for dtype in (amp, *order):
-        rows = select(measurements, "conv", "throughput", dtype=dtype, aligned=True)
-        if {row.params["channels_last"] for row in rows} == {False, True}:
+    for dtype in (recommend_amp(facts, measurements).value, *order):
+        if {row.params["channels_last"] for row in rows if row.params["dtype"] == dtype} == {False, True}:
             return str(dtype)
     return order[0]

@@ -9,12 +9,17 @@ Source: PyTorch, "Introduction to torch.compile".
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from . import Choice, Numerics, Phase
 from ._evidence import compared, decide, keep, lacking, one
 from ._training import BENCH, best, but_for, choice_of_option, losing, option_everywhere, steps
+
+if TYPE_CHECKING:
+    from gputune.facts import Facts
+    from gputune.measurement import Measurement
 
 VALUE = bool
 PHASE: Phase = "code"
@@ -26,7 +31,7 @@ NOTHING_SECONDS = 0.2
 """A first step that was so fast has compiled nothing: torch runs an LSTM as it is."""
 
 
-def recommend(facts: Any, measurements: Any) -> Choice:
+def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
     pairs, comparison = option_everywhere(measurements, "compiled")
     if comparison is None:
         return keep(False, lacking(pairs))
@@ -37,12 +42,12 @@ def recommend(facts: Any, measurements: Any) -> Choice:
     return choice
 
 
-def of_family(facts: Any, measurements: Any, family: str) -> Choice | None:
+def of_family(facts: Facts, measurements: Sequence[Measurement], family: str) -> Choice | None:
     choice = choice_of_option(measurements, family, "compiled", "its compiled steps")
     return choice and replace(choice, reason=choice.reason + _cost(measurements, family))
 
 
-def _cost(measurements: Any, family: str) -> str:
+def _cost(measurements: Sequence[Measurement], family: str) -> str:
     """What compiling took, and after how many steps it has paid."""
     taken = one(measurements, BENCH, "compile_time", network=family)
     chosen = best(measurements, family)

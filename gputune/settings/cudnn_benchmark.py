@@ -9,11 +9,16 @@ Source: PyTorch, "Reproducibility" and "Performance tuning guide".
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from . import Choice, Numerics, Phase
 from ._evidence import decide, keep, lacking, of_device, one, pooled, select
 from ._training import BENCH, option
+
+if TYPE_CHECKING:
+    from gputune.facts import Facts
+    from gputune.measurement import Comparison, Measurement
 
 VALUE = bool
 PHASE: Phase = "process"
@@ -22,12 +27,12 @@ DEPENDS = ("device", "compute_capability", "torch")
 DEFAULT = False
 
 
-def recommend(facts: Any, measurements: Any) -> Choice:
+def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
     if not of_device(measurements):
         return keep(False, "it concerns GPUs only")
-    found = option(measurements, "convnet", "cudnn_benchmark")
-    if found and found[1]:
-        return _of_steps(measurements, *found)
+    chosen, comparison = option(measurements, "convnet", "cudnn_benchmark") or (False, None)
+    if comparison:
+        return _by_steps(measurements, chosen, comparison)
     on = select(measurements, "conv", "throughput", cudnn_benchmark=True)
     off = select(measurements, "conv", "throughput", cudnn_benchmark=False)
     comparison = pooled(on, off)
@@ -36,7 +41,7 @@ def recommend(facts: Any, measurements: Any) -> Choice:
     return decide(comparison, (False, True), f"{len(on)} convolutions with cuDNN's own search", "conv")
 
 
-def _of_steps(measurements: Any, chosen: bool, comparison: Any) -> Choice:
+def _by_steps(measurements: Sequence[Measurement], chosen: bool, comparison: Comparison) -> Choice:
     taken = one(measurements, BENCH, "search_time", network="convnet")
     cost = f", the first of which took {taken.median:.3g} s" if taken else ""
     what = f"steps of a convnet with cuDNN's own search{cost},"

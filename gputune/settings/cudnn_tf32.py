@@ -1,19 +1,24 @@
 """FP32 convolutions and RNNs in TF32 (cuDNN): on by default in every torch release, on hardware that has it.
 
 Turning it off makes convolutions exact to FP32 and several times slower on Tensor Core hardware. Convolutions and RNNs
-are set together: torch's older interface cannot say them apart.
+are set together: torch's older interface has one flag for both.
 
 Source: PyTorch, "CUDA semantics" notes.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from . import Choice, Numerics, Phase
 from ._evidence import change, compared, keep, lacking, of_device, one, range_text, text
 from ._tf32 import cudnn, set_cudnn
 from .matmul_precision import TF32_ERROR
+
+if TYPE_CHECKING:
+    from gputune.facts import Facts
+    from gputune.measurement import Measurement
 
 VALUE = bool
 PHASE: Phase = "process"
@@ -22,7 +27,7 @@ DEPENDS = ("device", "compute_capability")
 DEFAULT = True
 
 
-def recommend(facts: Any, measurements: Any) -> Choice:
+def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
     if not of_device(measurements):
         return keep(True, "torch's default; it concerns GPUs only")
     tf32 = one(measurements, "conv", "throughput", dtype="tf32", channels=128, channels_last=True)

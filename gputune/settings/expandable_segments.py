@@ -1,12 +1,12 @@
-"""Let torch's CUDA allocator grow its segments in place (`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`); off by default.
+"""Let torch's CUDA allocator grow its segments (`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`); off by default.
 
-Where sizes vary from step to step, freed blocks of other sizes stay behind unused, and a program runs out of memory with
-gigabytes reserved. Segments that grow leave fewer such holes. It saves memory and not time, and some uses do not bear it:
-sharing CUDA tensors between processes, some pools of CUDA graphs, and GPUs without virtual memory management (vGPU, WSL). So
-no bench speaks for it, and a profile leaves it off until you write `true` there.
+Where sizes vary from step to step, freed blocks of other sizes stay behind unused, and a program runs out of memory
+with gigabytes reserved. Segments that grow leave fewer such holes. It saves memory and not time, and it breaks some
+uses: sharing CUDA tensors between processes, some pools of CUDA graphs, and GPUs without virtual memory management
+(vGPU, WSL). So no bench speaks for it, and a profile leaves it off until you write `true` there.
 
-torch up to 2.9 reads the older name of the variable only, and says all the same that it is deprecated; newer releases read the new
-name where the older is not set. Both are exported, alike.
+torch up to 2.9 reads only the older name of the variable, and yet warns that it is deprecated; newer releases read
+the new name where the older is not set. Both are exported, with one value.
 
 Source: PyTorch, "CUDA semantics" notes, memory management; executed on 2.8 to 2.15.
 """
@@ -14,10 +14,15 @@ Source: PyTorch, "CUDA semantics" notes, memory management; executed on 2.8 to 2
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from . import Choice, Numerics, Phase
 from ._evidence import keep
+
+if TYPE_CHECKING:
+    from gputune.facts import Facts
+    from gputune.measurement import Measurement
 
 VALUE = bool
 PHASE: Phase = "launch"
@@ -25,11 +30,11 @@ NUMERICS: Numerics = "exact"
 DEPENDS = ("device",)
 
 NAMES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
-"""In the order in which torch looks for them."""
+"""The variable's two names, in the order in which torch looks for them."""
 _ON = "expandable_segments:True"
 
 
-def recommend(facts: Any, measurements: Any) -> Choice:
+def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
     return keep(False, "torch's default; it saves memory where sizes vary, not time, and is not measured")
 
 
@@ -42,6 +47,6 @@ def default() -> bool:
 
 
 def current() -> bool:
-    """As the variable says that torch reads. To ask torch itself would fix its configuration then and there."""
+    """What the variable that torch reads says: asking torch itself would freeze its configuration."""
     settings = next((os.environ[name] for name in NAMES if name in os.environ), "")
     return _ON in settings.replace(" ", "").split(",")

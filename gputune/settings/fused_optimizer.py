@@ -1,19 +1,24 @@
 """One kernel for a whole optimizer step: `torch.optim.AdamW(..., fused=True)`.
 
-torch's default updates parameters in groups (`foreach`), with several kernels for each and a copy of their size in memory. The
-fused form exists for SGD, Adam, AdamW and Adagrad and sums in another order.
+torch's default updates parameters in groups (`foreach`), with several kernels for each and a copy of their size in
+memory. The fused form exists for SGD, Adam, AdamW and Adagrad and sums in another order.
 
 Source: PyTorch, "torch.optim" documentation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from . import Choice, Numerics, Phase
 from ._evidence import decide, keep, lacking
 from ._training import BENCH, but_for, choice_of_option, losing, option_everywhere
+
+if TYPE_CHECKING:
+    from gputune.facts import Facts
+    from gputune.measurement import Measurement
 
 VALUE = bool
 PHASE: Phase = "code"
@@ -22,7 +27,7 @@ NUMERICS: Numerics = "rounding"
 DEPENDS = ("device", "compute_capability", "torch")
 
 
-def recommend(facts: Any, measurements: Any) -> Choice:
+def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
     pairs, comparison = option_everywhere(measurements, "fused")
     if comparison is None:
         return keep(False, lacking(pairs))
@@ -31,5 +36,5 @@ def recommend(facts: Any, measurements: Any) -> Choice:
     return replace(choice, reason=choice.reason + but_for(losing(pairs)))
 
 
-def of_family(facts: Any, measurements: Any, family: str) -> Choice | None:
+def of_family(facts: Facts, measurements: Sequence[Measurement], family: str) -> Choice | None:
     return choice_of_option(measurements, family, "fused", "its steps with the fused optimizer")

@@ -1,20 +1,25 @@
 """FP32 matmul in TF32: `tf32` or `ieee` (full FP32, torch's default since 1.12).
 
-TF32 rounds the factors of an FP32 matmul to 10 bits of mantissa and multiplies them on Tensor Cores, many times faster.
-Sums stay in FP32. Training is usually unharmed; a solver that needs 1e-6 is not. NVIDIA_TF32_OVERRIDE beats this flag in
-both directions, which is why the bench looks at the numerical error.
+TF32 rounds the factors of an FP32 matmul to 10 bits of mantissa and multiplies them on Tensor Cores, many times
+faster. Sums stay in FP32. Training is usually unharmed; a solver that needs 1e-6 is not. NVIDIA_TF32_OVERRIDE beats
+this flag in both directions, which is why the bench looks at the numerical error.
 
 Source: PyTorch, "Numerical accuracy" and "CUDA semantics" notes.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 from . import Choice, Numerics, Phase
 from ._evidence import change, compared, keep, lacking, no_gain, of_device, one, range_text, text
 from ._tf32 import matmul, set_matmul
 from ._training import BENCH, refused_anywhere
+
+if TYPE_CHECKING:
+    from gputune.facts import Facts
+    from gputune.measurement import Measurement
 
 VALUE = Literal["tf32", "ieee"]
 PHASE: Phase = "process"
@@ -23,10 +28,10 @@ DEPENDS = ("device", "compute_capability")
 DEFAULT = "ieee"
 
 TF32_ERROR = 1e-5
-"""Relative error of a matmul that tells TF32 (about 3e-4) from full FP32 (about 1e-6)."""
+"""Relative error of a matmul that separates TF32 (about 3e-4) from full FP32 (about 1e-6)."""
 
 
-def recommend(facts: Any, measurements: Any) -> Choice:
+def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
     if not of_device(measurements):
         return keep("ieee", "TF32 is a GPU's format")
     tf32 = one(measurements, "precision", "throughput", dtype="tf32")
@@ -48,20 +53,20 @@ def recommend(facts: Any, measurements: Any) -> Choice:
         return change("tf32", comparison, f"{speeds}; relative error {error.median:.1e}", ["precision"])
     if refused:
         why = f"{speeds}, but the accuracy guard refused it: {refused}"
-    elif one_error(measurements, "float32") >= TF32_ERROR:
+    elif _relative_error(measurements, "float32") >= TF32_ERROR:
         why = "full FP32 was asked for and TF32 ran: NVIDIA_TF32_OVERRIDE forces it"
     else:
         why = f"{no_gain(comparison)}: {speeds}, {range_text(comparison)}"
     return keep("ieee", why, ["precision", BENCH] if refused else ["precision"], comparison)
 
 
-def one_error(measurements: Any, dtype: str) -> float:
+def _relative_error(measurements: Sequence[Measurement], dtype: str) -> float:
     """The relative error of a matmul in `dtype`; 0 where it was not measured."""
     row = one(measurements, "precision", "relative_error", dtype=dtype)
     return row.median if row else 0.0
 
 
-def _has_tf32(facts: Any) -> bool:
+def _has_tf32(facts: Facts) -> bool:
     return any("tf32" in gpu.tensor_core_dtypes for gpu in facts.gpus)
 
 

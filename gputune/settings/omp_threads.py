@@ -1,13 +1,14 @@
-"""OpenMP threads of one process on the CPU (OMP_NUM_THREADS); none leaves it to torch, which counts the CPUs of the affinity.
+"""OpenMP threads of one process on the CPU (OMP_NUM_THREADS); none leaves it to torch, which counts its CPUs.
 
-Inside a CPU quota torch starts as many threads as the affinity allows; they then share less time than they expect, wait
-for each other at every barrier and are throttled together. Ranks that share CPUs, and a scheduler's grant that no affinity
-enforces, are not seen by torch either. MKL follows OMP_NUM_THREADS unless MKL_NUM_THREADS is set, and then that one counts
-for torch too. torchrun exports OMP_NUM_THREADS=1 when nothing is set.
+Inside a CPU quota torch starts as many threads as the affinity allows; they then share less time than they expect,
+wait for each other at every barrier and are throttled together. Ranks that share CPUs, and a scheduler's grant that
+no affinity enforces, are not seen by torch either. MKL follows OMP_NUM_THREADS unless MKL_NUM_THREADS is set, and
+then that one counts for torch too. torchrun exports OMP_NUM_THREADS=1 when nothing is set.
 
-**The rule**: where torch would start more threads than the process has CPUs, it is given as many as there are, also unmeasured.
-A quota holds while it is measured too: where that many threads certainly ran slower in it, torch's count stays. What other
-ranks or jobs will use is idle while one process measures, so there no measurement speaks for more.
+**The rule**: where torch would start more threads than the process has CPUs, it is given as many as there are, also
+unmeasured. A quota also holds during the measurement: where that many threads certainly ran slower in it, torch's
+count stays. CPUs that other ranks or jobs will use are idle while one process measures, so there no measurement
+speaks for more.
 
 Source: PyTorch, "CPU threading and TorchScript inference"; oneMKL, MKL_NUM_THREADS; the kernel's CFS bandwidth control.
 """
@@ -16,12 +17,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import Choice, Numerics, Phase
 from ._evidence import NOT_MEASURED, change, counted, keep, lacking, no_gain, range_text, select
 
 if TYPE_CHECKING:
+    from gputune.facts import Facts
     from gputune.measurement import Measurement
 
 VALUE = int | None
@@ -34,13 +36,15 @@ CHOOSING = NAMES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Where one of these is set, the count that torch started with is the user's."""
 
 
-def recommend(facts: Any, measurements: Any) -> Choice:
+def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
     rows = select(measurements, "cpu_threads", "throughput")
     default = next((row for row in rows if row.params.get("default")), None)
     limits = _limits(facts)
     if not limits:
         return _measured(rows, default)
-    choice = _measured([row for row in rows if row is default or row.params["threads"] <= facts.cpu.budget], default)
+    choice = _measured(
+        [row for row in rows if row is default or int(row.params["threads"]) <= facts.cpu.budget], default
+    )
     if choice.value is not None or (_is_enforced(facts) and _is_slower(choice, default, facts.cpu.budget)):
         return choice
     alone = choice.reason if choice.gain is None else "what one process measured does not speak against it"
@@ -48,8 +52,10 @@ def recommend(facts: Any, measurements: Any) -> Choice:
     return keep(facts.cpu.budget, reason)
 
 
-def _own(facts: Any) -> int:
-    """How many threads torch starts by itself: what it did start where nobody chose, else one for each core of the affinity."""
+def _own(facts: Facts) -> int:
+    """How many threads torch starts by itself: as many as it did start where nobody chose, else one for each core of
+    the affinity.
+    """
     cpu, threads = facts.cpu, facts.libraries.torch_threads
     if threads is not None and not set(CHOOSING) & set(facts.environment):
         return int(threads)
@@ -57,23 +63,23 @@ def _own(facts: Any) -> int:
     return max(1, int(cpu.affinity_count) * int(cores) // int(cpu.logical_count))
 
 
-def _limits(facts: Any) -> str:
-    """By what the CPUs are limited below torch's own count, in words; empty where they are not."""
+def _limits(facts: Facts) -> str:
+    """The limits that allow fewer CPUs than torch's own count of threads, in words; empty without any."""
     cpu, ranks = facts.cpu, facts.scheduler.local_ranks
     if _own(facts) <= cpu.budget:
         return ""
-    found = []
+    limits = []
     if cpu.quota is not None and cpu.quota < cpu.affinity_count:
-        found.append(f"{cpu.quota_source} allows {cpu.quota:g} CPUs")
+        limits.append(f"{cpu.quota_source} allows {cpu.quota:g} CPUs")
     if cpu.grant is not None and cpu.grant < cpu.affinity_count:
-        found.append(f"the scheduler granted {counted(cpu.grant, 'CPU')}")
+        limits.append(f"the scheduler granted {counted(cpu.grant, 'CPU')}")
     if ranks > 1:
-        found.append(f"{ranks} ranks share the CPUs")
-    return " and ".join(found)
+        limits.append(f"{ranks} ranks share the CPUs")
+    return " and ".join(limits)
 
 
-def _is_enforced(facts: Any) -> bool:
-    """Whether the limit holds for this process alone, and so held while it was measured: a quota and nothing else."""
+def _is_enforced(facts: Facts) -> bool:
+    """Whether the only limit is a quota, which held while this process was measured."""
     grant = facts.cpu.grant
     return facts.scheduler.local_ranks == 1 and (grant is None or grant >= facts.cpu.affinity_count)
 
@@ -89,14 +95,14 @@ def _measured(rows: Sequence[Measurement], default: Measurement | None) -> Choic
     if default is None:
         return keep(None, NOT_MEASURED)
     others = [(row, row.against(default)) for row in rows if row is not default]
-    known = [(row, comparison) for row, comparison in others if comparison]
+    compared = [(row, comparison) for row, comparison in others if comparison]
     if not others:
         return keep(
             None, f"the process's own {default.params['threads']} is the only count to try here", ["cpu_threads"]
         )
-    if not known:
+    if not compared:
         return keep(None, lacking(default, others))
-    row, comparison = max(known, key=lambda pair: pair[1].ratio)
+    row, comparison = max(compared, key=lambda pair: pair[1].ratio)
     threads = counted(row.params["threads"], "thread")
     what = f"CPU matmul with {threads} ran {range_text(comparison)} as fast as with {default.params['threads']}"
     if comparison.verdict == "gain":
@@ -105,12 +111,12 @@ def _measured(rows: Sequence[Measurement], default: Measurement | None) -> Choic
 
 
 def environ(value: int | None) -> dict[str, str]:
-    """MKL follows; its own variable would hide an OMP_NUM_THREADS that is set further in."""
+    """Without MKL_NUM_THREADS, which MKL prefers: it would hide an OMP_NUM_THREADS that a script sets later."""
     return {} if value is None else {"OMP_NUM_THREADS": str(value)}
 
 
 def apply(value: int) -> None:
-    """In a process that runs already, where the variable comes too late."""
+    """Set the count in a running process, where the variable comes too late."""
     import torch
 
     torch.set_num_threads(value)
@@ -123,8 +129,9 @@ def current() -> int:
 
 
 def default() -> int | None:
-    """The count that torch starts with: the CPUs of the affinity, or one for each core where those have two. None for any other count,
-    which somebody must have set.
+    """The count that torch starts with: one for each CPU of the affinity, or for each core where cores have two CPUs.
+
+    None for any other count, which somebody must have set.
     """
     cpus = len(os.sched_getaffinity(0))
     return current() if current() in {cpus, max(2, cpus // 2)} else None

@@ -1,21 +1,29 @@
-"""The back end that `scaled_dot_product_attention` tries first: `flash`, `efficient`, `cudnn` or `math`; none leaves it to torch.
+"""The back end that `scaled_dot_product_attention` tries first: `flash`, `efficient`, `cudnn`, `math`; none: torch's own.
 
-torch has an order of back ends and takes the first that accepts the inputs; which one it puts first differs by release and
-GPU. The others stay as a fallback: for flash, efficient and math those before it in torch's order are switched off; cuDNN
-is put first. cuDNN plans every new sequence length anew, which takes tens of milliseconds: where lengths vary, flash may
-serve better than the measured speed says. Where a program switched back ends itself, nothing is changed.
+torch has an order of back ends and takes the first that accepts the inputs; which one it puts first differs by
+release and GPU. The others stay as a fallback: for flash, efficient and math those before it in torch's order are
+switched off; cuDNN is put first. cuDNN plans every new sequence length anew, which takes tens of milliseconds: where
+lengths vary, flash may serve better than the measured speed says. Where a program switched back ends itself, nothing
+is changed.
 
-Source: PyTorch, `torch.nn.attention.sdpa_kernel` and `torch.backends.cuda`; ATen's sdp_utils.cpp, in which torch replaces
-its order at the first call on a GPU only in order to put cuDNN first.
+Source: PyTorch, `torch.nn.attention.sdpa_kernel` and `torch.backends.cuda`; ATen's sdp_utils.cpp, in which torch
+replaces its order at the first call on a GPU only in order to put cuDNN first.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from . import Choice, Numerics, Phase
 from ._evidence import change, counted, keep, lacking, no_gain, of_device, pooled, range_text, select
+from ._rows import Row
 from ._training import losing
+
+if TYPE_CHECKING:
+    from gputune.facts import Facts
+    from gputune.measurement import Comparison, Measurement
 
 VALUE = Literal["flash", "efficient", "cudnn", "math"] | None
 PHASE: Phase = "process"
@@ -25,7 +33,7 @@ DEPENDS = ("device", "compute_capability", "torch")
 BENCH, RATE = "attention", "throughput"
 
 _TOGGLES = {"cudnn": "cudnn", "flash": "flash", "efficient": "mem_efficient", "math": "math"}
-"""torch's name of each in `torch.backends.cuda.enable_*_sdp`."""
+"""torch's name of each back end in `torch.backends.cuda.enable_*_sdp`."""
 _OFF = {
     "flash": frozenset({"cudnn"}),
     "efficient": frozenset({"cudnn", "flash"}),
@@ -33,32 +41,49 @@ _OFF = {
 }
 """What is switched off so that a back end comes first, whether or not torch puts cuDNN before flash."""
 _CUDNN_FIRST = [3, 1, 2, 0]
-"""cuDNN, flash, efficient, math, as `SDPBackend` counts them: the order that torch itself writes where it prefers cuDNN."""
+"""cuDNN, flash, efficient, math, as `SDPBackend` counts them: the order that torch itself writes where it prefers
+cuDNN.
+"""
 
 
-def recommend(facts: Any, measurements: Any) -> Choice:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload(Row):
+    """What the back ends are compared at."""
+
+    dtype: str
+    head: int
+    """Elements of one head."""
+    length: int
+    """Tokens of a sequence."""
+    causal: bool
+
+
+Shapes = dict[Workload, "Measurement"]
+
+
+def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
     if not of_device(measurements):
         return keep(None, "it concerns GPUs only")
     dtype = next((name for name in ("bfloat16", "float16") if select(measurements, BENCH, RATE, dtype=name)), "")
     rows = select(measurements, BENCH, RATE, dtype=dtype)
     default = _by_shape(rows, "default")
     others = {name: _by_shape(rows, name) for name in _TOGGLES}
-    whole = {name: found for name, found in others.items() if default and default.keys() <= found.keys()}
-    if default and not whole:
+    complete = {name: shapes for name, shapes in others.items() if default and default.keys() <= shapes.keys()}
+    if default and not complete:
         return keep(None, "no other back end ran at every shape that torch's own choice was measured at")
-    compared = {
-        name: pooled([found[shape] for shape in default], list(default.values())) for name, found in whole.items()
-    }
-    known = [(name, comparison) for name, comparison in compared.items() if comparison]
-    if not known:
-        return keep(None, lacking(default, whole))
-    name, best = max(known, key=lambda pair: pair[1].ratio)
-    slower = losing({str(shape): (whole[name][shape], default[shape]) for shape in default})
+    gains = {name: pooled([shapes[one] for one in default], [*default.values()]) for name, shapes in complete.items()}
+    compared = [(name, gain) for name, gain in gains.items() if gain]
+    if not compared:
+        return keep(None, lacking(default, complete))
+    name, best = max(compared, key=lambda pair: pair[1].ratio)
+    slower = losing({str(shape): (complete[name][shape], default[shape]) for shape in default})
     return _choice(name, best, len(slower), f"{dtype}, {counted(len(default), 'shape')}")
 
 
-def _choice(name: str, best: Any, slower: int, where: str) -> Choice:
-    """Recommended is only what is slower at no shape: this setting takes effect without a line in the script."""
+def _choice(name: str, best: Comparison, slower: int, where: str) -> Choice:
+    """Only a back end that is slower at no shape is recommended: this setting takes effect without a line in the
+    script.
+    """
     ran = f"{name} ran {range_text(best)} as fast"
     if best.verdict == "gain" and slower:
         return keep(None, f"{ran} as torch's own choice, but slower at {counted(slower, 'shape')}", [BENCH], best)
@@ -69,9 +94,8 @@ def _choice(name: str, best: Any, slower: int, where: str) -> Choice:
     return keep(None, f"{no_gain(best)}: {ran} as torch's own choice", [BENCH], best)
 
 
-def _by_shape(rows: list[Any], backend: str) -> dict[Any, Any]:
-    found = select(rows, BENCH, RATE, backend=backend)
-    return {(row.params["head"], row.params["length"], row.params["causal"]): row for row in found}
+def _by_shape(rows: Sequence[Measurement], backend: str) -> Shapes:
+    return {shape: row for row in select(rows, BENCH, RATE, backend=backend) if (shape := Workload.of(row))}
 
 
 def apply(value: str) -> None:
@@ -93,7 +117,7 @@ def apply(value: str) -> None:
 
 
 def current() -> str | None:
-    """None where torch's defaults stand, and for a mix of switches that is no value of this setting."""
+    """None at torch's defaults, and for a mix of switches that is no value of this setting."""
     off = _off()
     if off == _off_by_default():
         return "cudnn" if _cudnn_first() else None
@@ -101,7 +125,9 @@ def current() -> str | None:
 
 
 def default() -> str | None:
-    """None; `cudnn` where it comes first already: torch writes that order itself, and a program can only for a while."""
+    """None; `cudnn` where cuDNN comes first already, an order that torch writes itself and a program cannot set for
+    long.
+    """
     return "cudnn" if current() == "cudnn" else None
 
 

@@ -57,23 +57,12 @@ class TestWork:
 class TestRows:
     def test_a_plain_convolution(self):
         assert plain(64).params == {
-            "dtype": "bfloat16", "kernel": "3x3", "channels": 64, "pass": "forward", "channels_last": True, "aligned": True,
+            "dtype": "bfloat16", "kernel": "3x3", "channels": 64, "pass": "forward", "channels_last": True,
         }  # fmt: skip
 
     def test_what_comes_out_is_named_where_it_differs(self):
         row = replace(plain(3), convolution=Convolution(channels_in=3, channels_out=64)).params
-        assert (row["channels"], row["out"], row["aligned"]) == (3, 64, False)
-
-    @pytest.mark.parametrize("channels", [63, 65, 60, 4])
-    def test_aligned_is_a_multiple_of_8(self, channels):
-        assert plain(channels).params["aligned"] is False
-
-    def test_only_plain_forward_passes_are_called_aligned_or_not(self):
-        for change in ({"kernel": 1}, {"depthwise": True}):
-            assert "aligned" not in replace(plain(64), convolution=replace(plain(64).convolution, **change)).params
-        assert "aligned" not in plain(64, search=True).params
-        assert "aligned" not in plain(64, training=True).params
-        assert plain(64, search=False).params["aligned"] is True
+        assert (row["channels"], row["out"]) == (3, 64)
 
     def test_kernels_and_passes_have_names(self):
         found = of_gpu(thorough=True)
@@ -89,7 +78,7 @@ class TestRows:
 class TestStandard:
     def test_formats_of_aligned_and_odd_channels(self):
         for channels, last in product((64, 128, 256, 63, 65), (False, True)):
-            assert rows(of_gpu(), dtype="bfloat16", channels=channels, channels_last=last, aligned=channels % 8 == 0)
+            assert rows(of_gpu(), dtype="bfloat16", channels=channels, channels_last=last)
 
     def test_inputs_of_3_and_4_channels(self):
         found = [(row["channels"], row["channels_last"]) for row in rows(of_gpu(), out=64)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,12 +17,12 @@ from gputune.settings._training import guard_words, refusals
 
 SMALL = Size(batch=2, width=64, depth=1, length=16, classes=32)
 FACTS = facts_of("cpu-only")
+DTYPES = ("float32", "bfloat16")
 
 
 @pytest.fixture
 def context() -> Context:
-    native = replace(FACTS, precision=replace(FACTS.precision, cpu_bfloat16=True))
-    return Context(device="cpu", facts=native, seconds=10, budget="thorough")
+    return Context(device="cpu", facts=FACTS, seconds=10, budget="thorough")
 
 
 def trained(losses: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,9 +34,9 @@ def test_fp32_from_five_seeds_and_each_other_precision_from_the_first(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trained(lambda precision, seed: [1.0] * 60, monkeypatch)
-    rows = list(final_losses(context, "recurrent", SMALL, 600))
-    told = [(row.params["precision"], row.params["seed"]) for row in rows if not isinstance(row, Gap)]
-    assert told == [("float32", seed) for seed in range(5)] + [("bfloat16", 0)]
+    rows = list(final_losses(context, "recurrent", SMALL, DTYPES, 600))
+    runs = [(row.params["precision"], row.params["seed"]) for row in rows if not isinstance(row, Gap)]
+    assert runs == [("float32", seed) for seed in range(5)] + [("bfloat16", 0)]
 
 
 def test_the_same_seed_gives_the_same_loss_and_another_one_another(context: Context) -> None:
@@ -48,7 +47,7 @@ def test_the_same_seed_gives_the_same_loss_and_another_one_another(context: Cont
 
 
 def test_what_would_take_too_long_is_left_out_and_said(context: Context) -> None:
-    row, gap = final_losses(context, "recurrent", SMALL, 0)
+    row, gap = final_losses(context, "recurrent", SMALL, DTYPES, 0)
     assert gap == Gap(
         fact="bench.training_step.recurrent",
         reason="the accuracy guard of the recurrent needs more than 0 s here, and was left out",
@@ -62,6 +61,6 @@ def test_a_loss_that_is_no_number_is_refused_and_the_profile_written(
 ) -> None:
     broken = [first, *[float("nan")] * 59]
     trained(lambda precision, seed: broken if precision == "bfloat16" else [1.0, *[0.5 + seed / 100] * 59], monkeypatch)
-    rows: Any = list(final_losses(context, "recurrent", SMALL, 600))
+    rows: Any = list(final_losses(context, "recurrent", SMALL, DTYPES, 600))
     assert refusals(rows, "recurrent") == {"bfloat16": "its loss became infinite or no number"}
     assert "diverged" in profile.dump(recommend.profile_of(FACTS, rows, "cpu", created="2026-01-01T00:00:00Z"))

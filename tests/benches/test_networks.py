@@ -33,7 +33,11 @@ def test_each_is_recognised_under_its_own_name(name: str) -> None:
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_a_step_has_finite_gradients_for_every_parameter_and_changes_them(name: str, precision: str) -> None:
+def test_a_step_has_finite_gradients_for_every_parameter_and_changes_them(
+    name: str, precision: str, this_machine: Any
+) -> None:
+    if (name, precision) == ("recurrent", "bfloat16") and not this_machine.precision.cpu_bfloat16:
+        pytest.skip("oneDNN has an LSTM in bfloat16 only where the CPU multiplies bfloat16")
     made = trainee(name, precision=precision)
     before = [parameter.detach().clone() for parameter in made.model.parameters()]
     loss = made.loss()

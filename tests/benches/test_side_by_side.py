@@ -28,5 +28,5 @@ def test_both_metrics_are_of_12_blocks(rows):
 
 
 def test_only_gpus_are_held_against_each_other():
-    assert "this is none" in side_by_side.needs(facts_of("cpu-only"), "cpu")
+    assert "compares GPUs with each other" in side_by_side.needs(facts_of("cpu-only"), "cpu")
     assert side_by_side.needs(facts_of("nvidia-h200-x8"), "cuda:7") is None

@@ -13,12 +13,14 @@ from recorded import facts_of
 from gputune.bench_process import Context
 from gputune.benches import training_step
 from gputune.benches._networks import NETWORKS, Size
+from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 from gputune.settings import _training
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
+FACTS = facts_of("cpu-only")
 TINY = {
     "mlp": Size(batch=16, width=64, depth=2),
     "convnet": Size(batch=4, width=8, depth=1, length=32, classes=4),
@@ -39,8 +41,8 @@ def small(monkeypatch: pytest.MonkeyPatch, twelve_rounds: Any) -> Callable[..., 
     return leave
 
 
-def measured(budget: Any = "standard") -> tuple[list[Measurement], list[Gap]]:
-    context = Context(device="cpu", facts=facts_of("cpu-only"), seconds=1, budget=budget)
+def measured(budget: Any = "standard", facts: Facts = FACTS) -> tuple[list[Measurement], list[Gap]]:
+    context = Context(device="cpu", facts=facts, seconds=1, budget=budget)
     found = list(training_step.measure(context))
     return [one for one in found if isinstance(one, Measurement)], [one for one in found if isinstance(one, Gap)]
 
@@ -72,7 +74,7 @@ def test_in_the_standard_budget_three_networks_in_two_groups(small: Callable[...
 
 def test_each_precision_in_each_format_and_each_option_on_the_best_of_them(small: Callable[..., None]) -> None:
     small("mlp", "convnet")
-    dtypes = Context(device="cpu", facts=facts_of("cpu-only"), seconds=1, budget="quick").dtypes
+    dtypes = Context(device="cpu", facts=FACTS, seconds=1, budget="quick").dtypes
     rows, _ = measured()
     for name, formats in (("mlp", {False}), ("convnet", {False, True})):
         first, second = (_training.steps(rows, name, stage) for stage in ("precision", "options"))
@@ -109,7 +111,7 @@ def test_and_at_last_that_is_a_gap_and_the_next_network_is_measured(
     impossible["mlp"] = replace(impossible["mlp"], build=fitting(1))
     monkeypatch.setattr(training_step, "NETWORKS", impossible)
     rows, gaps = measured()
-    assert gaps == [Gap(fact="bench.training_step.mlp", reason="also a batch of 2 did not fit: CUDA out of memory")]
+    assert gaps == [Gap(fact="bench.training_step.mlp", reason="even a batch of 2 did not fit: CUDA out of memory")]
     assert {row.params["network"] for row in rows} == {"transformer"}
 
 
@@ -128,6 +130,26 @@ def test_memory_that_ends_amid_the_options_is_a_gap_and_loses_nothing_that_was_m
     rows, gaps = measured()
     assert {row.params["stage"] for row in rows} == {"precision"}
     assert [gap.reason for gap in gaps] == ["CUDA out of memory"]
+
+
+@pytest.mark.parametrize("budget", ["standard", "thorough"])
+def test_mixed_precision_in_which_no_step_runs_is_a_gap_and_the_rest_is_measured(
+    small: Callable[..., None], monkeypatch: pytest.MonkeyPatch, budget: str
+) -> None:
+    """As an LSTM in bfloat16 on a CPU for which oneDNN has none."""
+
+    def loss(output: Any, targets: Any) -> Any:
+        if output.dtype == torch.bfloat16:
+            raise RuntimeError("could not create\na primitive descriptor")
+        return NETWORKS["mlp"].loss(output, targets)
+
+    small("mlp", loss=loss)
+    monkeypatch.setattr(torch, "compile", lambda model: model)
+    rows, gaps = measured(budget, replace(FACTS, precision=replace(FACTS.precision, cpu_bfloat16=True)))
+    reason = "a step in bfloat16 failed: could not create a primitive descriptor"
+    assert gaps == [Gap(fact="bench.training_step.mlp", reason=reason)]
+    assert {row.params["precision"] for row in rows} == {"float32"}
+    assert {"precision", "options"} <= {row.params["stage"] for row in rows}
 
 
 def test_any_other_error_is_not_hidden(small: Callable[..., None]) -> None:

@@ -13,6 +13,7 @@ from gputune.errors import UsageError
 def _imports(monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "argv", list(sys.argv))
+    monkeypatch.delitem(sys.modules, "mine", raising=False)  # another test's
     before = set(sys.modules)
     yield
     for name in set(sys.modules) - before:

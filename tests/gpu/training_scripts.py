@@ -32,7 +32,7 @@ from typing import IO, Any
 
 from gputune.benches._networks import NETWORKS
 from gputune.host import Host
-from gputune.measurement import FEWEST_PAIRS, Comparison, of_ratios
+from gputune.measurement import FEWEST_PAIRS, Comparison, comparison_of
 from gputune.profile import load, save
 from gputune.runtime.local_fingerprint import fingerprint_here
 
@@ -137,7 +137,7 @@ def steps_within(seconds: float, script: Script) -> int:
 
 
 def compared(rates: Sequence[float], others: Sequence[float]) -> Comparison:
-    found = of_ratios([one / other for one, other in zip(rates, others, strict=True)])
+    found = comparison_of([one / other for one, other in zip(rates, others, strict=True)])
     assert found is not None, f"fewer than {FEWEST_PAIRS} rounds say nothing"
     return found
 

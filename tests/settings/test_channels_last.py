@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,11 +16,15 @@ from gputune.settings.channels_last import of_family, recommend
 H200 = facts_of()
 
 
-def convolutions(dtype: str, last: float, first: float, aligned: bool = True) -> list[Any]:
+def convolutions(
+    dtype: str, last: float, first: float, channels: Sequence[int] = (64, 256), **changes: Any
+) -> list[Any]:
+    """Plain 3x3 forward passes in both formats, or changed."""
+    params = {"dtype": dtype, "kernel": "3x3", "pass": "forward", **changes}
     return [
-        row("conv", "throughput", rate, dtype=dtype, channels=channels, channels_last=layout, aligned=aligned)
+        row("conv", "throughput", rate, channels=count, channels_last=layout, **params)
         for layout, rate in ((True, last), (False, first))
-        for channels in (64, 256)
+        for count in channels
     ]
 
 
@@ -43,9 +48,21 @@ def test_of_convolutions_those_decide_that_were_measured_in_both_formats() -> No
     assert recommend(H200, one).value is False
 
 
-def test_odd_channel_counts_do_not_decide() -> None:
-    rows = convolutions("tf32", 185.0, 100.0) + convolutions("tf32", 50.0, 100.0, aligned=False)
-    assert recommend(H200, rows).value is True
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"channels": (63, 65)},
+        {"channels": (4,), "out": 64},
+        {"out": 63},
+        {"kernel": "1x1"},
+        {"kernel": "depthwise 3x3"},
+        {"pass": "training"},
+        {"cudnn_benchmark": True},
+    ],
+)
+def test_only_plain_forward_passes_of_aligned_channels_decide(other: dict[str, Any]) -> None:
+    rows = convolutions("tf32", 185.0, 100.0)
+    assert recommend(H200, rows + convolutions("tf32", 50.0, 100.0, **other)) == recommend(H200, rows)
 
 
 @pytest.mark.parametrize("rows", [[], convolutions("tf32", 185.0, 100.0)[:2], convolutions("tf32", 185.0, 100.0)[:3]])

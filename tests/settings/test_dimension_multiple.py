@@ -10,7 +10,7 @@ import pytest
 from making import row
 from recorded import facts_of
 
-from gputune.settings.dimension_multiple import gain_of, least_padding, recommend
+from gputune.settings.dimension_multiple import least_padding, padding_gain, recommend
 
 H200 = facts_of()
 
@@ -122,14 +122,14 @@ class TestGainOf:
         [(50257, 50264, 5.0), (50257, 50258, 2.5), (50258, 50264, 2.0), (50264, 50304, 1.0), (50257, 50257, 1.0)],
     )
     def test_is_that_of_sizes_that_divide_alike(self, n: int, padded: int, gain: float) -> None:
-        comparison = gain_of(self.ROWS, "bfloat16", n, padded)
+        comparison = padding_gain(self.ROWS, "bfloat16", n, padded)
         assert comparison.ratio == pytest.approx(gain)
 
     def test_what_was_not_measured_is_not_told(self) -> None:
-        assert gain_of([], "bfloat16", 50257, 50264) is None
-        assert gain_of(self.ROWS, "float16", 50257, 50264) is None
-        assert gain_of(measured("bfloat16", "K", FAST), "bfloat16", 50257, 50264) is None
-        assert gain_of(measured("bfloat16", "N", {8: 100.0}), "bfloat16", 50257, 50264) is None
+        assert padding_gain([], "bfloat16", 50257, 50264) is None
+        assert padding_gain(self.ROWS, "float16", 50257, 50264) is None
+        assert padding_gain(measured("bfloat16", "K", FAST), "bfloat16", 50257, 50264) is None
+        assert padding_gain(measured("bfloat16", "N", {8: 100.0}), "bfloat16", 50257, 50264) is None
 
 
 def padded(rates: Mapping[int, float]) -> list[Any]:

@@ -1,0 +1,154 @@
+"""Which arm of a comparison runs next, and whether the comparison is decided. Pure: it has no clock and runs nothing.
+
+A GPU's clock moves by 15 % within minutes, and a shared CPU's speed by more, so arms are compared only by samples
+taken in turn. A round visits every arm once, and every second round in the reverse order of the one before (with two
+arms: A B B A), so that a drift falls on all alike. With more arms each pair of rounds has an order of its own: a
+power limit makes an arm faster that always follows a light one, by 10 % on an H200.
+
+The caller asks `next` for an arm, runs one block of it and gives the sample to `push`, until `next` returns None. So
+a bench can drive a comparison, and so can a training script that runs anyway.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Generic, TypeVar
+
+from .measurement import FEWEST_PAIRS, LOOKS, comparison_of
+
+
+@dataclass(kw_only=True, eq=False)
+class Arm:
+    """One setting under test: what it is to be decided against, and a sample (a rate) for each round that was kept."""
+
+    baseline: Arm | None = None
+    worth: float | None = None
+    """The ratio by which the arm, or its baseline, must certainly be faster to count, if that is more than a gain."""
+    ranked: bool = False
+    """Whether the fastest of the ranked arms is to be decided against this one too."""
+    samples: list[float] = field(default_factory=list)
+
+
+A = TypeVar("A", bound=Arm)
+
+
+@dataclass(kw_only=True)
+class Rounds(Generic[A]):
+    """The rounds of a comparison. It ends after 12 or 20 of them if it is decided then, after `most`, or when time is
+    up.
+
+    Only whole rounds are kept: an arm's sample reaches its `samples` when the last arm of the round has one.
+    """
+
+    arms: list[A]
+    deadline: float = math.inf
+    """By the caller's clock, which gives `next` its `now`."""
+    latest: float = -math.inf
+    """The deadline, if it is the later one, until there are `FEWEST_PAIRS` rounds, below which nothing can be said."""
+    reserve: float = 1.0
+    """No round starts after which this part of the last round's duration would not be left."""
+    most: int = LOOKS[-1]
+    """How many samples each arm may have, with those that it starts with."""
+    warm_up: bool = False
+    """Whether the first round is not kept."""
+    shuffled: bool = True
+    """Whether more than two arms change their order. Without, only its direction alternates."""
+
+    def __post_init__(self) -> None:
+        self.arms = list(self.arms)
+        self._waiting: list[A] = []
+        self._taken: list[tuple[A, float]] = []
+        self._round_start: float | None = None
+        self._warming_up = self.warm_up
+
+    @property
+    def decided(self) -> bool:
+        return decided(self.arms)
+
+    def next(self, now: float) -> A | None:
+        """The arm to run now; None when the comparison has ended. Until its sample is pushed, the answer stays the
+        same.
+        """
+        if not self._waiting and not self._ended(now):
+            self._round_start = now
+            number = len(self.arms[0].samples) + (self.warm_up and not self._warming_up)
+            self._waiting = order(self.arms, number, shuffled=self.shuffled)
+        return self._waiting[0] if self._waiting else None
+
+    def push(self, sample: float) -> None:
+        """Take the sample of the arm that `next` returned."""
+        self._taken.append((self._waiting.pop(0), sample))
+        self._keep_whole_round()
+
+    def drop(self, arm: A) -> None:
+        """Go on without an arm that failed. What was to be decided against it no longer is."""
+        self.arms.remove(arm)
+        self._waiting = [other for other in self._waiting if other is not arm]
+        self._taken = [(other, sample) for other, sample in self._taken if other is not arm]
+        self._keep_whole_round()
+
+    def _keep_whole_round(self) -> None:
+        if self._waiting or not self._taken:
+            return
+        if not self._warming_up:
+            for arm, sample in self._taken:
+                arm.samples.append(sample)
+        self._warming_up = False
+        self._taken = []
+
+    def _ended(self, now: float) -> bool:
+        kept = len(self.arms[0].samples) if self.arms else self.most
+        if kept >= self.most or self._round_start is None:
+            return kept >= self.most
+        if kept in LOOKS and self.decided:
+            return True
+        deadline = self.deadline if kept >= FEWEST_PAIRS else max(self.deadline, self.latest)
+        return now + self.reserve * (now - self._round_start) > deadline
+
+
+def order(arms: Sequence[A], number: int, *, shuffled: bool = True) -> list[A]:
+    """The order of a round, by its number: the same in every run, so that a run can be repeated."""
+    arranged = list(arms)
+    if shuffled and len(arranged) > 2:
+        random.Random(number // 2).shuffle(arranged)  # noqa: S311  nothing secret about it
+    return arranged[::-1] if number % 2 else arranged
+
+
+def decided(arms: Sequence[Arm]) -> bool:
+    """Whether each arm is decided against its baseline, and the fastest of the ranked arms against the others."""
+    pairs = [(arm, arm.baseline) for arm in arms if arm.baseline is not None and arm.baseline in arms]
+    ranking = [arm for arm in arms if arm.ranked]
+    if ranking:
+        fastest = max(ranking, key=lambda arm: median(arm.samples))
+        pairs += [(fastest, arm) for arm in ranking if arm is not fastest]
+    return all(_pair_decided(arm, other) for arm, other in pairs)
+
+
+def _pair_decided(arm: Arm, other: Arm) -> bool:
+    comparison = comparison_of([new / old for new, old in zip(arm.samples, other.samples, strict=True)])
+    if comparison is None or comparison.verdict == "undecided":
+        return False
+    if arm.worth is None:
+        return True
+    # Beyond what counts, one way or the other, but not with certainty.
+    faster = comparison.low <= arm.worth < comparison.ratio
+    slower = comparison.ratio < 1 / arm.worth <= comparison.high
+    return not faster and not slower
+
+
+def against_first(arms: Sequence[A]) -> list[A]:
+    """The arms, each to be decided against the first."""
+    for arm in arms[1:]:
+        arm.baseline = arms[0]
+    return list(arms)
+
+
+def ranked(arms: Sequence[A]) -> list[A]:
+    """The arms, each to be decided against the first, and the fastest against each."""
+    for arm in arms:
+        arm.ranked = True
+    return against_first(arms)
