@@ -1,4 +1,4 @@
-"""What a search for a batch size found: a line for each batch, and in sentences which to take."""
+"""The answer of a search for a batch size: a row for each batch, and which one to take, in sentences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def print_all(found: BatchSizes, stream: IO[str]) -> None:
 
 
 def chart(found: BatchSizes) -> Chart:
-    """Rates that were timed in turn stand with their interval, those of a single trial with a ~."""
+    """Rates that were timed in turn have an interval; those of a single trial a ~ instead."""
     timed = {int(row.params["batch"]): rate(row) for row in found.timed}
     tried = {trial.batch: trial for trial in found.trials}
     rows: list[tuple[Cell, ...]] = []
@@ -44,7 +44,7 @@ def _fate(trial: Trial, margin: float) -> str:
     if not trial.ran:
         return f"{_FATES[trial.fate]}: {trial.why}"
     if trial.left is None:
-        return "ran; what it left of the memory cannot be told"
+        return "ran; how much memory it left is unknown"
     return "fits" if trial.leaves(margin) else f"ran, and left {_percent(trial.left)} of the memory"
 
 
@@ -53,7 +53,7 @@ def _percent(share: float) -> str:
 
 
 def largest(found: BatchSizes) -> str:
-    """The recommended largest batch, the margin in bytes and percent, and what ran without the margin."""
+    """Return a sentence: the recommended largest batch, its margin in bytes and percent, and what ran without the margin."""
     if found.largest is None:
         return f"Largest batch: none leaves {_percent(found.margin)} of the memory; the largest that ran is {found.largest_run}."
     trial = found.trial(found.largest)
@@ -64,10 +64,10 @@ def largest(found: BatchSizes) -> str:
 
 
 def fastest(found: BatchSizes) -> str:
-    """The batch with the best throughput, and how much faster it is than the smallest that was timed."""
+    """Return a sentence: the batch with the best throughput, and how much faster it is than the smallest that was timed."""
     rows = {int(row.params["batch"]): row for row in found.timed}
     if found.fastest is None:
-        return "Best throughput: not known; no batch was timed."
+        return "Best throughput: unknown; no batch was timed."
     row, smallest = rows[found.fastest], min(rows)
     parts = [f"Best throughput: {found.fastest}, at {rate(row)} samples/s"]
     parts += _gain(found, ratio(row, rows[smallest]), smallest)
