@@ -50,7 +50,7 @@ def written(folder: Path, body: str, before: str = "pass") -> str:
 
 def found(make: str, **asked: Any) -> BatchSizes:
     answer = search(Request(make=make, device="cpu", **{"seconds": 10, **asked}))
-    assert no_worker_is_left()
+    assert no_process_is_left()
     return answer
 
 
@@ -59,11 +59,11 @@ def refusal(make: str, **asked: Any) -> MeasureError:
         search(Request(make=make, device="cpu", **{"seconds": 10, **asked}))
     assert "\n" not in str(refused.value)
     assert refused.value.remedy
-    assert no_worker_is_left()
+    assert no_process_is_left()
     return refused.value
 
 
-def no_worker_is_left() -> bool:
+def no_process_is_left() -> bool:
     """The kernel may take a moment over what was killed."""
     deadline = time.monotonic() + 5
     while serving(str(os.getpid())) and time.monotonic() < deadline:

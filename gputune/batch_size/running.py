@@ -72,9 +72,7 @@ class Runner:
         """Time batches in turn, for so many seconds or somewhat more; return a row for each, and what failed, if anything did."""
         return self._run(batches, seconds, timed=True)
 
-    def _run(
-        self, batches: Sequence[int], seconds: float, *, timed: bool
-    ) -> tuple[list[Measurement], Trial | None]:
+    def _run(self, batches: Sequence[int], seconds: float, *, timed: bool) -> tuple[list[Measurement], Trial | None]:
         """Return the rows, and the last batch's Trial if it did not run. Raises MeasureError where there is no step to run."""
         largest = batches[-1]
         request = BenchRequest(

@@ -35,7 +35,10 @@ def probe(
         ),
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(help="The batch size of --dataset, unless it is a DataLoader.", min=1, max=1 << 24, show_default="32")
+        int | None,
+        typer.Option(
+            help="The batch size of --dataset, unless it is a DataLoader.", min=1, max=1 << 24, show_default="32"
+        ),
     ] = None,
     step_ms: Annotated[
         float | None,

@@ -45,5 +45,5 @@ def test_a_message_arrives_as_it_was_sent(message):
      b'{"type": "Activity", "text": 3}', b'{"type": "Done", "more": 1}'],
 )  # fmt: skip
 def test_anything_else_is_refused(line):
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"."):
         decode(line)

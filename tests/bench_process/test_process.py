@@ -151,7 +151,11 @@ def test_every_way_to_die_is_reported(name, sentence, cause):
 
 def test_a_hang_ends_at_the_deadline_even_if_it_holds_the_interpreter():
     failed = failure("hanging", seconds=1)
-    assert (failed.how, failed.number, str(failed)) == ("deadline", 1, "no end after 1 s; the bench process was stopped")
+    assert (failed.how, failed.number, str(failed)) == (
+        "deadline",
+        1,
+        "no end after 1 s; the bench process was stopped",
+    )
 
 
 def test_a_killed_process_leaves_no_semaphore_behind(monkeypatch):
@@ -187,9 +191,7 @@ def test_nothing_outlives_the_parent(number):
 
 
 def test_a_device_that_does_not_work_is_reported(tmp_path, monkeypatch):
-    (tmp_path / "torch.py").write_text(
-        "class cuda:\n    def set_device(device): raise AssertionError('no CUDA')\n"
-    )
+    (tmp_path / "torch.py").write_text("class cuda:\n    def set_device(device): raise AssertionError('no CUDA')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with BenchProcess() as process, pytest.raises(BenchFailed, match="^AssertionError: no CUDA$"):
+    with BenchProcess() as process, pytest.raises(BenchFailed, match=r"^AssertionError: no CUDA$"):
         process.ready(Start(device="cuda:99", facts=START.facts))

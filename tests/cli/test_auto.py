@@ -91,7 +91,7 @@ class TestChoosing:
     def test_a_word_that_is_no_time_to_probe_costs_no_command(self, cache: str) -> None:
         done = gputune("apply", "auto", "--", *SHOW, env=environ(XDG_CACHE_HOME=cache, GPUTUNE_PROBE="yes"))
         assert (done.returncode, done.stdout) == (0, "None\n")
-        assert "GPUTUNE_PROBE=yes: says no time to probe; choose from never, missing, always" in done.stderr
+        assert "GPUTUNE_PROBE=yes: is not a time to probe; choose from never, missing, always" in done.stderr
 
 
 PROBE = """

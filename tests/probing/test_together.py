@@ -206,7 +206,7 @@ def test_interrupted_it_ends_at_once_with_all_its_workers(tmp_path, numbers):
 
 def test_an_interrupt_that_does_not_wake_the_waiting_thread_is_seen_all_the_same():
     ended = threading.Event()
-    lane = SimpleNamespace(workers=SimpleNamespace(stop=ended.set))
+    lane = SimpleNamespace(process=SimpleNamespace(stop=ended.set))
 
     def interrupted_elsewhere(lane):
         time.sleep(0.3)  # the other thread is asleep by then

@@ -14,7 +14,7 @@ import pytest
 import stand_in
 from stepping import SLEEPY, found, written
 
-from gputune import batch_size
+from gputune.batch_size import running
 
 pytestmark = pytest.mark.real
 
@@ -43,8 +43,8 @@ def test_a_step_that_fails_at_some_size_bounds_the_search(training: Any) -> None
 
 
 def test_a_step_that_hangs_is_stopped_and_said(training: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_size, "SHORTEST_DEADLINE_SECONDS", 3.0)
-    monkeypatch.setattr(batch_size, "PATIENCE", 5)
+    monkeypatch.setattr(running, "SHORTEST_DEADLINE_SECONDS", 3.0)
+    monkeypatch.setattr(running, "PATIENCE", 5)
     started = time.monotonic()
     answer = found(training(f"{SLEEPY}\nif batch_size > 4: time.sleep(1000)"), seconds=6)
     assert time.monotonic() - started < 60
@@ -54,7 +54,7 @@ def test_a_step_that_hangs_is_stopped_and_said(training: Any, monkeypatch: pytes
     assert "no end after " in hung.why
 
 
-def test_a_killed_worker_means_that_the_batch_does_not_fit(training: Any) -> None:
+def test_a_killed_process_means_that_the_batch_does_not_fit(training: Any) -> None:
     answer = found(training(f"{SLEEPY}\nif batch_size > 20: os.kill(os.getpid(), signal.SIGKILL)"), seconds=16)
     assert answer.largest == 20
     assert {trial.fate for trial in answer.trials if trial.batch > 20} == {"no memory"}
