@@ -1,4 +1,4 @@
-"""Training steps for the search of a batch size, written as a user would, and the search itself on this machine's CPU."""
+"""Training steps as a user would write them, and the search for their batch size on this machine's CPU."""
 
 from __future__ import annotations
 

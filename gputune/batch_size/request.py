@@ -10,8 +10,8 @@ from gputune.measurement import Comparison, Measurement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What to search: `make` names the callable that returns the step (`path.py:callable`); `seconds` are for the whole search,
-    roughly, once torch is imported.
+    """What to search: `make` names the callable that returns the step (`path.py:callable`); the search takes about
+    `seconds` once torch is imported.
     """
 
     make: str
@@ -33,9 +33,9 @@ class BatchSizes:
     largest_run: int
     """The largest that ran at all."""
     fastest: int | None
-    """The smallest batch within 3 % of the best throughput, of those that leave the margin; None where none could be timed."""
+    """The smallest batch with the margin that is within 3 % of the best throughput; None where none was timed."""
     gain: Comparison | None
-    """How much faster that is than the smallest that was timed; None where it is that one, or where there are too few samples."""
+    """How much faster it is than the smallest that was timed; None for that one, or with too few samples."""
     trials: tuple[Trial, ...]
     """The last trial of each batch, in the order of the batches."""
     timed: tuple[Measurement, ...]

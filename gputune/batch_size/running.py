@@ -69,11 +69,11 @@ class Runner:
         return Trial(batch=batch, rate=self.rate, **sizes)
 
     def time_batches(self, batches: Sequence[int], seconds: float) -> tuple[list[Measurement], Trial | None]:
-        """Time batches in turn, for so many seconds or somewhat more; return a row for each, and what failed, if anything did."""
+        """Time batches in turn for about so many seconds; return a row for each, and what failed, if anything did."""
         return self._run(batches, seconds, timed=True)
 
     def _run(self, batches: Sequence[int], seconds: float, *, timed: bool) -> tuple[list[Measurement], Trial | None]:
-        """Return the rows, and the last batch's Trial if it did not run. Raises MeasureError where there is no step to run."""
+        """Return the rows, and the largest batch's Trial if it failed. Raises MeasureError where there is no step."""
         largest = batches[-1]
         request = BenchRequest(
             bench=batch_size.__name__,
@@ -109,7 +109,7 @@ def _refused(batch: int, gap: Gap) -> Trial:
 
 
 def died(batch: int, failed: BenchFailed, *, ended_by_watch: bool) -> Trial:
-    """Return the Trial of a batch whose process ended. SIGKILL counts as a lack of memory: nothing else is known to send it."""
+    """Return the Trial of a batch whose process ended. SIGKILL counts as lack of memory: the kernel sends it."""
     if ended_by_watch:
         return Trial(batch=batch, fate="no memory", why="ended before it took the last of the memory")
     if failed.cause == "killed":
@@ -118,7 +118,7 @@ def died(batch: int, failed: BenchFailed, *, ended_by_watch: bool) -> Trial:
 
 
 def _with_least(row: Measurement, left_bytes: int | None) -> Measurement:
-    """Lower `left_bytes` to what the watch saw: processes that a step starts take memory too, which the bench cannot see."""
+    """Lower `left_bytes` to what the watch saw: a step may start processes, whose memory the bench does not see."""
     if left_bytes is None or "left_bytes" not in row.conditions:
         return row
     return replace(row, conditions={**row.conditions, "left_bytes": min(row.conditions["left_bytes"], left_bytes)})

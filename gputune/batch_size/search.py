@@ -1,4 +1,4 @@
-"""The three stages of a search: the largest batch, the throughput, and once more in a fresh process what is to be named."""
+"""The three stages of a search: the largest batch, the throughput, and the result once more in a fresh process."""
 
 from __future__ import annotations
 
@@ -101,9 +101,7 @@ class _Search:
             self.timed, batches = [], batches[:-1]
 
     def once_more(self) -> None:
-        """Try in a fresh process the largest batch that leaves the margin, then the largest that ran; a batch that fails there is
-        not named, and the next smaller one is tried.
-        """
+        """In a fresh process, try the largest batch with the margin, then the largest that ran; drop what fails."""
         self._report("once more")
         self.runner.process.kill()
         again: set[int] = set()

@@ -1,9 +1,9 @@
 """Which batch to try next, and what the trials so far show. Pure: nothing is run here.
 
-The boundary between what fits and what does not is found by doubling and bisection. The memory that a step needs grows close
-to linearly with its batch, so a line through two trials often shows where the boundary is, and the search closes in from there;
-every third trial halves the interval all the same, so that a misleading line costs little. A line is a guess, never an
-answer: every batch in the answer was tried.
+The boundary between what fits and what does not is found by doubling and bisection. The memory that a step needs grows
+close to linearly with its batch, so a line through two trials often shows where the boundary is, and the search closes
+in from there; every third trial halves the interval all the same, so that a misleading line costs little. A line is a
+guess, never an answer: every batch in the answer was tried.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Trial:
 
 
 def next_batch(trials: Sequence[Trial], start: int, most: int) -> int | None:
-    """Return the batch to try next: first to find what leaves the margin, then what runs at all. None once both are known."""
+    """Return the batch to try next, first for what leaves the margin, then for what runs; None once both are known."""
     for margin in (MARGIN, 0.0):
         batch = _next(trials, margin, start, most)
         if batch is not None:
@@ -74,7 +74,7 @@ def next_batch(trials: Sequence[Trial], start: int, most: int) -> int | None:
 
 
 def bounds(trials: Sequence[Trial], margin: float) -> tuple[int | None, int | None]:
-    """Return (low, high): `high` is the smallest batch that did not leave the margin, `low` the largest below it that did."""
+    """Return (low, high): the smallest batch without the margin is `high`, the largest with it below that `low`."""
     high = min((trial.batch for trial in trials if not trial.leaves(margin)), default=None)
     below = (trial.batch for trial in trials if trial.leaves(margin) and (high is None or trial.batch < high))
     return max(below, default=None), high
@@ -121,7 +121,7 @@ def _guess(trials: Sequence[Trial], margin: float) -> float | None:
 
 
 def _rounded(batch: int, low: int) -> int:
-    """Round down, by at most 1 %, to a multiple of a power of two, which suits the hardware, if that is still above `low`."""
+    """Round down, by at most 1 %, to a multiple of a power of two, which suits the hardware, if still above `low`."""
     unit = 1 << max(0, (batch // 100).bit_length() - 1)
     rounded = batch - batch % unit
     return rounded if rounded > low else batch
@@ -132,9 +132,9 @@ def _tolerance(low: int) -> int:
 
 
 def contenders(trials: Sequence[Trial]) -> list[int]:
-    """Return the batches to time in turn. Among those that leave the margin: all whose rough rate is near the highest, and the
-    batches halfway from the fastest, and from the smallest of these, to their neighbours. Of more than MOST_TIMED, the ones
-    closest to a smaller one are dropped.
+    """Return the batches to time in turn. Among those that leave the margin: all whose rough rate is near the highest,
+    and the batches halfway from the fastest, and from the smallest of these, to their neighbours. Of more than
+    MOST_TIMED, the ones closest to a smaller one are dropped.
     """
     limit = largest(trials)
     rates = {trial.batch: trial.rate for trial in trials if trial.rate and limit and trial.batch <= limit}
@@ -159,7 +159,7 @@ def _halfway(batches: list[int], batch: int, side: int) -> int:
 
 
 def best(rows: Sequence[Measurement]) -> Measurement | None:
-    """Return the row of the smallest batch whose rate is within 3 % of the highest. The rows must have been timed in turn."""
+    """Return the row of the smallest batch within 3 % of the highest rate. The rows must have been timed in turn."""
     if not rows:
         return None
     top = max(rows, key=lambda row: row.median)

@@ -16,7 +16,7 @@ BUDGETS: tuple[Budget, ...] = ("quick", "standard", "thorough")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatmulShape:
-    """A matmul that the user named: `linear(x[m, k], w[n, k])`. Where a field is None, the bench takes what is usual on the device."""
+    """A matmul that the user named: `linear(x[m, k], w[n, k])`. None: what is usual on the device."""
 
     m: int | None = None
     n: int

@@ -1,5 +1,5 @@
-"""How the bench process makes sure that neither it nor what it started outlives its parent, and that it is the first to be
-killed when memory runs out.
+"""How the bench process makes sure that neither it nor what it started outlives its parent, and that it is the first to
+be killed when memory runs out.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def guard(requests: int) -> None:
 
 
 def be_killed_first() -> None:
-    """Have the kernel kill this process, and whatever it starts from now on, before any other when memory runs out: the parent
-    must survive to report it.
+    """Have the kernel kill this process, and whatever it starts from now on, before any other when memory runs out: the
+    parent must survive to report it.
 
     Source: Linux, proc_pid_oom_score_adj(5).
     """

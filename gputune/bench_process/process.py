@@ -1,7 +1,7 @@
 """The parent side of the bench process: a child that runs benches, one after the other, and may die of any of them.
 
-Plain pipes and a process group instead of a pool: a pool does not notice a grandchild that holds its pipe, shares stdout
-with whatever prints, and leaves orphans.
+Plain pipes and a process group instead of a pool: a pool does not notice a grandchild that holds its pipe, shares
+stdout with whatever prints, and leaves orphans.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class BenchProcess:
             return
 
     def run(self, request: BenchRequest, deadline_seconds: float) -> Iterator[Measurement | Gap | Activity]:
-        """Run one bench; yield its answers. Raises BenchFailed, after which the process is of no use unless `alive`: a bench that
-        raised an ordinary exception leaves it so.
+        """Run one bench; yield its answers. Raises BenchFailed, after which the process is of no use unless `alive`: a
+        bench that raised an ordinary exception leaves it so.
         """
         self._send(request)
         for answer in self._listen(deadline_seconds):

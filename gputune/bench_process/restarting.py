@@ -16,7 +16,7 @@ FAILED_STARTS = 2
 
 
 class RestartingProcess:
-    """One bench process at a time on one device. The first starts on entry, before the device is known: `measure_on` names it."""
+    """One bench process at a time. The first starts on entry; `measure_on` then names the device."""
 
     def __init__(self) -> None:
         self._process: BenchProcess | None = None
@@ -63,9 +63,7 @@ class RestartingProcess:
             raise
 
     def kill(self) -> None:
-        """End the process at once, from any thread. Whoever waits for its answers gets BenchFailed, and the next bench a fresh
-        process.
-        """
+        """End the process at once, from any thread: who waits for its answers gets BenchFailed."""
         if self._process:
             self._process.kill()
 

@@ -1,7 +1,8 @@
 """The child side of the bench process: imports torch once, then runs benches on request, over pipes of its own.
 
-`python -m gputune.bench_process.serve REQUESTS ANSWERS PARENT`: two file descriptors and the parent's pid. It ends, with
-everything it started, when the requests end or the parent does, even in the middle of a bench that holds the interpreter.
+`python -m gputune.bench_process.serve REQUESTS ANSWERS PARENT`: two file descriptors and the parent's pid. It ends,
+with everything it started, when the requests end or the parent does, even in the middle of a bench that holds the
+interpreter.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ class Telemetry:
                 self._nvml = None
 
     def sample(self) -> dict[str, float]:
-        """Return the current values, without those that cannot be read: sm_clock_mhz, power_watts, throttle_reasons (NVML's bits),
-        pcie_generation; and a few times a second
+        """Return the current values, without those that cannot be read: sm_clock_mhz, power_watts, throttle_reasons
+        (NVML's bits), pcie_generation; and a few times a second
 
         - gpu_processes: the number of compute processes on the GPU, including this one;
         - other_sm_percent: the highest utilisation of its SMs by another process since the previous look.
@@ -89,7 +89,7 @@ class Telemetry:
 def other_sm_percent(samples: Sequence[Any], own: int, since: int) -> float | None:
     """Return the highest utilisation in percent by a process other than `own` after the time stamp `since`.
 
-    None where `own` is not listed: inside a container pids differ from the host's, so our own cannot be told from the others'.
+    None where `own` is not listed: a container has other pids than the host, so our own is unknown.
     """
     new = [sample for sample in samples if sample["timeStamp"] > since]
     if own not in {sample["pid"] for sample in new}:
@@ -98,7 +98,7 @@ def other_sm_percent(samples: Sequence[Any], own: int, since: int) -> float | No
 
 
 def summary(samples: list[dict[str, float]]) -> dict[str, float]:
-    """Return the medians of clock and power, all throttle reasons that occurred, and the highest of every other value."""
+    """Return the medians of clock and power, all throttle reasons, and the highest of every other value."""
     found: dict[str, float] = {}
     for name in ("sm_clock_mhz", "power_watts"):
         values = [sample[name] for sample in samples if name in sample]

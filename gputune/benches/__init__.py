@@ -1,7 +1,7 @@
 """One microbenchmark a file, run in the bench process: Facts in, Measurements out.
 
-`gputune.plugins.Bench` says what the file of a bench holds, and `BenchTraits` what else it may say of itself. Its docstring is
-what `gputune explain NAME` prints. Files whose name starts with an underscore are what benches share.
+`gputune.plugins.Bench` says what the file of a bench holds, and `BenchTraits` what else it may say of itself. Its
+docstring is what `gputune explain NAME` prints. Files whose name starts with an underscore are what benches share.
 """
 
 from __future__ import annotations

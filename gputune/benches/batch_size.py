@@ -1,11 +1,11 @@
 """The user's own training step in batches of different sizes: which fit into memory, and which are fastest.
 
-`gputune batch-size path.py:make_training`, where `make_training()` takes nothing and returns a callable `step(batch_size)` that
-runs one whole training step (forward, backward, optimizer) on a batch of that size. Each size that is tried runs two steps at
-least: the optimizer's state comes with the first.
+`gputune batch-size path.py:make_training`, where `make_training()` takes nothing and returns a callable
+`step(batch_size)` that runs one whole training step (forward, backward, optimizer) on a batch of that size. Each size
+that is tried runs two steps at least: the optimizer's state comes with the first.
 
-A GPU's memory is counted as torch reserves it, together with whatever else is on the card. On the CPU it is the memory of the
-process at its peak, and what is left is what the tightest limit of its cgroup, or the host, leaves.
+A GPU's memory is counted as torch reserves it, together with whatever else is on the card. On the CPU it is the memory
+of the process at its peak, and what is left is what the tightest limit of its cgroup, or the host, leaves.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _failure(error: BaseException) -> Gap:
 
 
 class _GpuMemory:
-    """The most that torch reserved of a GPU, and what that left of the card, or of the share that torch was limited to."""
+    """The most that torch reserved of a GPU, and what that left of the card or of torch's limit."""
 
     def __init__(self, context: Context) -> None:
         self._device = context.device
@@ -178,7 +178,7 @@ class _HostMemory:
 
 
 def free_and_total_bytes(host: Host) -> tuple[int | None, int | None]:
-    """Return the free and the total memory within the tightest limit of this process's cgroup; None for what cannot be read."""
+    """Return the free and the total memory within the cgroup's tightest limit; None for what cannot be read."""
     reading = memory.read(host, Gaps())
     free = [count for count in (reading.limit_free_bytes, reading.free_bytes) if count is not None]
     total = [count for count in (reading.limit_bytes, reading.total_bytes) if count is not None]

@@ -15,7 +15,7 @@ from gputune.runtime.locate import named
 
 VARIABLE = "GPUTUNE_PROBE"
 WHEN = ("never", "missing", "always")
-"""never is the default; missing probes where the cache has no profile for this fingerprint; always probes at each start."""
+"""never is the default; missing: where the cache has no profile for this fingerprint; always: at each start."""
 
 WAIT_SECONDS = 600.0
 """How long a process waits for the one that probes: several times as long as a probe takes."""
@@ -24,9 +24,9 @@ WAIT_SECONDS = 600.0
 def probe_first(host: Host, here: Fingerprint) -> None:
     """Probe this machine for the cache where GPUTUNE_PROBE asks for it.
 
-    Of processes that start at once one probes, and the others use the profile that it wrote; if it dies, the next one probes.
-    A failure is a line on stderr, and all go on with the profile that they have. Raises UsageError for a GPUTUNE_PROBE that is
-    not one of WHEN.
+    Of processes that start at once one probes, and the others use the profile that it wrote; if it dies, the next one
+    probes. A failure is a line on stderr, and all go on with the profile that they have. Raises UsageError for a
+    GPUTUNE_PROBE that is not one of WHEN.
     """
     when = host.environ.get(VARIABLE) or "never"
     if when not in WHEN:

@@ -31,7 +31,7 @@ def probe(
         str | None,
         typer.Option(
             metavar="FILE.py:CALLABLE",
-            help="Measure this dataset or DataLoader too: path.py:callable or package.module:callable, which returns it.",
+            help="Measure this dataset or DataLoader too: path.py:callable or package.module:callable returns it.",
         ),
     ] = None,
     batch_size: Annotated[

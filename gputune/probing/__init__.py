@@ -1,7 +1,8 @@
 """Probing: read the facts, run the benches in bench processes, recommend settings.
 
-A bench that fails, hangs, is killed or runs out of memory becomes a Gap with its reason; a fresh process goes on with the next
-one, and the profile is still written. Either one device is measured, or all GPUs of the node at once (`together`).
+A bench that fails, hangs, is killed or runs out of memory becomes a Gap with its reason; a fresh process goes on with
+the next one, and the profile is still written. Either one device is measured, or all GPUs of the node at once
+(`together`).
 """
 
 from __future__ import annotations
@@ -33,10 +34,9 @@ def probe(
     progress: Callable[[Progress], None] = lambda progress: None,
     each: Callable[[str, Profile], None] = lambda device, profile: None,
 ) -> Profile:
-    """Measure this machine and return its profile. Where all GPUs are measured, `each` is called with every device and its own
-    profile first.
+    """Measure this machine and return its profile. Of all GPUs, `each` first gets every device and its own profile.
 
-    Raises UsageError for an unknown name, MeasureError when there is nothing to measure with or nothing could be measured.
+    Raises UsageError for an unknown name, MeasureError where nothing could be measured.
     """
     check_names(request)
     host = host or Host()

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from gputune.host import Host, Unreadable
 
 _BUSY = (0, 1, 2, 5, 6, 7)
-"""The columns of a line of /proc/stat that count as busy: user, nice, system, irq, softirq, and steal, which other guests of
-the host used. Idle and iowait do not; guest and guest_nice are contained in user and nice.
+"""The columns of a line of /proc/stat that count as busy: user, nice, system, irq, softirq, and steal, which other
+guests of the host used. Idle and iowait do not; guest and guest_nice are contained in user and nice.
 
 Source: Linux, proc_stat(5).
 """
@@ -27,8 +27,8 @@ class BusyCpus:
         ...                     # the bench process runs one bench
         others = busy.others()  # 1.9, or None where it cannot be known
 
-    The time of this process and all its descendants is subtracted, so whatever measures must be one of them. Call `others`
-    before a bench process is ended: the times of its children may be lost with it.
+    The time of this process and all its descendants is subtracted, so whatever measures must be one of them. Call
+    `others` before a bench process is ended: the times of its children may be lost with it.
     """
 
     def __init__(self, host: Host, own: Callable[[], float] | None = None) -> None:
@@ -64,8 +64,8 @@ class Reading:
 
 
 def between(before: Reading, after: Reading) -> float | None:
-    """Return what others used between two readings, in CPUs; None where the interval was too short, or the counts contradict
-    each other, as in a sandbox whose /proc/stat never changes.
+    """Return what others used between two readings, in CPUs; None where the interval was too short, or the counts
+    contradict each other, as in a sandbox whose /proc/stat never changes.
     """
     seconds, own = after.at - before.at, after.own - before.own
     if seconds < _LEAST_SECONDS or own < 0:
@@ -77,7 +77,7 @@ def between(before: Reading, after: Reading) -> float | None:
 
 
 def busy_ticks(stat: str, cpus: Collection[int]) -> int:
-    """Return the ticks in which `cpus` were busy, from the text of /proc/stat. Raises Unreadable where it lacks one of them."""
+    """Return the ticks in which `cpus` were busy, from the text of /proc/stat. Raises Unreadable if one is missing."""
     lines = (line.split() for line in stat.splitlines() if line.startswith("cpu"))
     counts_of = {name.removeprefix("cpu"): counts for name, *counts in lines}
     try:
@@ -87,7 +87,7 @@ def busy_ticks(stat: str, cpus: Collection[int]) -> int:
 
 
 def own_seconds() -> float:
-    """Return the CPU seconds of this process and all its descendants, including those that ended and were waited for."""
+    """Return the CPU seconds of this process and all its descendants, also those that have been waited for."""
     import psutil
 
     this = psutil.Process()

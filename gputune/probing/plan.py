@@ -16,12 +16,12 @@ BUDGET_SECONDS: Mapping[str, Mapping[Budget, float]] = {
     "cuda": {"quick": 8, "standard": 55, "thorough": 570},
     "cpu": {"quick": 8, "standard": 47, "thorough": 280},
 }
-"""How long the benches of a budget measure together, by kind of device. With the time to start up, the standard budget takes a
-minute. What only the user can name, and the comparison of all GPUs, take their time on top."""
+"""How long the benches of a budget measure together, by kind of device. With the time to start up, the standard
+budget takes a minute. What only the user can name, and the comparison of all GPUs, take their time on top."""
 
 LEAST_SHARE = 0.6
-"""A bench that gets a smaller share of its seconds is left out: with less, a comparison that would reach its look at 20 pairs does
-not even reach the one at 12."""
+"""A bench that gets a smaller share of its seconds is left out: with less, a comparison that would reach its look at
+20 pairs does not even reach the one at 12."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,9 @@ def check_names(request: Request) -> None:
 def plan(device: str, request: Request) -> Plan:
     """Return the benches to run, the most valuable first.
 
-    With `only`, these benches get their seconds, also where the budget has none for them. Otherwise the benches that have
-    seconds in this budget share it (see `fit`). A bench of what only the user can name is planned when it was named, with its
-    seconds for each; one that compares GPUs, when all are measured.
+    With `only`, these benches get their seconds, also where the budget has none for them. Otherwise the benches that
+    have seconds in this budget share it (see `fit`). A bench of what only the user can name is planned when it was
+    named, with its seconds for each; one that compares GPUs, when all are measured.
     """
     jobs = [job for name in benches.names() if _wanted(job := _job(name, device, request), request)]
     if request.only:
@@ -101,8 +101,8 @@ def plan(device: str, request: Request) -> Plan:
 def fit(jobs: Sequence[Job], seconds: float) -> list[Job]:
     """Return `jobs`, the most valuable first, so that together they take at most `seconds`.
 
-    As many of the most valuable as possible keep their time, and the rest is shortened in proportion, to LEAST_SHARE at the
-    least. Where even that does not make room, the least valuable is left out.
+    As many of the most valuable as possible keep their time, and the rest is shortened in proportion, to LEAST_SHARE at
+    the least. Where even that does not make room, the least valuable is left out.
     """
     if sum(job.seconds for job in jobs) <= seconds:
         return list(jobs)

@@ -14,12 +14,12 @@ ALL = "all"
 """The value of `--device` for all GPUs of this node at once."""
 
 OPTIONS = {"shapes": "FILE", "dataset": "FILE.py:CALLABLE"}
-"""The options by which a user names what a bench is to measure, each a field of Request, with the form of its argument."""
+"""The options that name something for a bench to measure, each a field of Request, and the form of their argument."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """The progress of a probe: bench `number` of `count`, what it is doing (empty when it begins), and its seconds at most."""
+    """The progress of a probe: bench `number` of `count`, what it is `doing` (empty at first), its seconds at most."""
 
     number: int
     count: int
@@ -30,8 +30,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What to probe: `device` is auto, cpu, cuda, cuda:N or all; `only` names the benches to run (by default all that the
-    budget has time for); `shapes` are the user's matmuls, `dataset` the user's dataset.
+    """What to probe: `device` is auto, cpu, cuda, cuda:N or all; `only` names the benches to run (by default all that
+    the budget has time for); `shapes` are the user's matmuls, `dataset` the user's dataset.
     """
 
     device: str = "auto"
@@ -47,7 +47,7 @@ class Request:
 
 
 def device_of(facts: Facts, requested: str) -> str:
-    """Return the requested device (auto, cpu, cuda or cuda:N) by torch's name. Raises UsageError for any other word, and
+    """Return the requested device (auto, cpu, cuda or cuda:N) by torch's name. Raises UsageError for any other word,
     MeasureError for a GPU that torch does not see.
     """
     kind, _, index = requested.partition(":")
@@ -64,8 +64,8 @@ def device_of(facts: Facts, requested: str) -> str:
 
 
 def devices_of(facts: Facts) -> tuple[list[str], list[Gap]]:
-    """Return the GPUs that torch sees and that are of the same model as the first, since one profile is to hold for all of
-    them, and a Gap for each of another model. Raises MeasureError where torch sees none.
+    """Return the GPUs of the first one's model that torch sees, since one profile is to hold for all, and a Gap for each
+    of another model. Raises MeasureError where torch sees none.
     """
     visible = _visible(facts)
     if not visible:

@@ -75,7 +75,7 @@ class Lane:
         self.measurements += with_conditions(rows, other_cpus)
 
     def _explained(self, gap: Gap, kills_before: int | None) -> Gap:
-        """Where a process was killed, add what the kernel's count of OOM kills, taken before the bench, says about it."""
+        """Where a process was killed, add what the kernel's count of OOM kills since before the bench says."""
         if gap.cause != "killed":
             return gap
         kills = memory.oom_kills(self.host)
@@ -89,7 +89,7 @@ class Lane:
 
 
 def with_conditions(rows: list[Measurement], other_cpus: float | None) -> list[Measurement]:
-    """Return the rows of one bench, where only the first has the conditions of the whole bench: WHOLE_BENCH and `other_cpus`."""
+    """Return the rows of one bench; only the first keeps what holds for all: WHOLE_BENCH and `other_cpus`."""
     if not rows:
         return rows
     values = {name: [row.conditions[name] for row in rows if name in row.conditions] for name in WHOLE_BENCH}

@@ -1,8 +1,8 @@
 """All GPUs of one model at once, a bench process each, and the one profile that holds for them.
 
-First they are compared in steady load, all at the same time, since they share power and air. Then each runs the benches of
-the budget, again all at once; what measures the host runs once, alone. Where a GPU looked slow, the comparison is repeated at
-the end: by then a neighbour's passing load is gone.
+First they are compared in steady load, all at the same time, since they share power and air. Then each runs the benches
+of the budget, again all at once; what measures the host runs once, alone. Where a GPU looked slow, the comparison is
+repeated at the end: by then a neighbour's passing load is gone.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def _measure_host(
 
 @contextmanager
 def at_once(lanes: Sequence[Lane]) -> Iterator[Callable[[Callable[[Lane], None]], None]]:
-    """Yield a function that does something with every lane at once, and waits for all. When this thread is interrupted, the
-    bench processes are ended, which ends what the other threads wait for.
+    """Yield a function that does something with every lane at once, and waits for all. When this thread is interrupted,
+    the bench processes are ended, which ends what the other threads wait for.
     """
     # The threads live until the end: a bench process ends with the thread that started it.
     with ThreadPoolExecutor(len(lanes)) as pool:
@@ -118,8 +118,8 @@ def _number_run(lanes: Sequence[Lane], run: int) -> None:
 def own_profiles(
     facts: Facts, lanes: Sequence[Lane], host_rows: Sequence[Measurement], *, created: str
 ) -> dict[str, Profile]:
-    """Return, by device, the profile that follows from its own measurements and the comparison of all. A device without any
-    measurement has none, unless no device has any.
+    """Return, by device, the profile that follows from its own measurements and the comparison of all. A device without
+    any measurement has none, unless no device has any.
     """
     comparison = [row for lane in lanes for row in lane.measurements if row.bench == COMPARISON]
     return {
@@ -137,7 +137,7 @@ def own_profiles(
 def common_profile(own: Mapping[str, Profile], lanes: Sequence[Lane], gaps: Sequence[Gap]) -> Profile:
     """Return, as a whole, the profile of the device whose settings most of the others share.
 
-    Each setting for which another device's measurements give another value is a Gap, as is what another device could not measure.
+    A setting that another device's measurements set otherwise is a Gap, as is what that device could not measure.
     """
     devices, profiles = list(own), list(own.values())
     base = devices[common(profiles)]

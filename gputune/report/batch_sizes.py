@@ -53,9 +53,10 @@ def _percent(share: float) -> str:
 
 
 def largest(found: BatchSizes) -> str:
-    """Return a sentence: the recommended largest batch, its margin in bytes and percent, and what ran without the margin."""
+    """Return a sentence: the largest batch to use, its margin in bytes and percent, and what ran without it."""
     if found.largest is None:
-        return f"Largest batch: none leaves {_percent(found.margin)} of the memory; the largest that ran is {found.largest_run}."
+        margin = _percent(found.margin)
+        return f"Largest batch: none leaves {margin} of the memory; the largest that ran is {found.largest_run}."
     trial = found.trial(found.largest)
     room = f"{gib(trial.left_bytes or 0)} ({_percent(trial.left or 0)}) of {gib(trial.total_bytes or 0)}"
     margin = f"the margin is {_percent(found.margin)}, {gib(int(found.margin * (trial.total_bytes or 0)))}"
@@ -64,7 +65,7 @@ def largest(found: BatchSizes) -> str:
 
 
 def fastest(found: BatchSizes) -> str:
-    """Return a sentence: the batch with the best throughput, and how much faster it is than the smallest that was timed."""
+    """Return a sentence: the batch with the best throughput, and its gain over the smallest that was timed."""
     rows = {int(row.params["batch"]): row for row in found.timed}
     if found.fastest is None:
         return "Best throughput: unknown; no batch was timed."

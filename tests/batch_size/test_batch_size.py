@@ -1,4 +1,4 @@
-"""The search on this machine's CPU: every way in which the user's step can go wrong. Steps that compute are in `real/`."""
+"""The search on this machine's CPU: how the user's step can go wrong. Steps that compute are in `real/`."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ import multiprocessing
 lock = multiprocessing.get_context('spawn').Lock()
 context.say(lock._semlock.name)
 """
-"""A semaphore that a spawned process could open by its name: it is a file until multiprocessing's resource tracker, which has
-just been started, unlinks it."""
+"""A semaphore that a spawned process could open by its name: it is a file until multiprocessing's resource tracker,
+which has just been started, unlinks it."""
 
 BENCHES = {
     "noisy": "print('noise'); os.write(1, b'more noise'); context.say('half way'); yield from ()",
@@ -43,7 +43,7 @@ BENCHES = {
     "hanging": "yield from (); import ctypes; ctypes.PyDLL(None).sleep(1000)",  # and holds the interpreter
     "leaving": "yield from ()\nif os.fork() == 0: time.sleep(1000)\nos._exit(5)",
     "stubborn": f"yield from ()\n{SEMAPHORE}signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(1000)",
-    "lasting": f"yield from ()\nif os.fork() == 0: time.sleep(1000)\n{SEMAPHORE}import ctypes; ctypes.CDLL(None).sleep(1000)",
+    "lasting": f"yield from ()\nif os.fork() == 0: time.sleep(1000)\n{SEMAPHORE}time.sleep(1000)",
 }
 
 

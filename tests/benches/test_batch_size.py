@@ -1,4 +1,4 @@
-"""The user's step in a bench process on this machine's CPU: what becomes of each batch, and what the process survives."""
+"""The user's step in a bench process on this machine's CPU: each batch's answer, and what the process survives."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def shared() -> Iterator[RestartingProcess]:
 
 @pytest.fixture
 def training(tmp_path: Path) -> Any:
-    """A function that writes a file whose make_training() runs `before` and whose step is `body`; it gives the name of it."""
+    """A function that writes a make_training() that runs `before`, with the step `body`, and returns its name."""
 
     def write(body: str, before: str = "pass") -> str:
         path = tmp_path / "training.py"

@@ -1,6 +1,6 @@
 """`gputune apply auto`: which profile it takes, and how one process measures while the others wait.
 
-Where processes are to probe, what measures is a stand-in: it writes its pid down, takes as long as it is told, and returns a profile.
+Where processes are to probe, a stand-in measures: it writes its pid down, sleeps, and returns a profile.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from making import command, environ, gputune, profile, python
+from forked import gputune
+from making import command, environ, profile, python
 
 from gputune.host import Host
 from gputune.profile import Fingerprint, load, places, save

@@ -1,8 +1,8 @@
-"""All GPUs of a node, measured at once: how long it takes beside one, whether healthy ones raise an alarm, and whether one that
-others load is named. Needs at least three GPUs.
+"""All GPUs of a node, measured at once: how long it takes beside one, whether healthy ones raise an alarm, and whether
+one that others load is named. Needs at least three GPUs.
 
-`python tests/gpu/side_by_side.py [FOLDER]`; into FOLDER go the rows of 20 healthy runs and of one run a loaded GPU, which
-`tests/machines/nvidia-h200-x4/side_by_side.json` holds of a real machine. A table at the end.
+`python tests/gpu/side_by_side.py [FOLDER]`; into FOLDER go the rows of 20 healthy runs and of one run a loaded GPU,
+which `tests/machines/nvidia-h200-x4/side_by_side.json` holds of a real machine. A table at the end.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""A plan keeps the promise of its budget: it makes room for a new bench, the most valuable first, and says what it left out."""
+"""A plan keeps the promise of its budget: it makes room for a new bench, and says what it left out."""
 
 from types import SimpleNamespace
 

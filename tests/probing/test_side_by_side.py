@@ -1,4 +1,4 @@
-"""The rule for slow GPUs over what four H200 measured: 20 runs of healthy ones, and one run for each GPU that another process loaded.
+"""The rule for slow GPUs over runs of four H200: 20 healthy ones, and one with each GPU loaded by another process.
 
 `python tests/gpu/side_by_side.py FOLDER` records it.
 """

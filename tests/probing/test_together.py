@@ -27,7 +27,8 @@ pytestmark = pytest.mark.cluster
 
 TOLD = """
 def row(bench, metric, unit, sample, **params):
-    return Measurement(bench=bench, metric=metric, unit=unit, samples=(float(sample),) * 12, params=params, device=context.device)
+    samples = (float(sample),) * 12
+    return Measurement(bench=bench, metric=metric, unit=unit, samples=samples, params=params, device=context.device)
 number = int(context.device.partition(":")[2] or 0)
 """
 """What the bodies of benches below have."""

@@ -1,5 +1,5 @@
-"""A search for a batch size within a real memory limit: the kernel kills the bench process, or the watch ends it before, and the
-search has an answer either way.
+"""A search for a batch size within a real memory limit: the kernel kills the bench process, or the watch ends it
+before, and the search has an answer either way.
 
 `pytest -m real` runs them; they need root and cgroup v1 hierarchies that can be written to.
 """
