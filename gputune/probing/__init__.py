@@ -49,12 +49,11 @@ def probe(
                 each(device, profile)
             return common_profile(own, lanes, gaps)
         device = device_of(machine, request.device)
-        planned = plan(device, request)
+        jobs, left_out = plan(device, request)
         lane = Lane.on(device, process, machine, host)
-        lane.do(planned.jobs, progress)
+        lane.do(jobs, progress)
         _check_measured([lane], lane.measurements)
-        gaps = [*planned.left_out, *lane.gaps]
-        return recommend.profile_of(machine, lane.measurements, device, created=_now(), gaps=gaps)
+        return recommend.profile_of(machine, lane.measurements, device, created=_now(), gaps=[*left_out, *lane.gaps])
 
 
 def _measure_all(
@@ -62,13 +61,13 @@ def _measure_all(
 ) -> tuple[list[Lane], list[Measurement], list[Gap]]:
     """Return the measurements of each device and of the host, and a Gap for each device and bench that was left out."""
     devices, other_models = devices_of(machine)
-    planned = plan(devices[0], request)
+    jobs, left_out = plan(devices[0], request)
     with ExitStack() as stack:
         processes = [first, *(stack.enter_context(RestartingProcess()) for _ in devices[1:])]
         lanes = [Lane.on(device, own, machine, host) for device, own in zip(devices, processes, strict=True)]
-        host_rows = measure_together(lanes, planned.jobs, progress)
+        host_rows = measure_together(lanes, jobs, progress)
     _check_measured(lanes, [*host_rows, *(row for lane in lanes for row in lane.measurements)])
-    return lanes, host_rows, [*other_models, *planned.left_out]
+    return lanes, host_rows, [*other_models, *left_out]
 
 
 def _check_measured(lanes: Sequence[Lane], measured: Sequence[Measurement]) -> None:

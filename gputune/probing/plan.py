@@ -51,12 +51,6 @@ class Job:
         return replace(self, request=replace(self.request, seconds=share * self.seconds))
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    jobs: tuple[Job, ...]
-    left_out: tuple[Gap, ...] = ()
-
-
 def check_names(request: Request) -> None:
     """Raises UsageError for an unknown budget or bench, and for a bench that this request cannot run."""
     if request.budget not in BUDGETS:
@@ -76,8 +70,8 @@ def check_names(request: Request) -> None:
         )
 
 
-def plan(device: str, request: Request) -> Plan:
-    """Return the benches to run, the most valuable first.
+def plan(device: str, request: Request) -> tuple[list[Job], list[Gap]]:
+    """Return the benches to run, the most valuable first, and a Gap for each that the budget has no room for.
 
     With `only`, these benches get their seconds, also where the budget has none for them. Otherwise the benches that
     have seconds in this budget share it (see `fit`). A bench of what only the user can name is planned when it was
@@ -85,17 +79,12 @@ def plan(device: str, request: Request) -> Plan:
     """
     jobs = [job for name in benches.names() if _wanted(job := _job(name, device, request), request)]
     if request.only:
-        return Plan(tuple(jobs))
+        return jobs, []
     sharing = [job for job in jobs if job.shares_the_budget]
     fitted = {job.name: job for job in fit(sharing, BUDGET_SECONDS[benches.kind_of(device)][request.budget])}
-    return Plan(
-        tuple(fitted.get(job.name, job) for job in jobs if job.name in fitted or not job.shares_the_budget),
-        tuple(
-            Gap(fact=f"bench.{job.name}", reason="not measured in this budget")
-            for job in sharing
-            if job.name not in fitted
-        ),
-    )
+    left_out = [job for job in sharing if job.name not in fitted]
+    gaps = [Gap(fact=f"bench.{job.name}", reason="not measured in this budget") for job in left_out]
+    return [fitted.get(job.name, job) for job in jobs if job not in left_out], gaps
 
 
 def fit(jobs: Sequence[Job], seconds: float) -> list[Job]:

@@ -52,27 +52,17 @@ def measure_together(
         on_all(do(comparing, 0))
         _number_run(lanes, 1)
         on_all(do(own, len(comparing)))
-        host_rows = _measure_host(lanes, of_the_host, on_all, counted_from(len(jobs) - len(of_the_host)))
+        able = next((lane for lane in lanes if lane.measurements), lanes[0])
+        before = len(able.measurements)
+        report = counted_from(len(jobs) - len(of_the_host))
+        on_all(lambda lane: lane.do(of_the_host if lane is able else [], report))
+        host_rows = able.measurements[before:]
+        del able.measurements[before:]
         if suspects([row for lane in lanes for row in lane.measurements]):
             on_all(ready)  # a lane that needs a new process would begin when the others have finished
             on_all(do(comparing, 0))
             _number_run(lanes, 2)
     return host_rows
-
-
-def _measure_host(
-    lanes: Sequence[Lane],
-    jobs: Sequence[Job],
-    on_all: Callable[[Callable[[Lane], None]], None],
-    progress: Callable[[Progress], None],
-) -> list[Measurement]:
-    """Run the jobs on the first lane that could measure anything so far, and take their rows out of it."""
-    able = next((lane for lane in lanes if lane.measurements), lanes[0])
-    before = len(able.measurements)
-    on_all(lambda lane: lane.do(jobs if lane is able else [], progress))
-    rows = able.measurements[before:]
-    del able.measurements[before:]
-    return rows
 
 
 @contextmanager

@@ -61,7 +61,7 @@ def recorded(sets):
     machine = facts.read(Host())
     devices, _ = devices_of(machine)
     request = Request(device="all", budget="quick", only=["side_by_side"])
-    jobs = plan(devices[0], request).jobs
+    jobs, _ = plan(devices[0], request)
     kept = []
     with ExitStack() as stack:
         lanes = [Lane.on(where, stack.enter_context(RestartingProcess()), machine, Host()) for where in devices]

@@ -7,6 +7,7 @@ import pytest
 from gputune import benches
 from gputune.bench_process import BUDGETS, MatmulShape
 from gputune.bench_process.messages import BenchRequest
+from gputune.facts.gap import Gap
 from gputune.plugins import BenchTraits, traits
 from gputune.probing import Request
 from gputune.probing.plan import BUDGET_SECONDS, LEAST_SHARE, Job, fit, plan
@@ -43,8 +44,8 @@ def test_the_least_valuable_are_shortened_alike_and_below_the_least_share_left_o
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
 def test_no_plan_takes_longer_than_its_budget(device, budget):
     """What only the user can name comes on top."""
-    planned = plan(device, Request(budget=budget, shapes=SHAPES)).jobs
-    seconds = sum(job.seconds for job in planned if job.shares_the_budget)
+    jobs, _ = plan(device, Request(budget=budget, shapes=SHAPES))
+    seconds = sum(job.seconds for job in jobs if job.shares_the_budget)
     assert 0 < seconds <= BUDGET_SECONDS[benches.kind_of(device)][budget]
 
 
@@ -69,7 +70,7 @@ def made_up(monkeypatch):
 
 
 def planned(**wanted):
-    return [(job.name, job.seconds) for job in plan("cpu", Request(**wanted)).jobs]
+    return [(job.name, job.seconds) for job in plan("cpu", Request(**wanted))[0]]
 
 
 def test_a_new_bench_in_a_full_budget_costs_the_least_valuable(made_up):
@@ -81,9 +82,9 @@ def test_a_new_bench_in_a_full_budget_costs_the_least_valuable(made_up):
 def test_what_is_left_out_is_a_gap(made_up):
     full = BUDGET_SECONDS["cpu"]["standard"]
     made_up(("last", 3, full), ("first", 1, full))
-    whole = plan("cpu", Request())
-    assert [job.name for job in whole.jobs] == ["first"]
-    assert [(gap.fact, gap.reason) for gap in whole.left_out] == [("bench.last", "not measured in this budget")]
+    jobs, gaps = plan("cpu", Request())
+    assert [job.name for job in jobs] == ["first"]
+    assert gaps == [Gap(fact="bench.last", reason="not measured in this budget")]
 
 
 def test_equal_ranks_are_in_the_order_of_names(made_up):

@@ -147,8 +147,8 @@ def measured(*answers, host=None, facts=None):
     """The lane on which one bench gave these answers."""
     facts, host = facts or facts_of("cpu-only"), host or RecordedHost("cpu-only")
     lane = Lane(process=Answering(*answers), facts=facts, device="cpu", host=host, busy=Busy())
-    [job] = plan("cpu", Request(only=["precision"])).jobs
-    lane.do([job], lambda progress: None)
+    jobs, _ = plan("cpu", Request(only=["precision"]))
+    lane.do(jobs, lambda progress: None)
     return lane
 
 
