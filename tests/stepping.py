@@ -65,7 +65,7 @@ def refusal(make: str, **asked: Any) -> MeasureError:
 
 def no_process_is_left() -> bool:
     """The kernel may take a moment over what was killed."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while serving(str(os.getpid())) and time.monotonic() < deadline:
         time.sleep(0.02)
     return not serving(str(os.getpid()))

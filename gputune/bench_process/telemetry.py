@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import or_
 from statistics import median
@@ -42,7 +42,7 @@ class Telemetry:
         """
         if self._nvml is None:
             return {}
-        found = {
+        values = {
             "sm_clock_mhz": self._read("ClockInfo", _SM_CLOCK),
             "power_watts": self._read("PowerUsage", scale=1e-3),
             "throttle_reasons": self._reasons(),
@@ -51,8 +51,8 @@ class Telemetry:
         now = time.monotonic()
         if now - self._last_look >= _APART_SECONDS:
             self._last_look = now
-            found |= {"gpu_processes": self._processes(), "other_sm_percent": self._others()}
-        return {name: value for name, value in found.items() if value is not None}
+            values |= {"gpu_processes": self._processes(), "other_sm_percent": self._others()}
+        return {name: value for name, value in values.items() if value is not None}
 
     def _read(self, name: str, *args: int, scale: float = 1.0) -> float | None:
         try:
@@ -99,16 +99,15 @@ def other_sm_percent(samples: Sequence[Any], own: int, since: int) -> float | No
 
 def summary(samples: list[dict[str, float]]) -> dict[str, float]:
     """Return the medians of clock and power, all throttle reasons, and the highest of every other value."""
-    found: dict[str, float] = {}
-    for name in ("sm_clock_mhz", "power_watts"):
-        values = [sample[name] for sample in samples if name in sample]
-        if values:
-            found[name] = float(round(median(values)))
-    masks = [int(sample["throttle_reasons"]) for sample in samples if "throttle_reasons" in sample]
-    if masks:
-        found["throttle_reasons"] = float(reduce(or_, masks))
-    for name in ("pcie_generation", "gpu_processes", "other_sm_percent"):
-        values = [sample[name] for sample in samples if name in sample]
-        if values:
-            found[name] = max(values)
-    return found
+    columns: dict[str, list[float]] = {}
+    for sample in samples:
+        for name, value in sample.items():
+            columns.setdefault(name, []).append(value)
+    return {name: _SUMMARIES.get(name, max)(values) for name, values in columns.items()}
+
+
+_SUMMARIES: dict[str, Callable[[list[float]], float]] = {
+    "sm_clock_mhz": lambda values: float(round(median(values))),
+    "power_watts": lambda values: float(round(median(values))),
+    "throttle_reasons": lambda masks: float(reduce(or_, map(int, masks))),
+}

@@ -210,7 +210,7 @@ class TestProbing:
             process.communicate()
 
     def answers(self, processes: list[subprocess.Popen[str]]) -> list[str]:
-        outs = [process.communicate(timeout=60)[0] for process in processes]
+        outs = [process.communicate(timeout=120)[0] for process in processes]
         assert [process.returncode for process in processes] == [0] * len(processes)
         return outs
 
@@ -287,7 +287,7 @@ class TestProbing:
         four = start({**env, "PROBE_FAILS": "1"}, 4)
         probing, others = self.split(env, four)
         gate.touch()
-        out, said = probing.communicate(timeout=60)
+        out, said = probing.communicate(timeout=120)
         assert said.splitlines()[1] == "gputune: not probed: nothing could be measured; see: gputune check"
         assert [out, *self.answers(others)] == ["None\n"] * 4
         assert (probing.returncode, len(self.probes(env))) == (0, 1)
@@ -313,7 +313,7 @@ class TestProbing:
     @pytest.mark.parametrize("cache", ["/proc/no-such-folder", "/dev/null/x"])
     def test_without_a_place_to_share_it_nothing_is_measured(self, env: dict[str, str], start, cache: str) -> None:
         [process] = start({**env, "XDG_CACHE_HOME": cache})
-        out, said = process.communicate(timeout=60)
+        out, said = process.communicate(timeout=120)
         assert (process.returncode, out, self.probes(env)) == (0, "None\n", [])
         assert said.startswith(f"gputune: not probed: {cache}")
         assert "set XDG_CACHE_HOME to a folder that can be written" in said

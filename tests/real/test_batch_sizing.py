@@ -61,15 +61,15 @@ def test_a_killed_process_means_that_the_batch_does_not_fit(training: Any) -> No
     assert "SIGKILL" in next(trial.why for trial in answer.trials if trial.batch > 20)
 
 
-def test_the_start_may_be_too_large(training: Any) -> None:
-    answer = found(training(f"{SLEEPY}\nif batch_size > 3: raise MemoryError"), start=64)
-    assert answer.largest == 3
-
-
-def test_everything_fits(training: Any) -> None:
-    answer = found(training("pass"), most=64, seconds=8)
-    assert (answer.largest, answer.largest_run) == (64, 64)
-    assert all(trial.ran for trial in answer.trials)
+@pytest.mark.parametrize(
+    ("body", "asked", "largest"),
+    [(f"{SLEEPY}\nif batch_size > 3: raise MemoryError", {"start": 64}, 3), ("pass", {"most": 64, "seconds": 8}, 64)],
+    ids=["the start is too large", "everything fits"],
+)
+def test_the_largest_of_all_that_ran(training: Any, body: str, asked: dict[str, Any], largest: int) -> None:
+    answer = found(training(body), **asked)
+    assert (answer.largest, answer.largest_run) == (largest, largest)
+    assert all(trial.ran == (trial.batch <= largest) for trial in answer.trials)
 
 
 def test_the_time_ends_it_and_that_is_said(training: Any) -> None:
