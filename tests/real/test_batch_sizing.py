@@ -95,7 +95,7 @@ def test_what_fails_in_a_fresh_process_is_not_named(training: Any, tmp_path: Pat
 def test_the_largest_is_between_what_ran_and_what_did_not(tmp_path: Path) -> None:
     """With torch itself."""
     make = written(tmp_path, f"{SLEEPY}\nif batch_size > 300: raise torch.OutOfMemoryError('CUDA out of memory.')")
-    answer = found(make)
+    answer = found(make, seconds=30)
     assert answer.largest == answer.largest_run
     assert 291 <= answer.largest_run <= 300
     above = min(trial.batch for trial in answer.trials if not trial.ran)
