@@ -100,7 +100,7 @@ def _check_each(folder: Path | None, device: str) -> None:
     if folder is None:
         return
     if device != "all":
-        raise UsageError(f"--each {folder}: is for the profiles of all GPUs of a node", "add --device all")
+        raise UsageError(f"--each {folder}: is about all GPUs of a node", "add --device all")
     check_folder("--each", folder)
 
 
