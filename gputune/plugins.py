@@ -1,6 +1,7 @@
-"""What can be added as one file: a setting, a check, a bench. A plug-in is a module of its package, and its name is its file's.
+"""The three kinds of plug-in that are one file each: a setting, a check, a bench. A plug-in is a module of its package,
+and its name is the file's.
 
-Files that begin with an underscore, and folders, are what the plug-ins of a package share.
+Files whose name begins with an underscore, and folders, hold what the plug-ins of a package share.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -23,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class Plugin(Protocol):
-    """What every plug-in has: its docstring is what `gputune explain NAME` prints."""
+    """What all three kinds have in common. The docstring is what `gputune explain NAME` prints."""
 
     __name__: str
     __doc__: str | None
 
 
 class Setting(Plugin, Protocol):
-    """One knob; `gputune/settings/__init__.py` says what its PHASE adds."""
+    """One knob. `gputune/settings/__init__.py` says which functions its PHASE adds."""
 
     VALUE: Any
     PHASE: Literal["launch", "process", "code"]
@@ -47,30 +49,53 @@ class Check(Plugin, Protocol):
 
 
 class Bench(Plugin, Protocol):
-    """One microbenchmark."""
+    """One microbenchmark. `BenchTraits` lists the constants that a bench may have besides."""
 
     SECONDS: Mapping[str, Mapping[str, float]]
-    RANK: int
+    """How long it may measure, by kind of device (cuda, cpu) and budget; 0 leaves it out of that budget."""
+    RANK: float
+    """Benches run in the order of their ranks, the most valuable (1) first; equal ranks in the order of their names."""
 
-    def needs(self, facts: Facts, device: str) -> str | None: ...
+    def needs(self, facts: Facts, device: str) -> str | None:
+        """Return why it cannot run on this device, or None."""
 
-    def measure(self, context: Context) -> Iterator[Measurement | Gap]: ...
+    def measure(self, context: Context) -> Iterator[Measurement | Gap]:
+        """Yield each measurement once it is complete, and a Gap for what could not be measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchTraits:
+    """The optional constants of a bench, with the values that hold where it has none of that name (in capitals)."""
+
+    option: str | None = None
+    """The field of Context that holds what the user named and this bench measures; SECONDS are then for each."""
+    user_code: bool = False
+    """It runs the user's code, so the next bench gets a fresh process."""
+    of_the_host: bool = False
+    """It measures the host: where all GPUs of a node are measured at once, it runs once, alone."""
+    side_by_side: bool = False
+    """It compares the GPUs of a node: it runs only where all of them are measured at once."""
+
+
+def traits(bench: Bench) -> BenchTraits:
+    names = ("OPTION", "USER_CODE", "OF_THE_HOST", "SIDE_BY_SIDE")
+    return BenchTraits(**{name.lower(): getattr(bench, name) for name in names if hasattr(bench, name)})
 
 
 @cache
 def names(package: str) -> tuple[str, ...]:
-    """The sorted names of the plug-ins of an imported package, given by its dotted name."""
-    found = pkgutil.iter_modules(sys.modules[package].__path__)
-    return tuple(sorted(one.name for one in found if not one.name.startswith("_") and not one.ispkg))
+    """Return the sorted names of the plug-ins of an imported package, given by its dotted name."""
+    modules = pkgutil.iter_modules(sys.modules[package].__path__)
+    return tuple(sorted(module.name for module in modules if not module.name.startswith("_") and not module.ispkg))
 
 
 def load(package: str, name: str) -> ModuleType:
-    """The module of one plug-in. Raises KeyError for a name that is none."""
+    """Return the module of one plug-in. Raises KeyError for a name that is not a plug-in's."""
     if name not in names(package):
         raise KeyError(name)
     return importlib.import_module(f"{package}.{name}")
 
 
 def name_of(plugin: Plugin | ModuleType) -> str:
-    """The name under which a plug-in is known."""
+    """Return the name by which users know a plug-in: that of its file."""
     return plugin.__name__.rpartition(".")[2]

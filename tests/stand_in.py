@@ -19,7 +19,7 @@ class cuda:
 def zeros(*size, device): pass
 """
 
-_IN_WORKERS = """
+_IN_BENCH_PROCESSES = """
 import sys
 if "gputune.bench_process.serve" in sys.orig_argv:
     from gputune import benches
@@ -43,12 +43,12 @@ def torch(folder: Path) -> str:
 
 
 def benches(folder: Path, **bodies: str) -> str:
-    """A PYTHONPATH on which workers find benches of these names with these bodies, which may use `told`, beside gputune's own or in
+    """A PYTHONPATH on which bench processes find benches with these bodies, which may use `told`, beside gputune's own or in
     their place.
     """
     planted = folder / "planted"
     planted.mkdir(exist_ok=True)
-    (folder / "sitecustomize.py").write_text(_IN_WORKERS.format(folder=str(planted)))
+    (folder / "sitecustomize.py").write_text(_IN_BENCH_PROCESSES.format(folder=str(planted)))
     for name, body in bodies.items():
         (planted / f"{name}.py").write_text(_HEAD + indent(body, "    "))
     return before_others(folder)

@@ -1,4 +1,4 @@
-"""Training steps for the search of a batch size, written as a user would, and the search itself on this machine's CPU."""
+"""Training steps as a user would write them, and the search for their batch size on this machine's CPU."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def written(folder: Path, body: str, before: str = "pass") -> str:
 
 def found(make: str, **asked: Any) -> BatchSizes:
     answer = search(Request(make=make, device="cpu", **{"seconds": 10, **asked}))
-    assert no_worker_is_left()
+    assert no_process_is_left()
     return answer
 
 
@@ -59,13 +59,13 @@ def refusal(make: str, **asked: Any) -> MeasureError:
         search(Request(make=make, device="cpu", **{"seconds": 10, **asked}))
     assert "\n" not in str(refused.value)
     assert refused.value.remedy
-    assert no_worker_is_left()
+    assert no_process_is_left()
     return refused.value
 
 
-def no_worker_is_left() -> bool:
+def no_process_is_left() -> bool:
     """The kernel may take a moment over what was killed."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while serving(str(os.getpid())) and time.monotonic() < deadline:
         time.sleep(0.02)
     return not serving(str(os.getpid()))

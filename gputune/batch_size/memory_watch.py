@@ -1,4 +1,4 @@
-"""The parent's eye on memory: a worker is ended before it takes the last of it, and a machine with it."""
+"""Watches the host's memory from the parent, so that a bench process is ended before it takes the last of it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ PERIOD_SECONDS = 0.05
 
 
 class MemoryWatch:
-    """While the block runs, `end` is called once when fewer than `least_bytes` are left.
+    """While the block runs, call `end`, once, when fewer than `least_bytes` are left.
 
-    It looks at what the tightest limit of the cgroup and the host leave, so that shared memory and the processes that a worker
-    starts count too, and whatever anybody else takes meanwhile.
+    It looks at what the tightest limit of the cgroup and the host leave, so shared memory, the processes that a step
+    starts and whatever else runs there count too.
     """
 
     def __init__(self, host: Host, least_bytes: int, end: Callable[[], None]) -> None:
@@ -23,8 +23,9 @@ class MemoryWatch:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self.left_bytes: int | None = None
-        """The least that was seen to be left; None where it cannot be read."""
+        """The fewest bytes that were left at any time; None where that cannot be read."""
         self.ended = False
+        """Whether `end` was called."""
 
     def __enter__(self) -> MemoryWatch:
         self._thread.start()

@@ -1,9 +1,9 @@
-"""Which batch to try next, and what the tried ones say: pure, over what became of the trials so far.
+"""Which batch to try next, and what the trials so far show. Pure: nothing is run here.
 
-The boundary between what fits and what does not is found by doubling and bisection. The memory that a step needs grows close
-to linearly with its batch, so a line through two trials often tells where the boundary is, and it is closed in from there;
-every third trial halves the interval all the same, so that a line that misleads costs little. A line is a guess, never an
-answer: whatever is named was tried.
+The boundary between what fits and what does not is found by doubling and bisection. The memory that a step needs grows
+close to linearly with its batch, so a line through two trials often shows where the boundary is, and the search closes
+in from there; every third trial halves the interval all the same, so that a misleading line costs little. A line is a
+guess, never an answer: every batch in the answer was tried.
 """
 
 from __future__ import annotations
@@ -20,34 +20,33 @@ MARGIN = 0.10
 """The share of the memory that a batch must leave at its peak: fragmentation grows in long runs, and evaluation and
 checkpoints come on top of what a step needs."""
 TOLERANCE = 0.03
-"""The boundary is known when it lies between two batches that differ by less than this."""
+"""The search for the boundary ends when it lies between two batches that differ by less than this share."""
 PLAUSIBLE = 0.8
-"""A rate from one trial may be off by this: what ran slower is not timed again."""
+"""A rate from a single trial is rough: batches below this share of the highest rate are not timed."""
 MOST_TIMED = 6
 
 _GROWTH = 0.01
-"""Two trials lay a line only where the memory between them grew by this share: less is noise."""
+"""Two trials define a line only where the memory grew by this share between them: less is noise."""
 _BELOW = 0.99
-"""Where on the way to the boundary that a line tells the next trial is made."""
-
+"""The next trial is made at this share of the boundary that a line predicts."""
 
 Fate = Literal["ran", "no memory", "failed", "no end"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What became of one batch."""
+    """The outcome of trying one batch."""
 
     batch: int
     fate: Fate = "ran"
     rate: float | None = None
     """Samples per second, from a step or a few."""
     peak_bytes: int | None = None
-    """What the process held at most: of the GPU's memory torch's share, of the host's all of it."""
+    """What the process held at its peak: on a GPU what torch reserved, on the CPU all of its memory."""
     left_bytes: int | None = None
-    """What was left of the memory meanwhile."""
+    """What was left of the memory at that peak."""
     total_bytes: int | None = None
-    """The memory of which that was left: the GPU's or torch's limit of it, the container's or the host's."""
+    """The size of that memory: the GPU's or torch's limit of it, the container's or the host's."""
     why: str = ""
     """Why it did not run."""
 
@@ -61,12 +60,12 @@ class Trial:
         return self.left_bytes / self.total_bytes if self.left_bytes is not None and self.total_bytes else None
 
     def leaves(self, margin: float) -> bool:
-        """Whether it ran and left at least this share; 0 asks only whether it ran."""
+        """Return whether it ran and left at least this share; with 0, whether it ran."""
         return self.ran and (not margin or (self.left is not None and self.left >= margin))
 
 
 def next_batch(trials: Sequence[Trial], start: int, most: int) -> int | None:
-    """What to try next; None where both boundaries are known: of what leaves the margin, then of what runs at all."""
+    """Return the batch to try next, first for what leaves the margin, then for what runs; None once both are known."""
     for margin in (MARGIN, 0.0):
         batch = _next(trials, margin, start, most)
         if batch is not None:
@@ -75,14 +74,14 @@ def next_batch(trials: Sequence[Trial], start: int, most: int) -> int | None:
 
 
 def bounds(trials: Sequence[Trial], margin: float) -> tuple[int | None, int | None]:
-    """(low, high): the largest batch that left the margin, below the smallest that did not."""
+    """Return (low, high): the smallest batch without the margin is `high`, the largest with it below that `low`."""
     high = min((trial.batch for trial in trials if not trial.leaves(margin)), default=None)
     below = (trial.batch for trial in trials if trial.leaves(margin) and (high is None or trial.batch < high))
     return max(below, default=None), high
 
 
 def largest(trials: Sequence[Trial], margin: float = MARGIN) -> int | None:
-    """The largest batch that ran with this margin, below all that did not."""
+    """Return the largest batch that left the margin, below all that did not."""
     return bounds(trials, margin)[0]
 
 
@@ -98,31 +97,31 @@ def _next(trials: Sequence[Trial], margin: float, start: int, most: int) -> int 
     else:
         batch = _towards(guess, low, high)
         if len(trials) % 3 == 2:
-            # Without a bound above a careful step: what runs out of the host's memory costs a process.
+            # Only a small step where nothing failed yet: running out of the host's memory costs a process.
             batch = max(batch, low + low // 4) if high is None else (low + high) // 2
     return _rounded(min(batch, most), low)
 
 
 def _towards(guess: float, low: int, high: int | None) -> int:
-    """Just below the guess; where one of the bounds is there already, so near to it that the interval closes."""
+    """Just below the guess, but far enough from both bounds that the next trial narrows the interval."""
     step = _tolerance(low)
     batch = max(int(guess * _BELOW), low + step)
     return min(batch, 2 * low) if high is None else min(batch, high - step)
 
 
 def _guess(trials: Sequence[Trial], margin: float) -> float | None:
-    """The batch at which the line through the two largest that ran leaves just the margin."""
-    known = {trial.batch: trial.left for trial in trials if trial.ran and trial.left is not None}
-    if len(known) < 2:
+    """The batch that leaves exactly the margin, on the line through the two largest that ran."""
+    shares = {trial.batch: trial.left for trial in trials if trial.ran and trial.left is not None}
+    if len(shares) < 2:
         return None
-    (small, before), (large, after) = sorted(known.items())[-2:]
+    (small, before), (large, after) = sorted(shares.items())[-2:]
     if before - after < _GROWTH:
         return None
     return large + (after - margin) * (large - small) / (before - after)
 
 
 def _rounded(batch: int, low: int) -> int:
-    """Down to a multiple of a power of two within 1 %, which suits the hardware, if that is still above `low`."""
+    """Round down, by at most 1 %, to a multiple of a power of two, which suits the hardware, if still above `low`."""
     unit = 1 << max(0, (batch // 100).bit_length() - 1)
     rounded = batch - batch % unit
     return rounded if rounded > low else batch
@@ -133,8 +132,9 @@ def _tolerance(low: int) -> int:
 
 
 def contenders(trials: Sequence[Trial]) -> list[int]:
-    """The batches to time in turn, of those that leave the margin: all that may be among the fastest by their trials, and
-    halfway to the neighbours of the first of them and of the fastest; of more than a few, those that are far apart.
+    """Return the batches to time in turn. Among those that leave the margin: all whose rough rate is near the highest,
+    and the batches halfway from the fastest, and from the smallest of these, to their neighbours. Of more than
+    MOST_TIMED, the ones closest to a smaller one are dropped.
     """
     limit = largest(trials)
     rates = {trial.batch: trial.rate for trial in trials if trial.rate and limit and trial.batch <= limit}
@@ -152,14 +152,14 @@ def contenders(trials: Sequence[Trial]) -> list[int]:
 
 
 def _halfway(batches: list[int], batch: int, side: int) -> int:
-    """Between a batch and its neighbour on one side; itself where there is none."""
+    """The batch halfway to the neighbour on one side; the batch itself where it has no neighbour there."""
     place = batches.index(batch) + side
     neighbour = batches[place] if 0 <= place < len(batches) else batch
     return (batch + neighbour) // 2
 
 
 def best(rows: Sequence[Measurement]) -> Measurement | None:
-    """Of rows that were timed in turn, each with its `batch`: the smallest batch whose rate is within 3 % of the highest."""
+    """Return the row of the smallest batch within 3 % of the highest rate. The rows must have been timed in turn."""
     if not rows:
         return None
     top = max(rows, key=lambda row: row.median)

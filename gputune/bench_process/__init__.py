@@ -1,4 +1,4 @@
-"""The process that benches run in: started, asked and replaced by its parent; it may die of any bench."""
+"""The process that benches run in: started, given requests and replaced by its parent, since any bench may kill it."""
 
 from gputune.bench_process.context import BUDGETS, Batches, Budget, Context, MatmulShape, UserDataset
 

@@ -1,4 +1,4 @@
-"""What a bench is given: where to measure, on what machine, for how long, and what the user asked about."""
+"""The input of a bench: where to measure, on what machine, for how long, and what the user named."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUDGETS: tuple[Budget, ...] = ("quick", "standard", "thorough")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatmulShape:
-    """A matmul of the user's own: `linear(x[m, k], w[n, k])`. None leaves it to the bench what is usual on the device."""
+    """A matmul that the user named: `linear(x[m, k], w[n, k])`. None: what is usual on the device."""
 
     m: int | None = None
     n: int
@@ -27,42 +27,42 @@ class MatmulShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserDataset:
-    """A dataset or DataLoader of the user's own, and how it is consumed."""
+    """A dataset or DataLoader that the user named, and how fast its batches are consumed."""
 
     path: str
-    """What makes it, as `path.py:callable` or `package.module:callable`."""
+    """The callable that returns it, as `path.py:callable` or `package.module:callable`."""
     batch_size: int | None = None
-    """None leaves it to the DataLoader, or to the bench where there is none."""
+    """None: the DataLoader's own, or for a dataset the bench's default."""
     step_ms: float | None = None
-    """How long the consumer works on each batch; None: not at all, it takes batches as fast as they come."""
+    """How long the consumer works on each batch; None: it takes batches as fast as they come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batches:
-    """Training steps of the user's own, in batches of these sizes."""
+    """The user's training step, to be run in batches of these sizes."""
 
     make: str
-    """What makes the step, as `path.py:callable` or `package.module:callable`."""
+    """The callable that returns the step, as `path.py:callable` or `package.module:callable`."""
     sizes: tuple[int, ...]
     timed: bool = False
-    """Timed in turn instead of tried one after the other."""
+    """Whether the sizes are timed in turn; otherwise each is tried for a moment, one after the other."""
 
 
 @dataclass(kw_only=True)
 class Context:
-    """What a bench is given: where to measure, on what machine, for how long, and whom to tell."""
+    """The input of one bench."""
 
     device: str
-    """torch's name: cuda:0, cpu."""
+    """By torch's name: cuda:0, cpu."""
     facts: Facts
     seconds: float
     budget: Budget
     shapes: tuple[MatmulShape, ...] = ()
-    """What the user asked about."""
     dataset: tuple[UserDataset, ...] = ()
-    """Likewise."""
+    """One at most."""
     batches: Batches | None = None
     say: Callable[[str], None] = lambda text: None
+    """To be called with what the bench is doing now."""
 
     @property
     def cuda(self) -> bool:
@@ -75,7 +75,7 @@ class Context:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """What the device multiplies natively, as benches name it: float32 first, then tf32, bfloat16, float16."""
+        """The dtypes that the device multiplies natively: float32 first, then tf32, bfloat16, float16."""
         if not self.cuda:
             return ("float32", "bfloat16") if self.facts.precision.cpu_bfloat16 else ("float32",)
         gpu = self.facts.device_gpu(self.device)
@@ -84,17 +84,17 @@ class Context:
 
     @property
     def matmul_dtypes(self) -> tuple[str, ...]:
-        """These, and float8, which only matmuls have."""
+        """The dtypes that the device has matmuls for: `dtypes`, and float8, which nothing else has."""
         gpu = self.facts.device_gpu(self.device) if self.cuda else None
         return (*self.dtypes, "float8") if gpu and "float8" in gpu.tensor_core_dtypes else self.dtypes
 
     @property
     def main_dtype(self) -> str:
-        """What a network would be trained in."""
+        """The dtype in which a network would be trained on the device."""
         return next(dtype for dtype in ("bfloat16", "float16", "float32") if dtype in self.dtypes)
 
     def free_bytes(self) -> int:
-        """Memory of a GPU that this process may still use: what is free, within the share that torch was limited to."""
+        """Return the memory of the GPU that this process may still use, within the share that torch was limited to."""
         import torch
 
         free, total = torch.cuda.mem_get_info(self.device)

@@ -1,5 +1,5 @@
-"""How a worker makes sure that neither it nor what it started outlives the process that started it, and that it goes first
-where memory runs out.
+"""How the bench process makes sure that neither it nor what it started outlives its parent, and that it is the first to
+be killed when memory runs out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def die_with(parent: int) -> None:
     """Have the kernel kill this process when its parent ends; end at once if that has happened already.
 
     `parent` is the pid that started us: asking getppid() for 1 would not do, since a subreaper may adopt us. The signal
-    follows the parent's thread, so workers must be started from its main thread.
+    follows the parent's thread, not its process: a bench process ends with the thread that started it.
     """
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -41,9 +41,9 @@ def guard(requests: int) -> None:
     end_group(os.getpgid(0))
 
 
-def go_first() -> None:
-    """Where memory runs out, have the kernel kill this process, or one that it starts from now on, before any other: it is what
-    measures, and whoever started it is to tell of it.
+def be_killed_first() -> None:
+    """Have the kernel kill this process, and whatever it starts from now on, before any other when memory runs out: the
+    parent must survive to report it.
 
     Source: Linux, proc_pid_oom_score_adj(5).
     """

@@ -1,59 +1,47 @@
-"""The parent side of a worker: a child process that runs benches, one after the other, and may die of any of them.
+"""The parent side of the bench process: a child that runs benches, one after the other, and may die of any of them.
 
-Plain pipes and a process group instead of a pool: a pool does not notice a grandchild that holds its pipe, shares stdout
-with whatever prints, and leaves orphans.
+Plain pipes and a process group instead of a pool: a pool does not notice a grandchild that holds its pipe, shares
+stdout with whatever prints, and leaves orphans.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import select
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
+from gputune.bench_process.failure import BenchFailed
+from gputune.bench_process.messages import Activity, Answer, BenchRequest, Done, Message, Raised, Start, decode, encode
+from gputune.facts.gap import Gap
 from gputune.host import end
 from gputune.measurement import Measurement
 
-READY_SECONDS = 180.0
+READY_SECONDS = 180
 """For importing torch from a cold disk and creating a CUDA context."""
 
-
 _WARNING = re.compile(r"^\S+:\d+: \w*Warning: .*\n(?:  .*\n?)?", re.MULTILINE)
-"""As Python's `warnings` prints one, with its line of source: nothing dies of it."""
-
-
-class BenchFailed(Exception):
-    """The worker ended, hung or failed; the text is the reason that a Gap will show."""
+"""A warning as Python's `warnings` prints it, with its line of source: no process ends because of one."""
 
 
 class BenchProcess:
     """One child process on one device. Use as a context manager: on exit nothing of it is left.
 
-    It imports torch as soon as it is made, so that what is read meanwhile costs no time.
+    It imports torch from the moment it is created, while the parent reads the machine.
     """
 
     def __init__(self) -> None:
         requests_reader, self._requests = os.pipe()
         self._answers, answers_writer = os.pipe()
-        self._stderr = os.memfd_create("gputune-worker")
+        self._stderr = os.memfd_create("gputune-bench-process")
         self._buffer = b""
+        arguments = map(str, (requests_reader, answers_writer, os.getpid()))
         self._child = subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                "gputune.bench_process.serve",
-                str(requests_reader),
-                str(answers_writer),
-                str(os.getpid()),
-            ],
+            [sys.executable, "-P", "-m", "gputune.bench_process.serve", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=self._stderr,
             stderr=self._stderr,
@@ -73,29 +61,29 @@ class BenchProcess:
 
     @property
     def pid(self) -> int:
-        """Its process, which leads the group of all that it starts."""
+        """The pid of the child, which leads the process group of everything it starts."""
         return self._child.pid
 
-    def ready(self, device: str, facts: Mapping[str, Any], seconds: float = READY_SECONDS) -> None:
-        """Wait until torch is imported and `device` answers. Raises BenchFailed."""
-        self._send({"device": device, "facts": facts})
-        for answer in self._listen(seconds):
-            if "ready" in answer:
-                return
-            raise BenchFailed(str(answer.get("failed", answer)))
+    def ready(self, start: Start) -> None:
+        """Wait until torch is imported and the device answers. Raises BenchFailed."""
+        self._send(start)
+        for answer in self._listen(READY_SECONDS):
+            if isinstance(answer, Raised):
+                raise BenchFailed(how="exception", detail=answer.text)
+            return
 
-    def run(self, request: Mapping[str, Any], deadline_seconds: float) -> Iterator[dict[str, Any]]:
-        """Run one bench (`request`: its name as `bench`, and the rest of its Context); yield its answers (`measurement`,
-        `gap`, `say`). Raises BenchFailed, after which the worker is of no use unless `alive`: a bench that raised an ordinary
-        exception leaves it so.
+    def run(self, request: BenchRequest, deadline_seconds: float) -> Iterator[Measurement | Gap | Activity]:
+        """Run one bench; yield its answers. Raises BenchFailed, after which the process is of no use unless `alive`: a
+        bench that raised an ordinary exception leaves it so.
         """
         self._send(request)
         for answer in self._listen(deadline_seconds):
-            if "done" in answer:
+            if isinstance(answer, Done):
                 return
-            if "failed" in answer:
-                raise BenchFailed(answer["failed"])
-            yield answer
+            if isinstance(answer, Raised):
+                raise BenchFailed(how="exception", detail=answer.text, raised_cause=answer.cause)
+            if isinstance(answer, Measurement | Gap | Activity):
+                yield answer
 
     @property
     def alive(self) -> bool:
@@ -111,27 +99,27 @@ class BenchProcess:
     def kill(self) -> None:
         end(self._child)
 
-    def _send(self, request: Mapping[str, Any]) -> None:
-        text = json.dumps(request).encode() + b"\n"
+    def _send(self, message: Message) -> None:
+        line = encode(message)
         try:
-            while text:
-                text = text[os.write(self._requests, text) :]
+            while line:
+                line = line[os.write(self._requests, line) :]
         except BrokenPipeError:
-            raise BenchFailed(self._epitaph()) from None
+            raise self._death() from None
 
-    def _listen(self, seconds: float) -> Iterator[dict[str, Any]]:
-        """Answers until the deadline. Those that the worker gave before it died are given out first."""
+    def _listen(self, seconds: float) -> Iterator[Answer]:
+        """Yield answers until the deadline. Those that the child gave before it died are yielded first."""
         deadline = time.monotonic() + seconds
         while True:
-            line, found, rest = self._buffer.partition(b"\n")
-            if found:
+            line, complete, rest = self._buffer.partition(b"\n")
+            if complete:
                 self._buffer = rest
-                yield _parsed(line)
+                yield _decoded(line)
                 continue
             left = deadline - time.monotonic()
             if left <= 0:
                 self.kill()
-                raise BenchFailed(f"no end after {seconds:.0f} s; it was stopped")
+                raise BenchFailed(how="deadline", number=round(seconds))
             self._fill(left)
 
     def _fill(self, seconds: float) -> None:
@@ -144,30 +132,24 @@ class BenchProcess:
                 return
         elif self.alive:
             return
-        raise BenchFailed(self._epitaph())
+        raise self._death()
 
-    def _epitaph(self) -> str:
-        """What it died of: the signal or code, and the last line that it left on stderr."""
+    def _death(self) -> BenchFailed:
+        """Wait for the child's end; return how it ended, with the last line that it left on stderr."""
         with suppress(subprocess.TimeoutExpired):
             self._child.wait(1)  # its pipe may close a moment before it ends by itself
         end(self._child)
-        code = self._child.returncode
-        how = (
-            f"killed by {signal.Signals(-code).name}"
-            if code is not None and code < 0
-            else f"ended with exit code {code}"
-        )
-        with suppress(OSError):
+        code = self._child.returncode or 0  # None, where not even SIGKILL ended it, is no code of its own
+        return BenchFailed(how="signal" if code < 0 else "exit code", number=abs(code), detail=self._last_line())
+
+    def _last_line(self) -> str:
+        try:
             size = os.fstat(self._stderr).st_size
             text = os.pread(self._stderr, 4096, max(0, size - 4096)).decode(errors="replace")
-            last = next((line.strip() for line in reversed(_WARNING.sub("", text).split("\n")) if line.strip()), "")
-            return f"the worker was {how}" + (f": {last[:300]}" if last else "")
-        return f"the worker was {how}"
-
-
-def measurement_of(row: Mapping[str, Any]) -> Measurement:
-    """What an answer's `measurement` holds."""
-    return Measurement(**{**row, "samples": tuple(row["samples"])})
+        except OSError:
+            return ""
+        lines = (line.strip() for line in reversed(_WARNING.sub("", text).split("\n")))
+        return next((line[:300] for line in lines if line), "")
 
 
 def _pidfd(pid: int) -> int | None:
@@ -178,9 +160,9 @@ def _pidfd(pid: int) -> int | None:
         return None
 
 
-def _parsed(line: bytes) -> dict[str, Any]:
+def _decoded(line: bytes) -> Answer:
     try:
-        answer = json.loads(line)
-    except ValueError:
-        raise BenchFailed("the worker's answer was not JSON") from None
-    return answer if isinstance(answer, dict) else {}
+        answer: Answer = decode(line)
+    except ValueError as error:
+        raise BenchFailed(how="exception", detail=f"the bench process gave an invalid answer: {error}") from None
+    return answer

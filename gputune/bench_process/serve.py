@@ -1,99 +1,97 @@
-"""The child side of a worker: imports torch once, then runs benches as it is asked, over pipes of its own.
+"""The child side of the bench process: imports torch once, then runs benches on request, over pipes of its own.
 
-`python -m gputune.bench_process.serve REQUESTS ANSWERS PARENT`: JSON lines in, JSON lines out. It ends, with all that it
-started, when the requests end or the parent does, even in the middle of a bench that holds the interpreter.
+`python -m gputune.bench_process.serve REQUESTS ANSWERS PARENT`: two file descriptors and the parent's pid. It ends,
+with everything it started, when the requests end or the parent does, even in the middle of a bench that holds the
+interpreter.
 """
 
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import queue
 import sys
 import threading
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Callable
+from typing import get_args
 
-from gputune.bench_process.lifeline import die_with, go_first, guard
+from gputune.bench_process.context import Context
+from gputune.bench_process.lifeline import be_killed_first, die_with, guard
+from gputune.bench_process.messages import Activity, Answer, BenchRequest, Done, Raised, Ready, Start, decode, encode
+from gputune.resources.unreadable import Cause
 
 
 def main(requests_fd: int, answers_fd: int, parent: int) -> None:
     die_with(parent)
     guard(requests_fd)
-    go_first()
+    be_killed_first()
     for descriptor in (requests_fd, answers_fd):
         os.set_inheritable(descriptor, False)
-    os.dup2(2, 1)  # whatever prints must not reach the answers' reader, nor a terminal
-    requests: queue.Queue[dict[str, Any]] = queue.Queue()
+    os.dup2(2, 1)  # whatever prints must not reach the reader of the answers, nor a terminal
+    requests: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_listen, args=(requests_fd, requests), daemon=True).start()
-    with os.fdopen(answers_fd, "w", buffering=1) as answers:
-        _serve(requests, answers)
+    with os.fdopen(answers_fd, "wb") as answers:
+
+        def send(answer: Answer) -> None:
+            answers.write(encode(answer))
+            answers.flush()
+
+        _serve(requests, send)
 
 
-def _listen(descriptor: int, requests: queue.Queue[dict[str, Any]]) -> None:
+def _listen(descriptor: int, requests: queue.Queue[str]) -> None:
     """Pass requests on, so that the next one waits while a bench runs."""
     with os.fdopen(descriptor) as pipe:
         for line in pipe:
-            requests.put(json.loads(line))
+            requests.put(line)
 
 
-def _serve(requests: queue.Queue[dict[str, Any]], answers: Any) -> None:
-    def send(**answer: Any) -> None:
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
-
+def _serve(requests: queue.Queue[str], send: Callable[[Answer], None]) -> None:
     try:
-        importlib.import_module("torch")  # while the machine is still being read
-        hello = requests.get()
-        facts = _start(hello["device"], hello["facts"])
+        importlib.import_module("torch")  # while the parent is still reading the machine
+        start = decode(requests.get())
+        _prepare(start.device)
     except Exception as error:
-        send(failed=_words(error))
+        send(_raised(error))
         return
-    send(ready=True)
+    send(Ready())
     while True:
-        _bench(requests.get(), hello["device"], facts, send)
+        _run(decode(requests.get()), start, send)
 
 
-def _start(device: str, facts: Any) -> Any:
+def _prepare(device: str) -> None:
     """Create the context of the device, so that no bench pays for it."""
     import torch
-
-    from gputune.facts import Facts
-    from gputune.strict_types import convert
 
     if device.startswith("cuda"):
         torch.cuda.set_device(device)
         torch.zeros(1, device=device)
-    return convert(Facts, facts)
 
 
-def _bench(request: dict[str, Any], device: str, facts: Any, send: Any) -> None:
-    from gputune import bench_process
-    from gputune.facts.gap import Gap
-
-    shapes = tuple(bench_process.MatmulShape(**shape) for shape in request.get("shapes", ()))
-    context = bench_process.Context(
-        device=device,
-        facts=facts,
-        seconds=request["seconds"],
-        budget=request["budget"],
-        shapes=shapes,
-        dataset=tuple(bench_process.UserDataset(**one) for one in request.get("dataset", ())),
-        batches=bench_process.Batches(**request["batches"]) if "batches" in request else None,
-        say=lambda text: send(say=text),
+def _run(request: BenchRequest, start: Start, send: Callable[[Answer], None]) -> None:
+    context = Context(
+        device=start.device,
+        facts=start.facts,
+        seconds=request.seconds,
+        budget=request.budget,
+        shapes=request.shapes,
+        dataset=request.dataset,
+        batches=request.batches,
+        say=lambda text: send(Activity(text=text)),
     )
     try:
-        for found in importlib.import_module(request["bench"]).measure(context):
-            send(**{"gap" if isinstance(found, Gap) else "measurement": asdict(found)})
+        for answer in importlib.import_module(request.bench).measure(context):
+            send(answer)
     except Exception as error:
-        send(failed=_words(error))
+        send(_raised(error))
     else:
-        send(done=True)
+        send(Done())
 
 
-def _words(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+def _raised(error: Exception) -> Raised:
+    text = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    cause = getattr(error, "cause", None)  # any exception may have such an attribute, of any type
+    return Raised(text=text, cause=cause if cause in get_args(Cause) else None)
 
 
 if __name__ == "__main__":

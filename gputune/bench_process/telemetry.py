@@ -1,10 +1,10 @@
-"""What the GPU does while it is measured, through NVML: clock, power, what throttles it, and who else uses it."""
+"""The state of the GPU while it is measured, through NVML: clock, power, throttle reasons, and who else uses it."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import or_
 from statistics import median
@@ -15,18 +15,18 @@ from gputune.host import Host, Nvml, Unreadable
 
 _SM_CLOCK = 1
 _APART_SECONDS = 0.2
-"""The processes are asked for no more often: the driver itself looks at their utilisation some times a second."""
+"""The least time between two looks at the processes: the driver updates their utilisation only a few times a second."""
 
 
 class Telemetry:
-    """Samples one GPU, by its NVML index. With None, or where NVML does not answer, there is nothing to sample."""
+    """Samples one GPU, by its NVML index. With None, or where NVML does not answer, every sample is empty."""
 
     def __init__(self, index: int | None, host: Host | None = None) -> None:
         self._index = index if index is not None else -1
         self._nvml: Nvml | None = None
-        self._asked = -_APART_SECONDS
+        self._last_look = -_APART_SECONDS
         self._newest: int | None = None
-        """When the last known sample of utilisation was taken, by the driver's clock."""
+        """The driver's time stamp of the newest sample of utilisation seen so far."""
         if index is not None:
             try:
                 self._nvml = (host or Host()).nvml()
@@ -34,53 +34,52 @@ class Telemetry:
                 self._nvml = None
 
     def sample(self) -> dict[str, float]:
-        """What there is now, without what cannot be read: sm_clock_mhz, power_watts, throttle_reasons, pcie_generation;
-        and a few times a second
+        """Return the current values, without those that cannot be read: sm_clock_mhz, power_watts, throttle_reasons
+        (NVML's bits), pcie_generation; and a few times a second
 
-        - gpu_processes: compute processes on it, this one among them;
-        - other_sm_percent: the highest utilisation of its SMs by another one since the last time.
+        - gpu_processes: the number of compute processes on the GPU, including this one;
+        - other_sm_percent: the highest utilisation of its SMs by another process since the previous look.
         """
         if self._nvml is None:
             return {}
-        found = {
-            "sm_clock_mhz": self._ask("ClockInfo", _SM_CLOCK),
-            "power_watts": self._ask("PowerUsage", scale=1e-3),
+        values = {
+            "sm_clock_mhz": self._read("ClockInfo", _SM_CLOCK),
+            "power_watts": self._read("PowerUsage", scale=1e-3),
             "throttle_reasons": self._reasons(),
-            "pcie_generation": self._ask("CurrPcieLinkGeneration"),
+            "pcie_generation": self._read("CurrPcieLinkGeneration"),
         }
         now = time.monotonic()
-        if now - self._asked >= _APART_SECONDS:
-            self._asked = now
-            found |= {"gpu_processes": self._processes(), "other_sm_percent": self._others()}
-        return {name: value for name, value in found.items() if value is not None}
+        if now - self._last_look >= _APART_SECONDS:
+            self._last_look = now
+            values |= {"gpu_processes": self._processes(), "other_sm_percent": self._others()}
+        return {name: value for name, value in values.items() if value is not None}
 
-    def _ask(self, name: str, *args: int, scale: float = 1.0) -> float | None:
+    def _read(self, name: str, *args: int, scale: float = 1.0) -> float | None:
         try:
             return float(self._nvml.device(self._index, name, *args)) * scale if self._nvml else None
         except Unreadable:
             return None
 
     def _reasons(self) -> float | None:
-        """A bit mask."""
         try:
             return float(clocks_event_reasons(self._nvml, self._index)) if self._nvml else None
         except Unreadable:
             return None
 
     def _processes(self) -> float | None:
-        """None also where there is none, not even this one: then a container hides them."""
+        """Return None also where no process is listed, not even this one: then a container hides them."""
         pids = {process["pid"] for kind in ("", "MPS") for process in self._listed(f"{kind}ComputeRunningProcesses")}
         return float(len(pids)) if pids else None
 
     def _others(self) -> float | None:
-        """The first answer, which tells of before the measurement, only says how far the driver has come."""
+        """The first answer is about the time before the measurement; only its newest time stamp is kept."""
         samples = self._listed("ProcessUtilization", self._newest or 0)
         since, first = self._newest or 0, self._newest is None
         self._newest = max([since, *(sample["timeStamp"] for sample in samples)])
         return None if first else other_sm_percent(samples, os.getpid(), since)
 
     def _listed(self, name: str, *args: int) -> Sequence[Any]:
-        """What NVML lists; nothing where it does not answer, as it does where there is nothing to list."""
+        """Return an empty list where NVML raises an error, as it also does when there is nothing to list."""
         try:
             return list(self._nvml.device(self._index, name, *args)) if self._nvml else []
         except Unreadable:
@@ -88,9 +87,9 @@ class Telemetry:
 
 
 def other_sm_percent(samples: Sequence[Any], own: int, since: int) -> float | None:
-    """The highest utilisation by a process other than `own` after `since`.
+    """Return the highest utilisation in percent by a process other than `own` after the time stamp `since`.
 
-    None where `own` is not listed: a container has other process numbers than its host, and then nobody can be told apart.
+    None where `own` is not listed: a container has other pids than the host, so our own is unknown.
     """
     new = [sample for sample in samples if sample["timeStamp"] > since]
     if own not in {sample["pid"] for sample in new}:
@@ -99,17 +98,16 @@ def other_sm_percent(samples: Sequence[Any], own: int, since: int) -> float | No
 
 
 def summary(samples: list[dict[str, float]]) -> dict[str, float]:
-    """Medians of clock and power, all throttle reasons that occurred, and the highest of the others."""
-    found: dict[str, float] = {}
-    for name in ("sm_clock_mhz", "power_watts"):
-        values = [sample[name] for sample in samples if name in sample]
-        if values:
-            found[name] = float(round(median(values)))
-    masks = [int(sample["throttle_reasons"]) for sample in samples if "throttle_reasons" in sample]
-    if masks:
-        found["throttle_reasons"] = float(reduce(or_, masks))
-    for name in ("pcie_generation", "gpu_processes", "other_sm_percent"):
-        values = [sample[name] for sample in samples if name in sample]
-        if values:
-            found[name] = max(values)
-    return found
+    """Return the medians of clock and power, all throttle reasons, and the highest of every other value."""
+    columns: dict[str, list[float]] = {}
+    for sample in samples:
+        for name, value in sample.items():
+            columns.setdefault(name, []).append(value)
+    return {name: _SUMMARIES.get(name, max)(values) for name, values in columns.items()}
+
+
+_SUMMARIES: dict[str, Callable[[list[float]], float]] = {
+    "sm_clock_mhz": lambda values: float(round(median(values))),
+    "power_watts": lambda values: float(round(median(values))),
+    "throttle_reasons": lambda masks: float(reduce(or_, map(int, masks))),
+}

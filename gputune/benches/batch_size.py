@@ -1,11 +1,11 @@
-"""The user's own training step in batches of other sizes: which fit into the memory, and which are fastest.
+"""The user's own training step in batches of different sizes: which fit into memory, and which are fastest.
 
-`gputune batch-size path.py:make_training`, where `make_training()` takes nothing and returns a callable `step(batch_size)` that
-runs one whole training step (forward, backward, optimizer) on a batch of that size. Each size that is tried runs two steps at
-least: the optimizer's state comes with the first.
+`gputune batch-size path.py:make_training`, where `make_training()` takes nothing and returns a callable
+`step(batch_size)` that runs one whole training step (forward, backward, optimizer) on a batch of that size. Each size
+that is tried runs two steps at least: the optimizer's state comes with the first.
 
-A GPU's memory is counted as torch reserves it, together with whatever else is on the card. The host's is the process's own
-at its peak, and what is left of it is what the tightest limit of its cgroup, or the host, leaves.
+A GPU's memory is counted as torch reserves it, together with whatever else is on the card. On the CPU it is the memory
+of the process at its peak, and what is left is what the tightest limit of its cgroup, or the host, leaves.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ OPTION = "batches"
 NO_MEMORY = "bench.batch_size.memory"
 FAILED = "bench.batch_size.failed"
 UNUSABLE = "bench.batch_size.make"
-"""Gaps: the memory did not suffice, the step raised, there is no step to run."""
+"""The facts of this bench's gaps: the memory did not suffice, the step raised an exception, there is no step to run."""
 
 ENOUGH_SECONDS = 0.1
-"""Of steps, for the rough rate of a trial."""
+"""How long a trial runs steps, for its rough rate."""
 
 _Step = Callable[[int], Any]
-_made: dict[str, _Step] = {}
-"""The user's step, by its name: what made it may take long, and a worker serves many requests."""
+_steps: dict[str, _Step] = {}
+"""The user's steps, by name: making one may take long, and the bench process serves many requests."""
 
 
 def needs(facts: Facts, device: str) -> str | None:
@@ -54,31 +54,31 @@ def needs(facts: Facts, device: str) -> str | None:
 
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
-    """One row for each size that ran, in order; at the first that did not, a Gap ends it."""
-    asked = context.batches
-    if asked is None:
+    """Yield a row for each size that ran, in order, and a Gap for the first that did not, which is the end."""
+    batches = context.batches
+    if batches is None:
         return
     began = time.monotonic()
     try:
-        step = _step(asked.make)
+        step = _step(batches.make)
     except UserCodeError as error:
         yield Gap(fact=UNUSABLE, reason=str(error))
         return
     try:
-        if asked.timed:
-            arms = ranked([Arm(params={"batch": size}, run=partial(step, size), work=size) for size in asked.sizes])
+        if batches.timed:
+            arms = ranked([Arm(params={"batch": size}, run=partial(step, size), work=size) for size in batches.sizes])
             yield from interleave(
                 context, arms, context.seconds, partial(measurement, context, "batch_size", "samples/s")
             )
         else:
-            for size in asked.sizes:
+            for size in batches.sizes:
                 yield _trial(context, step, size, began)
                 began = time.monotonic()
     except (Exception, SystemExit) as error:
         failure = _failure(error)
     else:
         return
-    # Only here are the frames gone that held the step's tensors.
+    # The frames that held the step's tensors are gone only here, after the except block.
     _free(context)
     yield failure
     raise_if_broken(context)
@@ -86,17 +86,17 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
 
 def _step(make: str) -> _Step:
     """Raises UserCodeError."""
-    if make not in _made:
+    if make not in _steps:
         step = call(make)
         if not callable(step):
             name = make.rpartition(":")[2]
             raise UserCodeError(f"{name}() returned {type(step).__name__} and no callable step(batch_size)")
-        _made[make] = step
-    return _made[make]
+        _steps[make] = step
+    return _steps[make]
 
 
 def _trial(context: Context, step: _Step, size: int, began: float) -> Measurement:
-    """`began` is when it did, with what makes the step."""
+    """`began` is when this trial began, by the monotonic clock; for the first one that includes making the step."""
     _free(context)
     meter = _GpuMemory(context) if context.cuda else _HostMemory()
     step(size)
@@ -126,7 +126,7 @@ def _wait(context: Context) -> None:
 
 
 def _free(context: Context) -> None:
-    """Give back what nothing holds any more, and let the peak be counted anew."""
+    """Give unused memory back, and start counting the peak anew."""
     import torch
 
     gc.collect()
@@ -134,17 +134,18 @@ def _free(context: Context) -> None:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(context.device)
         return
-    with suppress(AttributeError):  # glibc's own
+    with suppress(AttributeError):  # only glibc has it
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def _failure(error: BaseException) -> Gap:
-    lacking = isinstance(error, MemoryError) or (isinstance(error, Exception) and out_of_memory(error))
-    return Gap(fact=NO_MEMORY if lacking else FAILED, reason="out of memory" if lacking else words(error))
+    if isinstance(error, MemoryError) or (isinstance(error, Exception) and out_of_memory(error)):
+        return Gap(fact=NO_MEMORY, reason="out of memory")
+    return Gap(fact=FAILED, reason=words(error))
 
 
 class _GpuMemory:
-    """What torch reserved of a GPU at most, and what that left of the card or of the share that torch was limited to."""
+    """The most that torch reserved of a GPU, and what that left of the card or of torch's limit."""
 
     def __init__(self, context: Context) -> None:
         self._device = context.device
@@ -160,10 +161,10 @@ class _GpuMemory:
 
 
 class _HostMemory:
-    """What this process held at most since this was made, and what its growth left of what was free then."""
+    """The peak of this process's memory since this object was made, and what its growth left of what was free then."""
 
     def __init__(self) -> None:
-        with suppress(OSError):  # where the kernel cannot count anew, the peak is that of the whole process
+        with suppress(OSError):  # where the kernel cannot reset the peak, it is that of the process's whole life
             Path("/proc/self/clear_refs").write_text("5")
         self._before = _status_bytes("VmRSS")
         self._free, self._total = free_and_total_bytes(Host())
@@ -177,10 +178,10 @@ class _HostMemory:
 
 
 def free_and_total_bytes(host: Host) -> tuple[int | None, int | None]:
-    """Of the memory that this process may use, within its cgroup's tightest limit; None where it could not be read."""
-    found = memory.read(host, Gaps())
-    free = [count for count in (found.limit_free_bytes, found.free_bytes) if count is not None]
-    total = [count for count in (found.limit_bytes, found.total_bytes) if count is not None]
+    """Return the free and the total memory within the cgroup's tightest limit; None for what cannot be read."""
+    reading = memory.read(host, Gaps())
+    free = [count for count in (reading.limit_free_bytes, reading.free_bytes) if count is not None]
+    total = [count for count in (reading.limit_bytes, reading.total_bytes) if count is not None]
     return min(free, default=None), min(total, default=None)
 
 

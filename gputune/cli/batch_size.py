@@ -13,14 +13,14 @@ def batch_size(
         str,
         typer.Argument(
             metavar="FILE.PY:MAKE",
-            help="make() takes nothing and returns step(batch_size), which runs one training step; "
-            "package.module:make will do too.",
+            help="make() takes no arguments and returns step(batch_size), which runs one training step; "
+            "package.module:make works too.",
         ),
     ],
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     start: Annotated[int, typer.Option(help="The first batch to try.", min=1)] = 1,
     most: Annotated[int, typer.Option(help="The largest batch to try.", min=1)] = 65536,
-    seconds: Annotated[float, typer.Option(help="For the whole search, about.", min=5, max=86400)] = 60,
+    seconds: Annotated[float, typer.Option(help="Roughly how long the whole search takes.", min=5, max=86400)] = 60,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
 ) -> None:
     """Find the largest batch that fits with a margin, and the one with the best throughput."""
@@ -30,8 +30,8 @@ def batch_size(
 
     request = batch_size.Request(make=training, device=device, start=start, most=most, seconds=seconds)
     with shown() as progress:
-        found = batch_size.search(request, progress=progress)
+        answer = batch_size.search(request, progress=progress)
     if as_json:
-        print(json.batch_sizes(found))
+        print(json.batch_sizes(answer))
     else:
-        batch_sizes.print_all(found, sys.stdout)
+        batch_sizes.print_all(answer, sys.stdout)

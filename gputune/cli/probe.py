@@ -31,11 +31,14 @@ def probe(
         str | None,
         typer.Option(
             metavar="FILE.py:CALLABLE",
-            help="Measure this dataset or DataLoader too: path.py:callable or package.module:callable, which returns it.",
+            help="Measure this dataset or DataLoader too: path.py:callable or package.module:callable returns it.",
         ),
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(help="Of --dataset, where it is no DataLoader.", min=1, max=1 << 24, show_default="32")
+        int | None,
+        typer.Option(
+            help="The batch size of --dataset, unless it is a DataLoader.", min=1, max=1 << 24, show_default="32"
+        ),
     ] = None,
     step_ms: Annotated[
         float | None,
@@ -76,17 +79,17 @@ def probe(
         dataset=_dataset(dataset, batch_size, step_ms),
     )
     with shown() as progress:
-        found = probing.probe(request, progress=progress, each=own.__setitem__)
+        profile = probing.probe(request, progress=progress, each=own.__setitem__)
     if target:
-        write(found, target)
+        write(profile, target)
     if as_json:
-        print(json.profile(found), flush=True)
+        print(json.profile(profile), flush=True)
     if sys.stderr is not None:
-        terminal.print_profile(found, sys.stderr)
+        terminal.print_profile(profile, sys.stderr)
         if target and str(target) != "-":
             print(f"\nWritten to {target}. Use it:\n    gputune apply {target} -- python train.py", file=sys.stderr)
-    if not names:  # a part would stand in the way of the whole
-        _keep(found, own=dataset is not None, quick=budget == "quick")
+    if not names:  # a partial profile in the cache would hide a complete one
+        _keep(profile, own=dataset is not None, quick=budget == "quick")
     _save_each(own, each)
 
 
@@ -102,7 +105,7 @@ def _check_each(folder: Path | None, device: str) -> None:
 
 
 def _save_each(own: dict[str, Profile], folder: Path | None) -> None:
-    """cuda:0's as cuda0.yaml, and so on."""
+    """Write the profile of cuda:0 as cuda0.yaml, and so on."""
     from gputune.profile import save
 
     for device, profile in own.items() if folder else ():
@@ -123,8 +126,8 @@ def _dataset(path: str | None, batch_size: int | None, step_ms: float | None) ->
     return (UserDataset(path=path, batch_size=batch_size, step_ms=step_ms),)
 
 
-def _keep(found: Profile, own: bool, quick: bool) -> None:
-    """Also where `gputune apply auto` looks, unless it would be an odd one for other programs."""
+def _keep(profile: Profile, own: bool, quick: bool) -> None:
+    """Also save it where `gputune apply auto` looks, unless it would not suit other programs."""
     from gputune.errors import MeasureError
     from gputune.facts.environment import TF32_OVERRIDE
     from gputune.host import Host
@@ -134,17 +137,17 @@ def _keep(found: Profile, own: bool, quick: bool) -> None:
 
     host = Host()
     here = fingerprint_here(host)
-    name = here if here.device == found.fingerprint.device else found.fingerprint
+    fingerprint = here if here.device == profile.fingerprint.device else profile.fingerprint
     reasons = {
         "its DataLoader is one dataset's; name it: gputune apply PROFILE": own,
         f"measured under {TF32_OVERRIDE}; unset {TF32_OVERRIDE}": TF32_OVERRIDE in host.environ,
         "a longer probe may have written the one there; probe in the standard budget": quick
-        and places.cached(name, host.environ),
+        and places.cached(fingerprint, host.environ),
     }
     why = next((reason for reason, holds in reasons.items() if holds), None)
     try:
         if why is None:
-            places.keep(found, name, host.environ)
+            places.keep(profile, fingerprint, host.environ)
     except MeasureError as error:
         why = str(error)
     if why:

@@ -1,7 +1,8 @@
-"""Probing: read the facts, run the benches in worker processes, ask for advice.
+"""Probing: read the facts, run the benches in bench processes, recommend settings.
 
-A bench that fails, hangs, is killed or runs out of memory becomes a Gap with its reason; a fresh worker goes on with the
-next one, and the profile is still written. One device is measured, or all GPUs of the node at once (`together`).
+A bench that fails, hangs, is killed or runs out of memory becomes a Gap with its reason; a fresh process goes on with
+the next one, and the profile is still written. Either one device is measured, or all GPUs of the node at once
+(`together`).
 """
 
 from __future__ import annotations
@@ -33,47 +34,49 @@ def probe(
     progress: Callable[[Progress], None] = lambda progress: None,
     each: Callable[[str, Profile], None] = lambda device, profile: None,
 ) -> Profile:
-    """Measure this machine and say what follows. Where all GPUs are measured, `each` is given every device with its own profile.
+    """Measure this machine and return its profile. Of all GPUs, `each` first gets every device and its own profile.
 
-    Raises UsageError for an unknown name, MeasureError when there is nothing to measure with or nothing could be measured.
+    Raises UsageError for an unknown name, MeasureError where nothing could be measured.
     """
     check_names(request)
     host = host or Host()
-    with RestartingProcess() as workers:
-        found = facts.read(host, variables=checks.variables())
+    with RestartingProcess() as process:
+        machine = facts.read(host, variables=checks.variables())
         if request.device == ALL:
-            lanes, host_rows, left_out = _lanes_of_all(request, host, found, workers, progress)
-            own = own_profiles(found, lanes, host_rows, created=_now())
+            lanes, host_rows, gaps = _measure_all(request, host, machine, process, progress)
+            own = own_profiles(machine, lanes, host_rows, created=_now())
             for device, profile in own.items():
                 each(device, profile)
-            return common_profile(own, lanes, left_out)
-        where = device_of(found, request.device)
-        lane = Lane.on(where, workers, found, host)
-        lane.do(plan(where, request), progress)
+            return common_profile(own, lanes, gaps)
+        device = device_of(machine, request.device)
+        jobs, left_out = plan(device, request)
+        lane = Lane.on(device, process, machine, host)
+        lane.do(jobs, progress)
         _check_measured([lane], lane.measurements)
-        return recommend.profile_of(found, lane.measurements, where, created=_now(), gaps=lane.gaps)
+        return recommend.profile_of(machine, lane.measurements, device, created=_now(), gaps=[*left_out, *lane.gaps])
 
 
-def _lanes_of_all(
-    request: Request, host: Host, found: Facts, first: RestartingProcess, progress: Callable[[Progress], None]
+def _measure_all(
+    request: Request, host: Host, machine: Facts, first: RestartingProcess, progress: Callable[[Progress], None]
 ) -> tuple[list[Lane], list[Measurement], list[Gap]]:
-    """What was measured on each device and of the host, and the devices that were left out."""
-    devices, left_out = devices_of(found)
+    """Return the measurements of each device and of the host, and a Gap for each device and bench that was left out."""
+    devices, other_models = devices_of(machine)
+    jobs, left_out = plan(devices[0], request)
     with ExitStack() as stack:
-        workers = [first, *(stack.enter_context(RestartingProcess()) for _ in devices[1:])]
-        lanes = [Lane.on(where, one, found, host) for where, one in zip(devices, workers, strict=True)]
-        host_rows = measure_together(lanes, plan(devices[0], request), progress)
+        processes = [first, *(stack.enter_context(RestartingProcess()) for _ in devices[1:])]
+        lanes = [Lane.on(device, own, machine, host) for device, own in zip(devices, processes, strict=True)]
+        host_rows = measure_together(lanes, jobs, progress)
     _check_measured(lanes, [*host_rows, *(row for lane in lanes for row in lane.measurements)])
-    return lanes, host_rows, left_out
+    return lanes, host_rows, [*other_models, *left_out]
 
 
 def _check_measured(lanes: Sequence[Lane], measured: Sequence[Measurement]) -> None:
     if measured:
         return
     reasons = dict.fromkeys(gap.reason for lane in lanes for gap in lane.gaps)
-    where = ", ".join(lane.place.device for lane in lanes)
+    devices = ", ".join(lane.device for lane in lanes)
     raise MeasureError(
-        f"nothing could be measured on {where}: {'; '.join(reasons) or 'no bench fits this budget'}",
+        f"nothing could be measured on {devices}: {'; '.join(reasons) or 'no bench fits this budget'}",
         "see: gputune check",
     )
 

@@ -1,4 +1,4 @@
-"""What others used of this process's CPUs while it measured: a bench on a shared machine measures its neighbours too."""
+"""CPU time that other processes used of our CPUs during a bench: on a shared machine it measures its neighbours too."""
 
 from __future__ import annotations
 
@@ -10,27 +10,25 @@ from dataclasses import dataclass
 from gputune.host import Host, Unreadable
 
 _BUSY = (0, 1, 2, 5, 6, 7)
-"""Of a line of /proc/stat: user, nice, system, irq, softirq, and steal, which is another guest's of the same host. Idle and
-iowait are not; guest and guest_nice are counted in user and nice.
+"""The columns of a line of /proc/stat that count as busy: user, nice, system, irq, softirq, and steal, which other
+guests of the host used. Idle and iowait do not; guest and guest_nice are contained in user and nice.
 
 Source: Linux, proc_stat(5).
 """
 _LEAST_SECONDS = 0.2
-"""The kernel counts in steps of 0.01 s on each CPU, so that less than that tells nothing."""
+"""The kernel counts in steps of 0.01 s on each CPU, so a shorter interval says nothing."""
 
 
 class BusyCpus:
-    """How many CPUs' worth of time others used, of the CPUs that this process may run on.
-
-    For the process that starts the workers:
+    """How many CPUs' worth of time other processes used, of the CPUs that this process may run on.
 
         busy = BusyCpus(host)
         busy.start()
-        ...                     # a worker runs one bench
-        others = busy.others()  # 1.9, or None where it cannot be told
+        ...                     # the bench process runs one bench
+        others = busy.others()  # 1.9, or None where it cannot be known
 
-    What this process and all that it started used is left out, so that whatever is to be measured must be started by it,
-    and call `others` before a worker is ended: one that was killed may take the times of its own children along.
+    The time of this process and all its descendants is subtracted, so whatever measures must be one of them. Call
+    `others` before a bench process is ended: the times of its children may be lost with it.
     """
 
     def __init__(self, host: Host, own: Callable[[], float] | None = None) -> None:
@@ -42,7 +40,7 @@ class BusyCpus:
         self._since = self._read()
 
     def others(self) -> float | None:
-        """Since `start`, in CPUs."""
+        """Return what others used since `start`, in CPUs."""
         now = self._read()
         return between(self._since, now) if self._since and now else None
 
@@ -56,16 +54,18 @@ class BusyCpus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Seconds: of the clock, of our CPUs by anybody, and of any CPU by us."""
+    """One look at the clock and the CPU times, all in seconds."""
 
     at: float
     busy: float
+    """The time that our CPUs were busy for any process."""
     own: float
+    """The CPU time of this process and its descendants."""
 
 
 def between(before: Reading, after: Reading) -> float | None:
-    """What others used between two readings, in CPUs; None where that was too short, or the counts contradict each other, as
-    in a sandbox whose /proc/stat stands still.
+    """Return what others used between two readings, in CPUs; None where the interval was too short, or the counts
+    contradict each other, as in a sandbox whose /proc/stat never changes.
     """
     seconds, own = after.at - before.at, after.own - before.own
     if seconds < _LEAST_SECONDS or own < 0:
@@ -77,17 +77,17 @@ def between(before: Reading, after: Reading) -> float | None:
 
 
 def busy_ticks(stat: str, cpus: Collection[int]) -> int:
-    """The ticks in which `cpus` did something, from the text of /proc/stat. Raises Unreadable where it lacks one of them."""
+    """Return the ticks in which `cpus` were busy, from the text of /proc/stat. Raises Unreadable if one is missing."""
     lines = (line.split() for line in stat.splitlines() if line.startswith("cpu"))
-    found = {name.removeprefix("cpu"): counts for name, *counts in lines}
+    counts_of = {name.removeprefix("cpu"): counts for name, *counts in lines}
     try:
-        return sum(int(found[str(cpu)][column]) for cpu in cpus for column in _BUSY)
+        return sum(int(counts_of[str(cpu)][column]) for cpu in cpus for column in _BUSY)
     except (KeyError, IndexError, ValueError):
         raise Unreadable("/proc/stat does not list the CPUs of this process") from None
 
 
 def own_seconds() -> float:
-    """CPU seconds of this process and all its descendants, those that ended and were waited for among them."""
+    """Return the CPU seconds of this process and all its descendants, also those that have been waited for."""
     import psutil
 
     this = psutil.Process()

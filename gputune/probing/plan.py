@@ -2,77 +2,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from gputune import benches
+from gputune import benches, plugins
 from gputune.bench_process import BUDGETS, Budget
+from gputune.bench_process.messages import BenchRequest
 from gputune.errors import UsageError
+from gputune.facts.gap import Gap
 from gputune.probing.request import ALL, OPTIONS, Request
+
+BUDGET_SECONDS: Mapping[str, Mapping[Budget, float]] = {
+    "cuda": {"quick": 8, "standard": 55, "thorough": 570},
+    "cpu": {"quick": 8, "standard": 47, "thorough": 280},
+}
+"""How long the benches of a budget measure together, by kind of device. With the time to start up, the standard
+budget takes a minute. What only the user can name, and the comparison of all GPUs, take their time on top."""
+
+LEAST_SHARE = 0.6
+"""A bench that gets a smaller share of its seconds is left out: with less, a comparison that would reach its look at
+20 pairs does not even reach the one at 12."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One bench of the plan, and what its Context is to hold."""
+    """One bench of the plan, and the seconds and options that it is to be run with."""
 
-    bench: str
-    seconds: float
-    budget: Budget
-    options: Mapping[str, Any]
+    bench: plugins.Bench
+    request: BenchRequest
 
     @property
-    def request(self) -> dict[str, Any]:
-        return {
-            "bench": benches.load(self.bench).__name__,
-            "seconds": self.seconds,
-            "budget": self.budget,
-            **self.options,
-        }
+    def name(self) -> str:
+        return plugins.name_of(self.bench)
 
-    def is_(self, what: str) -> bool:
-        """Whether its bench says so of itself: USER_CODE, OF_THE_HOST, SIDE_BY_SIDE."""
-        return bool(getattr(benches.load(self.bench), what, False))
+    @property
+    def seconds(self) -> float:
+        return self.request.seconds
+
+    @property
+    def traits(self) -> plugins.BenchTraits:
+        return plugins.traits(self.bench)
+
+    @property
+    def shares_the_budget(self) -> bool:
+        return self.traits.option is None and not self.traits.side_by_side
+
+    def shortened(self, share: float) -> Job:
+        return replace(self, request=replace(self.request, seconds=share * self.seconds))
 
 
 def check_names(request: Request) -> None:
-    """Raises UsageError for a budget or bench that there is not, or not for this request."""
+    """Raises UsageError for an unknown budget or bench, and for a bench that this request cannot run."""
     if request.budget not in BUDGETS:
         raise UsageError(f"--budget {request.budget}: there is no such budget", f"choose from {', '.join(BUDGETS)}")
-    known = benches.names()
     for name in request.only:
-        if name not in known:
-            raise UsageError(f"--only {name}: there is no such bench", f"choose from {', '.join(known)}")
-        if getattr(benches.load(name), "SIDE_BY_SIDE", False) and request.device != ALL:
-            raise UsageError(f"--only {name}: holds the GPUs of a node against each other", f"add --device {ALL}")
-        option = getattr(benches.load(name), "OPTION", None)
-        if option is None or option in request.options:
+        if name not in benches.names():
+            raise UsageError(f"--only {name}: there is no such bench", f"choose from {', '.join(benches.names())}")
+        traits = plugins.traits(benches.load(name))
+        if traits.side_by_side and request.device != ALL:
+            raise UsageError(f"--only {name}: compares the GPUs of a node", f"add --device {ALL}")
+        if traits.option is None or request.named(traits.option):
             continue
-        if option not in OPTIONS:
+        if traits.option not in OPTIONS:
             raise UsageError(f"--only {name}: is no part of a probe", f"use gputune {name.replace('_', '-')}")
-        raise UsageError(f"--only {name}: measures what --{option} names", f"add --{option} {OPTIONS[option]}")
+        raise UsageError(
+            f"--only {name}: measures what --{traits.option} names", f"add --{traits.option} {OPTIONS[traits.option]}"
+        )
 
 
-def plan(device: str, request: Request) -> list[Job]:
-    """The benches in order and their seconds. One that was asked for by name gets time also where the budget has none for it;
-    one of what only the user can name is there when it was named, with its seconds for each; one that holds GPUs against each
-    other where all are measured.
+def plan(device: str, request: Request) -> tuple[list[Job], list[Gap]]:
+    """Return the benches to run, the most valuable first, and a Gap for each that the budget has no room for.
+
+    With `only`, these benches get their seconds, also where the budget has none for them. Otherwise the benches that
+    have seconds in this budget share it (see `fit`). A bench of what only the user can name is planned when it was
+    named, with its seconds for each; one that compares GPUs, when all are measured.
     """
-    jobs = []
-    for name in benches.names():
-        option = getattr(benches.load(name), "OPTION", None)
-        if option not in (None, *request.options):
-            continue
-        count = len(request.options[option]) if option else 1
-        seconds = count * _seconds(name, device, request.budget, wanted=name in request.only)
-        job = Job(name, seconds, request.budget, request.options)
-        if job.is_("SIDE_BY_SIDE") and request.device != ALL:
-            continue
-        if name in request.only or (seconds and not request.only):
-            jobs.append(job)
-    return jobs
+    jobs = [job for name in benches.names() if _wanted(job := _job(name, device, request), request)]
+    if request.only:
+        return jobs, []
+    sharing = [job for job in jobs if job.shares_the_budget]
+    fitted = {job.name: job for job in fit(sharing, BUDGET_SECONDS[benches.kind_of(device)][request.budget])}
+    left_out = [job for job in sharing if job.name not in fitted]
+    gaps = [Gap(fact=f"bench.{job.name}", reason="not measured in this budget") for job in left_out]
+    return [fitted.get(job.name, job) for job in jobs if job not in left_out], gaps
 
 
-def _seconds(name: str, device: str, budget: Budget, *, wanted: bool) -> float:
-    from_here = BUDGETS[BUDGETS.index(budget) :] if wanted else (budget,)
-    return next((seconds for one in from_here if (seconds := benches.seconds(name, device, one))), 0.0)
+def fit(jobs: Sequence[Job], seconds: float) -> list[Job]:
+    """Return `jobs`, the most valuable first, so that together they take at most `seconds`.
+
+    As many of the most valuable as possible keep their time, and the rest is shortened in proportion, to LEAST_SHARE at
+    the least. Where even that does not make room, the least valuable is left out.
+    """
+    if sum(job.seconds for job in jobs) <= seconds:
+        return list(jobs)
+    for count in reversed(range(len(jobs))):
+        whole, rest = jobs[:count], jobs[count:]
+        share = (seconds - sum(job.seconds for job in whole)) / sum(job.seconds for job in rest)
+        if share >= LEAST_SHARE:
+            return [*whole, *(job.shortened(share) for job in rest)]
+    return fit(jobs[:-1], seconds)
+
+
+def _wanted(job: Job, request: Request) -> bool:
+    if job.traits.option is not None and not request.named(job.traits.option):
+        return False
+    if job.traits.side_by_side and request.device != ALL:
+        return False
+    return job.name in request.only if request.only else job.seconds > 0
+
+
+def _job(name: str, device: str, request: Request) -> Job:
+    bench = benches.load(name)
+    option = plugins.traits(bench).option
+    each = _seconds(bench, device, request.budget, wanted=name in request.only)
+    seconds = each if option is None else each * len(request.named(option))
+    return Job(
+        bench,
+        BenchRequest(
+            bench=bench.__name__,
+            seconds=seconds,
+            budget=request.budget,
+            shapes=tuple(request.shapes),
+            dataset=tuple(request.dataset),
+        ),
+    )
+
+
+def _seconds(bench: plugins.Bench, device: str, budget: Budget, *, wanted: bool) -> float:
+    """A bench that was asked for by name gets the time of the next budget that has some for it."""
+    budgets = BUDGETS[BUDGETS.index(budget) :] if wanted else (budget,)
+    return next((seconds for one in budgets if (seconds := benches.seconds(bench, device, one))), 0.0)

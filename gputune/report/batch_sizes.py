@@ -1,4 +1,4 @@
-"""What a search for a batch size found: a line for each batch, and in sentences which to take."""
+"""The answer of a search for a batch size: a row for each batch, and which one to take, in sentences."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from gputune.report.tables import console_of, draw, plain
 _FATES = {"no memory": "did not fit", "failed": "failed", "no end": "hung"}
 
 
-def print_all(found: BatchSizes, stream: IO[str]) -> None:
+def print_all(answer: BatchSizes, stream: IO[str]) -> None:
     console = console_of(stream)
-    draw(console, chart(found))
+    draw(console, chart(answer))
     console.print()
-    for sentence in [largest(found), fastest(found), *(f"Note: {note}." for note in found.notes)]:
+    for sentence in [largest(answer), fastest(answer), *(f"Note: {note}." for note in answer.notes)]:
         console.print(plain(sentence))
 
 
-def chart(found: BatchSizes) -> Chart:
-    """Rates that were timed in turn stand with their interval, those of a single trial with a ~."""
-    timed = {int(row.params["batch"]): rate(row) for row in found.timed}
-    tried = {trial.batch: trial for trial in found.trials}
+def chart(answer: BatchSizes) -> Chart:
+    """Rates that were timed in turn have an interval; those of a single trial a ~ instead."""
+    timed = {int(row.params["batch"]): rate(row) for row in answer.timed}
+    tried = {trial.batch: trial for trial in answer.trials}
     rows: list[tuple[Cell, ...]] = []
     for batch in sorted({*timed, *tried}):
         trial = tried.get(batch)
         rough = f"~{number(trial.rate)}" if trial and trial.rate else ""
         peak = gib(trial.peak_bytes) if trial and trial.peak_bytes is not None else ""
-        rows.append((str(batch), timed.get(batch, rough), peak, _fate(trial, found.margin) if trial else "was timed"))
+        rows.append((str(batch), timed.get(batch, rough), peak, _fate(trial, answer.margin) if trial else "was timed"))
     return Chart(
-        title=f"Training steps by batch on {found.device}",
+        title=f"Training steps by batch on {answer.device}",
         columns=("batch", "samples/s", "peak memory", "what became of it"),
         rows=rows,
         numbers=("batch", "samples/s", "peak memory"),
@@ -44,7 +44,7 @@ def _fate(trial: Trial, margin: float) -> str:
     if not trial.ran:
         return f"{_FATES[trial.fate]}: {trial.why}"
     if trial.left is None:
-        return "ran; what it left of the memory cannot be told"
+        return "ran; how much memory it left is unknown"
     return "fits" if trial.leaves(margin) else f"ran, and left {_percent(trial.left)} of the memory"
 
 
@@ -52,32 +52,33 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-def largest(found: BatchSizes) -> str:
-    """The recommended largest batch, the margin in bytes and percent, and what ran without the margin."""
-    if found.largest is None:
-        return f"Largest batch: none leaves {_percent(found.margin)} of the memory; the largest that ran is {found.largest_run}."
-    trial = found.trial(found.largest)
+def largest(answer: BatchSizes) -> str:
+    """Return a sentence: the largest batch to use, its margin in bytes and percent, and what ran without it."""
+    if answer.largest is None:
+        margin = _percent(answer.margin)
+        return f"Largest batch: none leaves {margin} of the memory; the largest that ran is {answer.largest_run}."
+    trial = answer.trial(answer.largest)
     room = f"{gib(trial.left_bytes or 0)} ({_percent(trial.left or 0)}) of {gib(trial.total_bytes or 0)}"
-    margin = f"the margin is {_percent(found.margin)}, {gib(int(found.margin * (trial.total_bytes or 0)))}"
-    more = f"; {found.largest_run} ran too, with less than that left" if found.largest_run != found.largest else ""
-    return f"Largest batch: {found.largest}. At its peak it leaves {room}; {margin}{more}."
+    margin = f"the margin is {_percent(answer.margin)}, {gib(int(answer.margin * (trial.total_bytes or 0)))}"
+    more = f"; {answer.largest_run} ran too, with less than that left" if answer.largest_run != answer.largest else ""
+    return f"Largest batch: {answer.largest}. At its peak it leaves {room}; {margin}{more}."
 
 
-def fastest(found: BatchSizes) -> str:
-    """The batch with the best throughput, and how much faster it is than the smallest that was timed."""
-    rows = {int(row.params["batch"]): row for row in found.timed}
-    if found.fastest is None:
-        return "Best throughput: not known; no batch was timed."
-    row, smallest = rows[found.fastest], min(rows)
-    parts = [f"Best throughput: {found.fastest}, at {rate(row)} samples/s"]
-    parts += _gain(found, ratio(row, rows[smallest]), smallest)
-    if any(batch > found.fastest for batch in rows):
+def fastest(answer: BatchSizes) -> str:
+    """Return a sentence: the batch with the best throughput, and its gain over the smallest that was timed."""
+    rows = {int(row.params["batch"]): row for row in answer.timed}
+    if answer.fastest is None:
+        return "Best throughput: unknown; no batch was timed."
+    row, smallest = rows[answer.fastest], min(rows)
+    parts = [f"Best throughput: {answer.fastest}, at {rate(row)} samples/s"]
+    parts += _gain(answer, ratio(row, rows[smallest]), smallest)
+    if any(batch > answer.fastest for batch in rows):
         parts.append("larger ones gain less than 3 %")
     return "; ".join(parts) + "."
 
 
-def _gain(found: BatchSizes, times: str, smallest: int) -> Iterator[str]:
-    if found.gain:
+def _gain(answer: BatchSizes, times: str, smallest: int) -> Iterator[str]:
+    if answer.gain:
         yield f"{times} as fast as {smallest}"
-    elif found.fastest == smallest:
+    elif answer.fastest == smallest:
         yield "the smallest that was timed"

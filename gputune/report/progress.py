@@ -1,4 +1,4 @@
-"""Progress of long work: one line that changes on a terminal, plain lines elsewhere."""
+"""Shows the progress of long work: one changing line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from gputune.probing import Progress
 
 @contextmanager
 def shown() -> Iterator[Callable[[Progress], None]]:
-    """Give a function that shows where a probe stands, on stderr, until the block ends."""
+    """Yield a function that shows the progress of a probe on stderr until the block ends."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield _line
         return
     from rich.console import Console
 
-    with Console(stderr=True).status("reading what this machine is ...") as status:
+    with Console(stderr=True).status("reading this machine's facts ...") as status:
         yield lambda progress: status.update(_words(progress))
 
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Show on a terminal what is waited for, until the block ends; elsewhere nothing."""
+    """Show on a terminal what is being waited for, until the block ends; elsewhere show nothing."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield
         return
@@ -34,9 +34,8 @@ def waiting(what: str) -> Iterator[None]:
 
 
 def _line(progress: Progress) -> None:
-    """Whoever stopped reading them does not end the measuring."""
     if not progress.doing and sys.stderr is not None:
-        with suppress(OSError):
+        with suppress(OSError):  # a reader that went away must not end the measuring
             print(f"gputune: {_words(progress)}", file=sys.stderr, flush=True)
 
 

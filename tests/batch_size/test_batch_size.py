@@ -1,4 +1,4 @@
-"""The search in workers on this machine's CPU: every way in which the user's step can go wrong. Steps that compute are in `real/`."""
+"""The search on this machine's CPU: how the user's step can go wrong. Steps that compute are in `real/`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from recorded import RecordedHost
 from stepping import refusal, written
 
 from gputune.batch_size import Request, search
-from gputune.bench_process.process import BenchFailed, BenchProcess
+from gputune.batch_size.running import died
+from gputune.bench_process.failure import BenchFailed
 from gputune.errors import MeasureError, UsageError
 from gputune.host import Unreadable
 
 
 @pytest.fixture
 def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Of steps that do not get as far as computing."""
+    """A function that writes a file with a step; torch is a stand-in, so these steps compute nothing."""
     monkeypatch.setenv("PYTHONPATH", stand_in.torch(tmp_path))
     return partial(written, tmp_path)
 
@@ -63,10 +64,23 @@ def test_what_cannot_be_is_refused_in_one_line(asked: dict[str, Any], words: str
     assert refused.value.remedy
 
 
-def test_a_worker_that_cannot_start_is_one_line(training: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gputune.bench_process.process.BenchProcess.ready", never_ready)
-    assert "no end after 180 s" in str(refusal(training("pass")))
+def test_a_process_that_never_gets_ready_is_one_line(training: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gputune.bench_process.process.READY_SECONDS", 0)
+    assert "no end after 0 s" in str(refusal(training("pass")))
 
 
-def never_ready(worker: BenchProcess, device: str, facts: Any) -> None:
-    raise BenchFailed("no end after 180 s; it was stopped")
+@pytest.mark.parametrize(
+    ("failed", "ended_by_watch", "fate", "why"),
+    [
+        (BenchFailed(how="signal", number=9), True, "no memory", "ended before it took the last of the memory"),
+        (BenchFailed(how="signal", number=9), False, "no memory", "killed by SIGKILL, as where memory runs out"),
+        (BenchFailed(how="signal", number=11), False, "failed", "the bench process was killed by SIGSEGV"),
+        (BenchFailed(how="deadline", number=7), False, "no end", "no end after 7 s; the bench process was stopped"),
+        (BenchFailed(how="exception", detail="KeyError: 0"), False, "failed", "KeyError: 0"),
+    ],
+)
+def test_the_fate_of_a_batch_whose_process_ended(
+    failed: BenchFailed, ended_by_watch: bool, fate: str, why: str
+) -> None:
+    trial = died(8, failed, ended_by_watch=ended_by_watch)
+    assert (trial.batch, trial.fate, trial.why) == (8, fate, why)

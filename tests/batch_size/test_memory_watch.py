@@ -18,12 +18,14 @@ class Shrinking(RecordedHost):
     def __init__(self, *free: int | None) -> None:
         super().__init__("cpu-only")
         self.looks: Iterator[int | None] = iter(free)
+        self.count = 0
         self.last: int | None = None
 
     def read(self, path: str) -> str:
         if path != "/proc/meminfo":
             return super().read(path)
         self.last = next(self.looks, self.last)
+        self.count += 1
         return (
             f"MemTotal: 1000000 kB\nMemAvailable: {(self.last or 0) // 1024} kB\n"
             if self.last is not None
@@ -33,9 +35,9 @@ class Shrinking(RecordedHost):
 
 def watched(*free: int | None, least: int = 100 * MIB) -> tuple[MemoryWatch, list[bool]]:
     ends: list[bool] = []
-    with MemoryWatch(Shrinking(*free), least, lambda: ends.append(True)) as watch:
-        deadline = time.monotonic() + 0.5
-        while time.monotonic() < deadline and not ends:
+    host = Shrinking(*free)
+    with MemoryWatch(host, least, lambda: ends.append(True)) as watch:
+        while host.count <= len(free) and not ends:
             time.sleep(0.01)
     return watch, ends
 

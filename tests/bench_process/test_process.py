@@ -1,14 +1,11 @@
-"""A worker may die in any way: the reason is told, the next one goes on, and nothing of it stays."""
+"""A bench process may die in any way: the parent learns how, and nothing of it is left."""
 
-import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import textwrap
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 import psutil
@@ -16,169 +13,185 @@ import pytest
 import stand_in
 from recorded import facts_of
 
-from gputune.bench_process.process import BenchFailed, BenchProcess
+from gputune.bench_process.failure import BenchFailed
+from gputune.bench_process.messages import Activity, BenchRequest, Start, encode
+from gputune.bench_process.process import BenchProcess
+from gputune.facts.gap import Gap
 
-FACTS = asdict(facts_of("cpu-only"))
-PLANTED = {"bench": "gputune.benches.planted", "seconds": 1, "budget": "quick"}
-
-
-@pytest.fixture
-def benches(tmp_path, monkeypatch):
-    """A function that gives workers a bench of the given body, and unless told otherwise a torch that is none."""
-
-    def add(body, torch=False):
-        if not torch:
-            stand_in.torch(tmp_path)
-        monkeypatch.setenv("PYTHONPATH", stand_in.benches(tmp_path, planted=body))
-
-    return add
-
-
-def run(seconds=20.0):
-    with BenchProcess() as worker:
-        worker.ready("cpu", FACTS)
-        return list(worker.run(PLANTED, deadline_seconds=seconds))
-
-
-def reason(seconds=20.0):
-    with BenchProcess() as worker:
-        worker.ready("cpu", FACTS)
-        with pytest.raises(BenchFailed) as died:
-            list(worker.run(PLANTED, deadline_seconds=seconds))
-        pid = worker.pid
-    assert gone(pid)
-    return str(died.value)
-
-
-def group(leader):
-    """The processes, zombies aside, of the group that a worker leads."""
-    found = []
-    for process in psutil.process_iter(["pid", "status"]):
-        try:
-            if process.info["status"] != psutil.STATUS_ZOMBIE and os.getpgid(process.info["pid"]) == leader:
-                found.append(process.info["pid"])
-        except ProcessLookupError:
-            continue
-    return found
-
-
-def gone(leader):
-    """Whether the group has ended; the kernel may take a moment over it."""
-    deadline = time.monotonic() + 5
-    while group(leader) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not group(leader)
-
-
-def test_what_a_bench_says_arrives_and_what_it_prints_does_not(benches):
-    noise = "print('noise'); os.write(1, b'more noise'); context.say('half way'); yield from ()"
-    benches(f"import torch; torch.zeros(1); {noise}", torch=True)
-    assert run() == [{"say": "half way"}]
-
-
-def test_what_a_bench_could_not_measure_arrives_as_a_gap(benches):
-    benches("from gputune.facts.gap import Gap; yield Gap(fact='bench.planted', reason='no memory')")
-    assert run() == [{"gap": {"fact": "bench.planted", "reason": "no memory"}}]
-
-
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ("yield from (); raise RuntimeError('CUDA out of memory. Tried')", "RuntimeError: CUDA out of memory. Tried"),
-        ("yield from (); os.kill(os.getpid(), signal.SIGKILL)", "killed by SIGKILL"),
-        ("yield from (); os.kill(os.getpid(), signal.SIGSEGV)", "killed by SIGSEGV"),
-        (
-            "yield from (); sys.stderr.write('no room at all\\n'); sys.stderr.flush(); os._exit(7)",
-            "exit code 7: no room at all",
-        ),
-        ("yield from (); sys.exit(3)", "exit code 3"),
-    ],
-)
-def test_every_way_to_die_is_told(benches, body, words):
-    benches(body)
-    assert words in reason()
-
-
-def test_a_warning_is_no_reason(benches):
-    benches("import warnings; warnings.warn('old'); sys.stderr.flush(); yield from (); os._exit(7)")
-    assert reason() == "the worker was ended with exit code 7"
-
-
-def test_a_hang_ends_at_the_deadline_also_when_it_holds_the_interpreter(benches):
-    benches("yield from (); import ctypes; ctypes.PyDLL(None).sleep(1000)")
-    started = time.monotonic()
-    assert "no end after 1 s" in reason(seconds=1)
-    assert time.monotonic() - started < 10
-
-
-def test_a_flood_on_stderr_does_not_stop_it(benches):
-    benches("sys.stderr.write('x' * 5_000_000); context.say('still here'); yield from ()")
-    assert run() == [{"say": "still here"}]
-
-
-def test_a_grandchild_that_holds_the_pipes_does_not_hold_us_up(benches):
-    benches("yield from ()\nif os.fork() == 0: time.sleep(1000)\nos._exit(5)")
-    started = time.monotonic()
-    assert "exit code 5" in reason()
-    assert time.monotonic() - started < 10
-
+START = Start(device="cpu", facts=facts_of("cpu-only"))
 
 SEMAPHORE = """
 import multiprocessing
 lock = multiprocessing.get_context('spawn').Lock()
 context.say(lock._semlock.name)
 """
-"""What a spawned process could open by its name: it has a file, until the resource tracker unlinks it, which is just starting."""
+"""A semaphore that a spawned process could open by its name: it is a file until multiprocessing's resource tracker,
+which has just been started, unlinks it."""
+
+BENCHES = {
+    "noisy": "print('noise'); os.write(1, b'more noise'); context.say('half way'); yield from ()",
+    "lacking": "yield Gap(fact='bench.lacking', reason='no memory')",
+    "flooding": "sys.stderr.write('x' * 5_000_000); context.say('still here'); yield from ()",
+    "raising": "yield from (); raise RuntimeError('CUDA out of memory. Tried')",
+    "having_a_cause": "from gputune.host import Unreadable\nyield from (); raise Unreadable('a worker died', 'killed')",
+    "numbering": "yield 3",
+    "killed": "yield from (); os.kill(os.getpid(), signal.SIGKILL)",
+    "crashing": "yield from (); os.kill(os.getpid(), signal.SIGSEGV)",
+    "complaining": "yield from (); sys.stderr.write('no room at all\\n'); sys.stderr.flush(); os._exit(7)",
+    "exiting": "yield from (); sys.exit(3)",
+    "warning": "import warnings; warnings.warn('old'); sys.stderr.flush(); yield from (); os._exit(7)",
+    "hanging": "yield from (); import ctypes; ctypes.PyDLL(None).sleep(1000)",  # and holds the interpreter
+    "leaving": "yield from ()\nif os.fork() == 0: time.sleep(1000)\nos._exit(5)",
+    "stubborn": f"yield from ()\n{SEMAPHORE}signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(1000)",
+    "lasting": f"yield from ()\nif os.fork() == 0: time.sleep(1000)\n{SEMAPHORE}time.sleep(1000)",
+}
 
 
-def file_of(name):
-    return Path(f"/dev/shm/sem.{name.removeprefix('/')}")
+@pytest.fixture(scope="module", autouse=True)
+def planted(tmp_path_factory):
+    """Bench processes find these benches, and a stand-in for torch."""
+    folder = tmp_path_factory.mktemp("planted")
+    stand_in.torch(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", stand_in.benches(folder, **BENCHES))
+        yield
 
 
-def unlinked(name):
+def request(name):
+    return BenchRequest(bench=f"gputune.benches.{name}", seconds=1.0, budget="quick")
+
+
+@pytest.fixture(scope="module")
+def process(planted):
+    """One bench process for benches that leave it alive."""
+    with BenchProcess() as process:
+        process.ready(START)
+        yield process
+
+
+def failure(name, seconds=60.0):
+    with BenchProcess() as process:
+        process.ready(START)
+        with pytest.raises(BenchFailed) as failed:
+            list(process.run(request(name), deadline_seconds=seconds))
+    assert gone(process.pid)
+    return failed.value
+
+
+def group(leader):
+    """The processes, zombies aside, of the group that a bench process leads."""
+    members = []
+    for process in psutil.process_iter(["pid", "status"]):
+        try:
+            if process.info["status"] != psutil.STATUS_ZOMBIE and os.getpgid(process.info["pid"]) == leader:
+                members.append(process.info["pid"])
+        except ProcessLookupError:
+            continue
+    return members
+
+
+def soon(holds):
+    """Whether a condition comes true; the kernel and the resource tracker may take a moment."""
     deadline = time.monotonic() + 30
-    while file_of(name).exists() and time.monotonic() < deadline:
+    while not holds() and time.monotonic() < deadline:
         time.sleep(0.02)
-    return not file_of(name).exists()
+    return holds()
 
 
-def test_what_is_killed_leaves_no_semaphore_behind(benches, monkeypatch):
-    monkeypatch.setattr("gputune.host.child.TRACKER_SECONDS", 30.0)  # others may use the CPUs too
-    benches(f"yield from ()\n{SEMAPHORE}signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(1000)")
-    with BenchProcess() as worker:
-        worker.ready("cpu", FACTS)
-        name = next(worker.run(PLANTED, deadline_seconds=20))["say"]
-        assert file_of(name).exists()
-    assert unlinked(name)
+def gone(leader):
+    return soon(lambda: not group(leader))
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_nothing_outlives_the_parent(benches, how, tmp_path):
-    benches(
-        f"yield from ()\nif os.fork() == 0: time.sleep(1000)\n{SEMAPHORE}import ctypes; ctypes.CDLL(None).sleep(1000)"
+def file_of(semaphore):
+    return Path(f"/dev/shm/sem.{semaphore.removeprefix('/')}")
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("noisy", Activity(text="half way")),
+        ("lacking", Gap(fact="bench.lacking", reason="no memory")),
+        ("flooding", Activity(text="still here")),
+    ],
+)
+def test_only_what_a_bench_answers_arrives(process, name, answer):
+    assert list(process.run(request(name), deadline_seconds=60)) == [answer]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence", "cause"),
+    [
+        ("raising", "RuntimeError: CUDA out of memory. Tried", None),
+        ("having_a_cause", "Unreadable: a worker died", "killed"),
+        ("numbering", "TypeError: asdict() should be called on dataclass instances", None),
+    ],
+)
+def test_an_exception_leaves_the_process_alive(process, name, sentence, cause):
+    with pytest.raises(BenchFailed) as failed:
+        list(process.run(request(name), deadline_seconds=60))
+    assert (str(failed.value), failed.value.how, failed.value.cause) == (sentence, "exception", cause)
+    assert process.alive
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence", "cause"),
+    [
+        ("killed", "the bench process was killed by SIGKILL", "killed"),
+        ("crashing", "the bench process was killed by SIGSEGV", None),
+        ("complaining", "the bench process ended with exit code 7: no room at all", None),
+        ("exiting", "the bench process ended with exit code 3", None),
+        ("warning", "the bench process ended with exit code 7", None),
+        ("leaving", "the bench process ended with exit code 5", None),
+    ],
+)
+def test_every_way_to_die_is_reported(name, sentence, cause):
+    failed = failure(name)
+    assert (str(failed), failed.cause) == (sentence, cause)
+
+
+def test_a_hang_ends_at_the_deadline_even_if_it_holds_the_interpreter():
+    failed = failure("hanging", seconds=1)
+    assert (failed.how, failed.number, str(failed)) == (
+        "deadline",
+        1,
+        "no end after 1 s; the bench process was stopped",
     )
-    parent = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent("""
-            import json, sys
-            from gputune.bench_process.process import BenchProcess
-            with BenchProcess() as worker:
-                worker.ready("cpu", json.load(sys.stdin))
-                for answer in worker.run({"bench": "gputune.benches.planted", "seconds": 1, "budget": "quick"}, 100):
-                    print(worker.pid, answer["say"], flush=True)
-        """)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
-    parent.stdin.write(json.dumps(FACTS))
-    parent.stdin.close()
-    worker, name = parent.stdout.readline().split()
-    assert group(int(worker))
-    parent.send_signal(how)
-    parent.wait(10)
-    assert gone(int(worker))
-    assert unlinked(name)
 
 
-def test_a_worker_that_cannot_start_says_why():
-    with BenchProcess() as worker, pytest.raises(BenchFailed) as died:
-        worker.ready("cuda:99", FACTS)
-    assert re.search("cuda|nvidia", str(died.value), re.IGNORECASE)
+def test_a_killed_process_leaves_no_semaphore_behind(monkeypatch):
+    monkeypatch.setattr("gputune.host.child.TRACKER_SECONDS", 30.0)  # others may use the CPUs too
+    with BenchProcess() as process:
+        process.ready(START)
+        name = next(process.run(request("stubborn"), deadline_seconds=60)).text
+        assert file_of(name).exists()
+    assert soon(lambda: not file_of(name).exists())
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nothing_outlives_the_parent(number):
+    script = textwrap.dedent("""
+        import sys
+        from gputune.bench_process.messages import decode
+        from gputune.bench_process.process import BenchProcess
+        with BenchProcess() as process:
+            process.ready(decode(sys.stdin.readline()))
+            for answer in process.run(decode(sys.stdin.readline()), 100):
+                print(process.pid, answer.text, flush=True)
+    """)
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as parent:
+        parent.stdin.write(encode(START) + encode(request("lasting")))
+        parent.stdin.close()
+        pid, semaphore = parent.stdout.readline().decode().split()
+        assert group(int(pid))
+        parent.send_signal(number)
+    assert gone(int(pid))
+    assert soon(lambda: not file_of(semaphore).exists())
+
+
+def test_a_device_that_does_not_work_is_reported(tmp_path, monkeypatch):
+    (tmp_path / "torch.py").write_text("class cuda:\n    def set_device(device): raise AssertionError('no CUDA')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with BenchProcess() as process, pytest.raises(BenchFailed, match=r"^AssertionError: no CUDA$"):
+        process.ready(Start(device="cuda:99", facts=START.facts))

@@ -1,10 +1,9 @@
-"""The user's step in a worker on this machine's CPU: what each batch came to, and that the worker outlives what it can."""
+"""The user's step in a bench process on this machine's CPU: each batch's answer, and what the process survives."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any
@@ -12,35 +11,41 @@ from typing import Any
 import pytest
 from recorded import facts_of
 
-from gputune.bench_process.process import BenchFailed
+from gputune.bench_process import Batches
+from gputune.bench_process.failure import BenchFailed
+from gputune.bench_process.messages import Activity, BenchRequest
 from gputune.bench_process.restarting import RestartingProcess
 from gputune.benches import batch_size
+from gputune.facts.gap import Gap
+from gputune.measurement import Measurement
+
+Answers = list[Measurement | Gap | Activity]
 
 
 @contextmanager
 def on_this_cpu() -> Iterator[RestartingProcess]:
     with RestartingProcess() as started:
-        started.measure_on("cpu", asdict(facts_of("cpu-only")))
+        started.measure_on("cpu", facts_of("cpu-only"))
         yield started
 
 
 @pytest.fixture
-def workers() -> Iterator[RestartingProcess]:
-    """Of its own, for what is about memory or ends a process."""
+def process() -> Iterator[RestartingProcess]:
+    """A process for one test, which is about memory or ends it."""
     with on_this_cpu() as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[RestartingProcess]:
-    """For steps that leave nothing behind."""
+    """A process for all steps that leave nothing behind."""
     with on_this_cpu() as started:
         yield started
 
 
 @pytest.fixture
 def training(tmp_path: Path) -> Any:
-    """A function that writes a file whose make_training() runs `before` and whose step is `body`; it gives the name of it."""
+    """A function that writes a make_training() that runs `before`, with the step `body`, and returns its name."""
 
     def write(body: str, before: str = "pass") -> str:
         path = tmp_path / "training.py"
@@ -54,58 +59,52 @@ def training(tmp_path: Path) -> Any:
     return write
 
 
-def answers(
-    workers: RestartingProcess, make: str, *sizes: int, timed: bool = False, seconds: float = 1
-) -> list[dict[str, Any]]:
-    request = {
-        "bench": "gputune.benches.batch_size",
-        "seconds": seconds,
-        "budget": "quick",
-        "batches": {"make": make, "sizes": sizes, "timed": timed},
-    }
-    return [answer for answer in workers.run(request) if "starting" not in answer]
+def answers(process: RestartingProcess, make: str, *sizes: int, timed: bool = False, seconds: float = 1) -> Answers:
+    batches = Batches(make=make, sizes=sizes, timed=timed)
+    request = BenchRequest(bench=batch_size.__name__, seconds=seconds, budget="quick", batches=batches)
+    return list(process.run(request, deadline_seconds=120))
 
 
-def rows(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [answer["measurement"] for answer in found if "measurement" in answer]
+def rows(answers: Answers) -> list[Measurement]:
+    return [answer for answer in answers if isinstance(answer, Measurement)]
 
 
-def gap(found: list[dict[str, Any]]) -> tuple[str, str]:
-    [one] = [answer["gap"] for answer in found if "gap" in answer]
-    return one["fact"], one["reason"]
+def gap(answers: Answers) -> tuple[str, str]:
+    [gap] = [answer for answer in answers if isinstance(answer, Gap)]
+    return gap.fact, gap.reason
 
 
-def test_each_batch_that_runs_gives_its_rate_and_its_peak(workers: RestartingProcess, training: Any) -> None:
+def test_each_batch_that_runs_gives_its_rate_and_its_peak(process: RestartingProcess, training: Any) -> None:
     """256 MiB more in the step are 256 MiB less that are left, and are given back between two trials."""
     make = training("torch.ones(batch_size << 18)")
-    small, large, small_again = rows(answers(workers, make, 4, 260, 4))
-    assert [row["params"]["batch"] for row in (small, large, small_again)] == [4, 260, 4]
-    grown = large["conditions"]["peak_bytes"] - small["conditions"]["peak_bytes"]
+    small, large, small_again = rows(answers(process, make, 4, 260, 4))
+    assert [row.params["batch"] for row in (small, large, small_again)] == [4, 260, 4]
+    grown = large.conditions["peak_bytes"] - small.conditions["peak_bytes"]
     assert 200 << 20 < grown < 300 << 20
-    assert small_again["conditions"]["peak_bytes"] < large["conditions"]["peak_bytes"] - (200 << 20)
-    assert 0 < large["conditions"]["left_bytes"] < large["conditions"]["total_bytes"]
-    assert small["samples"][0] > 0
+    assert small_again.conditions["peak_bytes"] < large.conditions["peak_bytes"] - (200 << 20)
+    assert 0 < large.conditions["left_bytes"] < large.conditions["total_bytes"]
+    assert small.samples[0] > 0
 
 
 @pytest.mark.real
 def test_a_trial_is_two_steps_at_least_and_the_step_is_made_once(
-    workers: RestartingProcess, training: Any, tmp_path: Path
+    process: RestartingProcess, training: Any, tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
     make = training(
         f"open({str(log)!r}, 'a').write('s'); import time; time.sleep(0.2)", f"open({str(log)!r}, 'a').write('m')"
     )
-    answers(workers, make, 1)
-    answers(workers, make, 2)
+    answers(process, make, 1)
+    answers(process, make, 2)
     assert log.read_text() == "mssss"
 
 
 @pytest.mark.real
-def test_batches_are_timed_in_turn(workers: RestartingProcess, training: Any) -> None:
-    found = rows(answers(workers, training("import time; time.sleep(1e-3)"), 1, 4, timed=True, seconds=3))
-    one, four = ([row for row in found if row["params"]["batch"] == batch] for batch in (1, 4))
-    assert len(one[0]["samples"]) == len(four[0]["samples"]) >= 2
-    assert four[0]["samples"][-1] > 2 * one[0]["samples"][-1]
+def test_batches_are_timed_in_turn(process: RestartingProcess, training: Any) -> None:
+    timed = rows(answers(process, training("import time; time.sleep(1e-3)"), 1, 4, timed=True, seconds=3))
+    one, four = ([row for row in timed if row.params["batch"] == batch] for batch in (1, 4))
+    assert len(one[0].samples) == len(four[0].samples) >= 2
+    assert four[0].samples[-1] > 2 * one[0].samples[-1]
 
 
 @pytest.mark.parametrize(
@@ -116,20 +115,19 @@ def test_batches_are_timed_in_turn(workers: RestartingProcess, training: Any) ->
         "if batch_size > 4: torch.empty(1 << 60)",
     ],
 )
-def test_lacking_memory_is_said_and_the_same_worker_goes_on(
+def test_lacking_memory_is_said_and_the_same_process_goes_on(
     shared: RestartingProcess, training: Any, body: str
 ) -> None:
     make = training(body)
-    found = answers(shared, make, 4, 8, 2)
-    assert [row["params"]["batch"] for row in rows(found)] == [4]
-    assert gap(found) == (batch_size.NO_MEMORY, "out of memory")
-    pid = shared._worker.pid if shared._worker else 0
+    given = answers(shared, make, 4, 8, 2)
+    assert [row.params["batch"] for row in rows(given)] == [4]
+    assert gap(given) == (batch_size.NO_MEMORY, "out of memory")
+    pid = shared.pid
     assert rows(answers(shared, make, 2))
-    assert shared._worker
-    assert shared._worker.pid == pid
+    assert shared.pid == pid
 
 
-def test_a_limit_of_the_process_is_a_lack_of_memory(workers: RestartingProcess, training: Any) -> None:
+def test_a_limit_of_the_process_is_a_lack_of_memory(process: RestartingProcess, training: Any) -> None:
     make = training(
         "torch.ones(batch_size << 18)",
         """
@@ -138,16 +136,16 @@ def test_a_limit_of_the_process_is_a_lack_of_memory(workers: RestartingProcess, 
         resource.setrlimit(resource.RLIMIT_AS, (used + (512 << 20), -1))
         """,
     )
-    assert rows(answers(workers, make, 64))
-    assert gap(answers(workers, make, 1024))[0] == batch_size.NO_MEMORY
+    assert rows(answers(process, make, 64))
+    assert gap(answers(process, make, 1024))[0] == batch_size.NO_MEMORY
 
 
 @pytest.mark.real
-def test_what_a_failed_step_held_is_given_back(workers: RestartingProcess, training: Any) -> None:
+def test_what_a_failed_step_held_is_given_back(process: RestartingProcess, training: Any) -> None:
     make = training("held = torch.ones(batch_size << 18)\nif batch_size > 100: raise MemoryError")
-    before = rows(answers(workers, make, 4))[0]["conditions"]["peak_bytes"]
-    answers(workers, make, 1024)
-    after = rows(answers(workers, make, 4))[0]["conditions"]["peak_bytes"]
+    before = rows(answers(process, make, 4))[0].conditions["peak_bytes"]
+    answers(process, make, 1024)
+    after = rows(answers(process, make, 4))[0].conditions["peak_bytes"]
     assert after < before + (512 << 20), "of the process: what the machine has free moves by itself"
 
 
@@ -182,16 +180,16 @@ def test_where_there_is_no_step_it_is_said(shared: RestartingProcess, tmp_path: 
 
 
 @pytest.mark.real
-def test_a_step_that_is_killed_takes_the_worker_along_and_the_next_request_finds_another(
-    workers: RestartingProcess, training: Any
+def test_a_step_that_is_killed_takes_the_process_along_and_the_next_request_finds_another(
+    process: RestartingProcess, training: Any
 ) -> None:
     make = training("if batch_size > 4: os.kill(os.getpid(), signal.SIGKILL)")
     with pytest.raises(BenchFailed, match="killed by SIGKILL"):
-        answers(workers, make, 8)
-    assert rows(answers(workers, make, 4))
+        answers(process, make, 8)
+    assert rows(answers(process, make, 4))
 
 
 @pytest.mark.real
-def test_the_kernel_would_end_the_worker_first(workers: RestartingProcess, training: Any) -> None:
+def test_the_kernel_would_kill_the_bench_process_first(process: RestartingProcess, training: Any) -> None:
     make = training("assert open('/proc/self/oom_score_adj').read().strip() == '1000'")
-    assert rows(answers(workers, make, 1))
+    assert rows(answers(process, make, 1))

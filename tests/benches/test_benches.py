@@ -1,4 +1,4 @@
-"""What every bench has, and the small ones on this machine's CPU in a second or two."""
+"""What the file of every bench holds, and the smallest bench on this machine's CPU."""
 
 from dataclasses import replace
 
@@ -26,19 +26,6 @@ def test_a_bench_says_what_it_costs_and_what_it_needs(name, this_machine):
     assert bench.needs(facts_of(), "cuda:0") is None
     without = replace(facts_of(), libraries=replace(facts_of().libraries, torch=None))
     assert bench.needs(without, "cuda:0") == "torch is not installed"
-
-
-def test_the_most_valuable_is_measured_first():
-    ranks = [benches.load(name).RANK for name in benches.names()]
-    assert ranks == sorted(set(ranks))
-
-
-@pytest.mark.parametrize(("device", "most"), [("cpu", 47), ("cuda", 55)])
-def test_the_standard_budget_leaves_time_of_its_minute_for_starting_up(device, most):
-    """What only the user can name comes on top, and what is run where several GPUs are measured at once."""
-    modules = {name: benches.load(name) for name in benches.names()}
-    unasked = [name for name, one in modules.items() if not hasattr(one, "OPTION") and not hasattr(one, "SIDE_BY_SIDE")]
-    assert sum(benches.seconds(name, device, "standard") for name in unasked) <= most
 
 
 def test_threads_are_put_back(this_machine):

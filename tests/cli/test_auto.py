@@ -1,6 +1,6 @@
 """`gputune apply auto`: which profile it takes, and how one process measures while the others wait.
 
-Where processes are to probe, what measures is a stand-in: it writes its pid down, takes as long as it is told, and returns a profile.
+Where processes are to probe, a stand-in measures: it writes its pid down, waits for the file GATE, and returns a profile.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from making import command, environ, gputune, profile, python
+from forked import gputune
+from making import command, environ, profile, python
 
 from gputune.host import Host
 from gputune.profile import Fingerprint, load, places, save
@@ -91,7 +92,7 @@ class TestChoosing:
     def test_a_word_that_is_no_time_to_probe_costs_no_command(self, cache: str) -> None:
         done = gputune("apply", "auto", "--", *SHOW, env=environ(XDG_CACHE_HOME=cache, GPUTUNE_PROBE="yes"))
         assert (done.returncode, done.stdout) == (0, "None\n")
-        assert "GPUTUNE_PROBE=yes: says no time to probe; choose from never, missing, always" in done.stderr
+        assert "GPUTUNE_PROBE=yes: is not a time to probe; choose from never, missing, always" in done.stderr
 
 
 PROBE = """
@@ -108,7 +109,8 @@ from gputune.runtime.local_fingerprint import fingerprint_here
 def probe(request, **options):
     with open(os.environ["PROBES"], "a") as file:
         file.write(f"{os.getpid()}\\n")
-    time.sleep(float(os.environ["PROBE_SECONDS"]))
+    while not os.path.exists(os.environ["GATE"]):
+        time.sleep(0.02)
     if os.environ.get("PROBE_FAILS"):
         raise MeasureError("nothing could be measured", "see: gputune check")
     return profile({"omp_threads": os.getpid() % 4000 + 1}, fingerprint=fingerprint_here(Host()))
@@ -128,7 +130,7 @@ def env(cache: str, tmp_path: Path) -> dict[str, str]:
     return environ(
         XDG_CACHE_HOME=cache,
         PROBES=str(tmp_path / "probes"),
-        PROBE_SECONDS="0.5",
+        GATE="/",
         GPUTUNE_PROBE="missing",
         PYTHONPATH=path,
     )
@@ -145,23 +147,22 @@ def test_a_probe_fills_the_cache(env: dict[str, str], cache: str, tmp_path: Path
     )
 
 
-def test_a_probe_of_some_benches_does_not(env: dict[str, str], cache: str, tmp_path: Path) -> None:
-    """It would stand in the way of the whole."""
-    assert python("-c", PROBE, "probe", "--only", "conv", "-o", "p.yaml", env=env, cwd=tmp_path).returncode == 0
-    assert (tmp_path / "p.yaml").exists()
-    assert not Path(cache).exists()
-
-
-def test_nor_one_that_other_programs_should_not_get(env: dict[str, str], cache: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "variables", "why"),
+    [
+        ("--only conv", {}, ""),
+        ("--dataset data.py:make", {}, "its DataLoader is one dataset's"),
+        ("", {"NVIDIA_TF32_OVERRIDE": "0"}, "measured under NVIDIA_TF32_OVERRIDE"),
+    ],
+)
+def test_a_probe_that_would_not_suit_other_programs_does_not(
+    env: dict[str, str], tmp_path: Path, words: str, variables: dict[str, str], why: str
+) -> None:
     (tmp_path / "data.py").write_text("def make(): return range(10)")
-    for words, variables, why in (
-        (["--dataset", "data.py:make"], {}, "its DataLoader is one dataset's"),
-        ([], {"NVIDIA_TF32_OVERRIDE": "0"}, "measured under NVIDIA_TF32_OVERRIDE"),
-    ):
-        done = python("-c", PROBE, "probe", "-o", "p.yaml", *words, env=env | variables, cwd=tmp_path)
-        assert done.returncode == 0
-        assert f"gputune: not kept for gputune apply auto: {why}; " in done.stderr
-        assert not Path(cache).exists()
+    done = python("-c", PROBE, "probe", "-o", "p.yaml", *words.split(), env=env | variables, cwd=tmp_path)
+    assert (done.returncode, (tmp_path / "p.yaml").exists()) == (0, True)
+    assert not Path(env["XDG_CACHE_HOME"]).exists()
+    assert f"gputune: not kept for gputune apply auto: {why}; " in done.stderr or not why
 
 
 def test_a_quick_probe_does_not_replace_a_longer_one(env: dict[str, str], cache: str, tmp_path: Path) -> None:
@@ -209,57 +210,58 @@ class TestProbing:
             process.communicate()
 
     def answers(self, processes: list[subprocess.Popen[str]]) -> list[str]:
-        outs = [process.communicate(timeout=60)[0] for process in processes]
+        outs = [process.communicate(timeout=120)[0] for process in processes]
         assert [process.returncode for process in processes] == [0] * len(processes)
         return outs
 
     def probes(self, env: dict[str, str]) -> list[int]:
+        """The pids of those that have probed or do so now, in order."""
         path = Path(env["PROBES"])
         return [int(line) for line in path.read_text().split()] if path.exists() else []
 
-    def test_of_eight_at_once_one_probes_and_all_apply_the_same(self, env: dict[str, str], start) -> None:
-        env["PROBE_SECONDS"] = "1.5"
-        outs = self.answers(start(env, 8))
-        [probed] = self.probes(env)
-        assert {json.loads(out)["omp_threads"] for out in outs} == {probed % 4000 + 1}
-
-    def test_of_torchruns_ranks_too(self, env: dict[str, str]) -> None:
-        """torchrun exports OMP_NUM_THREADS=1, which is then the user's."""
-        probe = PROBE.replace('"omp_threads": os.getpid() % 4000', '"cudnn_benchmark_limit": os.getpid() % 400')
-        assert probe != PROBE
-        torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=8", "--no-python"]
-        done = command([*torchrun, sys.executable, "-c", probe, "apply", "auto", "--", *SHOW], env)
-        assert done.returncode == 0, done.stderr
-        told = re.findall(r'"cudnn_benchmark_limit":(\d+)', done.stdout)  # eight write to one pipe
-        [probed] = self.probes(env)
-        assert [int(number) for number in told] == [probed % 400 + 1] * 8
-
-    def test_when_the_one_that_probes_is_killed_the_next_one_probes(self, env: dict[str, str], start) -> None:
-        env["PROBE_SECONDS"] = "30"
-        first = start(env)[0]
-        while not self.probes(env):
-            assert first.poll() is None
-            time.sleep(0.05)
-        env["PROBE_SECONDS"] = "0.5"
-        others = start(env, 2)
+    def split(
+        self, env: dict[str, str], processes: list[subprocess.Popen[str]]
+    ) -> tuple[subprocess.Popen[str], list[subprocess.Popen[str]]]:
+        """The one that probes, and the others once they wait for it."""
+        deadline = time.monotonic() + 60
+        while not (probing := [one for one in processes if one.pid in self.probes(env)]):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        others = [one for one in processes if one is not probing[0]]
         for other in others:
             assert other.stderr.readline().startswith("gputune: waiting for another process, which probes this machine")
-        first.kill()
-        outs = self.answers(others)
-        assert len(self.probes(env)) == 2
-        assert len(set(outs)) == 1
+        return probing[0], others
 
-    def test_of_eight_the_seven_that_are_left_apply_the_same_when_the_one_that_probes_is_killed(
-        self, env: dict[str, str], start
-    ) -> None:
-        env["PROBE_SECONDS"] = "2"
+    @pytest.fixture
+    def gate(self, env: dict[str, str], tmp_path: Path) -> Path:
+        """A file that the stand-in waits for."""
+        env["GATE"] = str(tmp_path / "gate")
+        return tmp_path / "gate"
+
+    def test_of_eight_at_once_one_probes_and_all_apply_the_same(self, env: dict[str, str], start, gate: Path) -> None:
         eight = start(env, 8)
-        while not self.probes(env):
-            time.sleep(0.05)
-        [first] = self.probes(env)
-        [killed] = [process for process in eight if process.pid == first]
+        probing, _ = self.split(env, eight)
+        gate.touch()
+        assert {json.loads(out)["omp_threads"] for out in self.answers(eight)} == {probing.pid % 4000 + 1}
+        assert self.probes(env) == [probing.pid]
+
+    def test_of_torchruns_ranks_too(self, env: dict[str, str]) -> None:
+        """torchrun exports OMP_NUM_THREADS=1, which would then be the user's."""
+        torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=8", "--no-python"]
+        rank = ["env", "-u", "OMP_NUM_THREADS", sys.executable, "-c", PROBE, "apply", "auto", "--", *SHOW]
+        done = command([*torchrun, *rank], env)
+        assert done.returncode == 0, done.stderr
+        values = re.findall(r'"omp_threads":(\d+)', done.stdout)  # eight write to one pipe
+        [probed] = self.probes(env)
+        assert [int(value) for value in values] == [probed % 4000 + 1] * 8
+
+    def test_when_the_one_that_probes_is_killed_another_one_probes_for_the_rest(
+        self, env: dict[str, str], start, gate: Path
+    ) -> None:
+        killed, others = self.split(env, start(env, 8))
         killed.kill()
-        outs = self.answers([process for process in eight if process is not killed])
+        gate.touch()
+        outs = self.answers(others)
         _, second = self.probes(env)
         assert {json.loads(out)["omp_threads"] for out in outs} == {second % 4000 + 1}
 
@@ -267,58 +269,42 @@ class TestProbing:
         self, env: dict[str, str], start, tmp_path: Path
     ) -> None:
         """So that the ranks of one job have the same; the second node needs longer."""
-        ranks = []
-        for node, seconds in (("a", "1"), ("b", "2")):
+        ranks = {}
+        for node in ("a", "b"):
             (tmp_path / node).write_text(f"boot id of {node}\n")
-            ranks += start({**env, "NODE": str(tmp_path / node), "PROBE_SECONDS": seconds}, 2)
-        outs = self.answers(ranks)
+            ranks[node] = start({**env, "NODE": str(tmp_path / node), "GATE": str(tmp_path / f"gate-{node}")}, 2)
+            self.split(env, ranks[node])
+        outs = []
+        for node in ("a", "b"):
+            (tmp_path / f"gate-{node}").touch()
+            outs += self.answers(ranks[node])
         assert len(self.probes(env)) == 2
         assert len(set(outs)) == 1
 
-    def test_a_probe_that_fails_is_not_repeated_by_those_that_waited(self, env: dict[str, str], start) -> None:
-        env |= {"PROBE_SECONDS": "2", "PROBE_FAILS": "1"}
-        first = start(env)
-        while not self.probes(env):
-            time.sleep(0.05)
-        assert self.answers(first + start(env, 3)) == ["None\n"] * 4
-        assert len(self.probes(env)) == 1
-
-    def test_further_in_always_means_no_other_start(self, env: dict[str, str], start) -> None:
-        env["GPUTUNE_PROBE"] = "always"
-        [process] = start(env)
-        self.answers([process])
-        done = python(
-            "-c",
-            PROBE,
-            "apply",
-            "auto",
-            "--",
-            sys.executable,
-            "-c",
-            "import os; print(os.environ['GPUTUNE_PROBE'])",
-            env=env,
-        )
-        assert done.stdout == "missing\n"
-
-    def test_a_probe_that_fails_costs_no_command(self, env: dict[str, str], start) -> None:
-        [process] = start({**env, "PROBE_FAILS": "1"})
-        out, said = process.communicate(timeout=60)
-        assert (process.returncode, out) == (0, "None\n")
+    def test_a_probe_that_fails_costs_no_command_and_is_not_repeated_by_those_that_waited(
+        self, env: dict[str, str], start, gate: Path
+    ) -> None:
+        four = start({**env, "PROBE_FAILS": "1"}, 4)
+        probing, others = self.split(env, four)
+        gate.touch()
+        out, said = probing.communicate(timeout=120)
         assert said.splitlines()[1] == "gputune: not probed: nothing could be measured; see: gputune check"
+        assert [out, *self.answers(others)] == ["None\n"] * 4
+        assert (probing.returncode, len(self.probes(env))) == (0, 1)
 
-    def test_missing_means_once_and_always_means_at_each_start(self, env: dict[str, str], start) -> None:
-        for expected in (1, 1):
-            self.answers(start(env))
-            assert len(self.probes(env)) == expected
+    def test_further_in_always_means_no_other_start(self, env: dict[str, str]) -> None:
         env["GPUTUNE_PROBE"] = "always"
-        for expected in (2, 3):
-            self.answers(start(env))
-            assert len(self.probes(env)) == expected
+        show = [sys.executable, "-c", "import os; print(os.environ['GPUTUNE_PROBE'])"]
+        assert python("-c", PROBE, "apply", "auto", "--", *show, env=env).stdout == "missing\n"
 
-    def test_never_and_by_itself_it_does_not_probe(self, env: dict[str, str], start) -> None:
-        for when in ("never", ""):
+    def test_missing_means_once_always_each_start_and_never_or_nothing_not_at_all(
+        self, env: dict[str, str], start
+    ) -> None:
+        counts = []
+        for when in ("never", "", "missing", "missing", "always", "always"):
             self.answers(start({**env, "GPUTUNE_PROBE": when}))
-        assert self.probes(env) == []
+            counts.append(len(self.probes(env)))
+        assert counts == [0, 0, 1, 1, 2, 3]
 
     def test_a_named_profile_is_not_measured_over(self, env: dict[str, str], start) -> None:
         self.answers(start({**env, "GPUTUNE_PROFILE": "/no/such.yaml", "GPUTUNE_PROBE": "always"}))
@@ -327,7 +313,7 @@ class TestProbing:
     @pytest.mark.parametrize("cache", ["/proc/no-such-folder", "/dev/null/x"])
     def test_without_a_place_to_share_it_nothing_is_measured(self, env: dict[str, str], start, cache: str) -> None:
         [process] = start({**env, "XDG_CACHE_HOME": cache})
-        out, said = process.communicate(timeout=60)
+        out, said = process.communicate(timeout=120)
         assert (process.returncode, out, self.probes(env)) == (0, "None\n", [])
         assert said.startswith(f"gputune: not probed: {cache}")
         assert "set XDG_CACHE_HOME to a folder that can be written" in said

@@ -50,7 +50,7 @@ def measured(name: str, budget: Any = "standard", machine: Facts | None = None, 
 
     torch.zeros(1, device=DEVICE)
     machine = machine or facts.read(Host())
-    seconds = benches.seconds(name, DEVICE, budget)
+    seconds = benches.seconds(benches.load(name), DEVICE, budget)
     context = Context(device=DEVICE, facts=machine, seconds=seconds, budget=budget, **more)
     return list(benches.load(name).measure(context))
 

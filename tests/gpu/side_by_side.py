@@ -1,8 +1,8 @@
-"""All GPUs of a node, measured at once: how long it takes beside one, whether healthy ones raise an alarm, and whether one that
-others load is named. Needs at least three GPUs.
+"""All GPUs of a node, measured at once: how long it takes beside one, whether healthy ones raise an alarm, and whether
+one that others load is named. Needs at least three GPUs.
 
-`python tests/gpu/side_by_side.py [FOLDER]`; into FOLDER go the rows of 20 healthy runs and of one run a loaded GPU, which
-`tests/machines/nvidia-h200-x4/side_by_side.json` holds of a real machine. A table at the end.
+`python tests/gpu/side_by_side.py [FOLDER]`; into FOLDER go the rows of 20 healthy runs and of one run a loaded GPU,
+which `tests/machines/nvidia-h200-x4/side_by_side.json` holds of a real machine. A table at the end.
 """
 
 import json
@@ -52,19 +52,19 @@ def probed(folder, *words):
     return load(path), time.monotonic() - started
 
 
-def told(profile):
+def findings(profile):
     return [f"{one.subject}: {one.severity} {one.message}" for one in profile.findings if one.check == "slow_gpu"]
 
 
 def recorded(sets):
-    """The rows of each run, of workers that live for all of them."""
-    found = facts.read(Host())
-    devices, _ = devices_of(found)
+    """The rows of each run. The bench processes live for all runs."""
+    machine = facts.read(Host())
+    devices, _ = devices_of(machine)
     request = Request(device="all", budget="quick", only=["side_by_side"])
-    jobs = plan(devices[0], request)
+    jobs, _ = plan(devices[0], request)
     kept = []
     with ExitStack() as stack:
-        lanes = [Lane.on(where, stack.enter_context(RestartingProcess()), found, Host()) for where in devices]
+        lanes = [Lane.on(where, stack.enter_context(RestartingProcess()), machine, Host()) for where in devices]
         with at_once(lanes) as on_all:
             on_all(ready)
             for load_of in sets:
@@ -83,15 +83,15 @@ def main(folder):
         lines.append(f"one GPU, quick: {alone:.1f} s")
         for number in (1, 2, 3):
             profile, seconds = probed(place, "--device", "all")
-            slow = [line for line in told(profile) if "WARNING" in line]
+            slow = [line for line in findings(profile) if "WARNING" in line]
             title = f"all {profile.fingerprint.gpu_count}, healthy, run {number}"
             lines.append(f"{title}: {seconds:.1f} s (+{seconds - alone:.1f}), {len(slow)} named")
-            lines += [f"    {line}" for line in told(profile)]
+            lines += [f"    {line}" for line in findings(profile)]
             lines += [f"    gap {gap.fact}: {gap.reason}" for gap in profile.gaps if gap.reason != "Not Supported"][:6]
         with loaded("cuda:2"):
             profile, seconds = probed(place, "--device", "all")
         lines.append(f"all, cuda:2 loaded by another process: {seconds:.1f} s")
-        lines += [f"    {line}" for line in told(profile)]
+        lines += [f"    {line}" for line in findings(profile)]
         if folder:
             (Path(folder) / "profile-all.yaml").write_text((Path(place) / "profile.yaml").read_text())
     devices = [f"cuda:{number}" for number in range(profile.fingerprint.gpu_count)]

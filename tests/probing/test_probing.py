@@ -1,35 +1,21 @@
 """A probe goes on past a bench that fails, says what is missing, and refuses what it cannot do in one line."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 import stand_in
 from making import row
 from recorded import RecordedHost, facts_of
 
-from gputune import benches, probing
-from gputune.bench_process import MatmulShape, UserDataset
-from gputune.bench_process.process import BenchFailed
+from gputune import probing
+from gputune.bench_process import UserDataset
+from gputune.bench_process.failure import BenchFailed
 from gputune.errors import MeasureError, UsageError
 from gputune.facts.gap import Gap
 from gputune.host import Unreadable
 from gputune.probing import Request
-from gputune.probing.plan import Job, plan
-from gputune.probing.running import Place, _condensed, measure
-
-
-def test_a_quick_probe_of_the_cpu_gives_every_setting_and_a_reason():
-    seen = []
-    profile = probing.probe(Request(device="cpu", budget="quick", only=["precision"]), progress=seen.append)
-    assert {row.bench for row in profile.measurements} == {"precision"}
-    assert seen[0].bench == "precision"
-    first, *others = profile.measurements
-    assert first.conditions["other_cpus"] >= 0
-    assert not any("other_cpus" in row.conditions for row in others)
-    assert profile.settings["dataloader_workers"].reason == "not measured in this run's budget"
-    assert all(choice.reason for choice in profile.settings.values())
-    assert profile.fingerprint.gpu is None
-    assert profile.fingerprint.cpu_budget >= 1
+from gputune.probing.plan import BUDGET_SECONDS, plan
+from gputune.probing.running import Lane, with_conditions
 
 
 @pytest.mark.parametrize(
@@ -42,9 +28,14 @@ def test_a_quick_probe_of_the_cpu_gives_every_setting_and_a_reason():
         ({"device": "cuda:x"}, UsageError, "there is no such device"),
         ({"budget": "endless"}, UsageError, "choose from quick, standard, thorough"),
         ({"only": ["nonsense"]}, UsageError, "there is no such bench"),
-        ({"only": ["dataset"]}, UsageError, "^--only dataset: measures what --dataset names; "),
-        ({"only": ["matmul_shapes"]}, UsageError, "^--only matmul_shapes: measures what --shapes names; "),
-        ({"only": ["batch_size"]}, UsageError, "^--only batch_size: is no part of a probe; "),
+        ({"only": ["dataset"]}, UsageError, "--dataset names; add --dataset FILE.py:CALLABLE"),
+        (
+            {"only": ["matmul_shapes"]},
+            UsageError,
+            "^--only matmul_shapes: measures what --shapes names; add --shapes FILE",
+        ),
+        ({"only": ["batch_size"]}, UsageError, "^--only batch_size: is no part of a probe; use gputune batch-size"),
+        ({"only": ["side_by_side"]}, UsageError, "add --device all"),
     ],
 )
 def test_what_cannot_be_is_refused(arguments, error, words):
@@ -68,8 +59,8 @@ def test_without_any_measurement_there_is_no_profile():
 
 
 @pytest.fixture
-def workers_with(monkeypatch, tmp_path):
-    """A function that gives workers benches of these bodies, and a torch that is none."""
+def plant(monkeypatch, tmp_path):
+    """A function that gives bench processes benches with these bodies, and a stand-in for torch."""
 
     def plant(**bodies):
         stand_in.torch(tmp_path)
@@ -78,128 +69,147 @@ def workers_with(monkeypatch, tmp_path):
     return plant
 
 
-def test_a_bench_that_fails_is_a_gap_and_the_rest_is_written(workers_with):
-    workers_with(precision="os._exit(9); yield", cpu_threads="yield told('cpu_threads')")
-    profile = probing.probe(Request(device="cpu", budget="quick", only=["precision", "cpu_threads"]))
-    assert {row.bench for row in profile.measurements} == {"cpu_threads"}
-    assert [gap.fact for gap in profile.gaps if gap.fact.startswith("bench")] == ["bench.precision"]
-    assert "exit code 9" in next(gap.reason for gap in profile.gaps if gap.fact == "bench.precision")
+def test_a_probe_gives_every_setting_with_a_reason(plant):
+    plant(precision="context.say('matmul')\ntime.sleep(0.3)\nyield told('precision')\nyield told('precision')")
+    seen = []
+    profile = probing.probe(Request(device="cpu", budget="quick", only=["precision"]), progress=seen.append)
+    assert [(one.bench, one.doing) for one in seen] == [("precision", ""), ("precision", "matmul")]
+    first, second = profile.measurements
+    assert first.conditions["other_cpus"] >= 0
+    assert "other_cpus" not in second.conditions
+    assert profile.settings["dataloader_workers"].reason == "not measured in this run's budget"
+    assert all(choice.reason for choice in profile.settings.values())
+    assert profile.fingerprint.gpu is None
+    assert profile.fingerprint.cpu_budget >= 1
 
 
-def test_after_an_exception_too_the_next_bench_gets_a_fresh_worker(workers_with):
-    """What an exception leaves behind, a broken CUDA context above all, must not fail the next bench."""
-    workers_with(
-        precision="os.environ['BROKEN'] = '1'; raise RuntimeError('an illegal memory access'); yield",
-        cpu_threads="assert 'BROKEN' not in os.environ\nyield told('cpu_threads')",
-    )
-    profile = probing.probe(Request(device="cpu", budget="quick", only=["cpu_threads", "precision"]))
-    assert {row.bench for row in profile.measurements} == {"cpu_threads"}
-    assert "an illegal memory access" in next(gap.reason for gap in profile.gaps if gap.fact == "bench.precision")
-
-
-def test_after_code_of_the_user_the_next_bench_gets_a_fresh_worker(workers_with, tmp_path):
-    """A training script may set any flag where it is imported."""
+@pytest.mark.parametrize(
+    ("before", "bodies", "reason"),
+    [
+        ("precision", {"precision": "os._exit(9); yield"}, "exit code 9"),
+        (
+            "precision",
+            {"precision": "os.environ['LEFT'] = '1'; raise RuntimeError('illegal access'); yield"},
+            "illegal access",
+        ),
+        ("dataset", {}, "no bucket"),
+    ],
+    ids=["death", "exception", "user code"],
+)
+def test_after_a_failure_the_next_bench_gets_a_fresh_process(plant, tmp_path, before, bodies, reason):
+    """An exception may leave a broken CUDA context behind, and a training script any flag."""
     (tmp_path / "data.py").write_text("import os\nos.environ['LEFT'] = '1'\ndef data(): raise KeyError('no bucket')\n")
-    workers_with(cpu_threads="assert 'LEFT' not in os.environ\nyield told('cpu_threads')")
-    asked = UserDataset(path=f"{tmp_path}/data.py:data")
-    profile = probing.probe(Request(device="cpu", budget="quick", only=["dataset", "cpu_threads"], dataset=[asked]))
+    plant(cpu_threads="assert 'LEFT' not in os.environ\nyield told('cpu_threads')", **bodies)
+    dataset = [UserDataset(path=f"{tmp_path}/data.py:data")]
+    profile = probing.probe(Request(device="cpu", budget="quick", only=[before, "cpu_threads"], dataset=dataset))
     assert {row.bench for row in profile.measurements} == {"cpu_threads"}
-    assert "no bucket" in next(gap.reason for gap in profile.gaps if gap.fact == "bench.dataset")
+    [gap] = [gap for gap in profile.gaps if gap.fact.startswith("bench.")]
+    assert gap.fact == f"bench.{before}"
+    assert reason in gap.reason
 
 
-def planned(**asked):
-    return [(job.bench, job.seconds) for job in plan("cpu", Request(**asked))]
+def test_what_the_plan_leaves_out_is_a_gap_of_the_profile(plant, monkeypatch):
+    monkeypatch.setitem(BUDGET_SECONDS["cpu"], "quick", 3)
+    plant(precision="yield told('precision')")
+    profile = probing.probe(Request(device="cpu", budget="quick"))
+    assert Gap(fact="bench.matmul_alignment", reason="not measured in this budget") in profile.gaps
 
 
-def test_a_bench_without_time_in_the_budget_gets_some_when_it_is_named():
-    assert planned(budget="quick", only=["conv"]) == [("conv", benches.seconds("conv", "cpu", "standard"))]
-    assert [name for name, _ in planned(budget="quick")] == ["precision", "matmul_alignment"]
+def test_a_benchs_own_gap_arrives_beside_what_it_measured(plant):
+    plant(precision="yield Gap(fact='bench.precision', reason='no tf32'); yield told('precision')")
+    profile = probing.probe(Request(device="cpu", budget="quick", only=["precision"]), host=RecordedHost("cpu-only"))
+    assert [row.bench for row in profile.measurements] == ["precision"]
+    assert Gap(fact="bench.precision", reason="no tf32") in profile.gaps
 
 
-def test_a_bench_of_what_the_user_names_is_there_only_then():
-    assert "matmul_shapes" not in dict(planned(budget="thorough"))
-    assert "matmul_shapes" in dict(planned(budget="quick", shapes=[MatmulShape(m=8, n=8, k=8)]))
+class Answering:
+    """Stands in for the bench process: answers every request alike."""
+
+    def __init__(self, *answers):
+        self.answers = answers
+
+    def run(self, request):
+        for answer in self.answers:
+            if isinstance(answer, Exception):
+                raise answer
+            yield answer
 
 
-def test_what_the_user_names_gets_the_time_of_each():
-    shapes = [MatmulShape(m=8, n=8, k=8)] * 3
-    assert dict(planned(budget="quick", shapes=shapes))["matmul_shapes"] == 3 * benches.seconds(
-        "matmul_shapes", "cpu", "quick"
-    )
+class Busy:
+    def start(self):
+        pass
+
+    def others(self):
+        return 1.5
 
 
-def test_a_benchs_own_gap_arrives_beside_what_it_measured():
-    shapes = [MatmulShape(m=64, n=64, k=64, dtype=dtype) for dtype in ("tf32", "float32")]
-    asked = Request(device="cpu", budget="quick", only=["matmul_shapes"], shapes=shapes)
-    profile = probing.probe(asked, host=RecordedHost("cpu-only"))
-    assert {row.params["shape"] for row in profile.measurements} == {"64 x 64 x 64 float32"}
-    assert [gap.reason for gap in profile.gaps if gap.fact == "bench.matmul_shapes"] == [
-        "64 x 64 x 64 tf32: this device has no native tf32"
-    ]
+def measured(*answers, host=None, facts=None):
+    """The lane on which one bench gave these answers."""
+    facts, host = facts or facts_of("cpu-only"), host or RecordedHost("cpu-only")
+    lane = Lane(process=Answering(*answers), facts=facts, device="cpu", host=host, busy=Busy())
+    jobs, _ = plan("cpu", Request(only=["precision"]))
+    lane.do(jobs, lambda progress: None)
+    return lane
 
 
-def test_of_a_bench_that_died_what_others_used_is_not_told():
-    """The worker took the count of what its own children used along."""
-
-    class Dying:
-        def run(self, request):
-            yield {"measurement": {**asdict(row("precision", "throughput", 1.0)), "samples": [1.0]}}
-            raise BenchFailed("was killed")
-
-    class Busy:
-        def start(self):
-            pass
-
-        def others(self):
-            return 1.5
-
-    job = Job("precision", 1.0, "quick", {})
-    [left], gaps = measure(Dying(), Place(facts_of("cpu-only"), "cpu", Busy()), [job], print)
-    assert left.conditions == {}
-    assert gaps == [Gap(fact="bench.precision", reason="was killed")]
+def test_the_cpus_that_others_used_are_unknown_where_the_process_died():
+    """The times of its own children were lost with it."""
+    died = BenchFailed(how="exit code", number=9)
+    lane = measured(row("precision", "throughput", 1.0), died)
+    assert lane.measurements[0].conditions == {}
+    assert lane.gaps == [Gap(fact="bench.precision", reason=str(died))]
+    assert measured(row("precision", "throughput", 1.0)).measurements[0].conditions == {"other_cpus": 1.5}
 
 
-def test_what_holds_for_a_whole_bench_stands_in_its_first_row_only():
-    """NVML lists a process that has ended for a moment more, so that the most of them would be too many."""
+@pytest.mark.parametrize(
+    ("counts", "more"),
+    [
+        ((0, 0), ""),
+        ((None, None), ", as the kernel does where memory runs out"),
+        ((1, 2), "; the kernel's OOM killer did it, since the memory ran out: the limit here is 1024 MiB"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (BenchFailed(how="signal", number=9), "the bench process was killed by SIGKILL"),
+        (Gap(fact="bench.precision", reason="a worker died", cause="killed"), "a worker died"),
+    ],
+)
+def test_what_the_oom_killer_ended_is_told_from_what_something_else_killed(monkeypatch, counts, more, answer, reason):
+    looks = iter(counts)
+    monkeypatch.setattr("gputune.facts.memory.oom_kills", lambda host: next(looks))
+    facts = facts_of("cpu-only")
+    facts = replace(facts, memory=replace(facts.memory, limit_bytes=1 << 30))
+    [gap] = measured(answer, facts=facts).gaps
+    assert gap == Gap(fact="bench.precision", reason=reason + more, cause="killed")
+
+
+def test_a_condition_of_the_whole_bench_is_in_its_first_row_only():
+    """NVML lists a process for a moment after its end, so the highest count would be too high."""
     seen = [
         {"power_watts": watts, "pcie_generation": 5.0, "gpu_processes": processes, "other_sm_percent": share}
         for watts, processes, share in ((300.0, 2.0, 0.0), (400.0, 1.0, 30.0), (350.0, 1.0, 10.0))
     ]
     rows = [replace(row("precision", "throughput", 1.0), conditions=conditions) for conditions in seen]
-    first, *others = _condensed(rows, 0.4)
-    of_all = {"pcie_generation": 5.0, "gpu_processes": 1.0, "other_sm_percent": 30.0, "other_cpus": 0.4}
-    assert first.conditions == {"power_watts": 300.0, **of_all}
+    first, *others = with_conditions(rows, 0.4)
+    whole = {"pcie_generation": 5.0, "gpu_processes": 1.0, "other_sm_percent": 30.0, "other_cpus": 0.4}
+    assert first.conditions == {"power_watts": 300.0, **whole}
     assert [one.conditions for one in others] == [{"power_watts": 400.0}, {"power_watts": 350.0}]
-    assert "other_cpus" not in _condensed(rows, None)[0].conditions, "where it cannot be told"
-    assert _condensed([], 0.4) == []
+    assert "other_cpus" not in with_conditions(rows, None)[0].conditions, "where it is unknown"
+    assert with_conditions([], 0.4) == []
 
 
-def test_a_named_bench_of_what_the_user_names_needs_it_too():
-    assert planned(only=["matmul_shapes"]) == []
-    assert [name for name, _ in planned(only=["matmul_shapes"], shapes=[MatmulShape(m=8, n=8, k=8)])] == [
-        "matmul_shapes"
-    ]
-
-
-@pytest.mark.parametrize(
-    ("name", "remedy"), [("dataset", "add --dataset FILE.py:CALLABLE"), ("batch_size", "use gputune batch-size")]
-)
-def test_a_bench_that_needs_a_name_says_how_to_give_it(name, remedy):
-    with pytest.raises(UsageError) as refused:
-        probing.probe(Request(only=[name]), host=RecordedHost("cpu-only"))
-    assert refused.value.remedy == remedy
-
-
-def test_a_dataset_that_is_named_reaches_the_bench_in_the_worker_as_it_was_asked_for(workers_with):
-    workers_with(
+def test_a_dataset_reaches_the_bench_as_it_was_named(plant):
+    plant(
         dataset="for one in context.dataset:\n"
         "    yield told('dataset', one.step_ms, path=one.path, batch=one.batch_size, type=type(one).__name__)"
     )
-    asked = UserDataset(path="train.py:data", batch_size=64, step_ms=2.5)
-    profile = probing.probe(Request(device="cpu", budget="quick", only=["dataset"], dataset=[asked]))
-    [told] = profile.measurements
-    assert told.params == {"path": "train.py:data", "batch": 64, "type": "UserDataset"}
-    assert told.samples == (2.5,)
+    dataset = UserDataset(path="train.py:data", batch_size=64, step_ms=2.5)
+    profile = probing.probe(Request(device="cpu", budget="quick", only=["dataset"], dataset=[dataset]))
+    [arrived] = profile.measurements
+    assert arrived.params == {"path": "train.py:data", "batch": 64, "type": "UserDataset"}
+    assert arrived.samples == (2.5,)
 
 
 @pytest.mark.real

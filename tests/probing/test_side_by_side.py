@@ -1,4 +1,4 @@
-"""The rule for slow GPUs over what four H200 measured: 20 runs of healthy ones, and one run for each GPU that another process loaded.
+"""The rule for slow GPUs over runs of four H200: 20 healthy ones, and one with each GPU loaded by another process.
 
 `python tests/gpu/side_by_side.py FOLDER` records it.
 """
@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from recorded import facts_of
 
-from gputune.bench_process.process import measurement_of
 from gputune.checks import slow_gpu
+from gputune.measurement import Measurement
 
 SETS = json.loads((Path(__file__).parents[1] / "machines" / "nvidia-h200-x4" / "side_by_side.json").read_text())
 HEALTHY = [one["rows"] for one in SETS if one["loaded"] is None]
@@ -21,9 +21,13 @@ LOADED = {one["loaded"]: one["rows"] for one in SETS if one["loaded"]}
 
 def run(rows, number=1, beside=()):
     """The rows of one run; those of a run `beside` it stand for GPUs 4 to 7 of a node of eight."""
-    found = [measurement_of(row) for row in rows]
-    found += [replace(row, device=f"cuda:{int(row.device[5:]) + 4}") for row in map(measurement_of, beside)]
+    found = [measurement(row) for row in rows]
+    found += [replace(row, device=f"cuda:{int(row.device[5:]) + 4}") for row in map(measurement, beside)]
     return [replace(row, params={**row.params, "run": number}) for row in found]
+
+
+def measurement(row):
+    return Measurement(**{**row, "samples": tuple(row["samples"])})
 
 
 def warned(*runs):

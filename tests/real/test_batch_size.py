@@ -1,5 +1,5 @@
-"""A search for a batch size within a real memory limit: the kernel kills the worker, or the watch ends it before, and the
-search has an answer either way.
+"""A search for a batch size within a real memory limit: the kernel kills the bench process, or the watch ends it
+before, and the search has an answer either way.
 
 `pytest -m real` runs them; they need root and cgroup v1 hierarchies that can be written to.
 """
@@ -21,9 +21,9 @@ OF_STEPS = {
 TOO_MANY = "128"
 """The first trial ends it, however long a search takes on this machine."""
 MAIN = "import sys; from gputune.cli import main; sys.argv = ['gputune', *sys.argv[1:]]; main()"
-BLIND = "from gputune.benches import _memory_watch; _memory_watch.PERIOD_SECONDS = 3600; "
-UNTIMED = "from gputune import batch_size; batch_size._Search.time = lambda search: None; "
-"""What fits is asked about; timing it in turn takes as long again."""
+BLIND = "from gputune.batch_size import memory_watch; memory_watch.PERIOD_SECONDS = 3600; "
+UNTIMED = "from gputune.batch_size.search import _Search; _Search.time = lambda search: None; "
+"""These tests are about what fits; timing it in turn would take as long again."""
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def searched(group, body, tmp_path, code):
 
 
 @pytest.mark.parametrize("kind", OF_STEPS)
-def test_the_kernel_kills_the_worker_and_the_search_goes_on(a_gib, tmp_path, kind):
+def test_the_kernel_kills_the_process_and_the_search_goes_on(a_gib, tmp_path, kind):
     """The watch is made to look away."""
     answer = searched(a_gib, OF_STEPS[kind], tmp_path, BLIND + (UNTIMED if kind == "shared" else "") + MAIN)
     assert a_gib.oom_kills > 0
@@ -52,7 +52,7 @@ def test_the_kernel_kills_the_worker_and_the_search_goes_on(a_gib, tmp_path, kin
 
 
 def test_the_watch_ends_it_before_the_kernel_must(a_gib, tmp_path):
-    """Slowly enough to be seen."""
+    """The step takes memory slowly enough for the watch to see it."""
     body = "import time; held = [(torch.ones(1 << 21), time.sleep(0.004)) for _ in range(batch_size)]"
     answer = searched(a_gib, body, tmp_path, UNTIMED + MAIN)
     assert a_gib.oom_kills == 0

@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def found(folder: Path) -> Any:
     return gputune(
-        "batch-size", "train.py:make_training", "--device", "cpu", "--seconds", "10", "--start", "96", cwd=folder
+        "batch-size", "train.py:make_training", "--device", "cpu", "--seconds", "20", "--start", "96", cwd=folder
     )
 
 
@@ -49,7 +49,7 @@ def test_progress_is_on_stderr(found: Any) -> None:
 
 def test_a_module_is_found_in_the_working_folder_and_json_is_what_was_found(folder: Path) -> None:
     result = gputune(
-        "batch-size", "train:make_training", "--device", "cpu", "--seconds", "10", "--start", "64", "--most", "128",
+        "batch-size", "train:make_training", "--device", "cpu", "--seconds", "20", "--start", "64", "--most", "128",
         "--json", cwd=folder,
     )  # fmt: skip
     answer = json.loads(result.stdout)

@@ -14,7 +14,7 @@ import pytest
 import stand_in
 from stepping import SLEEPY, found, written
 
-from gputune import batch_size
+from gputune.batch_size import running
 
 pytestmark = pytest.mark.real
 
@@ -43,8 +43,8 @@ def test_a_step_that_fails_at_some_size_bounds_the_search(training: Any) -> None
 
 
 def test_a_step_that_hangs_is_stopped_and_said(training: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_size, "SHORTEST_DEADLINE_SECONDS", 3.0)
-    monkeypatch.setattr(batch_size, "PATIENCE", 5)
+    monkeypatch.setattr(running, "SHORTEST_DEADLINE_SECONDS", 3.0)
+    monkeypatch.setattr(running, "PATIENCE", 5)
     started = time.monotonic()
     answer = found(training(f"{SLEEPY}\nif batch_size > 4: time.sleep(1000)"), seconds=6)
     assert time.monotonic() - started < 60
@@ -54,22 +54,22 @@ def test_a_step_that_hangs_is_stopped_and_said(training: Any, monkeypatch: pytes
     assert "no end after " in hung.why
 
 
-def test_a_killed_worker_means_that_the_batch_does_not_fit(training: Any) -> None:
+def test_a_killed_process_means_that_the_batch_does_not_fit(training: Any) -> None:
     answer = found(training(f"{SLEEPY}\nif batch_size > 20: os.kill(os.getpid(), signal.SIGKILL)"), seconds=16)
     assert answer.largest == 20
     assert {trial.fate for trial in answer.trials if trial.batch > 20} == {"no memory"}
     assert "SIGKILL" in next(trial.why for trial in answer.trials if trial.batch > 20)
 
 
-def test_the_start_may_be_too_large(training: Any) -> None:
-    answer = found(training(f"{SLEEPY}\nif batch_size > 3: raise MemoryError"), start=64)
-    assert answer.largest == 3
-
-
-def test_everything_fits(training: Any) -> None:
-    answer = found(training("pass"), most=64, seconds=8)
-    assert (answer.largest, answer.largest_run) == (64, 64)
-    assert all(trial.ran for trial in answer.trials)
+@pytest.mark.parametrize(
+    ("body", "asked", "largest"),
+    [(f"{SLEEPY}\nif batch_size > 3: raise MemoryError", {"start": 64}, 3), ("pass", {"most": 64, "seconds": 8}, 64)],
+    ids=["the start is too large", "everything fits"],
+)
+def test_the_largest_of_all_that_ran(training: Any, body: str, asked: dict[str, Any], largest: int) -> None:
+    answer = found(training(body), **asked)
+    assert (answer.largest, answer.largest_run) == (largest, largest)
+    assert all(trial.ran == (trial.batch <= largest) for trial in answer.trials)
 
 
 def test_the_time_ends_it_and_that_is_said(training: Any) -> None:
@@ -95,7 +95,7 @@ def test_what_fails_in_a_fresh_process_is_not_named(training: Any, tmp_path: Pat
 def test_the_largest_is_between_what_ran_and_what_did_not(tmp_path: Path) -> None:
     """With torch itself."""
     make = written(tmp_path, f"{SLEEPY}\nif batch_size > 300: raise torch.OutOfMemoryError('CUDA out of memory.')")
-    answer = found(make)
+    answer = found(make, seconds=30)
     assert answer.largest == answer.largest_run
     assert 291 <= answer.largest_run <= 300
     above = min(trial.batch for trial in answer.trials if not trial.ran)

@@ -44,8 +44,8 @@ def found(**more: Any) -> BatchSizes:
         Trial(batch=64, fate="failed", why="ValueError: x (train.py:3, in step)"),
     )
     known: dict[str, Any] = {
-        "device": "cuda:0", "margin": 0.1, "largest": 48, "largest_run": 50, "fastest": 32, "gain": rows[1].against(rows[0]),
-        "trials": trials, "timed": rows,
+        "device": "cuda:0", "margin": 0.1, "largest": 48, "largest_run": 50, "fastest": 32,
+        "gain": rows[1].against(rows[0]), "trials": trials, "timed": rows,
     }  # fmt: skip
     return BatchSizes(**{**known, **more})
 
@@ -83,13 +83,15 @@ def test_the_largest_with_its_margin(more: dict[str, Any], sentence: str) -> Non
     [
         (
             {},
-            "Best throughput: 32, at 2000 (2000-2000) samples/s; 2.00x (2.00-2.00) as fast as 8; larger ones gain less than 3 %.",
+            "Best throughput: 32, at 2000 (2000-2000) samples/s; 2.00x (2.00-2.00) as fast as 8;"
+            " larger ones gain less than 3 %.",
         ),
         (
             {"fastest": 8, "gain": None},
-            "Best throughput: 8, at 1000 (1000-1000) samples/s; the smallest that was timed; larger ones gain less than 3 %.",
+            "Best throughput: 8, at 1000 (1000-1000) samples/s; the smallest that was timed;"
+            " larger ones gain less than 3 %.",
         ),
-        ({"fastest": None, "gain": None, "timed": ()}, "Best throughput: not known; no batch was timed."),
+        ({"fastest": None, "gain": None, "timed": ()}, "Best throughput: unknown; no batch was timed."),
     ],
 )
 def test_the_fastest_with_its_gain(more: dict[str, Any], sentence: str) -> None:
@@ -98,7 +100,7 @@ def test_the_fastest_with_its_gain(more: dict[str, Any], sentence: str) -> None:
 
 def test_what_cannot_be_told_is_said() -> None:
     chart = batch_sizes.chart(replace(found(), trials=(Trial(batch=8),)))
-    assert chart.rows[0][3] == "ran; what it left of the memory cannot be told"
+    assert chart.rows[0][3] == "ran; how much memory it left is unknown"
 
 
 def test_all_of_it_on_a_stream_with_its_notes() -> None:

@@ -1,0 +1,153 @@
+"""The three stages of a search: the largest batch, the throughput, and the result once more in a fresh process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gputune import facts, probing
+from gputune.batch_size.request import BatchSizes, Request
+from gputune.batch_size.running import Runner
+from gputune.batch_size.trials import MARGIN, Trial, best, contenders, largest, next_batch
+from gputune.bench_process.restarting import RestartingProcess
+from gputune.benches import _user_code, batch_size
+from gputune.errors import MeasureError, UsageError
+from gputune.host import Host
+from gputune.measurement import Measurement
+from gputune.probing import Progress
+
+MOST = 1 << 24
+SHARES = {"largest batch": 0.6, "throughput": 0.25, "once more": 0.15}
+"""The share of the seconds that each stage gets."""
+_TRIED_AGAIN = 4
+_TIMED_AGAIN = 2
+
+
+def search(
+    request: Request, *, host: Host | None = None, progress: Callable[[Progress], None] = lambda progress: None
+) -> BatchSizes:
+    """Raises UsageError for an impossible name or number; MeasureError where no batch ran or the user's code failed."""
+    _user_code.check(request.make, "batch-size")
+    if not 1 <= request.start <= request.most <= MOST:
+        raise UsageError(
+            f"--start {request.start} --most {request.most}: nothing lies between them",
+            f"give 1 <= --start <= --most <= {MOST}",
+        )
+    with RestartingProcess() as process:
+        host = host or Host()
+        machine = facts.read(host)
+        device = probing.device_of(machine, request.device)
+        missing = batch_size.needs(machine, device)
+        if missing:
+            raise MeasureError(f"no batch can be tried on {device}: {missing}", "see: gputune check")
+        process.measure_on(device, machine)
+        runner = Runner(request=request, device=device, host=host, process=process)
+        run = _Search(request=request, runner=runner, progress=progress)
+        run.find()
+        run.time()
+        run.once_more()
+    return run.answer()
+
+
+@dataclass(kw_only=True)
+class _Search:
+    """One search under way."""
+
+    request: Request
+    runner: Runner
+    progress: Callable[[Progress], None]
+    trials: list[Trial] = field(default_factory=list)
+    timed: list[Measurement] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def find(self) -> None:
+        """Close in on the largest batches while there is time."""
+        self._report("largest batch")
+        self.runner.start()
+        end = self.runner.started + SHARES["largest batch"] * self.request.seconds
+        while (batch := next_batch(self.trials, self.request.start, self.request.most)) is not None:
+            expected = self.runner.expected_seconds(batch)
+            # What could not be tried once more within that stage's share would not be named in the end.
+            late = expected > SHARES["once more"] * self.request.seconds or time.monotonic() + expected > end
+            if self.trials and late:
+                self.notes.append(f"the time ended before {batch} was tried: more may fit; give it more with --seconds")
+                break
+            self._report("largest batch", f"batch {batch}")
+            self.trials.append(self.runner.try_batch(batch))
+            if len(self.trials) == 1:
+                _check_first(self.trials[0])
+        if largest(self.trials, 0) is None:
+            last = min(self.trials, key=lambda trial: trial.batch)
+            raise MeasureError(
+                f"not even a batch of {last.batch} ran: {last.why}", "free some memory, or make the model smaller"
+            )
+
+    def time(self) -> None:
+        """Time in turn the batches that may be the fastest; where that fails, once more without the largest of them."""
+        self._report("throughput")
+        batches = contenders(self.trials)
+        for _ in range(_TIMED_AGAIN):
+            if not batches:
+                return
+            names = ", ".join(map(str, batches))
+            self._report("throughput", names)
+            seconds = max(1.0, SHARES["throughput"] * self.request.seconds)
+            self.timed, failure = self.runner.time_batches(batches, seconds)
+            if failure is None and self.timed:
+                return
+            why = failure.why if failure else "the time did not suffice"
+            self.notes.append(f"timing {names} in turn ended: {why}")
+            self.timed, batches = [], batches[:-1]
+
+    def once_more(self) -> None:
+        """In a fresh process, try the largest batch with the margin, then the largest that ran; drop what fails."""
+        self._report("once more")
+        self.runner.process.kill()
+        again: set[int] = set()
+        for margin in (MARGIN, 0.0):
+            for _ in range(_TRIED_AGAIN):
+                batch = largest(self.trials, margin)
+                if batch is None or batch in again:
+                    break
+                if again and self.runner.seconds_left() < self.runner.expected_seconds(batch):
+                    self.notes.append(f"{batch} was not tried again in a fresh process: the time ended")
+                    break
+                self._report("once more", f"batch {batch}")
+                self.trials.append(self.runner.try_batch(batch))
+                again.add(batch)
+
+    def answer(self) -> BatchSizes:
+        most = largest(self.trials)
+        rows = tuple(row for row in self.timed if most and int(row.params["batch"]) <= most)
+        fastest = best(rows)
+        ran = largest(self.trials, 0)
+        if ran is None:
+            raise MeasureError(f"no batch ran twice: {self.trials[-1].why}", "see that nothing else uses the memory")
+        if ran == self.request.most:
+            self.notes.append(f"nothing larger than {ran} was tried: raise it with --most")
+        return BatchSizes(
+            device=self.runner.device,
+            margin=MARGIN,
+            largest=most,
+            largest_run=ran,
+            fastest=int(fastest.params["batch"]) if fastest else None,
+            gain=fastest.against(rows[0]) if fastest and fastest is not rows[0] else None,
+            trials=tuple(sorted({trial.batch: trial for trial in self.trials}.values(), key=lambda trial: trial.batch)),
+            timed=rows,
+            notes=tuple(dict.fromkeys(self.notes)),
+        )
+
+    def _report(self, stage: str, doing: str = "") -> None:
+        number = list(SHARES).index(stage) + 1
+        seconds = SHARES[stage] * self.request.seconds
+        self.progress(Progress(number=number, count=len(SHARES), bench=stage, doing=doing, seconds=seconds))
+
+
+def _check_first(trial: Trial) -> None:
+    """Raises MeasureError where the first batch failed for another reason than memory: then every size would."""
+    if trial.fate in ("failed", "no end"):
+        raise MeasureError(
+            f"the step failed with a batch of {trial.batch}: {trial.why}",
+            "correct it, or begin with another --start",
+        )

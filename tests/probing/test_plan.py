@@ -1,0 +1,120 @@
+"""A plan keeps the promise of its budget: it makes room for a new bench, and says what it left out."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from gputune import benches
+from gputune.bench_process import BUDGETS, MatmulShape
+from gputune.bench_process.messages import BenchRequest
+from gputune.facts.gap import Gap
+from gputune.plugins import BenchTraits, traits
+from gputune.probing import Request
+from gputune.probing.plan import BUDGET_SECONDS, LEAST_SHARE, Job, fit, plan
+
+SHAPES = (MatmulShape(m=8, n=8, k=8),) * 3
+
+
+def job(name, seconds):
+    return Job(SimpleNamespace(__name__=name), BenchRequest(bench=name, seconds=seconds, budget="standard"))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "total", "fitted"),
+    [
+        ([10, 20, 10], 40, [10, 20, 10]),
+        ([10, 20, 10], 36, [10, 20, 6]),
+        ([10, 20, 10], 33, [10, pytest.approx(46 / 3), pytest.approx(23 / 3)]),
+        ([10, 20, 10], 24, [6, 12, 6]),
+        ([10, 20, 10], 23, [10, 13]),
+        ([10, 20, 10], 7, [7]),
+        ([10, 20, 10], 5, []),
+        ([], 5, []),
+    ],
+)
+def test_the_least_valuable_are_shortened_alike_and_below_the_least_share_left_out(wanted, total, fitted):
+    assert LEAST_SHARE == 0.6
+    jobs = [job(f"bench{number}", seconds) for number, seconds in enumerate(wanted)]
+    left = fit(jobs, total)
+    assert [one.seconds for one in left] == fitted
+    assert [one.name for one in left] == [one.name for one in jobs[: len(fitted)]]
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_no_plan_takes_longer_than_its_budget(device, budget):
+    """What only the user can name comes on top."""
+    jobs, _ = plan(device, Request(budget=budget, shapes=SHAPES))
+    seconds = sum(job.seconds for job in jobs if job.shares_the_budget)
+    assert 0 < seconds <= BUDGET_SECONDS[benches.kind_of(device)][budget]
+
+
+@pytest.fixture
+def made_up(monkeypatch):
+    """A function that replaces all benches by these: name, rank, seconds and traits."""
+
+    def replace(*given, **constants):
+        modules = {
+            name: SimpleNamespace(
+                __name__=f"gputune.benches.{name}",
+                RANK=rank,
+                SECONDS={"cpu": {"quick": 0, "standard": seconds, "thorough": 90}},
+                **constants.get(name, {}),
+            )
+            for name, rank, seconds in given
+        }
+        monkeypatch.setattr("gputune.plugins.names", lambda package: tuple(sorted(modules)))
+        monkeypatch.setattr(benches, "load", modules.__getitem__)
+
+    return replace
+
+
+def planned(**wanted):
+    return [(job.name, job.seconds) for job in plan("cpu", Request(**wanted))[0]]
+
+
+def test_a_new_bench_in_a_full_budget_costs_the_least_valuable(made_up):
+    full = BUDGET_SECONDS["cpu"]["standard"]
+    made_up(("last", 3, 20), ("first", 1, full - 20), ("added", 2, 3))
+    assert planned() == [("first", full - 20), ("added", 3), ("last", 17)]
+
+
+def test_what_is_left_out_is_a_gap(made_up):
+    full = BUDGET_SECONDS["cpu"]["standard"]
+    made_up(("last", 3, full), ("first", 1, full))
+    jobs, gaps = plan("cpu", Request())
+    assert [job.name for job in jobs] == ["first"]
+    assert gaps == [Gap(fact="bench.last", reason="not measured in this budget")]
+
+
+def test_equal_ranks_are_in_the_order_of_names(made_up):
+    made_up(("b", 1, 1), ("c", 0.5, 1), ("a", 1, 1))
+    assert [name for name, _ in planned()] == ["c", "a", "b"]
+
+
+def test_a_bench_that_is_named_gets_time_where_the_budget_has_none_for_it(made_up):
+    made_up(("small", 1, 5), ("large", 2, 80))
+    assert planned(budget="quick") == []
+    assert planned(budget="quick", only=["large"]) == [("large", 80)]
+
+
+def test_a_bench_of_what_the_user_names_runs_only_then_and_has_its_seconds_for_each(made_up):
+    full = BUDGET_SECONDS["cpu"]["standard"]
+    made_up(("shaped", 1, 5), ("always", 2, full), shaped={"OPTION": "shapes"})
+    assert planned() == [("always", full)]
+    assert planned(only=["shaped"]) == []
+    assert planned(shapes=SHAPES) == [("shaped", 15), ("always", full)]
+
+
+@pytest.mark.parametrize(("device", "names"), [("auto", ["own"]), ("all", ["comparing", "own"])])
+def test_a_comparison_of_gpus_runs_only_where_all_are_measured(made_up, device, names):
+    made_up(("comparing", 1, 60), ("own", 2, 5), comparing={"SIDE_BY_SIDE": True})
+    assert [name for name, _ in planned(device=device)] == names
+
+
+def test_a_trait_that_a_bench_does_not_name_has_its_default():
+    assert traits(SimpleNamespace()) == BenchTraits()
+    named = {"OPTION": "shapes", "USER_CODE": True, "OF_THE_HOST": True, "SIDE_BY_SIDE": True}
+    assert traits(SimpleNamespace(**named)) == BenchTraits(
+        option="shapes", user_code=True, of_the_host=True, side_by_side=True
+    )
