@@ -87,6 +87,7 @@ NEARLY = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(kind=st.sampled_from(list(NEARLY)), key=st.sampled_from(WORDS), value=DATA, drop=st.booleans())
 def test_it_takes_and_refuses_what_pydantic_does(kind: Any, key: str, value: Any, drop: bool) -> None:

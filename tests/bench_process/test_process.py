@@ -70,6 +70,7 @@ def gone(leader):
     return not group(leader)
 
 
+@pytest.mark.slow
 def test_what_a_bench_says_arrives_and_what_it_prints_does_not(benches):
     noise = "print('noise'); os.write(1, b'more noise'); context.say('half way'); yield from ()"
     benches(f"import torch; torch.zeros(1); {noise}", torch=True)
@@ -81,6 +82,7 @@ def test_what_a_bench_could_not_measure_arrives_as_a_gap(benches):
     assert run() == [{"gap": {"fact": "bench.planted", "reason": "no memory"}}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "words"),
     [
@@ -104,6 +106,7 @@ def test_a_warning_is_no_reason(benches):
     assert reason() == "the worker was ended with exit code 7"
 
 
+@pytest.mark.slow
 def test_a_hang_ends_at_the_deadline_also_when_it_holds_the_interpreter(benches):
     benches("yield from (); import ctypes; ctypes.PyDLL(None).sleep(1000)")
     started = time.monotonic()
@@ -152,6 +155,7 @@ def test_what_is_killed_leaves_no_semaphore_behind(benches, monkeypatch):
     assert unlinked(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_outlives_the_parent(benches, how, tmp_path):
     benches(
@@ -178,6 +182,7 @@ def test_nothing_outlives_the_parent(benches, how, tmp_path):
     assert unlinked(name)
 
 
+@pytest.mark.slow
 def test_a_worker_that_cannot_start_says_why():
     with BenchProcess() as worker, pytest.raises(BenchFailed) as died:
         worker.ready("cuda:99", FACTS)

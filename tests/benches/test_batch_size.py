@@ -75,6 +75,7 @@ def gap(found: list[dict[str, Any]]) -> tuple[str, str]:
     return one["fact"], one["reason"]
 
 
+@pytest.mark.slow
 def test_each_batch_that_runs_gives_its_rate_and_its_peak(workers: RestartingProcess, training: Any) -> None:
     """256 MiB more in the step are 256 MiB less that are left, and are given back between two trials."""
     make = training("torch.ones(batch_size << 18)")
@@ -108,6 +109,7 @@ def test_batches_are_timed_in_turn(workers: RestartingProcess, training: Any) ->
     assert four[0]["samples"][-1] > 2 * one[0]["samples"][-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [
@@ -129,6 +131,7 @@ def test_lacking_memory_is_said_and_the_same_worker_goes_on(
     assert shared._worker.pid == pid
 
 
+@pytest.mark.slow
 def test_a_limit_of_the_process_is_a_lack_of_memory(workers: RestartingProcess, training: Any) -> None:
     make = training(
         "torch.ones(batch_size << 18)",
@@ -161,6 +164,7 @@ def test_so_is_one_that_exits(shared: RestartingProcess, training: Any) -> None:
     assert gap(answers(shared, training("raise SystemExit(3)"), 1))[0] == batch_size.FAILED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "words"),
     [

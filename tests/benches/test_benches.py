@@ -41,6 +41,7 @@ def test_the_standard_budget_leaves_time_of_its_minute_for_starting_up(device, m
     assert sum(benches.seconds(name, device, "standard") for name in unasked) <= most
 
 
+@pytest.mark.slow
 def test_threads_are_put_back(this_machine):
     import torch
 

@@ -56,6 +56,7 @@ def test_a_broken_dataset_is_one_clear_line_and_its_workers_are_gone(two_cpus, i
     assert choices(two_cpus, found)["dataloader_workers"].value == 0
 
 
+@pytest.mark.slow
 def test_a_single_sample_leaves_nothing_for_workers_to_do(two_cpus):
     found = measured(two_cpus, broken("single"), seconds=1.0)
     assert not gaps(found)
@@ -64,6 +65,7 @@ def test_a_single_sample_leaves_nothing_for_workers_to_do(two_cpus):
     assert chosen.reason.startswith("an epoch is a single batch")
 
 
+@pytest.mark.slow
 def test_what_can_be_loaded_in_workers_only_gets_some(two_cpus):
     found = measured(two_cpus, broken("only_in_workers"), seconds=1.5)
     assert gaps(found)[0].startswith("0 workers: AttributeError: 'NoneType' object has no attribute 'id'")
@@ -72,6 +74,7 @@ def test_what_can_be_loaded_in_workers_only_gets_some(two_cpus):
     assert "in workers only" in chosen.reason
 
 
+@pytest.mark.slow
 def test_a_stream_that_its_workers_do_not_divide_gets_none(two_cpus):
     found = measured(two_cpus, broken("undivided"), seconds=1.0)
     chosen = choices(two_cpus, found)["dataloader_workers"]
@@ -79,6 +82,7 @@ def test_a_stream_that_its_workers_do_not_divide_gets_none(two_cpus):
     assert "get_worker_info()" in chosen.reason
 
 
+@pytest.mark.slow
 def test_the_batch_size_that_is_asked_for(two_cpus):
     (size,) = rows(measured(two_cpus, broken("dictionaries"), seconds=1.0, batch_size=7), "batch_bytes")
     assert size.params["batch"] == 7

@@ -57,12 +57,14 @@ def test_samples_are_work_per_second(context):
     assert len(row.samples) >= 8
 
 
+@pytest.mark.timed
 def test_a_clear_difference_ends_after_twelve_rounds(context):
     slow, fast = rows(context, against_first([sleeper("slow", 0.006), sleeper("fast", 0.003)]), 20)
     assert len(slow.samples) == len(fast.samples) == 12
     assert fast.against(slow).verdict == "gain"
 
 
+@pytest.mark.timed
 def test_what_is_not_decided_against_its_own_baseline_goes_on(context):
     """Two workloads that differ much, of which the second's two settings differ less than can be told in 12 rounds."""
     factors = itertools.cycle([0.8, 1.2])
@@ -79,6 +81,7 @@ def test_what_is_not_decided_against_its_own_baseline_goes_on(context):
     assert len(result[0].samples) > 12
 
 
+@pytest.mark.timed
 def test_time_is_kept_to(context):
     started = time.monotonic()
     rows(context, [sleeper(str(number), 0.02) for number in range(4)], 0.8)

@@ -19,6 +19,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -37,6 +38,7 @@ def test_what_goes_wrong_is_one_line(folder: Path, tmp_path: Path, arguments: li
     is_one_line(gputune("batch-size", *arguments, cwd=folder, env=env), code, words)
 
 
+@pytest.mark.slow
 def test_so_it_is_where_the_step_fails(folder: Path) -> None:
     is_one_line(making.gputune("batch-size", "train.py:broken", cwd=folder), 3, "ValueError: wrong shapes (train.py:")
 

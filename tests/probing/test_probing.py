@@ -18,6 +18,7 @@ from gputune.probing.plan import Job, plan
 from gputune.probing.running import Place, _condensed, measure
 
 
+@pytest.mark.slow
 def test_a_quick_probe_of_the_cpu_gives_every_setting_and_a_reason():
     seen = []
     profile = probing.probe(Request(device="cpu", budget="quick", only=["precision"]), progress=seen.append)
@@ -78,6 +79,7 @@ def workers_with(monkeypatch, tmp_path):
     return plant
 
 
+@pytest.mark.slow
 def test_a_bench_that_fails_is_a_gap_and_the_rest_is_written(workers_with):
     workers_with(precision="os._exit(9); yield", cpu_threads="yield told('cpu_threads')")
     profile = probing.probe(Request(device="cpu", budget="quick", only=["precision", "cpu_threads"]))
@@ -86,6 +88,7 @@ def test_a_bench_that_fails_is_a_gap_and_the_rest_is_written(workers_with):
     assert "exit code 9" in next(gap.reason for gap in profile.gaps if gap.fact == "bench.precision")
 
 
+@pytest.mark.slow
 def test_after_an_exception_too_the_next_bench_gets_a_fresh_worker(workers_with):
     """What an exception leaves behind, a broken CUDA context above all, must not fail the next bench."""
     workers_with(
@@ -97,6 +100,7 @@ def test_after_an_exception_too_the_next_bench_gets_a_fresh_worker(workers_with)
     assert "an illegal memory access" in next(gap.reason for gap in profile.gaps if gap.fact == "bench.precision")
 
 
+@pytest.mark.slow
 def test_after_code_of_the_user_the_next_bench_gets_a_fresh_worker(workers_with, tmp_path):
     """A training script may set any flag where it is imported."""
     (tmp_path / "data.py").write_text("import os\nos.environ['LEFT'] = '1'\ndef data(): raise KeyError('no bucket')\n")
@@ -128,6 +132,7 @@ def test_what_the_user_names_gets_the_time_of_each():
     )
 
 
+@pytest.mark.slow
 def test_a_benchs_own_gap_arrives_beside_what_it_measured():
     shapes = [MatmulShape(m=64, n=64, k=64, dtype=dtype) for dtype in ("tf32", "float32")]
     asked = Request(device="cpu", budget="quick", only=["matmul_shapes"], shapes=shapes)
@@ -190,6 +195,7 @@ def test_a_bench_that_needs_a_name_says_how_to_give_it(name, remedy):
     assert refused.value.remedy == remedy
 
 
+@pytest.mark.slow
 def test_a_dataset_that_is_named_reaches_the_bench_in_the_worker_as_it_was_asked_for(workers_with):
     workers_with(
         dataset="for one in context.dataset:\n"

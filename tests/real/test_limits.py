@@ -84,6 +84,7 @@ NOBODY = ["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "--inh-
           "--ambient-caps=-all,+dac_read_search", "--bounding-set=-all,+dac_read_search"]  # fmt: skip
 
 
+@pytest.mark.timed
 def test_without_anything_it_answers_within_two_seconds(half_a_cpu, no_torch):
     """No torch, no NVML, no GPU, a user without a name, a read-only file system, half a CPU."""
     without = {name: value for name, value in no_torch.items() if name not in ("HOME", "USER", "LOGNAME", "TMPDIR")}

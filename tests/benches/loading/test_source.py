@@ -49,6 +49,7 @@ def opened():
         stream.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 1, 3])
 def test_samples_per_second(opened, workers):
     stream = opened(source(Slow()), workers=workers)
@@ -71,6 +72,7 @@ except UserCodeError as error:
 """
 
 
+@pytest.mark.slow
 def test_without_a_folder_for_temporary_files_workers_are_refused_rather_than_waited_for():
     path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
     result = python("-c", WITHOUT_A_FOLDER, env=environ(PYTHONPATH=path))
@@ -96,6 +98,7 @@ class Sleepy(Numbers):
         return torch.tensor([index])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seconds", "step"), [(0.002, 0.0), (0.03, 0.0), (0.1, 0.0), (0.01, 0.1)])
 def test_waking_up_is_not_counted_without_workers_either(opened, seconds, step):
     stream = opened(source(Sleepy(seconds), batch=1), workers=0)
