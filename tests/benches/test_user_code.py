@@ -21,9 +21,6 @@ def _imports(monkeypatch):
 
 @pytest.fixture
 def written(tmp_path):
-    """A function that writes the user's file, by default one that no test before has imported as `mine`."""
-    sys.modules.pop("mine", None)
-
     def write(text, name="mine.py"):
         (tmp_path / name).write_text(text)
         return str(tmp_path / name)

@@ -21,7 +21,7 @@ OF_STEPS = {
 TOO_MANY = "128"
 """The first trial ends it, however long a search takes on this machine."""
 MAIN = "import sys; from gputune.cli import main; sys.argv = ['gputune', *sys.argv[1:]]; main()"
-BLIND = "from gputune.benches import _memory_watch; _memory_watch.PERIOD_SECONDS = 3600; "
+BLIND = "from gputune.batch_size import memory_watch; memory_watch.PERIOD_SECONDS = 3600; "
 UNTIMED = "from gputune import batch_size; batch_size._Search.time = lambda search: None; "
 """What fits is asked about; timing it in turn takes as long again."""
 
