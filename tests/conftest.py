@@ -1,7 +1,8 @@
-"""How every test runs: what is tested is the installed package, in children too (the working folder is not on their path);
-profiles are cached in a folder of the test run; signals mean what they mean in a terminal, also below `nohup`.
+"""How every test runs: what is tested is the installed package, in children too (the working folder is not on their
+path); profiles are cached in a folder of the test run; signals mean what they mean in a terminal, also below `nohup`.
 
-Tests run side by side, one process per CPU, unless a clock, a GPU or a limit of the machine is part of what they ask about.
+Tests run side by side, one process per CPU, unless a clock, a GPU or a limit of the machine is part of what they ask
+about.
 """
 
 import os

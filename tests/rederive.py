@@ -1,7 +1,8 @@
-"""Write anew what follows from the code: `python tests/rederive.py`, in a clone with gputune's requirements installed.
+"""Write anew what follows from the code: `python tests/rederive.py`, in a clone with gputune's requirements
+installed.
 
-Each shipped profile comes from its own measurements and its machine's recorded facts, each golden report from its report.
-`git diff` then shows what a change of the code means for them.
+Each shipped profile comes from its own measurements and its machine's recorded facts, each golden report from its
+report. `git diff` then shows what a change of the code means for them.
 """
 
 from __future__ import annotations

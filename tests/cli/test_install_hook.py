@@ -1,4 +1,6 @@
-"""`gputune install-hook`, with stand-ins for interpreters: what a real one makes of the file is asked in tests/frameworks."""
+"""`gputune install-hook`, with stand-ins for interpreters: what a real one makes of the file is asked in
+tests/frameworks.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,8 @@ def test_its_line_does_nothing_but_below_gputune_apply(
     variables: dict[str, str], folder_there: bool, installed: bool
 ) -> None:
     text = line() if folder_there else line().replace("/shim", "/gone")
-    code = f"exec({text!r})\nimport sys; print(any(hasattr(one, 'gputune') for one in sys.meta_path), 'sitecustomize' in sys.modules)"
+    code = f"""exec({text!r})
+import sys; print(any(hasattr(finder, 'gputune') for finder in sys.meta_path), 'sitecustomize' in sys.modules)"""
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], env=environ(**variables), capture_output=True, text=True, check=True
     )
