@@ -49,7 +49,7 @@ def opened():
         stream.close()
 
 
-@pytest.mark.slow
+@pytest.mark.timed
 @pytest.mark.parametrize("workers", [0, 1, 3])
 def test_samples_per_second(opened, workers):
     stream = opened(source(Slow()), workers=workers)
@@ -98,7 +98,7 @@ class Sleepy(Numbers):
         return torch.tensor([index])
 
 
-@pytest.mark.slow
+@pytest.mark.timed
 @pytest.mark.parametrize(("seconds", "step"), [(0.002, 0.0), (0.03, 0.0), (0.1, 0.0), (0.01, 0.1)])
 def test_waking_up_is_not_counted_without_workers_either(opened, seconds, step):
     stream = opened(source(Sleepy(seconds), batch=1), workers=0)
@@ -106,6 +106,7 @@ def test_waking_up_is_not_counted_without_workers_either(opened, seconds, step):
     assert stream.rate(0.08, step) == pytest.approx(1 / (seconds + step), rel=0.35)
 
 
+@pytest.mark.timed
 def test_beside_a_long_batch_it_is_nothing(opened, monkeypatch):
     monkeypatch.setattr("gputune.benches.loading.stream.LONG_SECONDS", 0.2)
     dataset = Sleepy(0.25)
@@ -117,6 +118,7 @@ def test_beside_a_long_batch_it_is_nothing(opened, monkeypatch):
     assert len(dataset.taken) == before + 2
 
 
+@pytest.mark.timed
 def test_a_worker_makes_up_for_the_batch_that_is_not_counted(opened):
     """It takes 0.1 s for a batch, a step 0.15: the consumer never waits, from the first block on."""
     stream = opened(source(Sleepy(0.1), batch=1), workers=1)
@@ -124,6 +126,7 @@ def test_a_worker_makes_up_for_the_batch_that_is_not_counted(opened):
         assert stream.rate(0.08, step_seconds=0.15, batch_seconds=0.11) == pytest.approx(1 / 0.15, rel=0.25)
 
 
+@pytest.mark.timed
 def test_the_consumers_step_counts(opened):
     stream = opened(source(Slow(), batch=2), workers=1)
     rate = max(stream.rate(0.2, step_seconds=0.02) for _ in range(4))  # whatever else runs here only makes it slower
