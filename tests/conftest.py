@@ -1,9 +1,8 @@
-"""What is tested is the installed package, also by the children that tests start: the working folder is not on their path.
+"""How every test runs: what is tested is the installed package, in children too (the working folder is not on their
+path); profiles are cached in a folder of the test run; signals mean what they mean in a terminal, also below `nohup`.
 
-Profiles that tests measure are cached in a folder of theirs, not in the user's.
-
-Tests marked `gpu` run where there is one, and are skipped, and counted as skipped, elsewhere.
-Signals mean what they mean in a terminal, also where the tests were started by `nohup` or in the background.
+Tests run side by side, one process per CPU, unless a clock, a GPU or a limit of the machine is part of what they ask
+about.
 """
 
 import os
@@ -12,6 +11,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
+
+SIDE_BY_SIDE = ("not ", "slow")
+"""How the `-m` expressions begin whose tests may share the machine."""
+MOST_PROCESSES = 8
 
 os.environ["PYTHONSAFEPATH"] = "1"
 _cache = tempfile.TemporaryDirectory()
@@ -24,8 +27,20 @@ for _signal in (signal.SIGHUP, signal.SIGQUIT):
     signal.signal(_signal, signal.SIG_DFL)
 
 
+def has_gpu():
+    return Path("/dev/nvidia0").exists() or Path("/dev/dxg").exists()
+
+
+def pytest_xdist_auto_num_workers(config):
+    """How many processes `-n auto` means; 0 runs the tests in this one, which is faster for a single file."""
+    one_file = len(config.args) == 1 and ".py" in config.args[0]
+    if one_file or has_gpu() or not config.option.markexpr.startswith(SIDE_BY_SIDE):
+        return 0
+    return min(MOST_PROCESSES, len(os.sched_getaffinity(0)))
+
+
 def pytest_collection_modifyitems(items):
-    if Path("/dev/nvidia0").exists() or Path("/dev/dxg").exists():
+    if has_gpu():
         return
     for item in items:
         if item.get_closest_marker("gpu"):

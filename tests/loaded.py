@@ -5,8 +5,8 @@ from pathlib import Path
 import psutil
 import torch
 
-from gputune import benches
 from gputune.bench_process import Context, UserDataset
+from gputune.benches import dataset
 
 TESTS = Path(__file__).parent
 
@@ -42,11 +42,11 @@ def measured(machine, path, seconds=3.0, **asked):
     context = Context(
         device="cpu",
         facts=machine,
-        seconds=seconds / benches.load("dataset").share_of(machine.cpu.budget),
+        seconds=seconds / dataset.share_of(machine.cpu.budget),
         budget="standard",
         dataset=(UserDataset(path=str(path), **asked),),
     )
-    return list(benches.load("dataset").measure(context))
+    return list(dataset.measure(context))
 
 
 def broken(name):

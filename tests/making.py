@@ -14,7 +14,7 @@ import psutil
 
 from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile, save
-from gputune.settings import Choice
+from gputune.settings import Choice, all_settings
 from gputune.settings._training import Combination
 
 H200 = Fingerprint(
@@ -30,7 +30,7 @@ ELSEWHERE = replace(
     cpu="a CPU of another machine",
     cpu_budget=3,
 )
-"""What is certainly not this machine, wherever the tests run."""
+"""A machine that no test runs on."""
 
 CHOSEN: dict[str, Any] = {
     "amp_dtype": "bfloat16",
@@ -53,21 +53,10 @@ CHOSEN: dict[str, Any] = {
     "omp_threads": 3,
     "sdpa_backend": "flash",
 }
-"""A value for every setting, none of which is torch's default but cudnn_tf32's."""
+"""Values of a profile's settings, none of which is torch's default but cudnn_tf32's. A new setting need not be here."""
 
-_OURS = (
-    "GPUTUNE_APPLY",
-    "GPUTUNE_DISABLE",
-    "GPUTUNE_NUMERICS",
-    "GPUTUNE_PROBE",
-    "GPUTUNE_PROFILE",
-    "GPUTUNE_REPORT",
-    "MKL_NUM_THREADS",
-    "NVIDIA_TF32_OVERRIDE",
-    "OMP_NUM_THREADS",
-    "PYTORCH_ALLOC_CONF",
-    "PYTORCH_CUDA_ALLOC_CONF",
-    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+_READ_BY_GPUTUNE = {"NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"}.union(
+    *(getattr(setting, "NAMES", ()) for setting in all_settings().values())
 )
 
 
@@ -105,10 +94,8 @@ def row(bench: str, metric: str, rate: float, device: str = "cuda:0", **params: 
 
 def steps(network: str, rates: Mapping[Combination, float], stage: str = "precision") -> list[Measurement]:
     """Training steps of a network, in batches of 64, at these rates."""
-    return [
-        row("training_step", "throughput", rate, network=network, batch=64, stage=stage, **one.params)
-        for one, rate in rates.items()
-    ]
+    fixed: dict[str, Any] = {"network": network, "batch": 64, "stage": stage}
+    return [replace(row("training_step", "throughput", rate), params=fixed | one.params) for one, rate in rates.items()]
 
 
 def precisions(network: str, **rates: float) -> list[Measurement]:
@@ -117,7 +104,7 @@ def precisions(network: str, **rates: float) -> list[Measurement]:
 
 
 def final_loss(network: str, precision: str, loss: float, seed: int = 0, **more: Any) -> Measurement:
-    """What the accuracy guard found after training from a loss of 2."""
+    """The loss that the accuracy guard measured after training from a loss of 2."""
     params = {"network": network, "precision": precision, "seed": seed, "steps": 60, "first_loss": 2.0, **more}
     return Measurement(
         bench="training_step", metric="final_loss", unit="1", samples=(loss,), params=params, device="cuda:0"
@@ -125,7 +112,7 @@ def final_loss(network: str, precision: str, loss: float, seed: int = 0, **more:
 
 
 def final_losses(network: str, *exact: float, **others: float) -> list[Measurement]:
-    """Those of FP32 from each seed, and those of other precisions from the first."""
+    """The final losses of FP32 from each seed, and of other precisions from the first seed."""
     return [
         *(final_loss(network, "float32", loss, seed) for seed, loss in enumerate(exact)),
         *(final_loss(network, precision, loss) for precision, loss in others.items()),
@@ -134,7 +121,8 @@ def final_losses(network: str, *exact: float, **others: float) -> list[Measureme
 
 def environ(**variables: str) -> dict[str, str]:
     """This process's environment without what gputune reads, and with `variables`. Warnings of torch's own are off."""
-    kept = {name: value for name, value in os.environ.items() if name not in _OURS}
+    ours = {name for name in os.environ if name.startswith("GPUTUNE_") or name in _READ_BY_GPUTUNE}
+    kept = {name: value for name, value in os.environ.items() if name not in ours}
     return {**kept, "PYTHONWARNINGS": "ignore", **variables}
 
 
@@ -149,7 +137,7 @@ def python(*arguments: str, env: Mapping[str, str] | None = None, **options: Any
 
 
 def serving(parent: str = "") -> list[list[str]]:
-    """The command lines of bench workers that are running, of all parents or of the one with this pid."""
+    """The command lines of running bench processes, of all parents or of the one with this pid."""
     lines = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
     return [line for line in lines if "gputune.bench_process.serve" in line and line[-1].endswith(parent)]
 

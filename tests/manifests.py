@@ -1,5 +1,5 @@
-"""A Kubernetes manifest held against the schemas of three releases, and against what those leave open: values of a closed list, and
-names that must be met elsewhere in it.
+"""A Kubernetes manifest held against the schemas of three releases, and against what those leave open: values of a
+closed list, and names that must be met elsewhere in it.
 """
 
 from __future__ import annotations

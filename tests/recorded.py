@@ -106,7 +106,10 @@ class RecordedHost(Host):
         return RecordedNvml(answers) if isinstance(answers, dict) else answers
 
     def ask_python(self, script: Path, deadline_seconds: float = 120.0, python: str | None = None) -> dict[str, Any]:
-        return _known({"_torch_answers.py": self.torch, "_where_is_torch.py": self.where}[script.name])
+        answers: dict[str, Any] = _known(
+            {"_torch_answers.py": self.torch, "_where_is_torch.py": self.where}[script.name]
+        )
+        return answers
 
 
 class RecordedNvml:

@@ -9,17 +9,18 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import stand_in
 from making import H200, environ, profile, python, written
 
 HEAVY = {"torch", "numpy", "lightning", "transformers", "accelerate"}
 
 RUN = """
 import atexit, json, os, runpy, sys
-def tell():
-    print(json.dumps(sorted({name.split(".")[0] for name in sys.modules})), file=open(os.environ["TOLD"], "w"))
-atexit.register(tell)
+def write():
+    print(json.dumps(sorted({name.split(".")[0] for name in sys.modules})), file=open(os.environ["NAMES"], "w"))
+atexit.register(write)
 replace = os.execvpe
-os.execvpe = lambda *arguments: (tell(), replace(*arguments))
+os.execvpe = lambda *arguments: (write(), replace(*arguments))
 sys.argv[:1] = ["gputune"]
 runpy.run_module("gputune", run_name="__main__")
 """
@@ -27,11 +28,11 @@ runpy.run_module("gputune", run_name="__main__")
 
 @cache
 def imported(*arguments: str) -> set[str]:
-    """The top-level packages that the command has imported when it ends, or becomes another."""
+    """The top-level packages that the command has imported when it ends, or becomes another. torch is a stand-in."""
     with tempfile.TemporaryDirectory() as folder:
-        told = Path(folder) / "told"
-        python("-c", RUN, *arguments, env=environ(TOLD=str(told)))
-        return set(json.loads(told.read_text()))
+        names = Path(folder) / "names"
+        python("-c", RUN, *arguments, env=environ(NAMES=str(names), PYTHONPATH=stand_in.torch(Path(folder))))
+        return set(json.loads(names.read_text()))
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +40,10 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return written(tmp_path_factory.mktemp("profile"), profile(fingerprint=H200))
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["apply", "--help"], ["apply", "no-such.yaml"]])
-def test_help_and_a_missing_profile(arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["apply", "--help"], ["apply", "no-such.yaml"], ["check"]]
+)
+def test_no_command_imports_what_is_heavy(arguments: list[str]) -> None:
     assert not imported(*arguments) & HEAVY
 
 
@@ -61,7 +64,11 @@ def test_the_table_is_drawn_only_where_it_is_shown(path: str) -> None:
 
 
 def test_import_gputune() -> None:
-    code = "import sys, gputune, gputune.profile, gputune.settings, gputune.runtime.tuning; print(*sys.modules)"
-    names = {name.split(".")[0] for name in python("-c", code).stdout.split()}
-    assert "gputune" in names
-    assert not names & HEAVY
+    code = """
+import sys, gputune; print(*sys.modules)
+import gputune.profile, gputune.settings, gputune.runtime.tuning; print(*sys.modules)
+"""
+    alone, all_ = ({name.split(".")[0] for name in line.split()} for line in python("-c", code).stdout.splitlines())
+    assert "gputune" in alone
+    assert not alone & {*HEAVY, "pynvml", "rich", "pydantic", "yaml", "psutil"}
+    assert not all_ & HEAVY

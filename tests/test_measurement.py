@@ -51,6 +51,7 @@ def test_the_interval_is_the_narrowest_that_reaches_99_percent(n):
     assert missed(low) <= 0.01 < missed(low + 1)
 
 
+@pytest.mark.slow
 @given(SAMPLES)
 def test_the_interval_encloses_the_median_and_does_not_depend_on_order(samples):
     low, high = median_interval(samples)
@@ -58,6 +59,7 @@ def test_the_interval_encloses_the_median_and_does_not_depend_on_order(samples):
     assert median_interval(samples[::-1]) == (low, high)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", LOOKS)
 @pytest.mark.parametrize("spread", [0.02, 1.0])
 def test_the_interval_covers_the_true_median_99_times_in_100(n, spread):
@@ -69,6 +71,7 @@ def test_the_interval_covers_the_true_median_99_times_in_100(n, spread):
     assert covered / 4000 >= 0.987
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "rate"), [(0.02, 0.005), (0.1, 0.01), (0.5, 0.01)])
 def test_two_equal_settings_are_seldom_called_different(noise, rate):
     """In common noise the least gain is out of reach; beyond it the three looks together keep the rate below 1 %."""

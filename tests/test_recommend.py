@@ -28,6 +28,12 @@ def facts_beside(profile):
     return convert(Facts, json.loads(text))
 
 
+def rederived(path):
+    """The profile that follows from a shipped one's measurements, written by this version of gputune."""
+    shipped = load(path)
+    return recommend.profile_of(facts_beside(path), shipped.measurements, "cuda:0", created=shipped.created)
+
+
 def test_there_is_a_profile_to_replay():
     assert "nvidia-h200" in {machine(path) for path in PROFILES}
 
@@ -35,7 +41,7 @@ def test_there_is_a_profile_to_replay():
 @pytest.mark.parametrize("path", PROFILES, ids=machine)
 def test_a_shipped_profile_is_derived_again_exactly(path):
     shipped = load(path)
-    again = recommend.profile_of(facts_beside(path), shipped.measurements, "cuda:0", created=shipped.created)
+    again = rederived(path)
     assert again.fingerprint == shipped.fingerprint
     assert again.settings == shipped.settings
     assert again.families == shipped.families
@@ -60,7 +66,7 @@ def test_every_setting_is_listed_and_torchs_default_where_nothing_was_measured()
         "fused_optimizer": False, "matmul_precision": "ieee",
         "omp_threads": None, "sdpa_backend": None,
     }  # fmt: skip
-    assert {name: choice.value for name, choice in profile.settings.items()} == defaults
+    assert {name: profile.settings[name].value for name in defaults} == defaults
     assert all(choice.gain is None and choice.reason for choice in profile.settings.values())
     assert profile.families == {}
 

@@ -1,12 +1,13 @@
 """Sets and reads back TF32 (`gputune/settings/_tf32.py`) on other torch releases, from many starting states.
 
-    python tests/torch_versions.py 2.4.1 2.15.0 [/path/to/python ...]
+python tests/torch_versions.py 2.4.1 2.15.0 [/path/to/python ...]
 
-A version (N.N or N.N.N) is installed with pip into a virtual environment of its own, with all that it needs, and removed
-before the next one: up to 10 GB at a time under TMPDIR, and what pip chooses here, so the CUDA wheel where none else was
-made available. Anything else is an interpreter, 3.10 or newer, in which a torch is importable (or a script that starts
-one). No GPU is needed. The flags belong to the process, so every case runs in a fresh one, and gputune itself need not be
-importable there. A line for each torch, one more for each failure; exit code 1 where anything failed.
+A version (N.N or N.N.N) is installed with pip into a virtual environment of its own, with all that it needs, and
+removed before the next one: up to 10 GB at a time under TMPDIR, and what pip chooses here, so the CUDA wheel where
+none else was made available. Anything else is an interpreter, 3.10 or newer, in which a torch is importable (or a
+script that starts one). No GPU is needed. The flags belong to the process, so every case runs in a fresh one, and
+gputune itself need not be importable there. A line for each torch, one more for each failure; exit code 1 where
+anything failed.
 
 This is for developers; pytest does not collect it.
 """

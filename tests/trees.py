@@ -36,7 +36,9 @@ def v1(
     beside = f"41 31 0:38 / {CGROUP}/unified rw - cgroup2 cgroup2 rw\n" if unified else ""
     return {
         "/proc/self/cgroup": f"4:{controllers}:{group}\n1:name=systemd:/\n" + ("0::/\n" if unified else ""),
-        "/proc/self/mountinfo": f"32 31 0:29 {root} {mount} rw,relatime shared:9 - cgroup cgroup rw,{controllers}\n{beside}",
+        "/proc/self/mountinfo": (
+            f"32 31 0:29 {root} {mount} rw,relatime shared:9 - cgroup cgroup rw,{controllers}\n{beside}"
+        ),
         **({f"{CGROUP}/unified/cgroup.controllers": "\n"} if unified else {}),
         **{f"{mount}/{path}": text for path, text in limits.items()},
     }

@@ -26,6 +26,7 @@ def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return partial(written, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_step_that_fails_at_the_first_size_is_refused_with_its_place(training: Any) -> None:
     words = str(refusal(training("raise ValueError('shapes')")))
     assert "the step failed with a batch of 1: ValueError: shapes (training.py:5, in step)" in words
@@ -36,6 +37,7 @@ def test_what_makes_no_step_is_refused(training: Any, tmp_path: Path) -> None:
     assert "make() returned NoneType and no callable step" in str(refusal(f"{tmp_path}/none.py:make"))
 
 
+@pytest.mark.slow
 def test_where_nothing_runs_it_is_one_line(training: Any) -> None:
     words = str(refusal(training("raise MemoryError"), start=4))
     assert words.startswith("not even a batch of 1 ran: out of memory; ")

@@ -167,6 +167,7 @@ def test_a_killed_process_leaves_no_semaphore_behind(monkeypatch):
     assert soon(lambda: not file_of(name).exists())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_outlives_the_parent(number):
     script = textwrap.dedent("""

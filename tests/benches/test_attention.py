@@ -82,6 +82,7 @@ def test_a_refusal_is_told_once_for_each_back_end_and_reason() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_what_this_device_has_is_measured_beside_the_default_and_the_rest_is_said(
     small: None, monkeypatch: pytest.MonkeyPatch, twelve_rounds: Any
 ) -> None:
@@ -154,6 +155,7 @@ def test_where_torchs_own_choice_fails_nothing_is_compared(small: None, monkeypa
     assert measured(context()) == ([], ["default ran out of memory at 1 of 1 shapes"])
 
 
+@pytest.mark.slow
 def test_loading_a_back_end_takes_nothing_from_the_time(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 

@@ -74,6 +74,7 @@ def gap(answers: Answers) -> tuple[str, str]:
     return gap.fact, gap.reason
 
 
+@pytest.mark.slow
 def test_each_batch_that_runs_gives_its_rate_and_its_peak(process: RestartingProcess, training: Any) -> None:
     """256 MiB more in the step are 256 MiB less that are left, and are given back between two trials."""
     make = training("torch.ones(batch_size << 18)")
@@ -107,6 +108,7 @@ def test_batches_are_timed_in_turn(process: RestartingProcess, training: Any) ->
     assert four[0].samples[-1] > 2 * one[0].samples[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [
@@ -127,6 +129,7 @@ def test_lacking_memory_is_said_and_the_same_process_goes_on(
     assert shared.pid == pid
 
 
+@pytest.mark.slow
 def test_a_limit_of_the_process_is_a_lack_of_memory(process: RestartingProcess, training: Any) -> None:
     make = training(
         "torch.ones(batch_size << 18)",
@@ -159,6 +162,7 @@ def test_so_is_one_that_exits(shared: RestartingProcess, training: Any) -> None:
     assert gap(answers(shared, training("raise SystemExit(3)"), 1))[0] == batch_size.FAILED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "words"),
     [

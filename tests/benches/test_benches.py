@@ -28,6 +28,7 @@ def test_a_bench_says_what_it_costs_and_what_it_needs(name, this_machine):
     assert bench.needs(without, "cuda:0") == "torch is not installed"
 
 
+@pytest.mark.slow
 def test_threads_are_put_back(this_machine):
     import torch
 

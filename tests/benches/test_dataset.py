@@ -66,6 +66,7 @@ def test_a_single_sample_and_a_stream_that_its_workers_do_not_divide_get_none(tw
     assert chosen.reason.startswith(reason)
 
 
+@pytest.mark.slow
 def test_what_can_be_loaded_in_workers_only_gets_some(two_cpus):
     found = measured(two_cpus, broken("only_in_workers"), seconds=1.5)
     assert gaps(found)[0].startswith("0 workers: AttributeError: 'NoneType' object has no attribute 'id'")
@@ -74,6 +75,7 @@ def test_what_can_be_loaded_in_workers_only_gets_some(two_cpus):
     assert "in workers only" in chosen.reason
 
 
+@pytest.mark.slow
 def test_the_batch_size_that_is_asked_for(two_cpus):
     (size,) = rows(measured(two_cpus, broken("dictionaries"), seconds=1.0, batch_size=7), "batch_bytes")
     assert size.params["batch"] == 7

@@ -86,6 +86,7 @@ def test_a_product_has_the_shape_of_what_it_is(product: str, shape: str, dim: st
     assert tuple(arm.run().shape) == tuple(513 if one == dim else 512 for one in shape)
 
 
+@pytest.mark.slow
 def test_on_this_cpu_every_size_of_the_plan_is_measured(monkeypatch: pytest.MonkeyPatch, twelve_rounds: Any) -> None:
     monkeypatch.setattr(matmul_alignment, "interleave", twelve_rounds)
     here = context("quick", "cpu")

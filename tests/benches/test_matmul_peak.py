@@ -28,6 +28,7 @@ def steady(clock_mhz: float | None = 1830.0) -> Any:
     return replace(row("matmul_peak", "steady", 600.0, dtype="bfloat16"), conditions=conditions)
 
 
+@pytest.mark.slow
 def test_on_a_cpu_it_is_a_steady_rate_with_its_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matmul_peak, "STEADY_BLOCK_SECONDS", 0.02)
     here = on_cpu(seconds=1)

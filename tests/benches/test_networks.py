@@ -31,6 +31,7 @@ def test_each_is_recognised_under_its_own_name(name: str) -> None:
     assert family(trainee(name).model) == name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_step_has_finite_gradients_for_every_parameter_and_changes_them(
@@ -69,6 +70,7 @@ def fall(name: str, rate: float, **changes: Any) -> float:
     return 1 - fmean(losses[-_guard.LAST :]) / losses[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "changes"), [("convnet", {}), ("transformer", {"classes": 4096}), ("recurrent", {"classes": 4096})]
 )
@@ -77,6 +79,7 @@ def test_the_guards_training_learns_enough_to_compare_final_losses(name: str, ch
     assert fall(name, NETWORKS[name].guard_rate, **changes) >= LEAST_FALL
 
 
+@pytest.mark.slow
 def test_so_does_the_mlp_whose_rate_is_for_the_width_that_a_gpu_gets() -> None:
     assert fall("mlp", 0.3) >= LEAST_FALL
 

@@ -20,6 +20,7 @@ def context(budget: Any = "standard", seconds: float = 2) -> Context:
     return Context(device="cpu", facts=facts_of("cpu-only"), seconds=seconds, budget=budget)
 
 
+@pytest.mark.slow
 def test_every_dtype_and_its_error(monkeypatch: pytest.MonkeyPatch, twelve_rounds: Any) -> None:
     monkeypatch.setattr(precision, "interleave", twelve_rounds)
     here = context()
@@ -34,6 +35,7 @@ def test_every_dtype_and_its_error(monkeypatch: pytest.MonkeyPatch, twelve_round
     assert all(1e-3 < error < 1e-2 for dtype, error in errors.items() if dtype == "bfloat16")
 
 
+@pytest.mark.slow
 def test_what_fp32_really_runs_in_is_told_for_each_operation_with_the_flags_as_they_were_found() -> None:
     found: list[Any] = list(precision.measure(context(seconds=0.1)))
     rows = [row for row in found if "operation" in row.params]
@@ -42,6 +44,7 @@ def test_what_fp32_really_runs_in_is_told_for_each_operation_with_the_flags_as_t
     assert all(0 < row.median < 1e-6 for row in rows)
 
 
+@pytest.mark.slow
 def test_the_library_reads_the_override_once_so_each_value_has_a_process() -> None:
     rows: list[Any] = list(precision._overridden(context("thorough")))
     assert Counter((row.params["override"], row.params["flags"]) for row in rows) == {

@@ -19,6 +19,7 @@ def rows(monkeypatch):
     return found
 
 
+@pytest.mark.slow
 def test_both_metrics_are_of_12_blocks(rows):
     assert [(row.bench, row.metric, row.unit, len(row.samples)) for row in rows] == [
         ("side_by_side", "matmul", "TFLOP/s", 12),

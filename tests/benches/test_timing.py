@@ -30,12 +30,14 @@ def test_samples_are_work_per_second_to_four_digits(context):
     assert all(float(f"{sample:.4g}") == sample for sample in row.samples)
 
 
+@pytest.mark.timed
 def test_a_clear_difference_ends_after_twelve_rounds(context):
     slow, fast = rows(context, against_first([sleeper("slow", 0.03), sleeper("fast", 0.003)]), 20)
     assert len(slow.samples) == len(fast.samples) == 12
     assert fast.against(slow).verdict == "gain"
 
 
+@pytest.mark.timed
 def test_time_is_kept_to(context):
     started = time.monotonic()
     rows(context, [sleeper(str(number), 0.02) for number in range(4)], 0.8)

@@ -58,6 +58,7 @@ def fitting(batch: int) -> Callable[[Size], Any]:
     return build
 
 
+@pytest.mark.slow
 def test_in_the_standard_budget_three_networks_in_two_groups(small: Callable[..., None]) -> None:
     small()
     rows, gaps = measured()
@@ -72,6 +73,7 @@ def test_in_the_standard_budget_three_networks_in_two_groups(small: Callable[...
         assert {row.params["batch"] for row in rows if row.params["network"] == name} == {size.batch}
 
 
+@pytest.mark.slow
 def test_each_precision_in_each_format_and_each_option_on_the_best_of_them(small: Callable[..., None]) -> None:
     small("mlp", "convnet")
     dtypes = Context(device="cpu", facts=FACTS, seconds=1, budget="quick").dtypes
@@ -95,6 +97,7 @@ def test_what_was_measured_decides(small: Callable[..., None]) -> None:
     assert gain is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fits", "batch"), [(16, 16), (8, 8), (5, 4)])
 def test_a_batch_that_does_not_fit_is_halved(small: Callable[..., None], fits: int, batch: int) -> None:
     small("mlp", build=fitting(fits))
@@ -103,6 +106,7 @@ def test_a_batch_that_does_not_fit_is_halved(small: Callable[..., None], fits: i
     assert {row.params["batch"] for row in rows} == {batch}
 
 
+@pytest.mark.slow
 def test_and_at_last_that_is_a_gap_and_the_next_network_is_measured(
     small: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,6 +99,7 @@ def test_a_launch_takes_microseconds(context: Context) -> None:
     assert 0.1 < row.median < 1000
 
 
+@pytest.mark.slow
 def test_all_of_it(context: Context, no_pinning: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Context, "free_bytes", lambda self: 32 * MIB)
     found = list(transfer.measure(context))

@@ -51,6 +51,7 @@ def test_flags_are_set_for_matmuls_convolutions_and_rnns(allow: bool) -> None:
     assert (_tf32.matmul(), _tf32.cudnn()) == (allow, allow)
 
 
+@pytest.mark.slow
 def test_as_a_module_it_prints_both_ways_as_json() -> None:
     done = python("-P", "-m", "gputune.benches._truth", "cpu")
     assert done.returncode == 0

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from making import environ, gputune
+from forked import gputune
+from making import environ
 
 from gputune.runtime.hook_file import NAME, line
 

@@ -59,6 +59,7 @@ def test_a_row_that_makes_no_sense_is_left_out(tmp_path, params):
     assert gputune("pad", "9", "--profile", path).stdout.startswith("pad 9 to 16: faster (")
 
 
+@pytest.mark.slow
 def test_measured_here_it_is_one_line_with_the_device():
     result = making.gputune("pad", "128", "--dtype", "float32")
     assert result.returncode == 0

@@ -39,17 +39,20 @@ def probed(tmp_path_factory):
 
 
 class TestProbe:
+    @pytest.mark.slow
     def test_it_writes_the_profile_and_prints_it_as_json(self, probed):
         folder, result = probed
         assert result.returncode == 0
         assert json.loads(result.stdout)["created"] == load(folder / "p.yaml").created
 
+    @pytest.mark.slow
     def test_progress_table_and_command_are_on_stderr(self, probed):
         _, result = probed
         assert "gputune: [1/1] precision" in result.stderr
         assert "Matmul by dtype" in result.stderr
         assert "gputune apply p.yaml -- python train.py" in result.stderr
 
+    @pytest.mark.slow
     def test_nothing_but_the_profile_is_left_in_the_folder(self, probed):
         folder, _ = probed
         assert [path.name for path in folder.iterdir()] == ["p.yaml"]
@@ -110,6 +113,7 @@ class TestProbe:
         assert words in result.stderr
         assert result.stderr.startswith("gputune: ")
 
+    @pytest.mark.slow
     def test_a_full_disk_keeps_the_old_file_and_loses_nothing(self, stood_in, tmp_path):
         small = tmp_path / "small"
         small.mkdir()
@@ -136,6 +140,7 @@ class TestProbe:
         assert rest == "p.yaml\nold\n"
         assert parse(printed.encode()).settings["amp_dtype"].reason
 
+    @pytest.mark.slow
     def test_ctrl_c_is_one_line_and_leaves_no_process_and_no_file(self, tmp_path):
         """In the midst of a bench."""
         begun, folder = tmp_path / "begun", tmp_path / "folder"
@@ -170,6 +175,7 @@ def checked():
 
 
 class TestCheck:
+    @pytest.mark.slow
     def test_it_answers_in_json(self, checked):
         answer = json.loads(checked.stdout)
         assert {finding["check"] for finding in answer["findings"]} == set(checks.names())
@@ -203,6 +209,7 @@ class TestCheck:
         answer = json.loads(gputune("check", "--json", *words, env=stood_in).stdout)
         assert {finding["check"] for finding in answer["findings"]} == asked
 
+    @pytest.mark.slow
     def test_a_sigterm_leaves_no_child(self, tmp_path):
         slow = tmp_path / "python"
         slow.write_text("#!/bin/sh\nexec sleep 61.25\n")
@@ -240,6 +247,7 @@ class TestCheck:
         result = gputune("check", "--only", "torch_version", "--python", str(other))
         assert "torch 1.0 is older than 2.4" in result.stdout
 
+    @pytest.mark.timed
     def test_without_torch_it_answers_within_two_seconds(self, tmp_path):
         (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
         for _ in range(3):  # others may use the CPUs too
@@ -252,6 +260,7 @@ class TestCheck:
                 break
         assert took < 2, took
 
+    @pytest.mark.slow
     def test_an_interpreter_that_hangs_is_a_gap(self, tmp_path, monkeypatch):
         script = tmp_path / "python"
         script.write_text("#!/bin/sh\nsleep 600\n")
@@ -318,6 +327,7 @@ def test_the_schema_is_json_and_knows_every_setting():
     assert schema["properties"]["settings"]["additionalProperties"] is False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [["schema"], ["check", "--json", "--only", "numa"], ["show", PROFILE], ["explain"], ["apply", PROFILE], ["--help"]],

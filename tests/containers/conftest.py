@@ -74,7 +74,9 @@ def _torch_wheel(folder):
 
 
 def _debian(docker, folder):
-    """Debian with Python, the host's certificates, and its configuration of pip, which is also that of an image's build."""
+    """Debian with Python, the host's certificates, and its configuration of pip, which is also that of an image's
+    build.
+    """
     (folder / "pip.conf").write_text(_pip_configuration())
     certificates = Path(os.environ.get("PIP_CERT") or CERTIFICATES)
     uploads = [f"upload {folder}/pip.conf /etc/pip.conf"]
@@ -119,7 +121,9 @@ def built(docker, base):
 
 @pytest.fixture(scope="session")
 def first_starts(docker, built):
-    """Two containers that start at once, with the limits of `LIMITS`, and one empty folder; measuring takes them a minute."""
+    """Two containers that start at once, with the limits of `LIMITS`, and one empty folder; measuring takes them a
+    minute.
+    """
     cache = docker.folder / "cache"
     cache.mkdir()
     os.chown(cache, *USER)

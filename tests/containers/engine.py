@@ -112,7 +112,9 @@ class Engine:
 
 @contextmanager
 def engine() -> Iterator[Engine]:
-    """An engine, in the first folder whose file system carries its layers. Raises NoEngine, and then has left nothing either."""
+    """An engine, in the first folder whose file system carries its layers. Raises NoEngine, and then has left nothing
+    either.
+    """
     _install()
     why = ""
     for place in _places():

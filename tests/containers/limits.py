@@ -3,7 +3,9 @@
 USER = (12345, 12345)
 
 LIMITS = ("--cpus=1.5", "--memory=2g", "--shm-size=64m", "--read-only", "--user=12345:12345")
-"""A user without a name, a root that cannot be written, and half a CPU less than two. No container here has a network."""
+"""A user without a name, a root that cannot be written, and half a CPU less than two. No container here has a
+network.
+"""
 
 APPLIED = "import hashlib, os; print(hashlib.sha256(os.environ['GPUTUNE_APPLY'].encode()).hexdigest())"
 """What a program below `gputune apply` was given, in short."""

@@ -1,5 +1,5 @@
-"""Everything at once that a cluster may do to a container: quota, memory, little shared memory, a read-only root, a user without a
-name or a home, no network, no GPU.
+"""Everything at once that a cluster may do to a container: quota, memory, little shared memory, a read-only root, a
+user without a name or a home, no network, no GPU.
 """
 
 import json

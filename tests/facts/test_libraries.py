@@ -136,6 +136,7 @@ def test_no_python_on_the_path():
     assert (found.path_python, found.path_torch_folder) == (None, None)
 
 
+@pytest.mark.slow
 def test_a_newer_switch_set_alone_is_a_conflict_since_torch_2_9(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import torch\ntorch.backends.cuda.matmul.fp32_precision = 'tf32'\n")
     answers = libraries.ask_torch(Host(environ={**NO_OVERRIDES, "PYTHONPATH": str(tmp_path)}), Gaps())
@@ -143,6 +144,7 @@ def test_a_newer_switch_set_alone_is_a_conflict_since_torch_2_9(tmp_path):
     assert ("mix of the legacy and new APIs" in (answers["api_conflict"] or "")) is since
 
 
+@pytest.mark.slow
 def test_this_torch_answers_and_its_flags_are_the_defaults():
     gaps = Gaps()
     answers = libraries.ask_torch(Host(environ=NO_OVERRIDES), gaps)

@@ -38,6 +38,7 @@ def test_no_limit(tmp_path, files):
     assert memory.limit(grow(tmp_path, files)) is None
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="0123456789max- \n٣", max_size=40) | st.text())
 @example("0\x1f")  # to strip() a space, to int() none
 def test_any_text_is_a_limit_none_or_unreadable(text):

@@ -57,7 +57,8 @@ class TestAccelerator:
     ) -> None:
         tuning = applied(
             amp_dtype="bfloat16", matmul_precision="tf32", cudnn_tf32=False, cudnn_benchmark=True, compile=True,
-            fused_optimizer=True, dataloader_workers=1, dataloader_prefetch_factor=4, dataloader_persistent_workers=True,
+            fused_optimizer=True, dataloader_workers=1, dataloader_prefetch_factor=4,
+            dataloader_persistent_workers=True,
         )  # fmt: skip
         before, dtypes, losses = flags(), set(), []
         model = tuning.prepare(nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2)))

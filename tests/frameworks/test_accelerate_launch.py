@@ -65,7 +65,9 @@ def test_one_process(launched: Callable[..., Launched]) -> None:
 
 
 def test_two_processes(launched: Callable[..., Launched]) -> None:
-    """Through torchrun's launcher, as for two GPUs; on a CPU Accelerate starts several with mpirun only. Its code is 1, too."""
+    """Through torchrun's launcher, as for two GPUs; on a CPU Accelerate starts several with mpirun only. Its code is
+    1, too.
+    """
     options = ["--multi_gpu", "--num_processes", "2", "--main_process_port", "0"]
     done, told = launched(*options, OMP_NUM_THREADS="2")
     each = {"level": "high", "benchmark": True, "OMP_NUM_THREADS": "2", "ACCELERATE_MIXED_PRECISION": "no"}

@@ -82,7 +82,8 @@ class TestTrainer:
     ) -> None:
         tuning = applied(
             amp_dtype="bfloat16", matmul_precision="tf32", cudnn_tf32=False, cudnn_benchmark=True, compile=True,
-            fused_optimizer=True, dataloader_workers=1, dataloader_prefetch_factor=4, dataloader_persistent_workers=True,
+            fused_optimizer=True, dataloader_workers=1, dataloader_prefetch_factor=4,
+            dataloader_persistent_workers=True,
         )  # fmt: skip
         before = flags()
         data = [torch.ones(8)] * 16

@@ -1,7 +1,7 @@
 """Every way to start a Python below `gputune apply`, and what the innermost process reads back from the real torch.
 
-ROUTES is the table. A row is run as `gputune apply profile.yaml -- WORDS` in a folder that holds FILES, a zipapp, and two virtual
-environments without gputune. Most of a row is the import of torch, so two run at a time.
+ROUTES is the table. A row is run as `gputune apply profile.yaml -- WORDS` in a folder that holds FILES, a zipapp, and
+two virtual environments without gputune. Most of a row is the import of torch, so two run at a time.
 """
 
 from __future__ import annotations
@@ -64,8 +64,13 @@ ROUTES = [
     Route("DataLoader workers by forkserver", "python loading.py forkserver", REACHED),
     # These are given no thread count by gputune; torchrun exports one thread itself.
     Route("torchrun", "torchrun --standalone --nproc-per-node 2 program.py", 2 * REACHED),
-    Route("torchrun's module", "python -m torch.distributed.run --standalone --nproc-per-node 2 program.py", 2 * REACHED),
-    Route("accelerate launch", "accelerate launch --cpu --num_processes 1 --num_cpu_threads_per_process 1 program.py", REACHED),
+    Route(
+        "torchrun's module", "python -m torch.distributed.run --standalone --nproc-per-node 2 program.py", 2 * REACHED
+    ),
+    Route(
+        "accelerate launch", "accelerate launch --cpu --num_processes 1 --num_cpu_threads_per_process 1 program.py",
+        REACHED,
+    ),
     # Reached where the interpreter was given the hook, which Python reads beside its own sitecustomize.
     Route("python -I", "python -I program.py", UNTOUCHED, f"python -I {HOOK}"),
     Route("python -I, hooked", "hooked/bin/python -I program.py", OWN + REACHED, f"python -I {HOOK}"),
@@ -84,7 +89,8 @@ import os, torch
 
 def read():
     variable = os.environ.get("OMP_NUM_THREADS")
-    return f"{torch.get_float32_matmul_precision()} {torch.backends.cudnn.benchmark} {torch.get_num_threads()} {variable}"
+    level, searches = torch.get_float32_matmul_precision(), torch.backends.cudnn.benchmark
+    return f"{level} {searches} {torch.get_num_threads()} {variable}"
 
 def show():
     print(read())
@@ -160,7 +166,9 @@ def environment(folder: Path) -> None:
 
 
 def shell_like(folder: Path) -> dict[str, str]:
-    """The environment of a shell in which this Python's environment is activated, and of a user who has no configuration."""
+    """The environment of a shell in which this Python's environment is activated, and of a user who has no
+    configuration.
+    """
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return environ(PATH=path, PYTHONSAFEPATH="", HOME=str(folder), HF_HOME=str(folder / "huggingface"))
 
@@ -218,7 +226,8 @@ def test_the_hook_is_one_file_that_comes_and_goes(folder: Path) -> None:
 def test_the_routes_are_explained() -> None:
     reached, beyond = gputune("explain", "launching").stdout.split("Beyond its reach are")
     for route in ("scripts", "`python -m`", "zipapps", "shells", "torchrun", "`accelerate launch`", "Jupyter kernels",
-                  "DataLoader and multiprocessing by fork, spawn and\nforkserver", "other virtual environments"):  # fmt: skip
+                  "DataLoader and multiprocessing by fork, spawn and\nforkserver",
+                  "other virtual environments"):  # fmt: skip
         assert route in reached
     for route in ("`python -I` and `-E`", "`python -S`", "`sudo`", "`ssh`", "`env -i`", "`sitecustomize`"):
         assert route in beyond

@@ -104,7 +104,9 @@ class TestArguments:
 
 
 class TestTf32:
-    """Why neither `torch_compile` nor `tf32` is given. A GPU with TF32 is played; the flags are torch's own, and exist without one."""
+    """Why neither `torch_compile` nor `tf32` is given. A GPU with TF32 is played; the flags are torch's own, and
+    exist without one.
+    """
 
     @pytest.fixture(autouse=True)
     def _available(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +154,8 @@ class TestTrainer:
     ) -> None:
         tuning = applied(
             amp_dtype="bfloat16", matmul_precision="tf32", cudnn_tf32=False, cudnn_benchmark=True, compile=True,
-            fused_optimizer=True, dataloader_workers=1, dataloader_prefetch_factor=4, dataloader_persistent_workers=True,
+            fused_optimizer=True, dataloader_workers=1, dataloader_prefetch_factor=4,
+            dataloader_persistent_workers=True,
         )  # fmt: skip
         names, before, dtypes = set(model.state_dict()), flags(), set()
         model.bert.pooler.register_forward_hook(lambda layer, inputs, out: dtypes.add(out.dtype))

@@ -1,4 +1,6 @@
-"""A search on a real GPU whose memory is held to a few GiB: the batch that it names runs, and one a tenth larger does not."""
+"""A search on a real GPU whose memory is held to a few GiB: the batch that it names runs, and one a tenth larger does
+not.
+"""
 
 import json
 import subprocess

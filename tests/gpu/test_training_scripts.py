@@ -1,4 +1,6 @@
-"""Plain training scripts under a profile run as fast as tuned by hand; `python tests/gpu/training_scripts.py` prints the figures."""
+"""Plain training scripts under a profile run as fast as tuned by hand; `python tests/gpu/training_scripts.py` prints
+the figures.
+"""
 
 import pytest
 from gpu.training_scripts import NETWORKS, line, measured

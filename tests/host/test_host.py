@@ -74,6 +74,7 @@ def test_a_crash_or_garbage_is_unreadable(ask, script, reason):
         ask(script)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("then", ["time.sleep(600)", "json.dump({}, pipe); pipe.flush(); time.sleep(600)"])
 def test_a_hang_ends_at_the_deadline_and_leaves_no_process(ask, tmp_path, then):
     script = f"""

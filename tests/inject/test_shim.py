@@ -400,6 +400,7 @@ def interpreters() -> list[str]:
     return list(found.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", interpreters())
 def test_other_pythons(path: str, site: Path) -> None:
     """From 3.11 on the settings are applied, below nothing happens, and every Python runs as it did."""

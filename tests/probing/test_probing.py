@@ -115,6 +115,7 @@ def test_what_the_plan_leaves_out_is_a_gap_of_the_profile(plant, monkeypatch):
     assert Gap(fact="bench.matmul_alignment", reason="not measured in this budget") in profile.gaps
 
 
+@pytest.mark.slow
 def test_a_benchs_own_gap_arrives_beside_what_it_measured(plant):
     plant(precision="yield Gap(fact='bench.precision', reason='no tf32'); yield told('precision')")
     profile = probing.probe(Request(device="cpu", budget="quick", only=["precision"]), host=RecordedHost("cpu-only"))

@@ -178,6 +178,7 @@ def test_what_is_strange_but_valid_is_read(run: Run, tmp_path: Path, name: str) 
         lines(done.err)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a named pipe", "a billion laughs", "200,000 values"])
 def test_counted_from_the_start_of_python(run: Run, tmp_path: Path, name: str) -> None:
     content, fault = REFUSED[name]
@@ -200,6 +201,7 @@ def mutated(draw: st.DrawFn) -> bytes:
     return content
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=mutated(), verb=st.sampled_from(["show", "apply"]))
 def test_a_mutated_profile_is_read_or_refused_in_one_line(run: Run, tmp_path: Path, content: bytes, verb: str) -> None:

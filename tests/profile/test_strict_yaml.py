@@ -66,6 +66,7 @@ def test_quoted_words_are_text() -> None:
     }
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_json_means_what_it_does_elsewhere(value: Any) -> None:
     assert parse(json.dumps(value, ensure_ascii=False)) == value

@@ -134,12 +134,14 @@ class TestRoundTrip:
         assert parse(dump(made).encode()) == parse(dump_json(made).encode()) == made
         assert yaml.safe_load(dump(made)) == plain(made)
 
+    @pytest.mark.slow
     @settings(max_examples=200, deadline=None)
     @given(PROFILE)
     @example(profile())
     def test_any_profile_by_this_reader(self, made: Profile) -> None:
         assert parse(dump(made).encode()) == parse(dump_json(made).encode()) == made
 
+    @pytest.mark.slow
     @settings(max_examples=200, deadline=None)
     @given(PROFILE)
     @example(profile())
@@ -366,6 +368,7 @@ while True:
             yield child
             child.kill()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("seed", range(6))
     def test_killed_at_any_moment_the_old_or_the_new_one_is_there_whole(
         self, tmp_path: Path, writer: subprocess.Popen[str], seed: int

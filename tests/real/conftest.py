@@ -1,4 +1,6 @@
-"""Real groups of cgroup v1, each for one test, or for what the tests of a file share; what ran in one must have left it at the end."""
+"""Real groups of cgroup v1, each for one test, or for what the tests of a file share; what ran in one must have left
+it at the end.
+"""
 
 import os
 import time
@@ -15,7 +17,9 @@ LEAVING_SECONDS = 5.0
 
 
 class Group:
-    """One group in the cpu and in the memory hierarchy, with these limits: `cpus` is a quota, `memory_bytes` includes /dev/shm's."""
+    """One group in the cpu and in the memory hierarchy, with these limits: `cpus` is a quota, `memory_bytes` includes
+    /dev/shm's.
+    """
 
     def __init__(self, name, cpus=None, memory_bytes=None):
         self.cpu, self.memory = V1 / "cpu" / name, V1 / "memory" / name

@@ -25,6 +25,7 @@ def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return partial(written, tmp_path)
 
 
+@pytest.mark.timed
 def test_the_fastest_is_the_smallest_of_those_on_the_plateau(training: Any) -> None:
     """That begins at 100: 20 ms, beside which the noise of starting a step is small."""
     answer = found(training("time.sleep(max(2e-2, batch_size * 2e-4))"), most=1024, seconds=16)

@@ -84,6 +84,7 @@ NOBODY = ["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "--inh-
           "--ambient-caps=-all,+dac_read_search", "--bounding-set=-all,+dac_read_search"]  # fmt: skip
 
 
+@pytest.mark.timed
 def test_without_anything_it_answers_within_two_seconds(half_a_cpu, no_torch):
     """No torch, no NVML, no GPU, a user without a name, a read-only file system, half a CPU."""
     without = {name: value for name, value in no_torch.items() if name not in ("HOME", "USER", "LOGNAME", "TMPDIR")}
@@ -130,7 +131,8 @@ def test_a_nested_quota_of_cgroup_v2(tmp_path):
     script.write_text(UML.format(check=shlex.join(words)))
     script.chmod(0o755)
     kernel = [linux, "mem=3G", "rootfstype=hostfs", "rootflags=/", "ro", f"init={script}", "con=null", "con0=null,fd:1",
-              "ssl=null", "cgroup_no_v1=all", "quiet", f"umid=gputune{os.getpid()}", f"uml_dir={tmp_path}/"]  # fmt: skip
+              "ssl=null", "cgroup_no_v1=all", "quiet",
+              f"umid=gputune{os.getpid()}", f"uml_dir={tmp_path}/"]  # fmt: skip
     result, _ = run(["timeout", "120", *kernel], seconds=130)
     printed = result.stdout.replace("\r\n", "\n")
     assert "Traceback" not in printed

@@ -51,6 +51,7 @@ def loading_threads(profile):
     return chosen["dataloader_workers"] * (chosen["dataloader_threads"] or 1)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(("cpus", "dataset"), [(0.5, "python"), (1, "operators"), (2, "operators")])
 def test_in_a_quota_loading_keeps_to_it_and_is_stopped_no_longer_than_without_workers(cgroup, tmp_path, cpus, dataset):
     """Turns of the same arguments differ by what those without workers do, and by one of the quota's ten periods a

@@ -18,7 +18,7 @@ from gputune.measurement import Measurement
 from gputune.settings import dataloader_workers
 from gputune.settings._shared_memory import need
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.timed]
 
 
 @pytest.fixture(scope="module")

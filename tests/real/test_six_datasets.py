@@ -9,7 +9,7 @@ import pytest
 import six_datasets
 from dataloader_figures import REACHED, compared, line
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.timed]
 
 TRIES = 3
 """The others are rarely as busy three times."""

@@ -149,6 +149,7 @@ class TestTheProfileOfANode:
         assert len(label) == 63
         assert label[-12:] == places.file_name(fingerprint(long, "cuda:0"))[-17:-5]
 
+    @pytest.mark.slow
     def test_so_it_is_here(self):
         from gputune import facts
 

@@ -1,4 +1,4 @@
-"""Reports against golden files, 80 columns wide. `python tests/report/test_terminal.py` writes the files anew."""
+"""Reports against golden files, 80 columns wide. `python tests/rederive.py` writes the files anew."""
 
 import io
 from dataclasses import replace
@@ -215,11 +215,3 @@ def test_what_differs_by_kind_of_network_stands_below_the_settings():
     below = " ".join(text[text.index("family") :].split())
     assert "convnet channels_last on because it was faster" in below
     assert "family" not in shown(terminal.print_profile, profile({"amp_dtype": "bfloat16"}))
-
-
-if __name__ == "__main__":
-    import os
-
-    os.environ["COLUMNS"] = "80"
-    for file, report in REPORTS.items():
-        (GOLDEN / file).write_text(report())

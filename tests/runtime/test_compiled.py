@@ -53,6 +53,7 @@ def test_a_copy_and_a_pickle_are_plain(compiled: list[Any]) -> None:
         assert torch.equal(other(x), model(x))
 
 
+@pytest.mark.slow
 def test_where_compiling_fails_the_model_runs_without_it_and_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch._dynamo
 

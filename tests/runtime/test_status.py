@@ -117,6 +117,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return written(tmp_path_factory.mktemp("here"), profile(values, fingerprint=fingerprint_here(Host())))
 
 
+@pytest.mark.slow
 def test_below_gputune_apply_it_tells_what_was_set_there(path: str) -> None:
     import torch
 
@@ -139,6 +140,7 @@ def test_below_gputune_apply_it_tells_what_was_set_there(path: str) -> None:
     }
 
 
+@pytest.mark.slow
 def test_what_the_user_exported_before_is_the_users(path: str) -> None:
     env = environ(OMP_NUM_THREADS="2", TORCH_ALLOW_TF32_CUBLAS_OVERRIDE="1")
     done = gputune("apply", path, "--", sys.executable, "-m", "gputune", "status", "--json", env=env)
@@ -157,6 +159,7 @@ def test_an_interpreter_without_torch_is_one_line(tmp_path: Path) -> None:
         standing(Host(python="no-such-python"))
 
 
+@pytest.mark.slow
 def test_a_running_program_reports_itself_at_its_end(path: str) -> None:
     code = "import torch; torch.backends.cudnn.benchmark = False; torch.set_num_threads(2)"
     done = gputune("apply", path, "--", sys.executable, "-c", code, env=environ(GPUTUNE_REPORT="1", RANK="5"))
@@ -169,6 +172,7 @@ def test_a_running_program_reports_itself_at_its_end(path: str) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_in_the_program_itself(path: str) -> None:
     code = f"""
 import gputune, json, torch

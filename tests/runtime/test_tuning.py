@@ -52,6 +52,7 @@ def _nothing_exported(monkeypatch: pytest.MonkeyPatch) -> None:
 class TestApply:
     """What touches torch's flags runs in children, which have a fresh torch."""
 
+    @pytest.mark.slow
     def test_flags_and_threads_are_set_and_read_back(self, tmp_path: Path) -> None:
         values = {"cudnn_benchmark": True, "matmul_precision": "tf32", "omp_threads": 1}
         path = written(tmp_path, measured_here(values))
@@ -69,6 +70,7 @@ answer = rows, [torch.backends.cudnn.benchmark, torch.get_float32_matmul_precisi
         assert rows[0]["why"] == "in this process"
         assert rows[2]["why"] in ("in this process, where its variable would come too late", "it already was so")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("first", "setting", "value", "why"),
         [
@@ -110,6 +112,7 @@ answer = [row.status for row in rows], torch.get_float32_matmul_precision(), tor
 """)
         assert answer == [["applied", "kept-user"], "highest", False]
 
+    @pytest.mark.slow
     def test_below_gputune_apply_the_hooks_work_is_not_the_users(self, tmp_path: Path) -> None:
         (tmp_path / "a").mkdir()
         on = written(tmp_path / "a", measured_here({"matmul_precision": "tf32", "omp_threads": 1}))
@@ -362,6 +365,7 @@ class TestDataLoaderHere:
         assert tuning.dataloader_kwargs()["num_workers"] == 4
         assert not self.why(tuning)[1].endswith("best")
 
+    @pytest.mark.slow
     def test_threads_of_workers_are_an_argument_that_travels(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("multiprocessing.get_start_method", lambda: "spawn")
         arguments = self.applied({"workers": 2, "threads": 2}, cpu_budget=4).dataloader_kwargs()

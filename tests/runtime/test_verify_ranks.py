@@ -120,6 +120,7 @@ class TestDeadline:
         with pytest.raises(RankError, match="ranks 1, 2, 3, 4, 5, 6, 7, 8 and more did not answer"):
             verify_ranks(None, 0.1)
 
+    @pytest.mark.slow
     def test_a_store_that_does_not_answer_does_not_hold_the_program(
         self, rank_1_of_3: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -85,6 +85,7 @@ answer.append(torch.backends.cudnn.benchmark)
 """) == [False, False, True, False, True, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mode", ["torch.backends.cudnn.deterministic = True", "torch.use_deterministic_algorithms(True)"]
 )

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from making import CHOSEN, environ
+from making import environ
 
 from gputune import settings
 from gputune.profile import Fingerprint
@@ -27,19 +27,15 @@ def test_any_other_name_is_none(name: str) -> None:
         settings.load(name)
 
 
-@pytest.mark.parametrize("name", settings.names())
-def test_a_choice_rests_on_fields_of_the_fingerprint(name: str) -> None:
-    depends = settings.load(name).DEPENDS
-    assert depends
-    assert all(hasattr(Fingerprint(), field) for field in depends)
+def test_a_choice_rests_on_fields_of_the_fingerprint() -> None:
+    for name, setting in settings.all_settings().items():
+        assert setting.DEPENDS, name
+        assert all(hasattr(Fingerprint(), field) for field in setting.DEPENDS), name
 
 
-@pytest.mark.parametrize("name", settings.names())
-def test_what_takes_a_line_in_the_script_names_it(name: str) -> None:
-    setting = settings.load(name)
-    assert hasattr(setting, "USE") == (setting.PHASE == "code")
-    if setting.PHASE == "code":
-        assert "tuning." in setting.USE
+def test_a_setting_of_code_names_the_line_in_the_script() -> None:
+    for name, setting in settings.all_settings().items():
+        assert ("tuning." in getattr(setting, "USE", "")) == (setting.PHASE == "code"), name
 
 
 def test_nothing_is_recommended_without_measurements_but_torchs_default() -> None:
@@ -70,4 +66,3 @@ print(*settings.names())
 """
     done = subprocess.run([sys.executable, "-S", "-c", code], env=environ(), capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n" + " ".join(settings.names()) + "\n"
-    assert set(CHOSEN) <= set(settings.names())

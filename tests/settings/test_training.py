@@ -77,6 +77,7 @@ class TestTheRule:
         assert chosen({}) is None
         assert best([], "mlp") is None
 
+    @pytest.mark.slow
     @given(rates=st.dictionaries(combinations, st.floats(50, 200), min_size=1, max_size=10))
     def test_it_is_within_3_percent_of_the_best_and_never_slower_than_the_default(self, rates: Any) -> None:
         rows = _training.steps(steps("mlp", rates), "mlp", "precision")
@@ -92,6 +93,7 @@ class TestTheRule:
         assert max(row.median for row in rows.values()) <= among_all * rows[found].median
         assert rows[found].median >= rows[default].median
 
+    @pytest.mark.slow
     @given(
         samples=st.dictionaries(
             combinations, st.lists(st.floats(50, 200), min_size=12, max_size=12), min_size=1, max_size=6

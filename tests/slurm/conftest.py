@@ -1,7 +1,9 @@
-"""A Slurm of two nodes, n1 and n2, on this host: the real slurmctld, slurmd and munged, with keys, ports and folders of their own.
+"""A Slurm of two nodes, n1 and n2, on this host: the real slurmctld, slurmd and munged, with keys, ports and folders
+of their own.
 
-Each node has eight CPUs by its own account, and two GPUs, which are character devices without a driver. As root only. Where Slurm is
-missing it is installed from Debian's packages; where it cannot be had, the tests are skipped with the reason.
+Each node has eight CPUs by its own account, and two GPUs, which are character devices without a driver. As root only.
+Where Slurm is missing it is installed from Debian's packages; where it cannot be had, the tests are skipped with the
+reason.
 """
 
 from __future__ import annotations
@@ -76,7 +78,9 @@ class Cluster:
         return subprocess.run(words, env=whole, capture_output=True, text=True, timeout=100, check=False, **options)
 
     def submitted(self, script: Path, env: Mapping[str, str]) -> tuple[str, int]:
-        """A batch script's job, which has ended: its number, and its exit code. (`sbatch --wait` looks every ten seconds.)"""
+        """A batch script's job, which has ended: its number, and its exit code. (`sbatch --wait` looks every ten
+        seconds.)
+        """
         number = self.asked("sbatch", "--parsable", "--output=out", script.name, env=env, cwd=script.parent).strip()
         told: dict[str, str] = {}
 

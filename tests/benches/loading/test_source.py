@@ -42,6 +42,7 @@ def opened():
         stream.close()
 
 
+@pytest.mark.slow
 def test_without_a_folder_for_temporary_files_workers_are_refused_rather_than_waited_for(monkeypatch):
     monkeypatch.setattr("gputune.benches.loading.source.temporary_folder", lambda: False)
     made = source(Numbers(8))
@@ -97,12 +98,14 @@ def working(clock, seconds, samples=1):
     return SimpleNamespace(samples=samples, patience=3.0, stall=None, loader=batches)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("workers", [1, 3])
 def test_samples_per_second(opened, clock, workers):
     stream = opened(working(clock, 0.008, samples=4), workers=workers)
     assert stream.rate(0.1) == pytest.approx(4 * workers / 0.008)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(("seconds", "step"), [(0.002, 0.0), (0.03, 0.0), (0.1, 0.0), (0.01, 0.1)])
 def test_waking_up_is_not_counted_without_workers_either(opened, clock, seconds, step):
     stream = opened(source(Waking(clock, seconds), batch=1), workers=0)
@@ -110,6 +113,7 @@ def test_waking_up_is_not_counted_without_workers_either(opened, clock, seconds,
     assert stream.rate(0.08, step) == pytest.approx(1 / (seconds + step))
 
 
+@pytest.mark.timed
 def test_beside_a_long_batch_it_is_nothing(opened, clock):
     dataset = Waking(clock, 0.75)
     stream = opened(source(dataset, batch=1), workers=0)
@@ -120,6 +124,7 @@ def test_beside_a_long_batch_it_is_nothing(opened, clock):
         assert len(dataset.taken) == before + 1, "one of them is a sample"
 
 
+@pytest.mark.timed
 def test_a_worker_makes_up_for_the_batch_that_is_not_counted(opened, clock):
     """It takes 0.1 s for a batch, a step 0.15: the consumer never waits, from the first block on."""
     stream = opened(working(clock, 0.1), workers=1)
@@ -127,6 +132,7 @@ def test_a_worker_makes_up_for_the_batch_that_is_not_counted(opened, clock):
         assert stream.rate(0.08, step_seconds=0.15, batch_seconds=0.11) == pytest.approx(1 / 0.15)
 
 
+@pytest.mark.timed
 def test_the_consumers_step_counts(opened, clock):
     stream = opened(working(clock, 0.004, samples=2), workers=1)
     assert stream.rate(0.2, step_seconds=0.02, batch_seconds=0.004) == pytest.approx(2 / 0.02)

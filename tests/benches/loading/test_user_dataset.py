@@ -99,6 +99,7 @@ class TestALook:
         assert not seen.same_samples
         assert not children()
 
+    @pytest.mark.slow
     def test_what_waits_and_what_computes(self):
         assert look(source_of(good("sleeping"), None, 20.0)).busy < 0.5
         assert look(source_of(good("lines"), None, 20.0)).busy > 0.5
@@ -107,10 +108,12 @@ class TestALook:
         seen = look(source_of(good("sleeping"), None, 20.0))
         assert 32 * 0.004 < seen.batch_seconds < 1, "more where others use the CPUs too"
 
+    @pytest.mark.slow
     def test_workers_that_all_yield_the_same(self):
         assert look(_source(Undivided(), "x", 4)).same_samples
         assert not look(_source(Lines(), "x", 4)).same_samples
 
+    @pytest.mark.slow
     def test_a_loader_whose_workers_are_spawned(self):
         assert look(source_of(broken("spawned"), None, 60.0)).batch_bytes == 4096
         assert not children()

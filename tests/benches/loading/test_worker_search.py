@@ -139,6 +139,7 @@ def test_the_search_ends_whatever_an_epoch_holds(epoch, limit, single, seed):
     assert all(count == even(count, epoch) for count in rates)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     cpus=st.integers(1, 64),
