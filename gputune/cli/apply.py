@@ -148,15 +148,16 @@ def _run(path: str, asked: _Asked) -> NoReturn:
 
 def _plan(path: str, asked: _Asked) -> Plan:
     from gputune.host import Host
-    from gputune.runtime.environment import Terms, plan
+    from gputune.inject.decision import Terms
+    from gputune.runtime.environment import plan
     from gputune.runtime.launch import one_line
-    from gputune.runtime.local_fingerprint import fingerprint_here
+    from gputune.runtime.local_fingerprint import local_fingerprint
     from gputune.runtime.numerics import limit
     from gputune.runtime.ranks import starts_ranks
 
     host = Host()
     known = _known(path)
-    here = fingerprint_here(host)
+    here = local_fingerprint(host)
     terms = Terms(
         ignore_fingerprint=asked.ignore_fingerprint,
         numerics=limit(asked.numerics, host.environ),
@@ -209,8 +210,8 @@ def summary(planned: Plan) -> str:
         said.append(f"left out by numerics: {', '.join(planned.left_out)}")
     if planned.defeated:
         said.append(f"NVIDIA_TF32_OVERRIDE defeats {', '.join(planned.defeated)}")
-    elif planned.numerics:
-        said.append(planned.numerics)
+    elif planned.tf32_line:
+        said.append(planned.tf32_line)
     return "; ".join(said)
 
 

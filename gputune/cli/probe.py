@@ -130,10 +130,10 @@ def _keep(found: Profile, own: bool, quick: bool) -> None:
     from gputune.host import Host
     from gputune.profile import places
     from gputune.runtime.launch import say
-    from gputune.runtime.local_fingerprint import fingerprint_here
+    from gputune.runtime.local_fingerprint import local_fingerprint
 
     host = Host()
-    here = fingerprint_here(host)
+    here = local_fingerprint(host)
     name = here if here.device == found.fingerprint.device else found.fingerprint
     reasons = {
         "its DataLoader is one dataset's; name it: gputune apply PROFILE": own,

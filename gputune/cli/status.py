@@ -26,14 +26,14 @@ def status(
     from gputune.host import Host
     from gputune.report import applied, json
     from gputune.report.progress import waiting
-    from gputune.runtime.status import standing
+    from gputune.runtime.status import ask
 
     host = Host(python=interpreter(python))
     with waiting("importing torch in another process ..."):
-        found = standing(host, verify)
+        found = ask(host, verify)
     if as_json:
-        print(json.standing(found))
+        print(json.status(found))
     else:
-        applied.print_standing(found, verify, sys.stdout)
+        applied.print_status(found, verify, sys.stdout)
     if any(one.status == "failed" for one in found.settings) or any(one.took_effect is False for one in found.verified):
         raise typer.Exit(1)

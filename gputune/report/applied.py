@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import IO
 
-from gputune.facts.environment import TF32_OVERRIDE
+from gputune.inject.decision import TF32_OVERRIDE, Applied
 from gputune.report.tables import add, console_of, plain, table_of, value_text
-from gputune.runtime.applied import Applied
-from gputune.runtime.status import Standing
+from gputune.runtime.status import Status
 
 
 def print_applied(applied: Sequence[Applied], stream: IO[str]) -> None:
@@ -19,7 +18,7 @@ def print_applied(applied: Sequence[Applied], stream: IO[str]) -> None:
     console_of(stream).print(table)
 
 
-def print_standing(found: Standing, verify: bool, stream: IO[str]) -> None:
+def print_status(found: Status, verify: bool, stream: IO[str]) -> None:
     """What holds in a process, and with `verify` what its computations say."""
     console = console_of(stream)
     console.print(plain(f"torch {found.torch} of {found.python}, {found.gpu or 'without a GPU'}"))

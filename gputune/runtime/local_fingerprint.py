@@ -15,7 +15,7 @@ from gputune.profile import Fingerprint
 from gputune.resources import cpus, scheduler
 
 
-def fingerprint_here(host: Host) -> Fingerprint:
+def local_fingerprint(host: Host) -> Fingerprint:
     """What a choice may rest on, as it is here and now. What cannot be read is None.
 
     The GPU is the first that CUDA_VISIBLE_DEVICES leaves, in NVML's order. No choice rests on cublas and cudnn, which

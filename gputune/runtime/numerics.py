@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gputune import settings
 from gputune.errors import UsageError
+from gputune.plugins import Setting
 from gputune.profile import Profile
-from gputune.settings import LEVELS, Numerics, Value
+from gputune.settings import LEVELS, Numerics, Value, load
 from gputune.settings._evidence import one
 
 VARIABLE = "GPUTUNE_NUMERICS"
@@ -27,21 +27,10 @@ def limit(asked: str | None, environ: Mapping[str, str]) -> Numerics | None:
     return min(named, key=LEVELS.index, default=None)
 
 
-def beyond(name: str, value: Value, most: Numerics | None) -> str | None:
-    """Why the limit leaves a choice out; None where it does not, or where the choice is torch's own default."""
-    setting = settings.load(name)
-    if most is None or value == getattr(setting, "DEFAULT", None):
-        return None
-    if LEVELS.index(setting.NUMERICS) <= LEVELS.index(most):
-        return None
-    return f"{LEFT_OUT} {most}: its effect on results is {setting.NUMERICS}"
-
-
-LEFT_OUT = "left out by numerics"
-
-
-def tf32_line(profile: Profile) -> str:
-    """What the user is told who did not say how far results may change, and gets TF32."""
+def tf32_line(profile: Profile, done: Mapping[Setting, Value]) -> str:
+    """What a user reads who did not say how far results may change, and gets TF32; empty where the profile brings none."""
+    if not profile.fingerprint.gpu or done.get(load("matmul_precision")) != "tf32":
+        return ""
     error = one(profile.measurements, "precision", "relative_error", dtype="tf32")
     words = f" with a relative error of {error.median:.1e}, as measured" if error else ""
     return f"FP32 matmul runs in TF32{words}; --numerics rounding leaves it out, --numerics tf32 says nothing"

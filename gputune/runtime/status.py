@@ -1,4 +1,4 @@
-"""What holds in a Python that starts here: what gputune set, what the user kept, and whether precision flags took effect."""
+"""What a Python that starts here computes with: what gputune set, what the user kept, and whether precision flags took effect."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from gputune.errors import MeasureError
-from gputune.facts.environment import TF32_OVERRIDE
 from gputune.host import Host, Unreadable
-from gputune.runtime.applied import Applied, digest
+from gputune.inject.decision import TF32_OVERRIDE, Applied, not_set_here
+from gputune.runtime.environment import digest
 from gputune.settings import Value
 from gputune.settings.matmul_precision import TF32_ERROR
 
@@ -38,7 +38,7 @@ class Verified:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Status:
     """A process of this environment that imported torch."""
 
     torch: str
@@ -52,23 +52,23 @@ class Standing:
     """What was applied in this environment, to be compared by eye from rank to rank; None where nothing was."""
 
 
-def standing(host: Host, verify: bool = False) -> Standing:
-    """Start the host's Python in this environment and ask it. Raises MeasureError where it cannot tell."""
+def ask(host: Host, verify: bool = False) -> Status:
+    """Start the host's Python in this environment and ask it. Raises MeasureError where it cannot answer."""
     try:
         answer = host.ask_tuned(SCRIPT, *(["verify"] if verify else []))
     except Unreadable as error:
         raise MeasureError(str(error), "name an interpreter with --python") from None
     if "fault" in answer:
         raise MeasureError(f"{host.python}: {answer['fault']}", "name an interpreter that has torch with --python")
-    return replace(told(answer, host.environ.get(TF32_OVERRIDE)), digest=digest(host.environ))
+    return replace(from_answer(answer, host.environ.get(TF32_OVERRIDE)), digest=digest(host.environ))
 
 
-def told(answer: Mapping[str, Any], override: str | None) -> Standing:
-    """The same from the answer alone."""
-    rows = {row["setting"]: Applied(**row) for row in answer["rows"]}
+def from_answer(answer: Mapping[str, Any], override: str | None) -> Status:
+    """The status as a process of `_status_answers.py` answered it."""
+    rows = {row["setting"]: Applied.of_plain(row) for row in answer["rows"]}
     reads: Mapping[str, Mapping[str, Any]] = answer["reads"]
     values = {name: row.after for name, row in rows.items()} | {name: read.get("value") for name, read in reads.items()}
-    return Standing(
+    return Status(
         torch=answer["torch"],
         python=answer["python"],
         gpu=answer["gpu"],
@@ -81,17 +81,10 @@ def told(answer: Mapping[str, Any], override: str | None) -> Standing:
 
 
 def _untouched(name: str, read: Mapping[str, Any]) -> Applied:
+    """The row of a setting that gputune did not set."""
     if "fault" in read:
-        return Applied(setting=name, before=None, after=None, status="failed", source=None, why=read["fault"])
-    own = read["value"] == read["default"]
-    return Applied(
-        setting=name,
-        before=read["value"],
-        after=read["value"],
-        status="skipped" if own else "kept-user",
-        source="torch" if own else "environment",
-        why="no profile set it here",
-    )
+        return Applied.of_plain(read["fault"])
+    return not_set_here(name, read["value"], read["default"])
 
 
 def _verified(operation: str, error: float, values: Mapping[str, Value], has_tf32: bool) -> Verified:

@@ -6,21 +6,22 @@ import operator
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from gputune import settings
 from gputune.host import Host
+from gputune.inject import decision
+from gputune.inject.decision import Applied, Line, Reason, Terms, Why
+from gputune.inject.loading import SAMPLES, WORKERS, Load, Measured, arguments, fitted, for_dataset
 from gputune.profile import Profile, load
-from gputune.runtime.applied import DEFAULT, DISABLED, Applied, Terms, by_line, in_script, is_default, skipped
+from gputune.resources.room import room
 from gputune.runtime.compiled import compile_in_place
 from gputune.runtime.family import family
-from gputune.runtime.in_process import decide, rows_now
+from gputune.runtime.in_process import apply_now, rows_now
 from gputune.runtime.launch import disabled
-from gputune.runtime.loading import Load, Measured, arguments, fitted, for_dataset, room, told
-from gputune.runtime.local_fingerprint import fingerprint_here
+from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.runtime.locate import AUTO, chosen
 from gputune.runtime.numerics import limit
 from gputune.settings import Numerics, Value
@@ -47,17 +48,17 @@ class Tuning:
         self._rows = tuple(applied)
         self._measured = measured or Measured()
         self._taken: dict[str, Value] = {}
-        self._failed: dict[str, str] = {}
+        self._failed: dict[str, Why] = {}
         self._load = Load()
         self.family = None
 
     @property
     def applied(self) -> tuple[Applied, ...]:
-        """What became of every setting, as it stands now: applied, kept as the user had it, changed later by the program, skipped, or
-        failed. Of what takes a line in the script, what the last such line gave.
+        """What became of every setting, as it is now: applied, kept as the user had it, changed later by the program, skipped, or
+        failed. Where a setting takes a line in the script, what the last such line gave.
         """
         flags = rows_now()
-        return told(tuple(self._as_it_stands(row, flags.get(row.setting)) for row in self._rows), self._load)
+        return tuple(self._now(row, flags.get(row.setting)) for row in self._rows)
 
     def autocast(self) -> Any:
         """`torch.autocast` in the profile's mixed-precision dtype; where that is none, a context that does nothing."""
@@ -83,7 +84,7 @@ class Tuning:
         if _has_images(model) and self.take("channels_last") is True:
             model = model.to(memory_format=torch.channels_last)
         if self.take("compile") is True:
-            compile_in_place(model, lambda why: self._failed.update(compile=f"torch.compile failed: {why}"))
+            compile_in_place(model, lambda why: self._failed.update(compile=Reason.COMPILE_FAILED(why)))
         return model
 
     def optimizer_kwargs(self) -> dict[str, Any]:
@@ -105,7 +106,7 @@ class Tuning:
             prefetch=_count(self.take("dataloader_prefetch_factor")),
             threads=_count(self.take("dataloader_threads")),
         )
-        if dataset is not None and "dataloader_workers" in self._choices:
+        if dataset is not None and WORKERS in self._choices:
             load = for_dataset(load, self._measured, dataset)
         if load.workers:
             load = fitted(load, self._measured, room(Host()))
@@ -128,22 +129,22 @@ class Tuning:
         multiple = multiples.get(computed, 1) if isinstance(multiples, dict) else 1
         return -(-size // multiple) * multiple
 
-    def _as_it_stands(self, row: Applied, flag: Applied | None) -> Applied:
-        name = row.setting
-        if settings.load(name).PHASE != "code":
+    def _now(self, row: Applied, flag: Applied | None) -> Applied:
+        name, setting = row.setting, settings.load(row.setting)
+        if setting.PHASE != "code":
             return flag if flag and flag.after != row.after and row.status != "skipped" else row
-        own = self.family if name in self._families.get(self.family or "", {}) else None
-        if own is None and row.source != "profile":
-            return row
-        if name in self._failed:
-            return replace(row, after=False, status="failed", source="torch", why=self._failed[name])
-        if name in self._taken:
-            return by_line(name, self._taken[name], own)
-        value = self.value(name)
-        return skipped(name, DEFAULT) if is_default(name, value) else in_script(name, value)
+        notes = self._load.notes.get(name, ())
+        line = Line(
+            value=self._load.values[name] if notes else self._taken.get(name, self.value(name)),
+            used=name in self._taken,
+            family=self.family if name in self._families.get(self.family or "", {}) else None,
+            failure=self._failed.get(name),
+            notes=notes,
+        )
+        return decision.in_code(setting, row, line)
 
     def take(self, name: str) -> Value:
-        """The same for a line of the script that uses it now, as `applied` then tells."""
+        """The value of one setting for a line of the script that uses it now, which `applied` then says."""
         self._taken[name] = self.value(name)
         return self._taken[name]
 
@@ -170,14 +171,35 @@ def apply(
     valid, and UsageError for a level that is none.
     """
     if disabled(os.environ):
-        return Tuning({}, applied=[skipped(name, DISABLED) for name in settings.names()])
+        every = settings.all_settings().values()
+        return Tuning({}, applied=[decision.skipped(setting, Reason.DISABLED()) for setting in every])
     terms = Terms(ignore_fingerprint=ignore_fingerprint, numerics=limit(numerics, os.environ))
     known = profile if isinstance(profile, Profile) else load(_path(profile))
-    return Tuning(*decide(known, terms), Measured.of(known))
+    return Tuning(*apply_now(known, terms), loading_of(known))
+
+
+def loading_of(profile: Profile) -> Measured:
+    """What a profile knows of loading that `Tuning.dataloader_kwargs` needs."""
+    own = [row for row in profile.measurements if row.bench == "dataset"]
+    general = profile.settings[WORKERS].value if WORKERS in profile.settings else None
+    cpus = profile.fingerprint.cpu_budget
+    # With a step to feed, or with so many workers that they must have waited, more CPUs would bear no more of them.
+    fed = any("step_ms" in row.params for row in own) or (isinstance(general, int) and cpus and general > 2 * cpus)
+    return Measured(
+        cpu_budget=cpus,
+        workers_by_kind={
+            kind: value
+            for kind in SAMPLES
+            if isinstance(value := getattr(profile.families.get(kind, {}).get(WORKERS), "value", None), int)
+        },
+        own_dataset=any(row.metric == "throughput" for row in own),
+        cpus_bound=not fed,
+        batch_bytes=int(max((max(row.samples) for row in own if row.metric == "batch_bytes"), default=0)),
+    )
 
 
 def _path(profile: str | Path) -> str | Path:
-    return chosen(fingerprint_here(Host()), os.environ) if str(profile) == AUTO else profile
+    return chosen(local_fingerprint(Host()), os.environ) if str(profile) == AUTO else profile
 
 
 @cache

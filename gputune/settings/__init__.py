@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from .. import plugins
 
@@ -61,10 +61,10 @@ def names() -> list[str]:
     return list(plugins.names(__name__))
 
 
-def load(name: str) -> Any:
+def load(name: str) -> plugins.Setting:
     """The module of one setting (see `plugins.Setting`). Raises KeyError for a name that is none."""
-    return plugins.load(__name__, name)
+    return cast(plugins.Setting, plugins.load(__name__, name))
 
 
 def all_settings() -> Mapping[str, plugins.Setting]:
-    return {name: cast(plugins.Setting, load(name)) for name in names()}
+    return {name: load(name) for name in names()}

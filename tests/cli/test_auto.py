@@ -20,7 +20,7 @@ from making import command, environ, gputune, profile, python
 from gputune.host import Host
 from gputune.profile import Fingerprint, load, places, save
 from gputune.runtime import locate
-from gputune.runtime.local_fingerprint import fingerprint_here
+from gputune.runtime.local_fingerprint import local_fingerprint
 
 pytestmark = pytest.mark.cluster
 
@@ -29,7 +29,7 @@ SHOW = [sys.executable, "-c", "import os; print(os.environ.get('GPUTUNE_APPLY'))
 
 @pytest.fixture(scope="module")
 def here() -> Fingerprint:
-    return fingerprint_here(Host(environ=environ()))
+    return local_fingerprint(Host(environ=environ()))
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ from gputune import probing
 from gputune.cli import main
 from gputune.errors import MeasureError
 from gputune.host import Host, node_lock
-from gputune.runtime.local_fingerprint import fingerprint_here
+from gputune.runtime.local_fingerprint import local_fingerprint
 
 def probe(request, **options):
     with open(os.environ["PROBES"], "a") as file:
@@ -111,7 +111,7 @@ def probe(request, **options):
     time.sleep(float(os.environ["PROBE_SECONDS"]))
     if os.environ.get("PROBE_FAILS"):
         raise MeasureError("nothing could be measured", "see: gputune check")
-    return profile({"omp_threads": os.getpid() % 4000 + 1}, fingerprint=fingerprint_here(Host()))
+    return profile({"omp_threads": os.getpid() % 4000 + 1}, fingerprint=local_fingerprint(Host()))
 
 probing.probe = probe
 if "NODE" in os.environ:
@@ -225,14 +225,15 @@ class TestProbing:
 
     def test_of_torchruns_ranks_too(self, env: dict[str, str]) -> None:
         """torchrun exports OMP_NUM_THREADS=1, which is then the user's."""
-        probe = PROBE.replace('"omp_threads": os.getpid() % 4000', '"cudnn_benchmark_limit": os.getpid() % 400')
+        backends = ("cudnn", "efficient", "flash", "math")
+        probe = PROBE.replace('"omp_threads": os.getpid() % 4000 + 1', f'"sdpa_backend": {backends}[os.getpid() % 4]')
         assert probe != PROBE
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=8", "--no-python"]
         done = command([*torchrun, sys.executable, "-c", probe, "apply", "auto", "--", *SHOW], env)
         assert done.returncode == 0, done.stderr
-        told = re.findall(r'"cudnn_benchmark_limit":(\d+)', done.stdout)  # eight write to one pipe
+        applied = re.findall(r'"sdpa_backend":"(\w+)"', done.stdout)  # eight write to one pipe
         [probed] = self.probes(env)
-        assert [int(number) for number in told] == [probed % 400 + 1] * 8
+        assert applied == [backends[probed % 4]] * 8
 
     def test_when_the_one_that_probes_is_killed_the_next_one_probes(self, env: dict[str, str], start) -> None:
         env["PROBE_SECONDS"] = "30"

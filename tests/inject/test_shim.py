@@ -76,7 +76,7 @@ import torch
 told["benchmark"] = torch.backends.cudnn.benchmark
 told["level"] = torch.get_float32_matmul_precision()
 told["allow_tf32"] = torch.backends.cuda.matmul.allow_tf32
-told["rows"] = sys.modules["_gputune.inject.hook"].applied
+told["rows"] = sys.modules["_gputune.inject.hook"].now()
 told["gputune"] = sorted(name for name in sys.modules if name.split(".")[0] == "gputune")
 told["cuda"] = torch.cuda.is_initialized()
 told["source"] = inspect.getsource(torch)[:3]
@@ -142,7 +142,9 @@ class TestRealTorch:
     def test_what_the_environment_set_stays(self) -> None:
         """torch's own variable makes TF32 the initial state, which is the user's word against a profile of full FP32."""
         env = shimmed("", '{"matmul_precision":"ieee"}', TORCH_ALLOW_TF32_CUBLAS_OVERRIDE="1")
-        code = "import torch, sys; print(*sys.modules['_gputune.inject.hook'].applied, torch.get_float32_matmul_precision())"
+        code = (
+            "import torch, sys; print(*sys.modules['_gputune.inject.hook'].now(), torch.get_float32_matmul_precision())"
+        )
         out = run(code, env)
         assert "'status': 'kept-user'" in out
         assert out.endswith(" high\n")
@@ -287,10 +289,10 @@ class TestPayload:
             ("[1]", "settings were not applied: ValueError: GPUTUNE_APPLY is not a JSON object"),
             ("[" * 4000, "settings were not applied: "),  # RecursionError, or from Python 3.12 on JSONDecodeError
             (json.dumps({"x": "y" * 5000}), "settings were not applied: ValueError: GPUTUNE_APPLY is longer than 4096 bytes"),
-            ('{"no_such":1}', "no_such was not applied: there is no such setting"),
-            ('{"_tf32":1}', "_tf32 was not applied: there is no such setting"),
-            ('{"../../evil":1}', "../../evil was not applied: there is no such setting"),
-            ('{"os":1}', "os was not applied: there is no such setting"),
+            ('{"no_such":1}', "no_such was not applied: this gputune has no such setting"),
+            ('{"_tf32":1}', "_tf32 was not applied: this gputune has no such setting"),
+            ('{"../../evil":1}', "../../evil was not applied: this gputune has no such setting"),
+            ('{"os":1}', "os was not applied: this gputune has no such setting"),
             ('{"channels_last":true}', "channels_last was not applied: AttributeError"),
             ('{"matmul_precision":"tf16"}', "matmul_precision was not applied: it was set to tf16 and reads ieee"),
             ('{"matmul_precision":{"a":[1]}}', "matmul_precision was not applied: it was set to"),
@@ -304,13 +306,13 @@ class TestPayload:
 
     def test_what_rests_on_another_torch_is_left_alone_and_told(self, site: Path) -> None:
         told = f"{SHOW}; import sys; print(*[row['status'] for row in sys.modules['_gputune.inject.hook'].now()])"
-        for version, answer in (("2.2.0", f"{APPLIED}applied applied\n"), ("2.13.0", "high False\napplied skipped\n")):
+        for version, answer in (("2.2.0", f"{APPLIED}applied applied\n"), ("2.13.0", "high False\nskipped applied\n")):
             assert run(told, shimmed(site, PAYLOAD[:-1] + f',"torch":"{version}"}}')) == answer
 
     def test_one_bad_setting_does_not_cost_the_others(self, site: Path) -> None:
         done = python("-c", SHOW, env=shimmed(site, '{"a":1,' + PAYLOAD[1:]))
         assert done.stdout == APPLIED
-        assert done.stderr == "gputune: a was not applied: there is no such setting\n"
+        assert done.stderr == "gputune: a was not applied: this gputune has no such setting\n"
 
     def test_stderr_may_be_full_or_closed(self, site: Path) -> None:
         for redirection in ("2>/dev/full", "2>&-"):
@@ -328,7 +330,7 @@ class TestPayload:
     def test_deterministic_mode_wins(self, site: Path) -> None:
         with (site / "torch" / "__init__.py").open("a") as file:
             file.write("backends.cudnn.deterministic = True\n")
-        code = "import torch, sys; print(sys.modules['_gputune.inject.hook'].applied[0]['status'], torch.backends.cudnn.benchmark)"
+        code = "import torch, sys; print(sys.modules['_gputune.inject.hook'].now()[0]['status'], torch.backends.cudnn.benchmark)"
         assert run(code, shimmed(site)) == "kept-user False\n"
 
 

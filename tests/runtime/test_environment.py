@@ -11,8 +11,9 @@ from making import CHOSEN, H200, profile, row
 
 from gputune import settings
 from gputune.errors import UsageError
+from gputune.inject.decision import Terms
 from gputune.profile import Fingerprint
-from gputune.runtime.environment import SHIM, Plan, Terms, child, exports, plan, task_prolog
+from gputune.runtime.environment import SHIM, Plan, child, exports, plan, task_prolog
 from gputune.runtime.numerics import limit
 from gputune.settings import Numerics
 
@@ -44,8 +45,8 @@ def test_launch_settings_become_variables() -> None:
 def test_process_settings_travel_as_canonical_json_and_exported_ones_to_be_read_back() -> None:
     planned = plan(profile(), H200, {})
     assert planned.payload == (
-        '{"bf16_reduction":false,"cudnn_benchmark":true,"cudnn_benchmark_limit":0,"cudnn_tf32":true,"expandable_segments":true,'
-        '"fp16_reduction":false,"matmul_precision":"tf32","omp_threads":3,"sdpa_backend":"flash","torch":"2.11.0+cu130"}'
+        '{"cudnn_benchmark":true,"cudnn_tf32":true,"expandable_segments":true,'
+        '"matmul_precision":"tf32","omp_threads":3,"sdpa_backend":"flash","torch":"2.11.0+cu130"}'
     )
     assert {name: status(planned)[name] for name in PROCESS} == dict.fromkeys(PROCESS, "applied")
     assert why(planned, "matmul_precision") == "right after import torch"
@@ -77,7 +78,6 @@ def test_what_takes_a_line_in_the_script_names_the_line() -> None:
         ("dataloader_threads", None),
         ("dimension_multiple", {}),
         ("expandable_segments", False),
-        ("cudnn_benchmark_limit", None),
     ],
 )
 def test_what_leaves_torch_alone_is_torchs_default_on_every_machine(name: str, value: object) -> None:
@@ -149,12 +149,11 @@ class TestElsewhere:
     def test_a_choice_that_does_not_rest_on_it_is_applied(self) -> None:
         planned = plan(profile(), replace(H200, torch="2.12.0+cu130"), {})
         assert planned.elsewhere == (
-            "compile", "cudnn_benchmark", "cudnn_benchmark_limit", "fused_optimizer", "sdpa_backend",
+            "compile", "cudnn_benchmark", "fused_optimizer", "sdpa_backend",
         )  # fmt: skip
         assert planned.differences == ("torch (2.11.0+cu130 there, 2.12.0+cu130 here)",)
         assert json.loads(planned.payload) == {
-            "bf16_reduction": False, "cudnn_tf32": True, "expandable_segments": True, "fp16_reduction": False,
-            "matmul_precision": "tf32", "omp_threads": 3,
+            "cudnn_tf32": True, "expandable_segments": True, "matmul_precision": "tf32", "omp_threads": 3,
         }  # fmt: skip
 
     def test_a_field_that_no_choice_rests_on_may_differ(self) -> None:
@@ -236,7 +235,7 @@ class TestChild:
     def test_the_payload_of_an_apply_further_out_is_replaced(self) -> None:
         given = {"GPUTUNE_APPLY": '{"cudnn_benchmark":false}'}
         assert "GPUTUNE_APPLY" not in child(plan(profile({"omp_threads": None}), H200, given), given)
-        assert child(plan(profile(), H200, given), given)["GPUTUNE_APPLY"].startswith('{"bf16_reduction":false')
+        assert child(plan(profile(), H200, given), given)["GPUTUNE_APPLY"].startswith('{"cudnn_benchmark":true')
 
 
 class TestExports:
@@ -279,8 +278,8 @@ class TestNumerics:
             ("mixed", set()),
             ("tf32", {"amp_dtype"}),
             ("rounding", {"amp_dtype", "matmul_precision"}),
-            ("exact", {"amp_dtype", "bf16_reduction", "channels_last", "compile", "cudnn_benchmark", "cudnn_benchmark_limit",
-                       "dimension_multiple", "fp16_reduction", "fused_optimizer", "matmul_precision", "omp_threads", "sdpa_backend"}),
+            ("exact", {"amp_dtype", "channels_last", "compile", "cudnn_benchmark", "dimension_multiple",
+                       "fused_optimizer", "matmul_precision", "omp_threads", "sdpa_backend"}),
         ],
     )  # fmt: skip
     def test_a_limit_leaves_out_what_goes_further(self, most: Numerics, left: set[str]) -> None:
@@ -305,17 +304,17 @@ class TestNumerics:
     def test_tf32_that_nobody_asked_for_is_said_with_its_measured_error(self) -> None:
         error = replace(row("precision", "relative_error", 2.9e-4, dtype="tf32"), samples=(2.9e-4,))
         made = profile(measurements=(error,))
-        said = plan(made, H200, {}).numerics
+        said = plan(made, H200, {}).tf32_line
         assert said.startswith(
             "FP32 matmul runs in TF32 with a relative error of 2.9e-04, as measured; --numerics rounding"
         )
-        assert plan(made, H200, {}, Terms(numerics="tf32")).numerics == ""
-        assert plan(profile({"cudnn_benchmark": True}), H200, {}).numerics == ""
+        assert plan(made, H200, {}, Terms(numerics="tf32")).tf32_line == ""
+        assert plan(profile({"cudnn_benchmark": True}), H200, {}).tf32_line == ""
 
     def test_below_an_apply_with_the_same_values_nothing_is_said_again(self) -> None:
         outer = child(plan(profile(), H200, {}), {})
         inner = plan(profile(), H200, outer)
-        assert inner.numerics == ""
+        assert inner.tf32_line == ""
         assert child(inner, outer) == outer
         assert {row.source for row in inner.applied if row.setting == "omp_threads"} == {"profile"}
 

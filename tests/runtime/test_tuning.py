@@ -13,7 +13,7 @@ import loaded
 import pytest
 import torch
 import torch_child
-from making import CHOSEN, ELSEWHERE, gputune, profile, row, written
+from making import CHOSEN, ELSEWHERE, gputune, profile, written
 from torch import nn
 
 from gputune import settings
@@ -21,16 +21,16 @@ from gputune.errors import ProfileError
 from gputune.host import Host
 from gputune.measurement import Measurement
 from gputune.profile import Profile
+from gputune.resources.room import Room
 from gputune.runtime import tuning as tuning_module
-from gputune.runtime.loading import Room
-from gputune.runtime.local_fingerprint import fingerprint_here
+from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.runtime.tuning import Tuning, apply
 
 CODE = {name: value for name, value in CHOSEN.items() if settings.load(name).PHASE == "code"}
 
 
 def measured_here(values: dict[str, Any], **more: Any) -> Profile:
-    return profile(values, fingerprint=fingerprint_here(Host()), **more)
+    return profile(values, fingerprint=local_fingerprint(Host()), **more)
 
 
 def mixed(tuning: Tuning) -> bool:
@@ -58,7 +58,7 @@ class TestApply:
         rows, now = torch_child.ask(f"""
 from dataclasses import asdict
 from gputune.runtime.tuning import apply
-rows = [asdict(row) for row in apply({path!r}).applied]
+rows = [row.plain for row in apply({path!r}).applied]
 answer = rows, [torch.backends.cudnn.benchmark, torch.get_float32_matmul_precision(), torch.get_num_threads()]
 """)
         assert now == [True, "high", 1]
@@ -85,12 +85,11 @@ answer = rows, [torch.backends.cudnn.benchmark, torch.get_float32_matmul_precisi
         path = written(tmp_path, measured_here({setting: value}))
         before, row, after = torch_child.ask(f"""
 {first}
-from dataclasses import asdict
 from gputune import settings
 from gputune.runtime.tuning import apply
 setting = settings.load({setting!r})
 before = setting.current()
-row = asdict(apply({path!r}).applied[0])
+row = apply({path!r}).applied[0].plain
 answer = before, row, setting.current()
 """)
         assert row["status"] == "kept-user"
@@ -123,7 +122,7 @@ print(json.dumps([level, rows, len(sys.modules["_gputune.inject.hook"].applied)]
 """
         done = gputune("apply", on, "--", sys.executable, "-c", code)
         assert done.stderr == ""
-        assert json.loads(done.stdout) == ["high", [["tf32", "ieee", "applied"], [1, 1, "applied"]], 3]
+        assert json.loads(done.stdout) == ["high", [["tf32", "ieee", "applied"], [1, 1, "applied"]], 2]
 
     def test_the_settings_of_this_process_are_not_imported_twice_by_name(self, tmp_path: Path) -> None:
         path = written(tmp_path, measured_here({"cudnn_tf32": True}))
@@ -145,13 +144,13 @@ answer = sys.modules["_gputune.settings"].names() == sys.modules["gputune.settin
         assert not mixed(tuning)
 
     def test_ignore_fingerprint_applies_it_all_the_same(self) -> None:
-        here = fingerprint_here(Host()).cpu_budget
+        here = local_fingerprint(Host()).cpu_budget
         tuning = apply(profile(CODE, fingerprint=replace(ELSEWHERE, cpu_budget=here)), ignore_fingerprint=True)
         assert tuning.dataloader_kwargs()["num_workers"] == 8
         assert tuning.pad(13) == 16
 
     def test_what_does_not_rest_on_the_difference_holds(self) -> None:
-        here = fingerprint_here(Host())
+        here = local_fingerprint(Host())
         tuning = apply(profile(CODE, fingerprint=replace(here, torch="1.13.1", cpu_budget=(here.cpu_budget or 0) + 1)))
         assert tuning.optimizer_kwargs() == {}
         assert tuning.dataloader_kwargs()["num_workers"] > 0
@@ -314,10 +313,10 @@ class TestDataLoaderHere:
     def _four_cpus(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(tuning_module, "room", lambda host: Room(cpus=4, shm_bytes=64 << 20))
 
-    def applied(self, values: dict[str, Any], cpu_budget: int, rows: Any = ()) -> Tuning:
-        here = replace(fingerprint_here(Host()), cpu_budget=cpu_budget)
+    def applied(self, values: dict[str, Any], cpu_budget: int, rows: Any = (), families: Any = None) -> Tuning:
+        here = replace(local_fingerprint(Host()), cpu_budget=cpu_budget)
         chosen = {f"dataloader_{name}": value for name, value in values.items()}
-        return apply(profile(chosen, fingerprint=here, measurements=tuple(rows)))
+        return apply(profile(chosen, fingerprint=here, families=families, measurements=tuple(rows)))
 
     def why(self, tuning: Tuning, name: str = "workers") -> tuple[Any, str]:
         [row] = [row for row in tuning.applied if row.setting == f"dataloader_{name}"]
@@ -347,14 +346,8 @@ class TestDataLoaderHere:
         assert why.endswith("; batches of 6.1 MiB, and /dev/shm has 64 MiB free for them")
 
     def test_a_dataset_of_another_kind_gets_the_workers_of_that_kind(self) -> None:
-        rows = [
-            row("dataloader", "throughput", rate, "cpu", kind=kind, workers=workers)
-            for kind, workers, rate in [
-                ("decoding", 0, 1.0), ("decoding", 4, 4.0), ("memory", 0, 9.0), ("memory", 4, 1.0),
-                ("waiting", 0, 1.0), ("waiting", 16, 16.0),
-            ]
-        ]  # fmt: skip
-        tuning = self.applied({"workers": 4}, cpu_budget=4, rows=rows)
+        families = {"memory": {"dataloader_workers": 0}, "waiting": {"dataloader_workers": 16}}
+        tuning = self.applied({"workers": 4}, cpu_budget=4, families=families)
         assert tuning.dataloader_kwargs(torch.arange(100_000))["num_workers"] == 0
         assert self.why(tuning)[1].endswith("; its samples cost next to nothing, for which 0 measured best")
         assert tuning.dataloader_kwargs(Sleeping())["num_workers"] == 16
