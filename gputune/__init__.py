@@ -89,7 +89,7 @@ from gputune.version import __version__
 if TYPE_CHECKING:
     from gputune.bench_process import Budget, MatmulShape, UserDataset
     from gputune.checks import Finding
-    from gputune.inject.decision import Applied
+    from gputune.inject.applied import Applied
     from gputune.probing import Progress
     from gputune.profile import Profile
     from gputune.runtime.tuning import Tuning

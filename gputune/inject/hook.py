@@ -15,7 +15,7 @@ from typing import Any
 from .. import plugins, settings
 from ..settings import Value
 from . import decision, payload
-from .decision import Applied, Reason, Why
+from .applied import Applied, Reason, Why
 
 REPORT = "GPUTUNE_REPORT"
 """Set to 1, every Python that imported torch says at its end, on stderr, what was applied and what the program changed later."""

@@ -11,7 +11,7 @@ from ..resources.room import Room
 from ..resources.sample_kind import Kind, kind_of, length
 from ..settings._scaling import fitting, scaled
 from ..settings.dataloader_threads import WorkerThreads
-from .decision import Reason, Why
+from .applied import Reason, Why
 
 WORKERS, PREFETCH, THREADS = "dataloader_workers", "dataloader_prefetch_factor", "dataloader_threads"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import IO
 
-from gputune.inject.decision import TF32_OVERRIDE, Applied
+from gputune.inject.applied import TF32_OVERRIDE, Applied
 from gputune.report.tables import add, console_of, plain, table_of, value_text
 from gputune.runtime.status import Status
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from gputune import inject, settings
 from gputune.errors import UsageError
 from gputune.inject import decision, payload
-from gputune.inject.decision import Applied, Reason, Terms
+from gputune.inject.applied import Applied, Reason
+from gputune.inject.decision import Terms
 from gputune.plugins import Setting
 from gputune.profile import Fingerprint, Profile
 from gputune.runtime import numerics

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from gputune import settings
 from gputune.host import Host
 from gputune.inject import decision, payload, private
-from gputune.inject.decision import Applied, Reason, Terms
+from gputune.inject.applied import Applied, Reason
+from gputune.inject.decision import Terms
 from gputune.plugins import Setting, name_of
 from gputune.profile import Fingerprint, Profile
 from gputune.runtime.environment import differences

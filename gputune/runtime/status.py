@@ -9,7 +9,8 @@ from typing import Any
 
 from gputune.errors import MeasureError
 from gputune.host import Host, Unreadable
-from gputune.inject.decision import TF32_OVERRIDE, Applied, not_set_here
+from gputune.inject.applied import TF32_OVERRIDE, Applied
+from gputune.inject.decision import not_set_here
 from gputune.runtime.environment import digest
 from gputune.settings import Value
 from gputune.settings.matmul_precision import TF32_ERROR

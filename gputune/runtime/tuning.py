@@ -13,7 +13,8 @@ from typing import Any
 from gputune import settings
 from gputune.host import Host
 from gputune.inject import decision
-from gputune.inject.decision import Applied, Line, Reason, Terms, Why
+from gputune.inject.applied import Applied, Reason, Why
+from gputune.inject.decision import Line, Terms
 from gputune.inject.loading import SAMPLES, WORKERS, Load, Measured, arguments, fitted, for_dataset
 from gputune.profile import Profile, load
 from gputune.resources.room import room
