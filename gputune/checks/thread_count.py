@@ -8,12 +8,12 @@ Source: torch.get_num_threads; OpenMP, OMP_NUM_THREADS.
 
 from gputune.checks._answers import counted, ok, unread, warning
 from gputune.checks._common import Facts, Findings, Measurements
-from gputune.facts import cpu
+from gputune.resources.cpus import budget
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
     threads, ranks, cpus = facts.libraries.torch_threads, facts.scheduler.local_ranks, facts.cpu.affinity_count
-    share = cpu.budget(cpus, None, facts.cpu.grant, ranks)
+    share = budget(cpus, None, facts.cpu.grant, ranks)
     if threads is None:
         yield unread(facts, "libraries.threads", "torch's threads")
     elif threads > share:

@@ -1,7 +1,8 @@
 """What becomes of a setting: applied, kept as the user had it, changed later, skipped or failed, and why.
 
-One decision for all three ways to apply a profile: exported for a command, set by the shim right after torch's import, and set by
-`gputune.apply` in a running process. Everything here is pure: the settings' own functions have been called by whoever asks.
+All three ways of applying a profile decide here: exporting variables for a command, setting flags from the shim right
+after `import torch`, and `gputune.apply` in a running process. Everything is pure: callers read torch and the
+environment themselves.
 """
 
 from __future__ import annotations
@@ -11,31 +12,31 @@ from dataclasses import dataclass, replace
 
 from .. import plugins
 from ..settings import LEVELS, Numerics, Value
-from .applied import TF32_OVERRIDE, Applied, Reason, Source, Why
+from .applied import TF32_OVERRIDE, Applied, Reason, Source, Status, Why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """On what terms a profile is applied."""
+    """The conditions under which a profile is applied."""
 
     ignore_fingerprint: bool = False
-    """Apply what was measured on another machine, too."""
+    """Also apply what was measured on another machine."""
     numerics: Numerics | None = None
-    """The highest effect on results that is allowed; None for no limit beyond the settings' own."""
+    """The largest effect on results that is allowed; None for no limit beyond the settings' own."""
     ranks: bool = False
-    """The command starts several processes, to which what was measured for one is not exported."""
+    """The command starts several processes, for which variables measured with a single one are not exported."""
 
 
 def is_default(setting: plugins.Setting, value: Value) -> bool:
-    """Whether the value says to leave torch alone: None, and but for torch's flags also false, zero and nothing."""
+    """Whether the value leaves torch alone: None always; False, zero and empty except for torch's own flags."""
     return value is None or (setting.PHASE != "process" and not value)
 
 
 def refused(
     setting: plugins.Setting, value: Value, differences: Iterable[str], environ: Mapping[str, str], terms: Terms
 ) -> Applied | None:
-    """The row of a choice that is skipped whatever the user set; None where it may be applied. `differences`: what the choice rests on
-    and is another here.
+    """The row of a choice that is skipped whatever the user set; None where it may be applied. `differences` describes
+    the properties of the machine that the choice depends on and that differ from those measured.
     """
     if environ.get("GPUTUNE_DISABLE") == "1":
         return skipped(setting, Reason.DISABLED())
@@ -48,40 +49,38 @@ def refused(
     return in_script(setting, value) if setting.PHASE == "code" else None
 
 
-def is_beyond(setting: plugins.Setting, value: Value, most: Numerics | None) -> bool:
-    """Whether a value other than torch's default goes further in what it does to results than the limit."""
-    if most is None or value == getattr(setting, "DEFAULT", None):
+def is_beyond(setting: plugins.Setting, value: Value, limit: Numerics | None) -> bool:
+    """Whether a value affects results more than the limit allows; torch's default never does."""
+    if limit is None or value == getattr(setting, "DEFAULT", None):
         return False
-    return LEVELS.index(setting.NUMERICS) > LEVELS.index(most)
+    return LEVELS.index(setting.NUMERICS) > LEVELS.index(limit)
 
 
 def skipped(setting: plugins.Setting, why: Why) -> Applied:
-    source: Source | None = "torch" if why.reason is Reason.DEFAULT else None
-    return Applied(setting=plugins.name_of(setting), status="skipped", source=source, reasons=(why,))
+    return _row(setting, "skipped", "torch" if why.reason is Reason.DEFAULT else None, why)
 
 
 def in_script(setting: plugins.Setting, value: Value) -> Applied:
     """The row of a choice that only a line in the user's script can put into effect."""
-    why = Reason.IN_SCRIPT(setting.USE)
-    return Applied(setting=plugins.name_of(setting), after=value, status="skipped", source="profile", reasons=(why,))
+    return replace(_row(setting, "skipped", "profile", Reason.IN_SCRIPT(setting.USE)), after=value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """What a line of the script has come to for one setting."""
+    """What a line of the script uses, or would use, of one setting."""
 
     value: Value
     used: bool
-    """The line has run."""
+    """Whether the line has run."""
     family: str | None = None
-    """The kind of network whose own choice the value is."""
+    """The kind of network that the value was chosen for; None for the general choice."""
     failure: Why | None = None
     notes: tuple[Why, ...] = ()
-    """Why the value is not as it was chosen."""
+    """Why the value differs from the profile's choice."""
 
 
 def in_code(setting: plugins.Setting, row: Applied, line: Line) -> Applied:
-    """The row of a choice that takes a line in the script, now that the line may have run."""
+    """The row of a choice that needs a line in the script, updated with what that line did."""
     if line.family is None and row.source != "profile":
         return row
     if line.failure:
@@ -98,102 +97,70 @@ def in_code(setting: plugins.Setting, row: Applied, line: Line) -> Applied:
 def exported(
     setting: plugins.Setting, value: Value, environ: Mapping[str, str], ours: Mapping[str, str]
 ) -> Applied | None:
-    """The row of a launch setting one of whose variables is in the environment already; None where none is, or where an apply further
-    out put it there (`ours`) and this one wants another.
+    """The row of a launch setting whose variables are already in the environment. None where none of them is, and where
+    an enclosing `gputune apply` exported them (`ours`) with another value, which this one replaces.
     """
-    there = {variable: environ[variable] for variable in setting.NAMES if variable in environ}
-    if not there:
+    present = {variable: environ[variable] for variable in setting.NAMES if variable in environ}
+    if not present:
         return None
-    same = set(there.values()) <= set(setting.environ(value).values())
-    by_us = there.items() <= ours.items()
+    same = set(present.values()) <= set(setting.environ(value).values())
+    by_us = present.items() <= ours.items()
     if by_us and not same:
         return None
-    held: Value = value if same else ", ".join(dict.fromkeys(there.values()))
-    return Applied(
-        setting=plugins.name_of(setting),
-        before=held,
-        after=held,
-        status="applied" if same else "kept-user",
-        source="profile" if by_us else "environment",
-        reasons=(Reason.EXPORTED(*_assignments(there)),),
-    )
+    held: Value = value if same else ", ".join(dict.fromkeys(present.values()))
+    source: Source = "profile" if by_us else "environment"
+    return _row(setting, "applied" if same else "kept-user", source, Reason.EXPORTED(*_assignments(present)), held)
 
 
 def for_command(
     setting: plugins.Setting, value: Value, environ: Mapping[str, str], ours: Mapping[str, str], terms: Terms
 ) -> Applied:
-    """The row of a choice that nothing refuses, for a command that is about to start."""
-    name = plugins.name_of(setting)
-    if setting.PHASE == "process":
-        why = Reason.AFTER_TORCH()
-    else:
-        if kept := exported(setting, value, environ, ours):
-            shared = terms.ranks and kept.status == "applied"
-            return skipped(setting, Reason.SHARED_CPUS()) if shared else kept
-        if terms.ranks:
+    """The row of a choice that was not refused, for a command that is about to start."""
+    why = Reason.AFTER_TORCH()
+    if setting.PHASE == "launch":
+        row = exported(setting, value, environ, ours)
+        if terms.ranks and (row is None or row.status == "applied"):
             return skipped(setting, Reason.SHARED_CPUS())
+        if row:
+            return row
         why = Reason.EXPORTS(*_assignments(setting.environ(value)))
-    return Applied(setting=name, after=value, status="applied", source="profile", reasons=(why,))
+    return replace(_row(setting, "applied", "profile", why), after=value)
 
 
 def read_back(setting: plugins.Setting, value: Value, current: Value) -> Applied:
-    """The row of a launch setting in a process that started with its variable: nothing is set there."""
-    took = current == value
-    return Applied(
-        setting=plugins.name_of(setting),
-        before=current,
-        after=current,
-        status="applied" if took else "kept-user",
-        source="profile" if took else "environment",
-        reasons=(Reason.BY_VARIABLE() if took else Reason.VARIABLE_ASKS(value),),
-    )
+    """The row of a launch setting in a process that was started with its variable, where nothing more is set."""
+    if current == value:
+        return _row(setting, "applied", "profile", Reason.BY_VARIABLE(), current)
+    return _row(setting, "kept-user", "environment", Reason.VARIABLE_ASKS(value), current)
 
 
-def in_force(setting: plugins.Setting, value: Value, current: Value, default: Value, ours: Value) -> Applied | None:
-    """The row of a flag of torch's that is not to be set: it has the value already, or the program chose another. None where it may be
-    set. `ours` is what gputune itself set before, else the default.
+def left_alone(setting: plugins.Setting, value: Value, current: Value, default: Value, ours: Value) -> Applied | None:
+    """The row of a flag of torch's that already has the value, or has another one that the program chose. None where it
+    may be set. `ours` is the value that gputune set before in this process, or torch's default.
     """
-    name = plugins.name_of(setting)
     if current == value:
         source: Source = "profile" if value == ours != default else "torch" if value == default else "program"
-        return Applied(
-            setting=name, before=current, after=current, status="applied", source=source, reasons=(Reason.ALREADY(),)
-        )
-    if current != ours:
-        return kept(setting, current, Reason.SET_BEFORE(current))
-    return None
+        return _row(setting, "applied", source, Reason.ALREADY(), current)
+    return kept(setting, current, Reason.SET_BEFORE(current)) if current != ours else None
 
 
 def kept(setting: plugins.Setting, current: Value, why: Why) -> Applied:
-    """The row of what the program chose itself."""
-    name = plugins.name_of(setting)
-    return Applied(setting=name, before=current, after=current, status="kept-user", source="program", reasons=(why,))
+    """The row of a flag whose value the program chose itself."""
+    return _row(setting, "kept-user", "program", why, current)
 
 
-def was_set(setting: plugins.Setting, value: Value, before: Value, after: Value, when: Why) -> Applied:
-    """The row of a flag after it was set: failed where it reads otherwise."""
+def after_apply(setting: plugins.Setting, value: Value, before: Value, after: Value, when: Why) -> Applied:
+    """The row of a flag that was just set: failed where it reads back as something else."""
     took = after == value
-    return Applied(
-        setting=plugins.name_of(setting),
-        before=before,
-        after=after,
-        status="applied" if took else "failed",
-        source="profile",
-        reasons=(when if took else Reason.READS_OTHERWISE(value, after),),
-    )
+    why = when if took else Reason.READS_OTHERWISE(value, after)
+    return replace(_row(setting, "applied" if took else "failed", "profile", why, after), before=before)
 
 
-def not_set_here(name: str, current: Value, default: Value) -> Applied:
+def not_set_here(setting: plugins.Setting, current: Value, default: Value) -> Applied:
     """The row of a flag that gputune did not set in a process."""
-    own = current == default
-    return Applied(
-        setting=name,
-        before=current,
-        after=current,
-        status="skipped" if own else "kept-user",
-        source="torch" if own else "environment",
-        reasons=(Reason.NOT_SET_HERE(),),
-    )
+    if current == default:
+        return _row(setting, "skipped", "torch", Reason.NOT_SET_HERE(), current)
+    return _row(setting, "kept-user", "environment", Reason.NOT_SET_HERE(), current)
 
 
 def failed(name: str, why: Why, before: Value = None) -> Applied:
@@ -201,7 +168,7 @@ def failed(name: str, why: Why, before: Value = None) -> Applied:
 
 
 def error(fault: BaseException) -> Why:
-    """What was raised, on one line."""
+    """The type and message of an exception, on one line."""
     return Reason.ERROR(type(fault).__name__, " ".join(str(fault).split())[:200])
 
 
@@ -220,13 +187,19 @@ def now(row: Applied, current: Callable[[], Value]) -> Applied:
 
 
 def with_override(setting: plugins.Setting, row: Applied, environ: Mapping[str, str]) -> Applied:
-    """The row, which also says where NVIDIA_TF32_OVERRIDE, which NVIDIA's libraries put above torch's flags, defeats it."""
+    """The row, with a reason added where NVIDIA_TF32_OVERRIDE, which overrules torch's flags, defeats it."""
     if row.status != "applied" or setting.NUMERICS != "tf32":
         return row
     allows = row.after in ("tf32", True)
     defeats = {("0", True): Reason.TF32_FORBIDDEN, ("1", False): Reason.TF32_FORCED}
     reason = defeats.get((environ.get(TF32_OVERRIDE, ""), allows))
     return row.and_because(reason()) if reason else row
+
+
+def _row(setting: plugins.Setting, status: Status, source: Source | None, why: Why, value: Value = None) -> Applied:
+    """A row whose value stayed what it was."""
+    name = plugins.name_of(setting)
+    return Applied(setting=name, before=value, after=value, status=status, source=source, reasons=(why,))
 
 
 def _assignments(variables: Mapping[str, str]) -> list[str]:

@@ -1,7 +1,8 @@
-"""Applies settings to the torch of this process, reads them back, and remembers what it did.
+"""Applies settings to this process's torch, reads them back, and remembers what it did.
 
-Loaded below the private parent (`private.py`): below `gputune apply` right after torch's own body ran, and by `gputune.apply()`.
-Rows leave this module as plain dictionaries (`Applied.plain`). It writes nothing to stdout and does not touch CUDA.
+It is loaded below the private parent (`private.py`): by the shim right after torch was imported, and by
+`gputune.apply()`. Callers get rows as plain dictionaries (`Applied.plain`). It writes nothing to stdout and does not
+touch CUDA.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import sys
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from .. import plugins, settings
 from ..settings import Value
@@ -18,21 +19,21 @@ from . import decision, payload
 from .applied import Applied, Reason, Why
 
 REPORT = "GPUTUNE_REPORT"
-"""Set to 1, every Python that imported torch says at its end, on stderr, what was applied and what the program changed later."""
+"""If 1, every Python that imported torch reports on stderr at exit what was applied and what changed later."""
 
 applied: dict[str, Applied] = {}
-"""What became of each setting that was asked for, by name; the latest where it was asked for twice."""
+"""The latest row of each setting that was to be applied in this process, by name."""
 
 _ours: dict[str, Value] = {}
-"""What was set from here, by setting: it differs from torch's default and yet is not the user's choice."""
+"""The values that gputune set, by setting: other than torch's default, and yet not the user's choice."""
 
 
 def run(text: str) -> None:
-    """Apply the JSON object of GPUTUNE_APPLY. Never raises; a fault is a line on stderr."""
+    """Apply the payload of GPUTUNE_APPLY. Never raises: a fault becomes a line on stderr."""
     try:
         values, measured = payload.parse(text)
         for name, value in values.items():
-            row = _kept(_from_payload(name, value, measured))
+            row = _remembered(_from_payload(name, value, measured))
             if row.status == "failed":
                 say(f"{name} was not applied: {row.why}")
     except Exception as error:
@@ -45,10 +46,10 @@ def run(text: str) -> None:
 
 
 def apply(name: str, value: Value) -> dict[str, Any]:
-    """Set one value in this running process; its row, kept in `applied` too."""
+    """Set one value in this running process. Returns its row, which `applied` keeps."""
     setting = settings.load(name)
     when = Reason.IN_PROCESS_LATE() if setting.PHASE == "launch" else Reason.IN_PROCESS()
-    return _kept(_set(setting, value, when)).plain
+    return _remembered(_set(setting, value, when)).plain
 
 
 def now() -> list[dict[str, Any]]:
@@ -57,16 +58,16 @@ def now() -> list[dict[str, Any]]:
 
 
 def reads() -> dict[str, Mapping[str, Any]]:
-    """For each setting that torch can be asked about: its value now and torch's default, or the fault as a failed row."""
-    found: dict[str, Mapping[str, Any]] = {}
+    """Each setting that torch can be asked about: its current value and default, or the fault as a failed row."""
+    answers: dict[str, Mapping[str, Any]] = {}
     for name, setting in settings.all_settings().items():
         if setting.PHASE == "code":
             continue
         try:
-            found[name] = {"value": setting.current(), "default": setting.default()}
+            answers[name] = {"value": setting.current(), "default": setting.default()}
         except Exception as error:
-            found[name] = {"fault": decision.failed(name, decision.error(error)).plain}
-    return found
+            answers[name] = {"fault": decision.failed(name, decision.error(error)).plain}
+    return answers
 
 
 def say(fault: str) -> None:
@@ -77,11 +78,10 @@ def say(fault: str) -> None:
 
 
 def _current(name: str) -> Value:
-    value: Value = settings.load(name).current()
-    return value
+    return cast(Value, settings.load(name).current())
 
 
-def _kept(row: Applied) -> Applied:
+def _remembered(row: Applied) -> Applied:
     applied[row.setting] = row
     if row.status == "applied":
         _ours[row.setting] = row.after
@@ -107,7 +107,7 @@ def _set(setting: plugins.Setting, value: Value, when: Why) -> Applied:
     name, before = plugins.name_of(setting), None
     try:
         before, default = setting.current(), setting.default()
-        row = decision.in_force(setting, value, before, default, _ours.get(name, default))
+        row = decision.left_alone(setting, value, before, default, _ours.get(name, default))
         return row or _changed(setting, value, before, when)
     except Exception as error:
         return decision.failed(name, decision.error(error), before)
@@ -116,9 +116,9 @@ def _set(setting: plugins.Setting, value: Value, when: Why) -> Applied:
 def _changed(setting: plugins.Setting, value: Value, before: Value, when: Why) -> Applied:
     try:
         setting.apply(value)
-    except ValueError as error:  # a setting's word for: something else that the user chose forbids it
+    except ValueError as error:  # how a setting says that another choice of the user's forbids the value
         return decision.kept(setting, before, Reason.FORBIDDEN(error))
-    return decision.was_set(setting, value, before, setting.current(), when)
+    return decision.after_apply(setting, value, before, setting.current(), when)
 
 
 def _report() -> None:

@@ -1,4 +1,4 @@
-"""The arguments of one process's DataLoader: a profile's choices, for this dataset and for the CPUs and shared memory here."""
+"""DataLoader arguments: a profile's choices adapted to this dataset and to this process's CPUs and shared memory."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """How far a profile's choices hold in another process, and for another dataset."""
+    """The parts of a profile that decide how its choices carry over to another process or dataset."""
 
     cpu_budget: int | None = None
-    """The CPUs of the process that measured; None where not known."""
+    """The CPUs of the process that measured; None where unknown."""
     workers_by_kind: Mapping[Kind, int] = field(default_factory=dict)
-    """The workers for each kind of synthetic samples that was measured and differs from the general choice."""
+    """The best number of workers by kind of synthetic samples, where it differs from the general choice."""
     own_dataset: bool = False
-    """The user's own dataset was loaded, so the choices are for it."""
+    """Whether the choices were measured with the user's own dataset."""
     cpus_bound: bool = True
-    """More CPUs would have borne more of the own dataset's workers."""
+    """Whether the CPUs limited loading of the user's own dataset, so that more would support more workers."""
     batch_bytes: int = 0
-    """The largest batch of the user's own dataset; 0 where none was measured."""
+    """The size of the largest batch of the user's own dataset; 0 where none was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,25 +46,25 @@ class Load:
     workers: int = 0
     prefetch: int | None = None
     threads: int | None = None
-    """The threads that each worker computes with."""
+    """The number of threads that each worker computes with."""
     scales: bool = True
-    """Whether more CPUs would bear more workers: not where samples are waited for, or a consumer's step was fed."""
+    """Whether workers follow the number of CPUs: not if they mostly wait, or already kept a training step fed."""
     notes: Mapping[str, tuple[Why, ...]] = field(default_factory=dict)
-    """Setting to why it is not as it was chosen."""
+    """By setting, why its value differs from the profile's choice."""
 
     def noting(self, setting: str, why: Why, **changes: Any) -> Load:
-        """With these changes, and the reason for them after any that are there."""
+        """A copy with these changes, and with the reason for them appended to the setting's notes."""
         return replace(self, notes={**self.notes, setting: (*self.notes.get(setting, ()), why)}, **changes)
 
     @property
     def values(self) -> dict[str, int | None]:
-        """By setting."""
+        """The values by the name of their setting."""
         return {WORKERS: self.workers, PREFETCH: self.prefetch, THREADS: self.threads}
 
 
 def for_dataset(load: Load, measured: Measured, dataset: Any) -> Load:
-    """The workers for this dataset: none for a single sample, the chosen ones for the dataset that was measured, and else those
-    that were best for synthetic samples of its kind, where the profile has them.
+    """The load with workers for this dataset: none for a single sample, the chosen number for the dataset that was
+    measured, else the number that was best for synthetic samples of its kind, where the profile has one.
     """
     size = length(dataset)
     if size is not None and size < 2:
@@ -82,8 +82,9 @@ def for_dataset(load: Load, measured: Measured, dataset: Any) -> Load:
 
 
 def fitted(load: Load, measured: Measured, room: Room) -> Load:
-    """The load within the room here: workers in proportion to the CPUs, batches in flight that shared memory holds (where the size
-    of a batch was measured), and no more threads than CPUs in all workers together. No workers where they would hang.
+    """The load limited to this process's resources: workers in proportion to the CPUs, prefetched batches that fit into
+    shared memory (where the size of a batch was measured), and no more threads in all workers than CPUs. No workers
+    where they would hang.
     """
     if load.workers and not room.temporary:
         return load.noting(WORKERS, Reason.NO_TEMPORARY_FOLDER(), workers=0)
@@ -114,7 +115,7 @@ def _within_cpus(load: Load, cpus: int | None) -> Load:
 
 
 def arguments(load: Load, *, pin_memory: bool, persistent_workers: bool) -> dict[str, Any]:
-    """Arguments for torch's DataLoader. What belongs to workers is there only with workers: torch refuses it without."""
+    """Arguments for torch's DataLoader, which refuses arguments about workers where there are no workers."""
     given: dict[str, Any] = {"num_workers": load.workers, "pin_memory": pin_memory}
     if load.workers:
         given["persistent_workers"] = persistent_workers

@@ -1,4 +1,4 @@
-"""What there is for one rank to load data with: CPUs, shared memory, and a folder for temporary files."""
+"""The resources that one rank has for loading data: CPUs, shared memory, and a folder for temporary files."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .unreadable import Unreadable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """None is what could not be read."""
+    """None where a value could not be read."""
 
     cpus: int | None = None
     shm_bytes: int | None = None
-    """This rank's share of what is free in /dev/shm, through which workers hand over their batches."""
+    """This rank's share of the free part of /dev/shm, through which workers pass their batches."""
     temporary: bool = True
     """Whether there is a folder for temporary files, without which workers hang."""
 
 
 def room(files: Files) -> Room:
-    """The room there is now, from a few files of the machine."""
+    """The resources that are available now."""
     granted = scheduler.read(files)
     try:
         shm_bytes = files.space_bytes("/dev/shm")[1] // granted.local_ranks

@@ -1,15 +1,15 @@
-"""What is raised where the machine does not answer."""
+"""The exception for what cannot be read from the machine, with its cause as data."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 Cause = Literal["not_supported", "gpu_lost", "needs_reset", "version_mismatch", "not_installed", "no_answer", "killed"]
-"""What is told apart of the reasons for a gap: code asks this, and never the reason's words."""
+"""The causes that code distinguishes; it never examines the text of a reason."""
 
 
 class Unreadable(Exception):
-    """Something could not be read; the text is the reason that a Gap will show, and `cause` what code may ask of it."""
+    """Something could not be read. The text is the reason that a Gap shows to a person; `cause` is for code."""
 
     def __init__(self, reason: str, cause: Cause | None = None) -> None:
         super().__init__(reason)

@@ -1,4 +1,4 @@
-"""From a profile to the environment of a command: the variables, what travels to the shim, and what becomes of every choice.
+"""Turns a profile into a command's environment: variables, the payload for the shim, and a row for every choice.
 
 Pure: an environment goes in as a mapping and comes out as a dictionary or as lines for a shell.
 """
@@ -9,6 +9,7 @@ import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from gputune import inject, settings
@@ -29,34 +30,34 @@ class Plan:
     """How a profile is applied to a command."""
 
     environ: dict[str, str]
-    """Variables to add: those of the launch settings, and the limit on numerics."""
+    """The variables to add: the launch settings', and the limit on numerics."""
     payload: str
-    """What the shim sets, and what is exported and it reads back; empty where there is nothing."""
+    """The values that the shim sets, or reads back where they were exported; empty where there are none."""
     applied: tuple[Applied, ...]
     gpu: bool = True
-    """The profile is a GPU's."""
+    """Whether the profile was measured on a GPU."""
     tf32_line: str = ""
-    """For a user who did not say how far results may change; empty where it would be nothing new."""
+    """The notice that TF32 is on, for a user who set no limit; empty where there is no need for it."""
 
     @property
     def elsewhere(self) -> tuple[str, ...]:
-        """The settings that are skipped because this machine differs from the one that was measured."""
+        """The settings that are skipped because they were measured on a different machine."""
         return self._because(Reason.ELSEWHERE)
 
     @property
     def differences(self) -> tuple[str, ...]:
         """How the machines differ: `torch (2.11.0 there, 2.12.0 here)`."""
-        found = (row.because(Reason.ELSEWHERE) or () for row in self.applied)
-        return tuple(dict.fromkeys(words for arguments in found for words in arguments))
+        by_row = (row.because(Reason.ELSEWHERE) or () for row in self.applied)
+        return tuple(dict.fromkeys(chain.from_iterable(by_row)))
 
     @property
     def defeated(self) -> tuple[str, ...]:
-        """The settings that NVIDIA_TF32_OVERRIDE makes ineffective."""
+        """The settings that NVIDIA_TF32_OVERRIDE overrules."""
         return self._because(Reason.TF32_FORBIDDEN, Reason.TF32_FORCED) if self.gpu else ()
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The settings that go further in what they do to results than the user allows."""
+        """The settings that affect results more than the user allows."""
         return self._because(Reason.BEYOND_NUMERICS)
 
     def _because(self, *reasons: Reason) -> tuple[str, ...]:
@@ -64,7 +65,7 @@ class Plan:
 
 
 def plan(profile: Profile, here: Fingerprint, environ: Mapping[str, str], terms: Terms | None = None) -> Plan:
-    """Decide about every setting of the profile. A variable that `environ` holds already is the user's, and stays."""
+    """Decide about every setting of the profile. A variable that is already in `environ` is the user's and stays."""
     terms = terms or Terms()
     chosen = [(settings.load(name), choice.value) for name, choice in profile.settings.items()]
     ours = payload.exported_by_us(environ)
@@ -83,20 +84,20 @@ def plan(profile: Profile, here: Fingerprint, environ: Mapping[str, str], terms:
             decision.with_override(setting, row, environ) for (setting, _), row in zip(chosen, rows, strict=True)
         ),
         gpu=profile.fingerprint.gpu is not None,
-        # Once: not below an apply with the same values.
+        # Not repeated below an apply with the same values.
         tf32_line="" if terms.numerics or environ.get(payload.VARIABLE) == text else numerics.tf32_line(profile, done),
     )
 
 
 def differences(profile: Profile, setting: Setting, here: Fingerprint, terms: Terms) -> list[str]:
-    """What a setting's choice rests on and differs here; empty where that is to be ignored."""
+    """How this machine differs in what a setting's choice depends on; empty where differences are to be ignored."""
     return [] if terms.ignore_fingerprint else profile.fingerprint.differences(here, setting.DEPENDS)
 
 
 def child(planned: Plan, environ: Mapping[str, str]) -> dict[str, str]:
-    """The whole environment for the command: `environ`, the additions, the payload, and the shim first on PYTHONPATH."""
+    """The command's whole environment: `environ`, the additions, the payload, and the shim first on PYTHONPATH."""
     whole = {**environ, **planned.environ}
-    whole.pop(payload.VARIABLE, None)  # of an apply further out: this profile replaces that one
+    whole.pop(payload.VARIABLE, None)  # of an enclosing apply, whose profile this one replaces
     if planned.payload:
         whole[payload.VARIABLE] = planned.payload
         whole["PYTHONPATH"] = _python_path(environ.get("PYTHONPATH", ""))
@@ -104,15 +105,15 @@ def child(planned: Plan, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def task_prolog(planned: Plan, environ: Mapping[str, str]) -> str:
-    """The lines that a Slurm TaskProlog prints to change this very task's environment.
+    """The lines that a Slurm TaskProlog prints to change the environment of its task.
 
-    Slurm takes what follows `export NAME=` to the end of the line as it is: nothing is quoted, and nothing can be put before a
-    variable that is there, so PYTHONPATH is given whole. Raises UsageError for a line break in a value.
+    Slurm takes everything after `export NAME=` literally: values are not quoted, and PYTHONPATH is written in full
+    because it cannot refer to its old value. Raises UsageError for a line break in a value.
     """
     whole = child(planned, environ)
     changed = {name: value for name, value in whole.items() if environ.get(name) != value}
     if broken := [name for name, value in changed.items() if "\n" in value]:
-        raise UsageError(f"{broken[0]} holds a line break, which a TaskProlog cannot hand on", "unset it before")
+        raise UsageError(f"{broken[0]} contains a line break, which a TaskProlog cannot pass on", "unset it first")
     lines = [f"export {name}={value}" for name, value in sorted(changed.items())]
     return "".join(f"{line}\n" for line in [*lines, *(f"unset {name}" for name in environ if name not in whole)])
 
@@ -133,8 +134,9 @@ def exports(planned: Plan) -> str:
 
 
 def digest(environ: Mapping[str, str]) -> str | None:
-    """What was applied in this environment, in 16 hexadecimal digits of SHA-256: the values that travel to torch, and what the
-    variables of the launch settings among them hold now. Ranks with equal digests start alike. None where nothing was applied.
+    """Identifies what was applied in this environment by 16 hexadecimal digits of SHA-256, over the values for the shim
+    and the current values of the variables that gputune exported. Ranks with equal digests start alike. None where
+    nothing was applied.
     """
     import hashlib
     import json
@@ -148,7 +150,7 @@ def digest(environ: Mapping[str, str]) -> str | None:
 
 
 def _variables(done: Mapping[Setting, Value], environ: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
-    """The launch settings' variables, but for what `environ` holds already and no apply further out put there."""
+    """The launch settings' variables, except those in `environ` that are the user's and not an enclosing apply's."""
     wanted: dict[str, str] = {}
     for setting, value in done.items():
         if setting.PHASE == "launch":
@@ -158,8 +160,8 @@ def _variables(done: Mapping[Setting, Value], environ: Mapping[str, str], ours: 
     }
 
 
-def _python_path(theirs: str) -> str:
-    """The shim, then the user's own path as it was. An empty element means the working folder: none is added here."""
-    if not theirs:
+def _python_path(users: str) -> str:
+    """The shim, then the user's own path unchanged. No empty element is added: it would mean the working folder."""
+    if not users:
         return SHIM
-    return os.pathsep.join([SHIM, *(entry for entry in theirs.split(os.pathsep) if entry != SHIM)])
+    return os.pathsep.join([SHIM, *(entry for entry in users.split(os.pathsep) if entry != SHIM)])

@@ -1,4 +1,4 @@
-"""Applying a profile in a running process, where the shim's own hook sets torch's flags: there is one way to set them."""
+"""Applying a profile in a running process, through the same hook that the shim uses."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Choices = dict[str, Value]
 
 
 def apply_now(profile: Profile, terms: Terms) -> tuple[Choices, dict[str, Choices], tuple[Applied, ...]]:
-    """Set what can be set now. Returns what holds in general, what holds by kind of network or sample, and a row for each setting."""
-    importlib.import_module("torch")  # first, so that the fingerprint is that of this very torch
+    """Set what can still be set. Returns the general choices, those by kind of network or sample, and all rows."""
+    importlib.import_module("torch")  # first, so that the fingerprint is that of the torch in use
     here = local_fingerprint(Host())
     rows = tuple(
         _row(profile, settings.load(name), choice.value, here, terms) for name, choice in profile.settings.items()
@@ -35,11 +35,11 @@ def apply_now(profile: Profile, terms: Terms) -> tuple[Choices, dict[str, Choice
 
 
 def rows_now() -> dict[str, Applied]:
-    """The settings that were applied in this process, by `gputune apply` or `gputune.apply`, as they are now: `changed-later` where
-    the program has set something else since.
+    """By name, the current state of the settings that `gputune apply` or `gputune.apply` applied in this process:
+    `changed-later` where the program has set something else since.
     """
     hook = sys.modules.get(f"{private.NAME}.inject.hook")
-    return {row["setting"]: Applied.of_plain(row) for row in hook.now()} if hook else {}
+    return {row["setting"]: Applied.from_plain(row) for row in hook.now()} if hook else {}
 
 
 def _row(profile: Profile, setting: Setting, value: Value, here: Fingerprint, terms: Terms) -> Applied:
@@ -49,16 +49,16 @@ def _row(profile: Profile, setting: Setting, value: Value, here: Fingerprint, te
         if row is None and not hasattr(setting, "apply"):
             row = decision.skipped(setting, Reason.NEEDS_START())
     if row is None:
-        row = Applied.of_plain(private.hook().apply(name_of(setting), value))
+        row = Applied.from_plain(private.hook().apply(name_of(setting), value))
     return decision.with_override(setting, row, os.environ)
 
 
 def _in_code(profile: Profile, choices: Mapping[str, Choice], here: Fingerprint, terms: Terms) -> Choices:
-    """The choices that lines of the script put into effect and nothing speaks against."""
-    found = {settings.load(name): choice.value for name, choice in choices.items()}
+    """The choices that apply here and that only lines of the script put into effect."""
+    values = {settings.load(name): choice.value for name, choice in choices.items()}
     return {
         name_of(setting): value
-        for setting, value in found.items()
+        for setting, value in values.items()
         if setting.PHASE == "code"
         and not differences(profile, setting, here, terms)
         and not decision.is_beyond(setting, value, terms.numerics)

@@ -1,4 +1,4 @@
-"""What a Python that starts here computes with: what gputune set, what the user kept, and whether precision flags took effect."""
+"""The settings of a Python started in this environment: their values, who chose them, and what took effect."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gputune import settings
 from gputune.errors import MeasureError
 from gputune.host import Host, Unreadable
 from gputune.inject.applied import TF32_OVERRIDE, Applied
@@ -23,24 +24,24 @@ OPERATIONS = {
     "conv channels_last": "cudnn_tf32",
     "lstm": "cudnn_tf32",
 }
-"""What is computed for the test, and the setting that is to decide about its precision."""
+"""Operation to the setting that is supposed to decide its precision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """One FP32 operation: the precision that its setting promises, and whether its numerical error agrees."""
+    """One FP32 operation: the precision its setting promises, and whether its numerical error confirms it."""
 
     operation: str
     setting: str
     value: Value
     relative_error: float
     took_effect: bool | None
-    """None where the GPU has no TF32, so that the setting concerns nothing."""
+    """None where the GPU has no TF32, so that the setting has no effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """A process of this environment that imported torch."""
+    """The settings of a process that imported torch in this environment."""
 
     torch: str
     python: str
@@ -48,9 +49,9 @@ class Status:
     settings: tuple[Applied, ...]
     verified: tuple[Verified, ...] = ()
     override: str | None = None
-    """NVIDIA_TF32_OVERRIDE, which decides whatever the flags read."""
+    """The value of NVIDIA_TF32_OVERRIDE, which overrules the flags; None where it is unset."""
     digest: str | None = None
-    """What was applied in this environment, to be compared by eye from rank to rank; None where nothing was."""
+    """Identifies what was applied in this environment, to be compared across ranks; None where nothing was applied."""
 
 
 def ask(host: Host, verify: bool = False) -> Status:
@@ -65,8 +66,8 @@ def ask(host: Host, verify: bool = False) -> Status:
 
 
 def from_answer(answer: Mapping[str, Any], override: str | None) -> Status:
-    """The status as a process of `_status_answers.py` answered it."""
-    rows = {row["setting"]: Applied.of_plain(row) for row in answer["rows"]}
+    """The status from an answer of `_status_answers.py`."""
+    rows = {row["setting"]: Applied.from_plain(row) for row in answer["rows"]}
     reads: Mapping[str, Mapping[str, Any]] = answer["reads"]
     values = {name: row.after for name, row in rows.items()} | {name: read.get("value") for name, read in reads.items()}
     return Status(
@@ -84,8 +85,8 @@ def from_answer(answer: Mapping[str, Any], override: str | None) -> Status:
 def _untouched(name: str, read: Mapping[str, Any]) -> Applied:
     """The row of a setting that gputune did not set."""
     if "fault" in read:
-        return Applied.of_plain(read["fault"])
-    return not_set_here(name, read["value"], read["default"])
+        return Applied.from_plain(read["fault"])
+    return not_set_here(settings.load(name), read["value"], read["default"])
 
 
 def _verified(operation: str, error: float, values: Mapping[str, Value], has_tf32: bool) -> Verified:

@@ -54,10 +54,10 @@ class TestChoosing:
 
     def test_the_shipped_one_comes_last(self, cache: str) -> None:
         h200 = Fingerprint(gpu="NVIDIA H200", torch="2.11.0+cu130")
-        path = locate.chosen(h200, {"XDG_CACHE_HOME": cache})
+        path = locate.locate(h200, {"XDG_CACHE_HOME": cache})
         assert path.name == "nvidia-h200.yaml"
         keep(h200, cache, threads=3)
-        assert locate.chosen(h200, {"XDG_CACHE_HOME": cache}).parent == Path(cache) / "gputune"
+        assert locate.locate(h200, {"XDG_CACHE_HOME": cache}).parent == Path(cache) / "gputune"
 
     def test_with_none_the_command_runs_and_it_is_said(self, cache: str) -> None:
         done = gputune("apply", "auto", "--", *SHOW, env=environ(XDG_CACHE_HOME=cache))

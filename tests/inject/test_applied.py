@@ -29,7 +29,7 @@ def test_a_row_passes_through_json_whole() -> None:
     reasons = (Reason.OTHER_CPUS(16, 16, 4), Reason.LITTLE_SHM("6.1", "64"))
     row = Applied(setting="dataloader_workers", before=0, after=4, status="applied", source="profile", reasons=reasons)
     told = json.loads(json.dumps(row.plain))
-    assert Applied.of_plain(told) == row
+    assert Applied.from_plain(told) == row
     assert (
         told["why"]
         == row.why

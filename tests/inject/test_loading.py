@@ -16,7 +16,7 @@ from gputune.inject import loading
 from gputune.inject.loading import Load, Measured, arguments, fitted, for_dataset
 from gputune.measurement import Measurement
 from gputune.resources.room import Room, room
-from gputune.runtime.tuning import loading_of
+from gputune.runtime.measured_loading import measured_loading
 from gputune.settings.dataloader_threads import WorkerThreads
 
 MIB = 1 << 20
@@ -36,17 +36,17 @@ def notes(load: Load) -> dict[str, str]:
 class TestMeasured:
     def test_the_cpus_and_what_was_loaded(self) -> None:
         rows = (batch_bytes(1e6, 3e6), batch_bytes(2e6), row("matmul_peak", "burst", 1.0))
-        measured = loading_of(profile(measurements=rows))
+        measured = measured_loading(profile(measurements=rows))
         assert (measured.cpu_budget, measured.batch_bytes, measured.own_dataset) == (16, 3_000_000, False)
 
     def test_the_users_own_dataset_was_measured_if_it_was_loaded(self) -> None:
         loaded = row("dataset", "throughput", 1.0, kind="dataset", workers=4, batch=8)
-        assert loading_of(profile(measurements=(loaded,))).own_dataset
-        assert not loading_of(profile(measurements=(row("dataloader", "throughput", 1.0),))).own_dataset
+        assert measured_loading(profile(measurements=(loaded,))).own_dataset
+        assert not measured_loading(profile(measurements=(row("dataloader", "throughput", 1.0),))).own_dataset
 
     def test_the_workers_of_each_kind_are_the_files(self) -> None:
         families = {"memory": {"dataloader_workers": 0}, "waiting": {"dataloader_workers": 32}, "convnet": {}}
-        assert loading_of(profile(families=families)).workers_by_kind == BY_KIND.workers_by_kind
+        assert measured_loading(profile(families=families)).workers_by_kind == BY_KIND.workers_by_kind
 
     @pytest.mark.parametrize(
         ("workers", "more", "bound"), [(8, {}, True), (33, {}, False), (8, {"step_ms": 5.0}, False)]
@@ -55,10 +55,10 @@ class TestMeasured:
         self, workers: int, more: dict[str, float], bound: bool
     ) -> None:
         loaded = row("dataset", "throughput", 1.0, kind="dataset", workers=4, batch=8, **more)
-        assert loading_of(profile({"dataloader_workers": workers}, measurements=(loaded,))).cpus_bound == bound
+        assert measured_loading(profile({"dataloader_workers": workers}, measurements=(loaded,))).cpus_bound == bound
 
     def test_nothing_measured(self) -> None:
-        assert loading_of(profile({})) == Measured(cpu_budget=16)
+        assert measured_loading(profile({})) == Measured(cpu_budget=16)
 
 
 class TestRoom:
