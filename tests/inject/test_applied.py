@@ -31,9 +31,8 @@ def test_a_row_passes_through_json_whole() -> None:
     told = json.loads(json.dumps(row.plain))
     assert Applied.from_plain(told) == row
     assert (
-        told["why"]
-        == row.why
-        == "16 measured with 16 CPUs, 4 here; batches of 6.1 MiB, and /dev/shm has 64 MiB free for them"
+        told["why"] == row.why == "16 workers were measured with 16 CPUs, and this process has 4; "
+        "a batch takes 6.1 MiB, and this process's share of /dev/shm is 64 MiB"
     )
 
 

@@ -94,7 +94,7 @@ class TestForDataset:
     def test_a_single_sample_gets_no_workers(self, dataset: Any) -> None:
         load = for_dataset(self.chosen, Measured(), dataset)
         assert load.workers == 0
-        assert notes(load) == {"dataloader_workers": f"a dataset of {len(dataset)} has nothing to load ahead"}
+        assert notes(load) == {"dataloader_workers": f"nothing to load ahead in a dataset of length {len(dataset)}"}
         assert for_dataset(Load(), Measured(), dataset) == Load()
 
     @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ class TestFitted:
     def test_workers_in_proportion_to_the_cpus(self) -> None:
         load = fitted(Load(workers=16, prefetch=4), Measured(cpu_budget=16), Room(cpus=2))
         assert (load.workers, load.prefetch) == (2, 4)
-        assert notes(load) == {"dataloader_workers": "16 measured with 16 CPUs, 2 here"}
+        assert notes(load) == {"dataloader_workers": "16 workers were measured with 16 CPUs, and this process has 2"}
 
     @pytest.mark.parametrize(("there", "here"), [(16, 16), (None, 2), (16, None)])
     def test_the_same_or_unknown_cpus_change_nothing(self, there: int | None, here: int | None) -> None:
@@ -146,7 +146,7 @@ class TestFitted:
         there = Room(cpus=16, shm_bytes=free and free * MIB)
         load = fitted(Load(workers=8, prefetch=4), Measured(cpu_budget=16, batch_bytes=10 * MIB), there)
         assert (load.workers, load.prefetch) == (workers, prefetch)
-        why = f"batches of 10 MiB, and /dev/shm has {free} MiB free for them"
+        why = f"a batch takes 10 MiB, and this process's share of /dev/shm is {free} MiB"
         assert set(notes(load).values()) <= {why}
         assert ("dataloader_workers" in load.notes) == (workers != 8)
         assert ("dataloader_prefetch_factor" in load.notes) == (prefetch != 4)
@@ -156,14 +156,15 @@ class TestFitted:
         load = fitted(Load(workers=16, prefetch=1), measured, Room(cpus=8, shm_bytes=50 * MIB))
         assert load.workers == 3
         assert notes(load)["dataloader_workers"] == (
-            "16 measured with 16 CPUs, 8 here; batches of 10 MiB, and /dev/shm has 50 MiB free for them"
+            "16 workers were measured with 16 CPUs, and this process has 8; "
+            "a batch takes 10 MiB, and this process's share of /dev/shm is 50 MiB"
         )
 
     def test_no_workers_where_they_would_hang(self) -> None:
         load = fitted(Load(workers=4, prefetch=4), Measured(cpu_budget=2), Room(cpus=2, temporary=False))
         assert load.workers == 0
         assert notes(load) == {
-            "dataloader_workers": "workers need a folder for temporary files (TMPDIR), and there is none"
+            "dataloader_workers": "workers need a folder for temporary files (TMPDIR), and none is available"
         }
         assert fitted(Load(workers=0), Measured(cpu_budget=2), Room(cpus=2, temporary=False)) == Load(workers=0)
 

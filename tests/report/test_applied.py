@@ -51,7 +51,7 @@ def test_what_computations_say_stands_beside_the_flag():
         Verified(operation="conv", setting="cudnn_tf32", value=True, relative_error=4.3e-7, took_effect=False),
     )
     text = shown(print_status, status(verified=checks, override="0"), True)
-    assert "NVIDIA_TF32_OVERRIDE=0 decides about TF32" in text
+    assert "NVIDIA_TF32_OVERRIDE=0 decides whether TF32 is used" in text
     assert [" ".join(line.split()) for line in text.splitlines()[-2:]] == [
         "matmul matmul_precision tf32 2.9e-04 took effect",
         "conv cudnn_tf32 on 4.3e-07 did NOT take effect",

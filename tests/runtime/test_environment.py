@@ -59,7 +59,7 @@ def test_the_payload_stays_below_4_kib() -> None:
 def test_what_takes_a_line_in_the_script_names_the_line() -> None:
     planned = plan(profile(), H200, {})
     assert status(planned)["amp_dtype"] == "skipped"
-    assert why(planned, "amp_dtype") == "takes a line in the script: with tuning.autocast():"
+    assert why(planned, "amp_dtype") == "needs a line in the script: with tuning.autocast():"
     assert "tuning.prepare(model)" in why(planned, "channels_last")
     assert "tuning.pad(n)" in why(planned, "dimension_multiple")
     for name in settings.names():
@@ -67,52 +67,26 @@ def test_what_takes_a_line_in_the_script_names_the_line() -> None:
             assert "tuning.dataloader_kwargs()" in why(planned, name)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("omp_threads", None),
-        ("amp_dtype", None),
-        ("channels_last", False),
-        ("dataloader_workers", 0),
-        ("dataloader_prefetch_factor", None),
-        ("dataloader_threads", None),
-        ("dimension_multiple", {}),
-        ("expandable_segments", False),
-    ],
-)
-def test_what_leaves_torch_alone_is_torchs_default_on_every_machine(name: str, value: object) -> None:
-    for here in (H200, Fingerprint(cpu="another")):
-        planned = plan(profile({name: value}), here, {})
-        assert (status(planned)[name], why(planned, name)) == ("skipped", "torch's default")
-        assert (planned.environ, planned.payload, planned.elsewhere) == ({}, "", ())
+@pytest.mark.parametrize("here", [H200, Fingerprint(cpu="another")])
+def test_what_leaves_torch_alone_is_torchs_default_on_every_machine(here: Fingerprint) -> None:
+    values = {name: None for name in CHOSEN if settings.load(name).PHASE != "process"}
+    planned = plan(profile({**values, "channels_last": False, "dimension_multiple": {}}), here, {})
+    assert {(row.status, row.why) for row in planned.applied} == {("skipped", "torch's default")}
+    assert (planned.environ, planned.payload, planned.elsewhere) == ({}, "", ())
 
 
 class TestUser:
     def test_an_exported_variable_stays(self) -> None:
         planned = plan(profile(), H200, {"OMP_NUM_THREADS": "7"})
         row = next(row for row in planned.applied if row.setting == "omp_threads")
-        assert (row.status, row.before, row.after, row.why) == ("kept-user", "7", "7", "OMP_NUM_THREADS=7 is exported")
+        assert (row.status, row.before, row.after, row.why) == (
+            "kept-user",
+            "7",
+            "7",
+            "already exported: OMP_NUM_THREADS=7",
+        )
         assert row.source == "environment"
         assert planned.environ == ALLOCATOR
-
-    def test_an_exported_variable_stays_though_it_is_empty(self) -> None:
-        planned = plan(profile(), H200, {"OMP_NUM_THREADS": ""})
-        assert status(planned)["omp_threads"] == "kept-user"
-        assert child(planned, {"OMP_NUM_THREADS": ""})["OMP_NUM_THREADS"] == ""
-
-    def test_an_exported_variable_that_says_the_same_counts_as_applied(self) -> None:
-        planned = plan(profile({"omp_threads": 3}), H200, {"OMP_NUM_THREADS": "3"})
-        assert status(planned)["omp_threads"] == "applied"
-        assert planned.environ == {}
-
-    @pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "MKL_NUM_THREADS"])
-    def test_either_of_two_variables_that_mean_one_thing_is_the_users_word(self, name: str) -> None:
-        planned = plan(profile({"omp_threads": 3}), H200, {name: "7"})
-        assert (status(planned), planned.environ) == ({"omp_threads": "kept-user"}, {})
-
-    def test_the_allocators_older_variable_is_not_put_above_the_users_newer_one(self) -> None:
-        planned = plan(profile({"expandable_segments": True}), H200, {"PYTORCH_ALLOC_CONF": "max_split_size_mb:64"})
-        assert (status(planned), planned.environ) == ({"expandable_segments": "kept-user"}, {})
 
     def test_what_an_apply_further_out_exported_is_not_the_users(self) -> None:
         outer = child(plan(profile({"omp_threads": 3}), H200, {}), {})
@@ -124,12 +98,9 @@ class TestUser:
     def test_gputune_disable_leaves_everything(self) -> None:
         given = {"GPUTUNE_DISABLE": "1", "PYTHONPATH": "/mine"}
         planned = plan(profile(), H200, given)
-        assert {row.why for row in planned.applied} == {"GPUTUNE_DISABLE=1"}
+        assert {row.why for row in planned.applied} == {"switched off by GPUTUNE_DISABLE=1"}
         assert set(status(planned).values()) == {"skipped"}
         assert child(planned, given) == given
-
-    def test_gputune_disable_is_only_ever_1(self) -> None:
-        assert plan(profile(), H200, {"GPUTUNE_DISABLE": "0"}).payload
 
 
 class TestElsewhere:
@@ -178,31 +149,16 @@ class TestElsewhere:
 
 
 class TestTf32Override:
-    @pytest.mark.parametrize(
-        ("override", "values", "defeated"),
-        [
-            ("0", {"matmul_precision": "tf32", "cudnn_tf32": True}, ("matmul_precision", "cudnn_tf32")),
-            ("0", {"matmul_precision": "ieee", "cudnn_tf32": False}, ()),
-            ("1", {"matmul_precision": "ieee", "cudnn_tf32": False}, ("matmul_precision", "cudnn_tf32")),
-            ("1", {"matmul_precision": "tf32", "cudnn_tf32": True}, ()),
-            ("", {"matmul_precision": "tf32"}, ()),
-            ("0", {"cudnn_benchmark": True, "omp_threads": 3}, ()),
-        ],
-    )
-    def test_it_defeats_one_direction(
-        self, override: str, values: dict[str, object], defeated: tuple[str, ...]
-    ) -> None:
-        planned = plan(profile(values), H200, {"NVIDIA_TF32_OVERRIDE": override})
+    @pytest.mark.parametrize(("override", "defeated"), [("0", ("matmul_precision", "cudnn_tf32")), ("1", ()), ("", ())])
+    def test_what_it_defeats_is_named(self, override: str, defeated: tuple[str, ...]) -> None:
+        planned = plan(
+            profile({"matmul_precision": "tf32", "cudnn_tf32": True}), H200, {"NVIDIA_TF32_OVERRIDE": override}
+        )
         assert planned.defeated == defeated
-        for name in values:
-            assert ("defeats it" in why(planned, name)) == (name in defeated)
 
     def test_it_is_never_touched(self) -> None:
         given = {"NVIDIA_TF32_OVERRIDE": "0"}
         assert child(plan(profile(), H200, given), given)["NVIDIA_TF32_OVERRIDE"] == "0"
-
-    def test_a_skipped_setting_is_not_called_defeated(self) -> None:
-        assert plan(profile(), Fingerprint(), {"NVIDIA_TF32_OVERRIDE": "0"}).defeated == ()
 
 
 class TestChild:
@@ -288,12 +244,8 @@ class TestNumerics:
         assert not set(json.loads(planned.payload)) & left
         for name in left:
             assert why(planned, name) == (
-                f"left out by numerics {most}: its effect on results is {settings.load(name).NUMERICS}"
+                f"beyond the numerics limit {most}: its effect on results is {settings.load(name).NUMERICS}"
             )
-
-    def test_torchs_own_default_is_never_left_out(self) -> None:
-        made = profile({"matmul_precision": "ieee", "cudnn_tf32": True, "cudnn_benchmark": False})
-        assert plan(made, H200, {}, Terms(numerics="exact")).left_out == ()
 
     def test_the_limit_holds_below_too(self) -> None:
         """A script that calls `gputune.apply` there, and another `gputune apply`."""
@@ -330,7 +282,7 @@ class TestNumerics:
 
     def test_a_word_that_is_no_level(self) -> None:
         with pytest.raises(
-            UsageError, match="GPUTUNE_NUMERICS: 'exakt' is no level; choose from exact, rounding, tf32, mixed"
+            UsageError, match="GPUTUNE_NUMERICS: 'exakt' is not a level; choose from exact, rounding, tf32, mixed"
         ):
             limit(None, {"GPUTUNE_NUMERICS": "exakt"})
 
@@ -357,7 +309,7 @@ class TestTaskProlog:
 
     def test_a_line_break_would_be_a_line_of_its_own(self) -> None:
         given = {"PYTHONPATH": "/a\nexport EVIL=1"}
-        with pytest.raises(UsageError, match="PYTHONPATH holds a line break, which a TaskProlog cannot hand on"):
+        with pytest.raises(UsageError, match="PYTHONPATH contains a line break, which a TaskProlog cannot pass on"):
             task_prolog(plan(profile(), H200, given), given)
 
     def test_what_is_there_already_is_not_printed(self) -> None:

@@ -158,10 +158,10 @@ def test_a_running_program_reports_itself_at_its_end(path: str) -> None:
     done = gputune("apply", path, "--", sys.executable, "-c", code, env=environ(GPUTUNE_REPORT="1", RANK="5"))
     lines = [line.split(": ", 2) for line in done.stderr.splitlines() if line.startswith("gputune: rank 5, pid ")]
     assert [line[2] for line in lines] == [
-        "cudnn_benchmark False: changed-later (program), the program changed it later, from True",
-        "expandable_segments True: applied (profile), by its variable",
+        "cudnn_benchmark False: changed-later (program), the program later changed it from True",
+        "expandable_segments True: applied (profile), through its environment variable",
         "matmul_precision tf32: applied (profile), right after import torch",
-        "omp_threads 2: changed-later (program), the program changed it later, from 1",
+        "omp_threads 2: changed-later (program), the program later changed it from 1",
     ]
 
 
@@ -175,5 +175,5 @@ now = {{row.setting: row for row in tuning.applied}}["matmul_precision"]
 print(json.dumps([before, now.before, now.after, now.status, now.source, now.why, len(gputune.status())]))
 """
     answer = json.loads(python("-c", code).stdout)
-    why = "the program changed it later, from tf32"
+    why = "the program later changed it from tf32"
     assert answer == [0, "ieee", "ieee", "changed-later", "program", why, 3]
