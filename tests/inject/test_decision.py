@@ -1,4 +1,4 @@
-"""What becomes of a setting, for a command, right after `import torch`, in a running process, and for a line in the script."""
+"""What becomes of a setting: for a command, in a process that imported torch, and for a line in the script."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from gputune.settings import LEVELS, Value
 THREADS, SEGMENTS, MATMUL, CUDNN, AMP = map(
     settings.load, ("omp_threads", "expandable_segments", "matmul_precision", "cudnn_tf32", "amp_dtype")
 )
-APPLIED, KEPT, SKIPPED = ("applied", "profile"), ("kept-user", "program"), ("skipped", None)
+APPLIED, KEPT, USERS = ("applied", "profile"), ("kept-user", "program"), ("kept-user", "environment")
+SKIPPED = ("skipped", None)
+THREE = Reason.EXPORTS("OMP_NUM_THREADS=3")
+SEVEN = Reason.EXPORTED("OMP_NUM_THREADS=7")
 
 
 def outcome(row: Applied | None) -> tuple[str, str | None] | None:
@@ -33,7 +36,7 @@ class TestRefused:
             ((THREADS, None), ["cpu"], {}, Terms(), Reason.DEFAULT()),
             ((SEGMENTS, False), [], {}, Terms(), Reason.DEFAULT()),
             ((CUDNN, False), [], {}, Terms(), None),  # for a flag of torch's False is a choice
-            ((MATMUL, "tf32"), ["torch (1 there, 2 here)", "x"], {}, Terms(), Reason.ELSEWHERE("torch (1 there, 2 here)", "x")),
+            ((MATMUL, "tf32"), ["torch", "cpu"], {}, Terms(), Reason.ELSEWHERE("torch", "cpu")),
             ((MATMUL, "tf32"), [], {}, Terms(numerics="rounding"), Reason.BEYOND_NUMERICS("rounding", "tf32")),
             ((AMP, "bfloat16"), [], {}, Terms(numerics="tf32"), Reason.BEYOND_NUMERICS("tf32", "mixed")),
             ((AMP, "bfloat16"), [], {}, Terms(), Reason.IN_SCRIPT(AMP.USE)),
@@ -63,17 +66,17 @@ class TestForCommand:
     @pytest.mark.parametrize(
         ("environ", "ours", "ranks", "expected", "why"),
         [
-            ({}, {}, False, (APPLIED, 3), Reason.EXPORTS("OMP_NUM_THREADS=3")),
+            ({}, {}, False, (APPLIED, 3), THREE),
             ({}, {}, True, (SKIPPED, None), Reason.SHARED_CPUS()),
-            ({"OMP_NUM_THREADS": "7"}, {}, False, (("kept-user", "environment"), "7"), Reason.EXPORTED("OMP_NUM_THREADS=7")),
-            ({"OMP_NUM_THREADS": "7"}, {}, True, (("kept-user", "environment"), "7"), Reason.EXPORTED("OMP_NUM_THREADS=7")),
-            ({"OMP_NUM_THREADS": ""}, {}, False, (("kept-user", "environment"), ""), Reason.EXPORTED("OMP_NUM_THREADS=")),
-            ({"MKL_NUM_THREADS": "7"}, {}, False, (("kept-user", "environment"), "7"), Reason.EXPORTED("MKL_NUM_THREADS=7")),
+            ({"OMP_NUM_THREADS": "7"}, {}, False, (USERS, "7"), SEVEN),
+            ({"OMP_NUM_THREADS": "7"}, {}, True, (USERS, "7"), SEVEN),
+            ({"OMP_NUM_THREADS": ""}, {}, False, (USERS, ""), Reason.EXPORTED("OMP_NUM_THREADS=")),
+            ({"MKL_NUM_THREADS": "7"}, {}, False, (USERS, "7"), Reason.EXPORTED("MKL_NUM_THREADS=7")),
             ({"OMP_NUM_THREADS": "3"}, {}, False, (("applied", "environment"), 3), Reason.EXPORTED("OMP_NUM_THREADS=3")),
             ({"OMP_NUM_THREADS": "3"}, OURS, False, (APPLIED, 3), Reason.EXPORTED("OMP_NUM_THREADS=3")),
             ({"OMP_NUM_THREADS": "3"}, OURS, True, (SKIPPED, None), Reason.SHARED_CPUS()),
-            ({"OMP_NUM_THREADS": "5"}, {"OMP_NUM_THREADS": "5"}, False, (APPLIED, 3), Reason.EXPORTS("OMP_NUM_THREADS=3")),
-            ({"OMP_NUM_THREADS": "7"}, OURS, False, (("kept-user", "environment"), "7"), Reason.EXPORTED("OMP_NUM_THREADS=7")),
+            ({"OMP_NUM_THREADS": "5"}, {"OMP_NUM_THREADS": "5"}, False, (APPLIED, 3), THREE),
+            ({"OMP_NUM_THREADS": "7"}, OURS, False, (USERS, "7"), SEVEN),
         ],
     )  # fmt: skip
     def test_a_variable(self, environ: Any, ours: Any, ranks: bool, expected: Any, why: Why) -> None:
@@ -94,7 +97,7 @@ class TestInTorch:
 
     @pytest.mark.parametrize(
         ("current", "expected", "why"),
-        [(3, APPLIED, Reason.BY_VARIABLE()), (7, ("kept-user", "environment"), Reason.VARIABLE_ASKS(3))],
+        [(3, APPLIED, Reason.BY_VARIABLE()), (7, USERS, Reason.VARIABLE_ASKS(3))],
     )
     def test_a_variable_is_read_back(self, current: int, expected: Any, why: Why) -> None:
         row = decision.read_back(THREADS, 3, current)
@@ -120,13 +123,16 @@ class TestInTorch:
 
     @pytest.mark.parametrize(
         ("after", "expected", "why"),
-        [("tf32", APPLIED, Reason.IN_PROCESS()), ("ieee", ("failed", "profile"), Reason.READS_OTHERWISE("tf32", "ieee"))],
-    )  # fmt: skip
+        [
+            ("tf32", APPLIED, Reason.IN_PROCESS()),
+            ("ieee", ("failed", "profile"), Reason.READS_OTHERWISE("tf32", "ieee")),
+        ],
+    )
     def test_a_flag_that_was_set_is_read_back(self, after: str, expected: Any, why: Why) -> None:
         row = decision.after_apply(MATMUL, "tf32", "ieee", after, Reason.IN_PROCESS())
         assert (outcome(row), row.before, row.after, row.reasons) == (expected, "ieee", after, (why,))
 
-    @pytest.mark.parametrize(("current", "expected"), [(1, ("skipped", "torch")), (2, ("kept-user", "environment"))])
+    @pytest.mark.parametrize(("current", "expected"), [(1, ("skipped", "torch")), (2, USERS)])
     def test_a_flag_that_gputune_did_not_set(self, current: int, expected: Any) -> None:
         assert outcome(decision.not_set_here(THREADS, current, 1)) == expected
 

@@ -1,4 +1,4 @@
-"""The private parent: what is carried into other interpreters imports nothing but itself, the standard library and torch."""
+"""Code carried into other interpreters imports nothing but itself, the standard library and torch."""
 
 from __future__ import annotations
 

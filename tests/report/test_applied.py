@@ -9,14 +9,7 @@ from gputune.report.applied import print_applied, print_status
 from gputune.runtime.status import Status, Verified
 
 WHY = Reason.FORBIDDEN("exported")
-THREADS = Applied(
-    setting="omp_threads",
-    before=2,
-    after=4,
-    status="kept-user",
-    source="environment",
-    reasons=(WHY,),
-)
+THREADS = Applied(setting="omp_threads", before=2, after=4, status="kept-user", source="environment", reasons=(WHY,))
 
 
 def shown(printer, *arguments):

@@ -33,14 +33,8 @@ ROW = {
 
 
 def of(errors: dict[str, float] | None = None, override: str | None = None, **reads: Any) -> Status:
-    answer = {
-        "torch": "2.11.0",
-        "python": "python",
-        "gpu": "NVIDIA H200",
-        "tf32": True,
-        "rows": [ROW],
-        "reads": {**READS, **reads},
-    }
+    answer = {"torch": "2.11.0", "python": "python", "gpu": "NVIDIA H200", "tf32": True, "rows": [ROW]}
+    answer["reads"] = {**READS, **reads}
     return from_answer(answer | ({"errors": errors} if errors else {}), override)
 
 

@@ -19,7 +19,6 @@ from torch import nn
 from gputune import settings
 from gputune.errors import ProfileError
 from gputune.host import Host
-from gputune.measurement import Measurement
 from gputune.profile import Profile
 from gputune.resources.room import Room
 from gputune.runtime import tuning as tuning_module
@@ -250,12 +249,6 @@ class TestDataLoader:
         loader = torch.utils.data.DataLoader(range(6), batch_size=2, **arguments)
         return [int(batch.sum()) for batch in loader]
 
-    def test_every_argument(self) -> None:
-        chosen = {name: value for name, value in CHOSEN.items() if name != "dataloader_threads"}
-        assert Tuning(chosen).dataloader_kwargs() == {
-            "num_workers": 8, "pin_memory": True, "persistent_workers": True, "prefetch_factor": 4,
-        }  # fmt: skip
-
     def test_what_belongs_to_workers_is_not_there_without_them(self) -> None:
         """torch raises ValueError for it."""
         assert self.load(workers=0, persistent_workers=True, prefetch_factor=4) == [1, 5, 9]
@@ -292,20 +285,6 @@ class TestDataLoaderHere:
             after, why = self.why(tuning)
             assert after == 4
             assert why == "used by the script; 16 workers were measured with 16 CPUs, and this process has 4"
-
-    def test_with_as_many_cpus_as_were_measured_with_nothing_changes(self) -> None:
-        tuning = self.applied({"workers": 16}, cpu_budget=4)
-        assert tuning.dataloader_kwargs()["num_workers"] == 16
-        assert self.why(tuning) == (16, "used by the script")
-
-    def test_batches_of_the_measured_dataset_stay_within_shared_memory(self) -> None:
-        size = Measurement(bench="dataset", metric="batch_bytes", unit="B", samples=(1e6, 6.4e6), device="cpu")
-        tuning = self.applied({"workers": 4, "prefetch_factor": 4}, cpu_budget=4, rows=[size])
-        arguments = tuning.dataloader_kwargs()
-        assert (arguments["num_workers"], arguments["prefetch_factor"]) == (4, 2)
-        after, why = self.why(tuning, "prefetch_factor")
-        assert after == 2
-        assert why.endswith("; a batch takes 6.1 MiB, and this process's share of /dev/shm is 64 MiB")
 
     def test_a_dataset_of_another_kind_gets_the_workers_of_that_kind(self) -> None:
         families = {"memory": {"dataloader_workers": 0}, "waiting": {"dataloader_workers": 16}}
@@ -373,10 +352,6 @@ class TestPad:
     )
     def test_a_dtype_or_its_name(self, dtype: Any, padded: int) -> None:
         assert Tuning({"dimension_multiple": self.multiples}).pad(9, dtype) == padded
-
-    def test_fp32_stands_for_tf32_where_that_was_chosen(self) -> None:
-        tuning = Tuning({"dimension_multiple": self.multiples, "matmul_precision": "tf32"})
-        assert tuning.pad(9, torch.float32) == 12
 
     def test_tf32_that_the_user_had_set_counts_too(self, tmp_path: Path) -> None:
         path = written(tmp_path, measured_here({"dimension_multiple": self.multiples, "matmul_precision": "ieee"}))
