@@ -30,9 +30,9 @@ from gputune.version import __version__
 if TYPE_CHECKING:
     from gputune.bench_process import Budget, MatmulShape, UserDataset
     from gputune.checks import Finding
+    from gputune.inject.applied import Applied
     from gputune.probing import Progress
     from gputune.profile import Profile
-    from gputune.runtime.applied import Applied
     from gputune.runtime.tuning import Tuning
     from gputune.settings import Numerics
 

@@ -32,14 +32,24 @@ class Plugin(Protocol):
 
 
 class Setting(Plugin, Protocol):
-    """One knob. `gputune/settings/__init__.py` says which functions its PHASE adds."""
+    """One knob; `gputune/settings/__init__.py` says which of these a PHASE has."""
 
     VALUE: Any
     PHASE: Literal["launch", "process", "code"]
     NUMERICS: Literal["exact", "rounding", "tf32", "mixed"]
     DEPENDS: tuple[str, ...]
+    USE: str
+    NAMES: tuple[str, ...]
 
     def recommend(self, facts: Facts, measurements: Sequence[Measurement]) -> Choice: ...
+
+    def environ(self, value: Any) -> dict[str, str]: ...
+
+    def apply(self, value: Any) -> None: ...
+
+    def current(self) -> Any: ...
+
+    def default(self) -> Any: ...
 
 
 class Check(Plugin, Protocol):

@@ -34,11 +34,9 @@ ELSEWHERE = replace(
 
 CHOSEN: dict[str, Any] = {
     "amp_dtype": "bfloat16",
-    "bf16_reduction": False,
     "channels_last": True,
     "compile": True,
     "cudnn_benchmark": True,
-    "cudnn_benchmark_limit": 0,
     "cudnn_tf32": True,
     "dataloader_persistent_workers": True,
     "dataloader_pin_memory": True,
@@ -47,7 +45,6 @@ CHOSEN: dict[str, Any] = {
     "dataloader_workers": 8,
     "dimension_multiple": {"bfloat16": 8, "tf32": 4, "float32": 2},
     "expandable_segments": True,
-    "fp16_reduction": False,
     "fused_optimizer": True,
     "matmul_precision": "tf32",
     "omp_threads": 3,

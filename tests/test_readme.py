@@ -10,7 +10,7 @@ import pytest
 from making import before_others, environ, profile, python, written
 
 from gputune.host import Host
-from gputune.runtime.local_fingerprint import fingerprint_here
+from gputune.runtime.local_fingerprint import local_fingerprint
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -61,7 +61,7 @@ def test_the_whole_recipe_trains_saves_and_resumes(tmp_path: Path, dtype: str | 
 
     values = {"amp_dtype": dtype, "dimension_multiple": {"bfloat16": 8, "float16": 8, "tf32": 8}, "fused_optimizer": True,
               "channels_last": True, "dataloader_workers": 1, "matmul_precision": "tf32"}  # fmt: skip
-    written(tmp_path, profile(values, fingerprint=fingerprint_here(Host())))
+    written(tmp_path, profile(values, fingerprint=local_fingerprint(Host())))
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "train.py").write_text(recipe())
     losses = []

@@ -20,16 +20,15 @@ if TYPE_CHECKING:
     from gputune.runtime.environment import Plan
 
 CONTEXT = {"allow_interspersed_args": False}
-"""What follows the profile is the command's, options too."""
-
+"""Words after the profile, options too, belong to the command."""
 
 TASK_PROLOG = "slurm-taskprolog"
 FORMS = ("shell", TASK_PROLOG)
-"""In what form the variables are printed."""
+"""The forms in which the variables can be printed."""
 
 
 class Refused(GputuneError):
-    """What `--strict` does not let pass; the code is that of EX_CONFIG in sysexits.h."""
+    """`--strict` refused to go on; the exit code is EX_CONFIG of sysexits.h."""
 
     exit_code = 78
 
@@ -46,7 +45,7 @@ def apply(
         list[str] | None, typer.Argument(metavar="[-- CMD...]", help="The command to run, and its arguments.")
     ] = None,
     ignore_fingerprint: Annotated[
-        bool, typer.Option("--ignore-fingerprint", help="Also apply what was measured on another machine.")
+        bool, typer.Option("--ignore-fingerprint", help="Also apply settings that were measured on another machine.")
     ] = False,
     strict: Annotated[
         bool,
@@ -59,7 +58,7 @@ def apply(
         typer.Option(
             "--numerics",
             metavar="LEVEL",
-            help="How far results may change: exact, rounding, tf32 or mixed. Without it TF32 is the most that follows by itself.",
+            help="How far results may change: exact, rounding, tf32 or mixed.",
         ),
     ] = None,
     emit: Annotated[
@@ -68,24 +67,24 @@ def apply(
 ) -> None:
     """Run CMD with a profile's settings, or without CMD print them for a shell.
 
-    CMD takes gputune's place: its exit code and signals are its own. A profile that cannot be read is said in one
-    line, and CMD runs without it. What you exported or set yourself stays as it is.
+    CMD replaces gputune: its exit code and signals are its own. If the profile cannot be read, one line says so and CMD
+    runs without it. Whatever you exported or set yourself stays as it is.
     """
     words = _command(command or [])
     _check(numerics, "--numerics", LEVELS)
     _check(emit, "--emit", FORMS)
     if words and emit != "shell":
-        raise UsageError(f"--emit {emit}: prints, and runs no command", "leave out the command or --emit")
-    asked = _Asked(ignore_fingerprint, strict, numerics, words or [])
+        raise UsageError(f"--emit {emit}: prints, and does not run a command", "leave out the command or --emit")
+    options = _Options(ignore_fingerprint, strict, numerics, words or [])
     if words is None:
-        _export(profile, asked, emit)
+        _export(profile, options, emit)
     else:
-        _run(profile, asked)
+        _run(profile, options)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """The options, and the command."""
+class _Options:
+    """The options of `gputune apply`, and the words of the command."""
 
     ignore_fingerprint: bool
     strict: bool
@@ -93,79 +92,79 @@ class _Asked:
     words: list[str]
 
 
-def _check(value: str | None, option: str, known: Sequence[str]) -> None:
-    if value is not None and value not in known:
-        raise UsageError(f"{option} {value}: there is no such thing", f"choose from {', '.join(known)}")
+def _check(value: str | None, option: str, choices: Sequence[str]) -> None:
+    if value is not None and value not in choices:
+        raise UsageError(f"{option} {value}: unknown value", f"choose from {', '.join(choices)}")
 
 
 def _command(words: list[str]) -> list[str] | None:
-    """The command without the `--` before it; None where none was given."""
+    """The command without the `--` before it; None where no command was given."""
     if not words:
         return None
     if words[0] == "--":
         words = words[1:]
     elif words[0].startswith("-"):
         raise UsageError(
-            f"{words[0]} stands after the profile", "options come before it: gputune apply [OPTIONS] PROFILE -- CMD"
+            f"{words[0]} is after the profile", "options come before it: gputune apply [OPTIONS] PROFILE -- CMD"
         )
     if not words:
         raise UsageError("no command follows --", "name one: gputune apply PROFILE -- python train.py")
     return words
 
 
-def _export(path: str, asked: _Asked, emit: str) -> None:
+def _export(path: str, options: _Options, emit: str) -> None:
     from gputune.host.stderr import say
     from gputune.runtime.launch import disabled
 
     if disabled(os.environ):
         say("GPUTUNE_DISABLE=1: nothing is set")
     else:
-        _print(_plan(path, asked), path, emit)
+        _print(_plan(path, options), path, emit)
 
 
-def _run(path: str, asked: _Asked) -> NoReturn:
+def _run(path: str, options: _Options) -> NoReturn:
     from gputune.host.stderr import say
     from gputune.runtime.launch import disabled, inherited, launch
     from gputune.runtime.reach import beyond_reach
 
-    words, environ = asked.words, inherited()
+    words, environ = options.words, inherited()
     if disabled(environ):
         launch(words, environ)
     try:
-        planned = _plan(path, asked)
+        planned = _plan(path, options)
         environ = _child(planned, environ)
         if environ.get("GPUTUNE_PROBE") == "always":
-            environ["GPUTUNE_PROBE"] = "missing"  # for an apply further in, which is no other start
+            environ["GPUTUNE_PROBE"] = "missing"  # a nested apply is part of the same start
         if line := "; ".join(filter(None, [summary(planned), planned.payload and beyond_reach(words)])):
             say(line)
     except Refused:
         raise
-    except Exception as error:  # whatever it is: the command does not depend on gputune
+    except Exception as error:  # whatever it is, the command must run
         fault = str(error) if isinstance(error, GputuneError) else f"{path}: {type(error).__name__}: {error}"
-        if asked.strict:
-            raise Refused(fault, "without --strict the command runs all the same, unchanged") from None
+        if options.strict:
+            raise Refused(fault, "without --strict the command runs unchanged") from None
         say(f"{fault}; running {words[0]} unchanged")
     launch(words, environ)
 
 
-def _plan(path: str, asked: _Asked) -> Plan:
+def _plan(path: str, options: _Options) -> Plan:
     from gputune.host import Host
     from gputune.host.stderr import one_line
-    from gputune.runtime.environment import Terms, plan
-    from gputune.runtime.local_fingerprint import fingerprint_here
+    from gputune.inject.decision import Terms
+    from gputune.runtime.environment import plan
+    from gputune.runtime.local_fingerprint import local_fingerprint
     from gputune.runtime.numerics import limit
     from gputune.runtime.ranks import starts_ranks
 
     host = Host()
-    known = _known(path)
-    here = fingerprint_here(host)
+    here = local_fingerprint(host)
     terms = Terms(
-        ignore_fingerprint=asked.ignore_fingerprint,
-        numerics=limit(asked.numerics, host.environ),
-        ranks=starts_ranks(asked.words),
+        ignore_fingerprint=options.ignore_fingerprint,
+        numerics=limit(options.numerics, host.environ),
+        ranks=starts_ranks(options.words),
     )
-    planned = plan(known or _of_this_machine(host, here), here, host.environ, terms)
-    if asked.strict and planned.elsewhere:
+    planned = plan(_profile(path, host, here), here, host.environ, terms)
+    if options.strict and planned.elsewhere:
         raise Refused(
             one_line(
                 f"{path}: {', '.join(planned.elsewhere)} measured on another machine ({', '.join(planned.differences)})"
@@ -175,21 +174,16 @@ def _plan(path: str, asked: _Asked) -> Plan:
     return planned
 
 
-def _known(path: str) -> Profile | None:
-    """The profile of a path; None for `auto`."""
+def _profile(path: str, host: Host, here: Fingerprint) -> Profile:
     from gputune import profile
-    from gputune.runtime.locate import AUTO
+    from gputune.runtime.locate import AUTO, locate
 
-    return None if path == AUTO else profile.load(path)
-
-
-def _of_this_machine(host: Host, here: Fingerprint) -> Profile:
-    from gputune import profile
+    if path != AUTO:
+        return profile.load(path)
     from gputune.cli._probing_first import probe_first
-    from gputune.runtime.locate import chosen
 
     probe_first(host, here)
-    return profile.load(chosen(here, host.environ))
+    return profile.load(locate(here, host.environ))
 
 
 def _child(planned: Plan, environ: Mapping[str, str]) -> dict[str, str]:
@@ -199,25 +193,25 @@ def _child(planned: Plan, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def summary(planned: Plan) -> str:
-    """One line about what the user may not expect: what is skipped, left out or defeated, and TF32 that nobody asked for."""
-    said = []
+    """One line about surprises: skipped, left out or overruled settings, and TF32 that was not requested."""
+    parts = []
     if planned.elsewhere:
         count = sum(row.status == "applied" for row in planned.applied)
-        said.append(
+        parts.append(
             f"applied {count} settings, skipped {len(planned.elsewhere)} measured on another machine "
             f"({', '.join(planned.differences)}); --ignore-fingerprint applies them"
         )
     if planned.left_out:
-        said.append(f"left out by numerics: {', '.join(planned.left_out)}")
+        parts.append(f"left out by numerics: {', '.join(planned.left_out)}")
     if planned.defeated:
-        said.append(f"NVIDIA_TF32_OVERRIDE defeats {', '.join(planned.defeated)}")
-    elif planned.numerics:
-        said.append(planned.numerics)
-    return "; ".join(said)
+        parts.append(f"NVIDIA_TF32_OVERRIDE defeats {', '.join(planned.defeated)}")
+    elif planned.tf32_line:
+        parts.append(planned.tf32_line)
+    return "; ".join(parts)
 
 
 def _print(planned: Plan, path: str, emit: str) -> None:
-    """The exports on stdout, for `eval` or for Slurm; for the reader of the first, on stderr, the table and how to use either."""
+    """Print the variables on stdout; for a shell also, on stderr, the table of settings and how to use the output."""
     from gputune.host.stderr import say
     from gputune.report.applied import print_applied
     from gputune.runtime.environment import exports, task_prolog

@@ -133,10 +133,10 @@ def _keep(profile: Profile, own: bool, quick: bool) -> None:
     from gputune.host import Host
     from gputune.host.stderr import say
     from gputune.profile import places
-    from gputune.runtime.local_fingerprint import fingerprint_here
+    from gputune.runtime.local_fingerprint import local_fingerprint
 
     host = Host()
-    here = fingerprint_here(host)
+    here = local_fingerprint(host)
     fingerprint = here if here.device == profile.fingerprint.device else profile.fingerprint
     reasons = {
         "its DataLoader is one dataset's; name it: gputune apply PROFILE": own,

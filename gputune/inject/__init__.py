@@ -1,5 +1,6 @@
-"""What is carried into the user's process: the shim that follows torch's import, and what applies settings there.
+"""What runs in the user's process: the shim that waits for `import torch`, and the hook that then applies settings.
 
-Standard library, relative imports, and torch inside functions only. In the user's interpreter this folder, `settings` and
-`resources` are loaded below one private parent, `_gputune`, so that the program's own `import gputune` stays clean.
+It imports only the standard library and its neighbours (relatively), and torch inside functions. In the user's
+interpreter this folder, `settings` and `resources` are loaded below one private parent, `_gputune`, so that the
+program's own `import gputune` stays clean.
 """

@@ -1,23 +1,21 @@
-"""The private parent `_gputune`: this file is its body, and gputune's folder its place for submodules.
+"""The private parent package `_gputune`, whose submodules are those of gputune's own folder.
 
-Below it `_gputune.inject`, `_gputune.settings` and their neighbours import each other relatively, in interpreters that must not
-see gputune, whose own `import gputune` may be another version.
+Below it `_gputune.inject`, `_gputune.settings` and their neighbours import each other relatively. A user's interpreter
+thus never sees a package named gputune: its own `import gputune`, perhaps of another version, stays clean.
 """
 
 import importlib
-import importlib.util
 import os
 import sys
+from types import ModuleType
 
 NAME = "_gputune"
-FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-def hook():
-    """The module that applies settings in this process: the one that is loaded already, else this copy's."""
+def hook() -> ModuleType:
+    """The module that applies settings in this process: the one already loaded, else the one beside this file."""
     if NAME not in sys.modules:
-        spec = importlib.util.spec_from_file_location(NAME, __file__, submodule_search_locations=[FOLDER])
-        parent = importlib.util.module_from_spec(spec)
+        parent = ModuleType(NAME)
+        parent.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
         sys.modules[NAME] = parent
-        spec.loader.exec_module(parent)
     return importlib.import_module(NAME + ".inject.hook")

@@ -41,4 +41,4 @@ def mixed_precision(tuning: Tuning) -> str | None:
     """
     if os.environ.get(VARIABLE, "no").lower() not in ("", "no"):
         return None
-    return _PRECISIONS.get(str(tuning.take("amp_dtype")))
+    return _PRECISIONS.get(str(tuning.use("amp_dtype")))

@@ -35,5 +35,5 @@ def trainer_kwargs(tuning: Tuning) -> dict[str, Any]:
     """
     if os.environ.get(VARIABLE):
         return {}
-    precision = _PRECISIONS.get(str(tuning.take("amp_dtype")))
+    precision = _PRECISIONS.get(str(tuning.use("amp_dtype")))
     return {"precision": precision} if precision else {}

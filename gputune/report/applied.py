@@ -1,42 +1,43 @@
-"""What was done about each setting, and what holds, for a terminal."""
+"""Tables of applied settings and of their current state, for a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import IO
 
-from gputune.facts.environment import TF32_OVERRIDE
+from gputune.inject.applied import TF32_OVERRIDE, Applied
 from gputune.report.tables import add, console_of, plain, table_of, value_text
-from gputune.runtime.applied import Applied
-from gputune.runtime.status import Standing
+from gputune.runtime.status import Status
 
 
 def print_applied(applied: Sequence[Applied], stream: IO[str]) -> None:
-    """What was, or will be, done about each setting."""
+    """A table of what was, or will be, done with each setting."""
     table = table_of("setting", "value", "status", "why")
-    for one in applied:
-        add(table, one.setting, "" if one.after is None else value_text(one.after), one.status, one.why)
+    for row in applied:
+        add(table, row.setting, "" if row.after is None else value_text(row.after), row.status, row.why)
     console_of(stream).print(table)
 
 
-def print_standing(found: Standing, verify: bool, stream: IO[str]) -> None:
-    """What holds in a process, and with `verify` what its computations say."""
+def print_status(process: Status, verify: bool, stream: IO[str]) -> None:
+    """The settings of a process, and with `verify` whether its computations confirm them."""
     console = console_of(stream)
-    console.print(plain(f"torch {found.torch} of {found.python}, {found.gpu or 'without a GPU'}"))
-    if found.digest:
-        console.print(plain(f"applied here: {found.digest}"))
+    console.print(plain(f"torch {process.torch} of {process.python}, {process.gpu or 'without a GPU'}"))
+    if process.digest:
+        console.print(plain(f"applied here: {process.digest}"))
     table = table_of("setting", "before", "now", "status", "why")
-    for one in found.settings:
-        whose = f"{one.status} ({one.source})" if one.source else one.status
-        add(table, one.setting, value_text(one.before), value_text(one.after), whose, one.why)
+    for row in process.settings:
+        whose = f"{row.status} ({row.source})" if row.source else row.status
+        add(table, row.setting, value_text(row.before), value_text(row.after), whose, row.why)
     console.print(table)
-    if found.override is not None:
-        console.print(plain(f"{TF32_OVERRIDE}={found.override} decides about TF32, whatever the flags read."))
-    if verify and not found.gpu:
-        console.print("Not verified: torch sees no GPU here, and TF32 is a GPU's.")
-    if found.verified:
+    if process.override is not None:
+        console.print(
+            plain(f"{TF32_OVERRIDE}={process.override} decides whether TF32 is used, whatever the flags say.")
+        )
+    if verify and not process.gpu:
+        console.print("Not verified: torch sees no GPU here, and only GPUs have TF32.")
+    if process.verified:
         table = table_of("FP32 operation", "setting", "relative error", "verified")
-        for seen in found.verified:
+        for seen in process.verified:
             flag = f"{seen.setting} {value_text(seen.value)}"
             add(table, seen.operation, flag, f"{seen.relative_error:.1e}", _verdict(seen.took_effect))
         console.print(table)

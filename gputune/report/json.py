@@ -11,7 +11,7 @@ from gputune.batch_size import BatchSizes
 from gputune.checks import Finding
 from gputune.facts import Facts
 from gputune.profile import Profile, dump_json
-from gputune.runtime.status import Standing
+from gputune.runtime.status import Status
 
 
 def profile(found: Profile) -> str:
@@ -23,8 +23,8 @@ def check(facts: Facts, findings: Sequence[Finding]) -> str:
     return _text({"facts": asdict(facts), "findings": [asdict(finding) for finding in findings]})
 
 
-def standing(found: Standing) -> str:
-    return _text(asdict(found))
+def status(found: Status) -> str:
+    return _text(asdict(found) | {"settings": [row.plain for row in found.settings]})
 
 
 def batch_sizes(found: BatchSizes) -> str:

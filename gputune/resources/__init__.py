@@ -1,4 +1,4 @@
-"""What a process has to load data with: CPUs, shared memory, a folder for temporary files, and what a sample costs.
+"""The resources for loading data: CPUs, shared memory, a folder for temporary files, and the cost of a sample.
 
-Standard library and relative imports only: besides gputune, interpreters load it that must not see gputune.
+Standard library and relative imports only, because it is also loaded in interpreters that must not see gputune.
 """

@@ -1,7 +1,7 @@
-"""Control-group limits that hold for this process: every group from its own up to the mount, v1, v2 and hybrid.
+"""Control-group limits on this process, from its own group up to the mount, for v1, v2 and hybrid hierarchies.
 
-A limit may stand at any level, so callers take the tightest. A `0::` line in /proc/self/cgroup does not mean v2: hybrid
-hosts list it beside v1 controllers, and the files decide.
+Any level may set a limit, so callers take the tightest. A `0::` line in /proc/self/cgroup does not imply v2, since
+hybrid hosts list it beside v1 controllers; the files that exist decide.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ _USUAL_MOUNT = {_UNIFIED: "/sys/fs/cgroup"}
 
 
 def values(files: Files, controller: str, v1_file: str, v2_file: str) -> Iterator[tuple[str, str]]:
-    """Yield (path, text) of the limit's file at each level where it stands, in both hierarchies.
+    """Yield (path, text) of the limit's file at each level that has one, in both hierarchies.
 
-    Raises `Unreadable` when neither hierarchy offers the controller, or where the process's own group is out of sight,
-    so that "no limit" is never a guess.
+    Raises `Unreadable` if neither hierarchy offers the controller or if the process's own group is not visible, so that
+    "no limit" is never a guess.
     """
     offered = False
     for name, file in ((controller, v1_file), (_UNIFIED, v2_file)):
         for folder, own in _levels(files, name):
             offers = _offers(files, name, folder, controller, file)
             if offers and not own:
-                raise Unreadable(f"{folder} shows a parent of this process's cgroup, which has no path here")
+                raise Unreadable(f"{folder} shows a parent of this process's cgroup, which is not visible here")
             offered = offered or offers
             path = str(folder / file)
             if files.exists(path):
@@ -46,10 +46,11 @@ def _offers(files: Files, name: str, folder: PurePosixPath, controller: str, fil
 
 
 def _levels(files: Files, name: str) -> Iterator[tuple[PurePosixPath, bool]]:
-    """The process's group and its ancestors, as folders that exist, innermost first.
+    """The existing folders of the process's group and its ancestors, innermost first, each with whether the group is
+    visible.
 
-    False beside them where the group itself is out of sight: its own cgroup namespace (`unshare -C`) calls it `/`, and
-    the mount, made before, shows the parent, whose root then reads `/..`.
+    It is not after `unshare -C`: the new cgroup namespace calls the group `/`, while the mount, which is older, shows
+    its parent, whose root then reads `/..`.
     """
     group = _groups(files).get(name, "/")
     for mount, root in _mounts(files, name):
@@ -64,7 +65,7 @@ def _levels(files: Files, name: str) -> Iterator[tuple[PurePosixPath, bool]]:
 
 
 def _groups(files: Files) -> dict[str, str]:
-    """Controller (empty for v2) to this process's group."""
+    """Controller (the empty string for v2) to this process's group."""
     groups: dict[str, str] = {}
     for line in files.read("/proc/self/cgroup").splitlines():
         _, _, rest = line.partition(":")
@@ -74,18 +75,17 @@ def _groups(files: Files) -> dict[str, str]:
 
 
 def _mounts(files: Files, name: str) -> list[tuple[PurePosixPath, str]]:
-    """Mount points of a hierarchy, with the group that each shows as its root."""
+    """The mount points of a hierarchy, each with the group that it shows as its root."""
     try:
         text = files.read("/proc/self/mountinfo")
     except Unreadable:
         return [(PurePosixPath(_USUAL_MOUNT.get(name, f"/sys/fs/cgroup/{name}")), "/")]
-    found = []
+    mounts = []
     for line in text.splitlines():
         before, _, after = line.partition(" - ")
         fields, kind = before.split(), after.split()
         if len(fields) < 5 or len(kind) < 3:
             continue
-        wanted = kind[0] == "cgroup2" if name == _UNIFIED else kind[0] == "cgroup" and name in kind[2].split(",")
-        if wanted:
-            found.append((PurePosixPath(fields[4]), fields[3]))
-    return found
+        if kind[0] == "cgroup2" if name == _UNIFIED else kind[0] == "cgroup" and name in kind[2].split(","):
+            mounts.append((PurePosixPath(fields[4]), fields[3]))
+    return mounts

@@ -1,4 +1,4 @@
-"""How many CPUs a rank may use: the affinity, the cgroup's quota and the scheduler's grant, shared by the local ranks."""
+"""How many CPUs a rank may use: affinity, cgroup quota and scheduler grant, shared by the local ranks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from .unreadable import Unreadable
 
 
 def budget(affinity: int, quota: float | None, grant: int | None, local_ranks: int) -> int:
-    """Whole CPUs of one rank, at least 1. A quota is shared by the local ranks, and so is the affinity, unless the
-    scheduler bound each rank to no more than its own grant.
+    """The number of CPUs of one rank, at least 1. The local ranks share a quota, and also the affinity unless the
+    scheduler bound each rank to its own grant.
     """
     bound = grant is not None and affinity <= grant
     limits = [affinity if bound else affinity / local_ranks]
@@ -20,7 +20,7 @@ def budget(affinity: int, quota: float | None, grant: int | None, local_ranks: i
 
 
 def rank_budget(files: Files, scheduler: Scheduler) -> int:
-    """The budget of this process. A quota that cannot be read limits nothing."""
+    """The number of CPUs of this process. A quota that cannot be read is ignored."""
     try:
         tightest = quota(files)
     except Unreadable:
@@ -30,16 +30,16 @@ def rank_budget(files: Files, scheduler: Scheduler) -> int:
 
 
 def quota(files: Files) -> tuple[float, str] | None:
-    """The tightest CPU quota along the cgroup chain, in CPUs, and the file that sets it; None where none does."""
-    found: list[tuple[float, str]] = []
+    """The tightest CPU quota along the cgroup chain, in CPUs, and the file that sets it; None without a quota."""
+    quotas: list[tuple[float, str]] = []
     for path, text in cgroup.values(files, "cpu", "cpu.cfs_quota_us", "cpu.max"):
         limit, _, period = text.strip().partition(" ")
         if limit in ("max", "-1"):
             continue
         if path.endswith("cpu.cfs_quota_us"):
             period = files.read(path.removesuffix("cpu.cfs_quota_us") + "cpu.cfs_period_us")
-        found.append((_cpus(limit, period, path), path))
-    return min(found, default=None)
+        quotas.append((_cpus(limit, period, path), path))
+    return min(quotas, default=None)
 
 
 def _cpus(limit: str, period: str, path: str) -> float:

@@ -1,4 +1,4 @@
-"""Files, environment and CPUs of the machine, as far as a process that must not see gputune reads them."""
+"""Reading files, environment and CPUs of the machine, also in a process that must not see gputune."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .unreadable import Unreadable
 
 
 class Files:
-    """The machine that this runs on. `root` is put before every path, `environ` replaces this process's own."""
+    """The machine that this runs on. `root` is prepended to every path; `environ` replaces this process's own."""
 
     def __init__(self, root: str = "/", environ: Mapping[str, str] | None = None) -> None:
         self.root = Path(root)
@@ -20,7 +20,7 @@ class Files:
         return self.root / str(Path(path).absolute()).lstrip("/")
 
     def read(self, path: str) -> str:
-        """The text of a file, or `Unreadable` with the reason."""
+        """The text of a file. Raises `Unreadable` with the reason."""
         try:
             return self.path(path).read_text(errors="replace")
         except (OSError, ValueError) as error:
@@ -41,5 +41,5 @@ class Files:
         return answer.f_blocks * answer.f_frsize, answer.f_bavail * answer.f_frsize
 
     def affinity(self) -> frozenset[int]:
-        """The CPUs that this process may run on (cpusets and taskset; no quota)."""
+        """The CPUs that this process may run on, by cpusets and taskset; a quota does not change them."""
         return frozenset(os.sched_getaffinity(0))

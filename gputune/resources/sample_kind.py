@@ -1,8 +1,9 @@
-"""What a dataset's samples cost, told by taking a few of them where a DataLoader's worker would: in a forked child.
+"""The cost of a dataset's samples, measured by loading a few of them where a DataLoader's worker would: in a forked
+child.
 
-Taking a sample leaves traces: random numbers are drawn, caches filled, and a file that is opened at its first use would be
-shared, with its position, by all workers that are forked later. In a child they are gone with it, and a sample that crashes
-or hangs costs no more than an answer. Only map-style datasets can be asked for single samples.
+Loading a sample has side effects: it draws random numbers, fills caches, and a file opened on first use would be
+shared, including its position, by all workers forked later. In a child these effects end with it, and a sample that
+crashes or hangs costs only the answer. Only map-style datasets can be asked for single samples.
 """
 
 from __future__ import annotations
@@ -16,33 +17,33 @@ from statistics import median
 from typing import Any, Literal
 
 Kind = Literal["decoding", "memory", "waiting"]
-"""Samples that cost CPU time, that cost next to nothing, and that are waited for."""
+"""Samples that take CPU time, that take almost no time, and that are mostly waited for (a disk, a network)."""
 
 MOST_SAMPLES = 16
 SECONDS = 0.1
-"""No further sample is taken after this long."""
+"""No further sample is loaded after this time."""
 DEADLINE_SECONDS = 5.0
-"""After which the child is killed: its first sample may import and open what it needs."""
+"""The child is killed after this time, which leaves room for the imports of a first sample."""
 CHEAP_SECONDS = 1e-4
-"""Below this, handing a sample to another process costs about as much as making it."""
+"""Below this, passing a sample to another process costs about as much as loading it."""
 COMPUTING = 1 / 3
-"""The least share of CPU time in the wall's, below which samples are waited for: a busy machine halves it for any of them."""
+"""Samples whose share of CPU in wall time is lower are mostly waited for. A busy machine may halve the share of any."""
 
 
 def kind_of(dataset: Any) -> Kind | None:
-    """The kind of the samples of a map-style dataset; None where none could be taken."""
+    """The kind of a map-style dataset's samples; None where none could be loaded."""
     size = length(dataset)
     if not size or not hasattr(dataset, "__getitem__") or _is_iterable(dataset):
         return None
     try:
         costs = _ask_child(dataset, size)
-    except Exception:  # no child can be had, or it died: what is not known changes nothing
+    except Exception:  # no child could be started, or it died: an unknown kind changes nothing
         return None
     return kind(*costs) if costs else None
 
 
 def length(dataset: Any) -> int | None:
-    """How many samples there are; None where the dataset does not tell."""
+    """The number of samples; None where the dataset does not say."""
     try:
         return len(dataset)
     except Exception:  # a user's own __len__, and an IterableDataset has none
@@ -50,7 +51,7 @@ def length(dataset: Any) -> int | None:
 
 
 def kind(wall_seconds: float, cpu_seconds: float) -> Kind:
-    """What a sample is that takes so long, and so much CPU time. What is ready at once is neither computed nor waited for."""
+    """The kind of a sample by its wall and CPU time. One that is ready at once is neither computed nor waited for."""
     if wall_seconds >= CHEAP_SECONDS and cpu_seconds < COMPUTING * wall_seconds:
         return "waiting"
     return "memory" if cpu_seconds < CHEAP_SECONDS else "decoding"
@@ -87,14 +88,14 @@ def _answer(dataset: Any, size: int, writer: Connection) -> None:
 
 
 def _costs(dataset: Any, size: int) -> tuple[float, float]:
-    """Wall and CPU seconds of a sample, the medians of some from all over the dataset. The first warms up, if there are more."""
-    taken: list[tuple[float, float]] = []
+    """Median wall and CPU seconds of samples spread over the dataset, except for the first, which warms up."""
+    costs: list[tuple[float, float]] = []
     started = time.perf_counter()
     for index in range(0, size, max(1, size // MOST_SAMPLES))[:MOST_SAMPLES]:
         wall, cpu = time.perf_counter(), time.process_time()
         _ = dataset[index]
-        taken.append((time.perf_counter() - wall, time.process_time() - cpu))
+        costs.append((time.perf_counter() - wall, time.process_time() - cpu))
         if time.perf_counter() - started > SECONDS:
             break
-    walls, cpus = zip(*(taken[1:] or taken), strict=True)
+    walls, cpus = zip(*(costs[1:] or costs), strict=True)
     return median(walls), median(cpus)

@@ -1,4 +1,4 @@
-"""What a scheduler or launcher granted: Slurm's and torchrun's variables, Kubernetes by its own."""
+"""The CPUs and GPUs that a scheduler or launcher granted, read from its environment variables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .files import Files
 
 _JOBS = {"slurm": "SLURM_JOB_ID", "lsf": "LSB_JOBID", "pbs": "PBS_JOBID", "kubernetes": "KUBERNETES_SERVICE_HOST"}
-"""Scheduler to a variable that only its jobs have."""
+"""Scheduler to a variable that is set only in its jobs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,42 +17,44 @@ class Scheduler:
     """slurm, lsf, pbs, kubernetes, or None."""
     job: str | None = None
     cpus_per_task: int | None = None
-    """Slurm's grant to each task; None where none was asked for (then Slurm gives one)."""
+    """Slurm's grant to each task; None where the job did not request one (Slurm then grants one CPU)."""
     cpus_on_node: int | None = None
     """Slurm's grant to all tasks of the step, or of the batch script's job, on this node."""
     srun_cpus_per_task: int | None = None
-    """What SRUN_CPUS_PER_TASK asks of srun, which since Slurm 22.05 does not take over the job's own."""
+    """The value of SRUN_CPUS_PER_TASK. Since Slurm 22.05 srun needs it, as it ignores the job's own --cpus-per-task."""
     step: bool = False
-    """Started by srun."""
+    """Whether srun started this process."""
     gpus: str | None = None
-    """The GPUs granted, as the scheduler wrote them."""
+    """The GPUs granted, as the scheduler writes them."""
     local_ranks: int = 1
-    """Processes of one job on this node that share its CPUs."""
+    """The number of processes of one job that share this node's CPUs."""
     torchrun: bool = False
     gpu_sharing: str | None = None
-    """How the GPUs granted are shared with others' jobs: shard or mps; None where they are not."""
+    """How the granted GPUs are shared with other jobs: shard or mps; None where they are not."""
 
     @property
     def cpus_of_task(self) -> int | None:
-        """What a task may use of the grant, at least 1; None where the scheduler names no number.
+        """The number of CPUs granted to a task, at least 1; None where the scheduler gives no number.
 
-        Without task affinity a process may run on the whole node, and where no number was asked for each task, only
-        SLURM_CPUS_ON_NODE tells what is the job's. Source: Slurm, sbatch and srun, output environment variables.
+        Without task affinity a process may run on the whole node, and unless the job requested CPUs for each task, only
+        SLURM_CPUS_ON_NODE says how many belong to the job. Source: Slurm, sbatch and srun, output environment
+        variables.
         """
         if self.torchrun and not self.step and self.cpus_on_node is not None:
-            return self.cpus_on_node  # of the batch script, in which torchrun's ranks have all that the job has here
+            return self.cpus_on_node  # torchrun's ranks share all CPUs that the batch script has on this node
         if self.cpus_per_task is not None or self.cpus_on_node is None:
             return self.cpus_per_task
         return max(1, self.cpus_on_node // (1 if self.torchrun else self.local_ranks))
 
     @property
     def cpus_of_rank(self) -> int | None:
-        """The same for one rank: the ranks that torchrun starts are all of one task."""
+        """The number of CPUs granted to one rank; torchrun's ranks share a task's. None where none is given."""
         granted = self.cpus_of_task
         return max(1, granted // self.local_ranks) if granted is not None and self.torchrun else granted
 
 
 def read(files: Files) -> Scheduler:
+    """The grant of this process's scheduler; all defaults where there is no scheduler."""
     env = files.environ
     slurm = "SLURM_JOB_ID" in env
     name = next((name for name, variable in _JOBS.items() if variable in env), None)
@@ -65,15 +67,15 @@ def read(files: Files) -> Scheduler:
             (env[key] for key in ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE") if env.get(key)), None
         ),
         srun_cpus_per_task=_count(env.get("SRUN_CPUS_PER_TASK")),
-        step=slurm and _number(env.get("SLURM_STEP_ID")),
+        step=slurm and _is_number(env.get("SLURM_STEP_ID")),
         torchrun="TORCHELASTIC_RUN_ID" in env,
         gpu_sharing=_sharing(files),
-        local_ranks=_count(env.get("LOCAL_WORLD_SIZE")) or _tasks_here(env.get("SLURM_STEP_TASKS_PER_NODE")) or 1,
+        local_ranks=_count(env.get("LOCAL_WORLD_SIZE")) or _tasks_on_node(env.get("SLURM_STEP_TASKS_PER_NODE")) or 1,
     )
 
 
-def _number(text: str | None) -> bool:
-    """A step of srun's has a number; the batch script's own is named or stands above them all."""
+def _is_number(text: str | None) -> bool:
+    """Whether a step id is one of srun's, of at most nine digits; the batch step has a name or a larger number."""
     return bool(text and re.fullmatch(r"[0-9]{1,9}", text))
 
 
@@ -86,12 +88,12 @@ def _sharing(files: Files) -> str | None:
 
 
 def _count(text: str | None) -> int | None:
-    """A positive whole number of a plausible length, or None for anything else."""
+    """A positive integer of at most nine digits; None for any other text."""
     if not text or not re.fullmatch(r"[0-9]{1,9}", text):
         return None
     return int(text) or None
 
 
-def _tasks_here(text: str | None) -> int | None:
-    """Slurm's `4(x2),3`: the first node's count, the largest there is in the uniform jobs that gputune is used in."""
+def _tasks_on_node(text: str | None) -> int | None:
+    """The first node's count in Slurm's `4(x2),3`; uniform jobs have the largest there."""
     return _count(text.split(",")[0].split("(")[0]) if text else None

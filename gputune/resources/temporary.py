@@ -1,4 +1,4 @@
-"""Whether anything can be kept for a moment."""
+"""Whether temporary files can be written."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import tempfile
 
 
 def temporary_folder() -> bool:
-    """Whether this process has a folder for temporary files.
+    """Whether this process has a folder for temporary files, which it lacks under a read-only root without a /tmp.
 
-    It has none under a read-only root without a /tmp. Workers of a DataLoader make the socket there through which they hand over
-    their batches, and without it torch waits for them forever.
+    DataLoader workers create the socket there through which they pass their batches; without it torch waits forever.
     """
     try:
         tempfile.gettempdir()

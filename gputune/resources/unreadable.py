@@ -1,4 +1,4 @@
-"""The exception for what the machine does not answer."""
+"""The exception for what cannot be read from the machine, with its cause as data."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Applying a profile: to a command (`environment`, `launch`, the shim) or to this process (`tuning`)."""
+"""Applying a profile to a command (`environment`, `launch`) or to this process (`tuning`), and reading it back."""

@@ -1,4 +1,4 @@
-"""Runs in the interpreter that is asked about: where its packages are, as JSON.
+"""Runs in any interpreter and reports, as JSON, where its packages are installed.
 
 Standard library only. `python _site_answers.py FD` writes one JSON object to descriptor FD.
 """
@@ -12,11 +12,12 @@ import sysconfig
 
 def main(descriptor: int) -> None:
     folder = sysconfig.get_paths()["purelib"]
-    known = site.getsitepackages() if hasattr(site, "getsitepackages") else [folder]
-    # Debian's own Python names a folder for packages from which it reads no .pth files.
-    read = [folder, *known] if folder in known else [*known, folder]
+    folders = site.getsitepackages() if hasattr(site, "getsitepackages") else [folder]
+    # Debian's own Python has a purelib folder from which it reads no .pth files.
+    if folder not in folders:
+        folder = folders[0]
     with os.fdopen(descriptor, "w") as file:
-        json.dump({"version": list(sys.version_info[:2]), "folder": read[0]}, file)
+        json.dump({"version": list(sys.version_info[:2]), "folder": folder}, file)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Runs in the interpreter that is asked about: what gputune set in its torch, and what the settings read there, as JSON.
+"""Runs in any interpreter with torch and reports, as JSON, what gputune set there and what the settings currently are.
 
-Standard library only. `python _status_answers.py [verify] FD` writes one JSON object to descriptor FD. `verify` also computes
-the errors of FP32 operations on the GPU, which tell the precision that they really run in.
+Standard library only. `python _status_answers.py [verify] FD` writes one JSON object to descriptor FD. `verify` also
+computes the errors of FP32 operations on the GPU, which reveal the precision in which they really run.
 """
 
 import importlib.util
@@ -17,23 +17,25 @@ ERRORS = os.path.join(os.path.dirname(HERE), "benches", "_fp32_errors.py")
 
 
 def main(options: List[str], descriptor: int) -> None:
-    # Python put this file's folder first on the path, where its neighbours would shadow a user's modules.
+    # Python put this file's folder first on the path, where its neighbours would shadow the user's modules.
     if sys.path and os.path.abspath(sys.path[0]) == HERE:
         del sys.path[0]
     try:
-        answer = answered("verify" in options)
+        answer = answers("verify" in options)
     except Exception as error:
         answer = {"fault": "%s: %s" % (type(error).__name__, str(error).strip().split("\n")[0][:300])}
     with os.fdopen(descriptor, "w") as file:
         json.dump(answer, file)
 
 
-def answered(verify: bool) -> Dict[str, Any]:
+def answers(verify: bool) -> Dict[str, Any]:
     if sys.version_info < OLDEST:
-        raise RuntimeError("Python %d.%d, and gputune sets torch's flags from 3.11 on" % sys.version_info[:2])
+        raise RuntimeError(
+            "this is Python %d.%d, and gputune needs 3.11 or newer to set torch's flags" % sys.version_info[:2]
+        )
     import torch
 
-    hook = loaded("_gputune_private", PRIVATE).hook()
+    hook = load("_gputune_private", PRIVATE).hook()
     answer = {
         "torch": str(torch.__version__),
         "python": sys.executable,
@@ -46,11 +48,12 @@ def answered(verify: bool) -> Dict[str, Any]:
         answer["gpu"] = torch.cuda.get_device_name()
         answer["tf32"] = torch.version.hip is None and torch.cuda.get_device_capability()[0] >= 8
     if verify and answer["gpu"]:
-        answer["errors"] = loaded("_fp32_errors", ERRORS).errors("cuda")
+        answer["errors"] = load("_fp32_errors", ERRORS).errors("cuda")
     return answer
 
 
-def loaded(name: str, path: str) -> Any:
+def load(name: str, path: str) -> Any:
+    """Import a file by its path: this interpreter may have no gputune, or another version of it."""
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None

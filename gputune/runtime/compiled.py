@@ -8,11 +8,11 @@ from typing import Any
 
 
 def compile_in_place(model: Any, failed: Callable[[str], None]) -> None:
-    """Make calls of a torch.nn.Module run through torch.compile; where compiling fails, they run as before, with a warning, and
-    `failed` is told why.
+    """Make calls of a torch.nn.Module run through torch.compile. If compiling fails, the model warns, calls `failed`
+    with the reason, and runs uncompiled from then on.
 
-    `torch.compile(model)` would put a wrapper around it, with another prefix in every checkpoint; `model.compile()` compiles
-    nothing where the model itself is one of torch's own modules, as a Sequential is.
+    `torch.compile(model)` would wrap the model and thereby prefix every name in its state_dict; `model.compile()`
+    compiles nothing where the model itself is one of torch's own modules, such as a Sequential.
     """
     import torch
 

@@ -1,174 +1,167 @@
-"""From a profile to the environment of a command: what is set, what travels to the shim, and what became of every choice.
+"""Turns a profile into a command's environment: variables, the payload for the shim, and a row for every choice.
 
 Pure: an environment goes in as a mapping and comes out as a dictionary or as lines for a shell.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from gputune import inject, settings
 from gputune.errors import UsageError
+from gputune.inject import decision, payload
+from gputune.inject.applied import Applied, Reason
+from gputune.inject.decision import Terms
+from gputune.plugins import Setting
 from gputune.profile import Fingerprint, Profile
-from gputune.runtime import applied, numerics
-from gputune.runtime.applied import NOTHING_SAID, PAYLOAD, Applied, Terms
+from gputune.runtime import numerics
 from gputune.settings import Value
 
-__all__ = ["SHIM", "Applied", "Plan", "Terms", "child", "exports", "plan", "task_prolog"]
-
 SHIM = str(Path(inject.__file__).with_name("shim"))
-AFTER_TORCH = "right after import torch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What applying a profile to a command comes to."""
+    """How a profile is applied to a command."""
 
     environ: dict[str, str]
-    """Variables to add: those of the launch settings."""
+    """The variables to add: the launch settings', and the limit on numerics."""
     payload: str
-    """What the shim is to apply, and what is exported and it is to read back, as canonical JSON of at most 4 KiB; empty where there is
-    nothing."""
+    """The values that the shim sets, or reads back where they were exported; empty where there are none."""
     applied: tuple[Applied, ...]
-    elsewhere: tuple[str, ...] = ()
-    """The settings that are skipped because this machine differs from the one that was measured."""
-    differences: tuple[str, ...] = ()
-    """In what it differs, in words."""
-    defeated: tuple[str, ...] = ()
-    """The settings that NVIDIA_TF32_OVERRIDE makes ineffective."""
-    left_out: tuple[str, ...] = ()
-    """The settings that go further in what they do to results than the user allows."""
-    numerics: str = ""
-    """What a user is told who did not say how far results may change; empty where it is nothing new."""
+    gpu: bool = True
+    """Whether the profile was measured on a GPU."""
+    tf32_line: str = ""
+    """The notice that TF32 is on, for a user who set no limit; empty where there is no need for it."""
+
+    @property
+    def elsewhere(self) -> tuple[str, ...]:
+        """The settings that are skipped because they were measured on a different machine."""
+        return self._because(Reason.ELSEWHERE)
+
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """How the machines differ: `torch (2.11.0 there, 2.12.0 here)`."""
+        by_row = (row.because(Reason.ELSEWHERE) or () for row in self.applied)
+        return tuple(dict.fromkeys(chain.from_iterable(by_row)))
+
+    @property
+    def defeated(self) -> tuple[str, ...]:
+        """The settings that NVIDIA_TF32_OVERRIDE overrules."""
+        return self._because(Reason.TF32_FORBIDDEN, Reason.TF32_FORCED) if self.gpu else ()
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The settings that affect results more than the user allows."""
+        return self._because(Reason.BEYOND_NUMERICS)
+
+    def _because(self, *reasons: Reason) -> tuple[str, ...]:
+        return tuple(row.setting for row in self.applied if row.because(*reasons) is not None)
 
 
-def plan(
-    profile: Profile,
-    here: Fingerprint,
-    environ: Mapping[str, str],
-    terms: Terms = NOTHING_SAID,
-) -> Plan:
-    """Decide about every setting of the profile. A variable that `environ` holds already is the user's, and stays."""
-    chosen = {name: choice.value for name, choice in profile.settings.items()}
-    differing = {name: applied.differences(profile, name, here, terms) for name in chosen}
-    rows = [_row(name, value, applied.refusal(name, value, differing[name], environ, terms), environ)
-            for name, value in chosen.items()]  # fmt: skip
-    if terms.ranks:
-        rows = [_shared(row) for row in rows]
-    done = {row.setting: chosen[row.setting] for row in rows if row.status == "applied"}
-    elsewhere = [row.setting for row in rows if row.why.startswith(applied.ELSEWHERE)]
-    payload = _payload(done, None if terms.ignore_fingerprint else profile.fingerprint.torch)
+def plan(profile: Profile, here: Fingerprint, environ: Mapping[str, str], terms: Terms | None = None) -> Plan:
+    """Decide about every setting of the profile. A variable that is already in `environ` is the user's and stays."""
+    terms = terms or Terms()
+    chosen = [(settings.load(name), choice.value) for name, choice in profile.settings.items()]
+    ours = payload.exported_by_us(environ)
+    rows = [
+        decision.refused(setting, value, differences(profile, setting, here, terms), environ, terms)
+        or decision.for_command(setting, value, environ, ours, terms)
+        for setting, value in chosen
+    ]
+    done = {setting: value for (setting, value), row in zip(chosen, rows, strict=True) if row.status == "applied"}
+    text = payload.text(done, None if terms.ignore_fingerprint else profile.fingerprint.torch)
+    limit = {numerics.VARIABLE: terms.numerics} if terms.numerics else {}
     return Plan(
-        environ=_variables(done, environ, terms),
-        payload=payload,
-        applied=tuple(applied.with_defeat(row, environ) for row in rows),
-        elsewhere=tuple(elsewhere),
-        differences=tuple(dict.fromkeys(words for name in elsewhere for words in differing[name])),
-        defeated=tuple(
-            name for name, value in done.items() if profile.fingerprint.gpu and applied.defeat(name, value, environ)
+        environ=_variables(done, environ, ours) | limit,
+        payload=text,
+        applied=tuple(
+            decision.with_override(setting, row, environ) for (setting, _), row in zip(chosen, rows, strict=True)
         ),
-        left_out=tuple(row.setting for row in rows if row.why.startswith(numerics.LEFT_OUT)),
-        numerics=_unasked(profile, done, payload, environ, terms),
+        gpu=profile.fingerprint.gpu is not None,
+        # Not repeated below an apply with the same values.
+        tf32_line="" if terms.numerics or environ.get(payload.VARIABLE) == text else numerics.tf32_line(profile, done),
     )
 
 
+def differences(profile: Profile, setting: Setting, here: Fingerprint, terms: Terms) -> list[str]:
+    """How this machine differs in what a setting's choice depends on; empty where differences are to be ignored."""
+    return [] if terms.ignore_fingerprint else profile.fingerprint.differences(here, setting.DEPENDS)
+
+
 def child(planned: Plan, environ: Mapping[str, str]) -> dict[str, str]:
-    """The whole environment for the command: `environ`, the additions, the payload, and the shim first on PYTHONPATH."""
+    """The command's whole environment: `environ`, the additions, the payload, and the shim first on PYTHONPATH."""
     whole = {**environ, **planned.environ}
-    whole.pop(PAYLOAD, None)  # of an apply further out: this profile replaces that one
+    whole.pop(payload.VARIABLE, None)  # of an enclosing apply, whose profile this one replaces
     if planned.payload:
-        whole[PAYLOAD] = planned.payload
+        whole[payload.VARIABLE] = planned.payload
         whole["PYTHONPATH"] = _python_path(environ.get("PYTHONPATH", ""))
     return whole
 
 
 def task_prolog(planned: Plan, environ: Mapping[str, str]) -> str:
-    """The same as a Slurm TaskProlog prints it, for the environment of this very task.
+    """The lines that a Slurm TaskProlog prints to change the environment of its task.
 
-    Slurm takes what follows `export NAME=` to the end of the line as it stands: nothing is quoted, and nothing can be put before a
-    variable that is there, so that PYTHONPATH is given whole. Raises UsageError for a line break in a value.
+    Slurm takes everything after `export NAME=` literally: values are not quoted, and PYTHONPATH is written in full
+    because it cannot refer to its old value. Raises UsageError for a line break in a value.
     """
     whole = child(planned, environ)
     changed = {name: value for name, value in whole.items() if environ.get(name) != value}
     if broken := [name for name, value in changed.items() if "\n" in value]:
-        raise UsageError(f"{broken[0]} holds a line break, which a TaskProlog cannot hand on", "unset it before")
+        raise UsageError(f"{broken[0]} contains a line break, which a TaskProlog cannot pass on", "unset it first")
     lines = [f"export {name}={value}" for name, value in sorted(changed.items())]
     return "".join(f"{line}\n" for line in [*lines, *(f"unset {name}" for name in environ if name not in whole)])
 
 
 def exports(planned: Plan) -> str:
-    """The same as lines for a POSIX shell. Evaluating them twice does no more than once."""
+    """Lines for a POSIX shell. Evaluating them twice does no more than once."""
     lines = [f"export {name}={shlex.quote(value)}" for name, value in sorted(planned.environ.items())]
     if planned.payload:
         shim = shlex.quote(SHIM) if shlex.quote(SHIM) != SHIM else f"'{SHIM}'"
-        lines.append(f"export {PAYLOAD}={shlex.quote(planned.payload)}")
+        lines.append(f"export {payload.VARIABLE}={shlex.quote(planned.payload)}")
         lines.append(
             f'case "${{PYTHONPATH-}}:" in {shim}:*) ;; '
             f'*) export PYTHONPATH={shim}"${{PYTHONPATH:+:$PYTHONPATH}}" ;; esac'
         )
     else:
-        lines.append(f"unset {PAYLOAD}")
+        lines.append(f"unset {payload.VARIABLE}")
     return "".join(f"{line}\n" for line in lines)
 
 
-def _row(name: str, value: Value, refusal: str | None, environ: Mapping[str, str]) -> Applied:
-    phase = settings.load(name).PHASE
-    if refusal:
-        return applied.skipped(name, refusal)
-    if phase == "code":
-        return applied.in_script(name, value)
-    exported = applied.exported(name, value, environ) if phase == "launch" else None
-    why = AFTER_TORCH if phase == "process" else _named(name, value)
-    return exported or Applied(setting=name, before=None, after=value, status="applied", source="profile", why=why)
+def digest(environ: Mapping[str, str]) -> str | None:
+    """Identifies what was applied in this environment by 16 hexadecimal digits of SHA-256, over the values for the shim
+    and the current values of the variables that gputune exported. Ranks with equal digests start alike. None where
+    nothing was applied.
+    """
+    import hashlib
+    import json
+
+    values = payload.handed_down(environ)
+    if not values or environ.get("GPUTUNE_DISABLE") == "1":
+        return None
+    variables = {name: environ.get(name) for name in payload.exported_by_us(environ)}
+    text = json.dumps([values, variables], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _shared(row: Applied) -> Applied:
-    if row.status != "applied" or settings.load(row.setting).PHASE != "launch":
-        return row
-    return applied.skipped(row.setting, "the command starts several processes, which share the CPUs")
-
-
-def _named(name: str, value: Value) -> str:
-    return ", ".join(f"{variable}={text}" for variable, text in settings.load(name).environ(value).items())
-
-
-def _unasked(
-    profile: Profile, done: Mapping[str, Value], payload: str, environ: Mapping[str, str], terms: Terms
-) -> str:
-    """The line about TF32, once: not below an apply with the same values."""
-    tf32 = profile.fingerprint.gpu and done.get("matmul_precision") == "tf32"
-    return numerics.tf32_line(profile) if tf32 and not terms.numerics and environ.get(PAYLOAD) != payload else ""
-
-
-def _variables(done: Mapping[str, Value], environ: Mapping[str, str], terms: Terms) -> dict[str, str]:
-    """Those of the launch settings, and the limit, which holds for what a script below applies too."""
-    limit: dict[str, str] = {numerics.VARIABLE: terms.numerics} if terms.numerics else {}
+def _variables(done: Mapping[Setting, Value], environ: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
+    """The launch settings' variables, except those in `environ` that are the user's and not an enclosing apply's."""
     wanted: dict[str, str] = {}
-    for name, value in done.items():
-        if settings.load(name).PHASE == "launch":
-            wanted |= settings.load(name).environ(value)
-    ours = applied.by_an_outer_apply(environ)
-    new = {
+    for setting, value in done.items():
+        if setting.PHASE == "launch":
+            wanted |= setting.environ(value)
+    return {
         name: text for name, text in wanted.items() if name not in environ or environ[name] == ours.get(name) != text
     }
-    return new | limit
 
 
-def _payload(done: Mapping[str, Value], torch: str | None) -> str:
-    """With the `torch` that was measured, where a value rests on it: the command may have another than gputune has."""
-    values = {name: value for name, value in done.items() if settings.load(name).PHASE != "code"}
-    if torch and any("torch" in settings.load(name).DEPENDS for name in values):
-        values["torch"] = torch
-    return json.dumps(values, sort_keys=True, separators=(",", ":")) if values else ""
-
-
-def _python_path(theirs: str) -> str:
-    """The shim, then the user's own path as it was. An empty element means the working folder: none is made here."""
-    if not theirs:
+def _python_path(users: str) -> str:
+    """The shim, then the user's own path unchanged. No empty element is added: it would mean the working folder."""
+    if not users:
         return SHIM
-    return os.pathsep.join([SHIM, *(entry for entry in theirs.split(os.pathsep) if entry != SHIM)])
+    return os.pathsep.join([SHIM, *(entry for entry in users.split(os.pathsep) if entry != SHIM)])

@@ -1,4 +1,4 @@
-"""Which kind of network a model is, by the layers in it: what suits it differs by kind."""
+"""The kind of network that a model is, judged by its layers: the best settings differ by kind."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 
 def family(model: Any) -> str | None:
-    """`transformer`, `convnet`, `recurrent` or `mlp` of a torch.nn.Module; None for what is none of these.
+    """Classify a torch.nn.Module as `transformer`, `convnet`, `recurrent` or `mlp`; None where it is none of these.
 
-    Attention wins over convolutions (a vision transformer cuts its patches with one), and those over recurrence.
+    Attention outranks convolutions (a vision transformer cuts its patches with one), and convolutions outrank
+    recurrence.
     """
     import torch
 
@@ -34,5 +35,5 @@ def _has_parameters(layer: Any) -> bool:
 
 
 def _has_matrix(layer: Any) -> bool:
-    """Whether the layer itself holds more than vectors, as a normalisation does."""
+    """Whether the layer itself has a parameter of two or more dimensions; normalisation layers have only vectors."""
     return any(parameter.dim() > 1 for parameter in layer.parameters(recurse=False))

@@ -1,10 +1,10 @@
-"""A line for one interpreter's site-packages, through which `gputune apply` also reaches it where it ignores PYTHONPATH.
+"""The `.pth` file of `gputune install-hook`, which lets `gputune apply` reach a Python that ignores PYTHONPATH.
 
-The file is a `.pth`, which Python reads at each start but for `-S`. Its line does nothing unless GPUTUNE_APPLY is set, where the shim
-comes by PYTHONPATH anyway, and where gputune has gone. It is written only when asked for: tools that look for malware rightly
-look at such files.
+Python executes the file's line at every start, except with `-S`. The line does nothing without GPUTUNE_APPLY, where the
+shim is on PYTHONPATH anyway, or once gputune was uninstalled. It is written only on request, because malware uses such
+files too.
 
-Source: Python, module site; PEP 829, by which Python 3.15 deprecates such lines and still runs them.
+Source: Python, module site; PEP 829, by which Python 3.15 deprecates such lines but still runs them.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ _SCRIPT = Path(__file__).with_name("_site_answers.py")
 
 
 def line() -> str:
-    """The file's text. The shim runs under another name than sitecustomize, and so leaves the interpreter's own one alone."""
+    """The file's text. The shim runs under another name than sitecustomize, so the interpreter's own still runs."""
     folder, shim = ascii(SHIM), ascii(f"{SHIM}/sitecustomize.py")
     wanted = f'os.environ.get("GPUTUNE_APPLY") and {folder} not in sys.path and os.access({shim}, os.R_OK)'
-    code = f'loader.SourceFileLoader("_gputune_start", {shim}).get_code("_gputune_start")'  # from its .pyc, where it has one
+    # get_code takes the compiled .pyc where there is one.
+    code = f'loader.SourceFileLoader("_gputune_start", {shim}).get_code("_gputune_start")'
     run = f'exec({code}, {{"__name__": "_gputune_start", "__file__": {shim}}})'
     return f"import os, sys, _frozen_importlib_external as loader; {wanted} and {run}\n"
 
 
 def place(host: Host) -> Path:
-    """Where the file of the host's Python belongs. Raises UsageError for one that is too old, or does not answer."""
+    """The path of the file for the host's Python. Raises UsageError where that Python is too old or does not answer."""
     try:
         answer = host.ask_python(_SCRIPT, 30.0)
     except Unreadable as error:
@@ -43,7 +44,7 @@ def place(host: Host) -> Path:
 
 
 def write(path: Path) -> None:
-    """Raises UsageError where it cannot be written."""
+    """Write the file. Raises UsageError where that fails."""
     try:
         atomic.write(path, line())
     except OSError as error:
@@ -51,7 +52,7 @@ def write(path: Path) -> None:
 
 
 def remove(path: Path) -> bool:
-    """Whether there was one. Raises UsageError where it cannot be removed."""
+    """Remove the file; returns whether it existed. Raises UsageError where it cannot be removed."""
     try:
         path.unlink()
     except FileNotFoundError:

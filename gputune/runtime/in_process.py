@@ -1,69 +1,65 @@
-"""Applying a profile in a running process: torch's flags through the shim's own hook, so that there is one way to set them."""
+"""Applying a profile in a running process, through the same hook that the shim uses."""
 
 from __future__ import annotations
 
 import importlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from gputune import settings
 from gputune.host import Host
-from gputune.inject import private
-from gputune.profile import Profile
-from gputune.runtime.applied import Applied, Terms, differences, exported, in_script, refusal, skipped, with_defeat
-from gputune.runtime.local_fingerprint import fingerprint_here
-from gputune.runtime.numerics import beyond
-from gputune.settings import Value
+from gputune.inject import decision, payload, private
+from gputune.inject.applied import Applied, Reason
+from gputune.inject.decision import Terms
+from gputune.plugins import Setting, name_of
+from gputune.profile import Fingerprint, Profile
+from gputune.runtime.environment import differences
+from gputune.runtime.local_fingerprint import local_fingerprint
+from gputune.settings import Choice, Value
 
 Choices = dict[str, Value]
 
 
-def decide(profile: Profile, terms: Terms) -> tuple[Choices, dict[str, Choices], tuple[Applied, ...]]:
-    """Set what can be set now. Returns what holds in general, what holds by kind of network, and a row for each setting."""
-    importlib.import_module("torch")  # first, so that the fingerprint tells this very torch
-    here = fingerprint_here(Host())
-    named = {*profile.settings, *(name for choices in profile.families.values() for name in choices)}
-    differing = {name: differences(profile, name, here, terms) for name in named}
+def apply_now(profile: Profile, terms: Terms) -> tuple[Choices, dict[str, Choices], tuple[Applied, ...]]:
+    """Set what can still be set. Returns the general choices, those by kind of network or sample, and all rows."""
+    importlib.import_module("torch")  # first, so that the fingerprint is that of the torch in use
+    here = local_fingerprint(Host())
     rows = tuple(
-        _row(name, choice.value, refusal(name, choice.value, differing[name], os.environ, terms))
-        for name, choice in profile.settings.items()
+        _row(profile, settings.load(name), choice.value, here, terms) for name, choice in profile.settings.items()
     )
-    holding = {
-        kind: {
-            name: choice.value
-            for name, choice in choices.items()
-            if not differing[name] and not beyond(name, choice.value, terms.numerics)
-        }
-        for kind, choices in {"": profile.settings, **profile.families}.items()
-    }
-    return _in_force(holding.pop(""), rows), holding, rows
+    flags = {row.setting: row.after for row in rows if row.status != "skipped"}
+    general = _in_code(profile, profile.settings, here, terms)
+    families = {kind: _in_code(profile, choices, here, terms) for kind, choices in profile.families.items()}
+    return flags | general, families, rows
 
 
 def rows_now() -> dict[str, Applied]:
-    """The settings that were applied in this process, by `gputune apply` or `gputune.apply`, as they stand now: `changed-later` where
-    the program has set something else since.
+    """By name, the current state of the settings that `gputune apply` or `gputune.apply` applied in this process:
+    `changed-later` where the program has set something else since.
     """
-    hook = sys.modules.get("_gputune.inject.hook")
-    return {row["setting"]: Applied(**row) for row in hook.now()} if hook else {}
+    hook = sys.modules.get(f"{private.NAME}.inject.hook")
+    return {row["setting"]: Applied.from_plain(row) for row in hook.now()} if hook else {}
 
 
-def _row(name: str, value: Value, why: str | None) -> Applied:
-    setting = settings.load(name)
-    if why:
-        return skipped(name, why)
-    if setting.PHASE == "code":
-        return in_script(name, value)
-    already = exported(name, value, os.environ) if setting.PHASE == "launch" else None
-    if already:
-        return already
-    if not hasattr(setting, "apply"):
-        return skipped(name, "takes effect before a process starts: gputune apply PROFILE -- CMD")
-    late = ", where its variable would come too late" if setting.PHASE == "launch" else ""
-    return with_defeat(Applied(**private.hook().apply_values({name: value}, f"in this process{late}")[0]), os.environ)
+def _row(profile: Profile, setting: Setting, value: Value, here: Fingerprint, terms: Terms) -> Applied:
+    row = decision.refused(setting, value, differences(profile, setting, here, terms), os.environ, terms)
+    if row is None and setting.PHASE == "launch":
+        row = decision.exported(setting, value, os.environ, payload.exported_by_us(os.environ))
+        if row is None and not hasattr(setting, "apply"):
+            row = decision.skipped(setting, Reason.NEEDS_START())
+    if row is None:
+        row = Applied.from_plain(private.hook().apply(name_of(setting), value))
+    return decision.with_override(setting, row, os.environ)
 
 
-def _in_force(holding: Mapping[str, Value], rows: Sequence[Applied]) -> Choices:
-    """What holds now: for torch's flags what they read, for lines in the script what was chosen and holds here."""
-    flags = {row.setting: row.after for row in rows if row.status != "skipped"}
-    return flags | {name: value for name, value in holding.items() if settings.load(name).PHASE == "code"}
+def _in_code(profile: Profile, choices: Mapping[str, Choice], here: Fingerprint, terms: Terms) -> Choices:
+    """The choices that apply here and that only lines of the script put into effect."""
+    values = {settings.load(name): choice.value for name, choice in choices.items()}
+    return {
+        name_of(setting): value
+        for setting, value in values.items()
+        if setting.PHASE == "code"
+        and not differences(profile, setting, here, terms)
+        and not decision.is_beyond(setting, value, terms.numerics)
+    }

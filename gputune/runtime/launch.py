@@ -1,4 +1,4 @@
-"""Becoming the command: nothing of gputune is left behind, and the exit code and signals are the command's own."""
+"""Replacing this process by the command, so that exit code and signals are the command's own."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import NoReturn
 from gputune.host.stderr import say
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
-"""As shells have them."""
+"""The exit codes that shells use."""
 
 
 def launch(command: Sequence[str], environ: Mapping[str, str]) -> NoReturn:
-    """Replace this process by `command`, found on the PATH of `environ`; where that fails, one line and exit 127 or 126."""
-    # Python ignores these two, and what is ignored stays so across exec: `command | head` would never end.
+    """Replace this process by `command`, found on `environ`'s PATH; on failure print a line and exit 127 or 126."""
+    # Python ignores these two, and ignored signals stay ignored across exec: `command | head` would never end.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     try:
-        # exec refuses a variable without a name, which an environment may hold all the same.
+        # exec refuses a variable without a name, although an environment may contain one.
         os.execvpe(command[0], list(command), {name: value for name, value in environ.items() if name})
     except (FileNotFoundError, NotADirectoryError) as error:
         _end(command[0], error, NOT_FOUND)
@@ -35,9 +35,9 @@ def disabled(environ: Mapping[str, str]) -> bool:
 
 
 def inherited() -> dict[str, str]:
-    """The environment that this process was given.
+    """The environment with which this process was started.
 
-    In the C locale Python sets LC_CTYPE for itself and its children (PEP 538); the command was not meant to get that.
+    In the C locale Python sets LC_CTYPE for itself and its children (PEP 538), which is not meant for the command.
     """
     environ = dict(os.environ)
     try:

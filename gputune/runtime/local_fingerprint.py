@@ -1,4 +1,4 @@
-"""This machine's fingerprint, cheaply: through NVML and from files. torch is not imported."""
+"""This machine's fingerprint, read cheaply through NVML and from files, without importing torch."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gputune.profile import Fingerprint
 from gputune.resources import cpus, scheduler
 
 
-def fingerprint_here(host: Host) -> Fingerprint:
-    """What a choice may rest on, as it is here and now. What cannot be read is None.
+def local_fingerprint(host: Host) -> Fingerprint:
+    """The fingerprint of this machine now; a field that cannot be read is None.
 
-    The GPU is the first that CUDA_VISIBLE_DEVICES leaves, in NVML's order. No choice rests on cublas and cudnn, which
-    only an imported torch can tell: those stay None.
+    The GPU is the first one that CUDA_VISIBLE_DEVICES leaves visible, in NVML's order. cublas and cudnn stay None: only
+    an imported torch knows them, and no choice depends on them.
     """
     gaps = Gaps()
     torch, cuda = gaps.read("torch", _torch) or (None, None)
@@ -40,23 +40,23 @@ def fingerprint_here(host: Host) -> Fingerprint:
 
 def _gpu(host: Host, gaps: Gaps) -> tuple[str, int, str | None, str | None] | None:
     try:
-        return _named(host, gaps)
+        return _from_nvml(host, gaps)
     except Unreadable:
-        return _told_by_torch(host, gaps)
+        return _from_torch(host, gaps)
 
 
-def _named(host: Host, gaps: Gaps) -> tuple[str, int, str | None, str | None] | None:
-    """Name, number of visible GPUs of that name, compute capability and driver; None where none is visible.
+def _from_nvml(host: Host, gaps: Gaps) -> tuple[str, int, str | None, str | None] | None:
+    """Name, number of visible GPUs with that name, compute capability and driver; None where no GPU is visible.
 
-    Raises Unreadable where NVML cannot name what torch uses.
+    Raises Unreadable where NVML cannot name the GPU that torch uses.
     """
     nvml = host.nvml()
-    uuids = [_text(nvml, index, "UUID") for index in range(nvml.count())]
+    uuids = [_device_text(nvml, index, "UUID") for index in range(nvml.count())]
     setting = host.environ.get(VARIABLE)
     places = list(range(len(uuids))) if setting is None else visible(setting, uuids)[0]
     if not places and "MIG-" not in (setting or ""):
         return None
-    names = [_text(nvml, place, "Name") for place in places]
+    names = [_device_text(nvml, place, "Name") for place in places]
     if not names or names[0] is None or _sliced(nvml, places[0]):
         raise Unreadable("NVML cannot name the GPU that torch uses")
     capability = gaps.read("capability", lambda: dotted(nvml.device(places[0], "CudaComputeCapability")))
@@ -72,8 +72,8 @@ def _sliced(nvml: Nvml, place: int) -> bool:
         return False
 
 
-def _told_by_torch(host: Host, gaps: Gaps) -> tuple[str, int, str | None, str | None] | None:
-    """The same from torch in a child process, which takes seconds: only where there is a GPU and NVML cannot name it."""
+def _from_torch(host: Host, gaps: Gaps) -> tuple[str, int, str | None, str | None] | None:
+    """Name, count and capability from torch in a child process, which takes seconds; None without a GPU."""
     if not present(host):
         return None
     devices = ask_torch(host, gaps).get("devices") or []
@@ -83,7 +83,7 @@ def _told_by_torch(host: Host, gaps: Gaps) -> tuple[str, int, str | None, str | 
     return names[0], names.count(names[0]), f"{devices[0]['major']}.{devices[0]['minor']}", None
 
 
-def _text(nvml: Nvml, place: int, name: str) -> str | None:
+def _device_text(nvml: Nvml, place: int, name: str) -> str | None:
     try:
         return text(nvml.device(place, name))
     except Unreadable:
@@ -91,7 +91,7 @@ def _text(nvml: Nvml, place: int, name: str) -> str | None:
 
 
 def _torch() -> tuple[str | None, str | None]:
-    """Version and CUDA of the torch that this process has, else of the one that is installed beside gputune."""
+    """Version and CUDA version of the torch that this process imported, else of the one installed beside gputune."""
     torch = sys.modules.get("torch")
     version = getattr(torch, "__version__", None)
     return (str(version), getattr(getattr(torch, "version", None), "cuda", None)) if version else installed_torch()

@@ -1,4 +1,4 @@
-"""Which profile `auto` stands for: the one that GPUTUNE_PROFILE names, the cached one of this fingerprint, one that gputune brings."""
+"""Which profile `auto` means: the one GPUTUNE_PROFILE names, else this machine's cached one, else a shipped one."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from gputune.errors import ProfileError
 from gputune.profile import Fingerprint, places
 
 AUTO = "auto"
-"""In the place of a profile's path. A file of that name is ./auto."""
+"""Given instead of a profile's path; a file of that name can be given as ./auto."""
 
 VARIABLE = "GPUTUNE_PROFILE"
 
 
 def named(environ: Mapping[str, str]) -> Path | None:
-    """The path in GPUTUNE_PROFILE; None where it is not set, or empty."""
+    """The path in GPUTUNE_PROFILE; None where that is unset or empty."""
     return Path(environ[VARIABLE]) if environ.get(VARIABLE) else None
 
 
-def chosen(here: Fingerprint, environ: Mapping[str, str]) -> Path:
-    """The path of the profile for this machine. Raises ProfileError where there is none."""
+def locate(here: Fingerprint, environ: Mapping[str, str]) -> Path:
+    """The path of the profile for this machine. Raises ProfileError where no profile fits."""
     path = named(environ) or places.cached(here, environ) or places.shipped(here)
     if path is None:
         raise ProfileError(

@@ -1,54 +1,45 @@
-"""How far a profile may go in what it does to results.
+"""How far a profile may affect numerical results.
 
-Without a limit nothing that follows by itself goes beyond TF32: what changes results further (mixed precision) takes a line in the
-script, and that line is the user's word for it.
+Without a limit, nothing beyond TF32 takes effect by itself: settings that affect results more (mixed precision) need a
+line in the script, and by writing it the user agrees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gputune import settings
 from gputune.errors import UsageError
+from gputune.plugins import Setting
 from gputune.profile import Profile
-from gputune.settings import LEVELS, Numerics, Value
+from gputune.settings import LEVELS, Numerics, Value, load
 from gputune.settings._evidence import one
 
 VARIABLE = "GPUTUNE_NUMERICS"
-"""The limit for this process and all below it: what `gputune apply --numerics` hands down."""
+"""The limit for this process and all its children; `gputune apply --numerics` sets it."""
 
 
-def limit(asked: str | None, environ: Mapping[str, str]) -> Numerics | None:
-    """The lower of what was asked for and what the environment allows; None where neither says anything.
+def limit(requested: str | None, environ: Mapping[str, str]) -> Numerics | None:
+    """The lower of the requested limit and the environment's; None where neither is given.
 
-    Raises UsageError for a word that is no level.
+    Raises UsageError for an unknown level.
     """
-    named = [_level(word, name) for name, word in (("numerics", asked), (VARIABLE, environ.get(VARIABLE))) if word]
-    return min(named, key=LEVELS.index, default=None)
+    limits = [_level(word, name) for name, word in (("numerics", requested), (VARIABLE, environ.get(VARIABLE))) if word]
+    return min(limits, key=LEVELS.index, default=None)
 
 
-def beyond(name: str, value: Value, most: Numerics | None) -> str | None:
-    """Why the limit leaves a choice out; None where it does not, or where the choice is torch's own default."""
-    setting = settings.load(name)
-    if most is None or value == getattr(setting, "DEFAULT", None):
-        return None
-    if LEVELS.index(setting.NUMERICS) <= LEVELS.index(most):
-        return None
-    return f"{LEFT_OUT} {most}: its effect on results is {setting.NUMERICS}"
-
-
-LEFT_OUT = "left out by numerics"
-
-
-def tf32_line(profile: Profile) -> str:
-    """What the user is told who did not say how far results may change, and gets TF32."""
+def tf32_line(profile: Profile, applied: Mapping[Setting, Value]) -> str:
+    """The line for a user who set no limit and gets TF32; empty where the profile does not turn on TF32 for matmuls."""
+    if not profile.fingerprint.gpu or applied.get(load("matmul_precision")) != "tf32":
+        return ""
     error = one(profile.measurements, "precision", "relative_error", dtype="tf32")
     words = f" with a relative error of {error.median:.1e}, as measured" if error else ""
-    return f"FP32 matmul runs in TF32{words}; --numerics rounding leaves it out, --numerics tf32 says nothing"
+    return (
+        f"FP32 matmul runs in TF32{words}; --numerics rounding avoids it, --numerics tf32 accepts it without this line"
+    )
 
 
 def _level(word: str, name: str) -> Numerics:
     for level in LEVELS:
         if level == word:
             return level
-    raise UsageError(f"{name}: {word!r} is no level", f"choose from {', '.join(LEVELS)}")
+    raise UsageError(f"{name}: {word!r} is not a level", f"choose from {', '.join(LEVELS)}")

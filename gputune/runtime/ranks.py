@@ -1,4 +1,4 @@
-"""Whether a command starts several ranks, which share the CPUs that a setting was measured with alone."""
+"""Whether a command starts several ranks. They share the CPUs, while settings were measured in a single process."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ LAUNCHERS = frozenset({
     "mpirun.mpich", "mpirun.openmpi", "orterun", "prun", "ray", "srun",
 })  # fmt: skip
 MODULES = frozenset({
-    "torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "accelerate.commands.accelerate_cli",
-    "deepspeed.launcher.runner",
+    "torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch",
+    "accelerate.commands.accelerate_cli", "deepspeed.launcher.runner",
 })  # fmt: skip
 
 
 def starts_ranks(command: Sequence[str]) -> bool:
-    """Told by the program's name, also behind another that starts it (`uv run torchrun`, `python bin/accelerate`), or by the module
-    that Python is to run. What follows a script is the script's.
+    """Recognises a launcher by its name, also behind another program (`uv run torchrun`, `python bin/accelerate`), or
+    by the module that Python runs. Words after a script are the script's own arguments.
     """
     words = list(takewhile(lambda word: not word.endswith(".py"), command))
     module = words.index("-m") + 1 if "-m" in words else len(words)

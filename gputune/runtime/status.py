@@ -1,4 +1,4 @@
-"""What holds in a Python that starts here: what gputune set, what the user kept, and whether precision flags took effect."""
+"""The settings of a Python started in this environment: their values, who chose them, and what took effect."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gputune import settings
 from gputune.errors import MeasureError
-from gputune.facts.environment import TF32_OVERRIDE
 from gputune.host import Host, Unreadable
-from gputune.runtime.applied import Applied, digest
+from gputune.inject.applied import TF32_OVERRIDE, Applied
+from gputune.inject.decision import not_set_here
+from gputune.runtime.environment import digest
 from gputune.settings import Value
 from gputune.settings.matmul_precision import TF32_ERROR
 
@@ -22,24 +24,24 @@ OPERATIONS = {
     "conv channels_last": "cudnn_tf32",
     "lstm": "cudnn_tf32",
 }
-"""What is computed for the test, and the setting that is to decide about its precision."""
+"""Operation to the setting that is supposed to decide its precision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """One FP32 operation: the precision that its setting promises, and whether its numerical error agrees."""
+    """One FP32 operation: the precision its setting promises, and whether its numerical error confirms it."""
 
     operation: str
     setting: str
     value: Value
     relative_error: float
     took_effect: bool | None
-    """None where the GPU has no TF32, so that the setting concerns nothing."""
+    """None where the GPU has no TF32, so that the setting has no effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """A process of this environment that imported torch."""
+class Status:
+    """The settings of a process that imported torch in this environment."""
 
     torch: str
     python: str
@@ -47,28 +49,28 @@ class Standing:
     settings: tuple[Applied, ...]
     verified: tuple[Verified, ...] = ()
     override: str | None = None
-    """NVIDIA_TF32_OVERRIDE, which decides whatever the flags read."""
+    """The value of NVIDIA_TF32_OVERRIDE, which overrules the flags; None where it is unset."""
     digest: str | None = None
-    """What was applied in this environment, to be compared by eye from rank to rank; None where nothing was."""
+    """Identifies what was applied in this environment, to be compared across ranks; None where nothing was applied."""
 
 
-def standing(host: Host, verify: bool = False) -> Standing:
-    """Start the host's Python in this environment and ask it. Raises MeasureError where it cannot tell."""
+def ask(host: Host, verify: bool = False) -> Status:
+    """Start the host's Python in this environment and ask it. Raises MeasureError where it cannot answer."""
     try:
         answer = host.ask_tuned(SCRIPT, *(["verify"] if verify else []))
     except Unreadable as error:
         raise MeasureError(str(error), "name an interpreter with --python") from None
     if "fault" in answer:
         raise MeasureError(f"{host.python}: {answer['fault']}", "name an interpreter that has torch with --python")
-    return replace(told(answer, host.environ.get(TF32_OVERRIDE)), digest=digest(host.environ))
+    return replace(from_answer(answer, host.environ.get(TF32_OVERRIDE)), digest=digest(host.environ))
 
 
-def told(answer: Mapping[str, Any], override: str | None) -> Standing:
-    """The same from the answer alone."""
-    rows = {row["setting"]: Applied(**row) for row in answer["rows"]}
+def from_answer(answer: Mapping[str, Any], override: str | None) -> Status:
+    """The status from an answer of `_status_answers.py`."""
+    rows = {row["setting"]: Applied.from_plain(row) for row in answer["rows"]}
     reads: Mapping[str, Mapping[str, Any]] = answer["reads"]
     values = {name: row.after for name, row in rows.items()} | {name: read.get("value") for name, read in reads.items()}
-    return Standing(
+    return Status(
         torch=answer["torch"],
         python=answer["python"],
         gpu=answer["gpu"],
@@ -81,17 +83,10 @@ def told(answer: Mapping[str, Any], override: str | None) -> Standing:
 
 
 def _untouched(name: str, read: Mapping[str, Any]) -> Applied:
+    """The row of a setting that gputune did not set."""
     if "fault" in read:
-        return Applied(setting=name, before=None, after=None, status="failed", source=None, why=read["fault"])
-    own = read["value"] == read["default"]
-    return Applied(
-        setting=name,
-        before=read["value"],
-        after=read["value"],
-        status="skipped" if own else "kept-user",
-        source="torch" if own else "environment",
-        why="no profile set it here",
-    )
+        return Applied.from_plain(read["fault"])
+    return not_set_here(settings.load(name), read["value"], read["default"])
 
 
 def _verified(operation: str, error: float, values: Mapping[str, Value], has_tf32: bool) -> Verified:

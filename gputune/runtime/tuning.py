@@ -1,4 +1,4 @@
-"""What a training script takes from a profile, and the call that applies one in a running process."""
+"""`gputune.apply`, and the `Tuning` it returns: what a training script uses of a profile."""
 
 from __future__ import annotations
 
@@ -6,34 +6,38 @@ import operator
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from gputune import settings
 from gputune.host import Host
+from gputune.inject import decision
+from gputune.inject.applied import Applied, Reason, Why
+from gputune.inject.decision import Line, Terms
+from gputune.inject.loading import WORKERS, Load, Measured, arguments, fitted, for_dataset
 from gputune.profile import Profile, load
-from gputune.runtime.applied import DEFAULT, DISABLED, Applied, Terms, by_line, in_script, is_default, skipped
+from gputune.resources.room import room
 from gputune.runtime.compiled import compile_in_place
 from gputune.runtime.family import family
-from gputune.runtime.in_process import decide, rows_now
+from gputune.runtime.in_process import apply_now, rows_now
 from gputune.runtime.launch import disabled
-from gputune.runtime.loading import Load, Measured, arguments, fitted, for_dataset, room, told
-from gputune.runtime.local_fingerprint import fingerprint_here
-from gputune.runtime.locate import AUTO, chosen
+from gputune.runtime.local_fingerprint import local_fingerprint
+from gputune.runtime.locate import AUTO, locate
+from gputune.runtime.measured_loading import measured_loading
 from gputune.runtime.numerics import limit
 from gputune.settings import Numerics, Value
 
 
 class Tuning:
-    """What a script takes from a profile; without a choice that holds here, each answer is torch's default.
+    """What a script uses of a profile. Where the profile has no choice that applies here, each method returns torch's
+    default.
 
-    Before `prepare` has seen the model, and for a model of no known kind, the profile's general choices hold.
+    Until `prepare` has seen the model, and for a model of unknown kind, the profile's general choices apply.
     """
 
     family: str | None
-    """The kind of network that `prepare` saw: convnet, transformer, recurrent or mlp."""
+    """The kind of network that `prepare` saw: convnet, transformer, recurrent, mlp, or None for any other."""
 
     def __init__(
         self,
@@ -46,150 +50,158 @@ class Tuning:
         self._families = families or {}
         self._rows = tuple(applied)
         self._measured = measured or Measured()
-        self._taken: dict[str, Value] = {}
-        self._failed: dict[str, str] = {}
+        self._used: dict[str, Value] = {}
+        self._failed: dict[str, Why] = {}
         self._load = Load()
         self.family = None
 
     @property
     def applied(self) -> tuple[Applied, ...]:
-        """What became of every setting, as it stands now: applied, kept as the user had it, changed later by the program, skipped, or
-        failed. Of what takes a line in the script, what the last such line gave.
+        """The current state of every setting: applied, kept as the user had it, changed later by the program, skipped,
+        or failed. For a setting that needs a line in the script, it is what the latest such line used.
         """
         flags = rows_now()
-        return told(tuple(self._as_it_stands(row, flags.get(row.setting)) for row in self._rows), self._load)
+        return tuple(self._updated(row, flags.get(row.setting)) for row in self._rows)
 
     def autocast(self) -> Any:
-        """`torch.autocast` in the profile's mixed-precision dtype; where that is none, a context that does nothing."""
+        """`torch.autocast` in the profile's mixed-precision dtype; a null context where the profile has none."""
         import torch
 
-        dtype = self.take("amp_dtype")
+        dtype = self.use("amp_dtype")
         return torch.autocast(_device(), dtype=getattr(torch, dtype)) if isinstance(dtype, str) else nullcontext()
 
     def grad_scaler(self) -> Any:
-        """A GradScaler of torch: enabled for float16, whose small gradients would vanish, else passing everything through."""
+        """A torch GradScaler, enabled only for float16, in which small gradients would underflow."""
         import torch
 
-        return torch.amp.GradScaler(_device(), enabled=self.value("amp_dtype") == "float16")
+        return torch.amp.GradScaler(_device(), enabled=self.choice("amp_dtype") == "float16")
 
     def prepare(self, model: Any) -> Any:
-        """The model, with 2-d convolutions in channels_last and calls compiled where that pays; `family` then names its kind.
+        """Returns the model, in channels_last (if it has 2-d convolutions) and compiled in place where the profile
+        chose that.
 
-        Call it before the optimizer is made: `optimizer_kwargs` and `autocast` then answer for this kind of network.
+        Sets `family`. Call it before creating the optimizer: `optimizer_kwargs` and `autocast` depend on the kind of
+        network.
         """
         import torch
 
         self.family = family(model)
-        if _has_images(model) and self.take("channels_last") is True:
+        if _has_images(model) and self.use("channels_last") is True:
             model = model.to(memory_format=torch.channels_last)
-        if self.take("compile") is True:
-            compile_in_place(model, lambda why: self._failed.update(compile=f"torch.compile failed: {why}"))
+        if self.use("compile") is True:
+            compile_in_place(model, lambda why: self._failed.update(compile=Reason.COMPILE_FAILED(why)))
         return model
 
     def optimizer_kwargs(self) -> dict[str, Any]:
-        """Arguments for torch's SGD, Adam, AdamW and Adagrad: `fused` where that pays, for parameters that are on the GPU already."""
-        return {"fused": True} if self.take("fused_optimizer") is True else {}
+        """Arguments for torch's SGD, Adam, AdamW and Adagrad, if parameters are on the GPU: `fused` where faster."""
+        return {"fused": True} if self.use("fused_optimizer") is True else {}
 
     def dataloader_kwargs(self, dataset: Any = None) -> dict[str, Any]:
-        """Arguments for torch's DataLoader, for the CPUs and the shared memory that this process has now.
+        """Arguments for torch's DataLoader, adapted to the CPUs and shared memory that this process has now.
 
-        Workers that were measured with other CPUs are scaled to those here: affinity, quota, the scheduler's grant, shared by the
-        local ranks. Where the user's own dataset was measured, its batches in flight are kept within what /dev/shm has free.
-        With `dataset`, one of a single sample gets no workers; where none of the user's own was measured, a few of its samples are
-        taken in a child process (0.1 s, mostly), and the workers are those that were best for synthetic samples of that kind.
-        An IterableDataset, and one whose samples raise, keeps the general choice. `applied` then says what is not as it was
-        chosen. The batches are taken to be of the size that was measured; a `worker_init_fn` may be among the arguments.
+        The number of workers is scaled from the CPUs that were measured to those available here (affinity, quota and
+        scheduler grant, shared by the local ranks). If the user's own dataset was measured, prefetched batches are kept
+        within the free part of /dev/shm, assuming batches of the measured size.
+
+        Given a `dataset`, one with a single sample gets no workers. Unless the user's own dataset was measured, a few
+        samples are loaded in a child process (usually 0.1 s), and the number of workers is the best for synthetic
+        samples of that kind. An IterableDataset, or one whose samples raise, keeps the general choice. `applied` then
+        says what differs from the profile and why. The arguments may contain a `worker_init_fn`.
         """
         load = Load(
-            workers=_count(self.take("dataloader_workers")) or 0,
-            prefetch=_count(self.take("dataloader_prefetch_factor")),
-            threads=_count(self.take("dataloader_threads")),
+            workers=_count(self.use("dataloader_workers")) or 0,
+            prefetch=_count(self.use("dataloader_prefetch_factor")),
+            threads=_count(self.use("dataloader_threads")),
         )
-        if dataset is not None and "dataloader_workers" in self._choices:
+        if dataset is not None and WORKERS in self._choices:
             load = for_dataset(load, self._measured, dataset)
         if load.workers:
             load = fitted(load, self._measured, room(Host()))
         self._load = load
         return arguments(
             load,
-            pin_memory=bool(self.take("dataloader_pin_memory")),
-            persistent_workers=bool(self.take("dataloader_persistent_workers")),
+            pin_memory=bool(self.use("dataloader_pin_memory")),
+            persistent_workers=bool(self.use("dataloader_persistent_workers")),
         )
 
     def pad(self, n: int, dtype: Any = None) -> int:
-        """The size to give a model's dimension of `n` (features, vocabulary): the next multiple that runs at full speed.
+        """`n`, a dimension of the model (features, vocabulary), rounded up to the next multiple that runs at full
+        speed.
 
-        `dtype` is a torch.dtype or its name, by default the one that the profile makes matmuls run in. FP32 stands for
-        TF32 where the profile chose that. Raises ValueError for an `n` that is no positive whole number and for a name
-        that is no dtype's.
+        `dtype` is a torch.dtype or its name, by default the one in which matmuls run with this profile. float32 means
+        TF32 where the profile chose that. Raises ValueError unless `n` is a positive integer and `dtype` a dtype or its
+        name.
         """
         size, computed = _positive(n), self._computed(dtype)
-        multiples = self.take("dimension_multiple")
+        multiples = self.use("dimension_multiple")
         multiple = multiples.get(computed, 1) if isinstance(multiples, dict) else 1
         return -(-size // multiple) * multiple
 
-    def _as_it_stands(self, row: Applied, flag: Applied | None) -> Applied:
-        name = row.setting
-        if settings.load(name).PHASE != "code":
+    def _updated(self, row: Applied, flag: Applied | None) -> Applied:
+        """The row of one setting with what the script used since, or with the current state of torch's flag."""
+        name, setting = row.setting, settings.load(row.setting)
+        if setting.PHASE != "code":
             return flag if flag and flag.after != row.after and row.status != "skipped" else row
-        own = self.family if name in self._families.get(self.family or "", {}) else None
-        if own is None and row.source != "profile":
-            return row
-        if name in self._failed:
-            return replace(row, after=False, status="failed", source="torch", why=self._failed[name])
-        if name in self._taken:
-            return by_line(name, self._taken[name], own)
-        value = self.value(name)
-        return skipped(name, DEFAULT) if is_default(name, value) else in_script(name, value)
+        notes = self._load.notes.get(name, ())
+        line = Line(
+            value=self._load.values[name] if notes else self._used.get(name, self.choice(name)),
+            used=name in self._used,
+            family=self.family if name in self._families.get(self.family or "", {}) else None,
+            failure=self._failed.get(name),
+            notes=notes,
+        )
+        return decision.in_code(setting, row, line)
 
-    def take(self, name: str) -> Value:
-        """The same for a line of the script that uses it now, as `applied` then tells."""
-        self._taken[name] = self.value(name)
-        return self._taken[name]
+    def use(self, name: str) -> Value:
+        """The choice for one setting, which `applied` reports as used by the script from now on."""
+        self._used[name] = self.choice(name)
+        return self._used[name]
 
-    def value(self, name: str) -> Value:
-        """What holds of one setting, for the kind of network that `prepare` saw; None where there is no choice that holds here."""
+    def choice(self, name: str) -> Value:
+        """The choice for one setting, for the kind of network that `prepare` saw; None where none applies."""
         own = self._families.get(self.family or "", {})
         return own[name] if name in own else self._choices.get(name)
 
     def _computed(self, dtype: Any) -> str:
-        """The name of what a matmul of `dtype` computes in."""
-        name = _dtype_name(dtype) if dtype is not None else self.value("amp_dtype") or "float32"
-        return "tf32" if name == "float32" and self.value("matmul_precision") == "tf32" else str(name)
+        """The name of the precision in which a matmul of `dtype` computes, by default under this tuning's autocast."""
+        name = _dtype_name(dtype) if dtype is not None else self.choice("amp_dtype") or "float32"
+        return "tf32" if name == "float32" and self.choice("matmul_precision") == "tf32" else str(name)
 
 
 def apply(
     profile: str | Path | Profile, *, ignore_fingerprint: bool = False, numerics: Numerics | None = None
 ) -> Tuning:
-    """Set what a running process still can of a profile, and return what the script itself takes from it.
+    """Apply a profile to this running process as far as that is still possible, and return what the script itself can
+    use.
 
-    `profile` is a path, or `auto` as for `gputune apply auto`, except that nothing is measured. What the user set, by an exported
-    variable or a flag that is no longer at torch's default, stays. What was measured on another machine is skipped, unless
-    `ignore_fingerprint`, and so is what changes results further than `numerics` (exact, rounding, tf32, mixed) or GPUTUNE_NUMERICS
-    allows. With GPUTUNE_DISABLE=1 nothing is read or set. Raises ProfileError for a file that is missing, unreadable or not
-    valid, and UsageError for a level that is none.
+    `profile` is a path, or `auto` as for `gputune apply auto`, except that nothing is measured. Whatever the user set
+    stays: exported variables, and flags that are no longer at torch's default. Choices that were measured on another
+    machine are skipped unless `ignore_fingerprint`, and so are those that affect results more than `numerics` (exact,
+    rounding, tf32, mixed) or GPUTUNE_NUMERICS allows. With GPUTUNE_DISABLE=1 nothing is read or set. Raises
+    ProfileError for a profile that is missing, unreadable or invalid, and UsageError for an unknown level.
     """
     if disabled(os.environ):
-        return Tuning({}, applied=[skipped(name, DISABLED) for name in settings.names()])
+        every = settings.all_settings().values()
+        return Tuning({}, applied=[decision.skipped(setting, Reason.DISABLED()) for setting in every])
     terms = Terms(ignore_fingerprint=ignore_fingerprint, numerics=limit(numerics, os.environ))
-    known = profile if isinstance(profile, Profile) else load(_path(profile))
-    return Tuning(*decide(known, terms), Measured.of(known))
+    loaded = profile if isinstance(profile, Profile) else load(_path(profile))
+    return Tuning(*apply_now(loaded, terms), measured_loading(loaded))
 
 
 def _path(profile: str | Path) -> str | Path:
-    return chosen(fingerprint_here(Host()), os.environ) if str(profile) == AUTO else profile
+    return locate(local_fingerprint(Host()), os.environ) if str(profile) == AUTO else profile
 
 
 @cache
 def _device() -> str:
-    """Where the script computes: on a GPU if torch has one."""
+    """The type of device on which the script computes: `cuda` if torch has a GPU, else `cpu`."""
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _has_images(model: Any) -> bool:
-    """Whether a model has 2-d convolutions, and no tensor of five dimensions, for which channels_last is an error."""
+    """Whether a model has 2-d convolutions, and no 5-d tensor, for which channels_last is an error."""
     import torch
 
     tensors = [*model.parameters(), *model.buffers()]
@@ -208,7 +220,7 @@ def _positive(n: Any) -> int:
     except TypeError:
         size = 0
     if size < 1 or isinstance(n, bool):
-        raise ValueError(f"a positive whole number is expected, not {n!r}")
+        raise ValueError(f"a positive integer is expected, not {n!r}")
     return size
 
 

@@ -1,7 +1,8 @@
-"""Whether all ranks of a job compute with the same settings, as torch reads them: over the job's own c10d store, without collectives.
+"""Checks over the job's own c10d store that all ranks of a job compute with the same settings, as torch reads them.
 
-Replicas are taken to stay alike because only gradients are exchanged; a rank in another precision makes them drift apart, silently.
-A collective would hang where a rank is missing; a store is only written and read, and polled until a deadline.
+Data parallelism exchanges only gradients and assumes that replicas stay identical; a rank with another precision
+silently makes them drift apart. No collective is used: it would hang where a rank is missing, while a store is polled
+until a deadline.
 
 Source: PyTorch, "Distributed communication package", distributed key-value store.
 """
@@ -28,23 +29,24 @@ if TYPE_CHECKING:
 Values = dict[str, Any]
 
 POLL_SECONDS = (0.002, 0.05)
-"""From the first look to the last, each twice as long: thousands of ranks ask one store."""
+"""The first and the longest pause between two polls. Pauses double, because thousands of ranks may poll one store."""
 LONGEST_SECONDS = 86_400.0
 NAMING_SECONDS = 2.0
-"""For asking the store who is missing, one by one."""
+"""The time allowed after the deadline for asking the store, rank by rank, which ones are missing."""
 SHOWN = 8
-"""How many ranks a message names one by one."""
+"""The most ranks that a message lists."""
 
 _ALIVE = "see whether rank 0 is alive"
 _calls = count()
 
 
 def verify_ranks(tuning: Tuning | None, deadline_seconds: float) -> Values:
-    """Compare what this rank computes with to all others of the default process group; returns what they agree on.
+    """Compare this rank's settings with those of all other ranks in the default process group; returns them if all
+    agree.
 
-    With `tuning`, what its lines give the script is compared too. Every rank has to call it, as often as the others. Raises
-    RankError that names the ranks which differ, or did not answer until the deadline; UsageError where there are several
-    ranks and no process group.
+    With `tuning`, its choices for lines of the script are compared too. Every rank has to call this equally often.
+    Raises RankError, naming the ranks that differ or did not answer before the deadline, and UsageError where there are
+    several ranks but no process group.
     """
     if not 0 < deadline_seconds <= LONGEST_SECONDS:
         raise UsageError(f"verify_ranks: a deadline of {deadline_seconds} s", f"name one up to {LONGEST_SECONDS:g} s")
@@ -63,27 +65,27 @@ def verify_ranks(tuning: Tuning | None, deadline_seconds: float) -> Values:
 
 
 def effective(tuning: Tuning | None = None) -> Values:
-    """What decides about this process's results: torch and its flags, read back, and what overrides them."""
+    """What determines this process's results: torch's version, its current flags, and what overrules them."""
     import torch
 
-    found: Values = {"torch": str(torch.__version__), TF32_OVERRIDE: os.environ.get(TF32_OVERRIDE)}
+    values: Values = {"torch": str(torch.__version__), TF32_OVERRIDE: os.environ.get(TF32_OVERRIDE)}
     for name, setting in settings.all_settings().items():
         if setting.PHASE == "process":
-            found[name] = _current(setting)
+            values[name] = _current(setting)
         elif tuning is not None and setting.PHASE == "code" and setting.NUMERICS != "exact":
-            found[name] = tuning.value(name)
-    return found
+            values[name] = tuning.choice(name)
+    return values
 
 
 def _current(setting: Any) -> Any:
     try:
         return setting.current()
-    except Exception as error:  # a getter that raises is a state of its own, and tells a rank apart
-        return f"{type(error).__name__}"
+    except Exception as error:  # a getter that raises also distinguishes this rank from others
+        return type(error).__name__
 
 
 def _place() -> tuple[Any, int, int] | None:
-    """The store, this rank and the number of ranks; None for a job of one process."""
+    """The store, this rank and the number of ranks; None for a job of a single process."""
     import torch.distributed as dist
 
     if dist.is_available() and dist.is_initialized():
@@ -108,8 +110,8 @@ def _run(outcome: list[RankError | None], place: tuple[Any, int, int], mine: Val
 
 
 def _compare(place: tuple[Any, int, int], mine: Values, seconds: float) -> None:
-    """In the store: each rank's values, how many there are of each digest, and how many have come. Alike ranks read no more than the
-    two counts.
+    """The store holds each rank's values, a count for each digest of values, and a count of ranks that have arrived.
+    Ranks that all agree read only the two counts.
     """
     store, rank, ranks = place
     deadline = time.monotonic() + seconds
@@ -118,16 +120,16 @@ def _compare(place: tuple[Any, int, int], mine: Values, seconds: float) -> None:
     alike = f"{prefix}/alike/{hashlib.sha256(text.encode()).hexdigest()}"
     store.set(f"{prefix}/{rank}", text)
     store.add(alike, 1)
-    store.add(f"{prefix}/come", 1)
-    if not _until(lambda: store.add(f"{prefix}/come", 0) >= ranks, deadline):
-        absent = (one for one in range(ranks) if not store.check([f"{prefix}/{one}"]))
+    store.add(f"{prefix}/arrived", 1)
+    if not _until(lambda: store.add(f"{prefix}/arrived", 0) >= ranks, deadline):
+        absent = (other for other in range(ranks) if not store.check([f"{prefix}/{other}"]))
         missing = list(islice(absent, SHOWN + 1))
         more = " and more" if missing[SHOWN:] else ""
-        said = f"{_named(missing[:SHOWN])}{more} did not answer within {seconds:g} s"
-        raise RankError(said, "every rank has to call verify_ranks")
+        message = f"{_list(missing[:SHOWN])}{more} did not answer within {seconds:g} s"
+        raise RankError(message, "every rank has to call verify_ranks")
     if store.add(alike, 0) < ranks:
-        told = {one: json.loads(store.get(f"{prefix}/{one}")) for one in range(ranks)}
-        raise RankError(difference(told), "give every rank the same profile and environment")
+        by_rank = {other: json.loads(store.get(f"{prefix}/{other}")) for other in range(ranks)}
+        raise RankError(difference(by_rank), "give every rank the same profile and environment")
 
 
 def _until(done: Callable[[], bool], deadline: float) -> bool:
@@ -140,31 +142,26 @@ def _until(done: Callable[[], bool], deadline: float) -> bool:
     return True
 
 
-def difference(told: Mapping[int, Values]) -> str:
-    """In what ranks differ from most others, in words; where two values are as frequent, from that of the lowest rank."""
-    keys = {rank: json.dumps(values, sort_keys=True) for rank, values in told.items()}
+def difference(by_rank: Mapping[int, Values]) -> str:
+    """Which ranks differ from the most frequent values, and how; of equally frequent ones, the lowest rank's count."""
+    keys = {rank: json.dumps(values, sort_keys=True) for rank, values in by_rank.items()}
     counted = Counter(keys[rank] for rank in sorted(keys))
     usual = next(rank for rank in sorted(keys) if keys[rank] == counted.most_common(1)[0][0])
     odd = [rank for rank in sorted(keys) if keys[rank] != keys[usual]]
-    names = sorted(
-        {name for rank in odd for name in told[usual] | told[rank] if _differs(told[rank], told[usual], name)}
-    )
+    common = by_rank[usual]
+    names = {name for rank in odd for name in common | by_rank[rank] if by_rank[rank].get(name) != common.get(name)}
     words = [
-        f"{name} is {_each(told, odd, name)}, and {told[usual].get(name)!r} in {counted[keys[usual]]} others"
-        for name in names
+        f"{name} is {_values(by_rank, odd, name)}, and {common.get(name)!r} in {counted[keys[usual]]} others"
+        for name in sorted(names)
     ]
-    return f"{_named(odd)} differ{'s' if len(odd) == 1 else ''}: {'; '.join(words)}"
+    return f"{_list(odd)} differ{'s' if len(odd) == 1 else ''}: {'; '.join(words)}"
 
 
-def _differs(one: Values, other: Values, name: str) -> bool:
-    return bool(one.get(name) != other.get(name))
-
-
-def _each(told: Mapping[int, Values], odd: list[int], name: str) -> str:
-    values = dict.fromkeys(repr(told[rank].get(name)) for rank in odd)
+def _values(by_rank: Mapping[int, Values], odd: list[int], name: str) -> str:
+    values = dict.fromkeys(repr(by_rank[rank].get(name)) for rank in odd)
     return " or ".join(values)
 
 
-def _named(ranks: list[int]) -> str:
+def _list(ranks: list[int]) -> str:
     more = f" and {len(ranks) - SHOWN} more" if len(ranks) > SHOWN else ""
     return f"rank{'' if len(ranks) == 1 else 's'} {', '.join(map(str, ranks[:SHOWN]))}{more}"

@@ -1,32 +1,33 @@
-"""One knob a file: what it may be set to, what the measurements recommend, and how it is applied and read back.
+"""One setting a file: what it may be set to, what the measurements recommend, and how it is applied and read back.
 
 A setting's file has
 
-- a docstring: the knob, why it matters, its source (`gputune explain NAME` prints it);
-- `VALUE`: the type of its value, from which the profile is validated and its JSON Schema made;
+- a docstring: the setting, why it matters, and the source (`gputune explain NAME` prints it);
+- `VALUE`: the type of its value, against which profiles are validated and from which the JSON Schema is derived;
 - `PHASE`: `launch` (environment variables, before the process starts), `process` (torch globals, after `import torch`)
   or `code` (a line in the user's script, through `Tuning`);
-- `NUMERICS`: what it does to results: `exact` (bit for bit the same, but that a dataset which draws random numbers draws others in
-  other workers), `rounding` (same precision, another order of operations), `tf32` or `mixed`;
-- `DEPENDS`: the fields of the fingerprint that its choice rests on;
-- `recommend(facts, measurements) -> Choice`, always: where nothing is gained, torch's default with the reason;
-- where it differs by kind of network, or of a dataset's samples, `of_family(facts, measurements, family) -> Choice | None`, None
-  where it was not measured for that kind;
-- by phase: `environ(value)`, and `NAMES`, the variables that are the user's word on it; or `apply(value)`, `current()` and
-  `default()`; or `USE`, the line in the script. A launch setting may have the second too, for a process that runs already, and has
-  `current` and `default` in any case. `apply` raises ValueError, with the reason, where something else that the user chose forbids
-  the value.
+- `NUMERICS`: its effect on results: `exact` (bit for bit the same, although a dataset that draws random numbers draws
+  others in other workers), `rounding` (same precision, another order of operations), `tf32` or `mixed`;
+- `DEPENDS`: the fields of the fingerprint on which its choice depends;
+- `recommend(facts, measurements) -> Choice`, always: without a gain, torch's default and the reason;
+- where it differs by kind of network, or of a dataset's samples, `of_family(facts, measurements, family) -> Choice |
+  None`, None where it was not measured for that kind;
+- for `launch`, `environ(value)`, `NAMES` (the variables by which a user sets it), `current()` and `default()`; with
+  `apply(value)`, it can also be set in a running process;
+- for `process`, `apply(value)`, `current()` and `default()`; `apply` raises ValueError with the reason where another
+  choice of the user's forbids the value;
+- for `code`, `USE`: the line in the script.
 
-These are constants of the code and never keys of a profile, so a file cannot claim to be harmless. The files import the
-standard library and each other only (relatively), because the shim loads this folder as a private package into
-interpreters that must not see gputune.
+These are constants of the code and never keys of a profile, so a file cannot claim to be harmless. The files import
+only the standard library and each other (relatively), because the shim loads this folder as part of a private package
+into interpreters that must not see gputune.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from .. import plugins
 
@@ -35,16 +36,16 @@ Numerics = Literal["exact", "rounding", "tf32", "mixed"]
 Value = bool | int | str | dict[str, int] | None
 
 LEVELS: tuple[Numerics, ...] = ("exact", "rounding", "tf32", "mixed")
-"""What a setting may do to results, from nothing on; `--numerics` names the highest that is allowed."""
+"""The effects a setting may have on results, from none upwards; `--numerics` names the highest that is allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What is recommended for one setting, and why.
+    """The recommended value of one setting, and why.
 
-    `gain` is how many times as fast the alternative ran as torch's default, with its `interval` at 99 %, also where the
-    default is kept because of it; both are None where nothing was measured that could give one. `evidence` names the
-    benches that the choice rests on.
+    `gain` is the measured speed of the alternative divided by that of torch's default, with its `interval` at 99 %,
+    also where the default is kept because of it; both are None where neither was measured. `evidence` names the benches
+    behind the choice.
     """
 
     value: Value
@@ -55,14 +56,14 @@ class Choice:
 
 
 def names() -> list[str]:
-    """Every setting's name, which is its file's."""
+    """The name of every setting, which is its file's name."""
     return list(plugins.names(__name__))
 
 
-def load(name: str) -> Any:
-    """The module of one setting (see `plugins.Setting`). Raises KeyError for a name that is none."""
-    return plugins.load(__name__, name)
+def load(name: str) -> plugins.Setting:
+    """The module of one setting (see `plugins.Setting`). Raises KeyError for an unknown name."""
+    return cast(plugins.Setting, plugins.load(__name__, name))
 
 
 def all_settings() -> Mapping[str, plugins.Setting]:
-    return {name: cast(plugins.Setting, load(name)) for name in names()}
+    return {name: load(name) for name in names()}

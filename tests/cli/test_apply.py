@@ -19,7 +19,7 @@ from gputune import settings
 from gputune.host import Host
 from gputune.profile import Fingerprint
 from gputune.runtime.environment import SHIM
-from gputune.runtime.local_fingerprint import fingerprint_here
+from gputune.runtime.local_fingerprint import local_fingerprint
 
 SHOW = "import json, os; print(json.dumps([os.environ.get('OMP_NUM_THREADS'), os.environ.get('GPUTUNE_APPLY')]))"
 PROCESS = {name: value for name, value in CHOSEN.items() if settings.load(name).PHASE == "process"}
@@ -32,7 +32,7 @@ def payload(**more: object) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def here() -> Fingerprint:
-    return fingerprint_here(Host(environ=environ()))
+    return local_fingerprint(Host(environ=environ()))
 
 
 @pytest.fixture
@@ -54,11 +54,9 @@ class TestCommand:
         threads, handed = json.loads(done.stdout)
         assert (threads, json.loads(handed)) == ("1", payload(omp_threads=1, torch=here.torch))
 
-    def test_the_two_dashes_may_be_left_out(self, path: str) -> None:
-        assert gputune("apply", path, "echo", "-n", "--strict", "--").stdout == "--strict --"
-
-    def test_only_the_first_two_dashes_are_ours(self, path: str) -> None:
+    def test_the_two_dashes_may_be_left_out_and_only_the_first_two_are_ours(self, path: str) -> None:
         assert gputune("apply", path, "--", "echo", "--", "--help").stdout == "-- --help\n"
+        assert gputune("apply", path, "echo", "-n", "--strict", "--").stdout == "--strict --"
 
     @pytest.mark.slow
     def test_a_real_torch_below_it_is_set(self, path: str) -> None:
@@ -80,10 +78,8 @@ class TestCommand:
         assert gputune("apply", path, "--", str(tmp_path)).returncode == 126
 
     def test_no_signal_stays_ignored(self, path: str) -> None:
-        assert gputune("apply", path, "--", "grep", "SigIgn", "/proc/self/status").stdout.split() == [
-            "SigIgn:",
-            "0" * 16,
-        ]
+        done = gputune("apply", path, "--", "grep", "SigIgn", "/proc/self/status")
+        assert done.stdout.split() == ["SigIgn:", "0" * 16]
 
     def test_the_streams_and_open_files_are_the_commands(self, path: str) -> None:
         done = making.gputune("apply", path, "--", "sh", "-c", "cat; echo err >&2", input="in")
@@ -102,17 +98,8 @@ class TestCommand:
     def test_nested_the_inner_profile_holds(self, path: str, here: Fingerprint, tmp_path: Path) -> None:
         (tmp_path / "in").mkdir()
         inner = written(tmp_path / "in", profile({"cudnn_benchmark": True}, fingerprint=here))
-        words = [
-            sys.executable,
-            "-m",
-            "gputune",
-            "apply",
-            inner,
-            "--",
-            sys.executable,
-            "-c",
-            SHOW + "; print(os.environ['PYTHONPATH'])",
-        ]
+        code = SHOW + "; print(os.environ['PYTHONPATH'])"
+        words = [sys.executable, "-m", "gputune", "apply", inner, "--", sys.executable, "-c", code]
         out = gputune("apply", path, "--", *words).stdout.splitlines()
         threads, handed = json.loads(out[0])
         assert (threads, json.loads(handed)) == ("1", {"cudnn_benchmark": True, "torch": here.torch})
@@ -143,7 +130,7 @@ class TestElsewhere:
         done = gputune("apply", "--ignore-fingerprint", foreign, "--", sys.executable, "-c", SHOW)
         threads, handed = json.loads(done.stdout)
         assert (threads, json.loads(handed)) == ("3", payload(omp_threads=3))
-        assert done.stderr.startswith("gputune: FP32 matmul runs in TF32; --numerics rounding leaves it out")
+        assert done.stderr.startswith("gputune: FP32 matmul runs in TF32; --numerics rounding avoids it")
 
     def test_one_setting_of_many(self, tmp_path: Path, here: Fingerprint) -> None:
         path = written(tmp_path, profile({"cudnn_benchmark": True, "omp_threads": 3}, replace(here, torch="1.0")))
@@ -192,9 +179,6 @@ class TestBroken:
         assert done.stderr.startswith(f"gputune: {broken}: ")
         assert done.stderr.endswith(f"; running {sys.executable} unchanged\n")
         assert done.stderr.count("\n") == 1
-
-    def test_its_exit_code_is_its_own(self, broken: str) -> None:
-        assert gputune("apply", broken, "--", "sh", "-c", "exit 37").returncode == 37
 
     def test_strict_refuses_before_the_command(self, broken: str) -> None:
         done = gputune("apply", "--strict", broken, "--", "echo", "ran")
@@ -256,12 +240,6 @@ class TestUsage:
         assert "PROFILE" in done.stderr
         assert "Traceback" not in done.stderr
 
-    def test_help(self) -> None:
-        done = gputune("apply", "--help")
-        assert done.returncode == 0
-        assert "--ignore-fingerprint" in done.stdout
-        assert "--strict" in done.stdout
-
 
 class TestNumerics:
     def test_what_is_left_out_is_one_line(self, path: str) -> None:
@@ -271,25 +249,17 @@ class TestNumerics:
 
     def test_the_table_says_why(self, path: str) -> None:
         text = " ".join(gputune("apply", "--numerics", "exact", path, env=environ(COLUMNS="200")).stderr.split())
-        assert "left out by numerics exact: its effect on results is tf32" in text
-
-    @pytest.mark.slow
-    def test_it_holds_for_a_script_below(self, path: str) -> None:
-        code = f"import gputune; print([row.status for row in gputune.apply({path!r}).applied if row.setting == 'amp_dtype'])"
-        done = gputune("apply", "--numerics", "tf32", path, "--", sys.executable, "-c", code)
-        assert done.stdout == "['skipped']\n"
+        assert "beyond the numerics limit exact: its effect on results is tf32" in text
 
     def test_a_level_that_is_none(self, path: str) -> None:
         done = gputune("apply", "--numerics", "exakt", path, "--", "echo", "ran")
         assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr == (
-            "gputune: --numerics exakt: there is no such thing; choose from exact, rounding, tf32, mixed\n"
-        )
+        assert done.stderr == ("gputune: --numerics exakt: unknown value; choose from exact, rounding, tf32, mixed\n")
 
     def test_a_level_of_the_environment_that_is_none_costs_no_command(self, path: str) -> None:
         done = gputune("apply", path, "--", "echo", "ran", env=environ(GPUTUNE_NUMERICS="exakt"))
         assert (done.returncode, done.stdout) == (0, "ran\n")
-        assert done.stderr.startswith("gputune: GPUTUNE_NUMERICS: 'exakt' is no level")
+        assert done.stderr.startswith("gputune: GPUTUNE_NUMERICS: 'exakt' is not a level")
 
 
 class TestEmit:
@@ -304,10 +274,10 @@ class TestEmit:
     @pytest.mark.parametrize(
         ("words", "fault"),
         [
-            (["--emit", "k8s"], "--emit k8s: there is no such thing; choose from shell, slurm-taskprolog"),
+            (["--emit", "k8s"], "--emit k8s: unknown value; choose from shell, slurm-taskprolog"),
             (
                 ["--emit", "slurm-taskprolog", "PATH", "--", "true"],
-                "--emit slurm-taskprolog: prints, and runs no command",
+                "--emit slurm-taskprolog: prints, and does not run a command",
             ),
         ],
     )

@@ -21,7 +21,7 @@ from making import command, environ, profile, python
 from gputune.host import Host
 from gputune.profile import Fingerprint, load, places, save
 from gputune.runtime import locate
-from gputune.runtime.local_fingerprint import fingerprint_here
+from gputune.runtime.local_fingerprint import local_fingerprint
 
 pytestmark = pytest.mark.cluster
 
@@ -30,7 +30,7 @@ SHOW = [sys.executable, "-c", "import os; print(os.environ.get('GPUTUNE_APPLY'))
 
 @pytest.fixture(scope="module")
 def here() -> Fingerprint:
-    return fingerprint_here(Host(environ=environ()))
+    return local_fingerprint(Host(environ=environ()))
 
 
 @pytest.fixture
@@ -55,10 +55,10 @@ class TestChoosing:
 
     def test_the_shipped_one_comes_last(self, cache: str) -> None:
         h200 = Fingerprint(gpu="NVIDIA H200", torch="2.11.0+cu130")
-        path = locate.chosen(h200, {"XDG_CACHE_HOME": cache})
+        path = locate.locate(h200, {"XDG_CACHE_HOME": cache})
         assert path.name == "nvidia-h200.yaml"
         keep(h200, cache, threads=3)
-        assert locate.chosen(h200, {"XDG_CACHE_HOME": cache}).parent == Path(cache) / "gputune"
+        assert locate.locate(h200, {"XDG_CACHE_HOME": cache}).parent == Path(cache) / "gputune"
 
     def test_with_none_the_command_runs_and_it_is_said(self, cache: str) -> None:
         done = gputune("apply", "auto", "--", *SHOW, env=environ(XDG_CACHE_HOME=cache))
@@ -104,7 +104,7 @@ from gputune import probing
 from gputune.cli import main
 from gputune.errors import MeasureError
 from gputune.host import Host, node_lock
-from gputune.runtime.local_fingerprint import fingerprint_here
+from gputune.runtime.local_fingerprint import local_fingerprint
 
 def probe(request, **options):
     with open(os.environ["PROBES"], "a") as file:
@@ -113,7 +113,7 @@ def probe(request, **options):
         time.sleep(0.02)
     if os.environ.get("PROBE_FAILS"):
         raise MeasureError("nothing could be measured", "see: gputune check")
-    return profile({"omp_threads": os.getpid() % 4000 + 1}, fingerprint=fingerprint_here(Host()))
+    return profile({"omp_threads": os.getpid() % 4000 + 1}, fingerprint=local_fingerprint(Host()))
 
 probing.probe = probe
 if "NODE" in os.environ:

@@ -14,7 +14,7 @@ from manifests import valid
 
 from gputune.deploy.kubernetes_job import PROFILE, Job, text
 from gputune.host import Host
-from gputune.runtime.local_fingerprint import fingerprint_here
+from gputune.runtime.local_fingerprint import local_fingerprint
 
 pytestmark = pytest.mark.cluster
 
@@ -148,7 +148,7 @@ class TestItsCommands:
         assert "running sh unchanged" in done.stderr
 
     def test_with_a_profile_it_is_applied(self, tmp_path):
-        written(tmp_path, profile({"omp_threads": 3}, fingerprint=fingerprint_here(Host())))
+        written(tmp_path, profile({"omp_threads": 3}, fingerprint=local_fingerprint(Host())))
         _, main = containers(replace(JOB, command=["sh", "-c", "echo $OMP_NUM_THREADS"]))
         assert run(main["command"], tmp_path).stdout == "3\n"
 

@@ -11,7 +11,7 @@ from making import command, environ, profile, written
 
 from gputune.deploy.slurm_task_prolog import task_prolog
 from gputune.host import Host
-from gputune.runtime.local_fingerprint import fingerprint_here
+from gputune.runtime.local_fingerprint import local_fingerprint
 
 pytestmark = pytest.mark.cluster
 
@@ -22,7 +22,7 @@ GPUTUNE = [sys.executable, "-P", "-m", "gputune"]
 def path(tmp_path: Path) -> str:
     folder = tmp_path / "it's a folder"
     folder.mkdir()
-    return written(folder, profile({"matmul_precision": "tf32"}, fingerprint=fingerprint_here(Host())))
+    return written(folder, profile({"matmul_precision": "tf32"}, fingerprint=local_fingerprint(Host())))
 
 
 def run(script: str, **variables: str):

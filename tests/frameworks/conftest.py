@@ -17,7 +17,7 @@ from making import profile
 
 from gputune.host import Host
 from gputune.profile import Fingerprint
-from gputune.runtime.local_fingerprint import fingerprint_here
+from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.runtime.tuning import Tuning, apply
 
 USERS = (
@@ -66,7 +66,7 @@ def _nothing_exported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def here() -> Fingerprint:
-    return fingerprint_here(Host())
+    return local_fingerprint(Host())
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ OWN = "own sitecustomize\n"
 """That of another environment, before the program."""
 
 HOOK = "ignores PYTHONPATH, so torch's flags are set only where gputune install-hook was run for it"
-NO_SITE = "runs nothing at its start, so torch's flags will not be set"
+NO_SITE = "runs no site code at startup, so torch's flags will not be set"
 
 
 @dataclass(frozen=True, slots=True)

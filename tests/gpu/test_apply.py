@@ -52,10 +52,10 @@ def flags(answer):
 def here(tmp_path_factory):
     """The shipped H200 profile as if measured on this machine's kind of GPU."""
     from gputune.host import Host
-    from gputune.runtime.local_fingerprint import fingerprint_here
+    from gputune.runtime.local_fingerprint import local_fingerprint
 
     path = tmp_path_factory.mktemp("here") / "profile.yaml"
-    save(replace(load(PROFILE), fingerprint=fingerprint_here(Host())), path)
+    save(replace(load(PROFILE), fingerprint=local_fingerprint(Host())), path)
     return path
 
 

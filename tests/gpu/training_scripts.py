@@ -34,7 +34,7 @@ from gputune.benches._networks import NETWORKS
 from gputune.host import Host
 from gputune.measurement import FEWEST_PAIRS, Comparison, comparison_of
 from gputune.profile import load, save
-from gputune.runtime.local_fingerprint import fingerprint_here
+from gputune.runtime.local_fingerprint import local_fingerprint
 
 SCRIPTS = Path(__file__).with_name("training")
 PROFILE = Path(__file__).parents[2] / "profiles" / "nvidia-h200.yaml"
@@ -68,7 +68,7 @@ def measured(name: str, rounds: int = ROUNDS, block_seconds: float = BLOCK_SECON
 
 def write_profile(path: Path) -> None:
     """The H200's, as if measured on this very machine: the driver and the CPUs beside an H200 differ from one to the next."""
-    save(replace(load(PROFILE), fingerprint=fingerprint_here(Host())), path)
+    save(replace(load(PROFILE), fingerprint=local_fingerprint(Host())), path)
 
 
 def commands(name: str, profile: Path) -> dict[str, list[str]]:
@@ -224,7 +224,7 @@ def asked() -> argparse.Namespace:
 
 if __name__ == "__main__":
     wanted = asked()
-    here = fingerprint_here(Host())
+    here = local_fingerprint(Host())
     print(f"on {here.gpu or 'the CPU, where the ratios mean nothing'}, torch {here.torch}")
     for network in wanted.networks or NETWORKS:
         print(line(network, measured(network, wanted.rounds, wanted.block_seconds)), flush=True)

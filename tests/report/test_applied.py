@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 
-from gputune.report.applied import print_applied, print_standing
-from gputune.runtime.applied import Applied
-from gputune.runtime.status import Standing, Verified
+from gputune.inject.applied import Applied, Reason
+from gputune.report.applied import print_applied, print_status
+from gputune.runtime.status import Status, Verified
 
-THREADS = Applied(setting="omp_threads", before=2, after=4, status="kept-user", source="environment", why="exported")
+WHY = Reason.FORBIDDEN("exported")
+THREADS = Applied(setting="omp_threads", before=2, after=4, status="kept-user", source="environment", reasons=(WHY,))
 
 
 def shown(printer, *arguments):
@@ -21,20 +22,20 @@ def test_what_was_applied_is_shown_with_why():
     assert shown(print_applied, [THREADS]).splitlines()[-1].split() == ["omp_threads", "4", "kept-user", "exported"]
 
 
-def standing(**more):
-    return Standing(torch="2.11.0", python="/usr/bin/python3", gpu="NVIDIA H200", settings=(THREADS,), **more)
+def status(**more):
+    return Status(torch="2.11.0", python="/usr/bin/python3", gpu="NVIDIA H200", settings=(THREADS,), **more)
 
 
 def test_what_holds_is_shown_with_whose_it_is():
-    text = shown(print_standing, standing(), False)
+    text = shown(print_status, status(), False)
     assert text.startswith("torch 2.11.0 of /usr/bin/python3, NVIDIA H200\n")
     assert text.splitlines()[-1].split() == ["omp_threads", "2", "4", "kept-user", "(environment)", "exported"]
 
 
 def test_the_digest_of_what_was_applied_stands_on_top():
-    text = shown(print_standing, standing(digest="0123456789abcdef"), False)
+    text = shown(print_status, status(digest="0123456789abcdef"), False)
     assert text.splitlines()[1] == "applied here: 0123456789abcdef"
-    assert "applied here" not in shown(print_standing, standing(), False)
+    assert "applied here" not in shown(print_status, status(), False)
 
 
 def test_what_computations_say_stands_beside_the_flag():
@@ -42,8 +43,8 @@ def test_what_computations_say_stands_beside_the_flag():
         Verified(operation="matmul", setting="matmul_precision", value="tf32", relative_error=2.9e-4, took_effect=True),
         Verified(operation="conv", setting="cudnn_tf32", value=True, relative_error=4.3e-7, took_effect=False),
     )
-    text = shown(print_standing, standing(verified=checks, override="0"), True)
-    assert "NVIDIA_TF32_OVERRIDE=0 decides about TF32" in text
+    text = shown(print_status, status(verified=checks, override="0"), True)
+    assert "NVIDIA_TF32_OVERRIDE=0 decides whether TF32 is used" in text
     assert [" ".join(line.split()) for line in text.splitlines()[-2:]] == [
         "matmul matmul_precision tf32 2.9e-04 took effect",
         "conv cudnn_tf32 on 4.3e-07 did NOT take effect",
@@ -51,6 +52,6 @@ def test_what_computations_say_stands_beside_the_flag():
 
 
 def test_without_a_gpu_it_says_that_nothing_was_verified():
-    found = Standing(torch="2.13.0+cpu", python="python", gpu=None, settings=())
-    assert "Not verified: torch sees no GPU here" in shown(print_standing, found, True)
-    assert "verified" not in shown(print_standing, found, False)
+    found = Status(torch="2.13.0+cpu", python="python", gpu=None, settings=())
+    assert "Not verified: torch sees no GPU here" in shown(print_status, found, True)
+    assert "verified" not in shown(print_status, found, False)

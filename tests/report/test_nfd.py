@@ -13,7 +13,7 @@ from gputune.checks import Finding
 from gputune.host import Host
 from gputune.profile import fingerprint, places
 from gputune.report import nfd
-from gputune.runtime.local_fingerprint import fingerprint_here
+from gputune.runtime.local_fingerprint import local_fingerprint
 
 LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 """Kubernetes, "Labels and Selectors": of a name without its prefix, and of a value that is not empty."""
@@ -154,4 +154,4 @@ class TestTheProfileOfANode:
         from gputune import facts
 
         host = Host()
-        assert nfd.labels(facts.read(host), [])["profile"] + ".yaml" == places.file_name(fingerprint_here(host))
+        assert nfd.labels(facts.read(host), [])["profile"] + ".yaml" == places.file_name(local_fingerprint(host))

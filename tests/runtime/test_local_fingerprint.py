@@ -15,7 +15,7 @@ from recorded import MACHINES, RecordedHost, facts_of
 from gputune.facts.libraries import installed_torch
 from gputune.host import Host, Unreadable
 from gputune.profile import fingerprint
-from gputune.runtime.local_fingerprint import fingerprint_here
+from gputune.runtime.local_fingerprint import local_fingerprint
 
 NVML = json.loads((MACHINES / "nvidia-h200-x8" / "answers.json").read_text())["nvml"]
 
@@ -33,7 +33,7 @@ class TestGpu:
     @pytest.mark.parametrize("machine", ["nvidia-h200-x1", "nvidia-h200-x8"])
     def test_it_is_the_fingerprint_of_the_probe_but_for_what_only_torch_tells(self, machine: str) -> None:
         measured = fingerprint(facts_of(machine), "cuda:0")
-        now = fingerprint_here(RecordedHost(machine))
+        now = local_fingerprint(RecordedHost(machine))
         same = ["gpu", "gpu_count", "compute_capability", "driver", "torch", "cpu", "cpu_budget", "device"]
         assert measured.differences(now, same) == []
         assert (now.cuda, now.cublas, now.cudnn) == ("13.0", None, None)
@@ -54,7 +54,7 @@ class TestGpu:
         ],
     )
     def test_cuda_visible_devices(self, setting: str | None, count: int) -> None:
-        now = fingerprint_here(RecordedHost("nvidia-h200-x8", environ={"CUDA_VISIBLE_DEVICES": setting}))
+        now = local_fingerprint(RecordedHost("nvidia-h200-x8", environ={"CUDA_VISIBLE_DEVICES": setting}))
         assert now.gpu_count == count
         assert (now.gpu, now.compute_capability, now.driver) == (
             ("NVIDIA H200", "9.0", "580.159.04") if count else (None, None, None)
@@ -62,21 +62,23 @@ class TestGpu:
 
     def test_a_uuid_may_be_short(self) -> None:
         uuid = NVML["devices"][5]["UUID"]
-        now = fingerprint_here(RecordedHost("nvidia-h200-x8", environ={"CUDA_VISIBLE_DEVICES": uuid[:12]}))
+        now = local_fingerprint(RecordedHost("nvidia-h200-x8", environ={"CUDA_VISIBLE_DEVICES": uuid[:12]}))
         assert now.gpu_count == 1
 
     def test_the_first_visible_gpu_counts_with_those_like_it(self) -> None:
         mixed = deepcopy(NVML)
         mixed["devices"][0] |= {"Name": "NVIDIA L4", "CudaComputeCapability": [8, 9]}
-        first = fingerprint_here(RecordedHost("nvidia-h200-x8", nvml=mixed))
+        first = local_fingerprint(RecordedHost("nvidia-h200-x8", nvml=mixed))
         assert (first.gpu, first.gpu_count, first.compute_capability) == ("NVIDIA L4", 1, "8.9")
-        second = fingerprint_here(RecordedHost("nvidia-h200-x8", nvml=mixed, environ={"CUDA_VISIBLE_DEVICES": "1,2,0"}))
+        second = local_fingerprint(
+            RecordedHost("nvidia-h200-x8", nvml=mixed, environ={"CUDA_VISIBLE_DEVICES": "1,2,0"})
+        )
         assert (second.gpu, second.gpu_count, second.compute_capability) == ("NVIDIA H200", 2, "9.0")
 
     def test_what_nvml_does_not_answer_is_none(self) -> None:
         silent = deepcopy(NVML)
         silent["devices"][0]["CudaComputeCapability"] = {"NVMLError": "Unknown Error"}
-        now = fingerprint_here(RecordedHost("nvidia-h200-x8", nvml=silent))
+        now = local_fingerprint(RecordedHost("nvidia-h200-x8", nvml=silent))
         assert now.compute_capability is None
         assert now.cpu_budget is not None
 
@@ -85,20 +87,20 @@ class TestGpu:
         nameless["devices"][0]["Name"] = {"NVMLError": "Unknown Error"}
         sliced["devices"][0]["MigMode"] = [1, 1]
         for nvml in (Unreadable("NVML Shared Library Not Found"), nameless, sliced):
-            now = fingerprint_here(RecordedHost("nvidia-h200-x8", nvml=nvml))
+            now = local_fingerprint(RecordedHost("nvidia-h200-x8", nvml=nvml))
             assert (now.gpu, now.gpu_count, now.compute_capability, now.driver) == ("NVIDIA H200", 8, "9.0", None)
-        now = fingerprint_here(RecordedHost("nvidia-h200-x8", environ={"CUDA_VISIBLE_DEVICES": "MIG-1234"}))
+        now = local_fingerprint(RecordedHost("nvidia-h200-x8", environ={"CUDA_VISIBLE_DEVICES": "MIG-1234"}))
         assert now.gpu == "NVIDIA H200"
 
     def test_without_nvml_and_without_a_device_file_there_is_no_gpu(self) -> None:
-        now = fingerprint_here(RecordedHost("cpu-only"))
+        now = local_fingerprint(RecordedHost("cpu-only"))
         assert (now.gpu, now.gpu_count, now.driver) == (None, 0, None)
 
 
 def test_a_torch_for_the_cpu_sees_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
     monkeypatch.setattr(sys.modules["torch"], "__version__", "2.13.0+cpu", raising=False)
-    now = fingerprint_here(RecordedHost("nvidia-h200-x1"))
+    now = local_fingerprint(RecordedHost("nvidia-h200-x1"))
     assert (now.gpu, now.device) == (None, now.cpu)
 
 
@@ -116,7 +118,7 @@ def test_an_unreadable_machine_is_all_none() -> None:
         def nvml(self) -> Any:
             raise Unreadable("NVML")
 
-    now = fingerprint_here(Nothing(environ={}))
+    now = local_fingerprint(Nothing(environ={}))
     assert (now.gpu, now.cpu, now.cpu_budget) == (None, None, None)
 
 
@@ -124,10 +126,10 @@ def test_this_machine_is_read_without_importing_torch() -> None:
     code = """
 import sys
 from gputune.host import Host
-from gputune.runtime.local_fingerprint import fingerprint_here
-print(fingerprint_here(Host()).torch, "torch" in sys.modules)
+from gputune.runtime.local_fingerprint import local_fingerprint
+print(local_fingerprint(Host()).torch, "torch" in sys.modules)
 import types
 sys.modules["torch"] = types.SimpleNamespace(__version__="9.9.9")
-print(fingerprint_here(Host()).torch)
+print(local_fingerprint(Host()).torch)
 """
     assert python("-c", code, env=environ()).stdout == f"{installed_torch()[0]} False\n9.9.9\n"

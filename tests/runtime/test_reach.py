@@ -42,7 +42,7 @@ def test_a_python_that_ignores_pythonpath(words: str) -> None:
 
 def test_a_python_that_runs_nothing_at_its_start() -> None:
     assert beyond_reach(["python", "-BS", "train.py"]) == (
-        "python -S runs nothing at its start, so torch's flags will not be set"
+        "python -S runs no site code at startup, so torch's flags will not be set"
     )
 
 

@@ -13,7 +13,7 @@ from making import environ, profile, python, written
 
 from gputune.errors import RankError, UsageError
 from gputune.host import Host
-from gputune.runtime.local_fingerprint import fingerprint_here
+from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.runtime.tuning import Tuning
 from gputune.runtime.verify_ranks import difference, effective, verify_ranks
 
@@ -163,7 +163,7 @@ open(f"{sys.argv[3]}/{rank}", "w").write(json.dumps(said))
 def test_eight_ranks_of_which_one_was_given_another_profile(tmp_path: Path) -> None:
     """By torchrun and gloo on the CPU, whose store is the one that GPUs' jobs have too."""
 
-    here = fingerprint_here(Host())
+    here = local_fingerprint(Host())
     for name, values in (("usual", {"matmul_precision": "tf32"}), ("odd", {"matmul_precision": "ieee"})):
         (tmp_path / name).mkdir()
         families = {"amp_dtype": "bfloat16" if name == "odd" else None}

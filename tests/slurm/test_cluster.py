@@ -15,14 +15,14 @@ from making import gputune, profile
 from gputune import benches
 from gputune.host import Host
 from gputune.profile import load, save
-from gputune.runtime.local_fingerprint import fingerprint_here
+from gputune.runtime.local_fingerprint import local_fingerprint
 
 pytestmark = pytest.mark.slurm
 
 GPUTUNE = [sys.executable, "-P", "-m", "gputune"]
 DIGEST = [
     sys.executable, "-c",
-    "import os; from gputune.runtime.applied import digest\n"
+    "import os; from gputune.runtime.environment import digest\n"
     "print(os.environ['SLURMD_NODENAME'], os.environ['SLURM_PROCID'], digest(os.environ), flush=True)",
 ]  # fmt: skip
 
@@ -115,7 +115,7 @@ class TestTaskProlog:
     def with_profile(self, cluster, tmp_path: Path):
         """Slurm with a TaskProlog for a profile that makes matmuls TF32; the profile's path."""
         path = tmp_path / "profile.yaml"
-        save(profile({"matmul_precision": "tf32"}, fingerprint=fingerprint_here(Host())), path)
+        save(profile({"matmul_precision": "tf32"}, fingerprint=local_fingerprint(Host())), path)
         _program(tmp_path / "prolog", printed("task-prolog", "--profile", str(path)))
         cluster.configure(TaskProlog=tmp_path / "prolog")
         return path

@@ -1,14 +1,15 @@
-"""Starts with every Python below `gputune apply`: lets the settings of GPUTUNE_APPLY follow the first `import torch`.
+"""Runs at the start of every Python below `gputune apply`: applies what GPUTUNE_APPLY says right after `import torch`.
 
-This folder stands first on PYTHONPATH. Whatever Python starts, however old, runs this file, so it is plain syntax and
-imports nothing but os and sys. It does two things:
+This folder is first on PYTHONPATH. Every Python, however old, runs this file at its start, so it uses plain syntax and
+imports only os and sys. It does two things:
 
-- A finder for exactly the name "torch" lets the finders behind it find torch, and replaces `exec_module` on the loader that they
-  return. The loader itself stays what it is: a proxy in its place breaks `inspect`, `importlib.resources` and pickling.
-  Probing with `find_spec` runs no module, and a failed import leaves everything as it was, so the finder stays ready.
-- The sitecustomize that this one hides is run as if this one were not there.
+- A finder for exactly the name "torch" lets the finders behind it find torch, and replaces `exec_module` on the loader
+  they return. The loader object itself is kept: a proxy would break `inspect`, `importlib.resources` and pickling.
+  Probing with `find_spec` runs no module, and a failed import leaves everything unchanged, so the finder stays ready.
+- The sitecustomize that this one hides is run as if this one did not exist.
 
-A Python that never imports torch pays 0.2 ms; below 3.11, without GPUTUNE_APPLY or with GPUTUNE_DISABLE=1 only the second is done.
+A Python that never imports torch pays 0.2 ms. Below 3.11, without GPUTUNE_APPLY or with GPUTUNE_DISABLE=1 only the
+second is done.
 """
 
 import os
@@ -19,7 +20,7 @@ _PRIVATE = os.path.join(os.path.dirname(_HERE), "private.py")
 
 
 class _TorchFinder(object):
-    """Stays on `sys.meta_path` when its work is done: taking it out could make a thread that is importing skip a finder."""
+    """Stays on `sys.meta_path` when done: removing it could make a thread that is importing skip a finder."""
 
     gputune = True
     done = False
@@ -42,7 +43,7 @@ class _TorchFinder(object):
 
         def exec_module(module):
             body(module)
-            # A loader may serve several modules, and a mere folder called torch is a module too.
+            # A loader may load several modules, and a folder named torch without code is a module too.
             if module.__name__ == "torch" and hasattr(module, "__version__") and not self.done:
                 self.done = True
                 _apply()
@@ -54,7 +55,7 @@ class _TorchFinder(object):
 
 
 def _apply():
-    """Whatever goes wrong here must not make the user's `import torch` fail."""
+    """Nothing that goes wrong here may make the user's `import torch` fail."""
     if not _wanted():
         return
     try:
@@ -80,14 +81,14 @@ def _wanted():
 
 
 def _install():
-    """Once, though there may be two copies of this file on the path."""
+    """Install the finder, once even if two copies of this file are on the path."""
     if sys.version_info >= (3, 11) and _wanted():
         if not any(getattr(finder, "gputune", False) for finder in sys.meta_path):
             sys.meta_path.insert(0, _TorchFinder())
 
 
 def _chain():
-    """Run the sitecustomize behind this one. What it raises goes to `site`, which says it as it would without us."""
+    """Run the sitecustomize behind this one. What it raises reaches `site`, which reports it as usual."""
     places = [(place, entry) for place, entry in enumerate(sys.path) if os.path.abspath(entry) == _HERE]
     for place, _ in reversed(places):
         del sys.path[place]

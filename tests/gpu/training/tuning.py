@@ -27,4 +27,4 @@ def step():
 
 
 options = ("amp_dtype", "channels_last", "compile", "fused_optimizer")
-blocks.answer(step, model, inputs, family=tuning.family, options={name: tuning.value(name) for name in options})
+blocks.answer(step, model, inputs, family=tuning.family, options={name: tuning.choice(name) for name in options})

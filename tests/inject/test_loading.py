@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,10 +12,11 @@ from making import profile, row
 from recorded import RecordedHost
 from trees import CGROUP
 
+from gputune.inject import loading
+from gputune.inject.loading import Load, Measured, arguments, fitted, for_dataset
 from gputune.measurement import Measurement
-from gputune.runtime import loading
-from gputune.runtime.applied import Applied
-from gputune.runtime.loading import Load, Measured, Room, arguments, fitted, for_dataset, room, told
+from gputune.resources.room import Room, room
+from gputune.runtime.measured_loading import measured_loading
 from gputune.settings.dataloader_threads import WorkerThreads
 
 MIB = 1 << 20
@@ -24,36 +26,39 @@ def batch_bytes(*sizes: float) -> Measurement:
     return Measurement(bench="dataset", metric="batch_bytes", unit="B", samples=sizes, device="cpu")
 
 
-def curve(bench: str, kind: str, **rates: float) -> list[Measurement]:
-    """Samples per second by number of workers: `w4=...`."""
-    return [
-        row(bench, "throughput", rate, "cpu", kind=kind, workers=int(name[1:]), batch=8) for name, rate in rates.items()
-    ]
+BY_KIND = Measured(workers_by_kind={"memory": 0, "waiting": 32})
 
 
-SYNTHETIC = (
-    *curve("dataloader", "decoding", w0=1.0, w8=8.0),
-    *curve("dataloader", "memory", w0=9.0, w8=1.0),
-    *curve("dataloader", "waiting", w0=1.0, w8=8.0, w32=30.0),
-)
+def notes(load: Load) -> dict[str, str]:
+    return {name: "; ".join(map(str, reasons)) for name, reasons in load.notes.items()}
 
 
 class TestMeasured:
-    def test_of_a_profile_the_cpus_and_what_was_loaded(self) -> None:
-        rows = (*SYNTHETIC, batch_bytes(1e6, 3e6), batch_bytes(2e6), row("matmul_peak", "burst", 1.0))
-        measured = Measured.of(profile(measurements=rows))
-        assert measured.cpu_budget == 16
-        assert measured.rows == rows[:-1]
-        assert measured.batch_bytes == 3_000_000
+    def test_the_cpus_and_what_was_loaded(self) -> None:
+        rows = (batch_bytes(1e6, 3e6), batch_bytes(2e6), row("matmul_peak", "burst", 1.0))
+        measured = measured_loading(profile(measurements=rows))
+        assert (measured.cpu_budget, measured.batch_bytes, measured.own_dataset) == (16, 3_000_000, False)
 
     def test_the_users_own_dataset_was_measured_if_it_was_loaded(self) -> None:
-        assert Measured(rows=tuple(curve("dataset", "dataset", w0=1.0, w4=3.0))).own_dataset
-        assert not Measured(rows=(batch_bytes(1e6),)).own_dataset
-        assert not Measured(rows=SYNTHETIC).own_dataset
+        loaded = row("dataset", "throughput", 1.0, kind="dataset", workers=4, batch=8)
+        assert measured_loading(profile(measurements=(loaded,))).own_dataset
+        assert not measured_loading(profile(measurements=(row("dataloader", "throughput", 1.0),))).own_dataset
+
+    def test_the_workers_of_each_kind_are_the_files(self) -> None:
+        families = {"memory": {"dataloader_workers": 0}, "waiting": {"dataloader_workers": 32}, "convnet": {}}
+        assert measured_loading(profile(families=families)).workers_by_kind == BY_KIND.workers_by_kind
+
+    @pytest.mark.parametrize(
+        ("workers", "more", "bound"), [(8, {}, True), (33, {}, False), (8, {"step_ms": 5.0}, False)]
+    )
+    def test_a_number_that_the_user_wrote_into_the_file_counts(
+        self, workers: int, more: dict[str, float], bound: bool
+    ) -> None:
+        loaded = row("dataset", "throughput", 1.0, kind="dataset", workers=4, batch=8, **more)
+        assert measured_loading(profile({"dataloader_workers": workers}, measurements=(loaded,))).cpus_bound == bound
 
     def test_nothing_measured(self) -> None:
-        assert Measured().batch_bytes == 0
-        assert not Measured().own_dataset
+        assert measured_loading(profile({})) == Measured(cpu_budget=16)
 
 
 class TestRoom:
@@ -89,24 +94,24 @@ class TestForDataset:
     def test_a_single_sample_gets_no_workers(self, dataset: Any) -> None:
         load = for_dataset(self.chosen, Measured(), dataset)
         assert load.workers == 0
-        assert load.notes == {"dataloader_workers": f"a dataset of {len(dataset)} has nothing to load ahead"}
+        assert notes(load) == {"dataloader_workers": f"nothing to load ahead in a dataset of length {len(dataset)}"}
         assert for_dataset(Load(), Measured(), dataset) == Load()
 
     @pytest.mark.parametrize(
         ("told_kind", "workers"), [("decoding", 8), ("memory", 0), ("waiting", 32), (None, 8)], indirect=["told_kind"]
     )
     def test_another_gets_those_that_were_best_for_its_kind(self, told_kind: str | None, workers: int) -> None:
-        load = for_dataset(self.chosen, Measured(rows=SYNTHETIC), range(100))
+        load = for_dataset(self.chosen, BY_KIND, range(100))
         assert (load.workers, load.prefetch) == (workers, 4)
         assert bool(load.notes) == (workers != 8)
 
     @pytest.mark.parametrize("told_kind", ["waiting"], indirect=True)
     def test_a_kind_that_was_not_measured_keeps_the_general_choice(self, told_kind: str) -> None:
-        rows = tuple(one for one in SYNTHETIC if one.params["kind"] != "waiting")
-        assert for_dataset(self.chosen, Measured(rows=rows), range(100)) == self.chosen
+        load = for_dataset(self.chosen, Measured(workers_by_kind={"memory": 0}), range(100))
+        assert load == replace(self.chosen, scales=False)
 
     def test_where_the_users_own_dataset_was_measured_none_of_this_is_looked_at(self) -> None:
-        own = Measured(rows=(*SYNTHETIC, *curve("dataset", "dataset", w0=1.0, w4=3.0)))
+        own = Measured(own_dataset=True, workers_by_kind={"memory": 0})
         assert for_dataset(self.chosen, own, Untouchable()) == self.chosen
 
     def test_nor_where_no_kind_was_measured(self) -> None:
@@ -127,7 +132,7 @@ class TestFitted:
     def test_workers_in_proportion_to_the_cpus(self) -> None:
         load = fitted(Load(workers=16, prefetch=4), Measured(cpu_budget=16), Room(cpus=2))
         assert (load.workers, load.prefetch) == (2, 4)
-        assert load.notes == {"dataloader_workers": "16 measured with 16 CPUs, 2 here"}
+        assert notes(load) == {"dataloader_workers": "16 workers were measured with 16 CPUs, and this process has 2"}
 
     @pytest.mark.parametrize(("there", "here"), [(16, 16), (None, 2), (16, None)])
     def test_the_same_or_unknown_cpus_change_nothing(self, there: int | None, here: int | None) -> None:
@@ -139,26 +144,27 @@ class TestFitted:
     )
     def test_batches_in_flight_within_shared_memory(self, free: int | None, workers: int, prefetch: int | None) -> None:
         there = Room(cpus=16, shm_bytes=free and free * MIB)
-        load = fitted(Load(workers=8, prefetch=4), Measured(cpu_budget=16, rows=(batch_bytes(10.0 * MIB),)), there)
+        load = fitted(Load(workers=8, prefetch=4), Measured(cpu_budget=16, batch_bytes=10 * MIB), there)
         assert (load.workers, load.prefetch) == (workers, prefetch)
-        why = f"batches of 10 MiB, and /dev/shm has {free} MiB free for them"
-        assert set(load.notes.values()) <= {why}
+        why = f"a batch takes 10 MiB, and this process's share of /dev/shm is {free} MiB"
+        assert set(notes(load).values()) <= {why}
         assert ("dataloader_workers" in load.notes) == (workers != 8)
         assert ("dataloader_prefetch_factor" in load.notes) == (prefetch != 4)
 
     def test_both_are_said(self) -> None:
-        measured = Measured(cpu_budget=16, rows=(batch_bytes(10.0 * MIB),))
+        measured = Measured(cpu_budget=16, batch_bytes=10 * MIB)
         load = fitted(Load(workers=16, prefetch=1), measured, Room(cpus=8, shm_bytes=50 * MIB))
         assert load.workers == 3
-        assert load.notes["dataloader_workers"] == (
-            "16 measured with 16 CPUs, 8 here; batches of 10 MiB, and /dev/shm has 50 MiB free for them"
+        assert notes(load)["dataloader_workers"] == (
+            "16 workers were measured with 16 CPUs, and this process has 8; "
+            "a batch takes 10 MiB, and this process's share of /dev/shm is 50 MiB"
         )
 
     def test_no_workers_where_they_would_hang(self) -> None:
         load = fitted(Load(workers=4, prefetch=4), Measured(cpu_budget=2), Room(cpus=2, temporary=False))
         assert load.workers == 0
-        assert load.notes == {
-            "dataloader_workers": "workers need a folder for temporary files (TMPDIR), and there is none"
+        assert notes(load) == {
+            "dataloader_workers": "workers need a folder for temporary files (TMPDIR), and none is available"
         }
         assert fitted(Load(workers=0), Measured(cpu_budget=2), Room(cpus=2, temporary=False)) == Load(workers=0)
 
@@ -198,13 +204,3 @@ class TestArguments:
 
     def test_the_function_can_be_pickled_for_a_worker_that_is_not_forked(self) -> None:
         assert pickle.loads(pickle.dumps(WorkerThreads(3))) == WorkerThreads(3)
-
-
-def test_what_is_not_as_it_was_chosen_is_told_in_its_row() -> None:
-    rows = [
-        Applied(setting=name, before=None, after=16, status="skipped", source="profile", why="takes a line")
-        for name in ("dataloader_workers", "pad")
-    ]
-    changed, other = told(rows, Load(workers=2, notes={"dataloader_workers": "2 CPUs here"}))
-    assert (changed.after, changed.why, changed.status) == (2, "takes a line; 2 CPUs here", "skipped")
-    assert other == rows[1]

@@ -1,0 +1,206 @@
+"""What becomes of a setting: applied, kept as the user had it, changed later, skipped or failed, and why.
+
+All three ways of applying a profile decide here: exporting variables for a command, setting flags from the shim right
+after `import torch`, and `gputune.apply` in a running process. Everything is pure: callers read torch and the
+environment themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from .. import plugins
+from ..settings import LEVELS, Numerics, Value
+from .applied import TF32_OVERRIDE, Applied, Reason, Source, Status, Why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """The conditions under which a profile is applied."""
+
+    ignore_fingerprint: bool = False
+    """Also apply what was measured on another machine."""
+    numerics: Numerics | None = None
+    """The largest effect on results that is allowed; None for no limit beyond the settings' own."""
+    ranks: bool = False
+    """The command starts several processes, for which variables measured with a single one are not exported."""
+
+
+def is_default(setting: plugins.Setting, value: Value) -> bool:
+    """Whether the value leaves torch alone: None always; False, zero and empty except for torch's own flags."""
+    return value is None or (setting.PHASE != "process" and not value)
+
+
+def refused(
+    setting: plugins.Setting, value: Value, differences: Iterable[str], environ: Mapping[str, str], terms: Terms
+) -> Applied | None:
+    """The row of a choice that is skipped whatever the user set; None where it may be applied. `differences` describes
+    the properties of the machine that the choice depends on and that differ from those measured.
+    """
+    if environ.get("GPUTUNE_DISABLE") == "1":
+        return skipped(setting, Reason.DISABLED())
+    if is_default(setting, value):
+        return skipped(setting, Reason.DEFAULT())
+    if elsewhere := tuple(differences):
+        return skipped(setting, Reason.ELSEWHERE(*elsewhere))
+    if is_beyond(setting, value, terms.numerics):
+        return skipped(setting, Reason.BEYOND_NUMERICS(terms.numerics, setting.NUMERICS))
+    return in_script(setting, value) if setting.PHASE == "code" else None
+
+
+def is_beyond(setting: plugins.Setting, value: Value, limit: Numerics | None) -> bool:
+    """Whether a value affects results more than the limit allows; torch's default never does."""
+    if limit is None or value == getattr(setting, "DEFAULT", None):
+        return False
+    return LEVELS.index(setting.NUMERICS) > LEVELS.index(limit)
+
+
+def skipped(setting: plugins.Setting, why: Why) -> Applied:
+    return _row(setting, "skipped", "torch" if why.reason is Reason.DEFAULT else None, why)
+
+
+def in_script(setting: plugins.Setting, value: Value) -> Applied:
+    """The row of a choice that only a line in the user's script can put into effect."""
+    return replace(_row(setting, "skipped", "profile", Reason.IN_SCRIPT(setting.USE)), after=value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """What a line of the script uses, or would use, of one setting."""
+
+    value: Value
+    used: bool
+    """Whether the line has run."""
+    family: str | None = None
+    """The kind of network that the value was chosen for; None for the general choice."""
+    failure: Why | None = None
+    notes: tuple[Why, ...] = ()
+    """Why the value differs from the profile's choice."""
+
+
+def in_code(setting: plugins.Setting, row: Applied, line: Line) -> Applied:
+    """The row of a choice that needs a line in the script, updated with what that line did."""
+    if line.family is None and row.source != "profile":
+        return row
+    if line.failure:
+        return replace(row, after=False, status="failed", source="torch", reasons=(line.failure,))
+    if is_default(setting, line.value) and not line.notes:
+        return skipped(setting, Reason.DEFAULT())
+    new = in_script(setting, line.value)
+    if line.used:
+        why = Reason.BY_LINE_FOR(line.family) if line.family else Reason.BY_LINE()
+        new = replace(new, status="applied", reasons=(why,))
+    return new.and_because(*line.notes)
+
+
+def exported(
+    setting: plugins.Setting, value: Value, environ: Mapping[str, str], ours: Mapping[str, str]
+) -> Applied | None:
+    """The row of a launch setting whose variables are already in the environment. None where none of them is, and where
+    an enclosing `gputune apply` exported them (`ours`) with another value, which this one replaces.
+    """
+    present = {variable: environ[variable] for variable in setting.NAMES if variable in environ}
+    if not present:
+        return None
+    same = set(present.values()) <= set(setting.environ(value).values())
+    by_us = present.items() <= ours.items()
+    if by_us and not same:
+        return None
+    held: Value = value if same else ", ".join(dict.fromkeys(present.values()))
+    source: Source = "profile" if by_us else "environment"
+    return _row(setting, "applied" if same else "kept-user", source, Reason.EXPORTED(*_assignments(present)), held)
+
+
+def for_command(
+    setting: plugins.Setting, value: Value, environ: Mapping[str, str], ours: Mapping[str, str], terms: Terms
+) -> Applied:
+    """The row of a choice that was not refused, for a command that is about to start."""
+    why = Reason.AFTER_TORCH()
+    if setting.PHASE == "launch":
+        row = exported(setting, value, environ, ours)
+        if terms.ranks and (row is None or row.status == "applied"):
+            return skipped(setting, Reason.SHARED_CPUS())
+        if row:
+            return row
+        why = Reason.EXPORTS(*_assignments(setting.environ(value)))
+    return replace(_row(setting, "applied", "profile", why), after=value)
+
+
+def read_back(setting: plugins.Setting, value: Value, current: Value) -> Applied:
+    """The row of a launch setting in a process that was started with its variable, where nothing more is set."""
+    if current == value:
+        return _row(setting, "applied", "profile", Reason.BY_VARIABLE(), current)
+    return _row(setting, "kept-user", "environment", Reason.VARIABLE_ASKS(value), current)
+
+
+def left_alone(setting: plugins.Setting, value: Value, current: Value, default: Value, ours: Value) -> Applied | None:
+    """The row of a flag of torch's that already has the value, or has another one that the program chose. None where it
+    may be set. `ours` is the value that gputune set before in this process, or torch's default.
+    """
+    if current == value:
+        source: Source = "profile" if value == ours != default else "torch" if value == default else "program"
+        return _row(setting, "applied", source, Reason.ALREADY(), current)
+    return kept(setting, current, Reason.SET_BEFORE(current)) if current != ours else None
+
+
+def kept(setting: plugins.Setting, current: Value, why: Why) -> Applied:
+    """The row of a flag whose value the program chose itself."""
+    return _row(setting, "kept-user", "program", why, current)
+
+
+def after_apply(setting: plugins.Setting, value: Value, before: Value, after: Value, when: Why) -> Applied:
+    """The row of a flag that was just set: failed where it reads back as something else."""
+    took = after == value
+    why = when if took else Reason.READS_OTHERWISE(value, after)
+    return replace(_row(setting, "applied" if took else "failed", "profile", why, after), before=before)
+
+
+def not_set_here(setting: plugins.Setting, current: Value, default: Value) -> Applied:
+    """The row of a flag that gputune did not set in a process."""
+    if current == default:
+        return _row(setting, "skipped", "torch", Reason.NOT_SET_HERE(), current)
+    return _row(setting, "kept-user", "environment", Reason.NOT_SET_HERE(), current)
+
+
+def failed(name: str, why: Why, before: Value = None) -> Applied:
+    return Applied(setting=name, before=before, after=before, status="failed", reasons=(why,))
+
+
+def error(fault: BaseException) -> Why:
+    """The type and message of an exception, on one line."""
+    return Reason.ERROR(type(fault).__name__, " ".join(str(fault).split())[:200])
+
+
+def now(row: Applied, current: Callable[[], Value]) -> Applied:
+    """The row as it is now: changed-later where the program has set something else since. `current` may raise."""
+    if row.status in ("failed", "skipped"):
+        return row
+    try:
+        value = current()
+    except Exception as fault:
+        return row.and_because(Reason.UNREADABLE_NOW(type(fault).__name__))
+    if value == row.after:
+        return row
+    why = Reason.CHANGED_LATER(row.after)
+    return replace(row, after=value, status="changed-later", source="program", reasons=(why,))
+
+
+def with_override(setting: plugins.Setting, row: Applied, environ: Mapping[str, str]) -> Applied:
+    """The row, with a reason added where NVIDIA_TF32_OVERRIDE, which overrules torch's flags, defeats it."""
+    if row.status != "applied" or setting.NUMERICS != "tf32":
+        return row
+    allows = row.after in ("tf32", True)
+    defeats = {("0", True): Reason.TF32_FORBIDDEN, ("1", False): Reason.TF32_FORCED}
+    reason = defeats.get((environ.get(TF32_OVERRIDE, ""), allows))
+    return row.and_because(reason()) if reason else row
+
+
+def _row(setting: plugins.Setting, status: Status, source: Source | None, why: Why, value: Value = None) -> Applied:
+    """A row whose value stayed what it was."""
+    name = plugins.name_of(setting)
+    return Applied(setting=name, before=value, after=value, status=status, source=source, reasons=(why,))
+
+
+def _assignments(variables: Mapping[str, str]) -> list[str]:
+    return [f"{variable}={text}" for variable, text in variables.items()]

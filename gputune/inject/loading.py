@@ -1,0 +1,125 @@
+"""DataLoader arguments: a profile's choices adapted to this dataset and to this process's CPUs and shared memory."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..resources.room import Room
+from ..resources.sample_kind import Kind, kind_of, length
+from ..settings._scaling import fitting, scaled
+from ..settings.dataloader_threads import WorkerThreads
+from .applied import Reason, Why
+
+WORKERS, PREFETCH, THREADS = "dataloader_workers", "dataloader_prefetch_factor", "dataloader_threads"
+
+SAMPLES: Mapping[Kind, str] = {
+    "decoding": "its samples cost CPU time",
+    "memory": "its samples cost next to nothing",
+    "waiting": "its samples are waited for",
+}
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The parts of a profile that decide how its choices carry over to another process or dataset."""
+
+    cpu_budget: int | None = None
+    """The CPUs of the process that measured; None where unknown."""
+    workers_by_kind: Mapping[Kind, int] = field(default_factory=dict)
+    """The best number of workers by kind of synthetic samples, where it differs from the general choice."""
+    own_dataset: bool = False
+    """Whether the choices were measured with the user's own dataset."""
+    cpus_bound: bool = True
+    """Whether the CPUs limited loading of the user's own dataset, so that more would support more workers."""
+    batch_bytes: int = 0
+    """The size of the largest batch of the user's own dataset; 0 where none was measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """The arguments that depend on the dataset and on this process. None is torch's default."""
+
+    workers: int = 0
+    prefetch: int | None = None
+    threads: int | None = None
+    """The number of threads that each worker computes with."""
+    scales: bool = True
+    """Whether workers follow the number of CPUs: not if they mostly wait, or already kept a training step fed."""
+    notes: Mapping[str, tuple[Why, ...]] = field(default_factory=dict)
+    """By setting, why its value differs from the profile's choice."""
+
+    def noting(self, setting: str, why: Why, **changes: Any) -> Load:
+        """A copy with these changes, and with the reason for them appended to the setting's notes."""
+        return replace(self, notes={**self.notes, setting: (*self.notes.get(setting, ()), why)}, **changes)
+
+    @property
+    def values(self) -> dict[str, int | None]:
+        """The values by the name of their setting."""
+        return {WORKERS: self.workers, PREFETCH: self.prefetch, THREADS: self.threads}
+
+
+def for_dataset(load: Load, measured: Measured, dataset: Any) -> Load:
+    """The load with workers for this dataset: none for a single sample, the chosen number for the dataset that was
+    measured, else the number that was best for synthetic samples of its kind, where the profile has one.
+    """
+    size = length(dataset)
+    if size is not None and size < 2:
+        return load.noting(WORKERS, Reason.TOO_FEW_SAMPLES(size), workers=0) if load.workers else load
+    if measured.own_dataset:
+        return load if measured.cpus_bound else replace(load, scales=False)
+    kind = kind_of(dataset) if measured.workers_by_kind else None
+    if kind is None:
+        return load
+    workers = measured.workers_by_kind.get(kind, load.workers)
+    load = replace(load, scales=kind != "waiting")
+    if workers == load.workers:
+        return load
+    return load.noting(WORKERS, Reason.SAMPLE_KIND(SAMPLES[kind], workers), workers=workers)
+
+
+def fitted(load: Load, measured: Measured, room: Room) -> Load:
+    """The load limited to this process's resources: workers in proportion to the CPUs, prefetched batches that fit into
+    shared memory (where the size of a batch was measured), and no more threads in all workers than CPUs. No workers
+    where they would hang.
+    """
+    if load.workers and not room.temporary:
+        return load.noting(WORKERS, Reason.NO_TEMPORARY_FOLDER(), workers=0)
+    workers = scaled(load.workers, measured.cpu_budget, room.cpus) if load.scales else load.workers
+    if workers != load.workers:
+        why = Reason.OTHER_CPUS(load.workers, measured.cpu_budget, room.cpus)
+        load = load.noting(WORKERS, why, workers=workers)
+    return _within_cpus(_within_shm(load, measured.batch_bytes, room.shm_bytes), room.cpus)
+
+
+def _within_shm(load: Load, batch_bytes: int, shm_bytes: int | None) -> Load:
+    if shm_bytes is None:
+        return load
+    workers, prefetch = fitting(load.workers, load.prefetch, batch_bytes, shm_bytes)
+    why = Reason.LITTLE_SHM(f"{batch_bytes / MIB:.3g}", f"{shm_bytes / MIB:.4g}")
+    if workers != load.workers:
+        load = load.noting(WORKERS, why, workers=workers)
+    return load.noting(PREFETCH, why, prefetch=prefetch) if prefetch != load.prefetch else load
+
+
+def _within_cpus(load: Load, cpus: int | None) -> Load:
+    if not load.threads or not load.workers or cpus is None:
+        return load
+    threads = min(load.threads, max(1, cpus // load.workers))
+    if threads == load.threads:
+        return load
+    return load.noting(THREADS, Reason.WORKERS_SHARE_CPUS(load.threads, load.workers, cpus), threads=threads)
+
+
+def arguments(load: Load, *, pin_memory: bool, persistent_workers: bool) -> dict[str, Any]:
+    """Arguments for torch's DataLoader, which refuses arguments about workers where there are no workers."""
+    given: dict[str, Any] = {"num_workers": load.workers, "pin_memory": pin_memory}
+    if load.workers:
+        given["persistent_workers"] = persistent_workers
+        given["prefetch_factor"] = load.prefetch
+        if load.threads and load.threads > 1 and multiprocessing.get_start_method() != "fork":
+            given["worker_init_fn"] = WorkerThreads(load.threads)
+    return given

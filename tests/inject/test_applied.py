@@ -1,0 +1,42 @@
+"""What became of a setting, as data: every reason has a sentence, and a row passes through JSON whole."""
+
+from __future__ import annotations
+
+import json
+import string
+
+import pytest
+
+from gputune.inject.applied import Applied, Reason
+
+
+def places(reason: Reason) -> list[str]:
+    return [name for _, name, _, _ in string.Formatter().parse(reason.value) if name is not None]
+
+
+@pytest.mark.parametrize("reason", Reason, ids=lambda reason: reason.name)
+def test_a_reason_names_its_arguments_in_its_sentence(reason: Reason) -> None:
+    arguments = [f"argument {number}" for number in range(len(places(reason)))]
+    assert all(argument in str(reason(*arguments)) for argument in arguments)
+    assert "{" not in str(reason(*arguments))
+
+
+def test_an_argument_is_never_taken_for_a_place() -> None:
+    assert str(Reason.FORBIDDEN("{0} {all}")) == "{0} {all}"
+
+
+def test_a_row_passes_through_json_whole() -> None:
+    reasons = (Reason.OTHER_CPUS(16, 16, 4), Reason.LITTLE_SHM("6.1", "64"))
+    row = Applied(setting="dataloader_workers", before=0, after=4, status="applied", source="profile", reasons=reasons)
+    told = json.loads(json.dumps(row.plain))
+    assert Applied.from_plain(told) == row
+    assert (
+        told["why"] == row.why == "16 workers were measured with 16 CPUs, and this process has 4; "
+        "a batch takes 6.1 MiB, and this process's share of /dev/shm is 64 MiB"
+    )
+
+
+def test_the_reasons_are_asked_by_kind() -> None:
+    row = Applied(setting="compile", status="skipped", reasons=(Reason.ELSEWHERE("torch (2.11 there, 2.12 here)"),))
+    assert row.because(Reason.DISABLED, Reason.ELSEWHERE) == ("torch (2.11 there, 2.12 here)",)
+    assert row.because(Reason.DEFAULT) is None
