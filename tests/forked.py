@@ -1,5 +1,5 @@
-"""`gputune` as a user types it, without most of a start's time: each command is a fork of one Python that has imported what gputune
-takes from others. gputune itself is imported anew in each, and each ends as a program does.
+"""`gputune` as a user types it, without most of a start's time: each command is a fork of one Python that has imported
+what gputune takes from others. gputune itself is imported anew in each, and each ends as a program does.
 
 What is about the start itself, or about a variable that Python reads then, is for `making.gputune`.
 """

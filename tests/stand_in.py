@@ -1,5 +1,5 @@
-"""Stand-ins for what happens around them is asked about and not they: a torch without anything in it, which no process has to
-import for two seconds, and benches that measure nothing.
+"""Stand-ins for what happens around them is asked about and not they: a torch without anything in it, which no process
+has to import for two seconds, and benches that measure nothing.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def torch(folder: Path) -> str:
 
 
 def benches(folder: Path, **bodies: str) -> str:
-    """A PYTHONPATH on which bench processes find benches with these bodies, which may use `told`, beside gputune's own or in
-    their place.
+    """A PYTHONPATH on which bench processes find benches with these bodies, which may use `told`, beside gputune's own
+    or in their place.
     """
     planted = folder / "planted"
     planted.mkdir(exist_ok=True)

@@ -20,7 +20,8 @@ class Memory:
     limit_bytes: int | None = None
     """The tightest cgroup limit; None without a limit, or where a gap says why."""
     limit_free_bytes: int | None = None
-    """The bytes left below that limit. The file cache counts as free, since the kernel drops it when memory runs out."""
+    """The bytes left below that limit. The file cache counts as free, since the kernel drops it when memory runs out.
+    """
     free_bytes: int | None = None
     """The bytes that the host can give to programs without swapping (MemAvailable)."""
     shm_bytes: int | None = None

@@ -64,8 +64,8 @@ def device_of(facts: Facts, requested: str) -> str:
 
 
 def devices_of(facts: Facts) -> tuple[list[str], list[Gap]]:
-    """Return the GPUs of the first one's model that torch sees, since one profile is to hold for all, and a Gap for each
-    of another model. Raises MeasureError where torch sees none.
+    """Return the GPUs of the first one's model that torch sees, since one profile is to hold for all, and a Gap for
+    each of another model. Raises MeasureError where torch sees none.
     """
     visible = _visible(facts)
     if not visible:

@@ -1,10 +1,10 @@
-"""The back end that `scaled_dot_product_attention` tries first: `flash`, `efficient`, `cudnn`, `math`; none: torch's own.
+"""The back end that `scaled_dot_product_attention` tries first: `flash`, `efficient`, `cudnn`, `math`; none: torch's
+own.
 
-torch has an order of back ends and takes the first that accepts the inputs; which one it puts first differs by
-release and GPU. The others stay as a fallback: for flash, efficient and math those before it in torch's order are
-switched off; cuDNN is put first. cuDNN plans every new sequence length anew, which takes tens of milliseconds: where
-lengths vary, flash may serve better than the measured speed says. Where a program switched back ends itself, nothing
-is changed.
+torch has an order of back ends and takes the first that accepts the inputs; which one it puts first differs by release
+and GPU. The others stay as a fallback: for flash, efficient and math those before it in torch's order are switched off;
+cuDNN is put first. cuDNN plans every new sequence length anew, which takes tens of milliseconds: where lengths vary,
+flash may serve better than the measured speed says. Where a program switched back ends itself, nothing is changed.
 
 Source: PyTorch, `torch.nn.attention.sdpa_kernel` and `torch.backends.cuda`; ATen's sdp_utils.cpp, in which torch
 replaces its order at the first call on a GPU only in order to put cuDNN first.

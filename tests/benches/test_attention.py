@@ -1,4 +1,6 @@
-"""The back ends of attention: which workloads are compared, what they cost, and what becomes of a back end that refuses."""
+"""The back ends of attention: which workloads are compared, what they cost, and what becomes of a back end that
+refuses.
+"""
 
 from __future__ import annotations
 

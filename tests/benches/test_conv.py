@@ -1,4 +1,6 @@
-"""Convolutions: which are measured and what they are compared with; and measured on this machine's CPU in a second or two."""
+"""Convolutions: which are measured and what they are compared with; and measured on this machine's CPU in a second or
+two.
+"""
 
 import threading
 import time

@@ -1,4 +1,6 @@
-"""The search for the fastest shape, against a model of a GPU that is computed: tiles, waves, a drifting clock and noise."""
+"""The search for the fastest shape, against a model of a GPU that is computed: tiles, waves, a drifting clock and
+noise.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Speed and error of each dtype, and the precision that FP32 really runs in, under flags and under NVIDIA_TF32_OVERRIDE."""
+"""Speed and error of each dtype, and the precision that FP32 really runs in, under flags and under
+NVIDIA_TF32_OVERRIDE.
+"""
 
 from __future__ import annotations
 

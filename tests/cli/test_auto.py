@@ -1,6 +1,7 @@
 """`gputune apply auto`: which profile it takes, and how one process measures while the others wait.
 
-Where processes are to probe, a stand-in measures: it writes its pid down, waits for the file GATE, and returns a profile.
+Where processes are to probe, a stand-in measures: it writes its pid down, waits for the file GATE, and returns a
+profile.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The real packages, each imported once: every test here runs in a process of its own, forked from the one that imported it.
+"""The real packages, each imported once: every test here runs in a process of its own, forked from the one that
+imported it.
 
 So each has torch's flags, and the frameworks' singletons, as they are at the start.
 """

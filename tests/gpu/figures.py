@@ -1,6 +1,8 @@
-"""What gputune's measurements are worth on this GPU: `python tests/gpu/figures.py [NAME...]` measures and prints the figures.
+"""What gputune's measurements are worth on this GPU: `python tests/gpu/figures.py [NAME...]` measures and prints the
+figures.
 
-Each figure is a function that returns what it found, so that `test_measuring.py` holds the same numbers against their limits.
+Each figure is a function that returns what it found, so that `test_measuring.py` holds the same numbers against their
+limits.
 """
 
 from __future__ import annotations

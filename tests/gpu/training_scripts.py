@@ -1,4 +1,5 @@
-"""Plain training scripts under a profile, beside the same scripts tuned by hand: `python tests/gpu/training_scripts.py [NETWORK...]`.
+"""Plain training scripts under a profile, beside the same scripts tuned by hand: `python tests/gpu/training_scripts.py
+[NETWORK...]`.
 
 Each network is trained by five processes at once, which take turns in short blocks:
 
@@ -8,7 +9,8 @@ Each network is trained by five processes at once, which take turns in short blo
 - `tuning`: the script with the lines of a Tuning added;
 - `best`: the best combination that the profile knows of, written by hand with torch alone.
 
-Without a GPU it goes through the same motions on the CPU, in the CPU sizes of the networks, where the ratios mean nothing.
+Without a GPU it goes through the same motions on the CPU, in the CPU sizes of the networks, where the ratios mean
+nothing.
 """
 
 from __future__ import annotations
@@ -67,7 +69,9 @@ def measured(name: str, rounds: int = ROUNDS, block_seconds: float = BLOCK_SECON
 
 
 def write_profile(path: Path) -> None:
-    """The H200's, as if measured on this very machine: the driver and the CPUs beside an H200 differ from one to the next."""
+    """The H200's, as if measured on this very machine: the driver and the CPUs beside an H200 differ from one to the
+    next.
+    """
     save(replace(load(PROFILE), fingerprint=local_fingerprint(Host())), path)
 
 
@@ -108,10 +112,12 @@ def verify(name: str, said: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def in_turn(scripts: Mapping[str, Script], rounds: int, block_seconds: float) -> dict[str, list[float]]:
-    """Steps per second of each script in each round, in rounds of changing order, every other the reverse of the one before.
+    """Steps per second of each script in each round, in rounds of changing order, every other the reverse of the one
+    before.
 
-    Each has its first steps to itself, so that neither cuDNN's search nor compiling is disturbed; the first round is not kept. Then
-    all of them, of which one works at a time, share two CPUs: those of a virtual machine are not equally fast.
+    Each has its first steps to itself, so that neither cuDNN's search nor compiling is disturbed; the first round is
+    not kept. Then all of them, of which one works at a time, share two CPUs: those of a virtual machine are not equally
+    fast.
     """
     for script in scripts.values():
         script.seconds(3)

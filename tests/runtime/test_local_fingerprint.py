@@ -22,7 +22,9 @@ NVML = json.loads((MACHINES / "nvidia-h200-x8" / "answers.json").read_text())["n
 
 @pytest.fixture
 def cuda_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This process has imported the recorded machine's torch. (The one here may be for the CPU, for which no GPU counts.)"""
+    """This process has imported the recorded machine's torch. (The one here may be for the CPU, for which no GPU
+    counts.)
+    """
     monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
     monkeypatch.setattr(sys.modules["torch"], "__version__", "2.11.0+cu130", raising=False)
     monkeypatch.setattr(sys.modules["torch"], "version", SimpleNamespace(cuda="13.0"), raising=False)

@@ -1,4 +1,6 @@
-"""Attention's first back end: changed only where one gains over torch's own choice at every shape, and with the others left."""
+"""Attention's first back end: changed only where one gains over torch's own choice at every shape, and with the others
+left.
+"""
 
 from __future__ import annotations
 

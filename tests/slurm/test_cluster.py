@@ -45,8 +45,8 @@ def printed(*words: str) -> str:
 
 @pytest.fixture
 def submit(cluster, tmp_path: Path):
-    """Submits a script from a folder of its own, and waits; its exit code, its output, the folder of profiles, and on which
-    nodes a probe was started.
+    """Submits a script from a folder of its own, and waits; its exit code, its output, the folder of profiles, and on
+    which nodes a probe was started.
     """
     (tmp_path / "watched").mkdir()
     (tmp_path / "watched" / "sitecustomize.py").write_text(WATCHED)
@@ -274,8 +274,8 @@ yield told(name)
     def test_eight_that_start_at_once_probe_once_and_apply_the_same(
         self, cluster, tmp_path: Path, killed: bool
     ) -> None:
-        """The benches, which would take a minute, answer at once; all else is the real probe. Where the rank that probes is killed,
-        another one does.
+        """The benches, which would take a minute, answer at once; all else is the real probe. Where the rank that
+        probes is killed, another one does.
         """
         env = {
             "GPUTUNE_PROBE": "missing",

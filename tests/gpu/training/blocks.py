@@ -1,7 +1,7 @@
 """Training in blocks on request, which is the one thing in these scripts that is not a user's.
 
-On stdout the script says what it is about to train, as one line of JSON. For each line on stdin, a number of steps, it then makes
-that many and answers with the seconds that they took. The end of stdin ends it.
+On stdout the script says what it is about to train, as one line of JSON. For each line on stdin, a number of steps, it
+then makes that many and answers with the seconds that they took. The end of stdin ends it.
 """
 
 import json
