@@ -60,7 +60,7 @@ def test_every_setting_is_listed_and_torchs_default_where_nothing_was_measured()
     assert set(profile.settings) == set(all_settings())
     defaults = {
         "amp_dtype": None, "channels_last": False, "compile": False, "cudnn_benchmark": False,
-        "cudnn_tf32": True, "expandable_segments": False, "fp16_reduction": True,
+        "cudnn_tf32": True, "expandable_segments": False,
         "dataloader_persistent_workers": False, "dataloader_pin_memory": False, "dataloader_prefetch_factor": None,
         "dataloader_threads": None, "dataloader_workers": 0, "dimension_multiple": {},
         "fused_optimizer": False, "matmul_precision": "ieee",

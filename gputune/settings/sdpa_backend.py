@@ -1,5 +1,4 @@
-"""The back end that `scaled_dot_product_attention` tries first: `flash`, `efficient`, `cudnn`, `math`; none: torch's
-own.
+"""The attention back end that torch tries first: `flash`, `efficient`, `cudnn` or `math`; none keeps torch's own order.
 
 torch has an order of back ends and takes the first that accepts the inputs; which one it puts first differs by release
 and GPU. The others stay as a fallback: for flash, efficient and math those before it in torch's order are switched off;
