@@ -1,7 +1,5 @@
 """From Facts and Measurements to a Profile: every setting and check is asked. Pure, so advice can be replayed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from gputune import checks

@@ -4,8 +4,6 @@ what gputune takes from others. gputune itself is imported anew in each, and eac
 What is about the start itself, or about a variable that Python reads then, is for `making.gputune`.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Shell scripts held against bash and shellcheck."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

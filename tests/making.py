@@ -1,7 +1,5 @@
 """Profiles and measurements as plain data, and commands run as a user runs them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

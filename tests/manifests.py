@@ -2,8 +2,6 @@
 closed list, and names that must be met elsewhere in it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Recorded machines: a `Host` that answers from a folder of `machines/` and never touches the real machine."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import asdict

@@ -5,8 +5,6 @@ Each shipped profile comes from its own measurements and its machine's recorded 
 report. `git diff` then shows what a change of the code means for them.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

@@ -2,8 +2,6 @@
 has to import for two seconds, and benches that measure nothing.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from textwrap import indent
 

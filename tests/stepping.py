@@ -1,7 +1,5 @@
 """Training steps as a user would write them, and the search for their batch size on this machine's CPU."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

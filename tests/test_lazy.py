@@ -1,7 +1,5 @@
 """What must not wait for torch does not import it, or anything else heavy."""
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

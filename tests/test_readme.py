@@ -1,7 +1,5 @@
 """What the README tells a user to write is run as it stands there."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Plain data held against types: what is refused, with its place, and a JSON Schema that says the same."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

@@ -3,8 +3,6 @@
 `ask(code)` runs `code` there and returns what it put into `answer`.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import subprocess

@@ -12,8 +12,6 @@ anything failed.
 This is for developers; pytest does not collect it.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """Small /proc and /sys trees, as text by path, and a real `Host` over them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a search for a batch size is given, and its answer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from gputune.batch_size.trials import Trial

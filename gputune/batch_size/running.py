@@ -1,7 +1,5 @@
 """Runs batches of the user's step in a bench process, and turns every way in which that can end into a Trial."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

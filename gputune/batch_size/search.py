@@ -1,7 +1,5 @@
 """The three stages of a search: the largest batch, the throughput, and the result once more in a fresh process."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field

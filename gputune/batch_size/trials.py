@@ -6,8 +6,6 @@ in from there; every third trial halves the interval all the same, so that a mis
 guess, never an answer: every batch in the answer was tried.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The input of a bench: where to measure, on what machine, for how long, and what the user named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """How a bench, or the process that it runs in, failed."""
 
-from __future__ import annotations
-
 import signal
 from dataclasses import dataclass
 from typing import Literal

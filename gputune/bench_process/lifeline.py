@@ -2,8 +2,6 @@
 be killed when memory runs out.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import select

@@ -1,7 +1,5 @@
 """What gputune and the bench process send each other: one line of JSON a message, which names its type."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass
 from typing import Any

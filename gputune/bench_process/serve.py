@@ -5,8 +5,6 @@ with everything it started, when the requests end or the parent does, even in th
 interpreter.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import queue

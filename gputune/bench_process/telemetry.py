@@ -1,7 +1,5 @@
 """The state of the GPU while it is measured, through NVML: clock, power, throttle reasons, and who else uses it."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Sequence

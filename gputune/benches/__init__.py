@@ -4,8 +4,6 @@
 docstring is what `gputune explain NAME` prints. Files whose name starts with an underscore are what benches share.
 """
 
-from __future__ import annotations
-
 from typing import Literal, cast
 
 from gputune import plugins

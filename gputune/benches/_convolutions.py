@@ -4,8 +4,6 @@ Channel counts around multiples of 8 show what alignment is worth; 3 and 4 chann
 after padding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 

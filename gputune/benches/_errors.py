@@ -1,7 +1,5 @@
 """Recognises in torch's errors that memory ran out, or that CUDA is broken for this process."""
 
-from __future__ import annotations
-
 from gputune.bench_process import Context
 
 

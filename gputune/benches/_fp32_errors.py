@@ -3,8 +3,6 @@
 torch and the standard library only: `gputune status --verify` runs this file in interpreters that do not have gputune.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ from the first.
 `settings/_training.py` holds the rule that refuses a precision for them.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator, Sequence

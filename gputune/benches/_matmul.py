@@ -1,7 +1,5 @@
 """Matrix products for benches: random operands, the product, and the flags that a dtype's name stands for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -10,8 +10,6 @@ The data can be learned, so that a loss that does not fall shows a broken precis
 inputs, the images carry their class as a pattern, and tokens follow Zipf's law.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -10,8 +10,6 @@ thousands.
 3. The best of all in turn, half of them dropped after each few rounds, until the time is up.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import time

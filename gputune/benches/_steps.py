@@ -1,7 +1,5 @@
 """One optimizer step of a reference network under a combination of options."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any

@@ -1,7 +1,5 @@
 """A GPU's theoretical peak: multiprocessors times clock times the operations of one multiprocessor in a clock."""
 
-from __future__ import annotations
-
 from gputune.facts.gpu import Gpu
 
 # Dense floating-point operations in a clock of one multiprocessor, a multiplication with its addition counted as two.

@@ -4,8 +4,6 @@ gives.
 What is timed is warm: caches hold what fits in them, and the first round is not kept.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ shows it. So each operation is compared with float64, under flags set each way; 
 own: `python -m gputune.benches._truth DEVICE` prints the errors as JSON.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -4,8 +4,6 @@ It is imported as a program of the user's would be, in a bench process only. Any
 where in the user's files it was raised.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import re

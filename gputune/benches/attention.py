@@ -4,8 +4,6 @@ Forward and backward together, of 16 heads, by dtype, head size, sequence length
 back end that has no kernel for the inputs, or no memory, is a gap.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Iterator

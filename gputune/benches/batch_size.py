@@ -8,8 +8,6 @@ A GPU's memory is counted as torch reserves it, together with whatever else is o
 of the process at its peak, and what is left is what the tightest limit of its cgroup, or the host, leaves.
 """
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import time

@@ -4,8 +4,6 @@ Half of the CPUs is left out: on a machine of 16, 8 ran 1.25 times as fast as al
 the next.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

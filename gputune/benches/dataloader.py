@@ -6,8 +6,6 @@ number of workers is searched (doubling, then closing in on the bend), and the c
 The thorough budget measures the other options too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

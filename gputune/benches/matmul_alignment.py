@@ -6,8 +6,6 @@ of two itself, need the same number of tiles of 128, so that they differ in alig
 is beside them shows what an exactly filled last tile, or a wave of tiles less, is worth.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial

@@ -6,8 +6,6 @@ taken at the clock under steady load, so that the share of it shows how good the
 is.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -5,8 +5,6 @@ float16, tf32, float32) for `linear(x[M, K], w[N, K])`. The rate counts only the
 is the gain of padding net of the work that it adds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial

@@ -7,8 +7,6 @@ measured under the flags that this environment sets and under both settings of t
 processes with NVIDIA_TF32_OVERRIDE=0 and =1.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

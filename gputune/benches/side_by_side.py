@@ -5,8 +5,6 @@ own memory. All GPUs do the same at once, as in a training: they share power and
 runs it; a single GPU has nothing to be compared with, and `matmul_peak` measures its peaks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

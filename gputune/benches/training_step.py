@@ -7,8 +7,6 @@ torch.compile takes part, the MLP is measured at other batches (which show where
 passes under inference_mode too.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import itertools

@@ -5,8 +5,6 @@ bytes read and bytes written; and the time that launching one tiny kernel takes 
 GPU is its memory's: L2 cannot hold the data.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from functools import partial

@@ -4,8 +4,6 @@ A verb's file imports only typer at its top, so that `--help`, `apply` and `chec
 fault is one line on stderr; `--debug` adds the traceback.
 """
 
-from __future__ import annotations
-
 import importlib
 import io
 import os

@@ -1,7 +1,5 @@
 """Validation of an argument with a closed set of values."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 

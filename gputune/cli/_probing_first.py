@@ -1,7 +1,5 @@
 """GPUTUNE_PROBE: probe the machine before `gputune apply auto` applies, once a node, while other processes wait."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path

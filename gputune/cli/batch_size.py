@@ -1,7 +1,5 @@
 """`gputune batch-size`: how large a batch fits into the memory, and which one trains fastest."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

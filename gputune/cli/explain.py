@@ -1,7 +1,5 @@
 """`gputune explain`: the documentation of a setting, a check or a bench, and which programs a profile reaches."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import typer

@@ -1,7 +1,5 @@
 """`gputune install-hook`: make `gputune apply` reach an interpreter that ignores PYTHONPATH."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`gputune schema`: the JSON Schema of a profile."""
 
-from __future__ import annotations
-
 
 def schema() -> None:
     """Print the JSON Schema of a profile, for editors and other tools."""

@@ -1,7 +1,5 @@
 """`gputune show`: a profile, for reading."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

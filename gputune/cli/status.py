@@ -1,7 +1,5 @@
 """`gputune status`: the settings of a Python started in this environment."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

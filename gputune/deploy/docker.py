@@ -1,7 +1,5 @@
 """The `docker run` command for one machine, for sh, with what docker does not give a container by default."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A profile as a Kubernetes ConfigMap, for pods that are to apply it without measuring."""
 
-from __future__ import annotations
-
 from gputune.deploy import manifest
 from gputune.errors import UsageError
 

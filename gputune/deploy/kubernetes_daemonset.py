@@ -1,7 +1,5 @@
 """A Kubernetes DaemonSet that checks its nodes periodically and writes labels and metrics."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

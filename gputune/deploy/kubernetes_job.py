@@ -1,7 +1,5 @@
 """A Kubernetes Job that measures its node in an init container and runs a command with that profile."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Kubernetes manifests as text: a comment, and YAML that every parser reads as the same data."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

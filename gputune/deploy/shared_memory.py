@@ -1,7 +1,5 @@
 """The size of a container's /dev/shm."""
 
-from __future__ import annotations
-
 from gputune.checks import shm_size
 
 _MIB = 1 << 20

@@ -5,8 +5,6 @@ since any other code keeps a node from registering. It drains nodes only if aske
 `gputune:`, and puts back into service only a node with such a reason.
 """
 
-from __future__ import annotations
-
 import shlex
 
 from gputune.deploy import node_checks

@@ -3,8 +3,6 @@
 If gputune fails, the command runs without it. The script always ends with the command's exit code.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Slurm interprets the lines `export`, `unset` and `print` of such a script's outp
 where its exit code is not 0.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The container that this process runs in, and the device files that it has been given."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from gputune.facts import gpu

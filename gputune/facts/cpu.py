@@ -1,7 +1,5 @@
 """The CPUs that this process may use: affinity, cgroup quota and scheduler's grant, shared by the local ranks."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

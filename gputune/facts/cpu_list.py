@@ -1,7 +1,5 @@
 """Sets of CPUs in the kernel's list format: `0-3,8,10-11`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 

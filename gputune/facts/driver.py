@@ -1,7 +1,5 @@
 """The NVIDIA driver: the versions of its libraries, kernel module and CUDA, and the errors that it has logged."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The environment variables that change how torch and NVIDIA's libraries run."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from gputune.host import Host

@@ -1,7 +1,5 @@
 """Gaps: what could not be read, and why. A missing fact never counts as healthy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar

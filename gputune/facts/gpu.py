@@ -1,7 +1,5 @@
 """The GPUs, as NVML describes them, matched to torch's devices by UUID; without NVML, as torch describes them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A GPU's condition: its errors, links, limits and modes, mostly one NVML call each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar

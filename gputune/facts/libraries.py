@@ -1,7 +1,5 @@
 """torch and the libraries below it, in the versions that the interpreter which was asked has loaded."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from collections.abc import Mapping

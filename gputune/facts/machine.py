@@ -1,7 +1,5 @@
 """All facts about a machine, and the function that reads them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The memory that this process may use, and /dev/shm, through which DataLoader workers pass their batches."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """NVIDIA's GPUs on the PCI bus, as the kernel lists them, whether or not a driver holds them or NVML lists them."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The dtypes that the hardware multiplies natively, and torch's precision flags."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """This process: its user, its limits, and the folders in which torch and its compilers keep files."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

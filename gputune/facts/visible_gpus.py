@@ -1,7 +1,5 @@
 """The GPUs that CUDA_VISIBLE_DEVICES leaves visible, by CUDA's own rules (as observed on an H200)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

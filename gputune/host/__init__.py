@@ -4,8 +4,6 @@ Everything above reads the machine through a `Host`, so that a test hands in a r
 files, a dictionary of NVML answers) and the readers cannot tell.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

@@ -1,7 +1,5 @@
 """Child processes that answer one question each, in sessions of their own, and are killed with all they started."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The kernel's log, /dev/kmsg."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A lock that at most one process of a node holds, and that the kernel releases when its holder dies."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import socket

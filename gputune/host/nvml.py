@@ -1,7 +1,5 @@
 """NVML through nvidia-ml-py: every answer as plain data, every error as `Unreadable` with its reason and cause."""
 
-from __future__ import annotations
-
 import ctypes
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """A line for the user on stderr."""
 
-from __future__ import annotations
-
 import sys
 
 

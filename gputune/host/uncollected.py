@@ -1,7 +1,5 @@
 """Pausing the garbage collector for work that creates many objects and no cycles."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager

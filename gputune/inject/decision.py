@@ -5,8 +5,6 @@ after `import torch`, and `gputune.apply` in a running process. Everything is pu
 environment themselves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 

@@ -5,8 +5,6 @@ It is loaded below the private parent (`private.py`): by the shim right after to
 touch CUDA.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping

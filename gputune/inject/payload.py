@@ -1,7 +1,5 @@
 """GPUTUNE_APPLY, which carries values to the shim: canonical JSON of setting to value, and the measured torch."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 

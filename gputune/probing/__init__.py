@@ -5,8 +5,6 @@ the next one, and the profile is still written. Either one device is measured, o
 (`together`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """What is to be probed, the devices that this means, and how a probe reports its progress."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

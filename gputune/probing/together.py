@@ -5,8 +5,6 @@ of the budget, again all at once; what measures the host runs once, alone. Where
 repeated at the end: by then a neighbour's passing load is gone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress

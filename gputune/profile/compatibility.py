@@ -4,8 +4,6 @@ Whoever adds a key, a list or a setting raises the version. So an unknown name i
 is a mistake, and in a newer file it is left out: a node that is upgraded last still applies all that it understands.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, get_args, get_type_hints
 

@@ -4,8 +4,6 @@ The largest profile that a probe makes (the most `--shapes`, full rows of the lo
 bytes. The limits keep a hostile file from costing its reader more than a second or 200 MiB.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -5,8 +5,6 @@ A measured profile is cached under the fingerprint of what it was measured on: i
 fills. A profile that gputune brings is named after its hardware.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

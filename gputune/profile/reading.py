@@ -1,7 +1,5 @@
 """Reading a profile strictly: whatever is wrong is one line with the file, the key and the remedy."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Choosing one profile for several devices or nodes of a kind, each of which has a profile of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from gputune.profile.document import Profile

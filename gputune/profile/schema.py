@@ -1,7 +1,5 @@
 """The JSON Schema of a profile, for editors and other tools."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gputune import settings, strict_types

@@ -1,7 +1,5 @@
 """The choices in a profile's plain data, and their values held against what each setting allows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """JSON as strict as `strict_yaml`: no key twice, no NaN or Infinity, and the same limits."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any, NoReturn

@@ -5,8 +5,6 @@ and expands aliases before anyone can refuse them. And YAML 1.1 turns `no`, `1:3
 else: here a plain scalar is null, true, false or a JSON number, and anything else is text.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

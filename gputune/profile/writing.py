@@ -1,7 +1,5 @@
 """Writing a profile: YAML or JSON that reads well, whole or not at all."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Tables of applied settings and of their current state, for a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import IO
 

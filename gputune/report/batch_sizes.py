@@ -1,7 +1,5 @@
 """The answer of a search for a batch size: a row for each batch, and which one to take, in sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import IO
 

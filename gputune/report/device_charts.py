@@ -1,7 +1,5 @@
 """Charts of what was measured on all GPUs of a node at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from gputune.measurement import Measurement

@@ -1,7 +1,5 @@
 """The dataclasses as JSON, as they are: field names, numbers in the units of their names, nothing rounded."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """A chart of loading: samples per second by the number of a DataLoader's workers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat
 

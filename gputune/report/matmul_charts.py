@@ -1,7 +1,5 @@
 """Charts of matmuls: dtypes, the peak, the precision that FP32 really runs in, alignment, and the user's own shapes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

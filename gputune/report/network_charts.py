@@ -1,7 +1,5 @@
 """Charts of the parts of networks: convolutions, attention, whole training steps, and copies to and from the GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest

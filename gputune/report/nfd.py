@@ -8,8 +8,6 @@ GPU's name is repeated, for clusters without it.
 Source: node-feature-discovery, source/local; Kubernetes, Labels and Selectors.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

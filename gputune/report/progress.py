@@ -1,7 +1,5 @@
 """Shows the progress of long work: one changing line on a terminal, plain lines elsewhere."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress

@@ -6,8 +6,6 @@ The file's age is a metric of the collector's own, node_textfile_mtime_seconds.
 Source: Prometheus, Exposition formats; node_exporter, collector/textfile.go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from gputune.checks import Finding, Severity

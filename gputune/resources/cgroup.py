@@ -4,8 +4,6 @@ Any level may set a limit, so callers take the tightest. A `0::` line in /proc/s
 hybrid hosts list it beside v1 controllers; the files that exist decide.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 

@@ -1,7 +1,5 @@
 """How many CPUs a rank may use: affinity, cgroup quota and scheduler grant, shared by the local ranks."""
 
-from __future__ import annotations
-
 from . import cgroup
 from .files import Files
 from .scheduler import Scheduler

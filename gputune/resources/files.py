@@ -1,7 +1,5 @@
 """Reading files, environment and CPUs of the machine, also in a process that must not see gputune."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

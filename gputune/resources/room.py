@@ -1,7 +1,5 @@
 """The resources that one rank has for loading data: CPUs, shared memory, and a folder for temporary files."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from . import cpus, scheduler

@@ -6,8 +6,6 @@ shared, including its position, by all workers forked later. In a child these ef
 crashes or hangs costs only the answer. Only map-style datasets can be asked for single samples.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import sys
 import time

@@ -1,7 +1,5 @@
 """The CPUs and GPUs that a scheduler or launcher granted, read from its environment variables."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

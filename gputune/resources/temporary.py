@@ -1,7 +1,5 @@
 """Whether temporary files can be written."""
 
-from __future__ import annotations
-
 import tempfile
 
 

@@ -1,7 +1,5 @@
 """The exception for what cannot be read from the machine, with its cause as data."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 Cause = Literal[

@@ -1,7 +1,5 @@
 """Compiling a model in place, so that its class and the names in its state_dict stay what they are."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any

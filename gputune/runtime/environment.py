@@ -3,8 +3,6 @@
 Pure: an environment goes in as a mapping and comes out as a dictionary or as lines for a shell.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Mapping

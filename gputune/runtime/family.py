@@ -1,7 +1,5 @@
 """The kind of network that a model is, judged by its layers: the best settings differ by kind."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -7,8 +7,6 @@ files too.
 Source: Python, module site; PEP 829, by which Python 3.15 deprecates such lines but still runs them.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from gputune.errors import UsageError

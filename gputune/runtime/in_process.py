@@ -1,7 +1,5 @@
 """Applying a profile in a running process, through the same hook that the shim uses."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys

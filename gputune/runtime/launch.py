@@ -1,7 +1,5 @@
 """Replacing this process by the command, so that exit code and signals are the command's own."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """This machine's fingerprint, read cheaply through NVML and from files, without importing torch."""
 
-from __future__ import annotations
-
 import sys
 
 from gputune.facts import cpu

@@ -1,7 +1,5 @@
 """Which profile `auto` means: the one GPUTUNE_PROFILE names, else this machine's cached one, else a shipped one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

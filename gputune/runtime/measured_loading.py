@@ -1,7 +1,5 @@
 """The part of a profile that `Tuning.dataloader_kwargs` needs to adapt its choices to another process and dataset."""
 
-from __future__ import annotations
-
 from gputune.inject.loading import SAMPLES, WORKERS, Measured
 from gputune.profile import Profile
 

@@ -4,8 +4,6 @@ Without a limit, nothing beyond TF32 takes effect by itself: settings that affec
 line in the script, and by writing it the user agrees.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from gputune.errors import UsageError

@@ -1,7 +1,5 @@
 """Whether a command starts several ranks. They share the CPUs, while settings were measured in a single process."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import PurePath

@@ -20,8 +20,6 @@ In these cases `gputune.apply("profile.yaml")` at the start of a script works fr
 Source: tried with Python 3.8 to 3.13; `python --help`, site and sudo(8).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import takewhile

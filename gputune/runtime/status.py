@@ -1,7 +1,5 @@
 """The settings of a Python started in this environment: their values, who chose them, and what took effect."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path

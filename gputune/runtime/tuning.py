@@ -1,7 +1,5 @@
 """`gputune.apply`, and the `Tuning` it returns: what a training script uses of a profile."""
 
-from __future__ import annotations
-
 import operator
 import os
 from collections.abc import Mapping, Sequence

@@ -23,13 +23,20 @@ only the standard library and each other (relatively), because the shim loads th
 into interpreters that must not see gputune.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from .. import plugins
+
+if TYPE_CHECKING:
+    from gputune.facts import Facts as Facts
+    from gputune.measurement import Comparison as Comparison
+    from gputune.measurement import Measurement as Measurement
+
+    Measurements = Sequence[Measurement]
+else:  # where the shim loads this folder there are no facts
+    Facts = Comparison = Measurement = Measurements = Any
 
 Phase = Literal["launch", "process", "code"]
 Numerics = Literal["exact", "rounding", "tf32", "mixed"]

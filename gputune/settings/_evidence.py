@@ -1,14 +1,8 @@
 """Selecting and comparing measurements, and turning a comparison into a choice."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
-from . import Choice, Value
-
-if TYPE_CHECKING:
-    from gputune.measurement import Comparison, Measurement
+from . import Choice, Comparison, Measurement, Measurements, Value
 
 NOT_MEASURED = "not measured in this run's budget"
 TOO_FEW = "too few samples in this run to tell"
@@ -102,7 +96,7 @@ def text(value: float) -> str:
     return f"{value:.3g}"
 
 
-def pooled(candidates: Sequence[Measurement], baselines: Sequence[Measurement]) -> Comparison | None:
+def pooled(candidates: Measurements, baselines: Measurements) -> Comparison | None:
     """Compare two settings over several workloads measured in the same rounds: round by round, the geometric mean of
     the workloads' ratios. `candidates` and `baselines` are paired in order.
     """

@@ -1,13 +1,10 @@
 """The parameters of a measured row of loading: what the benches write, and advice, checks and charts read back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from gputune.measurement import Measurement
+from . import Measurement
 
 WORKERS, PREFETCH_FACTORS, THREADS = (0, 1024), (1, 64), (1, 4096)
 """The least and the most that a profile may ask for."""

@@ -2,13 +2,10 @@
 reads it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Self, get_type_hints
+from typing import Any, Self, get_type_hints
 
-if TYPE_CHECKING:
-    from gputune.measurement import Measurement
+from . import Measurement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,5 @@
 """How a DataLoader's measured arguments change with the CPUs and the shared memory of a process."""
 
-from __future__ import annotations
-
 from ._loading_rows import WORKERS
 
 PREFETCH = 2

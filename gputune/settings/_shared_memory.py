@@ -1,20 +1,12 @@
 """The size of /dev/shm that a DataLoader needs, from the bytes of a real batch."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from . import dataloader_prefetch_factor
+from . import Facts, Measurements, dataloader_prefetch_factor
 from ._evidence import one
 from ._scaling import HELD, PREFETCH
 from .dataloader_workers import chosen_workers, curve, without_limit
-
-if TYPE_CHECKING:
-    from gputune.facts import Facts
-    from gputune.measurement import Measurement
 
 SHARE = 0.9
 """The share of /dev/shm that batches in flight may fill: they differ in size."""
@@ -35,7 +27,7 @@ class Need:
         return self.shm_bytes // _MIB
 
 
-def need(facts: Facts, measurements: Sequence[Measurement]) -> Need | None:
+def need(facts: Facts, measurements: Measurements) -> Need | None:
     """The need of the measured dataset; None where none was measured, or where it loads best without workers."""
     size = one(measurements, "dataset", "batch_bytes")
     if size is None or not curve(measurements, "dataset"):

@@ -14,8 +14,6 @@ operation:
 Source: executed on the wheels of 2.1 to 2.15; PyTorch's CUDA notes and ATen/Context.cpp.
 """
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -16,18 +16,13 @@ same seed, by more than twice the standard deviation between FP32's own seeds, o
 than two steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from . import Choice
+from . import Choice, Comparison, Measurement
 from ._evidence import beats, compared, decide, pooled, select
 from ._rows import Row
-
-if TYPE_CHECKING:
-    from gputune.measurement import Comparison, Measurement
 
 BENCH = "training_step"
 FAMILIES = ("mlp", "convnet", "transformer", "recurrent")

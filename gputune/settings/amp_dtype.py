@@ -10,13 +10,11 @@ the training script.
 Source: PyTorch, "Automatic Mixed Precision" recipe.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from . import Choice, Numerics, Phase
+from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
 from ._evidence import NOT_MEASURED, TOO_FEW, change, compared, keep, lacking, no_gain, one, pooled, range_text
 from ._training import (
     BENCH,
@@ -33,10 +31,6 @@ from ._training import (
 )
 from .matmul_precision import recommend as recommend_matmul
 
-if TYPE_CHECKING:
-    from gputune.facts import Facts
-    from gputune.measurement import Comparison, Measurement
-
 VALUE = Literal["bfloat16", "float16"] | None
 PHASE: Phase = "code"
 USE = "with tuning.autocast():"
@@ -50,12 +44,12 @@ WORTH_A_SCALER = 1.25
 """For a network of no known kind float16 must be so many times as fast as bfloat16 to be chosen over it."""
 
 
-def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+def recommend(facts: Facts, measurements: Measurements) -> Choice:
     networks = families(measurements)
     return _over_networks(measurements, networks) if networks else _by_matmuls(facts, measurements)
 
 
-def of_family(facts: Facts, measurements: Sequence[Measurement], family: str) -> Choice | None:
+def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:
     rows, chosen = allowed(measurements, family), first_best(measurements, family)
     if chosen is None:
         return None
@@ -77,7 +71,7 @@ def of_family(facts: Facts, measurements: Sequence[Measurement], family: str) ->
     return keep(None, f"{_not_worth(comparison)}: {what}{refused}", [BENCH], comparison)
 
 
-def _over_networks(measurements: Sequence[Measurement], networks: list[str]) -> Choice:
+def _over_networks(measurements: Measurements, networks: list[str]) -> Choice:
     """The choice for a network of no known kind: the dtype that gains over all networks that were measured."""
     refused = {name for network in networks for name in refusals(measurements, network)}
     pairs = {name: _pairs(measurements, networks, name) for name in MIXED if name not in refused}
@@ -97,7 +91,7 @@ def _not_worth(comparison: Comparison) -> str:
     return "not worth mixed precision" if comparison.verdict == "gain" else no_gain(comparison)
 
 
-def _pairs(measurements: Sequence[Measurement], networks: list[str], dtype: str) -> Pairs:
+def _pairs(measurements: Measurements, networks: list[str], dtype: str) -> Pairs:
     """Each network's rows in the dtype and without, in its best memory format, except those with too few samples."""
     pairs: dict[str, tuple[Measurement | None, Measurement | None]] = {}
     for network in networks:
@@ -116,7 +110,7 @@ def _pooled(pairs: Pairs) -> Comparison | None:
     return pooled([mixed for mixed, _ in complete], [base for _, base in complete])
 
 
-def _why_none(measurements: Sequence[Measurement], networks: list[str], refused: set[str]) -> str:
+def _why_none(measurements: Measurements, networks: list[str], refused: set[str]) -> str:
     if refused:
         return "the accuracy guard refused it"
     tried = {one.precision for network in networks for one in allowed(measurements, network)}
@@ -127,7 +121,7 @@ def _label(precision: str) -> str:
     return "TF32" if precision == "tf32" else "FP32"
 
 
-def _by_matmuls(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+def _by_matmuls(facts: Facts, measurements: Measurements) -> Choice:
     """Without training steps nothing is recommended, whatever matmuls gain: casting may cost a network more."""
     base_name = "tf32" if recommend_matmul(facts, measurements).value == "tf32" else "float32"
     base = one(measurements, "precision", "throughput", dtype=base_name)

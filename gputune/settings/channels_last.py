@@ -6,19 +6,10 @@ there and back. The gain is at channel counts that are multiples of 8; at odd on
 Source: PyTorch, "Channels Last Memory Format" tutorial.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from . import Choice, Numerics, Phase
+from . import Choice, Facts, Measurement, Measurements, Numerics, Phase
 from ._evidence import decide, keep, lacking, pooled, select
 from ._training import choice_of_option
 from .amp_dtype import recommend as recommend_amp
-
-if TYPE_CHECKING:
-    from gputune.facts import Facts
-    from gputune.measurement import Measurement
 
 VALUE = bool
 PHASE: Phase = "code"
@@ -27,15 +18,15 @@ NUMERICS: Numerics = "rounding"
 DEPENDS = ("device", "compute_capability")
 
 
-def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+def recommend(facts: Facts, measurements: Measurements) -> Choice:
     return of_family(facts, measurements, "convnet") or _by_convolutions(facts, measurements)
 
 
-def of_family(facts: Facts, measurements: Sequence[Measurement], family: str) -> Choice | None:
+def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:
     return choice_of_option(measurements, family, "channels_last", f"steps of a {family} in channels_last")
 
 
-def _by_convolutions(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+def _by_convolutions(facts: Facts, measurements: Measurements) -> Choice:
     """The choice where no training steps were measured."""
     rows = [
         row for row in select(measurements, "conv", "throughput", kernel="3x3", **{"pass": "forward"}) if _decides(row)
@@ -55,7 +46,7 @@ def _decides(row: Measurement) -> bool:
     return all(int(count) % 8 == 0 for count in channels) and not row.params.get("cudnn_benchmark")
 
 
-def _dtype(facts: Facts, measurements: Sequence[Measurement], rows: Sequence[Measurement]) -> str:
+def _dtype(facts: Facts, measurements: Measurements, rows: Measurements) -> str:
     """The dtype that a recommended network computes in, else the one that cuDNN runs FP32 in by default, if `rows`
     have it in both memory formats.
     """

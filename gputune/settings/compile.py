@@ -6,20 +6,12 @@ again for every new shape. It needs a C compiler, Python's headers and, on a GPU
 Source: PyTorch, "Introduction to torch.compile".
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from . import Choice, Numerics, Phase
+from . import Choice, Facts, Measurements, Numerics, Phase
 from ._evidence import compared, decide, keep, lacking, one
 from ._training import BENCH, best, but_for, choice_of_option, losing, option_everywhere, steps
-
-if TYPE_CHECKING:
-    from gputune.facts import Facts
-    from gputune.measurement import Measurement
 
 VALUE = bool
 PHASE: Phase = "code"
@@ -31,7 +23,7 @@ NOTHING_SECONDS = 0.2
 """A first step that was so fast has compiled nothing: torch runs an LSTM as it is."""
 
 
-def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+def recommend(facts: Facts, measurements: Measurements) -> Choice:
     pairs, comparison = option_everywhere(measurements, "compiled")
     if comparison is None:
         return keep(False, lacking(pairs))
@@ -42,12 +34,12 @@ def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
     return choice
 
 
-def of_family(facts: Facts, measurements: Sequence[Measurement], family: str) -> Choice | None:
+def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:
     choice = choice_of_option(measurements, family, "compiled", "its compiled steps")
     return choice and replace(choice, reason=choice.reason + _cost(measurements, family))
 
 
-def _cost(measurements: Sequence[Measurement], family: str) -> str:
+def _cost(measurements: Measurements, family: str) -> str:
     """What compiling took, and after how many steps it has paid."""
     taken = one(measurements, BENCH, "compile_time", network=family)
     chosen = best(measurements, family)

@@ -7,18 +7,9 @@ may choose another algorithm in the next run. Deterministic mode (`cudnn.determi
 Source: PyTorch, "Reproducibility" and "Performance tuning guide".
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from . import Choice, Numerics, Phase
+from . import Choice, Comparison, Facts, Measurements, Numerics, Phase
 from ._evidence import decide, keep, lacking, of_device, one, pooled, select
 from ._training import BENCH, option
-
-if TYPE_CHECKING:
-    from gputune.facts import Facts
-    from gputune.measurement import Comparison, Measurement
 
 VALUE = bool
 PHASE: Phase = "process"
@@ -27,7 +18,7 @@ DEPENDS = ("device", "compute_capability", "torch")
 DEFAULT = False
 
 
-def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+def recommend(facts: Facts, measurements: Measurements) -> Choice:
     if not of_device(measurements):
         return keep(False, "it concerns GPUs only")
     chosen, comparison = option(measurements, "convnet", "cudnn_benchmark") or (False, None)
@@ -41,7 +32,7 @@ def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
     return decide(comparison, (False, True), f"{len(on)} convolutions with cuDNN's own search", "conv")
 
 
-def _by_steps(measurements: Sequence[Measurement], chosen: bool, comparison: Comparison) -> Choice:
+def _by_steps(measurements: Measurements, chosen: bool, comparison: Comparison) -> Choice:
     taken = one(measurements, BENCH, "search_time", network="convnet")
     cost = f", the first of which took {taken.median:.3g} s" if taken else ""
     what = f"steps of a convnet with cuDNN's own search{cost},"

@@ -6,19 +6,10 @@ are set together: torch's older interface has one flag for both.
 Source: PyTorch, "CUDA semantics" notes.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from . import Choice, Numerics, Phase
+from . import Choice, Facts, Measurements, Numerics, Phase
 from ._evidence import change, compared, keep, lacking, of_device, one, range_text, text
 from ._tf32 import cudnn, set_cudnn
 from .matmul_precision import TF32_ERROR
-
-if TYPE_CHECKING:
-    from gputune.facts import Facts
-    from gputune.measurement import Measurement
 
 VALUE = bool
 PHASE: Phase = "process"
@@ -27,7 +18,7 @@ DEPENDS = ("device", "compute_capability")
 DEFAULT = True
 
 
-def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+def recommend(facts: Facts, measurements: Measurements) -> Choice:
     if not of_device(measurements):
         return keep(True, "torch's default; it concerns GPUs only")
     tf32 = one(measurements, "conv", "throughput", dtype="tf32", channels=128, channels_last=True)

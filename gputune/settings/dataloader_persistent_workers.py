@@ -6,19 +6,10 @@ keeps their memory. What a program changes in its dataset between two epochs doe
 Source: PyTorch, "torch.utils.data".
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from . import Choice, Numerics, Phase
+from . import Choice, Facts, Measurements, Numerics, Phase
 from ._evidence import NOT_MEASURED, TOO_FEW, counted, decide, keep
 from ._loading_rows import loading_rows
 from .dataloader_workers import NEARLY_BEST, bench_of, chosen_workers
-
-if TYPE_CHECKING:
-    from gputune.facts import Facts
-    from gputune.measurement import Measurement
 
 VALUE = bool
 PHASE: Phase = "code"
@@ -30,7 +21,7 @@ LEAST_PAIRS = 3
 """With so few it can already be said that next to nothing is saved: beside long epochs no more starts are timed."""
 
 
-def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+def recommend(facts: Facts, measurements: Measurements) -> Choice:
     if chosen_workers(measurements) == 0:
         return keep(False, "no workers to keep")
     bench = bench_of(measurements)

@@ -7,19 +7,10 @@ ones.
 Source: PyTorch, "torch.utils.data", memory pinning.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from . import Choice, Numerics, Phase
+from . import Choice, Facts, Measurements, Numerics, Phase
 from ._evidence import compared, decide, keep, lacking, of_device
 from ._loading_rows import loading_rows
 from .dataloader_workers import bench_of
-
-if TYPE_CHECKING:
-    from gputune.facts import Facts
-    from gputune.measurement import Measurement
 
 VALUE = bool
 PHASE: Phase = "code"
@@ -28,7 +19,7 @@ NUMERICS: Numerics = "exact"
 DEPENDS = ("device", "cpu")
 
 
-def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+def recommend(facts: Facts, measurements: Measurements) -> Choice:
     if not of_device(measurements):
         return keep(False, "there is no GPU to copy to")
     bench = bench_of(measurements)

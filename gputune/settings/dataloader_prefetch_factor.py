@@ -6,19 +6,10 @@ Where /dev/shm holds no more, it is 1.
 Source: PyTorch, "torch.utils.data".
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from . import Choice, Numerics, Phase
+from . import Choice, Facts, Measurements, Numerics, Phase
 from ._evidence import compared, decide, keep, lacking
 from ._loading_rows import PREFETCH_FACTORS, loading_rows
 from .dataloader_workers import bench_of, chosen_workers, curve
-
-if TYPE_CHECKING:
-    from gputune.facts import Facts
-    from gputune.measurement import Measurement
 
 VALUE = int | None
 PHASE: Phase = "code"
@@ -28,7 +19,7 @@ DEPENDS = ("cpu",)
 LIMITS = PREFETCH_FACTORS
 
 
-def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+def recommend(facts: Facts, measurements: Measurements) -> Choice:
     workers, bench = chosen_workers(measurements), bench_of(measurements)
     if workers == 0:
         return keep(None, "no workers, so nothing is prefetched")

@@ -10,20 +10,14 @@ training process has used its own waits for ever.
 Source: PyTorch, torch.utils.data's worker loop calls torch.set_num_threads(1); libgomp after a fork, seen here.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from . import Choice, Numerics, Phase
+from . import Choice, Facts, Measurements, Numerics, Phase
 from ._evidence import compared, counted, decide, keep, lacking
 from ._loading_rows import THREADS, loading_rows
 from .dataloader_workers import bench_of, chosen_workers
-
-if TYPE_CHECKING:
-    from gputune.facts import Facts
-    from gputune.measurement import Measurement
 
 VALUE = int | None
 PHASE: Phase = "code"
@@ -52,7 +46,7 @@ class WorkerThreads:
             self.users(worker_id)
 
 
-def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+def recommend(facts: Facts, measurements: Measurements) -> Choice:
     workers, bench = chosen_workers(measurements), bench_of(measurements)
     if not workers:
         return keep(None, "no workers to give threads to")

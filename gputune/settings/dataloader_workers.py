@@ -10,19 +10,11 @@ which may want more workers than there are CPUs, have a choice of their own in t
 Source: PyTorch, "torch.utils.data"; measured here.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from . import Choice, Numerics, Phase
+from . import Choice, Facts, Measurement, Measurements, Numerics, Phase
 from ._evidence import NOT_MEASURED, change, compared, counted, keep, lacking, no_gain, range_text
 from ._loading_rows import WORKERS, LoadingParams, LoadingRows, loading_rows
-
-if TYPE_CHECKING:
-    from gputune.facts import Facts
-    from gputune.measurement import Measurement
 
 VALUE = int
 PHASE: Phase = "code"
@@ -58,11 +50,11 @@ SAME_SAMPLES = (
 NO_ROOM = "/dev/shm is too small for what even one worker hands over"
 
 
-def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+def recommend(facts: Facts, measurements: Measurements) -> Choice:
     return _general(measurements)
 
 
-def of_family(facts: Facts, measurements: Sequence[Measurement], family: str) -> Choice | None:
+def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:
     """The choice for one kind of synthetic samples in `FAMILIES`; None where it was not measured, and where the user's
     own dataset was, which the profile is then for.
     """
@@ -72,29 +64,29 @@ def of_family(facts: Facts, measurements: Sequence[Measurement], family: str) ->
     return choice if choice.evidence else None
 
 
-def of_kind(measurements: Sequence[Measurement], kind: str) -> int | None:
+def of_kind(measurements: Measurements, kind: str) -> int | None:
     """The workers for one kind of samples; None where it was not measured, or too little of it."""
     choice = _choice(measurements, kind)
     return _count(choice) if choice.evidence else None
 
 
-def chosen_workers(measurements: Sequence[Measurement]) -> int:
+def chosen_workers(measurements: Measurements) -> int:
     """The number of workers that is recommended."""
     return _count(_general(measurements))
 
 
-def curve(measurements: Sequence[Measurement], kind: str) -> LoadingRows:
+def curve(measurements: Measurements, kind: str) -> LoadingRows:
     """The rows of one kind of samples that can be compared with each other, by their parameters."""
     rows = loading_rows(measurements, "dataset" if kind == "dataset" else "dataloader", kind)
     return _in_turn({params: row for params, row in rows.items() if params.sent})
 
 
-def bench_of(measurements: Sequence[Measurement]) -> str:
+def bench_of(measurements: Measurements) -> str:
     """The bench whose rows decide on a DataLoader's other options: the user's own dataset where it was measured."""
     return "dataset" if curve(measurements, "dataset") else "dataloader"
 
 
-def without_limit(measurements: Sequence[Measurement]) -> LoadingParams | None:
+def without_limit(measurements: Measurements) -> LoadingParams | None:
     """The best row if shared memory held any number of batches; None where it was no limit."""
     rows = loading_rows(measurements, "dataset", "dataset")
     return fewest(_in_turn({params: row for params, row in rows.items() if not params.sent}))
@@ -131,11 +123,11 @@ def _is_fed(params: LoadingParams, row: Measurement) -> bool:
     return row.median * params.step_ms * FED >= 1000.0 * params.batch
 
 
-def _general(measurements: Sequence[Measurement]) -> Choice:
+def _general(measurements: Measurements) -> Choice:
     return _choice(measurements, "dataset" if curve(measurements, "dataset") else "decoding")
 
 
-def _choice(measurements: Sequence[Measurement], kind: str) -> Choice:
+def _choice(measurements: Measurements, kind: str) -> Choice:
     rows = curve(measurements, kind)
     return _for_dataset(rows, measurements) if kind == "dataset" and rows else _against_none(rows, kind)
 
@@ -184,7 +176,7 @@ def _workers(count: int) -> str:
     return counted(count, "worker")
 
 
-def _for_dataset(rows: LoadingRows, measurements: Sequence[Measurement]) -> Choice:
+def _for_dataset(rows: LoadingRows, measurements: Measurements) -> Choice:
     seen, best, bench = next(iter(rows)), fewest(rows), ("dataset",)
     if seen.same_samples:
         return keep(0, SAME_SAMPLES, bench)
@@ -201,7 +193,7 @@ def _for_dataset(rows: LoadingRows, measurements: Sequence[Measurement]) -> Choi
     return replace(choice, reason=reason)
 
 
-def _consumer_waits(rows: LoadingRows, measurements: Sequence[Measurement], workers: int) -> str:
+def _consumer_waits(rows: LoadingRows, measurements: Measurements, workers: int) -> str:
     """How long the consumer waits for each batch, with the workers chosen and with torch's default."""
     none, chosen = _with_workers(rows, 0), _with_workers(rows, workers)
     if none is None or chosen is None:

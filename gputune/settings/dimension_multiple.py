@@ -12,19 +12,13 @@ three products.
 Source: NVIDIA, "Matrix Multiplication Background User's Guide".
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from . import Choice, Numerics, Phase
+from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
 from ._evidence import NOT_MEASURED, compared, keep, lacking, select
 from ._rows import Row
-
-if TYPE_CHECKING:
-    from gputune.facts import Facts
-    from gputune.measurement import Comparison, Measurement
 
 VALUE = dict[Literal["bfloat16", "float16", "float8_e4m3fn", "float32", "tf32"], int]
 PHASE: Phase = "code"
@@ -52,7 +46,7 @@ class Alignment(Row):
     """Whether the last tile is exactly filled, which makes a size faster for another reason than alignment."""
 
 
-def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+def recommend(facts: Facts, measurements: Measurements) -> Choice:
     rows = select(measurements, BENCH, "throughput")
     dtypes = list(dict.fromkeys(str(row.params["dtype"]) for row in rows))
     needs = {dtype: {dim: _multiple(rows, dtype, dim) for dim in "MNK"} for dtype in dtypes}
@@ -73,7 +67,7 @@ def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
     )
 
 
-def padding_gain(measurements: Sequence[Measurement], dtype: str, n: int, padded: int) -> Comparison | None:
+def padding_gain(measurements: Measurements, dtype: str, n: int, padded: int) -> Comparison | None:
     """How many times as fast a dimension N of size `padded` runs as one of `n`, judged by measured sizes that are
     multiples of the same powers of two; None without those.
     """
@@ -82,7 +76,7 @@ def padding_gain(measurements: Sequence[Measurement], dtype: str, n: int, padded
     return compared(rows.get(largest[padded]), rows.get(largest[n]))
 
 
-def least_padding(measurements: Sequence[Measurement]) -> tuple[Measurement, Comparison | None] | None:
+def least_padding(measurements: Measurements) -> tuple[Measurement, Comparison | None] | None:
     """Of a matmul of the user's own and those of its padded variants that certainly gain over it, the first that none
     of them certainly outruns by more than `WORTH`, and its gain (None for the matmul as it is). None where there
     are too few samples.
@@ -110,7 +104,7 @@ def _runs_per_second(row: Measurement, size: int) -> Measurement:
     return replace(row, unit="1/s", samples=tuple(sample / size for sample in row.samples))
 
 
-def _multiple(rows: Sequence[Measurement], dtype: str, dim: str) -> int | None:
+def _multiple(rows: Measurements, dtype: str, dim: str) -> int | None:
     """The largest multiple that one of the products needs; None where too little was measured."""
     products = dict.fromkeys(
         str(row.params.get("product")) for row in select(rows, BENCH, "throughput", dtype=dtype, dim=dim)
@@ -137,7 +131,7 @@ def _outrun(row: Measurement, others: Iterable[Measurement]) -> bool:
     return any(gain.low > WORTH for gain in gains if gain)
 
 
-def _loss(rows: Sequence[Measurement], dtype: str) -> Comparison | None:
+def _loss(rows: Measurements, dtype: str) -> Comparison | None:
     """The largest gain of a forward product's best multiple over an odd size, over N and K."""
     groups = [list(by_multiple(rows, dtype, dim, "forward").values()) for dim in "NK"]
     losses = [loss for sizes in groups if len(sizes) >= 2 and (loss := compared(sizes[-1], sizes[0]))]

@@ -11,18 +11,10 @@ the new name where the older is not set. Both are exported, with one value.
 Source: PyTorch, "CUDA semantics" notes, memory management; executed on 2.8 to 2.15.
 """
 
-from __future__ import annotations
-
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from . import Choice, Numerics, Phase
+from . import Choice, Facts, Measurements, Numerics, Phase
 from ._evidence import keep
-
-if TYPE_CHECKING:
-    from gputune.facts import Facts
-    from gputune.measurement import Measurement
 
 VALUE = bool
 PHASE: Phase = "launch"
@@ -34,7 +26,7 @@ NAMES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 _ON = "expandable_segments:True"
 
 
-def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+def recommend(facts: Facts, measurements: Measurements) -> Choice:
     return keep(False, "torch's default; it saves memory where sizes vary, not time, and is not measured")
 
 

@@ -6,19 +6,11 @@ memory. The fused form exists for SGD, Adam, AdamW and Adagrad and sums in anoth
 Source: PyTorch, "torch.optim" documentation.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from . import Choice, Numerics, Phase
+from . import Choice, Facts, Measurements, Numerics, Phase
 from ._evidence import decide, keep, lacking
 from ._training import BENCH, but_for, choice_of_option, losing, option_everywhere
-
-if TYPE_CHECKING:
-    from gputune.facts import Facts
-    from gputune.measurement import Measurement
 
 VALUE = bool
 PHASE: Phase = "code"
@@ -27,7 +19,7 @@ NUMERICS: Numerics = "rounding"
 DEPENDS = ("device", "compute_capability", "torch")
 
 
-def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+def recommend(facts: Facts, measurements: Measurements) -> Choice:
     pairs, comparison = option_everywhere(measurements, "fused")
     if comparison is None:
         return keep(False, lacking(pairs))
@@ -36,5 +28,5 @@ def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
     return replace(choice, reason=choice.reason + but_for(losing(pairs)))
 
 
-def of_family(facts: Facts, measurements: Sequence[Measurement], family: str) -> Choice | None:
+def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:
     return choice_of_option(measurements, family, "fused", "its steps with the fused optimizer")

@@ -7,19 +7,12 @@ this flag in both directions, which is why the bench looks at the numerical erro
 Source: PyTorch, "Numerical accuracy" and "CUDA semantics" notes.
 """
 
-from __future__ import annotations
+from typing import Literal
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
-
-from . import Choice, Numerics, Phase
+from . import Choice, Facts, Measurements, Numerics, Phase
 from ._evidence import change, compared, keep, lacking, no_gain, of_device, one, range_text, text
 from ._tf32 import matmul, set_matmul
 from ._training import BENCH, refused_anywhere
-
-if TYPE_CHECKING:
-    from gputune.facts import Facts
-    from gputune.measurement import Measurement
 
 VALUE = Literal["tf32", "ieee"]
 PHASE: Phase = "process"
@@ -31,7 +24,7 @@ TF32_ERROR = 1e-5
 """Relative error of a matmul that separates TF32 (about 3e-4) from full FP32 (about 1e-6)."""
 
 
-def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+def recommend(facts: Facts, measurements: Measurements) -> Choice:
     if not of_device(measurements):
         return keep("ieee", "TF32 is a GPU's format")
     tf32 = one(measurements, "precision", "throughput", dtype="tf32")
@@ -60,7 +53,7 @@ def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
     return keep("ieee", why, ["precision", BENCH] if refused else ["precision"], comparison)
 
 
-def _relative_error(measurements: Sequence[Measurement], dtype: str) -> float:
+def _relative_error(measurements: Measurements, dtype: str) -> float:
     """The relative error of a matmul in `dtype`; 0 where it was not measured."""
     row = one(measurements, "precision", "relative_error", dtype=dtype)
     return row.median if row else 0.0

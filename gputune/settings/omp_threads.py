@@ -13,18 +13,10 @@ speaks for more.
 Source: PyTorch, "CPU threading and TorchScript inference"; oneMKL, MKL_NUM_THREADS; the kernel's CFS bandwidth control.
 """
 
-from __future__ import annotations
-
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from . import Choice, Numerics, Phase
+from . import Choice, Facts, Measurement, Measurements, Numerics, Phase
 from ._evidence import NOT_MEASURED, change, counted, keep, lacking, no_gain, range_text, select
-
-if TYPE_CHECKING:
-    from gputune.facts import Facts
-    from gputune.measurement import Measurement
 
 VALUE = int | None
 PHASE: Phase = "launch"
@@ -36,7 +28,7 @@ CHOOSING = NAMES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Where one of these is set, the count that torch started with is the user's."""
 
 
-def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+def recommend(facts: Facts, measurements: Measurements) -> Choice:
     rows = select(measurements, "cpu_threads", "throughput")
     default = next((row for row in rows if row.params.get("default")), None)
     limits = _limits(facts)
@@ -91,7 +83,7 @@ def _is_slower(choice: Choice, default: Measurement | None, budget: int) -> bool
     return choice.interval[1] < 1 and int(default.params["threads"]) > budget
 
 
-def _measured(rows: Sequence[Measurement], default: Measurement | None) -> Choice:
+def _measured(rows: Measurements, default: Measurement | None) -> Choice:
     if default is None:
         return keep(None, NOT_MEASURED)
     others = [(row, row.against(default)) for row in rows if row is not default]

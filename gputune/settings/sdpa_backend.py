@@ -9,20 +9,13 @@ Source: PyTorch, `torch.nn.attention.sdpa_kernel` and `torch.backends.cuda`; ATe
 replaces its order at the first call on a GPU only in order to put cuDNN first.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from . import Choice, Numerics, Phase
+from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
 from ._evidence import change, counted, keep, lacking, no_gain, of_device, pooled, range_text, select
 from ._rows import Row
 from ._training import losing
-
-if TYPE_CHECKING:
-    from gputune.facts import Facts
-    from gputune.measurement import Comparison, Measurement
 
 VALUE = Literal["flash", "efficient", "cudnn", "math"] | None
 PHASE: Phase = "process"
@@ -60,7 +53,7 @@ class Workload(Row):
 Shapes = dict[Workload, "Measurement"]
 
 
-def recommend(facts: Facts, measurements: Sequence[Measurement]) -> Choice:
+def recommend(facts: Facts, measurements: Measurements) -> Choice:
     if not of_device(measurements):
         return keep(None, "it concerns GPUs only")
     dtype = next((name for name in ("bfloat16", "float16") if select(measurements, BENCH, RATE, dtype=name)), "")
@@ -93,7 +86,7 @@ def _choice(name: str, best: Comparison, slower: int, where: str) -> Choice:
     return keep(None, f"{no_gain(best)}: {ran} as torch's own choice", [BENCH], best)
 
 
-def _by_shape(rows: Sequence[Measurement], backend: str) -> Shapes:
+def _by_shape(rows: Measurements, backend: str) -> Shapes:
     return {shape: row for row in select(rows, BENCH, RATE, backend=backend) if (shape := Workload.of(row))}
 
 

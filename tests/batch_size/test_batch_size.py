@@ -1,7 +1,5 @@
 """The search on this machine's CPU: how the user's step can go wrong. Steps that compute are in `real/`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path

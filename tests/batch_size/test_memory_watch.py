@@ -1,7 +1,5 @@
 """The watch ends what would take the last of the memory, once, and otherwise only looks."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 

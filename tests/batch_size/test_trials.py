@@ -1,7 +1,5 @@
 """The search for the largest batch and the choice of the fastest, against simulated memories and curves of throughput."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import replace

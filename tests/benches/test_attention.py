@@ -2,8 +2,6 @@
 refuses.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from dataclasses import replace

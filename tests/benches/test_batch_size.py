@@ -1,7 +1,5 @@
 """The user's step in a bench process on this machine's CPU: each batch's answer, and what the process survives."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The accuracy guard's trainings: which there are, when they are left out, and losses that break down."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Alignment: which sizes are compared with each other, in which of a linear layer's products, and what counts as work."""
 
-from __future__ import annotations
-
 from itertools import groupby
 from typing import Any
 

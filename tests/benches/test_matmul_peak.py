@@ -1,7 +1,5 @@
 """The fastest matmul: what is measured where, and what it is held against."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Matmuls of the user's own: how a file of them is read, and what padding is tried."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

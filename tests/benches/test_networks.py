@@ -1,7 +1,5 @@
 """The reference networks at the size that a CPU gets: they are what their names say, and they learn."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from statistics import fmean
 from typing import Any

@@ -2,8 +2,6 @@
 noise.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

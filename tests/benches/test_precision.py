@@ -2,8 +2,6 @@
 NVIDIA_TF32_OVERRIDE.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """The theoretical peak, held against what NVIDIA's data sheets say at the clock that they say it for."""
 
-from __future__ import annotations
-
 import pytest
 
 from gputune.benches._theory import flops_per_clock, peak_tflops

@@ -1,7 +1,5 @@
 """Training steps on a CPU: which groups are measured, and what becomes of what does not fit or does not run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Copies and the start of a kernel: what is counted, how much fits, and what becomes of memory that cannot be pinned."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """The numerical error that tells TF32 and bfloat16 from full FP32, whatever the flags say."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -4,8 +4,6 @@ Where processes are to probe, a stand-in measures: it writes its pid down, waits
 profile.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

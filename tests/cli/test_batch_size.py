@@ -1,7 +1,5 @@
 """`gputune batch-size` as a user types it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import making

@@ -1,7 +1,5 @@
 """`gputune install-hook`, with stand-ins for interpreters; tests/frameworks uses real ones."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

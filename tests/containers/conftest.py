@@ -3,8 +3,6 @@
 Where no engine can be had the tests are skipped, and the end of the run says so and why.
 """
 
-from __future__ import annotations
-
 import configparser
 import os
 import shutil

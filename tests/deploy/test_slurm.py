@@ -1,7 +1,5 @@
 """`gputune deploy slurm`: what it prints for which words, and what it refuses."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

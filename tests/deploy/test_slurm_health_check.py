@@ -1,7 +1,5 @@
 """The HealthCheckProgram, as a file. tests/slurm gives it to a real Slurm."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 The stand-in for `srun` starts the command once for each of two nodes and records its own arguments; pyxis is not run.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -4,8 +4,6 @@ imported it.
 So each has torch's flags, and the frameworks' singletons, as they are at the start.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

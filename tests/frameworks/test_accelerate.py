@@ -1,7 +1,5 @@
 """Accelerate's real Accelerator with the arguments of a profile."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 from typing import Any

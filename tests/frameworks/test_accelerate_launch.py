@@ -1,7 +1,5 @@
 """`gputune apply profile.yaml -- accelerate launch script.py`: what the script finds below two programs."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

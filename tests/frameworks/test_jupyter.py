@@ -1,7 +1,5 @@
 """A real kernel of Jupyter below `gputune apply`: what a cell finds."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

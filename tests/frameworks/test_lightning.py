@@ -1,7 +1,5 @@
 """Lightning's real Trainer with the arguments of a profile."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 from pathlib import Path

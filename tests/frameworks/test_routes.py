@@ -4,8 +4,6 @@ ROUTES is the table. A row is run as `gputune apply profile.yaml -- WORDS` in a 
 two virtual environments without gputune. Most of a row is the import of torch, so two run at a time.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

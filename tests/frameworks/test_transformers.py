@@ -1,7 +1,5 @@
 """transformers' real TrainingArguments and Trainer with the arguments of a profile."""
 
-from __future__ import annotations
-
 import importlib
 import multiprocessing
 from collections.abc import Callable

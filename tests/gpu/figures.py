@@ -5,8 +5,6 @@ Each figure is a function that returns what it found, so that `test_measuring.py
 limits.
 """
 
-from __future__ import annotations
-
 import gc
 import itertools
 import json

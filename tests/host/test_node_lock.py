@@ -1,7 +1,5 @@
 """One holder a node: others wait until a deadline, and a holder's death sets the lock free."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """What became of a setting, as data: every reason has a sentence, and a row passes through JSON whole."""
 
-from __future__ import annotations
-
 import json
 import string
 

@@ -1,7 +1,5 @@
 """What becomes of a setting: for a command, in a process that imported torch, and for a line in the script."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What a DataLoader gets for this dataset, and for the CPUs and the shared memory here."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 from typing import Any

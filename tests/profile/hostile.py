@@ -4,8 +4,6 @@
 profile except for one thing, so that nothing else can be what is refused.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import stat

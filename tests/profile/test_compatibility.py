@@ -1,7 +1,5 @@
 """Profiles of other versions: older ones are read whole; what is skipped of newer ones is said in one line."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What is written can be read: the largest profile of a probe is within every limit, and a larger one is refused."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where profiles are kept, and under which name one is found again."""
 
-from __future__ import annotations
-
 import os
 import stat
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Reading a profile: whatever is wrong is one line that names the file and the key, quickly, and that is all."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from pathlib import Path

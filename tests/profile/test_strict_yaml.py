@@ -1,7 +1,5 @@
 """The part of YAML that a profile needs: what it means, and what it refuses with the line."""
 
-from __future__ import annotations
-
 import json
 import time
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Writing a profile: what is read back is what was written, by any reader; and a file is there whole or not at all."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """`gputune batch-size` as a user types it, to its end."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

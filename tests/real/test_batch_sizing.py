@@ -3,8 +3,6 @@
 Most of these steps only wait: torch, which each fresh process would import for seconds, is a stand-in.
 """
 
-from __future__ import annotations
-
 import time
 from functools import partial
 from pathlib import Path

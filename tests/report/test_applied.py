@@ -1,7 +1,5 @@
 """What was done about each setting, and what holds, at 80 columns."""
 
-from __future__ import annotations
-
 import io
 
 from gputune.inject.applied import Applied, Reason

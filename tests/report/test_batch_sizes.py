@@ -1,7 +1,5 @@
 """What a search found, as a chart and in sentences, from plain data."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 from typing import Any

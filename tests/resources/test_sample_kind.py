@@ -1,7 +1,5 @@
 """What kind of samples a dataset has, told by real small datasets."""
 
-from __future__ import annotations
-
 import os
 import random
 import time

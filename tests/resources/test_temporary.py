@@ -1,7 +1,5 @@
 """Whether there is a folder for temporary files, told where nothing can be written."""
 
-from __future__ import annotations
-
 from making import python
 
 from gputune.resources.temporary import temporary_folder

@@ -1,7 +1,5 @@
 """Compiling in place: the model stays what it is, and runs on where compiling fails."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from typing import Any

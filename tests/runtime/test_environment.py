@@ -1,7 +1,5 @@
 """From a profile to a command's environment: plain data in, plain data out."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Which kind of network a model is."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

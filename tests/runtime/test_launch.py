@@ -1,7 +1,5 @@
 """Becoming the command, seen from outside: exit codes, signals, environment, and nothing left behind."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """This machine's fingerprint, from recorded machines, and without torch."""
 
-from __future__ import annotations
-
 import json
 import sys
 from copy import deepcopy

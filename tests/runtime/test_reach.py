@@ -1,7 +1,5 @@
 """What a command's own words tell about where torch's flags cannot follow."""
 
-from __future__ import annotations
-
 import pytest
 
 from gputune.runtime.reach import beyond_reach

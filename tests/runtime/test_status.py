@@ -1,7 +1,5 @@
 """What `gputune status` tells: of a real Python below `gputune apply`, and of recorded answers of one on a GPU."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

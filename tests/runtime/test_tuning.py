@@ -1,7 +1,5 @@
 """Applying a profile in a running process, and what a training script takes from it."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

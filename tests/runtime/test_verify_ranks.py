@@ -1,7 +1,5 @@
 """Ranks that compare what they compute with: over a store, until a deadline, and who differs is named."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """The dtype of mixed precision: what pays in training steps, and nothing where none were measured."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The channels_last format: told by a convnet's steps; without them by convolutions in the dtype that it is to run in."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

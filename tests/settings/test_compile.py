@@ -1,7 +1,5 @@
 """torch.compile: where steps gain by it, what compiling costs, and after how many steps that has paid."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

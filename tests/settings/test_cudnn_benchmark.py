@@ -1,7 +1,5 @@
 """cuDNN's own search: chosen only where it gains, and never against deterministic mode."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """FP32 convolutions in TF32: torch's default, left unless full FP32 is the faster one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The DataLoader's options besides its workers: each is chosen where it gains over torch's default."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

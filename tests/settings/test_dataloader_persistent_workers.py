@@ -1,7 +1,5 @@
 """Whether workers are kept from one epoch to the next, from only a few epochs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

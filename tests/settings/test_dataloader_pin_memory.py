@@ -1,7 +1,5 @@
 """Whether batches are copied into page-locked memory, for a GPU to fetch."""
 
-from __future__ import annotations
-
 from making import row
 from recorded import facts_of
 

@@ -1,7 +1,5 @@
 """How many batches a worker prepares ahead; none is torch's own number."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from making import row

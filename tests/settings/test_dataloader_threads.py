@@ -1,7 +1,5 @@
 """How many threads each worker computes with, where CPUs are idle; none is torch's own, which is one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What dimensions are padded to: the smallest multiple from which on nothing more is gained, for each dtype."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

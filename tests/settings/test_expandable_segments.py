@@ -1,7 +1,5 @@
 """The allocator's segments: off by itself, and under both names of its variable."""
 
-from __future__ import annotations
-
 import pytest
 import torch_child
 from recorded import facts_of

@@ -1,7 +1,5 @@
 """The fused optimizer: where a network's steps, or those of all networks, run faster with it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

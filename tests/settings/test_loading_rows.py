@@ -1,7 +1,5 @@
 """The parameters of a row of loading, which are written by benches and read from any file."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """FP32 matmul in TF32: where it gains and really runs, and never on a word of a flag alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """OpenMP threads: a number where one beats torch's own count, else none."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Workers for other CPUs than were measured with, and for what shared memory holds."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The closed list of settings, and the folder as the shim loads it: alone, under another name."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

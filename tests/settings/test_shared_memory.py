@@ -1,7 +1,5 @@
 """The need of /dev/shm: (workers x prefetch_factor + 2) of the dataset's batches, in nine tenths of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Setting TF32 from whatever state a program left torch in, so that neither of torch's two interfaces is left raising."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -1,7 +1,5 @@
 """Of measured training steps the combination to recommend, and what the accuracy guard refuses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

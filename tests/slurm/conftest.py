@@ -6,8 +6,6 @@ Where Slurm is missing it is installed from Debian's packages; where it cannot b
 reason.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

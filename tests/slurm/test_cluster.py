@@ -1,7 +1,5 @@
 """What `gputune deploy slurm` prints, given to a real Slurm of two nodes."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """The bytes that a batch takes in shared memory on its way from a worker, and its copy to a GPU."""
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import io

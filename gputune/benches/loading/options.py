@@ -1,7 +1,5 @@
 """The DataLoader's other arguments, each timed in turn with torch's default at one number of workers."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

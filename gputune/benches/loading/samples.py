@@ -1,7 +1,5 @@
 """The synthetic datasets: samples that cost CPU time, slices of memory, samples waited for, and large images."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

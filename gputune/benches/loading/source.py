@@ -1,7 +1,5 @@
 """A DataLoader under test: its dataset and its arguments."""
 
-from __future__ import annotations
-
 import copy
 import multiprocessing
 import warnings

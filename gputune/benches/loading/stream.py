@@ -5,8 +5,6 @@ stopped (SIGSTOP): otherwise they would fill their queues while another's block 
 what they had ready.
 """
 
-from __future__ import annotations
-
 import gc
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """The user's own dataset or DataLoader as a source, and a first look at what it yields."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Which numbers of workers to try: doubling, then closing in on the bend. Pure: rates in, counts out."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping, Sequence
 from statistics import median
 

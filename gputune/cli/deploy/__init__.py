@@ -1,7 +1,5 @@
 """`gputune deploy`: print ready-made files for a container engine or a cluster, a subcommand each."""
 
-from __future__ import annotations
-
 import typer
 
 from gputune.cli.deploy import kubernetes

@@ -1,7 +1,5 @@
 """Validation of what a user puts into a file that other programs run. Each function raises UsageError."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """`gputune deploy kubernetes`: the manifest of a Job, a DaemonSet or a ConfigMap."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

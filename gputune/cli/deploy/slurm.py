@@ -1,7 +1,5 @@
 """`gputune deploy slurm`: a batch script, a TaskProlog or a HealthCheckProgram."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from pathlib import Path
