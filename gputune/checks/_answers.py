@@ -1,9 +1,22 @@
-"""Short constructors of findings, about the machine or about each GPU."""
+"""The types in the signatures of checks, and short constructors of findings, about the machine or about each GPU."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from gputune.checks._common import Facts, Finding, Findings, Gpu, gap, has_gpu, reason
+from gputune.checks import Finding
+from gputune.checks._questions import gap, has_gpu, reason
+from gputune.facts import Facts, Gpu, Health
+from gputune.facts.precision import tensor_core_dtypes
+from gputune.measurement import Measurement
+
+__all__ = ["Facts", "Finding", "Findings", "Gpu", "Health", "Measurements"]
+
+Findings = Iterator[Finding]
+Measurements = Sequence[Measurement]
+Check = Callable[[Facts, Measurements], Findings]
+Judge = Callable[[Facts, Gpu, Measurements], Finding]
+Lacking = Callable[[Gpu], str | None]
+"""Why a GPU of this kind lacks what was asked about; None if it should have it."""
 
 
 def ok(message: str, subject: str | None = None) -> Finding:
@@ -37,31 +50,44 @@ def unread(facts: Facts, fact: str, what: str) -> Finding:
     return unknown(f"{what} could not be read{f' ({why})' if why else ''}")
 
 
-def each_gpu(
-    facts: Facts,
-    judge: Callable[[Gpu], Finding],
-    *fields: str,
-    lacking: Callable[[Gpu], str | None] = lambda gpu: None,
+def each_gpu(*fields: str, lacking: Lacking = lambda gpu: None) -> Callable[[Judge], Check]:
+    """Turn a function that judges one GPU into a check of all of them, as `judge_gpus` does it."""
+
+    def check_of(judge: Judge) -> Check:
+        return lambda facts, measurements: judge_gpus(
+            facts, lambda gpu: judge(facts, gpu, measurements), *fields, lacking=lacking
+        )
+
+    return check_of
+
+
+def judge_gpus(
+    facts: Facts, judge: Callable[[Gpu], Finding], *fields: str, lacking: Lacking = lambda gpu: None
 ) -> Findings:
-    """`judge` every GPU for which all `fields` of its health were read.
+    """`judge` every GPU of which all `fields` were read; for the others, the finding of `not_read`."""
+    if not facts.gpus:
+        yield no_gpu(facts)
+    for gpu in facts.gpus:
+        yield replace(not_read(facts, gpu, *fields, lacking=lacking) or judge(gpu), subject=f"GPU {gpu.index}")
+
+
+def not_read(facts: Facts, gpu: Gpu, *fields: str, lacking: Lacking = lambda gpu: None) -> Finding | None:
+    """The finding for the first of these `fields` of a GPU or its health that was not read; None if all were.
 
     If the driver says that there is no such thing, `lacking` may explain why this hardware lacks it: NOT_APPLICABLE. A
     field that is missing for any other reason is UNKNOWN.
     """
-    if not facts.gpus:
-        yield no_gpu(facts)
-    for gpu in facts.gpus:
-        missing = next((field for field in fields if getattr(gpu.health, field) is None), None)
-        finding = judge(gpu) if missing is None else _missing(facts, gpu, missing, lacking)
-        yield replace(finding, subject=f"GPU {gpu.index}")
-
-
-def fully_read(
-    facts: Facts, gpu: Gpu, good: Finding, *fields: str, lacking: Callable[[Gpu], str | None] = lambda gpu: None
-) -> Finding:
-    """`good` if all `fields` of a GPU's health were read; else the finding for the missing one, as in `each_gpu`."""
-    missing = next((field for field in fields if getattr(gpu.health, field) is None), None)
-    return good if missing is None else _missing(facts, gpu, missing, lacking)
+    values = {field: getattr(gpu if hasattr(gpu, field) else gpu.health, field) for field in fields}
+    field = next((name for name, value in values.items() if value is None), None)
+    if field is None:
+        return None
+    missing = gap(facts, f"gpu.{gpu.index}.{field}")
+    if missing is None and gpu.is_mig_slice:
+        return not_applicable("a MIG slice: see the findings about its GPU")
+    if missing is None:
+        return unknown(f"NVML does not describe this GPU ({reason(facts, 'driver.nvml') or 'it does not list it'})")
+    lack = lacking(gpu) if missing.cause in ("not_supported", "no_such_call") else None
+    return not_applicable(lack) if lack else unread(facts, f"gpu.{gpu.index}.{field}", field.replace("_", " "))
 
 
 def below(value: float | None, other: float | None) -> bool:
@@ -74,26 +100,6 @@ def not_seen(facts: Facts, gpu: Gpu) -> Finding | None:
     if facts.libraries.device_count and gpu.torch_index is None:
         return not_applicable("torch does not see this GPU")
     return None
-
-
-def each_capability(facts: Facts, judge: Callable[[Gpu], Finding]) -> Findings:
-    """`judge` every GPU whose compute capability was read; the others are UNKNOWN."""
-    if not facts.gpus:
-        yield no_gpu(facts)
-    for gpu in facts.gpus:
-        fact = f"gpu.{gpu.index}.compute_capability"
-        finding = judge(gpu) if gpu.compute_capability else unread(facts, fact, "its compute capability")
-        yield replace(finding, subject=f"GPU {gpu.index}")
-
-
-def _missing(facts: Facts, gpu: Gpu, field: str, lacking: Callable[[Gpu], str | None]) -> Finding:
-    missing = gap(facts, f"gpu.{gpu.index}.{field}")
-    if missing is None and gpu.is_mig_slice:
-        return not_applicable("a MIG slice: see the findings about its GPU")
-    if missing is None:
-        return unknown(f"NVML does not describe this GPU ({reason(facts, 'driver.nvml') or 'it does not list it'})")
-    lack = lacking(gpu) if missing.cause in ("not_supported", "no_such_call") else None
-    return not_applicable(lack) if lack else unread(facts, f"gpu.{gpu.index}.{field}", field.replace("_", " "))
 
 
 def no_gpu(facts: Facts) -> Finding:
@@ -109,6 +115,15 @@ def without_cuda_torch(facts: Facts) -> Finding | None:
         return unread(facts, "libraries.torch", "torch's version")
     if facts.libraries.cuda is None:
         return not_applicable("this torch is built without CUDA")
+    return None
+
+
+def without_tf32(facts: Facts) -> Finding | None:
+    """The finding of a check about TF32 if no GPU has it; None if one has it, or its compute capability is unknown."""
+    if not facts.gpus:
+        return no_gpu(facts)
+    if all(gpu.compute_capability and "tf32" not in tensor_core_dtypes(gpu.compute_capability) for gpu in facts.gpus):
+        return not_applicable("no GPU here has TF32 (compute capability 8.0 or higher)")
     return None
 
 

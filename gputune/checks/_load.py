@@ -3,8 +3,7 @@
 from functools import reduce
 from operator import or_
 
-from gputune.checks._answers import not_applicable, unknown
-from gputune.checks._common import Facts, Finding, Gpu, Measurements
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, not_applicable, unknown
 
 
 def conditions(facts: Facts, gpu: Gpu, measurements: Measurements, name: str) -> list[int]:

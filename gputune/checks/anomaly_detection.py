@@ -6,8 +6,7 @@ If it is on right after import, a sitecustomize or a similar hook turns it on fo
 Source: PyTorch, torch.autograd.set_detect_anomaly.
 """
 
-from gputune.checks._answers import ok, unread, warning
-from gputune.checks._common import Facts, Findings, Measurements
+from gputune.checks._answers import Facts, Findings, Measurements, ok, unread, warning
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:

@@ -7,8 +7,7 @@ need a GradScaler; older GPUs have no Tensor Cores, and float32 is best there.
 Source: NVIDIA, CUDA C++ Programming Guide, table of compute capabilities; torch.cuda.is_bf16_supported.
 """
 
-from gputune.checks._answers import each_capability, ok, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, ok, warning
 from gputune.facts.precision import tensor_core_dtypes
 
 USE_FLOAT16 = 'use torch.autocast("cuda", dtype=torch.float16) with torch.amp.GradScaler("cuda")'
@@ -16,15 +15,12 @@ USE_FLOAT32 = "leave torch.autocast off: use float32"
 ACCELERATE = "ACCELERATE_MIXED_PRECISION"
 
 
-def check(facts: Facts, measurements: Measurements) -> Findings:
-    requested = f", and {ACCELERATE} requests it" if facts.environment.get(ACCELERATE) == "bf16" else ""
-    return each_capability(facts, lambda gpu: _judge(gpu, requested))
-
-
-def _judge(gpu: Gpu, requested: str) -> Finding:
+@each_gpu("compute_capability")
+def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     dtypes = tensor_core_dtypes(gpu.compute_capability)
     if "bfloat16" in dtypes:
         return ok(f"{gpu.name} multiplies bfloat16 natively")
+    requested = f", and {ACCELERATE} requests it" if facts.environment.get(ACCELERATE) == "bf16" else ""
     message = (
         f"{gpu.name} ({gpu.compute_capability}) only emulates bfloat16, slowly, though torch accepts it{requested}"
     )

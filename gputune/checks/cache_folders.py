@@ -8,8 +8,7 @@ variables to a writable folder, or mount one: `docker run --tmpfs /tmp`, Kuberne
 Source: PyTorch, torch.hub, TORCH_HOME; XDG Base Directory Specification.
 """
 
-from gputune.checks._answers import below, gib, ok, unread, warning
-from gputune.checks._common import Facts, Finding, Findings, Measurements
+from gputune.checks._answers import Facts, Finding, Findings, Measurements, below, gib, ok, unread, warning
 from gputune.facts import Folder
 
 MOMENTARY = True

@@ -8,19 +8,16 @@ Source: nvmlDeviceGetApplicationsClock and its default; NVML's clocks event reas
 measurements.
 """
 
-from gputune.checks._answers import below, each_gpu, fully_read, ok, smi, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, consumer_or_share
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, below, each_gpu, not_read, ok, smi, warning
 from gputune.checks._load import throttle_reasons
+from gputune.checks._questions import consumer_or_share
 from gputune.checks.throttling import SETTING
 
 FIELDS = ("sm_clock_application_mhz", "sm_clock_application_default_mhz", "sm_clock_max_mhz", "clocks_event_reasons")
 
 
-def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, lambda gpu: _judge(facts, gpu, measurements))
-
-
-def _judge(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
+@each_gpu()
+def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     clock, default = gpu.health.sm_clock_application_mhz, gpu.health.sm_clock_application_default_mhz
     measured = throttle_reasons(facts, gpu, measurements)
     if ((measured or 0) | (gpu.health.clocks_event_reasons or 0)) & SETTING:
@@ -30,4 +27,4 @@ def _judge(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     good = "its application clock is not below the default, and no lock shows at rest"
     if measured is not None:
         good = f"no setting holds its clock below {gpu.health.sm_clock_max_mhz} MHz"
-    return fully_read(facts, gpu, ok(good), *FIELDS, lacking=consumer_or_share)
+    return not_read(facts, gpu, *FIELDS, lacking=consumer_or_share) or ok(good)

@@ -7,8 +7,8 @@ first call. It keeps compiled code in TORCHINDUCTOR_CACHE_DIR, by default a fold
 Source: Triton, runtime/build.py; torch._inductor.
 """
 
-from gputune.checks._answers import not_applicable, ok, unread, warning
-from gputune.checks._common import Facts, Finding, Findings, Measurements, number
+from gputune.checks._answers import Facts, Finding, Findings, Measurements, not_applicable, ok, unread, warning
+from gputune.checks._questions import number
 from gputune.facts.libraries import Compile
 
 INSTALL = "apt-get update && apt-get install -y --no-install-recommends gcc g++ libc6-dev"

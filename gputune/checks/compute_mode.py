@@ -6,20 +6,18 @@ busy or unavailable"; in prohibited mode every process is.
 Source: NVIDIA, nvidia-smi, compute mode.
 """
 
-from gputune.checks._answers import each_gpu, error, not_seen, ok, smi, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, share
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, error, not_seen, ok, smi, warning
+from gputune.checks._questions import share
 
 
-def check(facts: Facts, measurements: Measurements) -> Findings:
-    mps = facts.scheduler.gpu_sharing == "mps"
-    return each_gpu(facts, lambda gpu: not_seen(facts, gpu) or _judge(gpu, mps), "compute_mode", lacking=share)
-
-
-def _judge(gpu: Gpu, mps: bool) -> Finding:
+@each_gpu("compute_mode", lacking=share)
+def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     mode, remedy = gpu.health.compute_mode, smi(gpu, "-c DEFAULT")
+    if other := not_seen(facts, gpu):
+        return other
     if mode == "prohibited":
         return error("its compute mode is prohibited: no program may use it", remedy)
-    if mode == "exclusive process" and mps:
+    if mode == "exclusive process" and facts.scheduler.gpu_sharing == "mps":
         return ok("its compute mode is exclusive process, as MPS requires")
     if mode != "default":
         return warning(f"its compute mode is {mode}: only one program at a time may use it", remedy)

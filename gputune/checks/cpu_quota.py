@@ -8,8 +8,8 @@ Kubernetes `resources.limits.cpu`).
 Source: Linux, CFS Bandwidth Control; torch.get_num_threads and DataLoader count the affinity.
 """
 
-from gputune.checks._answers import ok, unread, warning
-from gputune.checks._common import Facts, Findings, Measurements, reason
+from gputune.checks._answers import Facts, Findings, Measurements, ok, unread, warning
+from gputune.checks._questions import reason
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:

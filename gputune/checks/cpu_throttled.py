@@ -7,8 +7,8 @@ CPUs.
 Source: Linux, CFS Bandwidth Control, cpu.stat.
 """
 
-from gputune.checks._answers import not_applicable, ok, unread, warning
-from gputune.checks._common import Facts, Findings, Measurements, reason
+from gputune.checks._answers import Facts, Findings, Measurements, not_applicable, ok, unread, warning
+from gputune.checks._questions import reason
 
 REMEDY = (
     "export OMP_NUM_THREADS=%d and use fewer DataLoader workers; or docker run --cpus=N, Kubernetes "

@@ -8,8 +8,8 @@ unlike CUDA, does not recognise a UUID in capitals.
 Source: CUDA C++ Programming Guide, CUDA Environment Variables; torch.cuda.device_count.
 """
 
-from gputune.checks._answers import not_applicable, ok, unknown, warning
-from gputune.checks._common import Facts, Finding, Findings, Measurements, has_gpu, reason
+from gputune.checks._answers import Facts, Finding, Findings, Measurements, not_applicable, ok, unknown, warning
+from gputune.checks._questions import has_gpu, reason
 from gputune.facts.visible_gpus import VARIABLE, visible
 
 HIDES = ("", "-1", "NoDevFiles")

@@ -10,8 +10,8 @@ Source: PyTorch, Reproducibility; cuBLAS, Results Reproducibility.
 
 import re
 
-from gputune.checks._answers import ok, unread, warning
-from gputune.checks._common import Facts, Finding, Findings, Measurements, number
+from gputune.checks._answers import Facts, Finding, Findings, Measurements, ok, unread, warning
+from gputune.checks._questions import number
 from gputune.facts import Flags
 
 VARIABLE = "CUBLAS_WORKSPACE_CONFIG"

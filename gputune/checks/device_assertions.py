@@ -7,8 +7,7 @@ option; as an environment variable it has no effect.
 Source: PyTorch, c10/cuda/CUDADeviceAssertionHost.
 """
 
-from gputune.checks._answers import ok, warning
-from gputune.checks._common import Facts, Findings, Measurements
+from gputune.checks._answers import Facts, Findings, Measurements, ok, warning
 
 VARIABLES = ("PYTORCH_USE_CUDA_DSA", "TORCH_USE_CUDA_DSA")
 

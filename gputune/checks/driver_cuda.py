@@ -8,8 +8,9 @@ and some workstation GPUs. Otherwise update the driver, or install a torch built
 Source: NVIDIA, CUDA Compatibility.
 """
 
-from gputune.checks._answers import error, no_gpu, ok, unread, without_cuda_torch
-from gputune.checks._common import Facts, Finding, Findings, Measurements, consumer, has_gpu, number
+from gputune.checks._answers import Finding, Findings, Measurements, error, no_gpu, ok, unread, without_cuda_torch
+from gputune.checks._questions import consumer, has_gpu, number
+from gputune.facts import Facts
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:

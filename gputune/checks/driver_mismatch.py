@@ -8,8 +8,8 @@ the containers.
 Source: NVML, NVML_ERROR_LIB_RM_VERSION_MISMATCH; /proc/driver/nvidia/version.
 """
 
-from gputune.checks._answers import error, not_applicable, ok, unknown, unread
-from gputune.checks._common import Facts, Finding, Findings, Measurements, gap, has_gpu
+from gputune.checks._answers import Facts, Finding, Findings, Measurements, error, not_applicable, ok, unknown, unread
+from gputune.checks._questions import gap, has_gpu
 
 RELOAD = "reboot the host, then restart the container"
 
@@ -24,7 +24,7 @@ def _finding(facts: Facts) -> Finding:
         module = f"the loaded kernel module ({kernel or 'version unknown'})"
         return error(f"{module} and the driver's libraries are of different versions: {refusal.reason}", RELOAD)
     if not has_gpu(facts):
-        return not_applicable("no NVIDIA driver is in use here")
+        return not_applicable("no NVIDIA driver is in use")
     if user is None:
         fact = "driver.version" if facts.driver.nvml else "driver.nvml"
         return unread(facts, fact, "the version of the driver's libraries")

@@ -6,8 +6,9 @@ support CUDA. The driver belongs to the host: a container uses the host's, whate
 Source: NVIDIA, Driver Installation Guide.
 """
 
-from gputune.checks._answers import error, not_applicable, ok, unknown, unread, warning
-from gputune.checks._common import Facts, Finding, Findings, Measurements, gpu_asked_for
+from gputune.checks._answers import Finding, Findings, Measurements, error, not_applicable, ok, unknown, unread, warning
+from gputune.checks._questions import gpu_asked_for
+from gputune.facts import Facts
 
 INSTALL = (
     "on the host: sudo modprobe nvidia; sudo dmesg | grep -i nvidia shows why it fails; if no driver is installed: "

@@ -7,15 +7,13 @@ errors come back, have the card replaced.
 Source: NVIDIA, GPU Memory Error Management; nvmlDeviceGetTotalEccErrors.
 """
 
-from gputune.checks._answers import counted, each_gpu, error, fully_read, not_applicable, ok, smi
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, consumer_or_share
+from gputune.checks._answers import Finding, Measurements, counted, each_gpu, error, not_applicable, not_read, ok, smi
+from gputune.checks._questions import consumer_or_share
+from gputune.facts import Facts, Gpu
 
 
-def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, lambda gpu: _judge(facts, gpu), "ecc", lacking=consumer_or_share)
-
-
-def _judge(facts: Facts, gpu: Gpu) -> Finding:
+@each_gpu("ecc", lacking=consumer_or_share)
+def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     count, ever = gpu.health.ecc_uncorrected, gpu.health.ecc_uncorrected_ever
     in_its_life = "" if ever is None else f" ({ever} in the card's lifetime)"
     if not gpu.health.ecc:
@@ -25,4 +23,4 @@ def _judge(facts: Facts, gpu: Gpu) -> Finding:
         remedy = f"stop its jobs; {smi(gpu, '--gpu-reset')}; if errors come back, replace the card"
         return error(f"{errors} since the driver was loaded{in_its_life}", remedy)
     good = ok(f"no uncorrectable memory errors since the driver was loaded{in_its_life}")
-    return fully_read(facts, gpu, good, "ecc_uncorrected", "ecc_uncorrected_ever")
+    return not_read(facts, gpu, "ecc_uncorrected", "ecc_uncorrected_ever") or good

@@ -7,8 +7,10 @@ run on the host.
 Source: NVIDIA, Fabric Manager User Guide; nvmlDeviceGetGpuFabricInfo.
 """
 
-from gputune.checks._answers import each_gpu, error, not_applicable, ok, unread, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, cause, gap
+from gputune.checks import Finding
+from gputune.checks._answers import Findings, Measurements, error, judge_gpus, not_applicable, ok, unread, warning
+from gputune.checks._questions import cause, gap
+from gputune.facts import Facts, Gpu
 
 BEFORE_HOPPER = ("Volta", "Turing", "Ampere", "Ada")
 START = (
@@ -23,7 +25,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     if facts.gpus and failure and failure.cause == "fabric_not_ready":
         yield error(f"torch cannot start: {failure.reason}", remedy)
         return
-    yield from each_gpu(
+    yield from judge_gpus(
         facts, lambda gpu: _judge(facts, gpu, remedy), "fabric_state", lacking=lambda gpu: _lacking(facts, gpu)
     )
 

@@ -7,8 +7,8 @@ A GPU is requested by NVIDIA_VISIBLE_DEVICES, by a device file, by a scheduler's
 Source: NVIDIA Container Toolkit, environment variables; CUDA C++ Programming Guide, CUDA Environment Variables.
 """
 
-from gputune.checks._answers import counted, error, not_applicable, ok, unknown
-from gputune.checks._common import Facts, Finding, Findings, Measurements, gap, gpu_asked_for, number, nvidia_files
+from gputune.checks._answers import Facts, Finding, Findings, Measurements, counted, error, not_applicable, ok, unknown
+from gputune.checks._questions import gap, gpu_asked_for, number, nvidia_files
 from gputune.checks.cuda_visible_devices import hidden
 from gputune.facts import Gap
 from gputune.facts.visible_gpus import VARIABLE

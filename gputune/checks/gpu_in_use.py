@@ -7,19 +7,17 @@ invisible, but the memory that they use is not.
 Source: nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetMemoryInfo.
 """
 
-from gputune.checks._answers import counted, each_gpu, gib, not_seen, ok, unread, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, share
+from gputune.checks._answers import Finding, Measurements, counted, each_gpu, gib, not_seen, ok, unread, warning
+from gputune.checks._questions import share
+from gputune.facts import Facts, Gpu
 
 MOMENTARY = True
 RESERVE_BYTES = 1 << 30
 LOOK = "nvidia-smi on the host lists the processes; choose another GPU with CUDA_VISIBLE_DEVICES, or wait"
 
 
-def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, lambda gpu: _judge(facts, gpu), "processes", lacking=share)
-
-
-def _judge(facts: Facts, gpu: Gpu) -> Finding:
+@each_gpu("processes", lacking=share)
+def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     used, processes = gpu.memory_used_bytes, gpu.health.processes
     if others := not_seen(facts, gpu):
         return others

@@ -1,4 +1,4 @@
-"""Does NVML list every GPU that is on the PCI bus and meant for this container or job?
+"""Does NVML list every GPU on the PCI bus that this container or job was given?
 
 A GPU that fell off the bus, or that the driver could not start, is still on the PCI bus but missing from NVML and
 torch: the job runs on fewer GPUs, or dies. A container or job that was given some of the host's GPUs sees the others on
@@ -8,11 +8,12 @@ shows the driver's reason; a reboot or a power cycle may bring the card back.
 Source: Linux, /sys/bus/pci; nvmlDeviceGetCount.
 """
 
-from gputune.checks._answers import error, not_applicable, ok, unknown, unread, warning
-from gputune.checks._common import Facts, Finding, Findings, Measurements, nvidia_files
+from gputune.checks._answers import Finding, Findings, Measurements, error, not_applicable, ok, unknown, unread, warning
+from gputune.checks._questions import nvidia_files
+from gputune.facts import Facts
 from gputune.facts.pci import same
 
-NONE = "NVIDIA's driver holds no GPU on the PCI bus"
+NONE = "NVIDIA's driver is bound to no GPU on the PCI bus"
 BRING_BACK = (
     "on the host: sudo dmesg | grep NVRM; then reboot it, or power-cycle it; replace a card that does not come back"
 )

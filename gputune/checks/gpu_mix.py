@@ -6,8 +6,9 @@ one kind. torch numbers the fastest GPU first, nvidia-smi goes by slot, unless C
 Source: CUDA C++ Programming Guide, CUDA Environment Variables.
 """
 
-from gputune.checks._answers import counted, gib, no_gpu, not_applicable, ok, unknown, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Health, Measurements
+from gputune.checks import Finding
+from gputune.checks._answers import Findings, Measurements, counted, gib, no_gpu, not_applicable, ok, unknown, warning
+from gputune.facts import Facts, Gpu, Health
 from gputune.facts.gpu import UNKNOWN_NAME
 from gputune.facts.visible_gpus import VARIABLE
 

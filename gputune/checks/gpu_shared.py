@@ -6,8 +6,7 @@ profile made from them is worthless: probe with a GPU of your own (`--gres=gpu:1
 Source: Slurm, Generic Resource (GRES), sharding; NVIDIA, Multi-Process Service.
 """
 
-from gputune.checks._answers import no_gpu, ok, warning
-from gputune.checks._common import Facts, Findings, Measurements
+from gputune.checks._answers import Facts, Findings, Measurements, no_gpu, ok, warning
 
 HOW = {
     "shard": ("a Slurm shard: other jobs use the same GPU", "--gres=gpu:1 instead of a shard"),

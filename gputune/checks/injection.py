@@ -8,8 +8,7 @@ Source: CUDA C++ Programming Guide and NVTX, injection variables; ld.so(8), LD_P
 
 import re
 
-from gputune.checks._answers import ok, warning
-from gputune.checks._common import Facts, Findings, Measurements
+from gputune.checks._answers import Facts, Findings, Measurements, ok, warning
 
 INJECTS = re.compile(r"(CUDA|NVTX)_INJECTION(32|64)_PATH|NV_SANITIZER\w*|NSYS_PROFILING_SESSION_ID")
 PRELOADED = re.compile(r"injection|sanitizer|cupti", re.IGNORECASE)

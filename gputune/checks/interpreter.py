@@ -1,18 +1,18 @@
-"""Did gputune look at the torch that the command `python` uses?
+"""Did gputune examine the torch that the command `python` uses?
 
-gputune looks at the torch of the interpreter that it runs under. Installed on its own (pipx, uv tool) it has its own
-torch, which may not be the one that trains: `gputune check --python PATH` looks at another. A file torch.py or a folder
+gputune examines the torch of the interpreter that it runs under. Installed on its own (pipx, uv tool) it has its own
+torch, which may not be the one that trains: `gputune check --python PATH` examines another. A file torch.py or a folder
 torch beside a script is imported by that script instead of torch.
 
 Source: gputune's own design.
 """
 
-from gputune.checks._answers import ok, unread, warning
-from gputune.checks._common import Facts, Findings, Measurements, gap
+from gputune.checks._answers import Facts, Findings, Measurements, ok, unread, warning
+from gputune.checks._questions import gap
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    asked, theirs = facts.libraries.torch_folder, facts.libraries.path_torch_folder
+    ours, theirs = facts.libraries.torch_folder, facts.libraries.path_torch_folder
     python = facts.libraries.path_python or ""
     failure = gap(facts, "libraries.torch")
     if facts.libraries.executable is None or (failure and failure.cause != "not_installed"):
@@ -23,11 +23,13 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
             message, f"rename {facts.libraries.shadow}, or start them in another folder", facts.libraries.shadow
         )
     elif facts.libraries.executable != facts.libraries.own_python:
-        yield ok(f"looked at {asked or facts.libraries.executable}, as --python asked")
+        yield ok(f"gputune examined {ours or facts.libraries.executable}, as --python requested")
     elif gap(facts, "libraries.path_torch_folder"):
-        yield unread(facts, "libraries.path_torch_folder", f"looked at {asked or 'no torch'}; the torch of {python}")
-    elif theirs and theirs != asked:
-        message = f"looked at {asked or 'no torch'}, but {python} uses {theirs}"
+        yield unread(
+            facts, "libraries.path_torch_folder", f"gputune examined {ours or 'no torch'}; the torch of {python}"
+        )
+    elif theirs and theirs != ours:
+        message = f"gputune examined {ours or 'no torch'}, but {python} uses {theirs}"
         yield warning(message, f"gputune check --python {python}", python)
     else:
-        yield ok(f"looked at {asked or facts.libraries.executable}")
+        yield ok(f"gputune examined {ours or facts.libraries.executable}")

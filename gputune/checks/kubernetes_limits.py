@@ -7,8 +7,8 @@ container.
 Source: Kubernetes, Resource Management for Pods and Containers.
 """
 
-from gputune.checks._answers import gib, not_applicable, ok, unread, warning
-from gputune.checks._common import Facts, Findings, Measurements, reason
+from gputune.checks._answers import Facts, Findings, Measurements, gib, not_applicable, ok, unread, warning
+from gputune.checks._questions import reason
 
 LIMITS = 'resources: {limits: {cpu: "%d", memory: %dGi, nvidia.com/gpu: 1}} in the container of the pod'
 

@@ -6,8 +6,8 @@ from working at the same time, so that steps made of small kernels become severa
 Source: CUDA C++ Programming Guide, CUDA Environment Variables.
 """
 
-from gputune.checks._answers import ok, warning
-from gputune.checks._common import Facts, Findings, Measurements, on
+from gputune.checks._answers import Facts, Findings, Measurements, ok, warning
+from gputune.checks._questions import on
 
 VARIABLE = "CUDA_LAUNCH_BLOCKING"
 

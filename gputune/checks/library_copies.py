@@ -10,8 +10,7 @@ Source: ld.so(8); PyTorch, cuDNN version mismatch.
 import re
 from collections import defaultdict
 
-from gputune.checks._answers import ok, unread, warning, without_cuda_torch
-from gputune.checks._common import Facts, Finding, Findings, Measurements
+from gputune.checks._answers import Facts, Finding, Findings, Measurements, ok, unread, warning, without_cuda_torch
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:

@@ -6,8 +6,7 @@ NCCL_DEBUG=WARN is silent until something is wrong; INFO logs every communicator
 Source: cuBLAS, cuDNN and NCCL documentation, environment variables; PyTorch, TORCH_DISTRIBUTED_DEBUG.
 """
 
-from gputune.checks._answers import ok, warning
-from gputune.checks._common import Facts, Findings, Measurements
+from gputune.checks._answers import Facts, Findings, Measurements, ok, warning
 
 QUIET = {
     "CUBLAS_LOGINFO_DBG": ("0",),

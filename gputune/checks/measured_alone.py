@@ -8,9 +8,9 @@ Source: nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetProcessUtilization an
 measurements.
 """
 
-from gputune.checks._answers import counted, each_gpu, ok, unknown, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements
+from gputune.checks._answers import Finding, Findings, Measurements, counted, judge_gpus, ok, unknown, warning
 from gputune.checks._load import conditions, unmeasured
+from gputune.facts import Facts, Gpu
 
 ANOTHER = "wait, or choose another GPU with CUDA_VISIBLE_DEVICES, and probe again"
 MOMENTARY = True
@@ -18,7 +18,7 @@ NOTICEABLE_PERCENT = 5
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    yield from each_gpu(facts, lambda gpu: _gpu(facts, gpu, measurements))
+    yield from judge_gpus(facts, lambda gpu: _gpu(facts, gpu, measurements))
     if measurements:
         yield _cpu(facts, measurements)
 

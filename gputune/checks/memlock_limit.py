@@ -7,8 +7,8 @@ flags.
 Source: NCCL, Troubleshooting; getrlimit(2), RLIMIT_MEMLOCK.
 """
 
-from gputune.checks._answers import gib, not_applicable, ok, unread, warning
-from gputune.checks._common import Facts, Findings, Measurements, reason
+from gputune.checks._answers import Facts, Findings, Measurements, gib, not_applicable, ok, unread, warning
+from gputune.checks._questions import reason
 
 LEAST_BYTES = 1 << 30
 REMEDY = (

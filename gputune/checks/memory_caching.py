@@ -6,8 +6,8 @@ Each call waits for the GPU, and training becomes many times slower.
 Source: PyTorch, CUDA notes, Memory management.
 """
 
-from gputune.checks._answers import ok, unknown, warning
-from gputune.checks._common import Facts, Findings, Measurements, number
+from gputune.checks._answers import Facts, Findings, Measurements, ok, unknown, warning
+from gputune.checks._questions import number
 
 VARIABLE = "PYTORCH_NO_CUDA_MEMORY_CACHING"
 READS_VALUES = (2, 8)

@@ -7,8 +7,8 @@ limit; the file cache does not, because the kernel drops it first.
 Source: Linux, cgroups, memory controller; /proc/meminfo, MemAvailable.
 """
 
-from gputune.checks._answers import below, gib, ok, unread, warning
-from gputune.checks._common import Facts, Finding, Findings, Measurements, reason
+from gputune.checks._answers import Facts, Finding, Findings, Measurements, below, gib, ok, unread, warning
+from gputune.checks._questions import reason
 
 MOMENTARY = True
 LEAST, PLENTY_BYTES = 0.1, 16 << 30

@@ -7,8 +7,7 @@ do it (Slurm: `--gpu-bind=closest`).
 Source: nvmlDeviceGetCpuAffinity; sched_getaffinity(2).
 """
 
-from gputune.checks._answers import each_gpu, not_seen, ok, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, not_seen, ok, warning
 from gputune.facts import cpu_list
 
 REMEDY = (
@@ -17,11 +16,8 @@ REMEDY = (
 )
 
 
-def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, lambda gpu: _judge(facts, gpu), "cpu_affinity")
-
-
-def _judge(facts: Facts, gpu: Gpu) -> Finding:
+@each_gpu("cpu_affinity")
+def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     if others := not_seen(facts, gpu):
         return others
     near, mine = gpu.health.cpu_affinity or "", facts.cpu.affinity or ""

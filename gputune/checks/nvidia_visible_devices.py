@@ -7,8 +7,8 @@ gets void, as intended.
 Source: NVIDIA Container Toolkit, environment variables.
 """
 
-from gputune.checks._answers import counted, not_applicable, ok, unread, warning
-from gputune.checks._common import Facts, Findings, Measurements, has_gpu
+from gputune.checks._answers import Facts, Findings, Measurements, counted, not_applicable, ok, unread, warning
+from gputune.checks._questions import has_gpu
 
 REMEDY = "docker run --gpus all; in Kubernetes resources.limits nvidia.com/gpu: 1"
 

@@ -7,8 +7,10 @@ bridge or its baseboard is faulty.
 Source: NVIDIA, NVLink; nvmlDeviceGetNvLinkState.
 """
 
-from gputune.checks._answers import each_gpu, error, not_applicable, ok, unknown, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, cause
+from gputune.checks import Finding
+from gputune.checks._answers import Findings, Measurements, error, judge_gpus, not_applicable, ok, unknown, warning
+from gputune.checks._questions import cause
+from gputune.facts import Facts, Gpu
 
 RESET = "on the host: nvidia-smi nvlink -s; then sudo nvidia-smi --gpu-reset (all GPUs together), or reboot it"
 
@@ -23,7 +25,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         every = all(cause(facts, f"gpu.{other.index}.nvlinks_up") == "not_supported" for other in alike(gpu))
         return f"no {gpu.name} here has NVLink" if every else None
 
-    return each_gpu(facts, lambda gpu: _judge(gpu, alike(gpu)), "nvlinks_up", lacking=lacking)
+    return judge_gpus(facts, lambda gpu: _judge(gpu, alike(gpu)), "nvlinks_up", lacking=lacking)
 
 
 def _judge(gpu: Gpu, alike: list[Gpu]) -> Finding:

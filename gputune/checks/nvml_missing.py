@@ -8,8 +8,8 @@ libnvidia-ml.so.1.
 Source: NVIDIA Container Toolkit, driver capabilities.
 """
 
-from gputune.checks._answers import error, not_applicable, ok, unread, warning
-from gputune.checks._common import Facts, Finding, Findings, Measurements, cause, has_gpu, nvidia_files, reason
+from gputune.checks._answers import Facts, Finding, Findings, Measurements, error, not_applicable, ok, unread, warning
+from gputune.checks._questions import cause, has_gpu, nvidia_files, reason
 
 WITH_UTILITY = "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility"
 
@@ -20,7 +20,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     elif facts.driver.nvml:
         yield ok("NVML answers")
     elif not has_gpu(facts):
-        yield not_applicable("there is no NVIDIA GPU that NVML could describe")
+        yield not_applicable("no NVIDIA GPU was found, so NVML is not needed")
     elif cause(facts, "driver.nvml") == "version_mismatch":
         yield not_applicable("NVML is installed, and rejects a kernel module of another version: see driver_mismatch")
     else:

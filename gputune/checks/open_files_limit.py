@@ -6,8 +6,8 @@ to be 8 here. Beyond the limit the loader fails with "Too many open files" or "r
 Source: PyTorch, Multiprocessing package, Sharing strategies; getrlimit(2), RLIMIT_NOFILE.
 """
 
-from gputune.checks._answers import ok, unread, warning
-from gputune.checks._common import Facts, Findings, Measurements, reason
+from gputune.checks._answers import Facts, Findings, Measurements, ok, unread, warning
+from gputune.checks._questions import reason
 
 TENSORS, PREFETCH, OTHERS = 8, 2, 100
 

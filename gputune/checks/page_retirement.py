@@ -6,23 +6,20 @@ remap rows instead.
 Source: NVIDIA, Dynamic Page Retirement.
 """
 
-from gputune.checks._answers import each_gpu, ok, smi, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, consumer_or_share
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, ok, smi, warning
+from gputune.checks._questions import consumer_or_share
 from gputune.checks.row_remapping import BEFORE
-
-
-def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, _judge, "page_retirement_pending", lacking=_lacking)
-
-
-def _judge(gpu: Gpu) -> Finding:
-    if gpu.health.page_retirement_pending:
-        message = "bad pages of memory are waiting to be retired at the next reset"
-        return warning(message, f"stop its jobs; {smi(gpu, '--gpu-reset')}; or reboot it")
-    return ok("no page of memory is waiting to be retired")
 
 
 def _lacking(gpu: Gpu) -> str | None:
     if gpu.architecture is not None and gpu.architecture not in BEFORE:
         return f"{gpu.architecture} remaps rows instead"
     return consumer_or_share(gpu)
+
+
+@each_gpu("page_retirement_pending", lacking=_lacking)
+def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
+    if gpu.health.page_retirement_pending:
+        message = "bad pages of memory are waiting to be retired at the next reset"
+        return warning(message, f"stop its jobs; {smi(gpu, '--gpu-reset')}; or reboot it")
+    return ok("no page of memory is waiting to be retired")

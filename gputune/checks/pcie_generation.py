@@ -6,16 +6,13 @@ doubles the bandwidth from host memory. If a link stays low, a firmware setting,
 Source: nvmlDeviceGetCurrPcieLinkGeneration, sampled during a probe's measurements.
 """
 
-from gputune.checks._answers import each_gpu, ok, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, share
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, ok, warning
 from gputune.checks._load import conditions, unmeasured
+from gputune.checks._questions import share
 
 
-def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, lambda gpu: _judge(facts, gpu, measurements), "pcie_generation_max", lacking=share)
-
-
-def _judge(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
+@each_gpu("pcie_generation_max", lacking=share)
+def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     seen = conditions(facts, gpu, measurements, "pcie_generation")
     most = gpu.health.pcie_generation_max or 0
     if not seen:

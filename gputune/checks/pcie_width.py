@@ -8,15 +8,12 @@ runs).
 Source: nvmlDeviceGetCurrPcieLinkWidth, nvmlDeviceGetMaxPcieLinkWidth.
 """
 
-from gputune.checks._answers import each_gpu, not_applicable, ok, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, share
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, not_applicable, ok, warning
+from gputune.checks._questions import share
 
 
-def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, _judge, "pcie_width", "pcie_width_max", lacking=share)
-
-
-def _judge(gpu: Gpu) -> Finding:
+@each_gpu("pcie_width", "pcie_width_max", lacking=share)
+def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     width, most = gpu.health.pcie_width or 0, gpu.health.pcie_width_max or 0
     if width < most and "Laptop" in gpu.name:
         return not_applicable(f"{width} PCIe lanes of {most}: an idle laptop GPU uses fewer")

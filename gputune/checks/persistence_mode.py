@@ -7,15 +7,12 @@ this. It has to run on the host, not in a container.
 Source: NVIDIA, Driver Persistence.
 """
 
-from gputune.checks._answers import each_gpu, not_applicable, ok, smi, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, consumer, share
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, not_applicable, ok, smi, warning
+from gputune.checks._questions import consumer, share
 
 
-def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, _judge, "persistence_mode", lacking=share)
-
-
-def _judge(gpu: Gpu) -> Finding:
+@each_gpu("persistence_mode", lacking=share)
+def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     if gpu.health.persistence_mode:
         return ok("persistence mode is on")
     if consumer(gpu):

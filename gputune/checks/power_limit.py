@@ -6,17 +6,14 @@ purpose, to save power or to stay within a rack's supply: ask before raising it.
 Source: NVML, power management limit, its default, and the enforced limit.
 """
 
-from gputune.checks._answers import below, each_gpu, fully_read, ok, smi, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, consumer_or_share
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, below, each_gpu, not_read, ok, smi, warning
+from gputune.checks._questions import consumer_or_share
 
 FIELDS = ("power_limit_watts", "power_enforced_limit_watts", "power_default_limit_watts")
 
 
-def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, lambda gpu: _judge(facts, gpu))
-
-
-def _judge(facts: Facts, gpu: Gpu) -> Finding:
+@each_gpu()
+def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     limit, enforced, default = (getattr(gpu.health, field) for field in FIELDS)
     if below(limit, default):
         return warning(f"its power limit is {limit:g} W; the default is {default:g} W", smi(gpu, f"-pl {default:g}"))
@@ -24,4 +21,4 @@ def _judge(facts: Facts, gpu: Gpu) -> Finding:
         message = f"the board or the rack limits it to {enforced:g} W; the default is {default:g} W"
         return warning(message, "check the power cap in the server's management controller, and its power supplies")
     good = ok(f"its power limit is {limit or 0:g} W, not below its default")
-    return fully_read(facts, gpu, good, *FIELDS, lacking=consumer_or_share)
+    return not_read(facts, gpu, *FIELDS, lacking=consumer_or_share) or good

@@ -7,8 +7,8 @@ do torch.compile, torch.export and Lightning, which call them. Set both to the s
 Source: PyTorch, CUDA notes, TF32; found in torch 2.9 to 2.15.
 """
 
-from gputune.checks._answers import ok, unread, warning
-from gputune.checks._common import Facts, Findings, Measurements, reason
+from gputune.checks._answers import Facts, Findings, Measurements, ok, unread, warning
+from gputune.checks._questions import reason
 
 REMEDY = (
     "torch.backends.cuda.matmul.allow_tf32 = True; torch.backends.cudnn.allow_tf32 = True  # or False, after the newer "

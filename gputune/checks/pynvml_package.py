@@ -6,8 +6,8 @@ import, with a message that seems to come from torch, and its old versions overw
 Source: PyPI, pynvml; nvidia-ml-py.
 """
 
-from gputune.checks._answers import ok, unread, warning
-from gputune.checks._common import Facts, Findings, Measurements, reason
+from gputune.checks._answers import Facts, Findings, Measurements, ok, unread, warning
+from gputune.checks._questions import reason
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:

@@ -6,24 +6,21 @@ spare row is left, the replacement fails, and the card itself has to be replaced
 Source: NVIDIA, GPU Memory Error Management, Row-remapping.
 """
 
-from gputune.checks._answers import each_gpu, error, fully_read, ok, smi, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, consumer_or_share
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, error, not_read, ok, smi, warning
+from gputune.checks._questions import consumer_or_share
 
 BEFORE = ("Kepler", "Maxwell", "Pascal", "Volta", "Turing")
 
 
-def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, lambda gpu: _judge(facts, gpu))
-
-
-def _judge(facts: Facts, gpu: Gpu) -> Finding:
+@each_gpu()
+def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     if gpu.health.row_remap_failed:
         return error("a bad row of memory could not be replaced", "take the card out of service and have it replaced")
     if gpu.health.row_remap_pending:
         message = "a bad row of memory is waiting to be replaced at the next reset"
         return warning(message, f"stop its jobs; {smi(gpu, '--gpu-reset')}; or reboot it")
     good = ok("no row of memory is waiting to be replaced")
-    return fully_read(facts, gpu, good, "row_remap_failed", "row_remap_pending", lacking=_lacking)
+    return not_read(facts, gpu, "row_remap_failed", "row_remap_pending", lacking=_lacking) or good
 
 
 def _lacking(gpu: Gpu) -> str | None:

@@ -10,8 +10,7 @@ that counts against the pod's memory limit.
 Source: PyTorch's README on Docker; moby's DefaultShmSize; torch.utils.data.DataLoader.
 """
 
-from gputune.checks._answers import counted, gib, ok, unread, warning
-from gputune.checks._common import Facts, Finding, Findings, Measurements
+from gputune.checks._answers import Facts, Finding, Findings, Measurements, counted, gib, ok, unread, warning
 from gputune.settings._scaling import PREFETCH
 from gputune.settings._shared_memory import Need, need
 

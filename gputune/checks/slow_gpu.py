@@ -14,8 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from gputune.checks._answers import counted, each_gpu, not_applicable, ok, unknown, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurement, Measurements
+from gputune.checks import Finding
+from gputune.checks._answers import Findings, Measurements, counted, judge_gpus, not_applicable, ok, unknown, warning
+from gputune.facts import Facts, Gpu
+from gputune.measurement import Measurement
 
 SHORTFALL = 0.10
 SCALED_MADS = 5
@@ -69,7 +71,7 @@ def suspects(measurements: Sequence[Measurement]) -> set[str]:
 def check(facts: Facts, measurements: Measurements) -> Findings:
     found = runs(measurements)
     devices = {device for run in found for one in run for device in one.rows}
-    return each_gpu(facts, lambda gpu: _judge(facts, gpu, found, devices))
+    return judge_gpus(facts, lambda gpu: _judge(facts, gpu, found, devices))
 
 
 def _judge(facts: Facts, gpu: Gpu, found: Sequence[Sequence[Run]], devices: set[str]) -> Finding:

@@ -6,8 +6,7 @@ Ask for the node's CPUs divided by its GPUs (`--cpus-per-task`).
 Source: Slurm, sbatch, --cpus-per-task.
 """
 
-from gputune.checks._answers import counted, not_applicable, ok, warning
-from gputune.checks._common import Facts, Findings, Measurements
+from gputune.checks._answers import Facts, Findings, Measurements, counted, not_applicable, ok, warning
 
 CORE = 2
 """The CPUs (hardware threads) of one core, which is what Slurm grants by default."""

@@ -6,8 +6,7 @@ given the option too. Export SRUN_CPUS_PER_TASK in the batch script.
 Source: Slurm, RELEASE_NOTES of 22.05; srun, SRUN_CPUS_PER_TASK.
 """
 
-from gputune.checks._answers import not_applicable, ok, warning
-from gputune.checks._common import Facts, Findings, Measurements
+from gputune.checks._answers import Facts, Findings, Measurements, not_applicable, ok, warning
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:

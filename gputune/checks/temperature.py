@@ -7,18 +7,15 @@ the room.
 Source: nvmlDeviceGetTemperatureThreshold, slowdown.
 """
 
-from gputune.checks._answers import each_gpu, ok, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, share
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, ok, warning
+from gputune.checks._questions import share
 
 MOMENTARY = True
 MARGIN_CELSIUS = 5
 
 
-def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, _judge, "temperature_celsius", "temperature_slowdown_celsius", lacking=share)
-
-
-def _judge(gpu: Gpu) -> Finding:
+@each_gpu("temperature_celsius", "temperature_slowdown_celsius", lacking=share)
+def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     now, slowdown = gpu.health.temperature_celsius or 0, gpu.health.temperature_slowdown_celsius or 0
     message = f"{now} C; it slows itself down at {slowdown} C"
     if now >= slowdown - MARGIN_CELSIUS:

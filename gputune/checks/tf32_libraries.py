@@ -7,18 +7,16 @@ before them.
 Source: release notes of cuBLAS 11.0 and cuDNN 8.0.
 """
 
-from gputune.checks._answers import no_gpu, not_applicable, ok, unread, warning, without_cuda_torch
-from gputune.checks._common import Facts, Finding, Findings, Measurements, all_lack, number
+from gputune.checks import Finding
+from gputune.checks._answers import Findings, Measurements, ok, unread, warning, without_cuda_torch, without_tf32
+from gputune.checks._questions import number
+from gputune.facts import Facts
 
 FIRST_MAJOR = {"cublas": ("cuBLAS", 11), "cudnn": ("cuDNN", 8)}
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    if not facts.gpus:
-        yield no_gpu(facts)
-    elif all_lack(facts, "tf32"):
-        yield not_applicable("no GPU here has TF32 (compute capability 8.0 or higher)")
-    elif finding := without_cuda_torch(facts):
+    if finding := without_tf32(facts) or without_cuda_torch(facts):
         yield finding
     else:
         for field, (name, first) in FIRST_MAJOR.items():

@@ -8,8 +8,7 @@ keep it on purpose.
 Source: PyTorch, CUDA environment variables; NVIDIA_TF32_OVERRIDE's effect measured on an H200.
 """
 
-from gputune.checks._answers import no_gpu, not_applicable, ok, warning
-from gputune.checks._common import Facts, Finding, Findings, Measurements, all_lack
+from gputune.checks._answers import Facts, Finding, Findings, Measurements, ok, warning, without_tf32
 from gputune.facts import Flags
 from gputune.facts.environment import TF32_OVERRIDE
 
@@ -17,10 +16,8 @@ TORCH = "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    if not facts.gpus:
-        yield no_gpu(facts)
-    elif all_lack(facts, "tf32"):
-        yield not_applicable("no GPU here has TF32 (compute capability 8.0 or higher)")
+    if finding := without_tf32(facts):
+        yield finding
     else:
         yield from _overrides(facts.environment, facts.precision.flags)
 

@@ -6,18 +6,14 @@ nothing breaks, but the expected speed-up does not come. Their Tensor Cores (fro
 Source: NVIDIA, CUDA C++ Programming Guide, table of compute capabilities.
 """
 
-from gputune.checks._answers import each_capability, not_applicable, ok, unread, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, not_applicable, ok, unread, warning
 from gputune.checks.tf32_override import TORCH
 from gputune.facts.environment import TF32_OVERRIDE
 from gputune.facts.precision import tensor_core_dtypes
 
 
-def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_capability(facts, lambda gpu: _judge(facts, gpu))
-
-
-def _judge(facts: Facts, gpu: Gpu) -> Finding:
+@each_gpu("compute_capability")
+def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     if "tf32" in tensor_core_dtypes(gpu.compute_capability):
         return ok(f"{gpu.name} has TF32")
     lacks = f"{gpu.name} ({gpu.compute_capability}) has no TF32"

@@ -6,8 +6,7 @@ affinity. If there are more threads than CPUs, they wait for each other at every
 Source: torch.get_num_threads; OpenMP, OMP_NUM_THREADS.
 """
 
-from gputune.checks._answers import counted, ok, unread, warning
-from gputune.checks._common import Facts, Findings, Measurements
+from gputune.checks._answers import Facts, Findings, Measurements, counted, ok, unread, warning
 from gputune.resources.cpus import budget
 
 

@@ -7,8 +7,7 @@ cool the room) and the hardware's own brake (power supply, cables, or heat).
 Source: NVML, clocks event reasons, gathered during a probe's measurements.
 """
 
-from gputune.checks._answers import each_gpu, ok, unknown, warning
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, ok, unknown, warning
 from gputune.checks._load import throttle_reasons, unmeasured
 
 MOMENTARY = True
@@ -25,11 +24,8 @@ NORMAL = {
 }  # fmt: skip
 
 
-def check(facts: Facts, measurements: Measurements) -> Findings:
-    return each_gpu(facts, lambda gpu: _judge(facts, gpu, measurements))
-
-
-def _judge(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
+@each_gpu()
+def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     bits = throttle_reasons(facts, gpu, measurements)
     if bits is None:
         return unmeasured(facts, gpu, measurements)

@@ -10,8 +10,9 @@ Source: NVIDIA, CUDA C++ Programming Guide, Binary and PTX Compatibility.
 
 import re
 
-from gputune.checks._answers import each_capability, error, ok, unread, without_cuda_torch
-from gputune.checks._common import Facts, Finding, Findings, Gpu, Measurements, number
+from gputune.checks._answers import Finding, Findings, Measurements, error, judge_gpus, ok, unread, without_cuda_torch
+from gputune.checks._questions import number
+from gputune.facts import Facts, Gpu
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -20,7 +21,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     elif facts.gpus and not facts.libraries.architectures:
         yield unread(facts, "libraries.arch_list", "what torch's kernels were compiled for")
     else:
-        yield from each_capability(facts, lambda gpu: _judge(facts, gpu))
+        yield from judge_gpus(facts, lambda gpu: _judge(facts, gpu), "compute_capability")
 
 
 def _judge(facts: Facts, gpu: Gpu) -> Finding:

@@ -7,8 +7,8 @@ install the CUDA build that the selector on pytorch.org names for this driver.
 Source: PyTorch, Start Locally.
 """
 
-from gputune.checks._answers import error, not_applicable, ok, unread
-from gputune.checks._common import Facts, Findings, Measurements, has_gpu
+from gputune.checks._answers import Facts, Findings, Measurements, error, not_applicable, ok, unread
+from gputune.checks._questions import has_gpu
 
 REMEDY = "pip uninstall torch, then run the command for CUDA that https://pytorch.org/get-started/locally gives"
 

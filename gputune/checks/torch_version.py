@@ -6,8 +6,8 @@ so its advice may not hold there. It looks at the torch of its own interpreter, 
 Source: PyTorch's release notes.
 """
 
-from gputune.checks._answers import error, ok, unknown, unread, warning
-from gputune.checks._common import Facts, Finding, Findings, Measurements, gap, number
+from gputune.checks._answers import Facts, Finding, Findings, Measurements, error, ok, unknown, unread, warning
+from gputune.checks._questions import gap, number
 
 OLDEST = (2, 4)
 INSTALL = "pip install torch, or name the Python that has it: gputune check --python PATH"

@@ -6,14 +6,13 @@ the CPU does work (data preparation, optimizers on the CPU). Export the variable
 Source: torch/distributed/run.py.
 """
 
-from gputune.checks._answers import counted, not_applicable, ok, warning
-from gputune.checks._common import Facts, Findings, Measurements
+from gputune.checks._answers import Facts, Findings, Measurements, counted, not_applicable, ok, warning
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
     threads, budget = facts.environment.get("OMP_NUM_THREADS"), facts.cpu.budget
     if not facts.scheduler.torchrun or facts.scheduler.local_ranks == 1:
-        yield not_applicable("this process is not one of several ranks that torchrun started on this node")
+        yield not_applicable("torchrun did not start several ranks on this node")
     elif threads == "1" and budget > 1:
         message = f"torchrun gave each rank 1 thread, although there are {budget} CPUs for each"
         yield warning(message, f"OMP_NUM_THREADS={budget} torchrun ...", "OMP_NUM_THREADS")

@@ -7,8 +7,8 @@ folder itself.
 Source: torch._inductor, default_cache_dir; Python, getpass.getuser.
 """
 
-from gputune.checks._answers import ok, unread, warning
-from gputune.checks._common import Facts, Findings, Measurements, number
+from gputune.checks._answers import Facts, Findings, Measurements, ok, unread, warning
+from gputune.checks._questions import number
 
 FIXED = (2, 13)
 REMEDY = "docker run -e USER=user, or export TORCHINDUCTOR_CACHE_DIR=/tmp/inductor"

@@ -8,8 +8,10 @@ root on the host may read that log: `sudo dmesg | grep Xid`.
 Source: NVIDIA, XID Errors.
 """
 
-from gputune.checks._answers import counted, error, no_gpu, not_applicable, ok, unknown, warning
-from gputune.checks._common import Facts, Finding, Findings, Measurements, gap, has_gpu
+from gputune.checks import Finding
+from gputune.checks._answers import Findings, Measurements, counted, error, no_gpu, not_applicable, ok, unknown, warning
+from gputune.checks._questions import gap, has_gpu
+from gputune.facts import Facts
 from gputune.facts.driver import Xid
 
 HARDWARE = {46, 48, 61, 62, 64, 74, 79, 95, 110, 119, 120, 136, 140, 143, *range(144, 151)}

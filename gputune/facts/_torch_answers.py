@@ -1,5 +1,4 @@
-"""A script for the interpreter that is looked at, which need not have gputune: it describes that interpreter's torch in
-JSON.
+"""A script that describes, in JSON, the torch of the interpreter that runs it, which need not have gputune.
 
 Standard library only. `python _torch_answers.py FD` writes one JSON object to file descriptor FD. What cannot be read
 is listed under "gaps", by name, with the exception's type, message and `name` (the module that an import did not find).

@@ -37,20 +37,21 @@ class Cpu:
 def read(host: Host, scheduler: Scheduler, gaps: Gaps) -> Cpu:
     logical, physical = host.cpu_counts()
     affinity = host.affinity()
-    tightest = gaps.read("cpu.quota", lambda: quota(host))
-    throttled = gaps.read("cpu.throttled_periods", lambda: _periods(host, tightest[1])) if tightest else None
+    limit, source = gaps.read("cpu.quota", lambda: quota(host)) or (None, None)
+    throttled = gaps.read("cpu.throttled_periods", lambda: _periods(host, source)) if source else None
+    periods, stopped = throttled or (None, None)
     return Cpu(
         model=gaps.read("cpu.model", lambda: model(host)),
         logical_count=logical,
         physical_count=physical,
         affinity_count=len(affinity),
         affinity=cpu_list.text(affinity),
-        quota=tightest[0] if tightest else None,
-        quota_source=tightest[1] if tightest else None,
-        quota_periods=throttled[0] if throttled else None,
-        throttled_periods=throttled[1] if throttled else None,
+        quota=limit,
+        quota_source=source,
+        quota_periods=periods,
+        throttled_periods=stopped,
         grant=scheduler.cpus_of_rank,
-        budget=budget(len(affinity), tightest[0] if tightest else None, scheduler.cpus_of_rank, scheduler.local_ranks),
+        budget=budget(len(affinity), limit, scheduler.cpus_of_rank, scheduler.local_ranks),
     )
 
 

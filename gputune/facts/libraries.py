@@ -93,20 +93,15 @@ def ask_torch(host: Host, gaps: Gaps) -> dict[str, Any]:
 
 def _cause(name: str, error: Mapping[str, Any]) -> Cause | None:
     if name == "torch":
-        return (
-            "not_installed" if (error["type"], error["name"]) == ("ModuleNotFoundError", "torch") else "import_failed"
-        )
-    return (
-        "fabric_not_ready" if "system not yet initialized" in error["message"] else None
-    )  # torch's words for error 802
+        absent = (error["type"], error["name"]) == ("ModuleNotFoundError", "torch")
+        return "not_installed" if absent else "import_failed"
+    # torch's words for error 802
+    return "fabric_not_ready" if "system not yet initialized" in error["message"] else None
 
 
 def read(host: Host, torch: Mapping[str, Any], gaps: Gaps) -> Libraries:
     devices, needs = torch.get("devices"), torch.get("compile")
     path_python = host.which("python") or host.which("python3")
-    path_torch_folder = (
-        gaps.read("libraries.path_torch_folder", lambda: _torch_of(host, path_python)) if path_python else None
-    )
     versions: dict[str, Any] = {name: torch.get(name) for name in _VERSIONS}
     return Libraries(
         **versions,
@@ -122,7 +117,7 @@ def read(host: Host, torch: Mapping[str, Any], gaps: Gaps) -> Libraries:
         shadow=next((name for name in ("torch.py", "torch/__init__.py") if host.exists(name)), None),
         own_python=host.own_python,
         path_python=path_python,
-        path_torch_folder=path_torch_folder,
+        path_torch_folder=gaps.read("libraries.path_torch_folder", lambda: _torch_of(host, path_python)),
     )
 
 
@@ -137,8 +132,10 @@ def _searched(host: Host, loaded: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(path for path in paths if host.real(path) not in loaded)
 
 
-def _torch_of(host: Host, python: str) -> str | None:
+def _torch_of(host: Host, python: str | None) -> str | None:
     """The folder of an interpreter's torch. The interpreter is asked, since its path may be a shim or a link."""
+    if python is None:
+        return None
     found = host.ask_python(WHERE_SCRIPT, _WHERE_DEADLINE_SECONDS, python).get("folder")
     return str(found) if found else None
 

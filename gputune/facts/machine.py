@@ -3,18 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from gputune.facts import (
-    container,
-    cpu,
-    driver,
-    environment,
-    gpu,
-    libraries,
-    memory,
-    pci,
-    precision,
-    process,
-)
+from gputune.facts import container, cpu, driver, environment, gpu, libraries, memory, pci, precision, process
 from gputune.facts.container import Container
 from gputune.facts.cpu import Cpu
 from gputune.facts.driver import Driver

@@ -28,15 +28,15 @@ class Memory:
 
 
 def read(host: Host, gaps: Gaps) -> Memory:
-    shm = gaps.read("memory.shm_bytes", lambda: host.space_bytes("/dev/shm"))
+    shm, shm_free = gaps.read("memory.shm_bytes", lambda: host.space_bytes("/dev/shm")) or (None, None)
     tightest = gaps.read("memory.limit_bytes", lambda: limit(host))
     return Memory(
         total_bytes=gaps.read("memory.total_bytes", host.memory_bytes),
         limit_bytes=tightest[0] if tightest else None,
         limit_free_bytes=gaps.read("memory.limit_free_bytes", lambda: _free(host, *tightest)) if tightest else None,
-        free_bytes=gaps.read("memory.free_bytes", lambda: _available(host)),
-        shm_bytes=shm[0] if shm else None,
-        shm_free_bytes=shm[1] if shm else None,
+        free_bytes=gaps.read("memory.free_bytes", lambda: 1024 * _row(host, "/proc/meminfo", "MemAvailable:")),
+        shm_bytes=shm,
+        shm_free_bytes=shm_free,
     )
 
 
@@ -69,10 +69,6 @@ def _free(host: Host, limit_bytes: int, path: str) -> int:
     used = _bytes(f"{folder}/{usage}", host.read(f"{folder}/{usage}"))
     cache = sum(_row(host, f"{folder}/memory.stat", f"{total}{kind}_file") for kind in ("inactive", "active"))
     return min(limit_bytes, max(0, limit_bytes - used + cache))
-
-
-def _available(host: Host) -> int:
-    return 1024 * _row(host, "/proc/meminfo", "MemAvailable:")
 
 
 def _row(host: Host, path: str, name: str) -> int:

@@ -36,12 +36,10 @@ def _gpus(host: Host) -> tuple[PciGpu, ...]:
 def _gpu(host: Host, address: str) -> PciGpu | None:
     pairs = (line.partition("=") for line in host.read(f"{_BUS}/{address}/uevent").splitlines())
     entry = {name: value for name, _, value in pairs}
-    if (
-        not entry.get("PCI_ID", "").upper().startswith(_NVIDIA)
-        or int(entry.get("PCI_CLASS", "0"), 16) >> 16 != _DISPLAY
-    ):
-        return None
-    return PciGpu(address=address.lower(), driver=entry.get("DRIVER"))
+    nvidia = entry.get("PCI_ID", "").upper().startswith(_NVIDIA)
+    if nvidia and int(entry.get("PCI_CLASS", "0"), 16) >> 16 == _DISPLAY:
+        return PciGpu(address=address.lower(), driver=entry.get("DRIVER"))
+    return None
 
 
 def same(address: str, nvml: str) -> bool:

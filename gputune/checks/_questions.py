@@ -1,18 +1,9 @@
-"""The types in the signatures of checks, and questions about the facts that several checks ask."""
+"""Questions about the facts that several checks ask."""
 
 import re
-from collections.abc import Iterator, Sequence
 
-from gputune.checks import Finding
-from gputune.facts import Facts, Gap, Gpu, Health
-from gputune.facts.precision import tensor_core_dtypes
-from gputune.measurement import Measurement
+from gputune.facts import Facts, Gap, Gpu
 from gputune.resources.unreadable import Cause
-
-__all__ = ["Facts", "Finding", "Findings", "Gpu", "Health", "Measurement", "Measurements"]
-
-Findings = Iterator[Finding]
-Measurements = Sequence[Measurement]
 
 
 def gap(facts: Facts, fact: str) -> Gap | None:
@@ -69,11 +60,6 @@ def gpu_asked_for(facts: Facts) -> list[str]:
     if facts.scheduler.gpus:
         signs.append(f"{facts.scheduler.name or 'the scheduler'} granted GPU {facts.scheduler.gpus}")
     return signs
-
-
-def all_lack(facts: Facts, dtype: str) -> bool:
-    """No GPU has Tensor Cores for `dtype`; False if any GPU's compute capability is unknown."""
-    return all(gpu.compute_capability and dtype not in tensor_core_dtypes(gpu.compute_capability) for gpu in facts.gpus)
 
 
 def on(facts: Facts, variable: str) -> bool:
