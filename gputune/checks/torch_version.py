@@ -1,7 +1,7 @@
 """Is torch installed, in a version that gputune supports?
 
 gputune measures and tunes torch 2.4 and newer. Older versions have other flags, fused optimizers and attention kernels,
-so its advice may not hold there. It looks at the torch of its own interpreter, or of the one that `--python` names.
+so its advice may not hold there. It examines the torch of its own interpreter, or of the one that `--python` names.
 
 Source: PyTorch's release notes.
 """

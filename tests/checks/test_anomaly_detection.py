@@ -1,8 +1,6 @@
-import pytest
 from recorded import RecordedHost, found
 
 from gputune.checks import anomaly_detection
-from gputune.host import Unreadable
 
 
 def finding(anomaly):
@@ -24,17 +22,3 @@ def test_off():
 
 def test_a_torch_that_does_not_tell_is_unknown():
     assert finding(None).severity == "UNKNOWN"
-
-
-@pytest.mark.parametrize(
-    "torch",
-    [
-        Unreadable("no answer"),
-        {"torch": None, "flags": None, "gaps": {"torch": "no answer"}},
-        {"flags": None, "gaps": {"flags": "AttributeError: no answer"}},
-    ],
-)
-def test_what_cannot_be_read_is_unknown(torch):
-    [one] = found(anomaly_detection, torch=torch)
-    assert one.severity == "UNKNOWN"
-    assert "no answer" in one.message

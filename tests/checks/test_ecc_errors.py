@@ -23,13 +23,6 @@ def test_an_error_since_the_driver_was_loaded(count, ever, told):
     assert f"{ever} in the card's life" in one.message
 
 
-def test_the_remedy_resets_the_gpu_that_has_them():
-    findings = found(ecc_errors, "nvidia-h200-x8", gpu={SINCE_LOAD: 1}, gpu_index=3)
-    assert [one.subject for one in findings if one.severity == "ERROR"] == ["GPU 3"]
-    assert [one.severity for one in findings].count("OK") == 7
-    assert "on the host: sudo nvidia-smi -i 00000000:00:09.0 --gpu-reset;" in findings[3].remedy
-
-
 @pytest.mark.parametrize(
     ("unread", "name"), [(["PciInfo"], "GPU-f5f3a5e9-939a-980a-1428-1d671bf50b09"), (["PciInfo", "UUID"], "0")]
 )
@@ -49,28 +42,6 @@ def test_where_ecc_is_off_nothing_counts(errors):
     one = finding({"EccMode": [0, 1], **errors})
     assert one.severity == "NOT_APPLICABLE"
     assert "ECC is off" in one.message
-
-
-@pytest.mark.parametrize("call", ["EccMode", SINCE_LOAD, EVER])
-@pytest.mark.parametrize("why", ["NVML: Unknown Error", NOT_SUPPORTED])
-def test_what_is_not_read_is_unknown(call, why):
-    one = finding({call: {"unreadable": why}})
-    assert (one.severity, one.subject) == ("UNKNOWN", "GPU 0")
-    assert why in one.message
-
-
-@pytest.mark.parametrize("why", [NOT_SUPPORTED, "NVML: Function Not Found", "NVML: this call is deprecated"])
-@pytest.mark.parametrize("lack", [{"Brand": 5}, {"Brand": 6}, {"Brand": 15}, {"Brand": 16}, {"VirtualizationMode": 2}])
-def test_consumer_gpus_and_shares_of_one_have_no_ecc(lack, why):
-    assert finding({"EccMode": {"unreadable": why}} | lack).severity == "NOT_APPLICABLE"
-
-
-def test_a_consumer_gpu_that_fails_to_answer_is_unknown():
-    assert finding({"EccMode": {"unreadable": "NVML: Unknown Error"}, "Brand": 5}).severity == "UNKNOWN"
-
-
-def test_an_h200_has_ecc_whatever_nvml_says():
-    assert finding(UNSUPPORTED).severity == "UNKNOWN"
 
 
 def test_a_gpu_that_only_torch_knows():

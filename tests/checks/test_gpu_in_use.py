@@ -1,5 +1,5 @@
 import pytest
-from recorded import NOT_SUPPORTED, RecordedHost, found
+from recorded import RecordedHost, found
 
 from gputune.checks import gpu_in_use
 
@@ -54,22 +54,11 @@ def test_the_reserve_that_older_drivers_count_as_used_is_nobody_s():
     assert finding({NEW: UNREAD, OLD: memory(644939776)}).severity == "OK"
 
 
-def test_each_gpu_is_asked_for_itself():
-    findings = found(gpu_in_use, "nvidia-h200-x8", gpu={COMPUTE: of(1)}, gpu_index=3)
-    assert [one.subject for one in findings if one.severity == "WARNING"] == ["GPU 3"]
-    assert [one.severity for one in findings].count("OK") == 7
-
-
 @pytest.mark.parametrize("gpu", [{COMPUTE: UNREAD}, {MPS: UNREAD}, {NEW: UNREAD, OLD: UNREAD}])
 def test_what_is_not_read_is_unknown(gpu):
     one = finding(gpu)
     assert (one.severity, one.subject) == ("UNKNOWN", "GPU 0")
     assert "NVML: Unknown Error" in one.message
-
-
-@pytest.mark.parametrize(("mode", "severity"), [(2, "NOT_APPLICABLE"), (1, "UNKNOWN")])
-def test_a_share_of_a_gpu_does_not_see_the_others(mode, severity):
-    assert finding({COMPUTE: {"unreadable": NOT_SUPPORTED}, "VirtualizationMode": mode}).severity == severity
 
 
 def test_a_gpu_that_torch_does_not_see_is_another_s():

@@ -10,7 +10,7 @@ NO_DRIVER = "PCI_CLASS=30200\nPCI_ID=10DE:2335\n"
 
 
 def finding(listed=range(8), given=8, **overrides):
-    """The finding if NVML and torch list some of the eight GPUs, and the container has the first `given` device files."""
+    """The finding if NVML and torch list some of eight GPUs, and the container has the first `given` device files."""
     host = RecordedHost(EIGHT)
     nvml = {**host.nvml_answers, "devices": [host.nvml_answers["devices"][index] for index in listed]}
     torch = {"devices": [host.torch["devices"][index] for index in listed]}

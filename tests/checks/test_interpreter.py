@@ -36,12 +36,12 @@ def test_gputune_has_no_torch_and_python_has():
 
 def test_the_same_torch():
     one = finding(THEIRS, folder=THEIRS)
-    assert (one.severity, one.message) == ("OK", f"looked at {THEIRS}")
+    assert (one.severity, one.message) == ("OK", f"gputune examined {THEIRS}")
 
 
 def test_another_was_asked_for():
     one = finding(THEIRS, executable="/opt/bin/python")
-    assert (one.severity, one.message) == ("OK", f"looked at {OWN}, as --python asked")
+    assert (one.severity, one.message) == ("OK", f"gputune examined {OWN}, as --python requested")
 
 
 def test_python_has_no_torch():

@@ -2,7 +2,6 @@ import pytest
 from recorded import RecordedHost, found
 
 from gputune.checks import library_copies
-from gputune.host import Unreadable
 
 OWN = RecordedHost().torch["loaded"]
 CUDNN = next(path.rpartition("/")[0] for path in OWN if "libcudnn" in path)
@@ -70,23 +69,5 @@ def test_one_copy_under_two_names_in_one_folder():
     assert [one.severity for one in findings(loaded=[*OWN, f"{CUDNN}/libcudnn.so.9.19.0"])] == ["OK"]
 
 
-@pytest.mark.parametrize(
-    "torch",
-    [
-        Unreadable("no answer"),
-        {"torch": None, "gaps": {"torch": "no answer"}},
-        {"loaded": None, "gaps": {"loaded": "no answer"}},
-    ],
-)
-def test_what_cannot_be_read_is_unknown(torch):
-    [one] = found(library_copies, torch=torch)
-    assert one.severity == "UNKNOWN"
-    assert "no answer" in one.message
-
-
 def test_libraries_of_which_none_was_seen_are_unknown():
     assert [one.severity for one in findings(loaded=[])] == ["UNKNOWN"]
-
-
-def test_a_torch_without_cuda():
-    assert [one.severity for one in found(library_copies, "cpu-only")] == ["NOT_APPLICABLE"]

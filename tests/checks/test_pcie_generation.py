@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 from making import row
-from recorded import NOT_SUPPORTED, found
+from recorded import found
 
 from gputune.checks import pcie_generation
 
@@ -50,22 +50,3 @@ def test_a_load_under_which_it_could_not_be_read_is_unknown(conditions):
 def test_a_load_elsewhere_says_nothing(device):
     [one] = found(pcie_generation, measurements=under_load(1.0, device=device))
     assert one.severity == "NOT_APPLICABLE"
-
-
-def test_only_the_gpu_that_was_measured_is_judged():
-    findings = found(pcie_generation, "nvidia-h200-x8", measurements=under_load(3.0, device="cuda:3"))
-    assert [one.subject for one in findings if one.severity == "WARNING"] == ["GPU 3"]
-    assert [one.severity for one in findings].count("NOT_APPLICABLE") == 7
-
-
-@pytest.mark.parametrize("why", ["NVML: Unknown Error", NOT_SUPPORTED])
-def test_a_link_whose_most_is_not_read_is_unknown(why):
-    one = finding(3.0, **{MOST: {"unreadable": why}})
-    assert one.severity == "UNKNOWN"
-    assert why in one.message
-
-
-def test_a_share_of_a_gpu_has_no_link_of_its_own():
-    one = finding(VirtualizationMode=2, **{MOST: {"unreadable": NOT_SUPPORTED}})
-    assert one.severity == "NOT_APPLICABLE"
-    assert "vGPU" in one.message

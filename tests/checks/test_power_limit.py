@@ -1,5 +1,5 @@
 import pytest
-from recorded import NOT_SUPPORTED, found
+from recorded import found
 
 from gputune.checks import power_limit
 
@@ -26,12 +26,6 @@ def test_a_limit_at_its_default_or_above(limit, default):
     assert f"{limit / 1000:g} W" in one.message
 
 
-def test_each_gpu_is_asked_for_itself():
-    findings = found(power_limit, "nvidia-h200-x8", gpu={LIMIT: 600_000}, gpu_index=3)
-    assert [one.subject for one in findings if one.severity == "WARNING"] == ["GPU 3"]
-    assert findings[3].remedy == "on the host: sudo nvidia-smi -i 00000000:00:09.0 -pl 700"
-
-
 @pytest.mark.parametrize(
     ("enforced", "severity"), [(0, "WARNING"), (699_999, "WARNING"), (700_000, "OK"), (800_000, "OK")]
 )
@@ -45,20 +39,6 @@ def test_a_lower_limit_of_the_board_or_the_rack(enforced, severity):
 
 def test_its_own_limit_is_told_before_the_board_s():
     assert finding(**{LIMIT: 500_000, ENFORCED: 400_000}).message.startswith("its power limit is 500 W")
-
-
-@pytest.mark.parametrize("call", [LIMIT, DEFAULT, ENFORCED])
-@pytest.mark.parametrize("why", ["NVML: Unknown Error", NOT_SUPPORTED])
-def test_what_is_not_read_is_unknown(call, why):
-    one = finding(**{call: {"unreadable": why}})
-    assert one.severity == "UNKNOWN"
-    assert why in one.message
-
-
-def test_a_share_of_a_gpu_has_no_limit_of_its_own():
-    one = finding(VirtualizationMode=2, **{LIMIT: {"unreadable": NOT_SUPPORTED}})
-    assert one.severity == "NOT_APPLICABLE"
-    assert "vGPU" in one.message
 
 
 def test_a_low_limit_that_was_read_counts_though_another_was_not():

@@ -19,11 +19,6 @@ def test_an_interpreter_that_does_not_tell_its_file_is_python():
     assert one.remedy.startswith("python -m pip uninstall")
 
 
-@pytest.mark.parametrize("machine", ["nvidia-h200-x1", "cpu-only"])
-def test_it_is_not_installed(machine):
-    assert [one.severity for one in found(pynvml_package, machine)] == ["OK"]
-
-
 @pytest.mark.parametrize("version", [None, "11.5.0"])
 def test_it_is_asked_for_without_torch_too(version):
     torch = {"torch": None, "gaps": {"torch": "import torch: no module"}, "pynvml": version}

@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 from making import row
-from recorded import NOT_SUPPORTED, RecordedHost, facts_of
+from recorded import NOT_SUPPORTED, RecordedHost, facts_of, found
 
 from gputune import checks
 from gputune.facts import Cpu, Driver, Gap, Libraries, Memory, Precision, Process
@@ -107,6 +107,7 @@ FAULTS = {
     "a GPU that is lost": ("gpu_lost", {"gpu": {call: {"unreadable": "NVML: GPU is lost"} for call in CALLS}}),
     "MIG on": ("mig_mode", {"gpu": {"MigMode": [1, 1]}}),
     "MIG on after a reset": ("mig_mode", {"gpu": {"MigMode": [0, 1]}}),
+    "CPUs of another socket": ("numa", {"gpu": {"CpuAffinity:64": [0, 0, 1]}}),
     "GPUs of two kinds": ("gpu_mix", {"gpu": {"Name": "NVIDIA H100 80GB HBM3"}}),
 }
 LOADS = {
@@ -127,8 +128,10 @@ def test_exactly_the_check_that_asks_about_a_fault_complains(fault):
 @pytest.mark.parametrize("fault", [fault for fault, (_, injected) in FAULTS.items() if "gpu" in injected])
 def test_and_only_about_the_gpu_that_has_it(fault):
     name, injected = FAULTS[fault]
-    found = complaints(facts_of(EIGHT, gpu_index=5, **injected))
-    assert found == {(name, None if name == "gpu_mix" else "GPU 5")}
+    facts = facts_of(EIGHT, gpu_index=5, **injected)
+    assert complaints(facts) == {(name, None if name == "gpu_mix" else "GPU 5")}
+    remedies = [one.remedy for one in checks.ask(name, facts) if one.remedy and "sudo nvidia-smi -i" in one.remedy]
+    assert all(f"sudo nvidia-smi -i {facts.gpus[5].pci_bus_id} " in remedy for remedy in remedies)
 
 
 @pytest.mark.parametrize("fault", LOADS)
@@ -156,8 +159,10 @@ READS = {
     "mig_mode": ["MigMode"],
     "numa": ["CpuAffinity:64"],
     "bf16_emulated": ["CudaComputeCapability"],
+    "tf32_unsupported": ["CudaComputeCapability"],
     "torch_architecture": ["CudaComputeCapability"],
 }  # fmt: skip
+TELLS_WHY = ("GPU 0", "GPU 1")  # which get the two UNANSWERED
 UNANSWERED = [{"unreadable": NOT_SUPPORTED}, {"unreadable": "NVML: Unknown Error"}]
 GARBAGE = [None, -1, {}, "", 1.5, [None]]
 
@@ -179,6 +184,48 @@ def test_a_call_that_goes_wrong_breaks_nothing_and_makes_nothing_healthy(call):
     for index in range(8):
         assert all(of_gpu(findings, index)[name] == "UNKNOWN" for name in asked - {"page_retirement"}), index
         assert "OK" not in {of_gpu(findings, index)[name] for name in asked}, index
+    told = [one.message for one in findings if one.check in asked - {"page_retirement"} and one.subject in TELLS_WHY]
+    assert all("(NVML: " in message for message in told), told
+
+
+BY_CONSUMERS = ("clock_lock", "ecc_errors", "mig_mode", "page_retirement", "power_limit", "row_remapping")
+BY_SHARES = (
+    *BY_CONSUMERS, "compute_mode", "gpu_in_use", "pcie_generation", "pcie_width", "persistence_mode", "temperature",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "word"),
+    [(name, {"Brand": brand}, "consumer") for name in BY_CONSUMERS for brand in (5, 6, 15, 16)]
+    + [(name, {"VirtualizationMode": 2}, "vGPU") for name in BY_SHARES],
+)
+def test_hardware_that_lacks_it_is_named_where_the_driver_says_that_it_does_not_exist(name, kind, word):
+    def judged(why, kind):
+        older = {"Architecture": 5} if name == "page_retirement" else {}
+        unread = {call: {"unreadable": why} for call in [*READS[name], "CudaComputeCapability"]}
+        [one] = found(checks.load(name), gpu=unread | older | kind)
+        return one
+
+    for why in (NOT_SUPPORTED, "NVML: Function Not Found", "NVML: this call is deprecated"):
+        one = judged(why, kind)
+        assert (one.severity, word in one.message) == ("NOT_APPLICABLE", True), one.message
+    assert judged("NVML: Unknown Error", kind).severity == "UNKNOWN"
+    assert judged(NOT_SUPPORTED, {"VirtualizationMode": 1}).severity == "UNKNOWN", "a passed-through GPU is a whole one"
+
+
+FROM_TORCH = {
+    "anomaly_detection": "flags", "compile_needs": "compile", "determinism": "flags", "library_copies": "loaded",
+    "precision_api": "api_conflict", "thread_count": "threads",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "field"), FROM_TORCH.items())
+def test_what_torch_does_not_say_is_unknown(name, field):
+    silent = Unreadable("no answer")
+    missing = {"torch": None, field: None, "gaps": {"torch": "no answer"}}
+    for torch in (silent, missing, {field: None, "gaps": {field: "AttributeError: no answer"}}):
+        [one] = found(checks.load(name), torch=torch)
+        assert (one.severity, "no answer" in one.message) == ("UNKNOWN", True), one.message
 
 
 @pytest.mark.parametrize("answer", UNANSWERED + GARBAGE, ids=str)

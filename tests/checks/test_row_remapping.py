@@ -45,11 +45,6 @@ def test_gpus_before_ampere_retire_pages_instead(architecture):
     assert "retires pages" in one.message
 
 
-@pytest.mark.parametrize("lack", [{"Brand": 5}, {"Brand": 15}, {"VirtualizationMode": 2}])
-def test_consumer_gpus_and_shares_of_one_have_none(lack):
-    assert finding(UNSUPPORTED, **lack).severity == "NOT_APPLICABLE"
-
-
 @pytest.mark.parametrize(("modes", "severity"), [([1, 1], "NOT_APPLICABLE"), ([0, 1], "UNKNOWN")])
 def test_a_gpu_divided_by_mig_does_not_tell(modes, severity):
     one = finding(UNSUPPORTED, MigMode=modes)

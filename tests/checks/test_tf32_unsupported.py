@@ -70,14 +70,6 @@ def test_flags_that_cannot_be_read_are_unknown(torch):
     assert "no answer" in one.message
 
 
-def test_a_compute_capability_that_cannot_be_read_is_unknown():
-    one = finding({"CudaComputeCapability": {"unreadable": "NVML: Unknown Error"}}, **{NVIDIA: "1"})
-    assert one.severity == "UNKNOWN"
-    assert one.subject == "GPU 0"
-    assert "compute capability" in one.message
-    assert "Unknown Error" in one.message
-
-
 def test_gpus_that_nobody_describes_are_unknown():
     [one] = found(tf32_unsupported, nvml=Unreadable("no NVML"), torch=Unreadable("no answer"), environ={NVIDIA: "1"})
     assert one.severity == "UNKNOWN"

@@ -3,7 +3,6 @@ from recorded import found
 from trees import CGROUP
 
 from gputune.checks import thread_count
-from gputune.host import Unreadable
 
 
 def finding(threads, ranks="1", cpus=16, quota="max 100000", **environ):
@@ -52,15 +51,6 @@ def test_a_cpu_for_each_thread_is_fine(threads, ranks):
     assert (
         fine.message == f"torch starts {threads} thread{'s' * (threads > 1)}, and may use {cpus} CPU{'s' * (cpus > 1)}"
     )
-
-
-@pytest.mark.parametrize(
-    "torch", [Unreadable("no answer"), {"threads": None, "gaps": {"threads": "RuntimeError: no answer"}}]
-)
-def test_threads_that_cannot_be_read_are_unknown(torch):
-    [unread] = found(thread_count, torch=torch)
-    assert unread.severity == "UNKNOWN"
-    assert "no answer" in unread.message
 
 
 def test_without_a_gpu_it_is_asked_all_the_same():

@@ -11,8 +11,8 @@ def process(**overrides):
 
 
 def limits(files="1024", locked="65536"):
-    text = f"{LIMITS}Max open files            {files}  1048576  files\nMax locked memory         {locked}  unlimited  bytes\n"
-    return process(files={"/proc/self/limits": text})
+    rows = f"Max open files            {files}  1048576  files\nMax locked memory         {locked}  unlimited  bytes\n"
+    return process(files={"/proc/self/limits": LIMITS + rows})
 
 
 def test_a_recorded_machine():
