@@ -35,6 +35,11 @@ def warning(message: str, remedy: str, subject: str | None = None) -> Finding:
     return Finding(severity="WARNING", message=message, remedy=remedy, subject=subject)
 
 
+def unset(message: str, *variables: str) -> Finding:
+    """A warning whose remedy is to unset environment variables; the first is its subject."""
+    return warning(message, f"unset {' '.join(variables)}", variables[0])
+
+
 def error(message: str, remedy: str, subject: str | None = None) -> Finding:
     return Finding(severity="ERROR", message=message, remedy=remedy, subject=subject)
 

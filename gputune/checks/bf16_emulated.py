@@ -21,7 +21,5 @@ def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     if "bfloat16" in dtypes:
         return ok(f"{gpu.name} multiplies bfloat16 natively")
     requested = f", and {ACCELERATE} requests it" if facts.environment.get(ACCELERATE) == "bf16" else ""
-    message = (
-        f"{gpu.name} ({gpu.compute_capability}) only emulates bfloat16, slowly, though torch accepts it{requested}"
-    )
+    message = f"{gpu.name} ({gpu.compute_capability}) emulates bfloat16, slowly, though torch accepts it{requested}"
     return warning(message, USE_FLOAT16 if "float16" in dtypes else USE_FLOAT32)

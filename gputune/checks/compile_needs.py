@@ -12,9 +12,7 @@ from gputune.checks._questions import number
 from gputune.facts.libraries import Compile
 
 INSTALL = "apt-get update && apt-get install -y --no-install-recommends gcc g++ libc6-dev"
-HEADERS = (
-    "apt-get update && apt-get install -y --no-install-recommends python3-dev  # for a Python of Debian's or Ubuntu's"
-)
+HEADERS = "apt-get update && apt-get install -y --no-install-recommends python3-dev  # for Debian's or Ubuntu's Python"
 CACHE = "export TORCHINDUCTOR_CACHE_DIR=/tmp/inductor  # or another folder that can be written to"
 FIRST = (2, 0)
 VARIABLES = ("CC", "CXX")
@@ -39,9 +37,7 @@ def _missing(needs: Compile, environment: dict[str, str], cuda: bool) -> Finding
     if not needs.headers:
         yield warning(f"torch.compile finds no Python.h in {needs.include}", HEADERS, "Python.h")
     if cuda and needs.triton is None:
-        yield warning(
-            "torch.compile finds no Triton", "pip install triton, in the version that torch requires", "triton"
-        )
+        yield warning("torch.compile finds no Triton", "pip install triton, in the version torch requires", "triton")
     if not needs.cache_writable:
         problem = f"cannot write its cache to {needs.cache}" if needs.cache else "cannot choose a folder for its cache"
         yield warning(f"torch.compile {problem}", CACHE, "TORCHINDUCTOR_CACHE_DIR")

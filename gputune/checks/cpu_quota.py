@@ -23,8 +23,6 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     elif (threads or cpu.affinity_count) <= cpu.budget:
         yield ok(f"the quota allows {cpu.quota:g} of {cpu.affinity_count} CPUs, and torch starts {threads} threads")
     else:
-        yield warning(
-            f"the quota allows {cpu.quota:g} CPUs, but torch and the DataLoader count {cpu.affinity_count}",
-            f"export OMP_NUM_THREADS={cpu.budget}, and give DataLoader num_workers={cpu.budget} or less",
-            cpu.quota_source,
-        )
+        message = f"the quota allows {cpu.quota:g} CPUs, but torch and the DataLoader count {cpu.affinity_count}"
+        remedy = f"export OMP_NUM_THREADS={cpu.budget}, and give DataLoader num_workers={cpu.budget} or less"
+        yield warning(message, remedy, cpu.quota_source)

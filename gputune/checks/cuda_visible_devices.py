@@ -8,7 +8,7 @@ unlike CUDA, does not recognise a UUID in capitals.
 Source: CUDA C++ Programming Guide, CUDA Environment Variables; torch.cuda.device_count.
 """
 
-from gputune.checks._answers import Facts, Finding, Findings, Measurements, not_applicable, ok, unknown, warning
+from gputune.checks._answers import Facts, Finding, Findings, Measurements, not_applicable, ok, unknown, unset, warning
 from gputune.checks._questions import has_gpu, reason
 from gputune.facts.visible_gpus import VARIABLE, visible
 
@@ -37,7 +37,7 @@ def _without(value: str) -> Finding:
 def _finding(facts: Facts, value: str) -> Finding:
     setting, uuids, seen = f"{VARIABLE}={value!r}", _uuids(facts), facts.libraries.device_count
     if value.strip() in HIDES:
-        return warning(f"{setting} hides every GPU from torch", f"unset {VARIABLE}", VARIABLE)
+        return unset(f"{setting} hides every GPU from torch", VARIABLE)
     if uuids is None or "MIG-" in value:
         return _by_torch(setting, seen)
     taken, refused = visible(value, uuids)
@@ -55,7 +55,7 @@ def _by_torch(setting: str, seen: int | None) -> Finding:
     if seen is None:
         return unknown(f"{setting}; neither NVML nor torch says which GPUs it leaves visible")
     if not seen:
-        return warning(f"{setting}: torch sees no GPU", f"unset {VARIABLE}", VARIABLE)
+        return unset(f"{setting}: torch sees no GPU", VARIABLE)
     return ok(f"{setting}: torch sees {seen}")
 
 

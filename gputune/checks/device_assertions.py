@@ -7,7 +7,7 @@ option; as an environment variable it has no effect.
 Source: PyTorch, c10/cuda/CUDADeviceAssertionHost.
 """
 
-from gputune.checks._answers import Facts, Findings, Measurements, ok, warning
+from gputune.checks._answers import Facts, Findings, Measurements, ok, unset
 
 VARIABLES = ("PYTORCH_USE_CUDA_DSA", "TORCH_USE_CUDA_DSA")
 
@@ -16,6 +16,6 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     left = {name: facts.environment[name] for name in VARIABLES if facts.environment.get(name, "0") not in ("0", "")}
     if left:
         settings = ", ".join(f"{name}={value}" for name, value in left.items())
-        yield warning(f"left over from debugging: {settings}", f"unset {' '.join(left)}", next(iter(left)))
+        yield unset(f"left over from debugging: {settings}", *left)
     else:
         yield ok("device-side assertions are off")

@@ -14,12 +14,8 @@ from gputune.facts import Facts
 from gputune.facts.pci import same
 
 NONE = "NVIDIA's driver is bound to no GPU on the PCI bus"
-BRING_BACK = (
-    "on the host: sudo dmesg | grep NVRM; then reboot it, or power-cycle it; replace a card that does not come back"
-)
-BIND = (
-    "on the host: sudo dmesg | grep NVRM shows why; the driver may no longer support it, or it was unbound on purpose"
-)
+BRING_BACK = "on the host: sudo dmesg | grep NVRM; then reboot or power-cycle it; replace a card that stays lost"
+BIND = "on the host: sudo dmesg | grep NVRM shows why; the driver may no longer support it, or someone unbound it"
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:

@@ -8,7 +8,7 @@ Source: CUDA C++ Programming Guide and NVTX, injection variables; ld.so(8), LD_P
 
 import re
 
-from gputune.checks._answers import Facts, Findings, Measurements, ok, warning
+from gputune.checks._answers import Facts, Findings, Measurements, ok, unset, warning
 
 INJECTS = re.compile(r"(CUDA|NVTX)_INJECTION(32|64)_PATH|NV_SANITIZER\w*|NSYS_PROFILING_SESSION_ID")
 PRELOADED = re.compile(r"injection|sanitizer|cupti", re.IGNORECASE)
@@ -18,7 +18,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     left = {name: value for name, value in facts.environment.items() if INJECTS.fullmatch(name) and value}
     preloaded = facts.environment.get("LD_PRELOAD", "")
     for name, value in left.items():
-        yield warning(f"injected into every program: {name}={value}", f"unset {name}", name)
+        yield unset(f"injected into every program: {name}={value}", name)
     if PRELOADED.search(preloaded):
         remedy = "remove the tool's libraries from LD_PRELOAD"
         yield warning(f"injected into every program: LD_PRELOAD={preloaded}", remedy, "LD_PRELOAD")

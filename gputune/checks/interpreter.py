@@ -17,17 +17,14 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     failure = gap(facts, "libraries.torch")
     if facts.libraries.executable is None or (failure and failure.cause != "not_installed"):
         yield unread(facts, "libraries.torch", "the path of the interpreter")
-    elif facts.libraries.shadow:
-        message = f"programs started in this folder import ./{facts.libraries.shadow} instead of torch"
-        yield warning(
-            message, f"rename {facts.libraries.shadow}, or start them in another folder", facts.libraries.shadow
-        )
+    elif shadow := facts.libraries.shadow:
+        message = f"programs started in this folder import ./{shadow} instead of torch"
+        yield warning(message, f"rename {shadow}, or start them in another folder", shadow)
     elif facts.libraries.executable != facts.libraries.own_python:
         yield ok(f"gputune examined {ours or facts.libraries.executable}, as --python requested")
     elif gap(facts, "libraries.path_torch_folder"):
-        yield unread(
-            facts, "libraries.path_torch_folder", f"gputune examined {ours or 'no torch'}; the torch of {python}"
-        )
+        what = f"gputune examined {ours or 'no torch'}; the torch of {python}"
+        yield unread(facts, "libraries.path_torch_folder", what)
     elif theirs and theirs != ours:
         message = f"gputune examined {ours or 'no torch'}, but {python} uses {theirs}"
         yield warning(message, f"gputune check --python {python}", python)

@@ -6,7 +6,7 @@ from working at the same time, so that steps made of small kernels become severa
 Source: CUDA C++ Programming Guide, CUDA Environment Variables.
 """
 
-from gputune.checks._answers import Facts, Findings, Measurements, ok, warning
+from gputune.checks._answers import Facts, Findings, Measurements, ok, unset
 from gputune.checks._questions import on
 
 VARIABLE = "CUDA_LAUNCH_BLOCKING"
@@ -14,10 +14,6 @@ VARIABLE = "CUDA_LAUNCH_BLOCKING"
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
     if on(facts, VARIABLE):
-        yield warning(
-            f"{VARIABLE}={facts.environment[VARIABLE]}: the host waits for every kernel to finish",
-            f"unset {VARIABLE}",
-            VARIABLE,
-        )
+        yield unset(f"{VARIABLE}={facts.environment[VARIABLE]}: the host waits for every kernel to finish", VARIABLE)
     else:
         yield ok(f"{VARIABLE} is off")

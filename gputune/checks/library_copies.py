@@ -27,9 +27,8 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 def _judge(name: str, loaded: list[str], own: list[str], searched: list[str]) -> Finding | None:
     if len(loaded) > 1:
-        return warning(
-            f"torch loaded {name} twice: from {' and '.join(loaded)}", "unset LD_LIBRARY_PATH LD_PRELOAD", name
-        )
+        message = f"torch loaded {name} twice: from {' and '.join(loaded)}"
+        return warning(message, "unset LD_LIBRARY_PATH LD_PRELOAD", name)
     if own and loaded[0] not in own:
         message = f"torch loaded {name} from {loaded[0]}, not its own from {own[0]}"
         return warning(message, "remove that folder, or a link to it, from LD_LIBRARY_PATH and LD_PRELOAD", name)

@@ -6,7 +6,7 @@ NCCL_DEBUG=WARN is silent until something is wrong; INFO logs every communicator
 Source: cuBLAS, cuDNN and NCCL documentation, environment variables; PyTorch, TORCH_DISTRIBUTED_DEBUG.
 """
 
-from gputune.checks._answers import Facts, Findings, Measurements, ok, warning
+from gputune.checks._answers import Facts, Findings, Measurements, ok, unset
 
 QUIET = {
     "CUBLAS_LOGINFO_DBG": ("0",),
@@ -27,6 +27,6 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     left += [name for name in LOUD if environment.get(name, "").upper() in LOUD[name]]
     if left:
         settings = ", ".join(f"{name}={environment[name]}" for name in left)
-        yield warning(f"logging is on: {settings}", f"unset {' '.join(left)}", left[0])
+        yield unset(f"logging is on: {settings}", *left)
     else:
         yield ok("no library's logging is on")

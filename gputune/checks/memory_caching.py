@@ -6,7 +6,7 @@ Each call waits for the GPU, and training becomes many times slower.
 Source: PyTorch, CUDA notes, Memory management.
 """
 
-from gputune.checks._answers import Facts, Findings, Measurements, ok, unknown, warning
+from gputune.checks._answers import Facts, Findings, Measurements, ok, unknown, unset
 from gputune.checks._questions import number
 
 VARIABLE = "PYTORCH_NO_CUDA_MEMORY_CACHING"
@@ -17,11 +17,7 @@ READS_VALUES = (2, 8)
 def check(facts: Facts, measurements: Measurements) -> Findings:
     value, torch = facts.environment.get(VARIABLE), number(facts.libraries.torch)
     if value == "1" or (value is not None and torch is not None and torch < READS_VALUES):
-        yield warning(
-            f"{VARIABLE}={value}: every tensor is allocated and freed by CUDA, which is slow",
-            f"unset {VARIABLE}",
-            VARIABLE,
-        )
+        yield unset(f"{VARIABLE}={value}: every tensor is allocated and freed by CUDA, which is slow", VARIABLE)
     elif value is not None and torch is None:
         yield unknown(f"{VARIABLE}={value}; its effect depends on torch's version, which is unknown")
     else:

@@ -32,7 +32,5 @@ def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
             "CUDA_VISIBLE_DEVICES=MIG-UUID gputune probe, in the slice that the job gets (nvidia-smi -L lists them); "
             f"for the whole GPU, {smi(gpu, '-mig 0')}"
         )
-        return warning(
-            "MIG is on: torch gets a slice of the GPU, and a profile holds for slices of one size only", remedy
-        )
+        return warning("MIG is on: torch gets a slice of the GPU, and a profile holds for slices of one size", remedy)
     return not_read(facts, gpu, "mig_pending") or ok("MIG is off")

@@ -19,7 +19,5 @@ def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
         return not_applicable(f"{width} PCIe lanes of {most}: an idle laptop GPU uses fewer")
     if width < most:
         message = f"{width} PCIe lanes of {most} are in use"
-        return warning(
-            message, "power off, reseat the card and its riser; check the slot's bifurcation in the firmware"
-        )
+        return warning(message, "power off, reseat card and riser; check the slot's bifurcation in the firmware")
     return ok(f"all {width} PCIe lanes are in use")

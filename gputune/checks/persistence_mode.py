@@ -16,8 +16,6 @@ def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     if gpu.health.persistence_mode:
         return ok("persistence mode is on")
     if consumer(gpu):
-        return not_applicable(
-            f"off, as usual on a desktop or laptop GPU ({gpu.name}): its screen keeps the driver loaded"
-        )
+        return not_applicable(f"off, as usual in a desktop or laptop ({gpu.name}): its screen keeps the driver loaded")
     remedy = f"{smi(gpu, '-pm 1')}; permanently: run nvidia-persistenced there, without --no-persistence-mode"
     return warning("persistence mode is off: a program that finds the GPU idle waits for the driver to load", remedy)

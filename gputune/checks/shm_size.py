@@ -51,11 +51,8 @@ def _needed(facts: Facts, measured: Need | None) -> tuple[int, str, str]:
         return measured.shm_bytes, sentence, f"{measured.mebibytes}m"
     workers = facts.cpu.budget
     needed = workers * PREFETCH * BATCH_BYTES
-    return (
-        needed,
-        f"DataLoader workers for {counted(workers, 'CPU')} would need about {gib(needed)}",
-        f"{gibibytes(workers)}g",
-    )
+    sentence = f"DataLoader workers for {counted(workers, 'CPU')} would need about {gib(needed)}"
+    return needed, sentence, f"{gibibytes(workers)}g"
 
 
 def gibibytes(workers: int) -> int:

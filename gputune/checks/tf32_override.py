@@ -8,7 +8,7 @@ keep it on purpose.
 Source: PyTorch, CUDA environment variables; NVIDIA_TF32_OVERRIDE's effect measured on an H200.
 """
 
-from gputune.checks._answers import Facts, Finding, Findings, Measurements, ok, warning, without_tf32
+from gputune.checks._answers import Facts, Finding, Findings, Measurements, ok, unset, without_tf32
 from gputune.facts import Flags
 from gputune.facts.environment import TF32_OVERRIDE
 
@@ -35,12 +35,12 @@ def _overrides(environment: dict[str, str], flags: Flags | None) -> Findings:
 def _nvidia(value: str, flags: Flags | None) -> Finding:
     does = {"0": "forbids TF32", "1": "forces TF32 on matmuls and RNNs"}.get(value)
     if does is None:
-        return _unset(TF32_OVERRIDE, f"{TF32_OVERRIDE}={value} is neither 0 nor 1; its effect is not documented")
+        return unset(f"{TF32_OVERRIDE}={value} is neither 0 nor 1; its effect is not documented", TF32_OVERRIDE)
     wanted = value == "1"
     if flags is not None and flags.matmul_tf32 is flags.cudnn_tf32 is wanted:
         return ok(f"{TF32_OVERRIDE}={value} {does}, as torch's flags do", TF32_OVERRIDE)
-    message = f"{TF32_OVERRIDE}={value} {does}, whatever torch's flags say ({_against(flags, wanted)})"
-    return _unset(TF32_OVERRIDE, message)
+    against = _against(flags, wanted)
+    return unset(f"{TF32_OVERRIDE}={value} {does}, whatever torch's flags say ({against})", TF32_OVERRIDE)
 
 
 def _against(flags: Flags | None, wanted: bool) -> str:
@@ -51,10 +51,6 @@ def _against(flags: Flags | None, wanted: bool) -> str:
 
 def _torch(value: str) -> Finding:
     if value not in ("0", "1"):
-        return _unset(TORCH, f"{TORCH}={value} has no effect: torch accepts only 0 and 1")
+        return unset(f"{TORCH}={value} has no effect: torch accepts only 0 and 1", TORCH)
     state = "on" if value == "1" else "off"
     return ok(f"{TORCH}={value} starts torch's matmul flag {state}; the program may still change it", TORCH)
-
-
-def _unset(variable: str, message: str) -> Finding:
-    return warning(message, f"unset {variable}", variable)

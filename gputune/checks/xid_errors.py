@@ -33,9 +33,8 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     elif why and why.cause == "no_such_file" and facts.container.kind:
         yield not_applicable(f"this container has no kernel log; on the host: {LOOK}")
     elif xids is None:
-        yield unknown(
-            f"the kernel's log could not be read ({why.reason if why else 'no driver is loaded'}); on the host: {LOOK}"
-        )
+        reason = why.reason if why else "no driver is loaded"
+        yield unknown(f"the kernel's log could not be read ({reason}); on the host: {LOOK}")
     elif not xids:
         yield ok("the kernel's log has no Xid error")
     for xid in xids or ():
@@ -53,9 +52,8 @@ def _judge(xid: Xid) -> Finding:
     if xid.number in PROGRAM:
         return warning(f"{message}: usually caused by a program", f"on the host: {LOOK} names the program", xid.address)
     if xid.number not in HARDWARE:
-        return warning(
-            message, f"on the host: {LOOK}; NVIDIA's Xid catalogue says what {xid.number} requires", xid.address
-        )
+        remedy = f"on the host: {LOOK}; NVIDIA's Xid catalogue says what {xid.number} requires"
+        return warning(message, remedy, xid.address)
     if xid.hours_ago is not None and xid.hours_ago > OLD_HOURS:
         return warning(message, f"on the host: {LOOK}; reboot it, unless the GPU has been reset since", xid.address)
     remedy = f"on the host: {LOOK}; drain it, reset the GPU or reboot, and replace the card if it comes back"

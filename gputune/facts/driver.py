@@ -51,10 +51,7 @@ def _cuda(number: int) -> str:
 
 def _kernel(host: Host) -> str | None:
     """The kernel module's version; None if no NVIDIA module is loaded, which is not a gap."""
-    try:
-        found = re.search(r"Module.*?\s(\d+\.\d+(?:\.\d+)?)\s", host.read("/proc/driver/nvidia/version"))
-    except Unreadable:
-        return None
+    found = re.search(r"Module.*?\s(\d+\.\d+(?:\.\d+)?)\s", host.read_or_empty("/proc/driver/nvidia/version"))
     return found.group(1) if found else None
 
 

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from gputune.facts import cpu_list
 from gputune.facts._nvml_answers import flag, mask, one_of, positive, sequence, watts, whole
 from gputune.facts.gap import Gaps
 from gputune.host import Nvml, Unreadable
-
-T = TypeVar("T")
 
 # Numbers of nvml.h.
 COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
@@ -80,50 +78,20 @@ class Health:
 
 
 def read(nvml: Nvml, index: int, gaps: Gaps) -> Health:
-    def ask(field: str, name: str, *args: Any, then: Callable[[Any], T]) -> T | None:
-        return gaps.read(f"gpu.{index}.{field}", lambda: then(nvml.device(index, name, *args)))
+    def ask(field: str, reader: Callable[[], Any]) -> Any:
+        return gaps.read(f"gpu.{index}.{field}", reader)
 
-    links = gaps.read(f"gpu.{index}.nvlinks_up", lambda: _links(nvml, index))
+    def call(field: str) -> Any:
+        then, name, *args = _CALLS[field]
+        return ask(field, lambda: then(nvml.device(index, name, *args)))
+
+    links = ask("nvlinks_up", lambda: _links(nvml, index))
     return Health(
-        sm_clock_mhz=ask("sm_clock_mhz", "ClockInfo", _SM_CLOCK, then=whole),
-        sm_clock_max_mhz=ask("sm_clock_max_mhz", "MaxClockInfo", _SM_CLOCK, then=positive),
-        sm_clock_application_mhz=ask("sm_clock_application_mhz", "ApplicationsClock", _SM_CLOCK, then=whole),
-        sm_clock_application_default_mhz=ask(
-            "sm_clock_application_default_mhz", "DefaultApplicationsClock", _SM_CLOCK, then=whole
-        ),
-        memory_clock_mhz=ask("memory_clock_mhz", "ClockInfo", _MEMORY_CLOCK, then=whole),
-        clocks_event_reasons=gaps.read(f"gpu.{index}.clocks_event_reasons", lambda: clocks_event_reasons(nvml, index)),
-        power_usage_watts=ask("power_usage_watts", "PowerUsage", then=watts),
-        power_limit_watts=ask("power_limit_watts", "PowerManagementLimit", then=watts),
-        power_default_limit_watts=ask("power_default_limit_watts", "PowerManagementDefaultLimit", then=watts),
-        power_enforced_limit_watts=ask("power_enforced_limit_watts", "EnforcedPowerLimit", then=watts),
-        temperature_celsius=ask("temperature_celsius", "Temperature", 0, then=whole),
-        temperature_slowdown_celsius=ask(
-            "temperature_slowdown_celsius", "TemperatureThreshold", _SLOWDOWN, then=positive
-        ),
-        pcie_generation=ask("pcie_generation", "CurrPcieLinkGeneration", then=positive),
-        pcie_generation_max=ask("pcie_generation_max", "MaxPcieLinkGeneration", then=positive),
-        pcie_width=ask("pcie_width", "CurrPcieLinkWidth", then=positive),
-        pcie_width_max=ask("pcie_width_max", "MaxPcieLinkWidth", then=positive),
-        ecc=ask("ecc", "EccMode", then=lambda modes: flag(sequence(modes, 2)[0])),
-        ecc_uncorrected=ask("ecc_uncorrected", "TotalEccErrors", _UNCORRECTED, _VOLATILE, then=whole),
-        ecc_uncorrected_ever=ask("ecc_uncorrected_ever", "TotalEccErrors", _UNCORRECTED, _AGGREGATE, then=whole),
-        row_remap_pending=ask("row_remap_pending", "RemappedRows", then=lambda rows: flag(sequence(rows, 4)[2])),
-        row_remap_failed=ask("row_remap_failed", "RemappedRows", then=lambda rows: flag(sequence(rows, 4)[3])),
-        page_retirement_pending=ask("page_retirement_pending", "RetiredPagesPendingStatus", then=flag),
-        persistence_mode=ask("persistence_mode", "PersistenceMode", then=flag),
-        compute_mode=ask("compute_mode", "ComputeMode", then=one_of(COMPUTE_MODES)),
-        mig=ask("mig", "MigMode", then=lambda modes: flag(sequence(modes, 2)[0])),
-        mig_pending=ask("mig_pending", "MigMode", then=lambda modes: flag(sequence(modes, 2)[1])),
-        processes=gaps.read(f"gpu.{index}.processes", lambda: _processes(nvml, index)),
+        **{field: call(field) for field in _CALLS},
+        clocks_event_reasons=ask("clocks_event_reasons", lambda: clocks_event_reasons(nvml, index)),
+        processes=ask("processes", lambda: _processes(nvml, index)),
         nvlinks_up=links,
-        nvswitch=gaps.read(f"gpu.{index}.nvswitch", lambda: _switched(nvml, index, links)) if links else None,
-        fabric_state=ask("fabric_state", "GpuFabricInfoV", then=lambda info: one_of(FABRIC_STATES)(info["state"])),
-        fabric_status=ask("fabric_status", "GpuFabricInfoV", then=lambda info: whole(info["status"])),
-        fabric_troubles=ask(
-            "fabric_troubles", "GpuFabricInfoV", then=lambda info: _troubles(whole(info["healthMask"]))
-        ),
-        cpu_affinity=ask("cpu_affinity", "CpuAffinity", _AFFINITY_WORDS, then=lambda words: cpu_list.text(mask(words))),
+        nvswitch=ask("nvswitch", lambda: _switched(nvml, index, links)) if links else None,
     )
 
 
@@ -172,3 +140,37 @@ def _processes(nvml: Nvml, index: int) -> int:
 
 def _pids(nvml: Nvml, index: int, kind: str) -> set[int]:
     return {whole(process["pid"]) for process in sequence(nvml.device(index, f"{kind}ComputeRunningProcesses"))}
+
+
+_CALLS: dict[str, tuple[Any, ...]] = {
+    "sm_clock_mhz": (whole, "ClockInfo", _SM_CLOCK),
+    "sm_clock_max_mhz": (positive, "MaxClockInfo", _SM_CLOCK),
+    "sm_clock_application_mhz": (whole, "ApplicationsClock", _SM_CLOCK),
+    "sm_clock_application_default_mhz": (whole, "DefaultApplicationsClock", _SM_CLOCK),
+    "memory_clock_mhz": (whole, "ClockInfo", _MEMORY_CLOCK),
+    "power_usage_watts": (watts, "PowerUsage"),
+    "power_limit_watts": (watts, "PowerManagementLimit"),
+    "power_default_limit_watts": (watts, "PowerManagementDefaultLimit"),
+    "power_enforced_limit_watts": (watts, "EnforcedPowerLimit"),
+    "temperature_celsius": (whole, "Temperature", 0),
+    "temperature_slowdown_celsius": (positive, "TemperatureThreshold", _SLOWDOWN),
+    "pcie_generation": (positive, "CurrPcieLinkGeneration"),
+    "pcie_generation_max": (positive, "MaxPcieLinkGeneration"),
+    "pcie_width": (positive, "CurrPcieLinkWidth"),
+    "pcie_width_max": (positive, "MaxPcieLinkWidth"),
+    "ecc": (lambda modes: flag(sequence(modes, 2)[0]), "EccMode"),
+    "ecc_uncorrected": (whole, "TotalEccErrors", _UNCORRECTED, _VOLATILE),
+    "ecc_uncorrected_ever": (whole, "TotalEccErrors", _UNCORRECTED, _AGGREGATE),
+    "row_remap_pending": (lambda rows: flag(sequence(rows, 4)[2]), "RemappedRows"),
+    "row_remap_failed": (lambda rows: flag(sequence(rows, 4)[3]), "RemappedRows"),
+    "page_retirement_pending": (flag, "RetiredPagesPendingStatus"),
+    "persistence_mode": (flag, "PersistenceMode"),
+    "compute_mode": (one_of(COMPUTE_MODES), "ComputeMode"),
+    "mig": (lambda modes: flag(sequence(modes, 2)[0]), "MigMode"),
+    "mig_pending": (lambda modes: flag(sequence(modes, 2)[1]), "MigMode"),
+    "fabric_state": (lambda info: one_of(FABRIC_STATES)(info["state"]), "GpuFabricInfoV"),
+    "fabric_status": (lambda info: whole(info["status"]), "GpuFabricInfoV"),
+    "fabric_troubles": (lambda info: _troubles(whole(info["healthMask"])), "GpuFabricInfoV"),
+    "cpu_affinity": (lambda words: cpu_list.text(mask(words)), "CpuAffinity", _AFFINITY_WORDS),
+}
+"""For each field that one NVML call gives: the converter of its answer, the call and its arguments."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gputune.facts.gap import Gaps
-from gputune.host import Host, Unreadable
+from gputune.host import Host
 from gputune.resources.unreadable import Cause
 
 _LIBRARY = re.compile(r"lib(cublas|cublasLt|cudnn)\.so\.\d+")
@@ -160,10 +160,7 @@ def installed_torch() -> tuple[str | None, str | None]:
         return None, None
     if spec is None or not spec.submodule_search_locations:
         return None, None
-    try:
-        text = Host().read(f"{spec.submodule_search_locations[0]}/version.py")
-    except Unreadable:
-        return None, None
+    text = Host().read_or_empty(f"{spec.submodule_search_locations[0]}/version.py")
     version = re.search(r"^__version__\s*=\s*'([^']+)'", text, re.MULTILINE)
     cuda = re.search(r"^cuda\b[^=]*=\s*'([^']+)'", text, re.MULTILINE)
     return version.group(1) if version else None, cuda.group(1) if cuda else None

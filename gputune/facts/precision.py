@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gputune.host import Host, Unreadable
+from gputune.host import Host
 
 # Tensor Core dtypes by the lowest compute capability that has them (NVIDIA's CUDA programming guide, table of
 # capabilities; fp8 from 8.9). Below 8.0 torch emulates bfloat16, slowly.
+_BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # in /proc/cpuinfo
 _SINCE = {"float16": (7, 0), "bfloat16": (8, 0), "tf32": (8, 0), "float8": (8, 9)}
 
 
@@ -72,13 +73,5 @@ def read(host: Host, torch: Mapping[str, Any]) -> Precision:
         flags=Flags(**flags) if flags else None,
         defaults=default_flags(version) if version else None,
         api_conflict=torch.get("api_conflict"),
-        cpu_bfloat16=_cpu_bfloat16(host),
+        cpu_bfloat16=not _BFLOAT16_FLAGS.isdisjoint(host.read_or_empty("/proc/cpuinfo").split()),
     )
-
-
-def _cpu_bfloat16(host: Host) -> bool:
-    try:
-        words = set(host.read("/proc/cpuinfo").split())
-    except Unreadable:
-        return False
-    return bool(words & {"avx512_bf16", "amx_bf16", "bf16"})

@@ -64,10 +64,8 @@ def _limit(host: Host, name: str) -> int | None:
 
 
 def _locked(host: Host) -> int | None:
-    try:
-        capabilities = re.search(r"^CapEff:\s+([0-9a-f]{1,16})$", host.read("/proc/self/status"), re.MULTILINE)
-    except Unreadable:
-        capabilities = None
+    status = host.read_or_empty("/proc/self/status")
+    capabilities = re.search(r"^CapEff:\s+([0-9a-f]{1,16})$", status, re.MULTILINE)
     if capabilities and int(capabilities[1], 16) >> _CAP_IPC_LOCK & 1:
         return None
     return _limit(host, "Max locked memory")

@@ -32,6 +32,13 @@ class Host(Files):
         self.own_python = sys.executable
         self.python = python or self.own_python
 
+    def read_or_empty(self, path: str) -> str:
+        """The text of a file; empty if it cannot be read, where that is no gap."""
+        try:
+            return self.read(path)
+        except Unreadable:
+            return ""
+
     def real(self, path: str) -> str:
         """The path without symbolic links in it."""
         return os.path.realpath(self.path(path))
