@@ -74,10 +74,8 @@ def read(nvml: Nvml | None, devices: list[Mapping[str, Any]], gaps: Gaps) -> tup
     others = [_from_torch(index, device, count) for index, device in enumerate(devices) if index not in matched]
     for gpu in others:
         if not gpu.is_mig_slice:
-            gaps.add(
-                f"gpu.torch_{gpu.torch_index}",
-                f"NVML lists no GPU with torch device {gpu.torch_index}'s UUID ({gpu.uuid})",
-            )
+            reason = f"NVML lists no GPU with torch device {gpu.torch_index}'s UUID ({gpu.uuid})"
+            gaps.add(f"gpu.torch_{gpu.torch_index}", reason)
     return (*gpus, *others)
 
 

@@ -5,7 +5,6 @@ from gputune.checks import ecc_errors
 from gputune.host import Unreadable
 
 SINCE_LOAD, EVER = "TotalEccErrors:1,0", "TotalEccErrors:1,1"
-UNSUPPORTED = {"EccMode": {"unreadable": NOT_SUPPORTED}}
 
 
 def finding(gpu, **overrides):

@@ -3,11 +3,6 @@ from recorded import found
 from gputune.checks import persistence_mode
 
 
-def finding(mode, **gpu):
-    [one] = found(persistence_mode, gpu={"PersistenceMode": mode, **gpu})
-    return one
-
-
 def test_off_is_a_warning_that_the_host_can_mend():
     findings = found(persistence_mode, "nvidia-h200-x8", gpu={"PersistenceMode": 0}, gpu_index=3)
     assert [one.subject for one in findings if one.severity == "WARNING"] == ["GPU 3"]
