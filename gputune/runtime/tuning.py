@@ -182,12 +182,10 @@ def apply(
         every = settings.all_settings().values()
         return Tuning({}, applied=[decision.skipped(setting, Reason.DISABLED()) for setting in every])
     terms = Terms(ignore_fingerprint=ignore_fingerprint, numerics=limit(numerics, os.environ))
-    loaded = profile if isinstance(profile, Profile) else load(_path(profile))
+    if str(profile) == AUTO:
+        profile = locate(local_fingerprint(Host()), os.environ)
+    loaded = profile if isinstance(profile, Profile) else load(profile)
     return Tuning(*apply_now(loaded, terms), measured_loading(loaded))
-
-
-def _path(profile: str | Path) -> str | Path:
-    return locate(local_fingerprint(Host()), os.environ) if str(profile) == AUTO else profile
 
 
 @cache

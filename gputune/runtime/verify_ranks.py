@@ -148,18 +148,13 @@ def difference(by_rank: Mapping[int, Values]) -> str:
     counted = Counter(keys[rank] for rank in sorted(keys))
     usual = next(rank for rank in sorted(keys) if keys[rank] == counted.most_common(1)[0][0])
     odd = [rank for rank in sorted(keys) if keys[rank] != keys[usual]]
-    common = by_rank[usual]
-    names = {name for rank in odd for name in common | by_rank[rank] if by_rank[rank].get(name) != common.get(name)}
-    words = [
-        f"{name} is {_values(by_rank, odd, name)}, and {common.get(name)!r} in {counted[keys[usual]]} others"
-        for name in sorted(names)
-    ]
+    words = []
+    for name in sorted({name for values in by_rank.values() for name in values}):
+        value = repr(by_rank[usual].get(name))
+        others = list(dict.fromkeys(repr(by_rank[rank].get(name)) for rank in odd))
+        if others != [value]:
+            words.append(f"{name} is {' or '.join(others)}, and {value} in {counted[keys[usual]]} others")
     return f"{_list(odd)} differ{'s' if len(odd) == 1 else ''}: {'; '.join(words)}"
-
-
-def _values(by_rank: Mapping[int, Values], odd: list[int], name: str) -> str:
-    values = dict.fromkeys(repr(by_rank[rank].get(name)) for rank in odd)
-    return " or ".join(values)
 
 
 def _list(ranks: list[int]) -> str:

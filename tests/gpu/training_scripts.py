@@ -80,8 +80,8 @@ def commands(name: str, profile: Path) -> dict[str, list[str]]:
         return [sys.executable, str(SCRIPTS / f"{script}.py"), *arguments]
 
     return {
-        "defaults": python(name),
-        "plain": [sys.executable, "-m", "gputune", "apply", "--strict", str(profile), "--", *python(name)],
+        "defaults": python("plain", name),
+        "plain": [sys.executable, "-m", "gputune", "apply", "--strict", str(profile), "--", *python("plain", name)],
         "by_hand": python("by_hand", name),
         "tuning": python("tuning", name, str(profile)),
         "best": python("best", name),
