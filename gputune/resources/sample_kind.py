@@ -1,5 +1,4 @@
-"""The cost of a dataset's samples, measured by loading a few of them where a DataLoader's worker would: in a forked
-child.
+"""The cost of a dataset's samples, measured by loading a few where a DataLoader's worker would: in a forked child.
 
 Loading a sample has side effects: it draws random numbers, fills caches, and a file opened on first use would be
 shared, including its position, by all workers forked later. In a child these effects end with it, and a sample that

@@ -41,8 +41,7 @@ _calls = count()
 
 
 def verify_ranks(tuning: Tuning | None, deadline_seconds: float) -> Values:
-    """Compare this rank's settings with those of all other ranks in the default process group; returns them if all
-    agree.
+    """Compare this rank's settings with those of all ranks in the default process group; returns them if all agree.
 
     With `tuning`, its choices for lines of the script are compared too. Every rank has to call this equally often.
     Raises RankError, naming the ranks that differ or did not answer before the deadline, and UsageError where there are

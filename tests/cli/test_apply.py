@@ -58,8 +58,8 @@ class TestCommand:
 
     @pytest.mark.slow
     def test_a_real_torch_below_it_is_set(self, path: str) -> None:
-        code = "import torch; print(torch.get_float32_matmul_precision(), torch.backends.cudnn.benchmark, torch.get_num_threads())"
-        done = gputune("apply", path, "--", sys.executable, "-c", code)
+        values = "torch.get_float32_matmul_precision(), torch.backends.cudnn.benchmark, torch.get_num_threads()"
+        done = gputune("apply", path, "--", sys.executable, "-c", f"import torch; print({values})")
         assert done.stdout == "high True 1\n"
 
     @pytest.mark.parametrize("code", [0, 1, 2, 37, 78])
@@ -132,8 +132,8 @@ class TestElsewhere:
         done = gputune("apply", path, "--", sys.executable, "-c", SHOW)
         assert json.loads(done.stdout) == ["3", '{"omp_threads":3}']
         assert done.stderr == (
-            f"gputune: applied 1 settings, skipped 1 measured on another machine (torch (1.0 there, {here.torch} here)); "
-            "--ignore-fingerprint applies them\n"
+            "gputune: applied 1 settings, skipped 1 measured on another machine "
+            f"(torch (1.0 there, {here.torch} here)); --ignore-fingerprint applies them\n"
         )
 
     def test_strict_refuses(self, foreign: str) -> None:
@@ -202,9 +202,9 @@ class TestBroken:
 class TestBare:
     @pytest.mark.slow
     def test_a_shell_evaluates_what_is_on_stdout(self, path: str, here: Fingerprint) -> None:
-        script = f'set -eu; eval "$({sys.executable} -m gputune apply {path} 2>/dev/null)"; exec {sys.executable} -c "{SHOW}"'
+        script = f'set -eu; eval "$("$0" -m gputune apply {path} 2>/dev/null)"; exec "$0" -c "{SHOW}"'
         for shell in ("sh", "bash"):
-            done = command([shell, "-c", script])
+            done = command([shell, "-c", script, sys.executable])
             threads, handed = json.loads(done.stdout)
             assert (done.stderr, threads, json.loads(handed)) == ("", "1", payload(omp_threads=1, torch=here.torch))
 

@@ -89,7 +89,7 @@ def commands(name: str, profile: Path) -> dict[str, list[str]]:
 
 
 def verify(name: str, said: Mapping[str, Mapping[str, Any]]) -> None:
-    """The variants train the reference network, under the flags and with the options that they are to be compared for."""
+    """Assert that the variants train the reference network, under the flags and with the options to be compared."""
     import torch
 
     network = NETWORKS[name]

@@ -61,7 +61,8 @@ answer = rows, [torch.backends.cudnn.benchmark, torch.get_float32_matmul_precisi
 """)
         assert now == [True, "high", 1]
         assert [(row["setting"], row["after"], row["status"]) for row in rows] == [
-            ("cudnn_benchmark", True, "applied"), ("matmul_precision", "tf32", "applied"), ("omp_threads", 1, "applied"),
+            ("cudnn_benchmark", True, "applied"), ("matmul_precision", "tf32", "applied"),
+            ("omp_threads", 1, "applied"),
         ]  # fmt: skip
         assert rows[0]["before"] is False
         assert rows[0]["why"] == "in this process"
