@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from forked import gputune
 from making import CHOSEN, ELSEWHERE, H200, profile
 
