@@ -1,7 +1,5 @@
 """The house rules that no linter holds: what each plug-in has, its name, and its test."""
 
-import ast
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,15 +13,6 @@ TESTS = Path(__file__).parent
 
 def modules(folder):
     return sorted(path for path in (HOUSE / folder).glob("*.py") if not path.name.startswith("_"))
-
-
-def test_a_setting_imports_the_standard_library_and_its_neighbours_only():
-    for path in modules("settings"):
-        for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.ImportFrom):
-                assert node.level or node.module.split(".")[0] in sys.stdlib_module_names, path.name
-            elif isinstance(node, ast.Import):
-                assert all(name.name.split(".")[0] in sys.stdlib_module_names for name in node.names), path.name
 
 
 def test_a_setting_has_what_its_phase_needs():

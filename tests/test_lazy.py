@@ -10,6 +10,8 @@ import pytest
 import stand_in
 from making import H200, environ, profile, python, written
 
+pytestmark = pytest.mark.slow
+
 HEAVY = {"torch", "numpy", "lightning", "transformers", "accelerate"}
 
 RUN = """

@@ -43,12 +43,8 @@ atexit.register(tell)
 
 
 def recipe() -> str:
-    [block] = [
-        block
-        for block in re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-        if "tuning.prepare(Net" in block
-    ]
-    return block
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    return next(block for block in blocks if "tuning.prepare(Net" in block)
 
 
 @pytest.mark.frameworks
@@ -57,8 +53,8 @@ def test_the_whole_recipe_trains_saves_and_resumes(tmp_path: Path, dtype: str | 
     """Gradients are accumulated, unscaled and clipped; the scaler is saved and resumed; evaluation is in FP32."""
     import torch
 
-    values = {"amp_dtype": dtype, "dimension_multiple": {"bfloat16": 8, "float16": 8, "tf32": 8}, "fused_optimizer": True,
-              "channels_last": True, "dataloader_workers": 1, "matmul_precision": "tf32"}  # fmt: skip
+    values = {"amp_dtype": dtype, "dimension_multiple": {"bfloat16": 8, "float16": 8, "tf32": 8}, "channels_last": True,
+              "fused_optimizer": True, "dataloader_workers": 1, "matmul_precision": "tf32"}  # fmt: skip
     written(tmp_path, profile(values, fingerprint=local_fingerprint(Host())))
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "train.py").write_text(recipe())

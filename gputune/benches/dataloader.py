@@ -22,7 +22,7 @@ from gputune.benches.loading.worker_search import per_cpu
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
-from gputune.resources.temporary import temporary_folder
+from gputune.resources.room import temporary_folder
 from gputune.settings._loading_rows import LoadingParams
 from gputune.settings._scaling import PREFETCH
 from gputune.settings.dataloader_workers import curve, fewest

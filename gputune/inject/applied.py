@@ -1,11 +1,9 @@
 """What became of a setting, and why. Reasons are data, which become a sentence only in a report."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from ..settings import Value
 
@@ -55,7 +53,7 @@ class Reason(Enum):
     LITTLE_SHM = "a batch takes {0} MiB, and this process's share of /dev/shm is {1} MiB"
     WORKERS_SHARE_CPUS = "{0} threads were measured, but {1} workers share {2} CPUs here"
 
-    def __call__(self, *arguments: object) -> Why:
+    def __call__(self, *arguments: object) -> "Why":
         return Why(self, tuple(str(argument) for argument in arguments))
 
 
@@ -91,7 +89,7 @@ class Applied:
         """The arguments of the first of the row's reasons that is one of these kinds; None where no reason is."""
         return next((why.arguments for why in self.reasons if why.reason in reasons), None)
 
-    def and_because(self, *more: Why) -> Applied:
+    def and_because(self, *more: Why) -> Self:
         return replace(self, reasons=(*self.reasons, *more))
 
     @property
@@ -104,7 +102,7 @@ class Applied:
         }  # fmt: skip
 
     @classmethod
-    def from_plain(cls, row: Mapping[str, Any]) -> Applied:
+    def from_plain(cls, row: Mapping[str, Any]) -> Self:
         reasons = tuple(Why(Reason[why["reason"].upper()], tuple(why["arguments"])) for why in row["reasons"])
         fields = {name: row[name] for name in ("setting", "before", "after", "status", "source")}
         return cls(**fields, reasons=reasons)

@@ -60,7 +60,7 @@ def skipped(setting: plugins.Setting, why: Why) -> Applied:
 
 def in_script(setting: plugins.Setting, value: Value) -> Applied:
     """The row of a choice that only a line in the user's script can put into effect."""
-    return replace(_row(setting, "skipped", "profile", Reason.IN_SCRIPT(setting.USE)), after=value)
+    return _row(setting, "skipped", "profile", Reason.IN_SCRIPT(setting.USE), None, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,15 +114,13 @@ def for_command(
     setting: plugins.Setting, value: Value, environ: Mapping[str, str], ours: Mapping[str, str], terms: Terms
 ) -> Applied:
     """The row of a choice that was not refused, for a command that is about to start."""
-    why = Reason.AFTER_TORCH()
-    if setting.PHASE == "launch":
-        row = exported(setting, value, environ, ours)
-        if terms.ranks and (row is None or row.status == "applied"):
-            return skipped(setting, Reason.SHARED_CPUS())
-        if row:
-            return row
-        why = Reason.EXPORTS(*_assignments(setting.environ(value)))
-    return replace(_row(setting, "applied", "profile", why), after=value)
+    if setting.PHASE != "launch":
+        return _row(setting, "applied", "profile", Reason.AFTER_TORCH(), None, value)
+    row = exported(setting, value, environ, ours)
+    if terms.ranks and (row is None or row.status == "applied"):
+        return skipped(setting, Reason.SHARED_CPUS())
+    exports = Reason.EXPORTS(*_assignments(setting.environ(value)))
+    return row or _row(setting, "applied", "profile", exports, None, value)
 
 
 def read_back(setting: plugins.Setting, value: Value, current: Value) -> Applied:
@@ -149,9 +147,9 @@ def kept(setting: plugins.Setting, current: Value, why: Why) -> Applied:
 
 def after_apply(setting: plugins.Setting, value: Value, before: Value, after: Value, when: Why) -> Applied:
     """The row of a flag that was just set: failed where it reads back as something else."""
-    took = after == value
-    why = when if took else Reason.READS_OTHERWISE(value, after)
-    return replace(_row(setting, "applied" if took else "failed", "profile", why, after), before=before)
+    if after == value:
+        return _row(setting, "applied", "profile", when, before, after)
+    return _row(setting, "failed", "profile", Reason.READS_OTHERWISE(value, after), before, after)
 
 
 def not_set_here(setting: plugins.Setting, current: Value, default: Value) -> Applied:
@@ -194,10 +192,11 @@ def with_override(setting: plugins.Setting, row: Applied, environ: Mapping[str, 
     return row.and_because(reason()) if reason else row
 
 
-def _row(setting: plugins.Setting, status: Status, source: Source | None, why: Why, value: Value = None) -> Applied:
-    """A row whose value stayed what it was."""
+def _row(setting: plugins.Setting, status: Status, source: Source | None, why: Why, *values: Value) -> Applied:
+    """`values` are the one before and the one after, a single one that stayed, or none."""
+    before, after = (values[0], values[-1]) if values else (None, None)
     name = plugins.name_of(setting)
-    return Applied(setting=name, before=value, after=value, status=status, source=source, reasons=(why,))
+    return Applied(setting=name, before=before, after=after, status=status, source=source, reasons=(why,))
 
 
 def _assignments(variables: Mapping[str, str]) -> list[str]:

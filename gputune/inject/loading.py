@@ -1,11 +1,9 @@
 """DataLoader arguments: a profile's choices adapted to this dataset and to this process's CPUs and shared memory."""
 
-from __future__ import annotations
-
 import multiprocessing
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from ..resources.room import Room
 from ..resources.sample_kind import Kind, kind_of, length
@@ -14,6 +12,7 @@ from ..settings.dataloader_threads import WorkerThreads
 from .applied import Reason, Why
 
 WORKERS, PREFETCH, THREADS = "dataloader_workers", "dataloader_prefetch_factor", "dataloader_threads"
+_FIELDS = {WORKERS: "workers", PREFETCH: "prefetch", THREADS: "threads"}
 
 SAMPLES: Mapping[Kind, str] = {
     "decoding": "its samples cost CPU time",
@@ -52,14 +51,17 @@ class Load:
     notes: Mapping[str, tuple[Why, ...]] = field(default_factory=dict)
     """By setting, why its value differs from the profile's choice."""
 
-    def noting(self, setting: str, why: Why, **changes: Any) -> Load:
-        """A copy with these changes, and with the reason for them appended to the setting's notes."""
-        return replace(self, notes={**self.notes, setting: (*self.notes.get(setting, ()), why)}, **changes)
+    def changed(self, setting: str, value: int | None, why: Why) -> Self:
+        """A copy with another value of a setting, and with the reason in its notes; the same where nothing changes."""
+        if value == self.values[setting]:
+            return self
+        notes = {**self.notes, setting: (*self.notes.get(setting, ()), why)}
+        return replace(self, notes=notes, **{_FIELDS[setting]: value})  # type: ignore[arg-type]
 
     @property
     def values(self) -> dict[str, int | None]:
         """The values by the name of their setting."""
-        return {WORKERS: self.workers, PREFETCH: self.prefetch, THREADS: self.threads}
+        return {setting: getattr(self, field) for setting, field in _FIELDS.items()}
 
 
 def for_dataset(load: Load, measured: Measured, dataset: Any) -> Load:
@@ -68,17 +70,14 @@ def for_dataset(load: Load, measured: Measured, dataset: Any) -> Load:
     """
     size = length(dataset)
     if size is not None and size < 2:
-        return load.noting(WORKERS, Reason.TOO_FEW_SAMPLES(size), workers=0) if load.workers else load
+        return load.changed(WORKERS, 0, Reason.TOO_FEW_SAMPLES(size))
     if measured.own_dataset:
         return load if measured.cpus_bound else replace(load, scales=False)
     kind = kind_of(dataset) if measured.workers_by_kind else None
     if kind is None:
         return load
     workers = measured.workers_by_kind.get(kind, load.workers)
-    load = replace(load, scales=kind != "waiting")
-    if workers == load.workers:
-        return load
-    return load.noting(WORKERS, Reason.SAMPLE_KIND(SAMPLES[kind], workers), workers=workers)
+    return replace(load, scales=kind != "waiting").changed(WORKERS, workers, Reason.SAMPLE_KIND(SAMPLES[kind], workers))
 
 
 def fitted(load: Load, measured: Measured, room: Room) -> Load:
@@ -86,32 +85,19 @@ def fitted(load: Load, measured: Measured, room: Room) -> Load:
     shared memory (where the size of a batch was measured), and no more threads in all workers than CPUs. No workers
     where they would hang.
     """
-    if load.workers and not room.temporary:
-        return load.noting(WORKERS, Reason.NO_TEMPORARY_FOLDER(), workers=0)
-    workers = scaled(load.workers, measured.cpu_budget, room.cpus) if load.scales else load.workers
-    if workers != load.workers:
-        why = Reason.OTHER_CPUS(load.workers, measured.cpu_budget, room.cpus)
-        load = load.noting(WORKERS, why, workers=workers)
-    return _within_cpus(_within_shm(load, measured.batch_bytes, room.shm_bytes), room.cpus)
-
-
-def _within_shm(load: Load, batch_bytes: int, shm_bytes: int | None) -> Load:
-    if shm_bytes is None:
-        return load
-    workers, prefetch = fitting(load.workers, load.prefetch, batch_bytes, shm_bytes)
-    why = Reason.LITTLE_SHM(f"{batch_bytes / MIB:.3g}", f"{shm_bytes / MIB:.4g}")
-    if workers != load.workers:
-        load = load.noting(WORKERS, why, workers=workers)
-    return load.noting(PREFETCH, why, prefetch=prefetch) if prefetch != load.prefetch else load
-
-
-def _within_cpus(load: Load, cpus: int | None) -> Load:
-    if not load.threads or not load.workers or cpus is None:
-        return load
-    threads = min(load.threads, max(1, cpus // load.workers))
-    if threads == load.threads:
-        return load
-    return load.noting(THREADS, Reason.WORKERS_SHARE_CPUS(load.threads, load.workers, cpus), threads=threads)
+    if not room.temporary:
+        return load.changed(WORKERS, 0, Reason.NO_TEMPORARY_FOLDER())
+    if load.scales:
+        workers = scaled(load.workers, measured.cpu_budget, room.cpus)
+        load = load.changed(WORKERS, workers, Reason.OTHER_CPUS(load.workers, measured.cpu_budget, room.cpus))
+    if room.shm_bytes is not None:
+        workers, prefetch = fitting(load.workers, load.prefetch, measured.batch_bytes, room.shm_bytes)
+        why = Reason.LITTLE_SHM(f"{measured.batch_bytes / MIB:.3g}", f"{room.shm_bytes / MIB:.4g}")
+        load = load.changed(WORKERS, workers, why).changed(PREFETCH, prefetch, why)
+    if load.threads and load.workers and room.cpus is not None:
+        threads = min(load.threads, max(1, room.cpus // load.workers))
+        load = load.changed(THREADS, threads, Reason.WORKERS_SHARE_CPUS(load.threads, load.workers, room.cpus))
+    return load
 
 
 def arguments(load: Load, *, pin_memory: bool, persistent_workers: bool) -> dict[str, Any]:

@@ -42,8 +42,11 @@ def handed_down(environ: Mapping[str, str]) -> dict[str, Value]:
 
 def exported_by_us(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment variables that an enclosing `gputune apply` exported, with their values."""
-    variables: dict[str, str] = {}
-    for name, value in handed_down(environ).items():
-        if name in settings.names() and (setting := settings.load(name)).PHASE == "launch":
-            variables |= setting.environ(value)
-    return variables
+    values = handed_down(environ)
+    return variables({settings.load(name): value for name, value in values.items() if name in settings.names()})
+
+
+def variables(values: Mapping[plugins.Setting, Value]) -> dict[str, str]:
+    """The environment variables of the launch settings among these."""
+    exported = [setting.environ(value) for setting, value in values.items() if setting.PHASE == "launch"]
+    return {name: text for each in exported for name, text in each.items()}

@@ -44,8 +44,7 @@ def _offers(files: Files, name: str, folder: PurePosixPath, controller: str, fil
 
 
 def _levels(files: Files, name: str) -> Iterator[tuple[PurePosixPath, bool]]:
-    """The existing folders of the process's group and its ancestors, innermost first, each with whether the group is
-    visible.
+    """The existing folders of the process's group and its ancestors, innermost first, and whether it is visible.
 
     It is not after `unshare -C`: the new cgroup namespace calls the group `/`, while the mount, which is older, shows
     its parent, whose root then reads `/..`.

@@ -1,10 +1,10 @@
 """The resources that one rank has for loading data: CPUs, shared memory, and a folder for temporary files."""
 
+import tempfile
 from dataclasses import dataclass
 
 from . import cpus, scheduler
 from .files import Files
-from .temporary import temporary_folder
 from .unreadable import Unreadable
 
 
@@ -27,3 +27,15 @@ def room(files: Files) -> Room:
     except Unreadable:
         shm_bytes = None
     return Room(cpus=cpus.rank_budget(files, granted), shm_bytes=shm_bytes, temporary=temporary_folder())
+
+
+def temporary_folder() -> bool:
+    """Whether this process has a folder for temporary files, which it lacks under a read-only root without a /tmp.
+
+    DataLoader workers create the socket there through which they pass their batches; without it torch waits forever.
+    """
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError:
+        return False
+    return True

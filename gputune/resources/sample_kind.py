@@ -1,5 +1,4 @@
-"""The cost of a dataset's samples, measured by loading a few of them where a DataLoader's worker would: in a forked
-child.
+"""The cost of a dataset's samples, measured by loading a few where a DataLoader's worker would: in a forked child.
 
 Loading a sample has side effects: it draws random numbers, fills caches, and a file opened on first use would be
 shared, including its position, by all workers forked later. In a child these effects end with it, and a sample that
@@ -30,8 +29,10 @@ COMPUTING = 1 / 3
 
 def kind_of(dataset: Any) -> Kind | None:
     """The kind of a map-style dataset's samples; None where none could be loaded."""
-    size = length(dataset)
-    if not size or not hasattr(dataset, "__getitem__") or _is_iterable(dataset):
+    import torch
+
+    size, iterable = length(dataset), isinstance(dataset, torch.utils.data.IterableDataset)
+    if not size or iterable or not hasattr(dataset, "__getitem__"):
         return None
     try:
         costs = _ask_child(dataset, size)
@@ -53,12 +54,6 @@ def kind(wall_seconds: float, cpu_seconds: float) -> Kind:
     if wall_seconds >= CHEAP_SECONDS and cpu_seconds < COMPUTING * wall_seconds:
         return "waiting"
     return "memory" if cpu_seconds < CHEAP_SECONDS else "decoding"
-
-
-def _is_iterable(dataset: Any) -> bool:
-    import torch
-
-    return isinstance(dataset, torch.utils.data.IterableDataset)
 
 
 def _ask_child(dataset: Any, size: int) -> tuple[float, float] | None:

@@ -61,20 +61,13 @@ def read(files: Files) -> Scheduler:
         job=env.get(_JOBS.get(name or "", "")) if name != "kubernetes" else None,
         cpus_per_task=_count(env.get("SLURM_CPUS_PER_TASK")) if slurm else None,
         cpus_on_node=_count(env.get("SLURM_CPUS_ON_NODE")) if slurm else None,
-        gpus=next(
-            (env[key] for key in ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE") if env.get(key)), None
-        ),
+        gpus=env.get("SLURM_STEP_GPUS") or env.get("SLURM_JOB_GPUS") or env.get("SLURM_GPUS_ON_NODE") or None,
         srun_cpus_per_task=_count(env.get("SRUN_CPUS_PER_TASK")),
-        step=slurm and _is_number(env.get("SLURM_STEP_ID")),
+        step=slurm and _number(env.get("SLURM_STEP_ID")) is not None,
         torchrun="TORCHELASTIC_RUN_ID" in env,
         gpu_sharing=_sharing(files),
         local_ranks=_count(env.get("LOCAL_WORLD_SIZE")) or _tasks_on_node(env.get("SLURM_STEP_TASKS_PER_NODE")) or 1,
     )
-
-
-def _is_number(text: str | None) -> bool:
-    """Whether a step id is one of srun's, of at most nine digits; the batch step has a name or a larger number."""
-    return bool(text and re.fullmatch(r"[0-9]{1,9}", text))
 
 
 def _sharing(files: Files) -> str | None:
@@ -85,11 +78,13 @@ def _sharing(files: Files) -> str | None:
     return None
 
 
+def _number(text: str | None) -> int | None:
+    """A number of at most nine digits, as steps of srun have (the batch step's id is larger); None for other text."""
+    return int(text) if text and re.fullmatch(r"[0-9]{1,9}", text) else None
+
+
 def _count(text: str | None) -> int | None:
-    """A positive integer of at most nine digits; None for any other text."""
-    if not text or not re.fullmatch(r"[0-9]{1,9}", text):
-        return None
-    return int(text) or None
+    return _number(text) or None
 
 
 def _tasks_on_node(text: str | None) -> int | None:

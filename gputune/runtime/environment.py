@@ -72,15 +72,14 @@ def plan(profile: Profile, here: Fingerprint, environ: Mapping[str, str], terms:
         or decision.for_command(setting, value, environ, ours, terms)
         for setting, value in chosen
     ]
-    done = {setting: value for (setting, value), row in zip(chosen, rows, strict=True) if row.status == "applied"}
+    decided = [(*choice, row) for choice, row in zip(chosen, rows, strict=True)]
+    done = {setting: value for setting, value, row in decided if row.status == "applied"}
     text = payload.text(done, None if terms.ignore_fingerprint else profile.fingerprint.torch)
     limit = {numerics.VARIABLE: terms.numerics} if terms.numerics else {}
     return Plan(
         environ=_variables(done, environ, ours) | limit,
         payload=text,
-        applied=tuple(
-            decision.with_override(setting, row, environ) for (setting, _), row in zip(chosen, rows, strict=True)
-        ),
+        applied=tuple(decision.with_override(setting, row, environ) for setting, _, row in decided),
         gpu=profile.fingerprint.gpu is not None,
         # Not repeated below an apply with the same values.
         tf32_line="" if terms.numerics or environ.get(payload.VARIABLE) == text else numerics.tf32_line(profile, done),
@@ -120,12 +119,10 @@ def exports(planned: Plan) -> str:
     """Lines for a POSIX shell. Evaluating them twice does no more than once."""
     lines = [f"export {name}={shlex.quote(value)}" for name, value in sorted(planned.environ.items())]
     if planned.payload:
-        shim = shlex.quote(SHIM) if shlex.quote(SHIM) != SHIM else f"'{SHIM}'"
+        shim = shlex.quote(SHIM)
         lines.append(f"export {payload.VARIABLE}={shlex.quote(planned.payload)}")
-        lines.append(
-            f'case "${{PYTHONPATH-}}:" in {shim}:*) ;; '
-            f'*) export PYTHONPATH={shim}"${{PYTHONPATH:+:$PYTHONPATH}}" ;; esac'
-        )
+        prepend = f'export PYTHONPATH={shim}"${{PYTHONPATH:+:$PYTHONPATH}}"'
+        lines.append(f'case "${{PYTHONPATH-}}:" in {shim}:*) ;; *) {prepend} ;; esac')
     else:
         lines.append(f"unset {payload.VARIABLE}")
     return "".join(f"{line}\n" for line in lines)
@@ -149,12 +146,10 @@ def digest(environ: Mapping[str, str]) -> str | None:
 
 def _variables(done: Mapping[Setting, Value], environ: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
     """The launch settings' variables, except those in `environ` that are the user's and not an enclosing apply's."""
-    wanted: dict[str, str] = {}
-    for setting, value in done.items():
-        if setting.PHASE == "launch":
-            wanted |= setting.environ(value)
     return {
-        name: text for name, text in wanted.items() if name not in environ or environ[name] == ours.get(name) != text
+        name: text
+        for name, text in payload.variables(done).items()
+        if name not in environ or environ[name] == ours.get(name) != text
     }
 
 

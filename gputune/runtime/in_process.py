@@ -33,9 +33,7 @@ def apply_now(profile: Profile, terms: Terms) -> tuple[Choices, dict[str, Choice
 
 
 def rows_now() -> dict[str, Applied]:
-    """By name, the current state of the settings that `gputune apply` or `gputune.apply` applied in this process:
-    `changed-later` where the program has set something else since.
-    """
+    """By name, the rows of what gputune applied in this process, `changed-later` where the program set it since."""
     hook = sys.modules.get(f"{private.NAME}.inject.hook")
     return {row["setting"]: Applied.from_plain(row) for row in hook.now()} if hook else {}
 

@@ -1,6 +1,7 @@
 """This machine's fingerprint, read cheaply through NVML and from files, without importing torch."""
 
 import sys
+from typing import Any
 
 from gputune.facts import cpu
 from gputune.facts._nvml_answers import dotted, text
@@ -23,12 +24,8 @@ def local_fingerprint(host: Host) -> Fingerprint:
     torch, cuda = gaps.read("torch", _torch) or (None, None)
     # A torch that was built without CUDA computes on the CPU, whatever GPUs there are.
     gpu = None if torch and not cuda else gaps.read("gpu", lambda: _gpu(host, gaps))
-    name, count, capability, driver = gpu or (None, 0, None, None)
     return Fingerprint(
-        gpu=name,
-        gpu_count=count,
-        compute_capability=capability,
-        driver=driver,
+        **(gpu or {}),
         torch=torch,
         cuda=cuda,
         cpu=gaps.read("cpu.model", lambda: cpu.model(host)),
@@ -36,18 +33,16 @@ def local_fingerprint(host: Host) -> Fingerprint:
     )
 
 
-def _gpu(host: Host, gaps: Gaps) -> tuple[str, int, str | None, str | None] | None:
+def _gpu(host: Host, gaps: Gaps) -> dict[str, Any] | None:
+    """The fields of the fingerprint that describe the GPU; None where no GPU is visible."""
     try:
         return _from_nvml(host, gaps)
     except Unreadable:
         return _from_torch(host, gaps)
 
 
-def _from_nvml(host: Host, gaps: Gaps) -> tuple[str, int, str | None, str | None] | None:
-    """Name, number of visible GPUs with that name, compute capability and driver; None where no GPU is visible.
-
-    Raises Unreadable where NVML cannot name the GPU that torch uses.
-    """
+def _from_nvml(host: Host, gaps: Gaps) -> dict[str, Any] | None:
+    """Raises Unreadable where NVML cannot name the GPU that torch uses."""
     nvml = host.nvml()
     uuids = [_device_text(nvml, index, "UUID") for index in range(nvml.count())]
     setting = host.environ.get(VARIABLE)
@@ -57,9 +52,12 @@ def _from_nvml(host: Host, gaps: Gaps) -> tuple[str, int, str | None, str | None
     names = [_device_text(nvml, place, "Name") for place in places]
     if not names or names[0] is None or _sliced(nvml, places[0]):
         raise Unreadable("NVML cannot name the GPU that torch uses")
-    capability = gaps.read("capability", lambda: dotted(nvml.device(places[0], "CudaComputeCapability")))
-    driver = gaps.read("driver", lambda: text(nvml.system("DriverVersion")))
-    return names[0], names.count(names[0]), capability, driver
+    return {
+        "gpu": names[0],
+        "gpu_count": names.count(names[0]),
+        "compute_capability": gaps.read("capability", lambda: dotted(nvml.device(places[0], "CudaComputeCapability"))),
+        "driver": gaps.read("driver", lambda: text(nvml.system("DriverVersion"))),
+    }
 
 
 def _sliced(nvml: Nvml, place: int) -> bool:
@@ -70,15 +68,16 @@ def _sliced(nvml: Nvml, place: int) -> bool:
         return False
 
 
-def _from_torch(host: Host, gaps: Gaps) -> tuple[str, int, str | None, str | None] | None:
-    """Name, count and capability from torch in a child process, which takes seconds; None without a GPU."""
+def _from_torch(host: Host, gaps: Gaps) -> dict[str, Any] | None:
+    """From torch in a child process, which takes seconds and does not know the driver."""
     if not present(host):
         return None
     devices = ask_torch(host, gaps).get("devices") or []
     if not devices:
         return None
     names = [device["name"] for device in devices]
-    return names[0], names.count(names[0]), f"{devices[0]['major']}.{devices[0]['minor']}", None
+    capability = f"{devices[0]['major']}.{devices[0]['minor']}"
+    return {"gpu": names[0], "gpu_count": names.count(names[0]), "compute_capability": capability}
 
 
 def _device_text(nvml: Nvml, place: int, name: str) -> str | None:

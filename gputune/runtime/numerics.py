@@ -30,14 +30,11 @@ def tf32_line(profile: Profile, applied: Mapping[Setting, Value]) -> str:
     if not profile.fingerprint.gpu or applied.get(load("matmul_precision")) != "tf32":
         return ""
     error = one(profile.measurements, "precision", "relative_error", dtype="tf32")
-    words = f" with a relative error of {error.median:.1e}, as measured" if error else ""
-    return (
-        f"FP32 matmul runs in TF32{words}; --numerics rounding avoids it, --numerics tf32 accepts it without this line"
-    )
+    tf32 = f"TF32 with a relative error of {error.median:.1e}, as measured" if error else "TF32"
+    return f"FP32 matmul runs in {tf32}; --numerics rounding avoids it, --numerics tf32 accepts it without this line"
 
 
 def _level(word: str, name: str) -> Numerics:
-    for level in LEVELS:
-        if level == word:
-            return level
-    raise UsageError(f"{name}: {word!r} is not a level", f"choose from {', '.join(LEVELS)}")
+    if word not in LEVELS:
+        raise UsageError(f"{name}: {word!r} is not a level", f"choose from {', '.join(LEVELS)}")
+    return word

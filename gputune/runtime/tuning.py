@@ -28,8 +28,7 @@ from gputune.settings import Numerics, Value
 
 
 class Tuning:
-    """What a script uses of a profile. Where the profile has no choice that applies here, each method returns torch's
-    default.
+    """A profile's choices for a script's lines. Where no choice applies here, each method returns torch's default.
 
     Until `prepare` has seen the model, and for a model of unknown kind, the profile's general choices apply.
     """
@@ -75,8 +74,7 @@ class Tuning:
         return torch.amp.GradScaler(_device(), enabled=self.choice("amp_dtype") == "float16")
 
     def prepare(self, model: Any) -> Any:
-        """Returns the model, in channels_last (if it has 2-d convolutions) and compiled in place where the profile
-        chose that.
+        """The model, in channels_last (if it has 2-d convolutions) and compiled in place where the profile chose that.
 
         Sets `family`. Call it before creating the optimizer: `optimizer_kwargs` and `autocast` depend on the kind of
         network.
@@ -123,8 +121,7 @@ class Tuning:
         )
 
     def pad(self, n: int, dtype: Any = None) -> int:
-        """`n`, a dimension of the model (features, vocabulary), rounded up to the next multiple that runs at full
-        speed.
+        """`n`, a dimension of the model (features, vocabulary), rounded up to a multiple that runs at full speed.
 
         `dtype` is a torch.dtype or its name, by default the one in which matmuls run with this profile. float32 means
         TF32 where the profile chose that. Raises ValueError unless `n` is a positive integer and `dtype` a dtype or its
@@ -169,8 +166,7 @@ class Tuning:
 def apply(
     profile: str | Path | Profile, *, ignore_fingerprint: bool = False, numerics: Numerics | None = None
 ) -> Tuning:
-    """Apply a profile to this running process as far as that is still possible, and return what the script itself can
-    use.
+    """Apply a profile to this running process as far as still possible; the returned `Tuning` is for its own lines.
 
     `profile` is a path, or `auto` as for `gputune apply auto`, except that nothing is measured. Whatever the user set
     stays: exported variables, and flags that are no longer at torch's default. Choices that were measured on another
@@ -182,12 +178,10 @@ def apply(
         every = settings.all_settings().values()
         return Tuning({}, applied=[decision.skipped(setting, Reason.DISABLED()) for setting in every])
     terms = Terms(ignore_fingerprint=ignore_fingerprint, numerics=limit(numerics, os.environ))
-    loaded = profile if isinstance(profile, Profile) else load(_path(profile))
+    if str(profile) == AUTO:
+        profile = locate(local_fingerprint(Host()), os.environ)
+    loaded = profile if isinstance(profile, Profile) else load(profile)
     return Tuning(*apply_now(loaded, terms), measured_loading(loaded))
-
-
-def _path(profile: str | Path) -> str | Path:
-    return locate(local_fingerprint(Host()), os.environ) if str(profile) == AUTO else profile
 
 
 @cache

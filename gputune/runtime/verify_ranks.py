@@ -41,8 +41,7 @@ _calls = count()
 
 
 def verify_ranks(tuning: Tuning | None, deadline_seconds: float) -> Values:
-    """Compare this rank's settings with those of all other ranks in the default process group; returns them if all
-    agree.
+    """Compare this rank's settings with those of all ranks in the default process group; returns them if all agree.
 
     With `tuning`, its choices for lines of the script are compared too. Every rank has to call this equally often.
     Raises RankError, naming the ranks that differ or did not answer before the deadline, and UsageError where there are
@@ -148,18 +147,13 @@ def difference(by_rank: Mapping[int, Values]) -> str:
     counted = Counter(keys[rank] for rank in sorted(keys))
     usual = next(rank for rank in sorted(keys) if keys[rank] == counted.most_common(1)[0][0])
     odd = [rank for rank in sorted(keys) if keys[rank] != keys[usual]]
-    common = by_rank[usual]
-    names = {name for rank in odd for name in common | by_rank[rank] if by_rank[rank].get(name) != common.get(name)}
-    words = [
-        f"{name} is {_values(by_rank, odd, name)}, and {common.get(name)!r} in {counted[keys[usual]]} others"
-        for name in sorted(names)
-    ]
+    words = []
+    for name in sorted({name for values in by_rank.values() for name in values}):
+        value = repr(by_rank[usual].get(name))
+        others = list(dict.fromkeys(repr(by_rank[rank].get(name)) for rank in odd))
+        if others != [value]:
+            words.append(f"{name} is {' or '.join(others)}, and {value} in {counted[keys[usual]]} others")
     return f"{_list(odd)} differ{'s' if len(odd) == 1 else ''}: {'; '.join(words)}"
-
-
-def _values(by_rank: Mapping[int, Values], odd: list[int], name: str) -> str:
-    values = dict.fromkeys(repr(by_rank[rank].get(name)) for rank in odd)
-    return " or ".join(values)
 
 
 def _list(ranks: list[int]) -> str:

@@ -149,6 +149,7 @@ def test_every_way_to_die_is_reported(name, sentence, cause):
     assert (str(failed), failed.cause) == (sentence, cause)
 
 
+@pytest.mark.slow
 def test_a_hang_ends_at_the_deadline_even_if_it_holds_the_interpreter():
     failed = failure("hanging", seconds=1)
     assert (failed.how, failed.number, str(failed)) == (

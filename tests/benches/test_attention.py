@@ -99,6 +99,7 @@ def test_what_this_device_has_is_measured_beside_the_default_and_the_rest_is_sai
     assert rows[1].against(rows[0]) is not None
 
 
+@pytest.mark.slow
 def test_torchs_switches_are_put_back(small: None) -> None:
     import torch
 

@@ -150,6 +150,7 @@ def test_what_a_failed_step_held_is_given_back(process: RestartingProcess, train
     assert after < before + (512 << 20), "of the process: what the machine has free moves by itself"
 
 
+@pytest.mark.slow
 def test_a_step_that_fails_is_one_line_with_its_place(shared: RestartingProcess, training: Any) -> None:
     fact, reason = gap(answers(shared, training("raise ValueError('bad\\nbatch')"), 1))
     assert fact == batch_size.FAILED

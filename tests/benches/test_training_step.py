@@ -86,6 +86,7 @@ def test_each_precision_in_each_format_and_each_option_on_the_best_of_them(small
         assert set(second) == {best, replace(best, fused=True)}
 
 
+@pytest.mark.slow
 def test_what_was_measured_decides(small: Callable[..., None]) -> None:
     small("mlp")
     rows, _ = measured()

@@ -25,6 +25,7 @@ def in_bfloat16(made: Any) -> Any:
     return lambda x, w, *rest, **more: made(x.bfloat16().to(x), w.bfloat16().to(w), *rest, **more)
 
 
+@pytest.mark.slow
 def test_factors_that_were_rounded_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     convolve = torch.nn.functional.conv2d
 
@@ -37,6 +38,7 @@ def test_factors_that_were_rounded_are_found_out(monkeypatch: pytest.MonkeyPatch
     assert errors["matmul"] < TF32_ERROR
 
 
+@pytest.mark.slow
 def test_it_always_looks_at_the_same_numbers_and_leaves_the_users_generator_alone() -> None:
     before = torch.random.get_rng_state()
     assert _truth.errors("cpu") == _truth.errors("cpu")

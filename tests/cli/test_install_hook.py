@@ -29,6 +29,7 @@ def answering(tmp_path: Path) -> Python:
     return make
 
 
+@pytest.mark.slow
 def test_it_is_written_and_taken_away(answering: Python, tmp_path: Path) -> None:
     python, file = answering("3.12"), tmp_path / "packages" / NAME
     done = gputune("install-hook", "--python", python)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from forked import gputune
 from making import CHOSEN, ELSEWHERE, H200, profile
 
@@ -48,6 +49,7 @@ def test_nodes_of_two_kinds_have_no_profile_in_common(tmp_path):
     assert not (tmp_path / "job.yaml").exists()
 
 
+@pytest.mark.slow
 def test_a_file_that_is_missing_or_broken_is_named(tmp_path):
     (tmp_path / "n2.yaml").write_text("schema: [")
     [good] = nodes(tmp_path, profile())

@@ -125,13 +125,8 @@ def first_starts(docker, built):
     cache = docker.folder / "cache"
     cache.mkdir()
     os.chown(cache, *USER)
-    options = [
-        *LIMITS,
-        "--tmpfs=/tmp",
-        f"--volume={cache}:/cache",
-        "--env=XDG_CACHE_HOME=/cache",
-        "--env=GPUTUNE_PROBE=missing",
-    ]
+    options = [*LIMITS, "--tmpfs=/tmp", f"--volume={cache}:/cache"]
+    options += ["--env=XDG_CACHE_HOME=/cache", "--env=GPUTUNE_PROBE=missing"]
     with ExitStack() as stack:
         start = partial(docker.running, built, "python3", "-c", APPLIED, options=options)
         yield SimpleNamespace(cache=cache, options=options, both=[stack.enter_context(start()) for _ in range(2)])

@@ -30,9 +30,7 @@ def measured(docker, image, tmp_path_factory):
     """The profile that a quick probe printed."""
     result = limited(docker, image, "gputune", "probe", "--budget", "quick", "-o", "-")
     assert result.returncode == 0, result.stderr
-    assert (
-        "not kept for gputune apply auto" in result.stderr
-    )  # there is no place for it, which is no fault of the probe's
+    assert "not kept for gputune apply auto" in result.stderr  # for lack of a place, which is no fault of the probe's
     path = tmp_path_factory.mktemp("measured") / "profile.yaml"
     path.write_text(result.stdout)
     return gputune.load(path)
@@ -69,17 +67,12 @@ def test_a_quick_probe_measures_and_says_on_how_many_cpus(measured):
 def test_without_a_tmp_workers_are_not_waited_for(docker, image):
     result = limited(docker, image, "gputune", "probe", "--only", "dataloader", "-o", "-")
     assert (result.returncode, result.stdout) == (3, "")
-    assert (
-        "workers need a folder for temporary files, and there is none: set TMPDIR, or docker run --tmpfs /tmp"
-        in result.stderr
-    )
+    fault = "workers need a folder for temporary files, and there is none: set TMPDIR, or docker run --tmpfs /tmp"
+    assert fault in result.stderr
 
 
 def test_what_a_mounted_profile_chooses_holds_in_torch_and_nothing_is_said(docker, image, measured, tmp_path):
-    chosen = {
-        **measured.settings,
-        **{name: Choice(value=value, reason="for this test") for name, value in CHOSEN.items()},
-    }
+    chosen = measured.settings | {name: Choice(value=value, reason="for this test") for name, value in CHOSEN.items()}
     save(replace(measured, settings=chosen), tmp_path / "profile.yaml")
     tmp_path.chmod(0o755)
     options = [f"--volume={tmp_path}:/profiles:ro", "--env=GPUTUNE_PROFILE=/profiles/profile.yaml"]

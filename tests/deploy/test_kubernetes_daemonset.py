@@ -89,7 +89,7 @@ def started(tmp_path):
     words = [*shell, loop(str(tmp_path / "features"), str(tmp_path / "textfiles"))]
     child = subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     yield child, tmp_path
-    child.kill()
+    child.terminate()  # and with it what it started, which holds its pipes
     child.communicate()
 
 
@@ -101,7 +101,10 @@ def until(true, seconds=60.0):
 
 
 def below(child):
-    return [one.name() for one in psutil.Process(child.pid).children(recursive=True)]
+    try:
+        return [one.name() for one in psutil.Process(child.pid).children(recursive=True)]
+    except psutil.NoSuchProcess:  # one that has just ended
+        return []
 
 
 def still_there(processes):

@@ -20,13 +20,9 @@ from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.runtime.tuning import Tuning, apply
 
 USERS = (
-    "ACCELERATE_MIXED_PRECISION",
-    "GPUTUNE_APPLY",
-    "GPUTUNE_DISABLE",
-    "NVIDIA_TF32_OVERRIDE",
-    "OMP_NUM_THREADS",
+    "ACCELERATE_MIXED_PRECISION", "GPUTUNE_APPLY", "GPUTUNE_DISABLE", "NVIDIA_TF32_OVERRIDE", "OMP_NUM_THREADS",
     "PL_TRAINER_PRECISION",
-)
+)  # fmt: skip
 PATIENCE_SECONDS = 180
 
 
@@ -37,9 +33,7 @@ def pytest_pyfunc_call(pyfuncitem: Any) -> bool:
     child = os.fork()
     if child == 0:
         signal.alarm(PATIENCE_SECONDS)
-        if (
-            "torch" in sys.modules
-        ):  # threads of a parent that has computed did not survive the fork, and would be waited for
+        if "torch" in sys.modules:  # threads of a parent that has computed are not forked, but would be waited for
             sys.modules["torch"].set_num_threads(1)
         try:
             pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})

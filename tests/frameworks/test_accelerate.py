@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from frameworks.everything import EVERYTHING, FLAGS, NO_KNOB
 from torch import nn
 
 from gputune.integrations.accelerate import VARIABLE, accelerator_kwargs
@@ -28,11 +29,8 @@ class TestArguments:
         assert accelerator_kwargs(Tuning({"amp_dtype": dtype})) == given
         assert accelerate.Accelerator(cpu=True, **given).mixed_precision == given.get("mixed_precision", "no")
 
-    def test_without_choices_there_are_none(self) -> None:
-        assert accelerator_kwargs(Tuning({})) == {}
-
-    def test_what_the_accelerator_has_no_knob_for_is_not_given(self) -> None:
-        values = {"cudnn_benchmark": True, "compile": True, "fused_optimizer": True, "dataloader_workers": 2}
+    @pytest.mark.parametrize("values", [{}, NO_KNOB])
+    def test_what_it_has_no_knob_for_is_not_given(self, values: dict[str, Any]) -> None:
         assert accelerator_kwargs(Tuning(values)) == {}
 
     def test_after_prepare_it_is_the_kind_of_networks_own(self) -> None:
@@ -53,11 +51,7 @@ class TestAccelerator:
     def test_in_bfloat16_it_trains_compiled_with_workers_and_the_flags_stay(
         self, accelerate: Any, applied: Callable[..., Tuning], flags: Any, graphs: list[Any]
     ) -> None:
-        tuning = applied(
-            amp_dtype="bfloat16", matmul_precision="tf32", cudnn_tf32=False, cudnn_benchmark=True, compile=True,
-            fused_optimizer=True, dataloader_workers=1, dataloader_prefetch_factor=4,
-            dataloader_persistent_workers=True,
-        )  # fmt: skip
+        tuning = applied(**EVERYTHING)
         before, dtypes, losses = flags(), set(), []
         model = tuning.prepare(nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2)))
         model[0].register_forward_hook(lambda layer, inputs, out: dtypes.add(out.dtype))
@@ -78,9 +72,7 @@ class TestAccelerator:
         assert graphs
         assert dtypes == {torch.bfloat16}
         assert list(accelerator.get_state_dict(model)) == ["0.weight", "0.bias", "2.weight", "2.bias"]
-        assert flags() == before == {
-            "level": "high", "matmul": (True, "tf32"), "cudnn": (False, "ieee"), "benchmark": True,
-        }  # fmt: skip
+        assert flags() == before == FLAGS
 
     def test_without_choices_it_is_accelerates_default(
         self, accelerate: Any, applied: Callable[..., Tuning], flags: Any

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from frameworks.everything import EVERYTHING, FLAGS, NO_KNOB
 from torch import nn
 
 from gputune.integrations.lightning import VARIABLE, trainer_kwargs
@@ -55,11 +56,8 @@ class TestArguments:
     def test_mixed_precision(self, dtype: str | None, given: dict[str, Any]) -> None:
         assert trainer_kwargs(Tuning({"amp_dtype": dtype})) == given
 
-    def test_without_choices_there_are_none(self) -> None:
-        assert trainer_kwargs(Tuning({})) == {}
-
-    def test_what_the_trainer_has_no_knob_for_is_not_given(self) -> None:
-        values = {"cudnn_benchmark": True, "compile": True, "fused_optimizer": True, "dataloader_workers": 2}
+    @pytest.mark.parametrize("values", [{}, NO_KNOB])
+    def test_what_it_has_no_knob_for_is_not_given(self, values: dict[str, Any]) -> None:
         assert trainer_kwargs(Tuning(values)) == {}
 
     def test_after_prepare_it_is_the_kind_of_networks_own(self) -> None:
@@ -78,11 +76,7 @@ class TestTrainer:
     def test_in_bfloat16_it_trains_compiled_with_workers_and_the_flags_stay(
         self, lightning: Any, applied: Callable[..., Tuning], flags: Any, graphs: list[Any], tmp_path: Path
     ) -> None:
-        tuning = applied(
-            amp_dtype="bfloat16", matmul_precision="tf32", cudnn_tf32=False, cudnn_benchmark=True, compile=True,
-            fused_optimizer=True, dataloader_workers=1, dataloader_prefetch_factor=4,
-            dataloader_persistent_workers=True,
-        )  # fmt: skip
+        tuning = applied(**EVERYTHING)
         before = flags()
         data = [torch.ones(8)] * 16
         loader = torch.utils.data.DataLoader(data, batch_size=4, **tuning.dataloader_kwargs(data))
@@ -93,9 +87,7 @@ class TestTrainer:
         assert graphs
         assert module_.dtypes == {torch.bfloat16}
         assert module_.losses == sorted(module_.losses, reverse=True)
-        assert flags() == before == {
-            "level": "high", "matmul": (True, "tf32"), "cudnn": (False, "ieee"), "benchmark": True,
-        }  # fmt: skip
+        assert flags() == before == FLAGS
         trainer.save_checkpoint(tmp_path / "last.ckpt")
         names = torch.load(tmp_path / "last.ckpt", weights_only=True)["state_dict"]
         assert list(names) == ["model.0.weight", "model.0.bias", "model.2.weight", "model.2.bias"]

@@ -62,13 +62,10 @@ ROUTES = [
     Route("DataLoader workers by forkserver", "python loading.py forkserver", REACHED),
     # These are given no thread count by gputune; torchrun exports one thread itself.
     Route("torchrun", "torchrun --standalone --nproc-per-node 2 program.py", 2 * REACHED),
-    Route(
-        "torchrun's module", "python -m torch.distributed.run --standalone --nproc-per-node 2 program.py", 2 * REACHED
-    ),
-    Route(
-        "accelerate launch", "accelerate launch --cpu --num_processes 1 --num_cpu_threads_per_process 1 program.py",
-        REACHED,
-    ),
+    Route("torchrun's module", "python -m torch.distributed.run --standalone --nproc-per-node 2 program.py",
+          2 * REACHED),
+    Route("accelerate launch", "accelerate launch --cpu --num_processes 1 --num_cpu_threads_per_process 1 program.py",
+          REACHED),
     # Reached where the interpreter was given the hook, which Python reads beside its own sitecustomize.
     Route("python -I", "python -I program.py", UNTOUCHED, f"python -I {HOOK}"),
     Route("python -I, hooked", "hooked/bin/python -I program.py", OWN + REACHED, f"python -I {HOOK}"),

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 import torch
+from frameworks.everything import EVERYTHING, FLAGS
 
 from gputune.integrations.accelerate import VARIABLE
 from gputune.integrations.transformers import training_arguments
+from gputune.resources.room import Room
 from gputune.runtime.tuning import Tuning
 
 pytestmark = pytest.mark.frameworks
@@ -61,7 +63,7 @@ class TestArguments:
 
     def test_a_worker_init_fn_is_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(multiprocessing, "get_start_method", lambda: "spawn")
-        monkeypatch.setattr("gputune.runtime.loading._within_cpus", lambda load, cpus: load)
+        monkeypatch.setattr("gputune.runtime.tuning.room", lambda host: Room(cpus=4))
         tuning = Tuning(WORKERS | {"dataloader_threads": 2})
         assert "worker_init_fn" in tuning.dataloader_kwargs()
         assert training_arguments(tuning) == training_arguments(Tuning(WORKERS))
@@ -150,20 +152,14 @@ class TestTrainer:
     def test_in_bfloat16_it_trains_compiled_with_workers_and_the_flags_stay(
         self, applied: Callable[..., Tuning], flags: Any, graphs: list[Any], model: Any, trainer: Any
     ) -> None:
-        tuning = applied(
-            amp_dtype="bfloat16", matmul_precision="tf32", cudnn_tf32=False, cudnn_benchmark=True, compile=True,
-            fused_optimizer=True, dataloader_workers=1, dataloader_prefetch_factor=4,
-            dataloader_persistent_workers=True,
-        )  # fmt: skip
+        tuning = applied(**EVERYTHING)
         names, before, dtypes = set(model.state_dict()), flags(), set()
         model.bert.pooler.register_forward_hook(lambda layer, inputs, out: dtypes.add(out.dtype))
         training = trainer(tuning, max_steps=3, save_steps=3)
         assert training.train().global_step == 3
         assert (tuning.family, dtypes) == ("transformer", {torch.bfloat16})
         assert graphs
-        assert flags() == before == {
-            "level": "high", "matmul": (True, "tf32"), "cudnn": (False, "ieee"), "benchmark": True,
-        }  # fmt: skip
+        assert flags() == before == FLAGS
         saved = Path(training.args.output_dir, "checkpoint-3", "model.safetensors")
         assert set(importlib.import_module("safetensors.torch").load_file(saved)) == names
 

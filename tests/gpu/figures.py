@@ -102,7 +102,7 @@ def _in_turn(arms: dict[Any, Callable[[], float]]) -> dict[Any, float]:
 
 
 def repeated() -> dict[str, Any]:
-    """Five standard probes in a row: what differs between their recommended values, and how the steady peak scatters."""
+    """Five standard probes in a row: how their recommended values differ, and how the steady peak scatters."""
     profiles, seconds = zip(*(probe() for _ in range(5)), strict=True)
     values = [{name: choice.value for name, choice in _choices(profile).items()} for profile in profiles]
     found = {name: [one.get(name) for one in values] for name in values[0]}
@@ -244,13 +244,15 @@ SMALL = """
 import json, sys, torch
 sys.path.insert(0, sys.argv[1])
 torch.cuda.set_per_process_memory_fraction(8 * 2**30 / torch.cuda.get_device_properties(0).total_memory)
-from gpu.figures import Gap, measured
+from gpu.figures import Gap, measured, rows_of
 found = {name: measured(name) for name in sys.argv[2:]}
 print(json.dumps({
     name: {
         "rows": sum(not isinstance(row, Gap) for row in rows),
         "gaps": [row.reason for row in rows if isinstance(row, Gap)],
-        "batches": sorted({f"{row.params['network']} {row.params['batch']}" for row in rows if "batch" in getattr(row, "params", {})}),
+        "batches": sorted({
+            "{network} {batch}".format_map(row.params) for row in rows_of(rows) if "batch" in row.params
+        }),
     }
     for name, rows in found.items()
 }))
@@ -308,7 +310,7 @@ class Broken:
         yield
 
 real = benches.load
-if "GPUTUNE_DISABLE" in os.environ:  # a worker
+if "GPUTUNE_DISABLE" in os.environ:  # the bench process
     benches.load = lambda name: Broken(name) if name in ("attention", "conv", "cpu_threads") else real(name)
 """
 

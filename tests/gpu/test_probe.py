@@ -35,7 +35,8 @@ def test_it_ends_within_a_minute_with_nothing_missing(probed):
     assert seconds <= 60
     assert {gap.cause for gap in profile.gaps} <= {"not_supported"}
     assert {row.bench for row in profile.measurements} == {
-        "attention", "conv", "cpu_threads", "dataloader", "matmul_alignment", "matmul_peak", "precision", "training_step",
+        "attention", "conv", "cpu_threads", "dataloader", "matmul_alignment", "matmul_peak", "precision",
+        "training_step",
     }  # fmt: skip
 
 

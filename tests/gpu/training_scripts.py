@@ -80,8 +80,8 @@ def commands(name: str, profile: Path) -> dict[str, list[str]]:
         return [sys.executable, str(SCRIPTS / f"{script}.py"), *arguments]
 
     return {
-        "defaults": python(name),
-        "plain": [sys.executable, "-m", "gputune", "apply", "--strict", str(profile), "--", *python(name)],
+        "defaults": python("plain", name),
+        "plain": [sys.executable, "-m", "gputune", "apply", "--strict", str(profile), "--", *python("plain", name)],
         "by_hand": python("by_hand", name),
         "tuning": python("tuning", name, str(profile)),
         "best": python("best", name),
@@ -89,7 +89,7 @@ def commands(name: str, profile: Path) -> dict[str, list[str]]:
 
 
 def verify(name: str, said: Mapping[str, Mapping[str, Any]]) -> None:
-    """The variants train the reference network, under the flags and with the options that they are to be compared for."""
+    """Assert that the variants train the reference network, under the flags and with the options to be compared."""
     import torch
 
     network = NETWORKS[name]

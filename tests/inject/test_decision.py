@@ -17,6 +17,7 @@ THREADS, SEGMENTS, MATMUL, CUDNN, AMP = map(
 APPLIED, KEPT, USERS = ("applied", "profile"), ("kept-user", "program"), ("kept-user", "environment")
 SKIPPED = ("skipped", None)
 THREE = Reason.EXPORTS("OMP_NUM_THREADS=3")
+SAME = Reason.EXPORTED("OMP_NUM_THREADS=3")
 SEVEN = Reason.EXPORTED("OMP_NUM_THREADS=7")
 
 
@@ -70,8 +71,8 @@ class TestForCommand:
             ({"OMP_NUM_THREADS": "7"}, {}, True, (USERS, "7"), SEVEN),
             ({"OMP_NUM_THREADS": ""}, {}, False, (USERS, ""), Reason.EXPORTED("OMP_NUM_THREADS=")),
             ({"MKL_NUM_THREADS": "7"}, {}, False, (USERS, "7"), Reason.EXPORTED("MKL_NUM_THREADS=7")),
-            ({"OMP_NUM_THREADS": "3"}, {}, False, (("applied", "environment"), 3), Reason.EXPORTED("OMP_NUM_THREADS=3")),
-            ({"OMP_NUM_THREADS": "3"}, OURS, False, (APPLIED, 3), Reason.EXPORTED("OMP_NUM_THREADS=3")),
+            ({"OMP_NUM_THREADS": "3"}, {}, False, (("applied", "environment"), 3), SAME),
+            ({"OMP_NUM_THREADS": "3"}, OURS, False, (APPLIED, 3), SAME),
             ({"OMP_NUM_THREADS": "3"}, OURS, True, (SKIPPED, None), Reason.SHARED_CPUS()),
             ({"OMP_NUM_THREADS": "5"}, {"OMP_NUM_THREADS": "5"}, False, (APPLIED, 3), THREE),
             ({"OMP_NUM_THREADS": "7"}, OURS, False, (USERS, "7"), SEVEN),

@@ -1,7 +1,5 @@
 """Code carried into other interpreters imports nothing but itself, the standard library and torch."""
 
-from __future__ import annotations
-
 import ast
 import json
 import sys
@@ -49,7 +47,8 @@ for room in {CARRIED}:
     package = importlib.import_module(f"_gputune.{{room}}")
     for one in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"_gputune.{{room}}.{{one.name}}")
-print(json.dumps(sorted({{name.split(".")[0] for name in sys.modules}} & {{"gputune", "torch", "yaml", "typer", "psutil"}})))
+loaded = {{name.split(".")[0] for name in sys.modules}}
+print(json.dumps(sorted(loaded & {{"gputune", "torch", "yaml", "typer", "psutil"}})))
 """
     done = python("-S", "-c", code, env=environ(PYTHONDONTWRITEBYTECODE="1"))
     assert (json.loads(done.stdout), done.stderr) == ([], "")

@@ -4,8 +4,6 @@ Where only the mechanism is asked about, torch is a small stand-in on PYTHONPATH
 have none, can be asked too.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -251,7 +249,7 @@ class TestPayload:
             ("{", "settings were not applied: JSONDecodeError"),
             ("[1]", "settings were not applied: ValueError: GPUTUNE_APPLY is not a JSON object"),
             ("[" * 4000, "settings were not applied: "),  # RecursionError, or from Python 3.12 on JSONDecodeError
-            (json.dumps({"x": "y" * 5000}), "settings were not applied: ValueError: GPUTUNE_APPLY is longer than 4096 bytes"),
+            (json.dumps({"x": "y" * 5000}), "settings were not applied: ValueError: GPUTUNE_APPLY is longer than 4096"),
             ('{"no_such":1}', "no_such was not applied: this gputune has no such setting"),
             ('{"_tf32":1}', "_tf32 was not applied: this gputune has no such setting"),
             ('{"../../evil":1}', "../../evil was not applied: this gputune has no such setting"),
@@ -306,7 +304,8 @@ class TestChain:
 
     def test_it_runs_once_and_is_the_one_in_sys_modules(self, site: Path, theirs: Path) -> None:
         theirs.write_text("import sys\nprint('theirs', sys.path[0])\nMINE = 1\n")
-        code = f"import sitecustomize, sys; print(sitecustomize.MINE, sitecustomize.__file__, next(filter(None, sys.path))); {SHOW}"
+        values = "sitecustomize.MINE, sitecustomize.__file__, next(filter(None, sys.path))"
+        code = f"import sitecustomize, sys; print({values}); {SHOW}"
         assert run(code, shimmed(site)) == f"theirs {site}\n1 {theirs} {SHIM}\n{APPLIED}"
 
     @pytest.mark.parametrize(

@@ -106,6 +106,7 @@ class TestOfAHost:
 WORK = "import time\nend = time.process_time() + {seconds}\nwhile time.process_time() < end: pass\n"
 
 
+@pytest.mark.slow
 def test_what_we_and_our_children_used_is_ours_while_they_live_and_after():
     before = own_seconds()
     script = WORK.format(seconds=0.3) + "print(flush=True); input()"
@@ -116,6 +117,7 @@ def test_what_we_and_our_children_used_is_ours_while_they_live_and_after():
     assert 0.25 <= own_seconds() - before < 3
 
 
+@pytest.mark.slow
 def test_this_machine():
     """Our own work is not taken for that of others."""
     busy, anybody = BusyCpus(Host()), BusyCpus(Host(), own=lambda: 0.0)

@@ -124,7 +124,7 @@ def only_line(done: Done) -> str:
     return line
 
 
-@pytest.fixture(params=REFUSED)
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] if ",000 " in name else []) for name in REFUSED])
 def refused(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
     """A profile, and the beginning of what is said of it."""
     if request.param == "a file without permission" and os.geteuid() == 0:

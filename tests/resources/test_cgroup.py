@@ -18,45 +18,39 @@ def memory(host):
     return list(cgroup.values(host, "memory", "memory.limit_in_bytes", "memory.max"))
 
 
-def test_v2_limits_come_innermost_first(tmp_path):
-    host = grow(tmp_path, v2("/a/b", {"a/memory.max": "2", "a/b/memory.max": "1"}))
-    assert memory(host) == [(f"{CGROUP}/a/b/memory.max", "1"), (f"{CGROUP}/a/memory.max", "2")]
-
-
-def test_v1_limits_come_innermost_first(tmp_path):
-    limits = {"memory.limit_in_bytes": "3", "a/memory.limit_in_bytes": "1"}
-    host = grow(tmp_path, v1("memory", "/a", limits))
-    assert [text for _, text in memory(host)] == ["1", "3"]
-
-
-def test_a_hybrid_host_s_unified_line_hides_no_v1_limit(tmp_path):
-    host = grow(tmp_path, v1("memory", "/a", {"a/memory.limit_in_bytes": "1"}, unified=True))
-    assert [text for _, text in memory(host)] == ["1"]
-
-
-def test_controllers_may_share_a_hierarchy(tmp_path):
-    host = grow(tmp_path, v1("cpu,memory", "/a", {"a/memory.limit_in_bytes": "1"}))
-    assert memory(host) == [(f"{CGROUP}/cpu,memory/a/memory.limit_in_bytes", "1")]
-
-
-def test_a_private_namespace_calls_its_own_group_the_root(tmp_path):
-    host = grow(tmp_path, v2("/", {"memory.max": "1"}))
-    assert memory(host) == [(f"{CGROUP}/memory.max", "1")]
-
-
-def test_a_container_without_a_namespace_sees_its_group_as_the_mount_s_root(tmp_path):
-    host = grow(tmp_path, v1("memory", "/docker/abc", {"memory.limit_in_bytes": "1"}, root="/docker/abc"))
-    assert memory(host) == [(f"{CGROUP}/memory/memory.limit_in_bytes", "1")]
-
-
-def test_a_host_path_that_is_not_here_leads_to_the_mount(tmp_path):
-    host = grow(tmp_path, v2("/system.slice/docker-abc.scope", {"memory.max": "1"}))
-    assert memory(host) == [(f"{CGROUP}/memory.max", "1")]
-
-
-def test_of_a_host_path_the_tail_may_be_here(tmp_path):
-    host = grow(tmp_path, v2("/kubepods/pod1/mine", {"mine/memory.max": "1", "memory.max": "2"}))
-    assert [text for _, text in memory(host)] == ["1", "2"]
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (v2("/a/b", {"a/memory.max": "2", "a/b/memory.max": "1"}), [("a/b/memory.max", "1"), ("a/memory.max", "2")]),
+        (
+            v1("memory", "/a", {"memory.limit_in_bytes": "3", "a/memory.limit_in_bytes": "1"}),
+            [("memory/a/memory.limit_in_bytes", "1"), ("memory/memory.limit_in_bytes", "3")],
+        ),
+        (
+            v1("memory", "/a", {"a/memory.limit_in_bytes": "1"}, unified=True),
+            [("memory/a/memory.limit_in_bytes", "1")],
+        ),
+        (v1("cpu,memory", "/a", {"a/memory.limit_in_bytes": "1"}), [("cpu,memory/a/memory.limit_in_bytes", "1")]),
+        (v2("/", {"memory.max": "1"}), [("memory.max", "1")]),
+        (
+            v1("memory", "/docker/abc", {"memory.limit_in_bytes": "1"}, root="/docker/abc"),
+            [("memory/memory.limit_in_bytes", "1")],
+        ),
+        (v2("/system.slice/docker-abc.scope", {"memory.max": "1"}), [("memory.max", "1")]),
+        (
+            v2("/kubepods/pod1/mine", {"mine/memory.max": "1", "memory.max": "2"}),
+            [("mine/memory.max", "1"), ("memory.max", "2")],
+        ),
+        (v2("/", {}), []),
+    ],
+    ids=[
+        "v2", "v1", "a hybrid host's unified line hides no v1 limit", "controllers share a hierarchy",
+        "a private namespace calls its group the root", "a container without one sees its group as the mount's root",
+        "a host path that is not here leads to the mount", "the tail of a host path is here", "no limit",
+    ],
+)  # fmt: skip
+def test_limits_come_innermost_first_in_every_layout(tmp_path, files, expected):
+    assert memory(grow(tmp_path, files)) == [(f"{CGROUP}/{path}", text) for path, text in expected]
 
 
 def test_a_mount_that_shows_only_the_parent_is_no_proof_of_no_limit(tmp_path):
@@ -88,10 +82,6 @@ def test_without_mountinfo_the_usual_mount_is_asked(tmp_path):
     files = v2("/a", {"a/memory.max": "1"})
     del files["/proc/self/mountinfo"]
     assert memory(grow(tmp_path, files)) == [(f"{CGROUP}/a/memory.max", "1")]
-
-
-def test_a_controller_without_a_limit_gives_none(tmp_path):
-    assert memory(grow(tmp_path, v2("/", {}))) == []
 
 
 @pytest.mark.parametrize("files", [{}, {"/proc/self/cgroup": "0::/\n"}, {"/proc/self/cgroup": "nonsense\n"}])

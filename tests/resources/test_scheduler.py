@@ -27,8 +27,9 @@ def test_a_step_s_gpus_come_before_the_job_s():
     assert read(SLURM_JOB_GPUS="0,1,2", SLURM_STEP_GPUS="1").gpus == "1"
 
 
-def test_a_leftover_of_slurm_outside_a_job_grants_no_cpus():
-    assert read(SLURM_CPUS_PER_TASK="12").cpus_per_task is None
+@pytest.mark.parametrize("variable", ["SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE"])
+def test_a_leftover_of_slurm_outside_a_job_grants_no_cpus(variable):
+    assert read(**{variable: "12"}).cpus_of_rank is None
 
 
 @pytest.mark.parametrize(
@@ -57,14 +58,6 @@ def test_a_leftover_of_slurm_outside_a_job_grants_no_cpus():
 def test_slurm_s_grant_to_a_task_and_to_a_rank(environ, of_task, of_rank):
     found = read(SLURM_JOB_ID="7", **environ)
     assert (found.cpus_of_task, found.cpus_of_rank) == (of_task, of_rank)
-
-
-def test_a_leftover_of_slurm_outside_a_job_grants_no_cpus_of_the_node_either():
-    assert read(SLURM_CPUS_ON_NODE="12").cpus_of_rank is None
-
-
-def test_kubernetes():
-    assert read(KUBERNETES_SERVICE_HOST="10.0.0.1").name == "kubernetes"
 
 
 def test_torchrun_in_a_batch_script_has_all_that_the_job_has_there():
@@ -108,10 +101,13 @@ def test_how_a_gpu_is_shared(environ, sharing):
     assert read(**environ).gpu_sharing == sharing
 
 
-@pytest.mark.parametrize(("variable", "name"), [("LSB_JOBID", "lsf"), ("PBS_JOBID", "pbs")])
-def test_other_schedulers_jobs(variable, name):
+@pytest.mark.parametrize(
+    ("variable", "name", "job"),
+    [("LSB_JOBID", "lsf", "12"), ("PBS_JOBID", "pbs", "12"), ("KUBERNETES_SERVICE_HOST", "kubernetes", None)],
+)
+def test_other_schedulers_jobs(variable, name, job):
     found = read(**{variable: "12"})
-    assert (found.name, found.job) == (name, "12")
+    assert (found.name, found.job) == (name, job)
 
 
 def test_torchrun():

@@ -25,8 +25,8 @@ READS = {
     "sdpa_backend": {"fault": decision.failed("sdpa_backend", decision.error(AttributeError("no such thing"))).plain},
 }
 ROW = {
-    "setting": "matmul_precision", "before": "ieee", "after": "tf32", "status": "applied", "source": "profile", "why": "",
-    "reasons": [],
+    "setting": "matmul_precision", "before": "ieee", "after": "tf32", "status": "applied", "source": "profile",
+    "why": "", "reasons": [],
 }  # fmt: skip
 
 

@@ -61,12 +61,14 @@ answer = rows, [torch.backends.cudnn.benchmark, torch.get_float32_matmul_precisi
 """)
         assert now == [True, "high", 1]
         assert [(row["setting"], row["after"], row["status"]) for row in rows] == [
-            ("cudnn_benchmark", True, "applied"), ("matmul_precision", "tf32", "applied"), ("omp_threads", 1, "applied"),
+            ("cudnn_benchmark", True, "applied"), ("matmul_precision", "tf32", "applied"),
+            ("omp_threads", 1, "applied"),
         ]  # fmt: skip
         assert rows[0]["before"] is False
         assert rows[0]["why"] == "in this process"
         assert rows[2]["why"] in ("in this process, too late for its environment variable", "already had this value")
 
+    @pytest.mark.slow
     def test_what_the_user_set_stays(self, tmp_path: Path) -> None:
         """Deterministic mode excludes cuDNN's search, although that flag itself is at its default."""
         values = {"cudnn_benchmark": True, "cudnn_tf32": True, "matmul_precision": "ieee", "omp_threads": 1}
@@ -86,6 +88,7 @@ answer = current(), [row.plain for row in apply({path!r}).applied], current()
         assert {row["status"] for row in rows} == {"kept-user"}
         assert [row["reasons"][0]["reason"] for row in rows] == ["forbidden", "set_before", "set_before", "exported"]
 
+    @pytest.mark.slow
     def test_an_earlier_apply_is_not_the_user_but_what_was_changed_since_is(self, tmp_path: Path) -> None:
         (tmp_path / "a").mkdir()
         on = written(tmp_path / "a", measured_here({"matmul_precision": "tf32", "cudnn_benchmark": True}))
@@ -190,15 +193,12 @@ class TestPrepare:
         assert model[0].weight.is_contiguous(memory_format=torch.channels_last)
         assert tuning.family == "convnet"
 
-    @pytest.mark.parametrize("chosen", [{}, {"channels_last": False}])
-    def test_and_nowhere_else(self, chosen: dict[str, Any]) -> None:
-        model = nn.Conv2d(8, 8, 3)
-        Tuning(chosen).prepare(model)
-        assert model.weight.is_contiguous()
-
-    def test_a_model_without_2d_convolutions_is_left(self) -> None:
-        model = nn.Conv1d(8, 8, 3)
-        assert Tuning({"channels_last": True}).prepare(model).weight.is_contiguous()
+    @pytest.mark.parametrize(
+        ("chosen", "layer"),
+        [({}, nn.Conv2d), ({"channels_last": False}, nn.Conv2d), ({"channels_last": True}, nn.Conv1d)],
+    )
+    def test_not_where_it_was_not_chosen_nor_without_2d_convolutions(self, chosen: dict[str, Any], layer: Any) -> None:
+        assert Tuning(chosen).prepare(layer(8, 8, 3)).weight.is_contiguous()
 
     def test_3d_convolutions_beside_2d_ones_are_no_error(self) -> None:
         model = nn.ModuleList([nn.Conv2d(8, 8, 3), nn.Conv3d(8, 8, 3)])
@@ -354,16 +354,15 @@ class TestPad:
     def test_a_dtype_or_its_name(self, dtype: Any, padded: int) -> None:
         assert Tuning({"dimension_multiple": self.multiples}).pad(9, dtype) == padded
 
+    @pytest.mark.slow
     def test_tf32_that_the_user_had_set_counts_too(self, tmp_path: Path) -> None:
         path = written(tmp_path, measured_here({"dimension_multiple": self.multiples, "matmul_precision": "ieee"}))
-        assert (
-            torch_child.ask(f"""
+        answer = torch_child.ask(f"""
 torch.set_float32_matmul_precision("high")
 from gputune.runtime.tuning import apply
 answer = apply({path!r}).pad(9)
 """)
-            == 12
-        )
+        assert answer == 12
 
     def test_nothing_measured_pads_nothing(self) -> None:
         assert Tuning({}).pad(9) == 9

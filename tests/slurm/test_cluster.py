@@ -25,11 +25,13 @@ DIGEST = [
 ]  # fmt: skip
 
 WATCHED = """
-import os, signal, sys
+import os, signal, sys, time
 if sys.orig_argv[-1].endswith(".yaml") and "probe" in sys.orig_argv:
     with open(os.environ["PROBES"], "a") as file:
         file.write(os.environ["SLURMD_NODENAME"] + "\\n")
     if os.environ["SLURMD_NODENAME"] == os.environ.get("KILLED_ON"):
+        while len(open(os.environ["PROBES"]).readlines()) < 2:  # srun would end the other before it has begun
+            time.sleep(0.1)
         os.kill(os.getpid(), signal.SIGKILL)
 """
 """A sitecustomize that writes down where a probe starts, and ends it where it is told."""
@@ -136,7 +138,7 @@ class TestTaskProlog:
 
 
 class TestHealthCheck:
-    """The fault is a real one: a GPU's device file, and no driver behind it. It is there for n1's health check alone."""
+    """The fault is real: a GPU's device file without a driver, which only n1's health check sees."""
 
     AS_SLURMD = """#!/bin/bash
 echo run >> {folder}/runs.$SLURMD_NODENAME
@@ -200,7 +202,8 @@ exec unshare -m bash -c '
     def answer(self, folder: Path, severity: str) -> None:
         """From now on gputune's answer about a GPU is made up."""
         finding = json.dumps({
-            "check": "ecc_errors", "severity": severity, "subject": "GPU 3", "message": "7 `errors` of $(two) kinds\x07",
+            "check": "ecc_errors", "severity": severity, "subject": "GPU 3",
+            "message": "7 `errors` of $(two) kinds\x07",
         })  # fmt: skip
         text = self.ANSWERS.format(findings=finding.replace("\\", "\\\\"), python=sys.executable)
         answers = _program(folder / "answers", text)
@@ -241,14 +244,8 @@ case $3 in -m) echo '{{"findings": [{findings}]}}' ;; *) exec {python} "$@" ;; e
         self.answer(tmp_path, severity)
         state, _, reason = before.partition(" ")
         if reason:
-            words = [
-                "scontrol",
-                "update",
-                "NodeName=n1",
-                f"State={state.removesuffix('ed').upper()}",
-                f"Reason={reason}",
-            ]
-            cluster.asked(*words)
+            state = state.removesuffix("ed").upper()
+            cluster.asked("scontrol", "update", "NodeName=n1", f"State={state}", f"Reason={reason}")
         self.by_hand(cluster, program)
         expected = [*after.split(" ", 1), "none"][:2]
         cluster.awaited(lambda: self.state_of("n1", cluster) == expected, seconds=5)
@@ -302,8 +299,8 @@ yield told(name)
         assert sorted(told) == ["0", "1"]
         for gpu, answer in told.items():
             assert answer["facts"]["scheduler"] | {"job": "its own"} == {
-                "name": "slurm", "job": "its own", "cpus_per_task": 2, "cpus_on_node": 4, "srun_cpus_per_task": None, "step": True,
-                "gpus": gpu, "local_ranks": 2, "torchrun": False, "gpu_sharing": None,
+                "name": "slurm", "job": "its own", "cpus_per_task": 2, "cpus_on_node": 4, "srun_cpus_per_task": None,
+                "step": True, "gpus": gpu, "local_ranks": 2, "torchrun": False, "gpu_sharing": None,
             }  # fmt: skip
             [absent] = [one for one in answer["findings"] if one["check"] == "gpu_absent"]
             assert absent["message"].startswith(f"a GPU was requested (slurm granted GPU {gpu})")

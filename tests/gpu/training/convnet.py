@@ -1,6 +1,5 @@
-"""Residual blocks in four stages with SGD, as in ResNet-18, as a plain script: `python convnet.py`."""
+"""Residual blocks in four stages with SGD, as in ResNet-18."""
 
-import blocks
 import torch
 from torch import nn
 
@@ -45,21 +44,3 @@ def loss_of(outputs, targets):
 
 def optimizer_for(parameters, **more):
     return torch.optim.SGD(parameters, lr=0.001, **more)
-
-
-def main():
-    model = network()
-    optimizer = optimizer_for(model.parameters())
-    inputs, targets = batch()
-
-    def step():
-        loss = loss_of(model(inputs), targets)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-    blocks.answer(step, model, inputs)
-
-
-if __name__ == "__main__":
-    main()

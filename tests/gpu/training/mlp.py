@@ -1,6 +1,5 @@
-"""Three Linear layers with a mean squared error and SGD, as a plain script: `python mlp.py`."""
+"""Three Linear layers with a mean squared error and SGD."""
 
-import blocks
 import torch
 from torch import nn
 
@@ -24,21 +23,3 @@ def loss_of(outputs, targets):
 
 def optimizer_for(parameters, **more):
     return torch.optim.SGD(parameters, lr=0.001, **more)
-
-
-def main():
-    model = network()
-    optimizer = optimizer_for(model.parameters())
-    inputs, targets = batch()
-
-    def step():
-        loss = loss_of(model(inputs), targets)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-    blocks.answer(step, model, inputs)
-
-
-if __name__ == "__main__":
-    main()

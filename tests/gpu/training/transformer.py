@@ -1,6 +1,5 @@
-"""A decoder with causal attention and AdamW, as a plain script: `python transformer.py`."""
+"""A decoder with causal attention and AdamW."""
 
-import blocks
 import torch
 from torch import nn
 
@@ -62,21 +61,3 @@ def loss_of(outputs, targets):
 
 def optimizer_for(parameters, **more):
     return torch.optim.AdamW(parameters, lr=1e-4, **more)
-
-
-def main():
-    model = network()
-    optimizer = optimizer_for(model.parameters())
-    inputs, targets = batch()
-
-    def step():
-        loss = loss_of(model(inputs), targets)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-    blocks.answer(step, model, inputs)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""The loop of the plain scripts with the lines of a Tuning added: `python tuning.py NETWORK PROFILE`."""
+"""The loop of the plain script with the lines of a Tuning added: `python tuning.py NETWORK PROFILE`."""
 
 import importlib
 import sys
