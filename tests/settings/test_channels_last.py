@@ -1,4 +1,4 @@
-"""The channels_last format: told by a convnet's steps; without them by convolutions in the dtype that it is to run in."""
+"""The channels_last format: decided by a convnet's steps, else by convolutions in the dtype that it runs in."""
 
 from collections.abc import Sequence
 from dataclasses import replace
