@@ -67,7 +67,7 @@ def decide(
     these two.
     """
     default, value = values
-    sentence = f"{what} ran {range_text(comparison)} as fast"
+    sentence = f"{what} ran {range_text(comparison)} as fast as with torch's default"
     if comparison.verdict == "gain" if chosen is None else chosen:
         return choose(value, sentence, comparison, bench)
     return choose(default, f"{no_gain(comparison)}: {sentence}", comparison, bench)

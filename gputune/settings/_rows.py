@@ -21,7 +21,7 @@ class Row:
     def of(cls, params: Mapping[str, object]) -> Self | None:
         """Read from the `params` of a row; None where a file's row lacks a key or holds another type there."""
         values: dict[str, Any] = {field.name: params.get(field.name, field.default) for field in fields(cls)}
-        types = _types(cls)
+        types = _types(cls)  # type: ignore[arg-type]  # a class is hashable
         return cls(**values) if all(_is_a(value, types[name]) for name, value in values.items()) else None
 
 

@@ -26,4 +26,4 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
     if any((params.workers, params.prefetch_factor) == (workers, 1) for params in curve(measurements, "dataset")):
         return choose(1, "/dev/shm holds no more of the dataset's batches", None, bench)
     four, two = (rows_of_option(measurements, "prefetch", "prefetch_factor", count) for count in (4, 2))
-    return decide_between(four, two, (None, 4), "loading with 4 batches ahead per worker instead of 2", bench)
+    return decide_between(four, two, (None, 4), "loading with 4 batches ahead per worker", bench)
