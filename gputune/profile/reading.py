@@ -24,7 +24,7 @@ _NAME = "name an existing profile, or write one with: gputune probe -o profile.y
 
 
 class Fault(Exception):
-    """What is wrong with a text, and the remedy; `load` adds the file's name."""
+    """A fault in a text, and the remedy; `load` adds the file's name."""
 
     def __init__(self, message: str, remedy: str = _CORRECT) -> None:
         super().__init__(message)

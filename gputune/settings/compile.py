@@ -37,7 +37,7 @@ def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice |
 
 
 def _cost(measurements: Measurements, family: str) -> str:
-    """What compiling took, and after how many steps it has paid."""
+    """How long compiling took, and after how many steps it has paid."""
     taken = first(measurements, BENCH, "compile_time", network=family)
     chosen = best(measurements, family)
     if taken is None or chosen is None:

@@ -71,7 +71,7 @@ def padding_gain(measurements: Measurements, dtype: str, n: int, padded: int) ->
 
 
 def least_padding(measurements: Measurements) -> tuple[Measurement, Comparison | None] | None:
-    """Of a matmul of the user's own and those of its padded variants that certainly gain over it, the first that none
+    """Among the user's own matmul and its padded variants that certainly gain over it, the first that none
     of them certainly outruns by more than `WORTH`, and its gain (None for the matmul as it is). None where there
     are too few samples.
     """

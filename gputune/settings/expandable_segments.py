@@ -39,6 +39,6 @@ def default() -> bool:
 
 
 def current() -> bool:
-    """What the variable that torch reads says: asking torch itself would freeze its configuration."""
+    """Read from the variable that torch reads: asking torch itself would freeze its configuration."""
     settings = next((os.environ[name] for name in NAMES if name in os.environ), "")
     return _ON in settings.replace(" ", "").split(",")

@@ -31,7 +31,7 @@ _OFF = {
     "efficient": frozenset({"cudnn", "flash"}),
     "math": frozenset({"cudnn", "flash", "efficient"}),
 }
-"""What is switched off so that a back end comes first, whether or not torch puts cuDNN before flash."""
+"""The back ends switched off so that a back end comes first, whether or not torch puts cuDNN before flash."""
 _CUDNN_FIRST = [3, 1, 2, 0]
 """cuDNN, flash, efficient, math, as `SDPBackend` counts them: the order that torch itself writes where it prefers
 cuDNN.
@@ -40,7 +40,7 @@ cuDNN.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload(Row):
-    """What the back ends are compared at."""
+    """The shape and dtype that back ends are compared at."""
 
     dtype: str
     head: int
