@@ -78,7 +78,7 @@ def _type(kind: Any) -> _Type:
     if origin is dict:
         return _Dict(*arguments)
     if origin is tuple:
-        return _List(arguments[0]) if arguments[-1] is Ellipsis else _FixedList(arguments)
+        return _List(arguments[0], None if arguments[-1] is Ellipsis else len(arguments))
     return _Scalar((kind,))
 
 
@@ -170,12 +170,14 @@ class _Dict(_Type):
 
 
 class _List(_Type):
-    def __init__(self, element: Any) -> None:
-        self.element = _type(element)
+    """A tuple of elements of one type, of any length or of a fixed one."""
+
+    def __init__(self, element: Any, length: int | None) -> None:
+        self.element, self.length = _type(element), length
 
     def convert(self, value: Any) -> Any:
-        if type(value) is not list:
-            raise _WrongType("a list", value)
+        if type(value) is not list or self.length not in (None, len(value)):
+            raise _WrongType("a list" if self.length is None else f"a list of {self.length}", value)
         convert = self.element.convert
         converted: list[Any] = []
         try:
@@ -186,27 +188,15 @@ class _List(_Type):
         return tuple(converted)
 
     def schema(self, definitions: dict[str, Schema]) -> Schema:
-        return {"type": "array", "items": self.element.schema(definitions)}
+        element = self.element.schema(definitions)
+        if self.length is None:
+            return {"type": "array", "items": element}
+        bounds = {"minItems": self.length, "maxItems": self.length}
+        return {"type": "array", "prefixItems": [element] * self.length, **bounds}
 
     def unknown(self, value: Any) -> Iterator[Place]:
         for number, element in enumerate(value if type(value) is list else ()):
             yield from ((str(number), *place) for place in self.element.unknown(element))
-
-
-class _FixedList(_List):
-    def __init__(self, elements: tuple[Any, ...]) -> None:
-        [kind] = set(elements)
-        super().__init__(kind)
-        self.length = len(elements)
-
-    def convert(self, value: Any) -> Any:
-        if type(value) is not list or len(value) != self.length:
-            raise _WrongType(f"a list of {self.length}", value)
-        return super().convert(value)
-
-    def schema(self, definitions: dict[str, Schema]) -> Schema:
-        elements = [self.element.schema(definitions)] * self.length
-        return {"type": "array", "prefixItems": elements, "minItems": self.length, "maxItems": self.length}
 
 
 class _Dataclass(_Type):

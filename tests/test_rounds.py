@@ -1,4 +1,4 @@
-"""Rounds as plain data: in which order arms run, which samples are kept, when a comparison is decided and when it ends."""
+"""Rounds as plain data: the order of arms, the samples that are kept, when a comparison is decided and when it ends."""
 
 from collections import Counter
 from itertools import pairwise

@@ -4,7 +4,7 @@ Whoever adds a key, a list or a setting raises the version. So an unknown name i
 is a mistake, and in a newer file it is left out: a node that is upgraded last still applies all that it understands.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, get_args, get_type_hints
 
 from gputune import settings
@@ -53,19 +53,9 @@ def summary(places: list[Place]) -> str:
 def _drop_choices(data: dict[str, Any]) -> Iterator[Place]:
     for place, group in setting_values.choices(data):
         for name in list(group):
-            if not _fits(name, group[name]):
+            if name not in settings.names() or not _passes(setting_values.check, name, group[name]):
                 del group[name]
                 yield (*place, name)
-
-
-def _fits(name: str, choice: Any) -> bool:
-    try:
-        if name in settings.names():
-            setting_values.check(name, choice)
-            return True
-    except Mismatch:
-        pass
-    return False
 
 
 def _drop_keys(data: dict[str, Any]) -> Iterator[Place]:
@@ -82,14 +72,14 @@ def _drop_rows(data: dict[str, Any]) -> Iterator[Place]:
     for name, kind in get_type_hints(Profile).items():
         rows = data.get(name)
         if isinstance(rows, list):
-            fits = [_converts(get_args(kind)[0], row) for row in rows]
+            fits = [_passes(convert, get_args(kind)[0], row) for row in rows]
             data[name] = [row for row, fit in zip(rows, fits, strict=True) if fit]
             yield from ((name, str(number)) for number, fit in enumerate(fits) if not fit)
 
 
-def _converts(kind: Any, row: Any) -> bool:
+def _passes(check: Callable[..., object], *arguments: Any) -> bool:
     try:
-        convert(kind, row)
+        check(*arguments)
     except Mismatch:
         return False
     return True

@@ -19,7 +19,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """What a choice may rest on. A setting's DEPENDS names fields of this, or `device`."""
+    """The hardware and libraries that a choice may rest on. A setting's DEPENDS names fields of this, or `device`."""
 
     gpu: str | None = None
     """The GPU's name; None for a profile of the CPU."""
@@ -60,7 +60,7 @@ class Profile:
     fingerprint: Fingerprint
     settings: dict[str, Choice]
     families: dict[str, dict[str, Choice]]
-    """What differs from `settings` by kind of network, from measured training steps."""
+    """The choices that differ from `settings` by kind of network, from measured training steps."""
     measurements: tuple[Measurement, ...]
     findings: tuple[Finding, ...]
     gaps: tuple[Gap, ...]

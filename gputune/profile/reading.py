@@ -24,7 +24,7 @@ _NAME = "name an existing profile, or write one with: gputune probe -o profile.y
 
 
 class Fault(Exception):
-    """What is wrong with a text, and the remedy; `load` adds the file's name."""
+    """A fault in a text, and the remedy; `load` adds the file's name."""
 
     def __init__(self, message: str, remedy: str = _CORRECT) -> None:
         super().__init__(message)
@@ -79,9 +79,8 @@ def _bytes(path: Path) -> bytes:
             if not stat.S_ISREG(mode):
                 raise Fault("is not a regular file", _NAME)
             if mode & stat.S_IWOTH and not os.fstatvfs(descriptor).f_flag & os.ST_RDONLY:
-                raise Fault(
-                    "can be written by everybody", f"chmod o-w {shlex.quote(str(path))}, if what it says is yours"
-                )
+                remedy = f"chmod o-w {shlex.quote(str(path))}, if what it says is yours"
+                raise Fault("can be written by everybody", remedy)
             text = file.read(limits.MOST_BYTES + 1)
     except IsADirectoryError:
         raise Fault("is a directory", _NAME) from None
@@ -111,13 +110,11 @@ def _mapping(text: bytes) -> dict[str, Any]:
 
 def _check_schema(data: Mapping[str, Any]) -> None:
     number = data.get("schema")
-    if type(number) is not int:  # not isinstance: True is an int, and 1.0 equals 1
+    if type(number) is not int or number < SCHEMA:  # not isinstance: True is an int, and 1.0 equals 1
         given = f"{json.dumps(number, default=str)} given" if "schema" in data else "the key is missing"
         raise Fault(f"schema: the number {SCHEMA} expected, {given}")
     if number > SCHEMA:
         raise Fault(f"schema {number} was made by a newer gputune; this one reads {SCHEMA}", "upgrade gputune")
-    if number < SCHEMA:
-        raise Fault(f"schema: the number {SCHEMA} expected, {number} given")
 
 
 def _is_newer(data: Mapping[str, Any]) -> bool:
@@ -145,10 +142,8 @@ def _check_settings(data: dict[str, Any]) -> None:
     for place, group in setting_values.choices(data):
         for name, choice in group.items():
             if name not in settings.names():
-                raise Fault(
-                    f"{'.'.join((*place, name))}: there is no such setting",
-                    "remove it; 'gputune explain' lists the settings",
-                )
+                fault = f"{'.'.join((*place, name))}: there is no such setting"
+                raise Fault(fault, "remove it; 'gputune explain' lists the settings")
             try:
                 setting_values.check(name, choice)
             except Mismatch as mismatch:

@@ -41,7 +41,7 @@ def parse(text: str) -> Any:
 
 
 def plain(value: str) -> Any:
-    """What an unquoted scalar means."""
+    """The value of an unquoted scalar."""
     if value[:1] not in _STARTS_A_NUMBER:
         return _WORDS.get(value, value)
     if _INTEGER.fullmatch(value):

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -41,16 +41,14 @@ def save(profile: Profile, path: str | Path, *, replace: bool = True) -> None:
     text = dump_json(profile) if Path(path).suffix == ".json" else dump(profile)
     try:
         if target.exists() and not target.is_file():
-            raise MeasureError(
-                f"{path}: is not a regular file", "name another place with -o"
-            )  # renaming would replace it
+            # Renaming would replace it.
+            raise MeasureError(f"{path}: is not a regular file", "name another place with -o")
         atomic.write(target, text, replace=replace)
     except OSError as error:
         if isinstance(error, FileExistsError) and not replace:
             return
-        raise MeasureError(
-            f"{path}: not written: {error.strerror}", "make room there, or name another place with -o"
-        ) from None
+        remedy = "make room there, or name another place with -o"
+        raise MeasureError(f"{path}: not written: {error.strerror}", remedy) from None
 
 
 def _plain(profile: Profile) -> dict[str, Any]:
@@ -119,50 +117,25 @@ _Dumper.add_representer(str, _text)
 _Dumper.add_representer(float, _number)
 
 
-def _yaml(value: Any, flow: bool) -> str:
+def _yaml(value: Any, flow: bool | None) -> str:
+    """YAML in flow style or in blocks, or (None) in blocks of which the innermost are in flow style."""
     text: str = yaml.dump(
         value, Dumper=_Dumper, default_flow_style=flow, sort_keys=False, width=10**6, allow_unicode=True
     )
-    return text.removesuffix("...\n").rstrip("\n")
+    return text.removesuffix("...\n")  # which ends a document that is one scalar
 
 
 def _sections(data: dict[str, Any]) -> Iterator[str]:
     for key, value in data.items():
-        if key in ("settings", "families") and value:
-            yield f"{key}:\n" + _indented(_choices(value), 2)
-        elif isinstance(value, tuple | list) and value:
-            yield f"{key}:\n" + _rows(value)
+        if key in ("settings", "families"):
+            yield _yaml({key: value}, flow=None)
+        elif isinstance(value, tuple) and value:
+            yield f"{key}:\n"
+            yield from (f"- {_yaml(_trimmed(row), flow=True)}" for row in value)
         else:
-            yield f"{key}: {_yaml(value, flow=True)}\n"
-
-
-def _rows(rows: Sequence[Any]) -> str:
-    return "".join(f"- {_yaml(_trimmed(row), flow=True)}\n" for row in rows)
+            yield f"{key}: {_yaml(value, flow=True)}"
 
 
 def _trimmed(row: dict[str, Any]) -> dict[str, Any]:
     """Without what is empty: those keys have that as their default."""
-    return {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in row.items()
-        if value not in (None, {}, ())
-    }
-
-
-def _choices(mapping: dict[str, Any]) -> str:
-    lines = []
-    for name, value in mapping.items():
-        lines.append(f"{_yaml(name, flow=True)}:{'' if value else ' {}'}\n")
-        if "value" in value and "reason" in value:
-            fields = (
-                f"{key}: {_yaml(list(one) if isinstance(one, tuple) else one, flow=True)}\n"
-                for key, one in value.items()
-            )
-            lines.append(_indented("".join(fields), 2))
-        else:
-            lines.append(_indented(_choices(value), 2))
-    return "".join(lines)
-
-
-def _indented(text: str, by: int) -> str:
-    return "".join(" " * by + line for line in text.splitlines(keepends=True))
+    return {key: value for key, value in row.items() if value not in (None, {}, ())}

@@ -41,7 +41,7 @@ def attention(measurements: Sequence[Measurement]) -> Iterator[Chart]:
     """For each shape torch's own choice, then the back ends, the fastest first."""
     charts: dict[tuple[str, str], dict[str, dict[str, Measurement]]] = {}
     for row in rows(measurements, "attention throughput", "dtype backend", "head length"):
-        if shape := Workload.of(row):
+        if shape := Workload.of(row.params):
             shapes = charts.setdefault((shape.dtype, ", causal" if shape.causal else ""), {})
             shapes.setdefault(f"{shape.head} x {shape.length}", {})[str(row.params["backend"])] = row
     for (dtype, causal), shapes in charts.items():

@@ -10,7 +10,7 @@ from gputune.errors import UsageError
 from gputune.plugins import Setting
 from gputune.profile import Profile
 from gputune.settings import LEVELS, Numerics, Value, load
-from gputune.settings._evidence import one
+from gputune.settings._evidence import first
 
 VARIABLE = "GPUTUNE_NUMERICS"
 """The limit for this process and all its children; `gputune apply --numerics` sets it."""
@@ -29,7 +29,7 @@ def tf32_line(profile: Profile, applied: Mapping[Setting, Value]) -> str:
     """The line for a user who set no limit and gets TF32; empty where the profile does not turn on TF32 for matmuls."""
     if not profile.fingerprint.gpu or applied.get(load("matmul_precision")) != "tf32":
         return ""
-    error = one(profile.measurements, "precision", "relative_error", dtype="tf32")
+    error = first(profile.measurements, "precision", "relative_error", dtype="tf32")
     tf32 = f"TF32 with a relative error of {error.median:.1e}, as measured" if error else "TF32"
     return f"FP32 matmul runs in {tf32}; --numerics rounding avoids it, --numerics tf32 accepts it without this line"
 

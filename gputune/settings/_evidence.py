@@ -1,6 +1,6 @@
 """Selecting and comparing measurements, and turning a comparison into a choice."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from . import Choice, Comparison, Measurement, Measurements, Value
 
@@ -17,7 +17,7 @@ def select(measurements: Iterable[Measurement], bench: str, metric: str, **param
     ]
 
 
-def one(measurements: Iterable[Measurement], bench: str, metric: str, **params: object) -> Measurement | None:
+def first(measurements: Iterable[Measurement], bench: str, metric: str, **params: object) -> Measurement | None:
     """The first row of a bench and metric whose parameters include `params`, or None."""
     return next(iter(select(measurements, bench, metric, **params)), None)
 
@@ -33,24 +33,10 @@ def beats(candidate: Measurement, baseline: Measurement) -> bool:
     return comparison is not None and comparison.verdict == "gain"
 
 
-def keep(value: Value, reason: str, evidence: Sequence[str] = (), comparison: Comparison | None = None) -> Choice:
-    """Choose `value`, which is torch's default, and say what was measured against it."""
-    return _choice(value, reason, evidence, comparison)
-
-
-def change(value: Value, comparison: Comparison, reason: str, evidence: Sequence[str]) -> Choice:
-    """Choose `value` for the gain in `comparison`."""
-    return _choice(value, reason, evidence, comparison)
-
-
-def _choice(value: Value, reason: str, evidence: Sequence[str], comparison: Comparison | None) -> Choice:
-    return Choice(
-        value=value,
-        gain=comparison.ratio if comparison else None,
-        interval=comparison.interval if comparison else None,
-        reason=reason,
-        evidence=tuple(evidence),
-    )
+def choose(value: Value, reason: str, comparison: Comparison | None = None, *evidence: str) -> Choice:
+    """Choose `value`, with the comparison of the alternative to torch's default and the benches behind it."""
+    gain, interval = (comparison.ratio, comparison.interval) if comparison else (None, None)
+    return Choice(value=value, gain=gain, interval=interval, reason=reason, evidence=evidence)
 
 
 def range_text(comparison: Comparison) -> str:
@@ -58,9 +44,19 @@ def range_text(comparison: Comparison) -> str:
     return f"{comparison.ratio:.3g} times ({comparison.low:.3g} to {comparison.high:.3g})"
 
 
-def lacking(*rows: object) -> str:
+def missing(*rows: object) -> str:
     """Why nothing can be concluded: a row was not measured (None, or an empty list), or has too few samples."""
     return TOO_FEW if all(rows) else NOT_MEASURED
+
+
+def decide_between(
+    candidates: Measurements, baselines: Measurements, values: tuple[Value, Value], what: str, bench: str
+) -> Choice:
+    """Decide as `decide` does, by rows of the second of `values` and, paired in order, of torch's default."""
+    comparison = pooled(candidates, baselines)
+    if comparison is None:
+        return choose(values[0], missing(candidates, baselines))
+    return decide(comparison, values, what, bench)
 
 
 def decide(
@@ -71,10 +67,10 @@ def decide(
     these two.
     """
     default, value = values
-    sentence = f"{what} ran {range_text(comparison)} as fast"
+    sentence = f"{what} ran {range_text(comparison)} as fast as with torch's default"
     if comparison.verdict == "gain" if chosen is None else chosen:
-        return change(value, comparison, sentence, [bench])
-    return keep(default, f"{no_gain(comparison)}: {sentence}", [bench], comparison)
+        return choose(value, sentence, comparison, bench)
+    return choose(default, f"{no_gain(comparison)}: {sentence}", comparison, bench)
 
 
 def no_gain(comparison: Comparison) -> str:
@@ -92,14 +88,11 @@ def of_device(measurements: Iterable[Measurement]) -> bool:
     return any(row.device.startswith("cuda") for row in measurements)
 
 
-def text(value: float) -> str:
-    return f"{value:.3g}"
-
-
 def pooled(candidates: Measurements, baselines: Measurements) -> Comparison | None:
-    """Compare two settings over several workloads measured in the same rounds: round by round, the geometric mean of
-    the workloads' ratios. `candidates` and `baselines` are paired in order.
+    """Compare two settings over one or several workloads measured in the same rounds: round by round, the geometric
+    mean of the workloads' ratios. `candidates` and `baselines` are paired in order.
     """
     if not candidates or len(candidates) != len(baselines):
         return None
-    return candidates[0].pooled(baselines[0], list(zip(candidates[1:], baselines[1:], strict=True)))
+    (candidate, baseline), *others = zip(candidates, baselines, strict=True)
+    return candidate.pooled(baseline, others) if others else candidate.against(baseline)

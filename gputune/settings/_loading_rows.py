@@ -1,17 +1,18 @@
 """The parameters of a measured row of loading: what the benches write, and advice, checks and charts read back."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from . import Measurement
+from ._rows import Row
 
 WORKERS, PREFETCH_FACTORS, THREADS = (0, 1024), (1, 64), (1, 4096)
 """The least and the most that a profile may ask for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadingParams:
+class LoadingParams(Row):
     """How the samples of a row were loaded; None where the row's kind does not say."""
 
     kind: str
@@ -25,7 +26,7 @@ class LoadingParams:
     prefetch_factor: int | None = None
     sent: bool = True
     """Whether the workers handed over what they made. Where shared memory was too small for that, they only made it."""
-    step_ms: float | None = None
+    step_ms: float | int | None = None
     """How long the consumer works on each batch."""
     epoch_batches: int | None = None
     same_samples: bool = False
@@ -33,13 +34,7 @@ class LoadingParams:
     persistent_workers: bool | None = None
     pin_memory: bool | None = None
     threads: int | None = None
-    epoch_seconds: float | None = None
-
-    @property
-    def params(self) -> dict[str, str | int | float | bool]:
-        """For a Measurement; what is at its default is left out."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {field.name: values[field.name] for field in fields(self) if values[field.name] != field.default}
+    epoch_seconds: float | int | None = None
 
 
 LoadingRows = Mapping[LoadingParams, "Measurement"]
@@ -48,11 +43,11 @@ LoadingRows = Mapping[LoadingParams, "Measurement"]
 def params_of(row: Measurement) -> LoadingParams | None:
     """The parameters of a row of loading; None where it holds what no bench writes, as a profile's file may."""
     facts = {fact: value for verdict, (fact, value) in _VERDICTS.items() if row.params.get(verdict)}
-    given: dict[str, Any] = {name: value for name, value in (facts | row.params).items() if name in _VALID}
-    if not {"kind", "workers"} <= given.keys() or not all(_VALID[name](value) for name, value in given.items()):
+    params = LoadingParams.of(facts | row.params)
+    if params is None or (params.batch is None and params.kind in ("dataset", "unhindered")) or params.step_ms == 0:
         return None
-    params = LoadingParams(**given)
-    return None if params.batch is None and params.kind in ("dataset", "unhindered") else params
+    numbers = ((getattr(params, name), limits) for name, limits in _LIMITS.items())
+    return params if all(number is None or low <= number <= high for number, (low, high) in numbers) else None
 
 
 def loading_rows(measurements: Iterable[Measurement], bench: str, kind: str) -> dict[LoadingParams, Measurement]:
@@ -65,30 +60,14 @@ _VERDICTS: dict[str, tuple[str, Any]] = {"alike": ("same_samples", True), "singl
 """Parameters that gputune 0.1.0 wrote, and the observations that they stood for."""
 
 
-def _whole(low: int, high: int) -> Callable[[object], bool]:
-    return lambda value: type(value) is int and low <= value <= high
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, int | float) and type(value) is not bool and 0 <= value <= _LARGEST
-
-
-def _flag(value: object) -> bool:
-    return type(value) is bool
-
-
 _LARGEST = 1 << 63
-_VALID: dict[str, Callable[[object], bool]] = {
-    "kind": lambda value: isinstance(value, str),
-    "workers": _whole(*WORKERS),
-    "batch": _whole(1, _LARGEST),
-    "prefetch_factor": _whole(*PREFETCH_FACTORS),
-    "sent": _flag,
-    "step_ms": lambda value: _number(value) and value != 0,
-    "epoch_batches": _whole(0, _LARGEST),
-    "same_samples": _flag,
-    "persistent_workers": _flag,
-    "pin_memory": _flag,
-    "threads": _whole(*THREADS),
-    "epoch_seconds": _number,
+_LIMITS = {
+    "workers": WORKERS,
+    "batch": (1, _LARGEST),
+    "prefetch_factor": PREFETCH_FACTORS,
+    "step_ms": (0, _LARGEST),
+    "epoch_batches": (0, _LARGEST),
+    "threads": THREADS,
+    "epoch_seconds": (0, _LARGEST),
 }
+"""The least and the most that a bench writes."""

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from . import Facts, Measurements, dataloader_prefetch_factor
-from ._evidence import one
+from ._evidence import first
 from ._scaling import HELD, PREFETCH
 from .dataloader_workers import chosen_workers, curve, without_limit
 
@@ -29,11 +29,11 @@ class Need:
 
 def need(facts: Facts, measurements: Measurements) -> Need | None:
     """The need of the measured dataset; None where none was measured, or where it loads best without workers."""
-    size = one(measurements, "dataset", "batch_bytes")
+    size = first(measurements, "dataset", "batch_bytes")
     if size is None or not curve(measurements, "dataset"):
         return None
     unlimited = without_limit(measurements)
-    workers = max(chosen_workers(measurements), unlimited.workers if unlimited else 0)
+    workers = max(chosen_workers(facts, measurements), unlimited.workers if unlimited else 0)
     if not workers:
         return None
     ahead = dataloader_prefetch_factor.recommend(facts, measurements).value

@@ -16,12 +16,12 @@ same seed, by more than twice the standard deviation between FP32's own seeds, o
 than two steps.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from . import Choice, Comparison, Measurement
-from ._evidence import beats, compared, decide, pooled, select
+from . import Choice, Comparison, Measurement, Measurements
+from ._evidence import beats, compared, decide, decide_between, select
 from ._rows import Row
 
 BENCH = "training_step"
@@ -78,65 +78,55 @@ Steps = Mapping[Combination, "Measurement"]
 Training = tuple[FinalLoss, float]
 
 
-def steps(measurements: Iterable[Measurement], network: str, stage: str) -> dict[Combination, Measurement]:
+def steps(measurements: Measurements, network: str, stage: str) -> dict[Combination, Measurement]:
     """The rows of a network's steps in one group, by combination."""
     rows = select(measurements, BENCH, "throughput", network=network, stage=stage)
-    return {_combination(row): row for row in rows}
+    flags = [{flag: bool(row.params.get(flag, False)) for flag in FLAGS} for row in rows]
+    return {Combination(precision=str(row.params["precision"]), **on): row for row, on in zip(rows, flags, strict=True)}
 
 
-def _combination(row: Measurement) -> Combination:
-    flags = {flag: bool(row.params.get(flag, False)) for flag in FLAGS}
-    return Combination(precision=str(row.params["precision"]), **flags)
-
-
-def families(measurements: Iterable[Measurement]) -> list[str]:
+def families(measurements: Measurements) -> list[str]:
     """The networks whose steps were measured."""
-    rows = list(measurements)
-    return [name for name in FAMILIES if steps(rows, name, "precision")]
+    return [name for name in FAMILIES if steps(measurements, name, "precision")]
 
 
 def best_of(rows: Steps) -> Combination | None:
     """The combination to recommend from one group; None from an empty one."""
     if not rows:
         return None
+
+    def speed(one: Combination) -> float:
+        return rows[one].median
+
     default = min(rows, key=lambda one: one.simplicity)
     gaining = [one for one in rows if one == default or beats(rows[one], rows[default])]
-    mixed = [one for one in gaining if one.precision in MIXED]
-    exact = [one for one in gaining if one.precision not in MIXED]
-    candidates = mixed if mixed and (not exact or _is_worth_mixing(rows, mixed, exact)) else exact
-    fastest = _fastest(rows, candidates)
+    mixed = max((one for one in gaining if one.precision in MIXED), key=speed, default=None)
+    exact = max((one for one in gaining if one.precision not in MIXED), key=speed, default=None)
+    gain = compared(rows[mixed], rows[exact]) if mixed and exact else None
+    worth_mixing = gain is not None and gain.verdict == "gain" and gain.ratio > WORTH_MIXED
+    fastest = mixed if mixed and (exact is None or worth_mixing) else exact or default
+    candidates = [one for one in gaining if (one.precision in MIXED) == (fastest.precision in MIXED)]
     as_good = [one for one in candidates if not beats(rows[fastest], rows[one])]
     return min(as_good, key=lambda one: one.simplicity)
 
 
-def _fastest(rows: Steps, among: Sequence[Combination]) -> Combination:
-    return max(among, key=lambda one: rows[one].median)
-
-
-def _is_worth_mixing(rows: Steps, mixed: Sequence[Combination], exact: Sequence[Combination]) -> bool:
-    gain = compared(rows[_fastest(rows, mixed)], rows[_fastest(rows, exact)])
-    return gain is not None and gain.verdict == "gain" and gain.ratio > WORTH_MIXED
-
-
-def allowed(measurements: Iterable[Measurement], network: str) -> dict[Combination, Measurement]:
+def allowed(measurements: Measurements, network: str) -> dict[Combination, Measurement]:
     """The first group without the precisions that the accuracy guard refused."""
-    rows = list(measurements)
-    refused = refusals(rows, network)
-    return {one: row for one, row in steps(rows, network, "precision").items() if one.precision not in refused}
+    refused = refusals(measurements, network)
+    return {one: row for one, row in steps(measurements, network, "precision").items() if one.precision not in refused}
 
 
-def first_best(measurements: Iterable[Measurement], network: str) -> Combination | None:
+def first_best(measurements: Measurements, network: str) -> Combination | None:
     """The best precision and memory format."""
     return best_of(allowed(measurements, network))
 
 
-def best(measurements: Iterable[Measurement], network: str) -> Combination | None:
+def best(measurements: Measurements, network: str) -> Combination | None:
     """The combination to recommend; None where the network's steps were not measured."""
-    rows = list(measurements)
-    return best_of(steps(rows, network, "options")) or first_best(rows, network)
+    return best_of(steps(measurements, network, "options")) or first_best(measurements, network)
 
 
-def refusals(measurements: Iterable[Measurement], network: str) -> dict[str, str]:
+def refusals(measurements: Measurements, network: str) -> dict[str, str]:
     """By precision, why the accuracy guard refuses it; empty where the guard did not run or accepts all."""
     runs = _trainings(measurements, network)
     exact = [(run, loss) for run, loss in runs if run.precision == "float32"]
@@ -146,10 +136,10 @@ def refusals(measurements: Iterable[Measurement], network: str) -> dict[str, str
     return {precision: reason for precision, reason in reasons.items() if reason}
 
 
-def _trainings(measurements: Iterable[Measurement], network: str) -> list[Training]:
+def _trainings(measurements: Measurements, network: str) -> list[Training]:
     """The accuracy guard's trainings of a network."""
     rows = select(measurements, BENCH, "final_loss", network=network)
-    return [(run, row.median) for row in rows if (run := FinalLoss.of(row))]
+    return [(run, row.median) for row in rows if (run := FinalLoss.of(row.params))]
 
 
 def _broken(run: FinalLoss) -> str | None:
@@ -172,10 +162,9 @@ def _differing(loss: float, exact: Sequence[Training]) -> str | None:
     return None
 
 
-def refused_anywhere(measurements: Iterable[Measurement], precision: str) -> str | None:
+def refused_anywhere(measurements: Measurements, precision: str) -> str | None:
     """The first network whose guard refused a precision, with the reason."""
-    rows = list(measurements)
-    reasons = ((network, refusals(rows, network).get(precision)) for network in FAMILIES)
+    reasons = ((network, refusals(measurements, network).get(precision)) for network in FAMILIES)
     return next((f"{network}: {reason}" for network, reason in reasons if reason), None)
 
 
@@ -189,7 +178,7 @@ def _comparable(exact: Sequence[Training]) -> bool:
     return len(exact) >= 2 and bool(falls) and falls[0] >= LEAST_FALL
 
 
-def guard_words(measurements: Iterable[Measurement], network: str) -> str:
+def guard_words(measurements: Measurements, network: str) -> str:
     """The part of a reason that says how accurate the recommended precision is."""
     exact = [training for training in _trainings(measurements, network) if training[0].precision == "float32"]
     if _comparable(exact):
@@ -204,7 +193,7 @@ def base_precision(rows: Steps) -> str:
     return "tf32" if any(one.precision == "tf32" for one in rows) else "float32"
 
 
-def option(measurements: Iterable[Measurement], network: str, flag: str) -> tuple[bool, Comparison | None] | None:
+def option(measurements: Measurements, network: str, flag: str) -> tuple[bool, Comparison | None] | None:
     """Whether the best combination has a flag, and how it runs with the flag compared with without; None where the
     flag was not measured.
     """
@@ -212,12 +201,11 @@ def option(measurements: Iterable[Measurement], network: str, flag: str) -> tupl
     chosen = best_of(rows)
     if chosen is None or not any(getattr(one, flag) for one in rows):
         return None
-    return bool(getattr(chosen, flag)), compared(
-        rows.get(_set(chosen, flag, True)), rows.get(_set(chosen, flag, False))
-    )
+    on, off = (rows.get(_set(chosen, flag, value)) for value in (True, False))
+    return bool(getattr(chosen, flag)), compared(on, off)
 
 
-def choice_of_option(measurements: Iterable[Measurement], network: str, flag: str, what: str) -> Choice | None:
+def choice_of_option(measurements: Measurements, network: str, flag: str, what: str) -> Choice | None:
     """A family's choice for a flag; `what` names the steps with it. None where the flag has no samples, or too few."""
     chosen, comparison = option(measurements, network, flag) or (False, None)
     return decide(comparison, (False, True), what, BENCH, chosen=chosen) if comparison else None
@@ -229,30 +217,29 @@ def _set(combination: Combination, flag: str, value: bool) -> Combination:
 
 
 def losing(pairs: Mapping[str, tuple[Measurement | None, Measurement | None]]) -> list[str]:
-    """The names whose first row is certainly slower than the second."""
+    """The names whose first row is certainly slower than their second."""
     comparisons = {name: compared(*pair) for name, pair in pairs.items()}
     return [name for name, comparison in comparisons.items() if comparison is not None and comparison.high < 1]
 
 
 def but_for(names: Sequence[str]) -> str:
     """The end of a reason that names the kinds of network which lost; empty without any."""
-    return f", though {' and '.join(names)} lost by it: see families" if names else ""
+    return f", though {' and '.join(names)} ran slower (see families)" if names else ""
 
 
-def option_everywhere(
-    measurements: Iterable[Measurement], flag: str
-) -> tuple[dict[str, tuple[Measurement, Measurement]], Comparison | None]:
-    """By network the rows with and without one flag of the second group, and the gain over all networks.
+def choice_everywhere(measurements: Measurements, flag: str, what: str) -> tuple[Choice, list[str]]:
+    """The choice for a flag over all networks, and the networks that are slower with it. `what` names the steps with
+    it, with `{}` for the networks.
 
     Networks with too few samples are left out, unless none has enough.
     """
-    known = list(measurements)
     pairs = {}
-    for network in families(known):
-        rows = steps(known, network, "options")
+    for network in families(measurements):
+        rows = steps(measurements, network, "options")
         base = next((one for one in rows if not (one.fused or one.compiled or one.cudnn_benchmark)), None)
         with_flag = _set(base, flag, True) if base else None
         if base and with_flag in rows:
             pairs[network] = (rows[with_flag], rows[base])
     enough = {network: pair for network, pair in pairs.items() if compared(*pair)} or pairs
-    return enough, pooled([on for on, _ in enough.values()], [off for _, off in enough.values()])
+    on, off = [[pair[index] for pair in enough.values()] for index in (0, 1)]
+    return decide_between(on, off, (False, True), what.format(", ".join(enough)), BENCH), losing(enough)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Literal
 
 from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import NOT_MEASURED, TOO_FEW, change, compared, keep, lacking, no_gain, one, pooled, range_text
+from ._evidence import NOT_MEASURED, TOO_FEW, choose, compared, first, missing, no_gain, pooled, range_text
 from ._training import (
     BENCH,
     MIXED,
@@ -56,19 +56,18 @@ def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice |
     refused = "".join(f"; {name} refused: {why}" for name, why in refusals(measurements, family).items())
     candidates = [one for one in rows if one.precision in MIXED and one.channels_last == chosen.channels_last]
     if not candidates:
-        return keep(None, refused.removeprefix("; ") or NEITHER)
+        return choose(None, refused.removeprefix("; ") or NEITHER)
     mixed = chosen if chosen in candidates else max(candidates, key=lambda one: rows[one].median)
     base = replace(chosen, precision=base_precision(rows))
     comparison = compared(rows[mixed], rows.get(base))
     if comparison is None:
-        return keep(None, lacking(rows.get(base), rows[mixed]))
+        return choose(None, missing(rows.get(base), rows[mixed]))
     what = f"its steps in {mixed.precision} ran {range_text(comparison)} as fast as in {_label(base.precision)}"
     if mixed is chosen:
         scaler = ", with a GradScaler" if mixed.precision == "float16" else ""
-        return change(
-            mixed.precision, comparison, f"{what}{scaler}; {guard_words(measurements, family)}{refused}", [BENCH]
-        )
-    return keep(None, f"{_not_worth(comparison)}: {what}{refused}", [BENCH], comparison)
+        reason = f"{what}{scaler}; {guard_words(measurements, family)}{refused}"
+        return choose(mixed.precision, reason, comparison, BENCH)
+    return choose(None, f"{_not_worth(comparison)}: {what}{refused}", comparison, BENCH)
 
 
 def _over_networks(measurements: Measurements, networks: list[str]) -> Choice:
@@ -77,14 +76,14 @@ def _over_networks(measurements: Measurements, networks: list[str]) -> Choice:
     pairs = {name: _pairs(measurements, networks, name) for name in MIXED if name not in refused}
     gains = {name: gain for name, measured in pairs.items() if (gain := _pooled(measured))}
     if not gains:
-        return keep(None, _why_none(measurements, networks, refused))
+        return choose(None, _why_none(measurements, networks, refused))
     name = "bfloat16" if "bfloat16" in gains else "float16"
     if "float16" in gains and gains["float16"].low > WORTH_A_SCALER * gains[name].high:
         name = "float16"
     what = f"training steps ({', '.join(networks)}) in {name} ran {range_text(gains[name])} as fast as without"
     if gains[name].verdict == "gain" and gains[name].ratio > WORTH_MIXED:
-        return change(name, gains[name], what + but_for(losing(pairs[name])), [BENCH])
-    return keep(None, f"{_not_worth(gains[name])}: {what}", [BENCH], gains[name])
+        return choose(name, what + but_for(losing(pairs[name])), gains[name], BENCH)
+    return choose(None, f"{_not_worth(gains[name])}: {what}", gains[name], BENCH)
 
 
 def _not_worth(comparison: Comparison) -> str:
@@ -124,13 +123,13 @@ def _label(precision: str) -> str:
 def _by_matmuls(facts: Facts, measurements: Measurements) -> Choice:
     """Without training steps nothing is recommended, whatever matmuls gain: casting may cost a network more."""
     base_name = "tf32" if recommend_matmul(facts, measurements).value == "tf32" else "float32"
-    base = one(measurements, "precision", "throughput", dtype=base_name)
-    row = next((row for name in MIXED if (row := one(measurements, "precision", "throughput", dtype=name))), None)
+    base = first(measurements, "precision", "throughput", dtype=base_name)
+    row = next((row for name in MIXED if (row := first(measurements, "precision", "throughput", dtype=name))), None)
     if base is not None and row is None:
-        return keep(None, NEITHER)
+        return choose(None, NEITHER)
     comparison = compared(row, base)
     if comparison is None or row is None:
-        return keep(None, lacking(base, row))
+        return choose(None, missing(base, row))
     name = row.params["dtype"]
     what = f"{name} matmul ran {range_text(comparison)} as fast as in {_label(base_name)}"
-    return keep(None, f"training steps {NOT_MEASURED}; {what}", ["precision"], comparison)
+    return choose(None, f"training steps {NOT_MEASURED}; {what}", comparison, "precision")

@@ -7,7 +7,7 @@ Source: PyTorch, "Channels Last Memory Format" tutorial.
 """
 
 from . import Choice, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import decide, keep, lacking, pooled, select
+from ._evidence import decide_between, select
 from ._training import choice_of_option
 from .amp_dtype import recommend as recommend_amp
 
@@ -33,11 +33,9 @@ def _by_convolutions(facts: Facts, measurements: Measurements) -> Choice:
     ]
     dtype = _dtype(facts, measurements, rows)
     last, first = (select(rows, "conv", "throughput", dtype=dtype, channels_last=on) for on in (True, False))
-    comparison = pooled(last, first)
-    if comparison is None:
-        return keep(False, lacking(last, first))
     channels = ", ".join(str(row.params["channels"]) for row in last)
-    return decide(comparison, (False, True), f"{dtype} convolutions of {channels} channels in channels_last", "conv")
+    what = f"{dtype} convolutions of {channels} channels in channels_last"
+    return decide_between(last, first, (False, True), what, "conv")
 
 
 def _decides(row: Measurement) -> bool:

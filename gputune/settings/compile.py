@@ -10,8 +10,8 @@ import math
 from dataclasses import replace
 
 from . import Choice, Facts, Measurements, Numerics, Phase
-from ._evidence import compared, decide, keep, lacking, one
-from ._training import BENCH, best, but_for, choice_of_option, losing, option_everywhere, steps
+from ._evidence import compared, first
+from ._training import BENCH, best, but_for, choice_everywhere, choice_of_option, steps
 
 VALUE = bool
 PHASE: Phase = "code"
@@ -24,13 +24,10 @@ NOTHING_SECONDS = 0.2
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    pairs, comparison = option_everywhere(measurements, "compiled")
-    if comparison is None:
-        return keep(False, lacking(pairs))
-    choice = decide(comparison, (False, True), f"compiled training steps ({', '.join(pairs)})", BENCH)
-    lost = losing(pairs)
-    if choice.value and lost:
-        return keep(False, f"not for every kind of network: {choice.reason}{but_for(lost)}", [BENCH], comparison)
+    choice, slower = choice_everywhere(measurements, "compiled", "compiled training steps ({})")
+    if choice.value and slower:
+        reason = f"not for every kind of network: {choice.reason}{but_for(slower)}"
+        return replace(choice, value=False, reason=reason)
     return choice
 
 
@@ -40,8 +37,8 @@ def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice |
 
 
 def _cost(measurements: Measurements, family: str) -> str:
-    """What compiling took, and after how many steps it has paid."""
-    taken = one(measurements, BENCH, "compile_time", network=family)
+    """How long compiling took, and after how many steps it has paid."""
+    taken = first(measurements, BENCH, "compile_time", network=family)
     chosen = best(measurements, family)
     if taken is None or chosen is None:
         return ""

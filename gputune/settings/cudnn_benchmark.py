@@ -8,7 +8,7 @@ Source: PyTorch, "Reproducibility" and "Performance tuning guide".
 """
 
 from . import Choice, Comparison, Facts, Measurements, Numerics, Phase
-from ._evidence import decide, keep, lacking, of_device, one, pooled, select
+from ._evidence import choose, decide, decide_between, first, of_device, select
 from ._training import BENCH, option
 
 VALUE = bool
@@ -20,20 +20,17 @@ DEFAULT = False
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
     if not of_device(measurements):
-        return keep(False, "it concerns GPUs only")
+        return choose(False, "it concerns GPUs only")
     chosen, comparison = option(measurements, "convnet", "cudnn_benchmark") or (False, None)
     if comparison:
         return _by_steps(measurements, chosen, comparison)
     on = select(measurements, "conv", "throughput", cudnn_benchmark=True)
     off = select(measurements, "conv", "throughput", cudnn_benchmark=False)
-    comparison = pooled(on, off)
-    if comparison is None:
-        return keep(False, lacking(on, off))
-    return decide(comparison, (False, True), f"{len(on)} convolutions with cuDNN's own search", "conv")
+    return decide_between(on, off, (False, True), f"{len(on)} convolutions with cuDNN's own search", "conv")
 
 
 def _by_steps(measurements: Measurements, chosen: bool, comparison: Comparison) -> Choice:
-    taken = one(measurements, BENCH, "search_time", network="convnet")
+    taken = first(measurements, BENCH, "search_time", network="convnet")
     cost = f", the first of which took {taken.median:.3g} s" if taken else ""
     what = f"steps of a convnet with cuDNN's own search{cost},"
     return decide(comparison, (False, True), what, BENCH, chosen=chosen)

@@ -8,9 +8,8 @@ Source: PyTorch, "torch.utils.data", memory pinning.
 """
 
 from . import Choice, Facts, Measurements, Numerics, Phase
-from ._evidence import compared, decide, keep, lacking, of_device
-from ._loading_rows import loading_rows
-from .dataloader_workers import bench_of
+from ._evidence import choose, decide_between, of_device
+from .dataloader_workers import bench_of, rows_of_option
 
 VALUE = bool
 PHASE: Phase = "code"
@@ -21,13 +20,9 @@ DEPENDS = ("device", "cpu")
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
     if not of_device(measurements):
-        return keep(False, "there is no GPU to copy to")
+        return choose(False, "there is no GPU to copy to")
     bench = bench_of(measurements)
-    rows = {params.pin_memory: row for params, row in loading_rows(measurements, bench, "transfer").items()}
-    comparison = compared(rows.get(True), rows.get(False))
-    if comparison is None:
-        return keep(False, lacking(rows.get(True), rows.get(False)))
+    pinned, pageable = (rows_of_option(measurements, "transfer", "pin_memory", on) for on in (True, False))
     batches = "the dataset's batches" if bench == "dataset" else "large batches"
-    return decide(
-        comparison, (False, True), f"loading {batches} through pinned memory and copying them to the GPU", bench
-    )
+    what = f"loading {batches} through pinned memory and copying them to the GPU"
+    return decide_between(pinned, pageable, (False, True), what, bench)

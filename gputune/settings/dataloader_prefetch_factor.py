@@ -7,9 +7,9 @@ Source: PyTorch, "torch.utils.data".
 """
 
 from . import Choice, Facts, Measurements, Numerics, Phase
-from ._evidence import compared, decide, keep, lacking
-from ._loading_rows import PREFETCH_FACTORS, loading_rows
-from .dataloader_workers import bench_of, chosen_workers, curve
+from ._evidence import choose, decide_between
+from ._loading_rows import PREFETCH_FACTORS
+from .dataloader_workers import bench_of, chosen_workers, curve, rows_of_option
 
 VALUE = int | None
 PHASE: Phase = "code"
@@ -20,13 +20,10 @@ LIMITS = PREFETCH_FACTORS
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    workers, bench = chosen_workers(measurements), bench_of(measurements)
+    workers, bench = chosen_workers(facts, measurements), bench_of(measurements)
     if workers == 0:
-        return keep(None, "no workers, so nothing is prefetched")
+        return choose(None, "no workers, so nothing is prefetched")
     if any((params.workers, params.prefetch_factor) == (workers, 1) for params in curve(measurements, "dataset")):
-        return Choice(value=1, reason="/dev/shm holds no more of the dataset's batches", evidence=(bench,))
-    rows = {params.prefetch_factor: row for params, row in loading_rows(measurements, bench, "prefetch").items()}
-    comparison = compared(rows.get(4), rows.get(2))
-    if comparison is None:
-        return keep(None, lacking(rows.get(4), rows.get(2)))
-    return decide(comparison, (None, 4), "loading with 4 batches ahead a worker instead of 2", bench)
+        return choose(1, "/dev/shm holds no more of the dataset's batches", None, bench)
+    four, two = (rows_of_option(measurements, "prefetch", "prefetch_factor", count) for count in (4, 2))
+    return decide_between(four, two, (None, 4), "loading with 4 batches ahead per worker", bench)

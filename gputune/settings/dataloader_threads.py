@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import Choice, Facts, Measurements, Numerics, Phase
-from ._evidence import compared, counted, decide, keep, lacking
+from ._evidence import choose, counted, decide_between
 from ._loading_rows import THREADS, loading_rows
 from .dataloader_workers import bench_of, chosen_workers
 
@@ -47,16 +47,15 @@ class WorkerThreads:
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    workers, bench = chosen_workers(measurements), bench_of(measurements)
+    workers, bench = chosen_workers(facts, measurements), bench_of(measurements)
     if not workers:
-        return keep(None, "no workers to give threads to")
+        return choose(None, "no workers to give threads to")
     if facts.cpu.budget // workers < 2:
-        return keep(None, f"{counted(workers, 'worker')} and {counted(facts.cpu.budget, 'CPU')}: one thread for each")
-    rows = {params.threads or 1: row for params, row in loading_rows(measurements, bench, "threads").items()}
+        return choose(None, f"{counted(workers, 'worker')} and {counted(facts.cpu.budget, 'CPU')}: one thread for each")
+    rows = {params.threads or 1: [row] for params, row in loading_rows(measurements, bench, "threads").items()}
     if not rows:
-        return keep(None, "one, torch's own: in forked workers more would wait for ever; not measured in others")
+        return choose(None, "one, torch's own: in forked workers more would wait for ever; not measured in others")
     count = max(rows)
-    comparison = compared(rows[count] if count > 1 else None, rows.get(1))
-    if comparison is None:
-        return keep(None, lacking(rows.get(1), count > 1))
-    return decide(comparison, (None, count), f"loading with {count} threads in each worker", bench)
+    more = rows[count] if count > 1 else []
+    what = f"loading with {count} threads in each worker"
+    return decide_between(more, rows.get(1, []), (None, count), what, bench)

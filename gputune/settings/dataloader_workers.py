@@ -12,8 +12,8 @@ Source: PyTorch, "torch.utils.data"; measured here.
 
 from dataclasses import replace
 
-from . import Choice, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import NOT_MEASURED, change, compared, counted, keep, lacking, no_gain, range_text
+from . import Choice, Facts, Measurement, Measurements, Numerics, Phase, Value
+from ._evidence import NOT_MEASURED, choose, compared, counted, missing, no_gain, range_text
 from ._loading_rows import WORKERS, LoadingParams, LoadingRows, loading_rows
 
 VALUE = int
@@ -26,7 +26,7 @@ LIMITS = WORKERS
 SAMPLES = {
     "decoding": "samples that cost CPU time",
     "memory": "slices of memory",
-    "waiting": "samples waited for",
+    "waiting": "samples that keep their reader waiting",
     "dataset": "the dataset's batches",
 }
 KINDS = ("decoding", "memory", "waiting")
@@ -51,7 +51,7 @@ NO_ROOM = "/dev/shm is too small for what even one worker hands over"
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    return _general(measurements)
+    return _choice(measurements, "dataset" if curve(measurements, "dataset") else "decoding")
 
 
 def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:
@@ -70,9 +70,9 @@ def of_kind(measurements: Measurements, kind: str) -> int | None:
     return _count(choice) if choice.evidence else None
 
 
-def chosen_workers(measurements: Measurements) -> int:
+def chosen_workers(facts: Facts, measurements: Measurements) -> int:
     """The number of workers that is recommended."""
-    return _count(_general(measurements))
+    return _count(recommend(facts, measurements))
 
 
 def curve(measurements: Measurements, kind: str) -> LoadingRows:
@@ -84,6 +84,12 @@ def curve(measurements: Measurements, kind: str) -> LoadingRows:
 def bench_of(measurements: Measurements) -> str:
     """The bench whose rows decide on a DataLoader's other options: the user's own dataset where it was measured."""
     return "dataset" if curve(measurements, "dataset") else "dataloader"
+
+
+def rows_of_option(measurements: Measurements, kind: str, option: str, value: Value) -> list[Measurement]:
+    """The rows of one kind, from the bench that decides, in which an option of the DataLoader has a value."""
+    rows = loading_rows(measurements, bench_of(measurements), kind)
+    return [row for params, row in rows.items() if getattr(params, option) == value]
 
 
 def without_limit(measurements: Measurements) -> LoadingParams | None:
@@ -123,10 +129,6 @@ def _is_fed(params: LoadingParams, row: Measurement) -> bool:
     return row.median * params.step_ms * FED >= 1000.0 * params.batch
 
 
-def _general(measurements: Measurements) -> Choice:
-    return _choice(measurements, "dataset" if curve(measurements, "dataset") else "decoding")
-
-
 def _choice(measurements: Measurements, kind: str) -> Choice:
     rows = curve(measurements, kind)
     return _for_dataset(rows, measurements) if kind == "dataset" and rows else _against_none(rows, kind)
@@ -143,53 +145,48 @@ def _with_workers(rows: LoadingRows, workers: int) -> LoadingParams | None:
 def _against_none(rows: LoadingRows, kind: str) -> Choice:
     none, best = _with_workers(rows, 0), fewest(rows)
     if none is None or best is None or len(rows) < 2:
-        return keep(0, NOT_MEASURED)
+        return choose(0, NOT_MEASURED)
     bench = rows[best].bench
     fastest = best if best.workers else max((one for one in rows if one.workers), key=lambda one: rows[one].median)
-    comparison = compared(rows[fastest], rows[none])
+    comparison, workers = compared(rows[fastest], rows[none]), counted(fastest.workers, "worker")
     if comparison is None:
         if best.workers:
-            return _by_far(fastest.workers, rows[fastest], rows[none], kind)
-        slow = f"{SAMPLES[kind]} came no faster with {_workers(fastest.workers)} than with none"
-        return keep(0, f"{lacking(rows[fastest], rows[none])}: {slow}")
-    workers = _workers(fastest.workers)
+            return _by_far(fastest.workers, rows[fastest], rows[none], SAMPLES[kind])
+        slow = f"{SAMPLES[kind]} came no faster with {workers} than with none"
+        return choose(0, f"{missing(rows[fastest], rows[none])}: {slow}")
     sentence = f"{SAMPLES[kind]} came {range_text(comparison)} as fast with {workers} as with none"
     if best.workers and comparison.low > 1:
-        return change(best.workers, comparison, sentence, [bench])
-    return keep(0, f"{no_gain(comparison)}: {sentence}", [bench], comparison)
+        return choose(best.workers, sentence, comparison, bench)
+    return choose(0, f"{no_gain(comparison)}: {sentence}", comparison, bench)
 
 
-def _by_far(workers: int, best: Measurement, none: Measurement, kind: str) -> Choice:
+def _by_far(workers: int, best: Measurement, none: Measurement, samples: str) -> Choice:
     """From fewer pairs than an interval takes, as slow samples leave: only where all say so by far."""
     from statistics import median  # slow to import, and the shim imports this file
 
     ratios = best.ratios(none)
     if len(ratios) < FEW_PAIRS or min(ratios) < BY_FAR:
-        more = ": --budget thorough takes longer" if kind == "dataset" else ""
-        return keep(0, lacking(best, none) + more)
-    each = f"in each of {len(ratios)} pairs at least {min(ratios):.3g} times"
-    reason = f"{SAMPLES[kind]} came {median(ratios):.3g} times as fast with {_workers(workers)} as with none, {each}"
+        more = ": --budget thorough takes longer" if best.bench == "dataset" else ""
+        return choose(0, missing(best, none) + more)
+    ran = f"{samples} came {median(ratios):.3g} times as fast with {counted(workers, 'worker')} as with none"
+    reason = f"{ran}, in each of {len(ratios)} pairs at least {min(ratios):.3g} times"
     return Choice(value=workers, gain=median(ratios), reason=reason, evidence=(best.bench,))
 
 
-def _workers(count: int) -> str:
-    return counted(count, "worker")
-
-
 def _for_dataset(rows: LoadingRows, measurements: Measurements) -> Choice:
-    seen, best, bench = next(iter(rows)), fewest(rows), ("dataset",)
+    seen, best, bench = next(iter(rows)), fewest(rows), "dataset"
     if seen.same_samples:
-        return keep(0, SAME_SAMPLES, bench)
+        return choose(0, SAME_SAMPLES, None, bench)
     if seen.epoch_batches == 1:
-        return keep(0, SINGLE_BATCH, bench)
+        return choose(0, SINGLE_BATCH, None, bench)
     if best and all(params.workers for params in rows):
-        return Choice(value=best.workers, reason=ONLY_IN_WORKERS, evidence=bench)
+        return choose(best.workers, ONLY_IN_WORKERS, None, bench)
     unlimited = without_limit(measurements)
     none_fits = unlimited is not None and not any(params.workers for params in rows)
-    choice = keep(0, NO_ROOM, bench) if none_fits else _against_none(rows, "dataset")
+    choice = choose(0, NO_ROOM, None, bench) if none_fits else _against_none(rows, "dataset")
     reason = choice.reason + _consumer_waits(rows, measurements, _count(choice))
     if unlimited and unlimited.workers > _count(choice):
-        reason += f"; were /dev/shm large enough, it would be {_workers(unlimited.workers)} (see shm_size)"
+        reason += f"; were /dev/shm large enough, it would be {counted(unlimited.workers, 'worker')} (see shm_size)"
     return replace(choice, reason=reason)
 
 

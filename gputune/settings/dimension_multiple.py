@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import NOT_MEASURED, compared, keep, lacking, select
+from ._evidence import NOT_MEASURED, choose, compared, missing, select
 from ._rows import Row
 
 VALUE = dict[Literal["bfloat16", "float16", "float8_e4m3fn", "float32", "tf32"], int]
@@ -52,19 +52,13 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
     needs = {dtype: {dim: _multiple(rows, dtype, dim) for dim in "MNK"} for dtype in dtypes}
     value = {dtype: max(dims["N"] or 1, dims["K"] or 1) for dtype, dims in needs.items() if dims["N"] or dims["K"]}
     if not value:
-        return keep({}, lacking(rows))
+        return choose({}, missing(rows))
     gain = max((_loss(rows, dtype) for dtype in dtypes), key=lambda loss: loss.ratio if loss else 0, default=None)
     reason = "; ".join(f"{dtype}: {_words(dims)}" for dtype, dims in needs.items())
     paid = gain if gain and max(value.values()) > 1 else None
     if paid:
         reason += f". An aligned size ran up to {paid.ratio:.3g} times as fast as an odd one"
-    return Choice(
-        value=value,
-        gain=paid.ratio if paid else None,
-        interval=paid.interval if paid else None,
-        reason=reason,
-        evidence=(BENCH,),
-    )
+    return choose(value, reason, paid, BENCH)
 
 
 def padding_gain(measurements: Measurements, dtype: str, n: int, padded: int) -> Comparison | None:
@@ -77,7 +71,7 @@ def padding_gain(measurements: Measurements, dtype: str, n: int, padded: int) ->
 
 
 def least_padding(measurements: Measurements) -> tuple[Measurement, Comparison | None] | None:
-    """Of a matmul of the user's own and those of its padded variants that certainly gain over it, the first that none
+    """Among the user's own matmul and its padded variants that certainly gain over it, the first that none
     of them certainly outruns by more than `WORTH`, and its gain (None for the matmul as it is). None where there
     are too few samples.
     """
@@ -95,7 +89,7 @@ def by_multiple(measurements: Iterable[Measurement], dtype: str, dim: str, produ
     much of the last tile they use.
     """
     rows = select(measurements, BENCH, "throughput", dtype=dtype, dim=dim, product=product)
-    sized = [(run, row) for row in rows if (run := Alignment.of(row)) and min(run.size, run.multiple) > 0]
+    sized = [(run, row) for row in rows if (run := Alignment.of(row.params)) and min(run.size, run.multiple) > 0]
     sized.sort(key=lambda pair: pair[0].multiple)
     return {run.multiple: _runs_per_second(row, run.size) for run, row in sized if not run.full_tiles}
 
@@ -141,8 +135,8 @@ def _loss(rows: Measurements, dtype: str) -> Comparison | None:
 def _words(multiples: Mapping[str, int | None]) -> str:
     padded = dict.fromkeys(multiple for multiple in multiples.values() if multiple and multiple > 1)
     words = [f"{_dims(multiples, multiple)} in multiples of {multiple}" for multiple in padded]
-    free = _dims(multiples, 1)
-    return ", ".join([*words, f"{free} free"] if free else words) or NOT_MEASURED
+    unpadded = _dims(multiples, 1)
+    return ", ".join([*words, f"any {unpadded}"] if unpadded else words) or NOT_MEASURED
 
 
 def _dims(multiples: Mapping[str, int | None], wanted: int) -> str:

@@ -14,7 +14,7 @@ Source: PyTorch, "CUDA semantics" notes, memory management; executed on 2.8 to 2
 import os
 
 from . import Choice, Facts, Measurements, Numerics, Phase
-from ._evidence import keep
+from ._evidence import choose
 
 VALUE = bool
 PHASE: Phase = "launch"
@@ -27,7 +27,7 @@ _ON = "expandable_segments:True"
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    return keep(False, "torch's default; it saves memory where sizes vary, not time, and is not measured")
+    return choose(False, "torch's default; it saves memory where sizes vary, not time, and is not measured")
 
 
 def environ(value: bool) -> dict[str, str]:
@@ -39,6 +39,6 @@ def default() -> bool:
 
 
 def current() -> bool:
-    """What the variable that torch reads says: asking torch itself would freeze its configuration."""
+    """Read from the variable that torch reads: asking torch itself would freeze its configuration."""
     settings = next((os.environ[name] for name in NAMES if name in os.environ), "")
     return _ON in settings.replace(" ", "").split(",")

@@ -9,8 +9,7 @@ Source: PyTorch, "torch.optim" documentation.
 from dataclasses import replace
 
 from . import Choice, Facts, Measurements, Numerics, Phase
-from ._evidence import decide, keep, lacking
-from ._training import BENCH, but_for, choice_of_option, losing, option_everywhere
+from ._training import but_for, choice_everywhere, choice_of_option
 
 VALUE = bool
 PHASE: Phase = "code"
@@ -20,12 +19,8 @@ DEPENDS = ("device", "compute_capability", "torch")
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    pairs, comparison = option_everywhere(measurements, "fused")
-    if comparison is None:
-        return keep(False, lacking(pairs))
-    what = f"training steps ({', '.join(pairs)}) with the fused optimizer"
-    choice = decide(comparison, (False, True), what, BENCH)
-    return replace(choice, reason=choice.reason + but_for(losing(pairs)))
+    choice, slower = choice_everywhere(measurements, "fused", "training steps ({}) with the fused optimizer")
+    return replace(choice, reason=choice.reason + but_for(slower))
 
 
 def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:

@@ -10,7 +10,7 @@ Source: PyTorch, "Numerical accuracy" and "CUDA semantics" notes.
 from typing import Literal
 
 from . import Choice, Facts, Measurements, Numerics, Phase
-from ._evidence import change, compared, keep, lacking, no_gain, of_device, one, range_text, text
+from ._evidence import choose, compared, first, missing, no_gain, of_device, range_text
 from ._tf32 import matmul, set_matmul
 from ._training import BENCH, refused_anywhere
 
@@ -26,36 +26,33 @@ TF32_ERROR = 1e-5
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
     if not of_device(measurements):
-        return keep("ieee", "TF32 is a GPU's format")
-    tf32 = one(measurements, "precision", "throughput", dtype="tf32")
-    fp32 = one(measurements, "precision", "throughput", dtype="float32")
-    error = one(measurements, "precision", "relative_error", dtype="tf32")
+        return choose("ieee", "TF32 is a GPU's format")
+    tf32 = first(measurements, "precision", "throughput", dtype="tf32")
+    fp32 = first(measurements, "precision", "throughput", dtype="float32")
+    error = first(measurements, "precision", "relative_error", dtype="tf32")
     comparison = compared(tf32, fp32)
     if comparison is None or tf32 is None or fp32 is None or error is None:
-        return keep("ieee", lacking(tf32, fp32, error) if _has_tf32(facts) else "this GPU has no TF32 Tensor Cores")
+        return choose("ieee", missing(tf32, fp32, error) if _has_tf32(facts) else "this GPU has no TF32 Tensor Cores")
     if error.median < TF32_ERROR:
-        return keep(
-            "ieee",
-            "TF32 was asked for and did not take effect here: NVIDIA_TF32_OVERRIDE or the hardware forbids it",
-            ["precision"],
-            comparison,
-        )
-    speeds = f"TF32 matmul ran at {text(tf32.median)} against {text(fp32.median)} TFLOP/s"
+        reason = "TF32 was switched on and did not take effect: NVIDIA_TF32_OVERRIDE or the hardware forbids it"
+        return choose("ieee", reason, comparison, "precision")
+    speeds = f"TF32 matmul ran at {tf32.median:.3g} against {fp32.median:.3g} TFLOP/s"
     refused = refused_anywhere(measurements, "tf32")
-    if comparison.verdict == "gain" and not refused:
-        return change("tf32", comparison, f"{speeds}; relative error {error.median:.1e}", ["precision"])
     if refused:
-        why = f"{speeds}, but the accuracy guard refused it: {refused}"
-    elif _relative_error(measurements, "float32") >= TF32_ERROR:
-        why = "full FP32 was asked for and TF32 ran: NVIDIA_TF32_OVERRIDE forces it"
+        reason = f"{speeds}, but the accuracy guard refused it: {refused}"
+        return choose("ieee", reason, comparison, "precision", BENCH)
+    if comparison.verdict == "gain":
+        return choose("tf32", f"{speeds}; relative error {error.median:.1e}", comparison, "precision")
+    if _relative_error(measurements, "float32") >= TF32_ERROR:
+        reason = "full FP32 was set and TF32 ran: NVIDIA_TF32_OVERRIDE forces it"
     else:
-        why = f"{no_gain(comparison)}: {speeds}, {range_text(comparison)}"
-    return keep("ieee", why, ["precision", BENCH] if refused else ["precision"], comparison)
+        reason = f"{no_gain(comparison)}: {speeds}, {range_text(comparison)}"
+    return choose("ieee", reason, comparison, "precision")
 
 
 def _relative_error(measurements: Measurements, dtype: str) -> float:
     """The relative error of a matmul in `dtype`; 0 where it was not measured."""
-    row = one(measurements, "precision", "relative_error", dtype=dtype)
+    row = first(measurements, "precision", "relative_error", dtype=dtype)
     return row.median if row else 0.0
 
 

@@ -16,7 +16,7 @@ Source: PyTorch, "CPU threading and TorchScript inference"; oneMKL, MKL_NUM_THRE
 import os
 
 from . import Choice, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import NOT_MEASURED, change, counted, keep, lacking, no_gain, range_text, select
+from ._evidence import NOT_MEASURED, choose, counted, missing, no_gain, range_text, select
 
 VALUE = int | None
 PHASE: Phase = "launch"
@@ -24,12 +24,13 @@ NUMERICS: Numerics = "rounding"  # a sum that is shared out among threads is add
 DEPENDS = ("cpu", "cpu_budget")
 LIMITS = (1, 4096)
 
+BENCH = "cpu_threads"
 CHOOSING = NAMES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Where one of these is set, the count that torch started with is the user's."""
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    rows = select(measurements, "cpu_threads", "throughput")
+    rows = select(measurements, BENCH, "throughput")
     default = next((row for row in rows if row.params.get("default")), None)
     limits = _limits(facts)
     if not limits:
@@ -41,7 +42,7 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
         return choice
     alone = choice.reason if choice.gain is None else "what one process measured does not speak against it"
     reason = f"{limits}: {counted(facts.cpu.budget, 'thread')}, where torch would start {_own(facts)}; {alone}"
-    return keep(facts.cpu.budget, reason)
+    return choose(facts.cpu.budget, reason)
 
 
 def _own(facts: Facts) -> int:
@@ -85,21 +86,20 @@ def _is_slower(choice: Choice, default: Measurement | None, budget: int) -> bool
 
 def _measured(rows: Measurements, default: Measurement | None) -> Choice:
     if default is None:
-        return keep(None, NOT_MEASURED)
+        return choose(None, NOT_MEASURED)
     others = [(row, row.against(default)) for row in rows if row is not default]
     compared = [(row, comparison) for row, comparison in others if comparison]
     if not others:
-        return keep(
-            None, f"the process's own {default.params['threads']} is the only count to try here", ["cpu_threads"]
-        )
+        reason = f"the process's own {default.params['threads']} is the only count to try"
+        return choose(None, reason, None, BENCH)
     if not compared:
-        return keep(None, lacking(default, others))
+        return choose(None, missing(default, others))
     row, comparison = max(compared, key=lambda pair: pair[1].ratio)
     threads = counted(row.params["threads"], "thread")
     what = f"CPU matmul with {threads} ran {range_text(comparison)} as fast as with {default.params['threads']}"
     if comparison.verdict == "gain":
-        return change(int(row.params["threads"]), comparison, what, ["cpu_threads"])
-    return keep(None, f"{no_gain(comparison)}: {what}, its own choice", ["cpu_threads"], comparison)
+        return choose(int(row.params["threads"]), what, comparison, BENCH)
+    return choose(None, f"{no_gain(comparison)}: {what}, its own choice", comparison, BENCH)
 
 
 def environ(value: int | None) -> dict[str, str]:

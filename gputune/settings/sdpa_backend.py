@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import change, counted, keep, lacking, no_gain, of_device, pooled, range_text, select
+from ._evidence import choose, counted, missing, no_gain, of_device, pooled, range_text, select
 from ._rows import Row
 from ._training import losing
 
@@ -31,7 +31,7 @@ _OFF = {
     "efficient": frozenset({"cudnn", "flash"}),
     "math": frozenset({"cudnn", "flash", "efficient"}),
 }
-"""What is switched off so that a back end comes first, whether or not torch puts cuDNN before flash."""
+"""The back ends switched off so that a back end comes first, whether or not torch puts cuDNN before flash."""
 _CUDNN_FIRST = [3, 1, 2, 0]
 """cuDNN, flash, efficient, math, as `SDPBackend` counts them: the order that torch itself writes where it prefers
 cuDNN.
@@ -40,7 +40,7 @@ cuDNN.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload(Row):
-    """What the back ends are compared at."""
+    """The shape and dtype that back ends are compared at."""
 
     dtype: str
     head: int
@@ -55,18 +55,18 @@ Shapes = dict[Workload, "Measurement"]
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
     if not of_device(measurements):
-        return keep(None, "it concerns GPUs only")
+        return choose(None, "it concerns GPUs only")
     dtype = next((name for name in ("bfloat16", "float16") if select(measurements, BENCH, RATE, dtype=name)), "")
     rows = select(measurements, BENCH, RATE, dtype=dtype)
     default = _by_shape(rows, "default")
     others = {name: _by_shape(rows, name) for name in _TOGGLES}
     complete = {name: shapes for name, shapes in others.items() if default and default.keys() <= shapes.keys()}
     if default and not complete:
-        return keep(None, "no other back end ran at every shape that torch's own choice was measured at")
+        return choose(None, "no other back end ran at every shape that torch's own choice was measured at")
     gains = {name: pooled([shapes[one] for one in default], [*default.values()]) for name, shapes in complete.items()}
     compared = [(name, gain) for name, gain in gains.items() if gain]
     if not compared:
-        return keep(None, lacking(default, complete))
+        return choose(None, missing(default, complete))
     name, best = max(compared, key=lambda pair: pair[1].ratio)
     slower = losing({str(shape): (complete[name][shape], default[shape]) for shape in default})
     return _choice(name, best, len(slower), f"{dtype}, {counted(len(default), 'shape')}")
@@ -78,16 +78,16 @@ def _choice(name: str, best: Comparison, slower: int, where: str) -> Choice:
     """
     ran = f"{name} ran {range_text(best)} as fast"
     if best.verdict == "gain" and slower:
-        return keep(None, f"{ran} as torch's own choice, but slower at {counted(slower, 'shape')}", [BENCH], best)
+        return choose(None, f"{ran} as torch's own choice, but slower at {counted(slower, 'shape')}", best, BENCH)
     if best.verdict == "gain":
-        return change(name, best, f"{ran} as torch's own choice in {where}", [BENCH])
+        return choose(name, f"{ran} as torch's own choice in {where}", best, BENCH)
     if best.verdict == "no gain" and best.low <= 1:
-        return keep(None, f"torch's own choice is already the best: {ran}", [BENCH], best)
-    return keep(None, f"{no_gain(best)}: {ran} as torch's own choice", [BENCH], best)
+        return choose(None, f"torch's own choice is already the best: {ran}", best, BENCH)
+    return choose(None, f"{no_gain(best)}: {ran} as torch's own choice", best, BENCH)
 
 
 def _by_shape(rows: Measurements, backend: str) -> Shapes:
-    return {shape: row for row in select(rows, BENCH, RATE, backend=backend) if (shape := Workload.of(row))}
+    return {shape: row for row in select(rows, BENCH, RATE, backend=backend) if (shape := Workload.of(row.params))}
 
 
 def apply(value: str) -> None:

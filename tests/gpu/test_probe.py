@@ -8,7 +8,7 @@ import pytest
 from making import serving
 
 from gputune.profile import load
-from gputune.settings._evidence import one
+from gputune.settings._evidence import first
 
 pytestmark = pytest.mark.gpu
 
@@ -51,7 +51,7 @@ def test_tf32_is_about_8_times_fp32(h200):
 
 def test_errors_tell_the_precision_that_ran(h200):
     errors = {
-        dtype: one(h200.measurements, "precision", "relative_error", dtype=dtype).median
+        dtype: first(h200.measurements, "precision", "relative_error", dtype=dtype).median
         for dtype in ("float32", "tf32", "bfloat16", "float16")
     }
     assert errors["float32"] < 2e-6
@@ -81,7 +81,7 @@ def test_what_pays_differs_by_kind_of_network(h200):
 def test_what_fp32_runs_in_is_found_for_every_operation(h200):
     for operation in ("matmul", "conv", "conv channels_last", "lstm"):
         on, off = (
-            one(h200.measurements, "precision", "relative_error", operation=operation, flags=flags).median
+            first(h200.measurements, "precision", "relative_error", operation=operation, flags=flags).median
             for flags in ("on", "off")
         )
         assert off < 1e-5
@@ -99,7 +99,7 @@ def test_nobody_else_was_there(h200):
 
 
 def test_clock_and_power_under_load_are_recorded(h200):
-    row = one(h200.measurements, "precision", "throughput", dtype="bfloat16")
+    row = first(h200.measurements, "precision", "throughput", dtype="bfloat16")
     assert row.conditions["power_watts"] > 300
     assert row.conditions["sm_clock_mhz"] > 1000
     assert int(row.conditions["throttle_reasons"]) & 0x4  # the software power cap: normal on this part

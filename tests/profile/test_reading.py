@@ -16,7 +16,6 @@ from gputune.checks import Finding
 from gputune.errors import ProfileError
 from gputune.facts.gap import Gap
 from gputune.profile import dump, load
-from gputune.profile.limits import MOST_BYTES
 from gputune.profile.reading import Fault, parse
 
 WHOLE = profile(
@@ -85,7 +84,7 @@ def test_a_bom_and_windows_line_ends_are_read() -> None:
 
 CHOICE = {"value": 1, "reason": "x"}
 
-BROKEN: list[tuple[str, str]] = [
+BROKEN: list[tuple[str, str]] = [  # beside what `hostile` has
     ("null\n", "is empty"),
     ("- schema: 1\n", "is not a profile"),
     ("42\n", "is not a profile"),
@@ -95,25 +94,17 @@ BROKEN: list[tuple[str, str]] = [
     (changed("schema", to=[1]), "schema: the number 1 expected, [1] given"),
     # Keys.
     (changed("extra", to=1), "extra: there is no such key"),
-    (changed("environment", to={"LD_PRELOAD": "/tmp/x.so"}), "environment: there is no such key"),
     (changed("created", to=...), "created: this key is missing"),
     (changed("fingerprint", to=...), "fingerprint: this key is missing"),
     (changed("fingerprint", "gpu_model", to="x"), "fingerprint.gpu_model: there is no such key"),
-    (changed("settings", "amp_dtype", "phase", to="launch"), "settings.amp_dtype.phase: there is no such key"),
     (changed("settings", "amp_dtype", "reason", to=...), "settings.amp_dtype.reason: this key is missing"),
     (changed("settings", "amp_dtype", "value", to=...), "settings.amp_dtype.value: this key is missing"),
     (changed("measurements", 0, "unit", to=...), "measurements.0.unit: this key is missing"),
     (changed("measurements", 0, "command", to="id"), "measurements.0.command: there is no such key"),
     # Settings that are none.
     (changed("settings", "no_such", to=CHOICE), "settings.no_such: there is no such setting"),
-    (changed("settings", "_tf32", to=CHOICE), "settings._tf32: there is no such setting"),
-    (changed("settings", "../x", to=CHOICE), "settings.../x: there is no such setting"),
-    (changed("settings", "LD_PRELOAD", to=CHOICE), "settings.LD_PRELOAD: there is no such setting"),
     (changed("families", "convnet", "no_such", to=CHOICE), "families.convnet.no_such: there is no such"),
-    (changed("settings", "a\nb\x1b[31m", to={}), "settings.a\\nb\\x1b[31m: there is no such setting"),
-    (changed("settings", "x" * 5000, to={}), "line "),
     # Types of the document.
-    (changed("settings", to=[]), "settings: a mapping expected, [] given"),
     (changed("settings", to=None), "settings: a mapping expected, null given"),
     (changed("settings", "amp_dtype", to="float16"), "settings.amp_dtype: a mapping expected"),
     (changed("families", to="x"), 'families: a mapping expected, "x" given'),
@@ -127,7 +118,6 @@ BROKEN: list[tuple[str, str]] = [
      "fingerprint.compute_capability: text or null expected, 9.0 given"),
     (changed("settings", "amp_dtype", "gain", to="fast"),
      'settings.amp_dtype.gain: a number or null expected, "fast" given'),
-    (changed("settings", "amp_dtype", "interval", to=[1.0]), "settings.amp_dtype.interval"),
     (changed("settings", "amp_dtype", "evidence", to="conv"),
      'settings.amp_dtype.evidence: a list expected, "conv" given'),
     (changed("measurements", to={}), "measurements: a list expected, {} given"),
@@ -143,31 +133,16 @@ BROKEN: list[tuple[str, str]] = [
      "settings.amp_dtype.value: 'bfloat16' or 'float16' or null expected, \"float64\" given"),
     (setting("matmul_precision", "null"), "settings.matmul_precision.value: 'tf32' or 'ieee' expected, null given"),
     (setting("matmul_precision", "[tf32]"), "settings.matmul_precision.value: 'tf32' or 'ieee' expected"),
-    (setting("cudnn_benchmark", "1"), "settings.cudnn_benchmark.value: true or false expected, 1 given"),
-    (setting("cudnn_benchmark", "yes"), 'settings.cudnn_benchmark.value: true or false expected, "yes" given'),
     (setting("cudnn_benchmark", "'true'"), 'settings.cudnn_benchmark.value: true or false expected, "true" given'),
     (setting("cudnn_benchmark", "{a: 1}"), "settings.cudnn_benchmark.value: true or false expected"),
-    (setting("dataloader_workers", "-1"),
-     "settings.dataloader_workers.value: a number from 0 to 1024 expected, -1 given"),
     (setting("dataloader_workers", "1000000"), "settings.dataloader_workers.value: a number from 0 to 1024 expected"),
-    (setting("dataloader_workers", "99999999999999999999999999"), "settings.dataloader_workers.value: a"),
-    (setting("dataloader_workers", "2.0"), "settings.dataloader_workers.value: a whole number expected, 2.0 given"),
     (setting("dataloader_workers", "true"), "settings.dataloader_workers.value: a whole number expected, true given"),
-    (setting("dataloader_workers", ".nan"), 'settings.dataloader_workers.value: a whole number expected, ".nan" given'),
     (setting("omp_threads", "0"), "settings.omp_threads.value: a number from 1 to 4096 expected, 0 given"),
-    (setting("omp_threads", "'4; rm -rf /'"),
-     'settings.omp_threads.value: a whole number or null expected, "4; rm -rf /" given'),
-    (setting("dimension_multiple", "{bfloat16: 0}"),
-     "settings.dimension_multiple.value: a number from 1 to 1024 expected, 0 given"),
     (setting("dimension_multiple", "{bfloat16: x}"),
      'settings.dimension_multiple.value.bfloat16: a whole number expected, "x" given'),
     (setting("dimension_multiple", "8"), "settings.dimension_multiple.value: a mapping expected, 8 given"),
     (f"{HEAD}families: {{convnet: {{amp_dtype: {{value: x, reason: x}}}}}}\n", "families.convnet.amp_dtype.value: 'bf"),
-    # Numbers that are none.
-    (TEXT.replace("405.0,", ".nan,"), "measurements.0.samples.0: a number expected"),
-    (TEXT.replace("405.0,", ".inf,"), "measurements.0.samples.0: a number expected"),
     (TEXT.replace("405.0,", "1e999,"), 'measurements.0.samples.0: a number expected, "1e999" given'),
-    (setting("dataloader_workers", "1e999"), "settings.dataloader_workers.value: a whole number expected"),
 ]  # fmt: skip
 
 
@@ -205,13 +180,6 @@ class TestFile:
     def test_a_name_with_a_null_byte(self) -> None:
         with pytest.raises(ProfileError, match="cannot be read: embedded null byte"):
             load("a\0b")
-
-    def test_the_largest_is_read_and_one_byte_more_is_not(self, tmp_path: Path) -> None:
-        path = tmp_path / "profile.yaml"
-        path.write_text(TEXT + "#" * (MOST_BYTES - len(TEXT.encode())))
-        assert load(path) == WHOLE
-        path.write_text(TEXT + "#" * (MOST_BYTES + 1 - len(TEXT.encode())))
-        assert fault_of(path).startswith("is larger than 1024 KiB")
 
 
 @given(st.binary(max_size=300))

@@ -52,23 +52,20 @@ SMALL = precisions("mlp", float32=100.0, tf32=250.0, bfloat16=200.0, float16=150
 class TestOfFamily:
     def test_the_dtype_that_its_steps_are_fastest_in(self) -> None:
         choice = of_family(H200, DECODER, "transformer")
-        assert choice is not None
         assert choice.value == "bfloat16"
         assert choice.gain == pytest.approx(2.0)
-        assert choice.reason == (
-            "its steps in bfloat16 ran 2 times (2 to 2) as fast as in TF32; final losses not compared in this run's budget"
-        )
+        what, _, accuracy = choice.reason.partition("; ")
+        assert what == "its steps in bfloat16 ran 2 times (2 to 2) as fast as in TF32"
+        assert accuracy == "final losses not compared in this run's budget"
         assert choice.evidence == ("training_step",)
 
     def test_float16_comes_with_a_scaler(self) -> None:
         choice = of_family(H200, precisions("mlp", float32=100.0, tf32=100.0, bfloat16=100.0, float16=180.0), "mlp")
-        assert choice is not None
         assert choice.value == "float16"
         assert ", with a GradScaler; " in choice.reason
 
     def test_a_network_that_loses_by_it_keeps_fp32_and_the_better_of_both_is_told(self) -> None:
         choice = of_family(H200, SMALL, "mlp")
-        assert choice is not None
         assert (choice.value, choice.gain) == (None, pytest.approx(0.8))
         assert choice.reason.startswith("no gain: its steps in bfloat16 ran 0.8 times")
 
@@ -84,18 +81,15 @@ class TestOfFamily:
             },
         )
         choice = of_family(H200, rows, "convnet")
-        assert choice is not None
         assert (choice.value, choice.gain) == ("bfloat16", pytest.approx(2.0))
 
     def test_what_the_guard_compared_is_said(self) -> None:
         choice = of_family(H200, [*DECODER, *final_losses("transformer", 1.0, 1.1, bfloat16=1.02)], "transformer")
-        assert choice is not None
         assert choice.reason.endswith("; its final loss differs from FP32's by no more than FP32's seeds do")
 
     def test_a_refused_dtype_gives_way_to_the_other_and_is_named(self) -> None:
         rows = [*DECODER, *final_losses("transformer", 1.0, 1.1, bfloat16=1.5, float16=1.0)]
         choice = of_family(H200, rows, "transformer")
-        assert choice is not None
         assert choice.value == "float16"
         assert choice.reason.endswith(
             "; bfloat16 refused: its final loss was 1.5 instead of FP32's 1, whose seeds scatter by 0.071"
@@ -104,26 +98,22 @@ class TestOfFamily:
     def test_where_both_are_refused_the_reasons_are_all_there_is(self) -> None:
         rows = [*DECODER, *final_losses("transformer", 1.0, 1.1, bfloat16=1.5, float16=1.6)]
         choice = of_family(H200, rows, "transformer")
-        assert choice is not None
         assert (choice.value, choice.gain) == (None, None)
         assert choice.reason.startswith("bfloat16 refused: its final loss was 1.5 ")
         assert "; float16 refused: its final loss was 1.6 " in choice.reason
 
     def test_a_device_that_has_neither(self) -> None:
         choice = of_family(H200, precisions("mlp", float32=100.0), "mlp")
-        assert choice is not None
         assert choice.value is None
         assert choice.reason == "this device multiplies neither bfloat16 nor float16 natively"
 
     def test_a_gpu_without_tf32_gains_over_fp32(self) -> None:
         choice = of_family(H200, precisions("mlp", float32=100.0, float16=300.0), "mlp")
-        assert choice is not None
         assert choice.value == "float16"
         assert " as fast as in FP32, with a GradScaler; " in choice.reason
 
     def test_too_few_samples_decide_nothing(self) -> None:
         choice = of_family(H200, [replace(one, samples=one.samples[:7]) for one in DECODER], "transformer")
-        assert choice is not None
         assert (choice.value, choice.gain) == (None, None)
         assert choice.reason == "too few samples in this run to tell"
 
@@ -139,7 +129,7 @@ class TestOfAllNetworks:
         assert choice.value == "bfloat16"
         assert choice.gain == pytest.approx((2.0 * 0.8) ** 0.5, rel=0.001)
         assert choice.reason.startswith("training steps (mlp, transformer) in bfloat16 ran 1.26 times")
-        assert choice.reason.endswith(" as fast as without, though mlp lost by it: see families")
+        assert choice.reason.endswith(" as fast as without, though mlp ran slower (see families)")
 
     def test_without_a_gain_over_all_it_is_none(self) -> None:
         choice = recommend(H200, SMALL)

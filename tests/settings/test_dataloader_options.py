@@ -1,5 +1,6 @@
 """The DataLoader's options besides its workers: each is chosen where it gains over torch's default."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,9 +19,9 @@ KINDS: dict[str, tuple[str, Any, Any]] = {
 }
 """By option the kind of its rows, torch's value and the other one."""
 REASONS = {
-    "persistent_workers": "an epoch of 0.5 s with workers kept from the one before ran 1.3 times",
+    "persistent_workers": "an epoch of 0.5 s with workers kept from the epoch before ran 1.3 times",
     "pin_memory": "loading {} through pinned memory and copying them to the GPU ran 1.3 times",
-    "prefetch_factor": "loading with 4 batches ahead a worker instead of 2 ran 1.3 times",
+    "prefetch_factor": "loading with 4 batches ahead per worker ran 1.3 times",
     "threads": "loading with 4 threads in each worker ran 1.3 times",
 }
 BATCHES = {"dataloader": "large batches", "dataset": "the dataset's batches"}
@@ -90,3 +91,44 @@ def test_without_workers_there_is_nothing_to_choose(option: str) -> None:
     choice = recommend(option, measured(option, 130.0))
     assert choice.value is default(option)
     assert choice.reason.startswith("no workers")
+
+
+def test_without_a_gpu_there_is_nothing_to_copy_to() -> None:
+    rows = [replace(one, device="cpu") for one in measured("pin_memory", 900.0)]
+    choice = recommend("pin_memory", rows)
+    assert choice.value is False
+    assert "no GPU" in choice.reason
+
+
+def test_a_batch_ahead_where_shared_memory_holds_no_more_of_the_dataset() -> None:
+    """Even where more of them gain."""
+    own = [
+        row("dataset", "throughput", rate, kind="dataset", workers=workers, batch=8, **ahead)
+        for workers, rate, ahead in (
+            (0, 100.0, {}),
+            (4, 380.0, {"prefetch_factor": 1}),
+            (1, 100.0, {"prefetch_factor": 2}),
+        )
+    ]
+    choice = recommend("prefetch_factor", measured("prefetch_factor", 130.0, "dataset") + own)
+    assert (choice.value, choice.gain, choice.evidence) == (1, None, ("dataset",))
+    assert choice.reason == "/dev/shm holds no more of the dataset's batches"
+
+
+def few_epochs(kept: float, samples: int, epoch_seconds: float) -> list[Any]:
+    """A few epochs with kept workers at this rate, and with new ones at 100."""
+    rows = measured("persistent_workers", kept)
+    short = [replace(one, samples=one.samples[:samples]) for one in rows]
+    return [replace(one, params=one.params | {"epoch_seconds": epoch_seconds}) for one in short]
+
+
+def test_beside_a_long_epoch_a_few_starts_are_enough_to_say_that_nothing_is_gained() -> None:
+    choice = recommend("persistent_workers", loaded("dataloader") + few_epochs(100.5, 3, 600.0))
+    assert (choice.value, choice.gain, choice.evidence) == (False, None, ("dataloader",))
+    assert choice.reason == "no gain: to start 4 workers is next to nothing beside an epoch of 600 s"
+
+
+@pytest.mark.parametrize(("kept", "samples"), [(100.5, 2), (130.0, 3)])
+def test_a_few_starts_say_nothing_else(kept: float, samples: int) -> None:
+    choice = recommend("persistent_workers", loaded("dataloader") + few_epochs(kept, samples, 0.5))
+    assert (choice.value, choice.reason) == (False, "too few samples in this run to tell")

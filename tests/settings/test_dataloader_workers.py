@@ -133,22 +133,22 @@ class TestOfFamily:
     )
 
     @pytest.mark.parametrize(
-        ("family", "value", "reason"),
+        ("family", "value", "came"),
         [
-            (
-                "memory",
-                0,
-                "no gain: slices of memory came 0.02 times (0.02 to 0.02) as fast with 4 workers as with none",
-            ),
-            ("waiting", 16, "samples waited for came 15 times (15 to 15) as fast with 16 workers as with none"),
+            ("memory", 0, "no gain: slices of memory came 0.02 times (0.02 to 0.02) as fast with 4"),
+            ("waiting", 16, "samples that keep their reader waiting came 15 times (15 to 15) as fast with 16"),
         ],
     )
     def test_samples_for_which_the_general_choice_is_not_made_have_their_own(
-        self, family: str, value: int, reason: str
+        self, family: str, value: int, came: str
     ) -> None:
         choice = of_family(HOST, self.ROWS, family)
         assert choice is not None
-        assert (choice.value, choice.reason, choice.evidence) == (value, reason, ("dataloader",))
+        assert (choice.value, choice.reason, choice.evidence) == (
+            value,
+            f"{came} workers as with none",
+            ("dataloader",),
+        )
         assert recommend(self.ROWS).value == 4
 
     @pytest.mark.parametrize("family", ["memory", "waiting", "decoding", "convnet"])

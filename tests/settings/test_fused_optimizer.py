@@ -33,7 +33,9 @@ def test_each_network_has_its_own() -> None:
     own = {name: of_family(H200, rows, name) for name in ("mlp", "transformer")}
     assert {name: choice.value for name, choice in own.items() if choice} == {"mlp": False, "transformer": True}
     assert own["mlp"] is not None
-    assert own["mlp"].reason == "no gain: its steps with the fused optimizer ran 0.9 times (0.9 to 0.9) as fast"
+    assert own["mlp"].reason.startswith(
+        "no gain: its steps with the fused optimizer ran 0.9 times (0.9 to 0.9) as fast as"
+    )
 
 
 def test_no_gain_is_torchs_default_and_says_so() -> None:

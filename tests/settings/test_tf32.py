@@ -1,4 +1,4 @@
-"""Setting TF32 from whatever state a program left torch in, so that neither of torch's two interfaces is left raising."""
+"""Setting TF32 from any state that a program left torch in, with both of torch's interfaces readable afterwards."""
 
 from itertools import product
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from making import final_loss, final_losses, precisions, row, steps
 
-from gputune.measurement import Measurement
 from gputune.settings import _training
-from gputune.settings._training import Combination, best, families, first_best, option, option_everywhere, refusals
+from gputune.settings._evidence import beats
+from gputune.settings._training import Combination, best, choice_everywhere, families, first_best, option, refusals
 
 PLAIN = Combination()
 TF32, BFLOAT16, FLOAT16 = (Combination(precision=name) for name in ("tf32", "bfloat16", "float16"))
@@ -25,11 +25,6 @@ combinations = st.builds(
 
 def chosen(rates: dict[Combination, float], stage: str = "precision") -> Combination | None:
     return _training.best_of(_training.steps(steps("mlp", rates, stage), "mlp", stage))
-
-
-def beats(other: Measurement, one: Measurement) -> bool:
-    comparison = other.against(one)
-    return comparison is not None and comparison.verdict == "gain"
 
 
 class TestTheRule:
@@ -142,16 +137,13 @@ class TestTheGuard:
         }
         assert found == {0: {}, 2: {}, 3: {"float16": "its GradScaler skipped 3 of 60 steps"}}
 
-    def test_what_broke_down_is_refused_also_where_final_losses_cannot_be_compared(self) -> None:
-        too_little = final_losses("mlp", 1.9, 1.95)
+    @pytest.mark.parametrize("exact", [(1.9, 1.95), EXACT], ids=["the loss fell too little", "learned"])
+    def test_what_broke_down_is_refused_also_where_final_losses_cannot_be_compared(self, exact) -> None:
+        too_little = final_losses("mlp", *exact)
         diverged = final_loss("mlp", "float16", 0.0, diverged=True)
         assert refusals([*too_little, diverged], "mlp") == {"float16": "its loss became infinite or no number"}
         skipping = final_loss("mlp", "float16", 1.9, skipped=60)
         assert "skipped 60" in refusals([*too_little, skipping], "mlp")["float16"]
-
-    def test_a_loss_that_is_no_number(self) -> None:
-        rows = [*final_losses("mlp", *self.EXACT), final_loss("mlp", "float16", 0.0, diverged=True)]
-        assert refusals(rows, "mlp") == {"float16": "its loss became infinite or no number"}
 
     @pytest.mark.parametrize(
         "exact", [(1.7, 1.71, 1.69), (1.0,), ()], ids=["the loss fell too little", "one seed", "not measured"]
@@ -234,12 +226,11 @@ class TestOptions:
             *steps("recurrent", {TF32: 7.0, replace(TF32, fused=True): 14.0}, "options"),
             *precisions("convnet", float32=50.0),
         ]  # fmt: skip
-        pairs, gain = option_everywhere(rows, "fused")
-        assert list(pairs) == ["mlp", "recurrent"]
-        assert _training.losing(pairs) == ["mlp"]
-        assert gain is not None
-        assert gain.ratio == pytest.approx((0.9 * 2) ** 0.5, rel=0.001)
-        assert option_everywhere(rows, "compiled") == ({}, None)
+        choice, slower = choice_everywhere(rows, "fused", "steps of {}")
+        assert choice.reason.startswith("steps of mlp, recurrent ran 1.34 times")
+        assert (choice.gain, slower) == (pytest.approx((0.9 * 2) ** 0.5, rel=0.001), ["mlp"])
+        not_measured, _ = choice_everywhere(rows, "compiled", "steps of {}")
+        assert (not_measured.value, not_measured.gain) == (False, None)
 
     def test_families_are_the_networks_whose_steps_were_measured(self) -> None:
         rows = precisions("transformer", float32=1.0) + precisions("mlp", float32=1.0)
