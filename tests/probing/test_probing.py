@@ -23,6 +23,7 @@ from gputune.probing.running import Lane, with_conditions
     [
         ({"device": "cuda"}, MeasureError, "torch sees no GPU"),
         ({"device": "cuda:7"}, MeasureError, "torch sees no GPU"),
+        ({"device": "all"}, MeasureError, "^--device all: torch sees no GPU"),
         ({"device": "tpu"}, UsageError, "there is no such device"),
         ({"device": "cuda:\N{SUPERSCRIPT TWO}"}, UsageError, "there is no such device"),
         ({"device": "cuda:x"}, UsageError, "there is no such device"),
