@@ -52,6 +52,17 @@ def loader(name, workers, prefetch_factor=None):
         return DataLoader(made, shuffle=shuffle, num_workers=workers, **more)
 
 
+def endless(loader):
+    while True:
+        yield from loader
+
+
+def send(loader, number):
+    """Send a signal to the workers of a loader that has begun."""
+    for worker in getattr(loader._iterator, "_workers", ()):
+        os.kill(worker.pid, number)
+
+
 @contextmanager
 def loading(name, workers, prefetch_factor=None):
     """A function of seconds and rounds: the batches per second of one loader, over at least as many whole rounds of its
@@ -61,17 +72,9 @@ def loading(name, workers, prefetch_factor=None):
     made = loader(name, workers, prefetch_factor)
     ready = 1 + (prefetch_factor or 2)  # at first, all that may be in flight
 
-    def send(number):
-        for worker in getattr(made._iterator, "_workers", ()):
-            os.kill(worker.pid, number)
-
-    def endless():
-        while True:
-            yield from made
-
     def rate(seconds, rounds=1):
         nonlocal ready
-        send(signal.SIGCONT)
+        send(made, signal.SIGCONT)
         for _ in range(max(1, ready * workers)):
             next(batches)
         ready = 1
@@ -81,14 +84,14 @@ def loading(name, workers, prefetch_factor=None):
                 next(batches)
             count += max(1, workers)
             taken = time.perf_counter() - started
-        send(signal.SIGSTOP)
+        send(made, signal.SIGSTOP)
         return count / taken
 
-    with closing(endless()) as batches:
+    with closing(endless(made)) as batches:
         try:
             yield rate
         finally:
-            send(signal.SIGCONT)
+            send(made, signal.SIGCONT)
     if workers:
         made._iterator._shutdown_workers()
 

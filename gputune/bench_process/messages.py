@@ -1,4 +1,4 @@
-"""What gputune and the bench process send each other: one line of JSON a message, which names its type."""
+"""The messages between gputune and the bench process: one line of JSON each, which names its type."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -34,7 +34,7 @@ class BenchRequest(Work):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """What the bench is doing now, for the progress display."""
+    """The present activity of the bench, for the progress display."""
 
     text: str
 

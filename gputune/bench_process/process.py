@@ -109,10 +109,7 @@ class BenchProcess:
             line, complete, rest = self._buffer.partition(b"\n")
             if complete:
                 self._buffer = rest
-                answer = _decoded(line)
-                if isinstance(answer, Raised):
-                    raise BenchFailed(how="exception", detail=answer.text, raised_cause=answer.cause)
-                yield answer
+                yield _decoded(line)
                 continue
             left = deadline - time.monotonic()
             if left <= 0:
@@ -159,8 +156,11 @@ def _pidfd(pid: int) -> int | None:
 
 
 def _decoded(line: bytes) -> Answer:
+    """Raises BenchFailed also where the answer is that the bench raised an exception."""
     try:
         answer: Answer = decode(line)
     except ValueError as error:
         raise BenchFailed(how="exception", detail=f"the bench process gave an invalid answer: {error}") from None
+    if isinstance(answer, Raised):
+        raise BenchFailed(how="exception", detail=answer.text, raised_cause=answer.cause)
     return answer

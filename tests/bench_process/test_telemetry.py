@@ -1,4 +1,4 @@
-"""What the GPU did while it was measured is summed up, and nothing is invented where NVML is silent."""
+"""The state of the GPU while it was measured is summed up, and nothing is invented where NVML does not answer."""
 
 import os
 
