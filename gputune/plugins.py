@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Plugin(Protocol):
-    """What all three kinds have in common. The docstring is what `gputune explain NAME` prints."""
+    """The common part of all three kinds. The docstring is what `gputune explain NAME` prints."""
 
     __name__: str
     __doc__: str | None

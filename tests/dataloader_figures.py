@@ -6,6 +6,7 @@ was found and the best of the sweep in turn, by plain DataLoaders that know noth
 """
 
 import os
+import signal
 import sys
 import time
 import warnings
@@ -21,7 +22,7 @@ from gputune.bench_process import UserDataset
 from gputune.measurement import comparison_of
 
 POINT_SECONDS = float(os.environ.get("POINT_SECONDS", "0.7"))
-TURN_SECONDS, TURN_ROUNDS = 0.4, 6
+TURN_SECONDS, TURN_ROUNDS = 0.4, 4
 TURNS, MORE_TURNS = 6, 6
 REACHED = 0.95
 """The share of the best rate that a choice must reach."""
@@ -51,31 +52,46 @@ def loader(name, workers, prefetch_factor=None):
         return DataLoader(made, shuffle=shuffle, num_workers=workers, **more)
 
 
+def endless(loader):
+    while True:
+        yield from loader
+
+
+def send(loader, number):
+    """Send a signal to the workers of a loader that has begun."""
+    for worker in getattr(loader._iterator, "_workers", ()):
+        os.kill(worker.pid, number)
+
+
 @contextmanager
 def loading(name, workers, prefetch_factor=None):
     """A function of seconds and rounds: the batches per second of one loader, over at least as many whole rounds of its
-    workers, once what they had ready is gone. Meanwhile another may be timed: then its workers fill their queues and
-    wait.
+    workers, once what they had ready is gone. The workers are stopped after each call, so that another loader can be
+    timed meanwhile.
     """
     made = loader(name, workers, prefetch_factor)
-
-    def endless():
-        while True:
-            yield from made
+    ready = 1 + (prefetch_factor or 2)  # at first, all that may be in flight
 
     def rate(seconds, rounds=1):
-        for _ in range(max(1, (1 + (prefetch_factor or 2)) * workers)):
+        nonlocal ready
+        send(made, signal.SIGCONT)
+        for _ in range(max(1, ready * workers)):
             next(batches)
+        ready = 1
         count, started, taken = 0, time.perf_counter(), 0.0
         while taken < seconds or count < rounds * workers:
             for _ in range(max(1, workers)):
                 next(batches)
             count += max(1, workers)
             taken = time.perf_counter() - started
+        send(made, signal.SIGSTOP)
         return count / taken
 
-    with closing(endless()) as batches:
-        yield rate
+    with closing(endless(made)) as batches:
+        try:
+            yield rate
+        finally:
+            send(made, signal.SIGCONT)
     if workers:
         made._iterator._shutdown_workers()
 

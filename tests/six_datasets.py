@@ -31,8 +31,8 @@ class Jpeg(Dataset):
     def __getitem__(self, index):
         from PIL import Image
 
-        image = Image.open(io.BytesIO(self.files[index % len(self.files)])).convert("RGB").resize((224, 224))
-        pixels = torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8).view(224, 224, 3)
+        image = Image.open(io.BytesIO(self.files[index % len(self.files)])).convert("RGB").resize((112, 112))
+        pixels = torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8).view(112, 112, 3)
         return {"image": pixels.permute(2, 0, 1).float() / 255, "label": index % 10}
 
 

@@ -1,4 +1,4 @@
-"""What a search for a batch size is given, and its answer."""
+"""The input of a search for a batch size, and its answer."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,8 @@ from gputune.measurement import Comparison, Measurement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What to search: `make` names the callable that returns the step (`path.py:callable`); the search takes about
-    `seconds` once torch is imported.
+    """`make` names the callable that returns the step (`path.py:callable`); the search takes about `seconds` once torch
+    is imported.
     """
 
     make: str
@@ -38,7 +38,7 @@ class BatchSizes:
     """The last trial of each batch, in the order of the batches."""
     timed: tuple[Measurement, ...]
     notes: tuple[str, ...] = ()
-    """What limits this answer."""
+    """The limits of this answer."""
 
     def trial(self, batch: int) -> Trial:
         return next(trial for trial in self.trials if trial.batch == batch)

@@ -57,7 +57,7 @@ class Runner:
         return 2 * batch / self.rate if self.rate else 0.0
 
     def try_batch(self, batch: int) -> Trial:
-        rows, failure = self._run([batch], SHORTEST_DEADLINE_SECONDS, timed=False)
+        rows, failure = self.run([batch], SHORTEST_DEADLINE_SECONDS)
         if failure or not rows:
             return failure or Trial(batch=batch, fate="failed", why="it gave no answer")
         conditions = rows[0].conditions
@@ -66,12 +66,12 @@ class Runner:
         sizes: dict[str, Any] = {name: int(conditions[name]) for name in conditions if name.endswith("_bytes")}
         return Trial(batch=batch, rate=self.rate, **sizes)
 
-    def time_batches(self, batches: Sequence[int], seconds: float) -> tuple[list[Measurement], Trial | None]:
-        """Time batches in turn for about so many seconds; return a row for each, and what failed, if anything did."""
-        return self._run(batches, seconds, timed=True)
-
-    def _run(self, batches: Sequence[int], seconds: float, *, timed: bool) -> tuple[list[Measurement], Trial | None]:
-        """Return the rows, and the largest batch's Trial if it failed. Raises MeasureError where there is no step."""
+    def run(
+        self, batches: Sequence[int], seconds: float, *, timed: bool = False
+    ) -> tuple[list[Measurement], Trial | None]:
+        """Try each batch, or time them in turn for about so many seconds. Return their rows, and the largest batch's
+        Trial if it failed. Raises MeasureError where there is no step.
+        """
         largest = batches[-1]
         request = BenchRequest(
             bench=batch_size.__name__,

@@ -91,7 +91,7 @@ class _Search:
             names = ", ".join(map(str, batches))
             self._report("throughput", names)
             seconds = max(1.0, SHARES["throughput"] * self.request.seconds)
-            self.timed, failure = self.runner.time_batches(batches, seconds)
+            self.timed, failure = self.runner.run(batches, seconds, timed=True)
             if failure is None and self.timed:
                 return
             why = failure.why if failure else "the time did not suffice"

@@ -40,9 +40,9 @@ class Trial:
     rate: float | None = None
     """Samples per second, from a step or a few."""
     peak_bytes: int | None = None
-    """What the process held at its peak: on a GPU what torch reserved, on the CPU all of its memory."""
+    """The most that the process held: on a GPU what torch reserved, on the CPU all of its memory."""
     left_bytes: int | None = None
-    """What was left of the memory at that peak."""
+    """The memory that was left at that peak."""
     total_bytes: int | None = None
     """The size of that memory: the GPU's or torch's limit of it, the container's or the host's."""
     why: str = ""

@@ -46,19 +46,25 @@ class Batches:
     """Whether the sizes are timed in turn; otherwise each is tried for a moment, one after the other."""
 
 
-@dataclass(kw_only=True)
-class Context:
-    """The input of one bench."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """How long a bench may measure, and what the user named."""
 
-    device: str
-    """By torch's name: cuda:0, cpu."""
-    facts: Facts
     seconds: float
     budget: Budget
     shapes: tuple[MatmulShape, ...] = ()
     dataset: tuple[UserDataset, ...] = ()
     """One at most."""
     batches: Batches | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context(Work):
+    """The input of one bench."""
+
+    device: str
+    """By torch's name: cuda:0, cpu."""
+    facts: Facts
     say: Callable[[str], None] = lambda text: None
     """To be called with what the bench is doing now."""
 

@@ -28,7 +28,7 @@ class BenchFailed(Exception):
     detail: str = ""
     """The exception, or the last line that the process left on stderr."""
     raised_cause: Cause | None = None
-    """What the exception itself says of its cause."""
+    """The cause that the exception itself names."""
 
     @property
     def cause(self) -> Cause | None:

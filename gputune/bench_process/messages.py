@@ -1,10 +1,10 @@
-"""What gputune and the bench process send each other: one line of JSON a message, which names its type."""
+"""The messages between gputune and the bench process: one line of JSON each, which names its type."""
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, get_args
 
-from gputune.bench_process.context import Batches, Budget, MatmulShape, UserDataset
+from gputune.bench_process.context import Work
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
@@ -26,20 +26,15 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BenchRequest:
-    """Run one bench, given by the dotted name of its module. The other fields are those of its Context."""
+class BenchRequest(Work):
+    """Run one bench, given by the dotted name of its module."""
 
     bench: str
-    seconds: float
-    budget: Budget
-    shapes: tuple[MatmulShape, ...] = ()
-    dataset: tuple[UserDataset, ...] = ()
-    batches: Batches | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """What the bench is doing now, for the progress display."""
+    """The present activity of the bench, for the progress display."""
 
     text: str
 
@@ -60,9 +55,7 @@ class Done:
 Answer = Ready | Activity | Measurement | Gap | Raised | Done
 Message = Start | BenchRequest | Answer
 
-_TYPES: dict[str, Any] = {
-    one.__name__: one for one in (Start, BenchRequest, Ready, Activity, Measurement, Gap, Raised, Done)
-}
+_TYPES: dict[str, Any] = {kind.__name__: kind for kind in get_args(Message)}
 
 
 def encode(message: Message) -> bytes:

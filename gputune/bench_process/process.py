@@ -67,10 +67,7 @@ class BenchProcess:
     def ready(self, start: Start) -> None:
         """Wait until torch is imported and the device answers. Raises BenchFailed."""
         self._send(start)
-        for answer in self._listen(READY_SECONDS):
-            if isinstance(answer, Raised):
-                raise BenchFailed(how="exception", detail=answer.text)
-            return
+        next(self._listen(READY_SECONDS))
 
     def run(self, request: BenchRequest, deadline_seconds: float) -> Iterator[Measurement | Gap | Activity]:
         """Run one bench; yield its answers. Raises BenchFailed, after which the process is of no use unless `alive`: a
@@ -80,8 +77,6 @@ class BenchProcess:
         for answer in self._listen(deadline_seconds):
             if isinstance(answer, Done):
                 return
-            if isinstance(answer, Raised):
-                raise BenchFailed(how="exception", detail=answer.text, raised_cause=answer.cause)
             if isinstance(answer, Measurement | Gap | Activity):
                 yield answer
 
@@ -108,7 +103,7 @@ class BenchProcess:
             raise self._death() from None
 
     def _listen(self, seconds: float) -> Iterator[Answer]:
-        """Yield answers until the deadline. Those that the child gave before it died are yielded first."""
+        """Yield answers until the deadline, also what the child answered before it died. Raises BenchFailed."""
         deadline = time.monotonic() + seconds
         while True:
             line, complete, rest = self._buffer.partition(b"\n")
@@ -161,8 +156,11 @@ def _pidfd(pid: int) -> int | None:
 
 
 def _decoded(line: bytes) -> Answer:
+    """Raises BenchFailed also where the answer is that the bench raised an exception."""
     try:
         answer: Answer = decode(line)
     except ValueError as error:
         raise BenchFailed(how="exception", detail=f"the bench process gave an invalid answer: {error}") from None
+    if isinstance(answer, Raised):
+        raise BenchFailed(how="exception", detail=answer.text, raised_cause=answer.cause)
     return answer

@@ -34,17 +34,8 @@ class RestartingProcess:
         if self._process:
             self._process.close()
 
-    @property
-    def pid(self) -> int | None:
-        """The pid of the current process."""
-        return self._process.pid if self._process else None
-
     def measure_on(self, device: str, facts: Facts) -> None:
         self._start = Start(device=device, facts=facts)
-
-    def start(self) -> None:
-        """Wait until a process is ready, so that what follows takes the time of its work only. Raises BenchFailed."""
-        self._ready_process()
 
     def run(
         self, request: BenchRequest, deadline_seconds: float | None = None
@@ -53,7 +44,7 @@ class RestartingProcess:
 
         Without a deadline of its own a bench gets one derived from its `seconds`.
         """
-        process = self._ready_process()
+        process = self.start()
         try:
             # A bench keeps to its seconds by itself; twice that, and the start of its processes, is a hang.
             yield from process.run(request, deadline_seconds or 2 * request.seconds + 30)
@@ -72,7 +63,8 @@ class RestartingProcess:
         self._stopped = True
         self.kill()
 
-    def _ready_process(self) -> BenchProcess:
+    def start(self) -> BenchProcess:
+        """Return the process once it is ready, so that what follows takes only its own time. Raises BenchFailed."""
         if self._stopped:
             raise BenchFailed(how="stopped")
         if self._process and self._ready and self._process.alive:

@@ -11,9 +11,10 @@ import queue
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import fields
 from typing import get_args
 
-from gputune.bench_process.context import Context
+from gputune.bench_process.context import Context, Work
 from gputune.bench_process.lifeline import be_killed_first, die_with, guard
 from gputune.bench_process.messages import Activity, Answer, BenchRequest, Done, Raised, Ready, Start, decode, encode
 from gputune.resources.unreadable import Cause
@@ -67,16 +68,8 @@ def _prepare(device: str) -> None:
 
 
 def _run(request: BenchRequest, start: Start, send: Callable[[Answer], None]) -> None:
-    context = Context(
-        device=start.device,
-        facts=start.facts,
-        seconds=request.seconds,
-        budget=request.budget,
-        shapes=request.shapes,
-        dataset=request.dataset,
-        batches=request.batches,
-        say=lambda text: send(Activity(text=text)),
-    )
+    work = {field.name: getattr(request, field.name) for field in fields(Work)}
+    context = Context(device=start.device, facts=start.facts, say=lambda text: send(Activity(text=text)), **work)
     try:
         for answer in importlib.import_module(request.bench).measure(context):
             send(answer)

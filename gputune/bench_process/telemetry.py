@@ -38,31 +38,20 @@ class Telemetry:
         - gpu_processes: the number of compute processes on the GPU, including this one;
         - other_sm_percent: the highest utilisation of its SMs by another process since the previous look.
         """
-        if self._nvml is None:
+        nvml, index = self._nvml, self._index
+        if nvml is None:
             return {}
         values = {
-            "sm_clock_mhz": self._read("ClockInfo", _SM_CLOCK),
-            "power_watts": self._read("PowerUsage", scale=1e-3),
-            "throttle_reasons": self._reasons(),
-            "pcie_generation": self._read("CurrPcieLinkGeneration"),
+            "sm_clock_mhz": _number(nvml.device, index, "ClockInfo", _SM_CLOCK),
+            "power_watts": _number(nvml.device, index, "PowerUsage", scale=1e-3),
+            "throttle_reasons": _number(clocks_event_reasons, nvml, index),
+            "pcie_generation": _number(nvml.device, index, "CurrPcieLinkGeneration"),
         }
         now = time.monotonic()
         if now - self._last_look >= _APART_SECONDS:
             self._last_look = now
             values |= {"gpu_processes": self._processes(), "other_sm_percent": self._others()}
         return {name: value for name, value in values.items() if value is not None}
-
-    def _read(self, name: str, *args: int, scale: float = 1.0) -> float | None:
-        try:
-            return float(self._nvml.device(self._index, name, *args)) * scale if self._nvml else None
-        except Unreadable:
-            return None
-
-    def _reasons(self) -> float | None:
-        try:
-            return float(clocks_event_reasons(self._nvml, self._index)) if self._nvml else None
-        except Unreadable:
-            return None
 
     def _processes(self) -> float | None:
         """Return None also where no process is listed, not even this one: then a container hides them."""
@@ -84,6 +73,14 @@ class Telemetry:
             return []
 
 
+def _number(read: Callable[..., Any], *args: Any, scale: float = 1.0) -> float | None:
+    """Return the scaled answer of `read`, or None where it raises Unreadable."""
+    try:
+        return float(read(*args)) * scale
+    except Unreadable:
+        return None
+
+
 def other_sm_percent(samples: Sequence[Any], own: int, since: int) -> float | None:
     """Return the highest utilisation in percent by a process other than `own` after the time stamp `since`.
 
@@ -97,10 +94,8 @@ def other_sm_percent(samples: Sequence[Any], own: int, since: int) -> float | No
 
 def summary(samples: list[dict[str, float]]) -> dict[str, float]:
     """Return the medians of clock and power, all throttle reasons, and the highest of every other value."""
-    columns: dict[str, list[float]] = {}
-    for sample in samples:
-        for name, value in sample.items():
-            columns.setdefault(name, []).append(value)
+    names = dict.fromkeys(name for sample in samples for name in sample)
+    columns = {name: [sample[name] for sample in samples if name in sample] for name in names}
     return {name: _SUMMARIES.get(name, max)(values) for name, values in columns.items()}
 
 

@@ -1,10 +1,8 @@
 """CPU time that other processes used of our CPUs during a bench: on a shared machine it measures its neighbours too."""
 
-from __future__ import annotations
-
 import os
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from gputune.host import Host, Unreadable
@@ -19,39 +17,6 @@ _LEAST_SECONDS = 0.2
 """The kernel counts in steps of 0.01 s on each CPU, so a shorter interval says nothing."""
 
 
-class BusyCpus:
-    """How many CPUs' worth of time other processes used, of the CPUs that this process may run on.
-
-        busy = BusyCpus(host)
-        busy.start()
-        ...                     # the bench process runs one bench
-        others = busy.others()  # 1.9, or None where it cannot be known
-
-    The time of this process and all its descendants is subtracted, so whatever measures must be one of them. Call
-    `others` before a bench process is ended: the times of its children may be lost with it.
-    """
-
-    def __init__(self, host: Host, own: Callable[[], float] | None = None) -> None:
-        self._host = host
-        self._own = own or own_seconds
-        self._since: Reading | None = None
-
-    def start(self) -> None:
-        self._since = self._read()
-
-    def others(self) -> float | None:
-        """Return what others used since `start`, in CPUs."""
-        now = self._read()
-        return between(self._since, now) if self._since and now else None
-
-    def _read(self) -> Reading | None:
-        try:
-            ticks = busy_ticks(self._host.read("/proc/stat"), self._host.affinity())
-        except Unreadable:
-            return None
-        return Reading(at=time.monotonic(), busy=ticks / os.sysconf("SC_CLK_TCK"), own=self._own())
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """One look at the clock and the CPU times, all in seconds."""
@@ -63,10 +28,23 @@ class Reading:
     """The CPU time of this process and its descendants."""
 
 
-def between(before: Reading, after: Reading) -> float | None:
-    """Return what others used between two readings, in CPUs; None where the interval was too short, or the counts
-    contradict each other, as in a sandbox whose /proc/stat never changes.
+def read(host: Host) -> Reading | None:
+    """Return None where /proc/stat does not count our CPUs. Read before a bench process is ended: the times of its
+    children may be lost with it.
     """
+    try:
+        ticks = busy_ticks(host.read("/proc/stat"), host.affinity())
+    except Unreadable:
+        return None
+    return Reading(at=time.monotonic(), busy=ticks / os.sysconf("SC_CLK_TCK"), own=own_seconds())
+
+
+def used_by_others(before: Reading | None, after: Reading | None) -> float | None:
+    """Return how many CPUs' worth of time others used between two readings; None where one is missing, the interval
+    was too short, or the counts contradict each other, as in a sandbox whose /proc/stat never changes.
+    """
+    if before is None or after is None:
+        return None
     seconds, own = after.at - before.at, after.own - before.own
     if seconds < _LEAST_SECONDS or own < 0:
         return None

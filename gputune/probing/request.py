@@ -1,4 +1,4 @@
-"""What is to be probed, the devices that this means, and how a probe reports its progress."""
+"""The input of a probe, the devices that it means, and how a probe reports its progress."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What to probe: `device` is auto, cpu, cuda, cuda:N or all; `only` names the benches to run (by default all that
-    the budget has time for); `shapes` are the user's matmuls, `dataset` the user's dataset.
+    """The input of a probe: `device` is auto, cpu, cuda, cuda:N or all; `only` names the benches to run (by default all
+    that the budget has time for); `shapes` are the user's matmuls, `dataset` the user's dataset.
     """
 
     device: str = "auto"

@@ -13,7 +13,7 @@ from gputune.facts import Facts, memory
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
-from gputune.probing.busy import BusyCpus
+from gputune.probing import busy
 from gputune.probing.plan import Job
 from gputune.probing.request import Progress
 
@@ -33,14 +33,13 @@ class Lane:
     facts: Facts
     device: str
     host: Host
-    busy: BusyCpus
     measurements: list[Measurement] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
 
     @classmethod
     def on(cls, device: str, process: RestartingProcess, facts: Facts, host: Host) -> Lane:
         process.measure_on(device, facts)
-        return cls(process=process, facts=facts, device=device, host=host, busy=BusyCpus(host))
+        return cls(process=process, facts=facts, device=device, host=host)
 
     def do(self, jobs: Sequence[Job], progress: Callable[[Progress], None]) -> None:
         """Run the jobs in turn. What cannot run here, or fails, leaves a Gap."""
@@ -58,7 +57,7 @@ class Lane:
         progress(begun)
         rows: list[Measurement] = []
         other_cpus: float | None = None
-        self.busy.start()
+        before = busy.read(self.host)
         kills_before = memory.oom_kills(self.host)
         try:
             for answer in self.process.run(job.request):
@@ -68,7 +67,7 @@ class Lane:
                     self.gaps.append(self._explained(answer, kills_before))
                 else:
                     rows.append(answer)
-            other_cpus = self.busy.others()
+            other_cpus = busy.used_by_others(before, busy.read(self.host))
         except BenchFailed as failed:  # other_cpus stays unknown: the times of the dead process's children are lost
             gap = Gap(fact=f"bench.{job.name}", reason=str(failed), cause=failed.cause)
             self.gaps.append(self._explained(gap, kills_before))

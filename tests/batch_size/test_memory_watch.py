@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 
+import pytest
 from recorded import RecordedHost
 
 from gputune.batch_size.memory_watch import MemoryWatch
@@ -31,26 +32,21 @@ class Shrinking(RecordedHost):
         )
 
 
-def watched(*free: int | None, least: int = 100 * MIB) -> tuple[MemoryWatch, list[bool]]:
+@pytest.mark.parametrize(
+    ("free", "ended", "left_bytes"),
+    [
+        ([size * MIB for size in (900, 900, 500, 500, 50, 50, 50, 50)], True, 50 * MIB),
+        ([900 * MIB], False, 900 * MIB),
+        ([None], False, None),
+    ],
+    ids=["too little is left", "enough is left", "it cannot be read"],
+)
+def test_it_ends_once_what_leaves_less_than_100_mib(
+    free: list[int | None], ended: bool, left_bytes: int | None
+) -> None:
     ends: list[bool] = []
     host = Shrinking(*free)
-    with MemoryWatch(host, least, lambda: ends.append(True)) as watch:
+    with MemoryWatch(host, 100 * MIB, lambda: ends.append(True)) as watch:
         while host.count <= len(free) and not ends:
             time.sleep(0.01)
-    return watch, ends
-
-
-def test_it_ends_what_leaves_too_little() -> None:
-    watch, ends = watched(*[size * MIB for size in (900, 900, 500, 500, 50, 50, 50, 50)])
-    assert (watch.ended, ends) == (True, [True])
-    assert watch.left_bytes == 50 * MIB
-
-
-def test_it_leaves_alone_what_leaves_enough() -> None:
-    watch, ends = watched(900 * MIB)
-    assert (watch.ended, ends, watch.left_bytes) == (False, [], 900 * MIB)
-
-
-def test_what_cannot_be_read_ends_nothing() -> None:
-    watch, ends = watched(None)
-    assert (watch.ended, ends, watch.left_bytes) == (False, [], None)
+    assert (watch.ended, ends, watch.left_bytes) == (ended, [True] * ended, left_bytes)

@@ -1,4 +1,4 @@
-"""The search for the largest batch and the choice of the fastest, against simulated memories and curves of throughput."""
+"""The search for the largest batch and the choice of the fastest, against simulated memory and throughput."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the GPU did while it was measured is summed up, and nothing is invented where NVML is silent."""
+"""The state of the GPU while it was measured is summed up, and nothing is invented where NVML does not answer."""
 
 import os
 
@@ -12,27 +12,17 @@ from gputune.host import Unreadable
 OURS = os.getpid()
 
 
-def test_medians_of_clock_and_power_and_every_throttle_reason():
-    samples = [
-        {"sm_clock_mhz": 1400.0, "power_watts": 690.0, "throttle_reasons": 4.0},
-        {"sm_clock_mhz": 1500.0, "power_watts": 700.4, "throttle_reasons": 32.0},
-        {"sm_clock_mhz": 1980.0, "power_watts": 695.0, "throttle_reasons": 4.0},
-    ]
-    assert summary(samples) == {"sm_clock_mhz": 1500.0, "power_watts": 695.0, "throttle_reasons": 36.0}
-
-
-def test_the_highest_of_what_others_did_and_of_the_pcie_generation():
-    samples = [
-        {"pcie_generation": 1.0, "gpu_processes": 1.0},
-        {"pcie_generation": 5.0},
-        {"pcie_generation": 5.0, "gpu_processes": 3.0, "other_sm_percent": 40.0},
-        {"gpu_processes": 2.0, "other_sm_percent": 0.0},
-    ]
-    assert summary(samples) == {"pcie_generation": 5.0, "gpu_processes": 3.0, "other_sm_percent": 40.0}
-
-
-def test_what_was_not_read_is_left_out():
-    assert summary([{"power_watts": 300.0}, {}]) == {"power_watts": 300.0}
+def test_medians_of_clock_and_power_all_throttle_reasons_and_the_highest_of_everything_else():
+    assert summary([
+        {"sm_clock_mhz": 1400.0, "power_watts": 690.0, "throttle_reasons": 4.0, "pcie_generation": 1.0},
+        {"sm_clock_mhz": 1500.0, "power_watts": 700.4, "throttle_reasons": 32.0, "pcie_generation": 5.0},
+        {"sm_clock_mhz": 1980.0, "power_watts": 695.0, "throttle_reasons": 4.0, "gpu_processes": 3.0},
+        {"other_sm_percent": 40.0, "gpu_processes": 2.0},
+        {"other_sm_percent": 0.0},
+    ]) == {
+        "sm_clock_mhz": 1500.0, "power_watts": 695.0, "throttle_reasons": 36.0, "pcie_generation": 5.0,
+        "gpu_processes": 3.0, "other_sm_percent": 40.0,
+    }  # fmt: skip
     assert summary([]) == {}
 
 
@@ -87,23 +77,19 @@ def test_where_not_even_this_process_is_listed_they_are_hidden():
     assert "gpu_processes" not in watching(Nvml([])).sample()
 
 
-def test_the_busiest_of_the_others():
-    samples = [used(OURS, 90, 100), used(7, 30, 101), used(8, 45, 102)]
-    assert other_sm_percent(samples, OURS, since=99) == 45.0
-
-
-def test_only_since_the_last_time():
-    samples = [used(8, 45, 99), used(OURS, 90, 100), used(7, 30, 101)]
-    assert other_sm_percent(samples, OURS, since=99) == 30.0
-
-
-def test_nobody_but_this_process():
-    assert other_sm_percent([used(OURS, 90, 100)], OURS, since=0) == 0.0
-
-
-@pytest.mark.parametrize("samples", [[], [used(7, 30, 101)]])
-def test_process_numbers_of_another_namespace_tell_nothing(samples):
-    assert other_sm_percent(samples, OURS, since=0) is None
+@pytest.mark.parametrize(
+    ("samples", "percent"),
+    [
+        ([used(OURS, 90, 100), used(7, 30, 101), used(8, 45, 102)], 45.0),
+        ([used(8, 45, 99), used(OURS, 90, 100), used(7, 30, 101)], 30.0),
+        ([used(OURS, 90, 100)], 0.0),
+        ([], None),
+        ([used(7, 30, 101)], None),
+    ],
+    ids=["the busiest", "only since the last time", "nobody else", "no samples", "pids of another namespace"],
+)
+def test_the_utilisation_by_other_processes(samples, percent):
+    assert other_sm_percent(samples, OURS, since=99) == percent
 
 
 def test_what_was_before_the_measurement_is_not_told(clock):

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from forked import gputune
@@ -42,15 +43,17 @@ def keep(here: Fingerprint, cache: str, threads: int) -> Path:
     return places.keep(profile({"omp_threads": threads}, fingerprint=here), here, {"XDG_CACHE_HOME": cache})
 
 
+def apply_auto(cache: str, *options: str, cwd: Path | str = ".", **variables: str) -> Any:
+    return gputune("apply", *options, "--", *SHOW, env=environ(XDG_CACHE_HOME=cache, **variables), cwd=cwd)
+
+
 class TestChoosing:
     def test_the_named_one_comes_before_the_cached_one(self, here: Fingerprint, cache: str, tmp_path: Path) -> None:
         keep(here, cache, threads=3)
-        assert gputune("apply", "auto", "--", *SHOW, env=environ(XDG_CACHE_HOME=cache)).stdout == '{"omp_threads":3}\n'
         save(profile({"omp_threads": 5}, fingerprint=here), tmp_path / "own.yaml")
-        env = environ(XDG_CACHE_HOME=cache, GPUTUNE_PROFILE=str(tmp_path / "own.yaml"))
-        assert gputune("apply", "auto", "--", *SHOW, env=env).stdout == '{"omp_threads":5}\n'
-        env["GPUTUNE_PROFILE"] = ""
-        assert gputune("apply", "auto", "--", *SHOW, env=env).stdout == '{"omp_threads":3}\n'
+        assert apply_auto(cache, "auto").stdout == '{"omp_threads":3}\n'
+        assert apply_auto(cache, "auto", GPUTUNE_PROFILE=str(tmp_path / "own.yaml")).stdout == '{"omp_threads":5}\n'
+        assert apply_auto(cache, "auto", GPUTUNE_PROFILE="").stdout == '{"omp_threads":3}\n'
 
     def test_the_shipped_one_comes_last(self, cache: str) -> None:
         h200 = Fingerprint(gpu="NVIDIA H200", torch="2.11.0+cu130")
@@ -60,28 +63,25 @@ class TestChoosing:
         assert locate.locate(h200, {"XDG_CACHE_HOME": cache}).parent == Path(cache) / "gputune"
 
     def test_with_none_the_command_runs_and_it_is_said(self, cache: str) -> None:
-        done = gputune("apply", "auto", "--", *SHOW, env=environ(XDG_CACHE_HOME=cache))
+        done = apply_auto(cache, "auto")
         assert (done.returncode, done.stdout) == (0, "None\n")
         assert done.stderr.startswith("gputune: there is no profile for this machine (")
         assert done.stderr.count("\n") == 1
         assert not Path(cache).exists()
 
     def test_with_none_strict_refuses_and_without_a_command_it_is_2(self, cache: str) -> None:
-        env = environ(XDG_CACHE_HOME=cache)
-        assert gputune("apply", "--strict", "auto", "--", *SHOW, env=env).returncode == 78
-        assert gputune("apply", "auto", env=env).returncode == 2
+        assert apply_auto(cache, "--strict", "auto").returncode == 78
+        assert gputune("apply", "auto", env=environ(XDG_CACHE_HOME=cache)).returncode == 2
 
     def test_a_named_one_that_is_not_there_is_not_replaced_by_another(self, here: Fingerprint, cache: str) -> None:
         keep(here, cache, threads=3)
-        env = environ(XDG_CACHE_HOME=cache, GPUTUNE_PROFILE="/no/such.yaml")
-        done = gputune("apply", "auto", "--", *SHOW, env=env)
+        done = apply_auto(cache, "auto", GPUTUNE_PROFILE="/no/such.yaml")
         assert (done.returncode, done.stdout) == (0, "None\n")
         assert done.stderr.startswith("gputune: /no/such.yaml: cannot be read")
 
     def test_a_file_of_that_name_is_named_by_its_path(self, here: Fingerprint, cache: str, tmp_path: Path) -> None:
         save(profile({"omp_threads": 7}, fingerprint=here), tmp_path / "auto")
-        done = gputune("apply", "./auto", "--", *SHOW, env=environ(XDG_CACHE_HOME=cache), cwd=tmp_path)
-        assert done.stdout == '{"omp_threads":7}\n'
+        assert apply_auto(cache, "./auto", cwd=tmp_path).stdout == '{"omp_threads":7}\n'
 
     def test_a_script_may_say_auto_too(self, here: Fingerprint, cache: str) -> None:
         keep(here, cache, threads=1)
@@ -89,7 +89,7 @@ class TestChoosing:
         assert python("-c", code, env=environ(XDG_CACHE_HOME=cache)).stdout == "[1]\n"
 
     def test_a_word_that_is_no_time_to_probe_costs_no_command(self, cache: str) -> None:
-        done = gputune("apply", "auto", "--", *SHOW, env=environ(XDG_CACHE_HOME=cache, GPUTUNE_PROBE="yes"))
+        done = apply_auto(cache, "auto", GPUTUNE_PROBE="yes")
         assert (done.returncode, done.stdout) == (0, "None\n")
         assert "GPUTUNE_PROBE=yes: is not a time to probe; choose from never, missing, always" in done.stderr
 
@@ -126,24 +126,20 @@ main()
 def env(cache: str, tmp_path: Path) -> dict[str, str]:
     """For a gputune whose probe is the stand-in."""
     path = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
-    return environ(
-        XDG_CACHE_HOME=cache,
-        PROBES=str(tmp_path / "probes"),
-        GATE="/",
-        GPUTUNE_PROBE="missing",
-        PYTHONPATH=path,
-    )
+    probes = str(tmp_path / "probes")
+    return environ(XDG_CACHE_HOME=cache, PROBES=probes, GATE="/", GPUTUNE_PROBE="missing", PYTHONPATH=path)
+
+
+def probe(env: dict[str, str], folder: Path, *options: str) -> Any:
+    return python("-c", PROBE, "probe", "-o", "p.yaml", *options, env=env, cwd=folder)
 
 
 def test_a_probe_fills_the_cache(env: dict[str, str], cache: str, tmp_path: Path) -> None:
-    assert python("-c", PROBE, "probe", "-o", "p.yaml", env=env, cwd=tmp_path).returncode == 0
+    assert probe(env, tmp_path).returncode == 0
     [kept] = (Path(cache) / "gputune").iterdir()
     assert kept.read_bytes() == (tmp_path / "p.yaml").read_bytes()
-    del env["GPUTUNE_PROBE"]
-    assert (
-        gputune("apply", "auto", "--", *SHOW, env=env).stdout
-        == f'{{"omp_threads":{load(kept).settings["omp_threads"].value}}}\n'
-    )
+    threads = load(kept).settings["omp_threads"].value
+    assert apply_auto(cache, "auto").stdout == f'{{"omp_threads":{threads}}}\n'
 
 
 @pytest.mark.parametrize(
@@ -158,7 +154,7 @@ def test_a_probe_that_would_not_suit_other_programs_does_not(
     env: dict[str, str], tmp_path: Path, words: str, variables: dict[str, str], why: str
 ) -> None:
     (tmp_path / "data.py").write_text("def make(): return range(10)")
-    done = python("-c", PROBE, "probe", "-o", "p.yaml", *words.split(), env=env | variables, cwd=tmp_path)
+    done = probe(env | variables, tmp_path, *words.split())
     assert (done.returncode, (tmp_path / "p.yaml").exists()) == (0, True)
     assert not Path(env["XDG_CACHE_HOME"]).exists()
     assert f"gputune: not kept for gputune apply auto: {why}; " in done.stderr or not why
@@ -166,7 +162,7 @@ def test_a_probe_that_would_not_suit_other_programs_does_not(
 
 def test_a_quick_probe_does_not_replace_a_longer_one(env: dict[str, str], cache: str, tmp_path: Path) -> None:
     for budget in ("quick", "standard", "quick"):
-        done = python("-c", PROBE, "probe", "--budget", budget, "-o", "p.yaml", env=env, cwd=tmp_path)
+        done = probe(env, tmp_path, "--budget", budget)
         [kept] = (Path(cache) / "gputune").glob("*.yaml")
         assert (kept.read_bytes() == (tmp_path / "p.yaml").read_bytes()) == ("not kept" not in done.stderr)
     assert "a longer probe may have written the one there" in done.stderr
@@ -182,7 +178,7 @@ def test_a_home_that_one_may_not_look_into_is_passed_by(
 
 
 def test_a_cache_that_cannot_be_written_is_said_and_the_profile_is_written(env: dict[str, str], tmp_path: Path) -> None:
-    done = python("-c", PROBE, "probe", "-o", "p.yaml", env={**env, "XDG_CACHE_HOME": "/dev/null"}, cwd=tmp_path)
+    done = probe({**env, "XDG_CACHE_HOME": "/dev/null"}, tmp_path)
     assert (done.returncode, (tmp_path / "p.yaml").exists()) == (0, True)
     assert "gputune: not kept for gputune apply auto: /dev/null/gputune: " in done.stderr
 

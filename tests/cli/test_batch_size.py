@@ -9,13 +9,6 @@ from forked import gputune
 from stepping import TRAINING
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("training")
-    (made / "train.py").write_text(TRAINING)
-    return made
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
@@ -27,9 +20,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["train.py:make_training", "--seconds", "nan"], 2, "--seconds"),
     ],
 )
-def test_what_goes_wrong_is_one_line(folder: Path, tmp_path: Path, arguments: list[str], code: int, words: str) -> None:
+def test_what_goes_wrong_is_one_line(tmp_path: Path, arguments: list[str], code: int, words: str) -> None:
+    (tmp_path / "train.py").write_text(TRAINING)
     env = making.environ(PYTHONPATH=stand_in.torch(tmp_path))
-    result = gputune("batch-size", *arguments, cwd=folder, env=env)
+    result = gputune("batch-size", *arguments, cwd=tmp_path, env=env)
     last = result.stderr.splitlines()[-1]
     assert (result.returncode, result.stdout) == (code, "")
     assert words in last

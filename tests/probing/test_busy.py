@@ -1,15 +1,15 @@
-"""What others used of the CPUs is what was used less our own; where it cannot be told, nothing is said."""
+"""What others used of the CPUs is what was used less our own; None where it cannot be known."""
 
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from recorded import RecordedHost
 
 from gputune.host import Host, Unreadable
-from gputune.probing import busy
-from gputune.probing.busy import BusyCpus, Reading, between, busy_ticks, own_seconds
+from gputune.probing.busy import Reading, busy_ticks, own_seconds, read, used_by_others
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -24,18 +24,10 @@ def stat(*busy_seconds, column=0):
     return "\n".join([*lines, "intr 12345 6", "ctxt 1990473", "btime 1062191376"])
 
 
-def reading(at=0.0, busy=0.0, own=0.0):
-    return Reading(at=at, busy=busy, own=own)
-
-
-@pytest.mark.parametrize("column", [0, 1, 2, 5, 6, 7])
-def test_user_nice_system_interrupts_and_steal_are_busy(column):
-    assert busy_ticks(stat(1.5, 2, column=column), [0, 1]) == 3.5 * TICKS
-
-
-@pytest.mark.parametrize("column", [3, 4, 8, 9])
-def test_idle_and_waiting_are_not_and_guests_are_counted_already(column):
-    assert busy_ticks(stat(1.5, 2, column=column), [0, 1]) == 0
+@pytest.mark.parametrize("column", range(10))
+def test_idle_and_waiting_do_not_count_and_guests_are_counted_already(column):
+    busy = 0 if column in (3, 4, 8, 9) else 3.5 * TICKS
+    assert busy_ticks(stat(1.5, 2, column=column), [0, 1]) == busy
 
 
 def test_only_our_cpus_count():
@@ -51,56 +43,29 @@ def test_a_cpu_that_is_not_listed_is_unreadable(text):
 
 
 @pytest.mark.parametrize(
-    ("busy", "own", "others"), [(20, 20, 0.0), (39, 20, 1.9), (20, 0, 2.0), (0, 0, 0.0), (20.1, 20, 0.01)]
-)
-def test_others_used_what_we_did_not(busy, own, others):
-    assert between(reading(5, 100, 7), reading(15, 100 + busy, 7 + own)) == others
-
-
-def test_a_little_less_than_our_own_is_the_kernel_s_rounding():
-    assert between(reading(), reading(10, 19.5, 20)) == 0.0
-
-
-@pytest.mark.parametrize(
-    ("why", "after"),
+    ("seconds", "busy", "own", "others"),
     [
-        ("a /proc/stat that stands still", reading(10, 0, 20)),
-        ("our own time lost with a process that was killed", reading(10, 20, -3)),
-        ("too short", reading(0.1, 0.1, 0.0)),
+        (10, 20, 20, 0.0),
+        (10, 39, 20, 1.9),
+        (10, 20, 0, 2.0),
+        (10, 0, 0, 0.0),
+        (10, 20.1, 20, 0.01),
+        pytest.param(10, 19.5, 20, 0.0, id="the kernel's rounding"),
+        pytest.param(10, 0, 20, None, id="a /proc/stat that never changes"),
+        pytest.param(10, 20, -3, None, id="our own time lost with a process that was killed"),
+        pytest.param(0.1, 0.1, 0.0, None, id="too short"),
     ],
 )
-def test_what_contradicts_itself_is_not_told(why, after):
-    assert between(reading(), after) is None, why
+def test_others_used_what_we_did_not(seconds, busy, own, others):
+    before = Reading(at=5, busy=100, own=7)
+    assert used_by_others(before, Reading(at=5 + seconds, busy=100 + busy, own=7 + own)) == others
 
 
-class TestOfAHost:
-    @pytest.fixture
-    def clock(self, monkeypatch):
-        now = {"at": 50.0}
-        monkeypatch.setattr(busy.time, "monotonic", lambda: now["at"])
-        return now
-
-    def test_since_start(self, clock):
-        host, own = RecordedHost("cpu-only", files={"/proc/stat": stat(100, 200)}), {"seconds": 30.0}
-        busy = BusyCpus(host, lambda: own["seconds"])
-        busy.start()
-        host.files["/proc/stat"], own["seconds"], clock["at"] = stat(110, 208), 43.0, 60.0
-        assert busy.others() == 0.5
-
-    def test_it_may_be_started_again(self, clock):
-        host = RecordedHost("cpu-only", files={"/proc/stat": stat(100, 200)})
-        busy = BusyCpus(host, lambda: 0.0)
-        busy.start()
-        host.files["/proc/stat"], clock["at"] = stat(110, 210), 60.0
-        busy.start()
-        clock["at"] = 70.0
-        assert busy.others() == 0.0
-
-    def test_without_a_start_or_a_proc_stat_nothing_is_told(self):
-        assert BusyCpus(RecordedHost("cpu-only", files={"/proc/stat": stat(1, 1)}), lambda: 0.0).others() is None
-        busy = BusyCpus(RecordedHost("cpu-only", files={"/proc/stat": None}), lambda: 0.0)
-        busy.start()
-        assert busy.others() is None
+def test_where_proc_stat_does_not_count_our_cpus_nothing_is_known():
+    missing = read(RecordedHost("cpu-only", files={"/proc/stat": None}))
+    counted = read(RecordedHost("cpu-only", files={"/proc/stat": stat(1, 1)}))
+    assert (missing, counted.busy) == (None, 2.0)
+    assert used_by_others(missing, counted) is used_by_others(counted, missing) is None
 
 
 WORK = "import time\nend = time.process_time() + {seconds}\nwhile time.process_time() < end: pass\n"
@@ -119,12 +84,12 @@ def test_what_we_and_our_children_used_is_ours_while_they_live_and_after():
 
 @pytest.mark.slow
 def test_this_machine():
-    """Our own work is not taken for that of others."""
-    busy, anybody = BusyCpus(Host()), BusyCpus(Host(), own=lambda: 0.0)
-    busy.start()
-    anybody.start()
+    """Our own work is not counted as that of others."""
+    before = read(Host())
     subprocess.run([sys.executable, "-c", WORK.format(seconds=0.5)], check=True)
-    others, all_used = busy.others(), anybody.others()
-    if others is None or all_used is None:
+    after = read(Host())
+    others = used_by_others(before, after)
+    if others is None:
         pytest.skip("/proc/stat does not count here")
-    assert 0 <= others <= all_used - 0.3
+    of_anybody = used_by_others(replace(before, own=0.0), replace(after, own=0.0))
+    assert 0 <= others <= of_anybody - 0.3 / (after.at - before.at)

@@ -12,6 +12,7 @@ from gputune.plugins import BenchTraits, traits
 from gputune.probing import Request
 from gputune.probing.plan import BUDGET_SECONDS, LEAST_SHARE, Job, fit, plan
 
+FULL = BUDGET_SECONDS["cpu"]["standard"]
 SHAPES = (MatmulShape(m=8, n=8, k=8),) * 3
 
 
@@ -74,14 +75,12 @@ def planned(**wanted):
 
 
 def test_a_new_bench_in_a_full_budget_costs_the_least_valuable(made_up):
-    full = BUDGET_SECONDS["cpu"]["standard"]
-    made_up(("last", 3, 20), ("first", 1, full - 20), ("added", 2, 3))
-    assert planned() == [("first", full - 20), ("added", 3), ("last", 17)]
+    made_up(("last", 3, 20), ("first", 1, FULL - 20), ("added", 2, 3))
+    assert planned() == [("first", FULL - 20), ("added", 3), ("last", 17)]
 
 
 def test_what_is_left_out_is_a_gap(made_up):
-    full = BUDGET_SECONDS["cpu"]["standard"]
-    made_up(("last", 3, full), ("first", 1, full))
+    made_up(("last", 3, FULL), ("first", 1, FULL))
     jobs, gaps = plan("cpu", Request())
     assert [job.name for job in jobs] == ["first"]
     assert gaps == [Gap(fact="bench.last", reason="not measured in this budget")]
@@ -99,11 +98,10 @@ def test_a_bench_that_is_named_gets_time_where_the_budget_has_none_for_it(made_u
 
 
 def test_a_bench_of_what_the_user_names_runs_only_then_and_has_its_seconds_for_each(made_up):
-    full = BUDGET_SECONDS["cpu"]["standard"]
-    made_up(("shaped", 1, 5), ("always", 2, full), shaped={"OPTION": "shapes"})
-    assert planned() == [("always", full)]
+    made_up(("shaped", 1, 5), ("always", 2, FULL), shaped={"OPTION": "shapes"})
+    assert planned() == [("always", FULL)]
     assert planned(only=["shaped"]) == []
-    assert planned(shapes=SHAPES) == [("shaped", 15), ("always", full)]
+    assert planned(shapes=SHAPES) == [("shaped", 15), ("always", FULL)]
 
 
 @pytest.mark.parametrize(("device", "names"), [("auto", ["own"]), ("all", ["comparing", "own"])])

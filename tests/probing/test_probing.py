@@ -13,7 +13,7 @@ from gputune.bench_process.failure import BenchFailed
 from gputune.errors import MeasureError, UsageError
 from gputune.facts.gap import Gap
 from gputune.host import Unreadable
-from gputune.probing import Request
+from gputune.probing import Request, busy
 from gputune.probing.plan import BUDGET_SECONDS, plan
 from gputune.probing.running import Lane, with_conditions
 
@@ -23,6 +23,7 @@ from gputune.probing.running import Lane, with_conditions
     [
         ({"device": "cuda"}, MeasureError, "torch sees no GPU"),
         ({"device": "cuda:7"}, MeasureError, "torch sees no GPU"),
+        ({"device": "all"}, MeasureError, "^--device all: torch sees no GPU"),
         ({"device": "tpu"}, UsageError, "there is no such device"),
         ({"device": "cuda:\N{SUPERSCRIPT TWO}"}, UsageError, "there is no such device"),
         ({"device": "cuda:x"}, UsageError, "there is no such device"),
@@ -136,25 +137,18 @@ class Answering:
             yield answer
 
 
-class Busy:
-    def start(self):
-        pass
-
-    def others(self):
-        return 1.5
-
-
-def measured(*answers, host=None, facts=None):
+def measured(*answers, facts=None):
     """The lane on which one bench gave these answers."""
-    facts, host = facts or facts_of("cpu-only"), host or RecordedHost("cpu-only")
-    lane = Lane(process=Answering(*answers), facts=facts, device="cpu", host=host, busy=Busy())
+    process, host = Answering(*answers), RecordedHost("cpu-only")
+    lane = Lane(process=process, facts=facts or facts_of("cpu-only"), device="cpu", host=host)
     jobs, _ = plan("cpu", Request(only=["precision"]))
     lane.do(jobs, lambda progress: None)
     return lane
 
 
-def test_the_cpus_that_others_used_are_unknown_where_the_process_died():
+def test_the_cpus_that_others_used_are_unknown_where_the_process_died(monkeypatch):
     """The times of its own children were lost with it."""
+    monkeypatch.setattr(busy, "used_by_others", lambda before, after: 1.5)
     died = BenchFailed(how="exit code", number=9)
     lane = measured(row("precision", "throughput", 1.0), died)
     assert lane.measurements[0].conditions == {}

@@ -16,7 +16,7 @@ from making import serving
 from recorded import RecordedHost, facts_of
 
 from gputune import probing
-from gputune.errors import MeasureError, UsageError
+from gputune.errors import MeasureError
 from gputune.facts.gap import Gap
 from gputune.probing import Request
 from gputune.probing.request import devices_of
@@ -33,8 +33,13 @@ number = int(context.device.partition(":")[2] or 0)
 """
 """What the bodies of benches below have."""
 
-STEADY = TOLD + "yield row('side_by_side', 'matmul', 'TFLOP/s', {rate})"
-ALIKE = STEADY.format(rate="600 + number")
+
+def steady_at(rate, before=""):
+    """The body of a comparison in which each GPU has this rate, an expression, after some other lines."""
+    return f"{TOLD}{before}yield row('side_by_side', 'matmul', 'TFLOP/s', {rate})"
+
+
+ALIKE = steady_at("600 + number")
 
 
 @pytest.fixture
@@ -71,12 +76,12 @@ def test_they_are_measured_at_the_same_time(eight, tmp_path):
     here = tmp_path / "here"
     here.mkdir()
     meet = f"open({str(here)!r} + '/' + str(number), 'w')\nwhile len(os.listdir({str(here)!r})) < 8: time.sleep(0.01)\n"
-    profile = eight(side_by_side=TOLD + meet + "yield row('side_by_side', 'matmul', 'TFLOP/s', 600)")
+    profile = eight(side_by_side=steady_at("600", meet))
     assert len(steady(profile)) == 8
 
 
 def test_a_slow_gpu_is_measured_again_with_all_and_named(eight):
-    profile = eight(side_by_side=STEADY.format(rate="400 if number == 5 else 600 + number"))
+    profile = eight(side_by_side=steady_at("400 if number == 5 else 600 + number"))
     assert steady(profile) == [(f"cuda:{number}", run) for number in range(8) for run in (1, 2)]
     assert slow(profile) == [("WARNING", "GPU 5")]
 
@@ -85,15 +90,13 @@ def test_what_was_slow_once_is_no_alarm(eight, tmp_path):
     """The second time the load is gone."""
     once = f"rate = 400 if number == 5 and not os.path.exists({str(tmp_path)!r} + '/been') else 600 + number\n"
     once += f"if number == 5: open({str(tmp_path)!r} + '/been', 'w')\n"
-    profile = eight(side_by_side=TOLD + once + "yield row('side_by_side', 'matmul', 'TFLOP/s', rate)")
+    profile = eight(side_by_side=steady_at("rate", once))
     assert len(steady(profile)) == 16
     assert slow(profile) == []
 
 
 def test_a_gpu_that_dies_is_unknown_and_a_gap_and_the_others_are_measured(eight):
-    profile = eight(
-        side_by_side=TOLD + "if number == 2: os._exit(9)\nyield row('side_by_side', 'matmul', 'TFLOP/s', 600)"
-    )
+    profile = eight(side_by_side=steady_at("600", "if number == 2: os._exit(9)\n"))
     assert slow(profile) == [("UNKNOWN", "GPU 2")]
     assert [gap.fact for gap in profile.gaps if "bench." in gap.fact] == ["cuda:2 bench.side_by_side"]
     assert "exit code 9" in next(gap.reason for gap in profile.gaps if "bench." in gap.fact)
@@ -119,12 +122,8 @@ def test_what_measures_the_host_may_be_all_that_is_asked_for(eight):
 
 
 def test_it_is_measured_also_where_the_first_gpu_is_broken(eight):
-    broken = TOLD + "if number == 0: os._exit(9)\n"
-    profile = eight(
-        ["side_by_side", "cpu_threads"],
-        side_by_side=broken + "yield row('side_by_side', 'matmul', 'TFLOP/s', 600)",
-        cpu_threads="yield told('cpu_threads')",
-    )
+    broken = steady_at("600", "if number == 0: os._exit(9)\n")
+    profile = eight(["side_by_side", "cpu_threads"], side_by_side=broken, cpu_threads="yield told('cpu_threads')")
     assert [row.bench for row in profile.measurements if row.bench != "side_by_side"] == ["cpu_threads"]
     assert slow(profile) == [("UNKNOWN", "GPU 0")]
 
@@ -165,16 +164,6 @@ def test_gpus_of_another_kind_are_left_out_and_said():
     assert devices == [f"cuda:{number}" for number in (0, 1, 2, 3, 4, 5, 7)]
     assert [gap.fact for gap in gaps] == ["cuda:6"]
     assert "gputune probe --device cuda:6" in gaps[0].reason
-
-
-def test_without_a_gpu_there_is_nothing_to_measure_at_once():
-    with pytest.raises(MeasureError, match="--device all: torch sees no GPU"):
-        probing.probe(Request(device="all"), host=RecordedHost("cpu-only"))
-
-
-def test_holding_gpus_against_each_other_takes_all_of_them():
-    with pytest.raises(UsageError, match="add --device all"):
-        probing.probe(Request(only=["side_by_side"]), host=RecordedHost("cpu-only"))
 
 
 INTERRUPTED = """

@@ -163,7 +163,7 @@ def test_where_shared_memory_does_not_hold_one_batch_there_are_no_workers_and_th
 
 @pytest.mark.parametrize(
     ("dataset", "killed"),
-    [("growing", "a worker was killed by SIGKILL"), ("grown", "the worker was killed by SIGKILL")],
+    [("growing", "a worker was killed by SIGKILL"), ("grown", "the bench process was killed by SIGKILL")],
 )
 def test_what_the_oom_killer_ends_is_said_and_the_rest_is_measured(cgroup, tmp_path, dataset, killed):
     """A DataLoader's worker, and the process that measures."""

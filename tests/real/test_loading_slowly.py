@@ -27,8 +27,18 @@ def machine():
     return replace(found, cpu=replace(found.cpu, budget=min(2, found.cpu.budget)))
 
 
+@pytest.fixture(autouse=True)
+def no_process_is_left():
+    yield
+    assert not children()
+
+
+def measurements(found):
+    return [one for one in found if isinstance(one, Measurement)]
+
+
 def rows(found):
-    return [one for one in found if isinstance(one, Measurement) and one.metric == "throughput"]
+    return [row for row in measurements(found) if row.metric == "throughput"]
 
 
 def gaps(found):
@@ -36,7 +46,7 @@ def gaps(found):
 
 
 def choices(machine, found):
-    return recommend.choices(machine, [one for one in found if isinstance(one, Measurement)])
+    return recommend.choices(machine, measurements(found))
 
 
 def test_epochs_that_are_all_start_up_keep_their_workers(machine):
@@ -59,15 +69,15 @@ def test_the_other_options_in_the_thorough_budget(machine):
         assert chosen["dataloader_persistent_workers"].reason != "not measured in this run's budget"
     else:
         assert not others
-    assert not children()
 
 
-@pytest.mark.parametrize("name", ["texts", "dictionaries"])
-def test_texts_and_dictionaries_are_loaded_like_anything_else(machine, name):
-    found = measured(machine, broken(name))
+@pytest.mark.parametrize(("name", "seconds"), [("texts", 3.0), ("dictionaries", 3.0), ("locked", 5.0)])
+def test_what_is_loaded_like_anything_else(machine, monkeypatch, name, seconds):
+    """Texts and dictionaries; and a lock that all processes share, which a worker that is stopped may hold."""
+    monkeypatch.setitem(benches.load("dataset").PATIENCE_SECONDS, "standard", 6.0)
+    found = measured(machine, broken(name), seconds=seconds)
     assert not gaps(found)
     assert {row.params["workers"] for row in rows(found)} >= {0, 1}
-    assert not children()
 
 
 def test_what_waits_gets_more_workers_than_there_are_cpus(machine):
@@ -76,7 +86,6 @@ def test_what_waits_gets_more_workers_than_there_are_cpus(machine):
     assert chosen["dataloader_workers"].value > machine.cpu.budget
     assert chosen["dataloader_workers"].gain > 2
     assert "with torch's defaults" in chosen["dataloader_workers"].reason
-    assert not children()
 
 
 def test_what_costs_nothing_gets_none(machine):
@@ -110,27 +119,23 @@ def test_nothing_is_tried_that_shared_memory_would_not_hold(machine):
         assert not ahead or (ahead + 2) * 131072 <= small.memory.shm_bytes
     chosen = choices(small, found)
     assert chosen["dataloader_workers"].value <= 3
-    measurements = [one for one in found if isinstance(one, Measurement)]
-    wanted = need(small, measurements)
+    wanted = need(small, measurements(found))
     assert wanted.workers > chosen["dataloader_workers"].value, "what would be best if there were room"
     assert wanted.shm_bytes >= (wanted.workers * 2 + 2) * 131072
-    finding = next(
-        one for one in recommend.profile_of(small, measurements, "cpu", created="").findings if one.check == "shm_size"
-    )
+    profile = recommend.profile_of(small, measurements(found), "cpu", created="")
+    finding = next(one for one in profile.findings if one.check == "shm_size")
     assert f"needs {wanted.mebibytes} MiB" in finding.message
-    assert not children()
 
 
 def test_not_even_one_batch_fits(machine):
     found = measured(short_of(machine, 100_000), good("sleeping"), seconds=4.0)
     assert choices(machine, found)["dataloader_workers"].value == 0
-    assert need(machine, [one for one in found if isinstance(one, Measurement)]).workers > 1
+    assert need(machine, measurements(found)).workers > 1
 
 
 def test_a_curve_of_each_kind_that_leaves_nobody_behind(machine):
     context = Context(device="cpu", facts=machine, seconds=10.0, budget="standard")
     rows = list(benches.load("dataloader").measure(context))
-    assert not children()
     kinds = {
         kind: {row.params["workers"] for row in rows if row.params["kind"] == kind} for kind in dataloader_workers.KINDS
     }
@@ -141,15 +146,6 @@ def test_a_curve_of_each_kind_that_leaves_nobody_behind(machine):
     choice = recommend.choices(machine, rows)["dataloader_workers"]
     assert choice.value in kinds["decoding"]
     assert recommend.families(machine, rows)["memory"]["dataloader_workers"].value == 0
-
-
-def test_a_lock_that_all_processes_share_is_no_trap(machine, monkeypatch):
-    """A worker that is stopped may hold it."""
-    monkeypatch.setitem(benches.load("dataset").PATIENCE_SECONDS, "standard", 6.0)
-    found = measured(machine, broken("locked"), seconds=5.0)
-    assert not gaps(found)
-    assert {row.params["workers"] for row in rows(found)} >= {0, 1}
-    assert not children()
 
 
 def test_a_loader_whose_workers_are_spawned_leaves_nothing_in_shared_memory():
