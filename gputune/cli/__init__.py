@@ -1,6 +1,6 @@
 """The command line: each verb is a file, and the function of the same name in it is the command.
 
-A verb's file imports only typer at its top, so that `--help`, `apply` and `check` wait for nothing heavier. An expected
+A verb's file imports only typer and other light modules at its top, so that `--help`, `apply` and `check` wait for nothing heavier. An expected
 fault is one line on stderr; `--debug` adds the traceback.
 """
 
@@ -14,6 +14,8 @@ from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
+
+from gputune.errors import GputuneError, MeasureError
 
 INTERRUPTED = 130
 """128 + SIGINT: how a shell reports a program that Ctrl-C ended."""
@@ -70,8 +72,6 @@ _ClickException: Any = next(base for base in typer.BadParameter.__mro__ if base.
 
 def main() -> None:
     """Run the command line and exit with one of the documented codes, whatever happens."""
-    from gputune.errors import GputuneError, MeasureError
-
     debug = "--debug" in sys.argv[1:2]
     add_verbs(sys.argv[1] if sys.argv[1:] else None)
     _replace_unencodable_characters()
@@ -92,11 +92,8 @@ def main() -> None:
         _discard_output()
         _end(f"{error.filename or 'output'}: {error.strerror}", MeasureError.exit_code, debug)
     except Exception as error:
-        _end(
-            f"{type(error).__name__}: {error}; this is a bug in gputune; gputune --debug shows the traceback",
-            FAULT,
-            debug,
-        )
+        fault = f"{type(error).__name__}: {error}; this is a bug in gputune"
+        _end(f"{fault}; gputune --debug shows the traceback", FAULT, debug)
     if code == INTERRUPTED:  # newer versions of typer return this code instead of raising
         _end("interrupted; nothing was written", INTERRUPTED, debug)
     sys.exit(code if isinstance(code, int) else 0)
