@@ -1,7 +1,7 @@
 """The command line: each verb is a file, and the function of the same name in it is the command.
 
-A verb's file imports only typer and other light modules at its top, so that `--help`, `apply` and `check` wait for nothing heavier. An expected
-fault is one line on stderr; `--debug` adds the traceback.
+A verb's file imports only typer and light modules at its top, so that `--help`, `apply` and `check` wait for nothing
+heavier. An expected fault is one line on stderr; `--debug` adds the traceback.
 """
 
 import importlib
@@ -80,7 +80,8 @@ def main() -> None:
         code: Any = _run()
     except _ClickException as error:
         message = error.format_message()  # empty where the help text has been printed
-        _end(f"{message} (see: {_help_command(error)})" if message else "", error.exit_code, debug)
+        command = error.ctx.command_path if getattr(error, "ctx", None) else "gputune"
+        _end(f"{message} (see: {command} --help)" if message else "", error.exit_code, debug)
     except GputuneError as error:
         _end(str(error), error.exit_code, debug)
     except (typer.Abort, KeyboardInterrupt):
@@ -136,11 +137,6 @@ def _replace_unencodable_characters() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-
-
-def _help_command(error: Any) -> str:
-    context = getattr(error, "ctx", None)
-    return f"{context.command_path} --help" if context else "gputune --help"
 
 
 def _end(message: str, code: int, debug: bool) -> None:

@@ -24,7 +24,7 @@ _STYLES: dict[Severity, str] = {
 }  # fmt: skip
 _PLURALS = {"error": "errors", "warning": "warnings", "check": "checks"}
 _NVIDIA_SMI = re.compile(r"(?<=nvidia-smi -i )\S+")  # the GPU in a remedy's command
-_CHARTS: tuple[Callable[[Sequence[Measurement]], Iterator[Chart]], ...] = (
+CHARTS: tuple[Callable[[Sequence[Measurement]], Iterator[Chart]], ...] = (
     device_charts.side_by_side,
     matmul_charts.dtypes,
     matmul_charts.peak,
@@ -46,7 +46,7 @@ def print_profile(profile: Profile, stream: IO[str]) -> None:
     """Print the machine, the measurements as charts, the recommended settings and why, the warnings, and the gaps."""
     console = console_of(stream)
     console.print(plain(_machine(profile.fingerprint)))
-    charts = [chart for section in _CHARTS for chart in section(profile.measurements)]
+    charts = [chart for section in CHARTS for chart in section(profile.measurements)]
     for chart in charts:
         draw(console, chart)
     if charts:
@@ -97,19 +97,18 @@ def _merged(findings: Sequence[Finding]) -> list[tuple[str, str, str | None]]:
     for (check, message, _), same in of_gpus.items():
         said = (f"{_gpus([one.subject or '' for one in same])}{message}", _remedy([one.remedy or "" for one in same]))
         of_checks.setdefault(said, []).append(check)
-    return [_row(checks, message, remedy) for (message, remedy), checks in of_checks.items()]
+    return [
+        (checks[0], message, remedy)
+        if len(checks) == 1
+        else (f"{len(checks)} checks", f"{message} ({', '.join(checks)})", remedy)
+        for (message, remedy), checks in of_checks.items()
+    ]
 
 
 def _remedy(remedies: Sequence[str]) -> str | None:
     """One remedy for several GPUs, of which nvidia-smi takes a list."""
     gpus = list(dict.fromkeys(found for remedy in remedies for found in _NVIDIA_SMI.findall(remedy)))
     return _NVIDIA_SMI.sub(",".join(gpus), remedies[0]) or None
-
-
-def _row(checks: Sequence[str], message: str, remedy: str | None) -> tuple[str, str, str | None]:
-    if len(checks) == 1:
-        return checks[0], message, remedy
-    return f"{len(checks)} checks", f"{message} ({', '.join(checks)})", remedy
 
 
 def _gpus(subjects: Sequence[str]) -> str:

@@ -25,13 +25,13 @@ def slurm(
     ] = None,
     nodes: Annotated[int | None, typer.Option(help="sbatch: number of nodes.", min=1, show_default="1")] = None,
     gpus_per_node: Annotated[
-        int | None, typer.Option(help="sbatch: GPUs of a node.", min=1, show_default="none")
+        int | None, typer.Option(help="sbatch: GPUs of each node.", min=1, show_default="none")
     ] = None,
     tasks_per_node: Annotated[
         int | None, typer.Option(help="sbatch: tasks on each node.", min=1, show_default="one for each GPU")
     ] = None,
     cpus_per_task: Annotated[
-        int | None, typer.Option(help="sbatch: CPUs of a task.", min=1, show_default="Slurm's")
+        int | None, typer.Option(help="sbatch: CPUs of each task.", min=1, show_default="Slurm's")
     ] = None,
     image: Annotated[
         str | None, typer.Option(help="sbatch: the image with gputune in which pyxis and enroot run every step.")
