@@ -58,7 +58,8 @@ class TestCommand:
 
     @pytest.mark.slow
     def test_a_real_torch_below_it_is_set(self, path: str) -> None:
-        code = "import torch as t; print(t.get_float32_matmul_precision(), t.backends.cudnn.benchmark, t.get_num_threads())"
+        values = "torch.get_float32_matmul_precision(), torch.backends.cudnn.benchmark, torch.get_num_threads()"
+        code = f"import torch; print({values})"
         done = gputune("apply", path, "--", sys.executable, "-c", code)
         assert done.stdout == "high True 1\n"
 
