@@ -115,7 +115,6 @@ def _export(path: str, options: _Options, emit: str) -> None:
 
 def _run(path: str, options: _Options) -> NoReturn:
     from gputune.host.stderr import say
-    from gputune.runtime.environment import child
     from gputune.runtime.launch import disabled, inherited, launch
     from gputune.runtime.reach import beyond_reach
 
@@ -123,6 +122,8 @@ def _run(path: str, options: _Options) -> NoReturn:
     if disabled(environ):
         launch(words, environ)
     try:
+        from gputune.runtime.environment import child  # here: a broken installation must not stop the command
+
         planned = _plan(path, options)
         environ = child(planned, environ)
         if environ.get("GPUTUNE_PROBE") == "always":
