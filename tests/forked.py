@@ -76,7 +76,8 @@ def gputune(
         out, err = stdout or Path(folder, "out"), Path(folder, "err")
         for path in (out, err):
             path.touch()
-        asked = {"arguments": arguments, "env": dict(environ() if env is None else env), "cwd": str(Path(cwd).resolve()),
+        given = dict(environ() if env is None else env)
+        asked = {"arguments": arguments, "env": given, "cwd": str(Path(cwd).resolve()),
                  "stdout": str(out), "stderr": str(err)}  # fmt: skip
         server = _server()
         server.stdin.write(json.dumps(asked) + "\n")
@@ -84,3 +85,11 @@ def gputune(
         code = int(server.stdout.readline())
         said = "" if stdout else out.read_text()
         return subprocess.CompletedProcess(arguments, code, said, err.read_text())
+
+
+def refusal(*arguments: str, code: int = 2, **options: Any) -> str:
+    """The one line on stderr of a command that ends with this code and prints nothing else."""
+    done = gputune(*arguments, **options)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (code, "", 1)
+    assert done.stderr.startswith("gputune: ")
+    return done.stderr

@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile, save
@@ -79,6 +81,43 @@ def profile(
 def written(folder: Path, made: Profile) -> str:
     save(made, folder / "profile.yaml")
     return str(folder / "profile.yaml")
+
+
+def executable(path: Path, text: str) -> Path:
+    """A program at `path`, from the text of its script."""
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def on_path(folder: Path) -> str:
+    """A PATH on which `folder` comes first, with a program `gputune` in it: this Python's."""
+    executable(folder / "gputune", f'#!/bin/sh\nexec {sys.executable} -m gputune "$@"\n')
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
+def until(true: Callable[[], object], seconds: float = 60.0) -> None:
+    """Wait until `true()` holds, which must be within `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def on_a_full_disk(folder: Path, name: str, words: str, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """`gputune WORDS` in a folder on a full disk where the file `name` holds "old"; then stdout lists the files and
+    shows that one.
+    """
+    script = f"""
+        mount -t tmpfs -o size=16k small {folder} || exit 77
+        cd {folder} && echo old > {name} && head -c 20000 /dev/zero > filler 2>/dev/null
+        {sys.executable} -m gputune {words}; code=$?
+        ls -A; cat {name}; exit $code
+    """
+    done = command(["unshare", "-m", "sh", "-c", script], env)
+    if done.returncode in (1, 77):
+        pytest.skip(f"no private mounts here: {done.stderr.strip()[-200:]}")
+    return done
 
 
 def row(bench: str, metric: str, rate: float, device: str = "cuda:0", **params: Any) -> Measurement:

@@ -16,14 +16,7 @@ _VALUES = {
     (None, "concurrencyPolicy"): {"Allow", "Forbid", "Replace"},
     ("emptyDir", "medium"): {"", "Memory"},
     ("hostPath", "type"): {
-        "",
-        "DirectoryOrCreate",
-        "Directory",
-        "FileOrCreate",
-        "File",
-        "Socket",
-        "CharDevice",
-        "BlockDevice",
+        "", "DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket", "CharDevice", "BlockDevice",
     },
     ("seccompProfile", "type"): {"RuntimeDefault", "Localhost", "Unconfined"},
     ("matchExpressions", "operator"): {"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"},
@@ -32,7 +25,7 @@ _VALUES = {
     ("rules", "action"): {"Ignore", "FailJob", "FailIndex", "Count"},
     ("onPodConditions", "type"): {"DisruptionTarget", "ConfigIssue"},
     ("onPodConditions", "status"): {"True", "False", "Unknown"},
-}
+}  # fmt: skip
 """(what it stands in, key) to the values that the API server takes."""
 
 _QUANTITY = re.compile(r"[1-9][0-9]*(m|Mi|Gi|Ti)?")

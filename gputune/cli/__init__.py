@@ -1,7 +1,7 @@
 """The command line: each verb is a file, and the function of the same name in it is the command.
 
-A verb's file imports only typer at its top, so that `--help`, `apply` and `check` wait for nothing heavier. An expected
-fault is one line on stderr; `--debug` adds the traceback.
+A verb's file imports only typer and light modules at its top, so that `--help`, `apply` and `check` wait for nothing
+heavier. An expected fault is one line on stderr; `--debug` adds the traceback.
 """
 
 import importlib
@@ -14,6 +14,8 @@ from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
+
+from gputune.errors import GputuneError, MeasureError
 
 INTERRUPTED = 130
 """128 + SIGINT: how a shell reports a program that Ctrl-C ended."""
@@ -70,8 +72,6 @@ _ClickException: Any = next(base for base in typer.BadParameter.__mro__ if base.
 
 def main() -> None:
     """Run the command line and exit with one of the documented codes, whatever happens."""
-    from gputune.errors import GputuneError, MeasureError
-
     debug = "--debug" in sys.argv[1:2]
     add_verbs(sys.argv[1] if sys.argv[1:] else None)
     _replace_unencodable_characters()
@@ -80,7 +80,8 @@ def main() -> None:
         code: Any = _run()
     except _ClickException as error:
         message = error.format_message()  # empty where the help text has been printed
-        _end(f"{message} (see: {_help_command(error)})" if message else "", error.exit_code, debug)
+        command = error.ctx.command_path if getattr(error, "ctx", None) else "gputune"
+        _end(f"{message} (see: {command} --help)" if message else "", error.exit_code, debug)
     except GputuneError as error:
         _end(str(error), error.exit_code, debug)
     except (typer.Abort, KeyboardInterrupt):
@@ -92,11 +93,8 @@ def main() -> None:
         _discard_output()
         _end(f"{error.filename or 'output'}: {error.strerror}", MeasureError.exit_code, debug)
     except Exception as error:
-        _end(
-            f"{type(error).__name__}: {error}; this is a bug in gputune; gputune --debug shows the traceback",
-            FAULT,
-            debug,
-        )
+        fault = f"{type(error).__name__}: {error}; this is a bug in gputune"
+        _end(f"{fault}; gputune --debug shows the traceback", FAULT, debug)
     if code == INTERRUPTED:  # newer versions of typer return this code instead of raising
         _end("interrupted; nothing was written", INTERRUPTED, debug)
     sys.exit(code if isinstance(code, int) else 0)
@@ -139,11 +137,6 @@ def _replace_unencodable_characters() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-
-
-def _help_command(error: Any) -> str:
-    context = getattr(error, "ctx", None)
-    return f"{context.command_path} --help" if context else "gputune --help"
 
 
 def _end(message: str, code: int, debug: bool) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gputune.errors import MeasureError
+
 if TYPE_CHECKING:
     from gputune.checks import Finding
-    from gputune.errors import GputuneError
     from gputune.facts import Facts
 
 FILES = {"--nfd": "gputune.features", "--prometheus": "gputune.prom"}
@@ -25,22 +26,17 @@ def targets(folders: Mapping[str, Path | None]) -> dict[str, Path]:
     return {option: folder / FILES[option] for option, folder in given.items()}
 
 
-def write(files: Mapping[str, Path], facts: Facts, findings: Sequence[Finding]) -> GputuneError | None:
+def write(files: Mapping[str, Path], facts: Facts, findings: Sequence[Finding]) -> MeasureError | None:
     """Write every file and return the first fault, which must cost neither the other file nor the answer on stdout."""
-    faults = [_write(option, path, facts, findings) for option, path in files.items()]
-    return next((fault for fault in faults if fault), None)
-
-
-def _write(option: str, path: Path, facts: Facts, findings: Sequence[Finding]) -> GputuneError | None:
-    from gputune.errors import MeasureError
     from gputune.host import atomic
     from gputune.report import nfd, prometheus
 
-    report = {"--nfd": nfd, "--prometheus": prometheus}[option]
-    try:
-        atomic.write(path, report.text(facts, findings))
-    except OSError as error:
-        return MeasureError(
-            f"{option}: {path}: not written: {error.strerror}", "free some space there, or name another folder"
-        )
-    return None
+    faults = []
+    for option, path in files.items():
+        report = {"--nfd": nfd, "--prometheus": prometheus}[option]
+        try:
+            atomic.write(path, report.text(facts, findings))
+        except OSError as error:
+            message = f"{option}: {path}: not written: {error.strerror}"
+            faults.append(MeasureError(message, "free some space there, or name another folder"))
+    return faults[0] if faults else None

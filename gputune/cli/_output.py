@@ -7,20 +7,19 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gputune.errors import MeasureError, UsageError
+
 if TYPE_CHECKING:
     from gputune.profile import Profile
 
 
 def check_writable(target: Path) -> None:
     """Raises UsageError unless the file can be written."""
-    from gputune.errors import UsageError
-
     try:
         folder, exists, regular = target.resolve().parent, target.exists(), target.is_file()
     except (OSError, RuntimeError) as error:
-        raise UsageError(
-            f"-o {str(target)[:100]}: {getattr(error, 'strerror', error)}", "choose another name"
-        ) from None
+        fault = getattr(error, "strerror", error)
+        raise UsageError(f"-o {str(target)[:100]}: {fault}", "choose another name") from None
     if target.is_dir():
         raise UsageError(f"-o {target}: is a directory", "name a file in it")
     if exists and not regular:
@@ -30,22 +29,18 @@ def check_writable(target: Path) -> None:
     try:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        raise UsageError(
-            f"-o {target}: {folder} cannot be written to: {error.strerror}", "choose another folder"
-        ) from None
+        fault = f"-o {target}: {folder} cannot be written to: {error.strerror}"
+        raise UsageError(fault, "choose another folder") from None
 
 
 def check_folder(option: str, folder: Path) -> None:
     """Raises UsageError unless files can be written into the folder that the option names."""
-    from gputune.errors import UsageError
-
     shown = f"{option} {str(folder)[:100]}"
     try:
         if not folder.is_dir():
             raise UsageError(f"{shown}: the folder does not exist", "create it, or name another one")
-        tempfile.TemporaryFile(
-            dir=folder, prefix=".gputune"
-        ).close()  # hidden where the file system cannot do without a name
+        # The prefix hides the file where the file system cannot do without a name.
+        tempfile.TemporaryFile(dir=folder, prefix=".gputune").close()
     except OSError as error:
         raise UsageError(f"{shown}: cannot be written to: {error.strerror}", "name another folder") from None
 
@@ -53,7 +48,6 @@ def check_folder(option: str, folder: Path) -> None:
 def write(found: Profile, target: Path) -> None:
     """Write a profile to a file, or to stdout for `-`. Where the file fails: to stdout, and raise MeasureError."""
     from gputune import profile
-    from gputune.errors import MeasureError
 
     if str(target) == "-":
         sys.stdout.write(profile.dump(found))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from gputune.cli import _choices
 from gputune.errors import GputuneError, UsageError
 from gputune.settings import LEVELS
 
@@ -55,14 +55,10 @@ def apply(
     ] = False,
     numerics: Annotated[
         str | None,
-        typer.Option(
-            "--numerics",
-            metavar="LEVEL",
-            help="How far results may change: exact, rounding, tf32 or mixed.",
-        ),
+        typer.Option(metavar="LEVEL", help="How far results may change: exact, rounding, tf32 or mixed."),
     ] = None,
     emit: Annotated[
-        str, typer.Option("--emit", metavar="FORM", help="Without CMD, print for a shell, or for a slurm-taskprolog.")
+        str, typer.Option(metavar="FORM", help="Without CMD, the form to print: shell or slurm-taskprolog.")
     ] = "shell",
 ) -> None:
     """Run CMD with a profile's settings, or without CMD print them for a shell.
@@ -71,8 +67,9 @@ def apply(
     runs without it. Whatever you exported or set yourself stays as it is.
     """
     words = _command(command or [])
-    _check(numerics, "--numerics", LEVELS)
-    _check(emit, "--emit", FORMS)
+    if numerics is not None:
+        _choices.require(numerics, LEVELS, "level", "--numerics")
+    _choices.require(emit, FORMS, "form", "--emit")
     if words and emit != "shell":
         raise UsageError(f"--emit {emit}: prints, and does not run a command", "leave out the command or --emit")
     options = _Options(ignore_fingerprint, strict, numerics, words or [])
@@ -92,11 +89,6 @@ class _Options:
     words: list[str]
 
 
-def _check(value: str | None, option: str, choices: Sequence[str]) -> None:
-    if value is not None and value not in choices:
-        raise UsageError(f"{option} {value}: unknown value", f"choose from {', '.join(choices)}")
-
-
 def _command(words: list[str]) -> list[str] | None:
     """The command without the `--` before it; None where no command was given."""
     if not words:
@@ -104,9 +96,8 @@ def _command(words: list[str]) -> list[str] | None:
     if words[0] == "--":
         words = words[1:]
     elif words[0].startswith("-"):
-        raise UsageError(
-            f"{words[0]} is after the profile", "options come before it: gputune apply [OPTIONS] PROFILE -- CMD"
-        )
+        usage = "gputune apply [OPTIONS] PROFILE -- CMD"
+        raise UsageError(f"{words[0]} is after the profile", f"options come before it: {usage}")
     if not words:
         raise UsageError("no command follows --", "name one: gputune apply PROFILE -- python train.py")
     return words
@@ -131,8 +122,10 @@ def _run(path: str, options: _Options) -> NoReturn:
     if disabled(environ):
         launch(words, environ)
     try:
+        from gputune.runtime.environment import child  # here: a broken installation must not stop the command
+
         planned = _plan(path, options)
-        environ = _child(planned, environ)
+        environ = child(planned, environ)
         if environ.get("GPUTUNE_PROBE") == "always":
             environ["GPUTUNE_PROBE"] = "missing"  # a nested apply is part of the same start
         if line := "; ".join(filter(None, [summary(planned), planned.payload and beyond_reach(words)])):
@@ -165,10 +158,9 @@ def _plan(path: str, options: _Options) -> Plan:
     )
     planned = plan(_profile(path, host, here), here, host.environ, terms)
     if options.strict and planned.elsewhere:
+        difference = f"measured on another machine ({', '.join(planned.differences)})"
         raise Refused(
-            one_line(
-                f"{path}: {', '.join(planned.elsewhere)} measured on another machine ({', '.join(planned.differences)})"
-            ),
+            one_line(f"{path}: {', '.join(planned.elsewhere)} {difference}"),
             "measure this one with: gputune probe -o profile.yaml; or apply it anyway with --ignore-fingerprint",
         )
     return planned
@@ -184,12 +176,6 @@ def _profile(path: str, host: Host, here: Fingerprint) -> Profile:
 
     probe_first(host, here)
     return profile.load(locate(here, host.environ))
-
-
-def _child(planned: Plan, environ: Mapping[str, str]) -> dict[str, str]:
-    from gputune.runtime.environment import child
-
-    return child(planned, environ)
 
 
 def summary(planned: Plan) -> str:

@@ -1,6 +1,7 @@
 """`gputune batch-size`: how large a batch fits into the memory, and which one trains fastest."""
 
 import sys
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -30,6 +31,6 @@ def batch_size(
     with shown() as progress:
         answer = batch_size.search(request, progress=progress)
     if as_json:
-        print(json.batch_sizes(answer))
+        print(json.text(asdict(answer)))
     else:
         batch_sizes.print_all(answer, sys.stdout)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gputune.errors import UsageError
+
 if TYPE_CHECKING:
     from gputune.facts import Facts
 
@@ -26,12 +28,10 @@ def check(
         bool, typer.Option("--require-gpu", help="Report a machine without a GPU as an error.")
     ] = False,
     nfd: Annotated[
-        Path | None,
-        typer.Option("--nfd", metavar="DIR", help="Also write labels for node-feature-discovery into this folder."),
+        Path | None, typer.Option(metavar="DIR", help="Also write labels for node-feature-discovery into this folder.")
     ] = None,
     prometheus: Annotated[
-        Path | None,
-        typer.Option("--prometheus", metavar="DIR", help="Also write metrics for node_exporter into this folder."),
+        Path | None, typer.Option(metavar="DIR", help="Also write metrics for node_exporter into this folder.")
     ] = None,
 ) -> None:
     """Check this machine without changing anything: what is wrong, and what to type to fix it."""
@@ -60,7 +60,6 @@ def check(
 def _selected(only: list[str] | None, skip: list[str] | None) -> list[str]:
     """The names of the checks to run. Raises UsageError for an unknown name, and where none is left."""
     from gputune import checks
-    from gputune.errors import UsageError
 
     skipped = _split(skip or [], "--skip")
     selected = [name for name in (_split(only, "--only") if only else checks.names()) if name not in skipped]
@@ -85,7 +84,6 @@ AN_INTERPRETER = "name an interpreter, as in --python .venv/bin/python"
 
 def interpreter(python: str | None) -> str | None:
     """The path of the program that --python names; None without the option. Raises UsageError where there is none."""
-    from gputune.errors import UsageError
     from gputune.host import Host
 
     path = Host().which(python) if python else None
@@ -97,7 +95,6 @@ def interpreter(python: str | None) -> str | None:
 def _facts(python: str | None, gpu_required: bool) -> Facts:
     """This machine's facts, with the torch of the interpreter that `--python` names."""
     from gputune import checks, facts
-    from gputune.errors import UsageError
     from gputune.host import Host
     from gputune.report.progress import waiting
 

@@ -8,10 +8,7 @@ import typer
 
 def install_hook(
     python: Annotated[
-        str | None,
-        typer.Option(
-            help="The interpreter to reach, for example that of a virtual environment.", show_default="gputune's own"
-        ),
+        str | None, typer.Option(help="The interpreter, such as a virtual environment's.", show_default="gputune's own")
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the file again.")] = False,
 ) -> None:

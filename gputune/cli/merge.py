@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gputune.errors import UsageError
+
 if TYPE_CHECKING:
     from gputune.profile import Profile
 
 
 def merge(
-    profiles: Annotated[list[Path], typer.Argument(metavar="PROFILE...", help="One of each node.", show_default=False)],
+    profiles: Annotated[list[Path], typer.Argument(metavar="PROFILE...", help="One per node.", show_default=False)],
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Where the common profile goes; - is stdout.", show_default=False)
+        Path, typer.Option("-o", "--output", help="Where to write the common profile; - is stdout.", show_default=False)
     ],
 ) -> None:
-    """Choose the profile of which most nodes share the settings, and say which nodes' own would differ.
+    """Choose the profile whose settings most nodes share, and name the nodes whose own profile differs.
 
-    All must be of the same GPU (or CPU) and torch: exit code 2 otherwise. What a node will skip all the same is said.
+    All must have the same GPU (or CPU) and torch: exit code 2 otherwise. Settings that a node will skip are named.
     """
     from gputune import profile
     from gputune.cli._output import check_writable, write
@@ -27,22 +29,20 @@ def merge(
 
     if str(output) != "-":
         check_writable(output)
-    found = [profile.load(path) for path in profiles]
-    _check_alike(profiles, found)
-    chosen = profile.representative_index(found)
-    for path, other in zip(profiles, found, strict=True):
-        if names := profile.differing_settings(found[chosen], other):
-            say(f"{path}: would have other values of {', '.join(names)}")
-        if names := _skipped(found[chosen], other):
-            say(
-                f"{path}: was measured on another CPU, or more or fewer of them; that node will skip {', '.join(names)}"
-            )
-    write(found[chosen], output)
-    say(f"{profiles[chosen]} stands for all {len(profiles)}")
+    loaded = [profile.load(path) for path in profiles]
+    _require_same_kind(profiles, loaded)
+    chosen = profile.representative_index(loaded)
+    for path, other in zip(profiles, loaded, strict=True):
+        if names := profile.differing_settings(loaded[chosen], other):
+            say(f"{path}: recommends other values of {', '.join(names)}")
+        if names := _skipped(loaded[chosen], other):
+            say(f"{path}: measured on another CPU or number of CPUs; that node will skip {', '.join(names)}")
+    write(loaded[chosen], output)
+    say(f"took {profiles[chosen]} as the profile of all {len(profiles)} nodes")
 
 
 def _skipped(chosen: Profile, other: Profile) -> list[str]:
-    """The settings that the other node, as it was when it was measured, takes for measured elsewhere."""
+    """The settings that the other node will skip as measured elsewhere, judged by its own fingerprint."""
     from gputune.settings import all_settings
 
     return [
@@ -52,14 +52,12 @@ def _skipped(chosen: Profile, other: Profile) -> list[str]:
     ]
 
 
-def _check_alike(paths: list[Path], found: list[Profile]) -> None:
-    """Raises UsageError where one profile cannot hold: what computes, or torch, is another."""
-    from gputune.errors import UsageError
-
-    for path, other in zip(paths, found, strict=True):
-        odd = found[0].fingerprint.differences(other.fingerprint, ("device", "compute_capability", "torch"))
+def _require_same_kind(paths: list[Path], loaded: list[Profile]) -> None:
+    """Raises UsageError where no profile can hold for all: the device or torch differs."""
+    for path, other in zip(paths, loaded, strict=True):
+        odd = loaded[0].fingerprint.differences(other.fingerprint, ("device", "compute_capability", "torch"))
         if odd:
             raise UsageError(
-                f"{path}: was not measured on what {paths[0]} was: {'; '.join(odd)}",
-                "merge those of one kind, and start a job on nodes of one kind",
+                f"{path}: was not measured on the same device and torch as {paths[0]}: {'; '.join(odd)}",
+                "merge profiles of one kind of node, and start a job on nodes of one kind",
             )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from gputune.errors import MeasureError, UsageError
 
 if TYPE_CHECKING:
     from gputune.measurement import Comparison
@@ -17,17 +18,12 @@ def pad(
     n: Annotated[
         int,
         typer.Argument(
-            metavar="N",
-            help="The size of a dimension, such as the features of a layer or a vocabulary.",
-            min=1,
-            max=1 << 24,
+            metavar="N", min=1, max=1 << 24, help="The size of a dimension, such as a layer's features or a vocabulary."
         ),
     ],
     dtype: Annotated[
         str | None,
-        typer.Option(
-            help="bfloat16, float16, tf32 or float32 (or bf16, fp16, fp32).", show_default="what suits the device"
-        ),
+        typer.Option(help="bfloat16, float16, tf32 or float32.", show_default="what suits the device"),
     ] = None,
     profile: Annotated[Path | None, typer.Option(help="Answer from this profile instead of measuring.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
@@ -36,11 +32,12 @@ def pad(
     import json
 
     full = _full_name(dtype) if dtype else None
-    answer = _look_up(profile, n, full or "bfloat16") if profile else _measure(n, full)
+    padded, gain, measured = _look_up(profile, n, full or "bfloat16") if profile else _measure(n, full)
     if as_json:
-        print(json.dumps(asdict(answer)))
+        ratio, interval = (gain.ratio, gain.interval) if gain else (None, None)
+        print(json.dumps({"n": n, "padded": padded, "gain": ratio, "interval": interval, "measured": measured}))
     else:
-        print(answer.sentence)
+        print(f"{_sentence(n, padded, gain)} ({measured})")
 
 
 def _full_name(dtype: str) -> str:
@@ -54,9 +51,10 @@ def _full_name(dtype: str) -> str:
     return full
 
 
-def _look_up(path: Path, n: int, dtype: str) -> _Answer:
-    """The next multiple that the profile recommends, with the gain of measured sizes that divide like `n`."""
-    from gputune.errors import UsageError
+def _look_up(path: Path, n: int, dtype: str) -> tuple[int, Comparison | None, str]:
+    """The next multiple that the profile recommends, the gain of measured sizes that divide like `n`, and where that
+    was measured.
+    """
     from gputune.profile import load
     from gputune.settings import dimension_multiple
 
@@ -70,14 +68,13 @@ def _look_up(path: Path, n: int, dtype: str) -> _Answer:
     padded = -(-n // multiples[dtype]) * multiples[dtype]
     gain = dimension_multiple.padding_gain(stored.measurements, dtype, n, padded) if padded != n else None
     where = f"{dtype}, by the sizes measured on {stored.fingerprint.device or 'an unknown device'}"
-    return _answer(n, padded if gain is None or gain.low > 1 else n, gain, where)
+    return padded if gain is None or gain.low > 1 else n, gain, where
 
 
-def _measure(n: int, dtype: str | None) -> _Answer:
-    """Measure on the first GPU or, without any, on the CPU."""
+def _measure(n: int, dtype: str | None) -> tuple[int, Comparison | None, str]:
+    """The size, its gain and where it was measured: on the first GPU or, without any, on the CPU."""
     from gputune import probing
     from gputune.bench_process import MatmulShape
-    from gputune.errors import MeasureError
     from gputune.report.progress import shown
     from gputune.report.terminal import print_findings
     from gputune.settings import dimension_multiple
@@ -91,25 +88,12 @@ def _measure(n: int, dtype: str | None) -> _Answer:
     if best is None:
         raise MeasureError(f"{n}: too few samples for a comparison", "try again on an idle machine")
     where = f"{best[0].params['shape']} on {profile.fingerprint.device or 'an unknown device'}"
-    return _answer(n, int(best[0].params["n"]), best[1], where)
+    return int(best[0].params["n"]), best[1], where
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    n: int
-    padded: int
-    gain: float | None
-    interval: tuple[float, float] | None
-    measured: str
-
-    @property
-    def sentence(self) -> str:
-        if self.padded == self.n:
-            return f"keep {self.n}: no {'certain ' if self.gain else ''}gain from padding ({self.measured})"
-        times = f"{self.gain:.3g} times as fast" if self.gain else "faster"
-        interval = f" ({self.interval[0]:.3g} to {self.interval[1]:.3g})" if self.interval else ""
-        return f"pad {self.n} to {self.padded}: {times}{interval} ({self.measured})"
-
-
-def _answer(n: int, padded: int, gain: Comparison | None, where: str) -> _Answer:
-    return _Answer(n, padded, gain.ratio if gain else None, gain.interval if gain else None, where)
+def _sentence(n: int, padded: int, gain: Comparison | None) -> str:
+    if padded == n:
+        return f"keep {n}: no {'certain ' if gain else ''}gain from padding"
+    times = f"{gain.ratio:.3g} times as fast" if gain else "faster"
+    interval = f" ({gain.interval[0]:.3g} to {gain.interval[1]:.3g})" if gain and gain.interval else ""
+    return f"pad {n} to {padded}: {times}{interval}"

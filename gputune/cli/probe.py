@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gputune.errors import MeasureError, UsageError
+
 if TYPE_CHECKING:
     from gputune.bench_process import UserDataset
     from gputune.profile import Profile
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 def probe(
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Where the profile goes; - is stdout.", show_default="profile.yaml"),
+        typer.Option("-o", "--output", help="The file to write; - is stdout.", show_default="profile.yaml"),
     ] = None,
     device: Annotated[
         str, typer.Option(help="auto, cpu, cuda, cuda:N, or all: every GPU of this node at once.")
@@ -25,7 +27,7 @@ def probe(
     only: Annotated[str, typer.Option(help="Run only these benches, separated by commas.")] = "",
     shapes: Annotated[
         Path | None,
-        typer.Option(help="Measure the matmuls of this file too: in each line M N K and, if you like, a dtype."),
+        typer.Option(help="Measure the matmuls of this file too: M N K and, optionally, a dtype in each line."),
     ] = None,
     dataset: Annotated[
         str | None,
@@ -36,9 +38,7 @@ def probe(
     ] = None,
     batch_size: Annotated[
         int | None,
-        typer.Option(
-            help="The batch size of --dataset, unless it is a DataLoader.", min=1, max=1 << 24, show_default="32"
-        ),
+        typer.Option(help="The batch size of a --dataset without its own.", min=1, max=1 << 24, show_default="32"),
     ] = None,
     step_ms: Annotated[
         float | None,
@@ -52,7 +52,7 @@ def probe(
     each: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="With --device all: put each GPU's own profile there too, as cuda0.yaml and so on."
+            metavar="DIR", help="With --device all: also write each GPU's own profile there, as cuda0.yaml ..."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the profile as JSON on stdout.")] = False,
@@ -95,12 +95,11 @@ def probe(
 
 def _check_each(folder: Path | None, device: str) -> None:
     from gputune.cli._output import check_folder
-    from gputune.errors import UsageError
 
     if folder is None:
         return
     if device != "all":
-        raise UsageError(f"--each {folder}: is about all GPUs of a node", "add --device all")
+        raise UsageError(f"--each {folder}: requires all GPUs of a node", "add --device all")
     check_folder("--each", folder)
 
 
@@ -115,7 +114,6 @@ def _save_each(own: dict[str, Profile], folder: Path | None) -> None:
 def _dataset(path: str | None, batch_size: int | None, step_ms: float | None) -> tuple[UserDataset, ...]:
     from gputune.bench_process import UserDataset
     from gputune.benches import _user_code
-    from gputune.errors import UsageError
 
     if path is None:
         for option, value in (("--batch-size", batch_size), ("--step-ms", step_ms)):
@@ -128,7 +126,6 @@ def _dataset(path: str | None, batch_size: int | None, step_ms: float | None) ->
 
 def _keep(profile: Profile, own: bool, quick: bool) -> None:
     """Also save it where `gputune apply auto` looks, unless it would not suit other programs."""
-    from gputune.errors import MeasureError
     from gputune.facts.environment import TF32_OVERRIDE
     from gputune.host import Host
     from gputune.host.stderr import say

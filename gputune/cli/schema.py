@@ -6,4 +6,4 @@ def schema() -> None:
     from gputune.profile.schema import json_schema
     from gputune.report import json
 
-    print(json.schema(json_schema()))
+    print(json.text(json_schema()))

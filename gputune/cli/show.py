@@ -8,7 +8,7 @@ import typer
 
 
 def show(
-    profile: Annotated[Path, typer.Argument(help="The profile to show.")],
+    profile: Annotated[Path, typer.Argument(metavar="PROFILE", help="The profile to show.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Show a profile: what was found, what it recommends and why."""

@@ -10,16 +10,14 @@ def status(
     verify: Annotated[
         bool, typer.Option("--verify", help="Test by computing on the GPU whether the precision flags took effect.")
     ] = False,
-    python: Annotated[
-        str | None, typer.Option(help="The interpreter whose torch is asked.", show_default="gputune's own")
-    ] = None,
+    python: Annotated[str | None, typer.Option(help="The interpreter to start.", show_default="gputune's own")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Show which settings are in force in this environment, and who chose each value: gputune, you, or torch.
 
-    It starts a Python here, imports torch and reads the settings back. Ranks of a job that print the same digest (after
-    "applied here") started with the same settings. Exits with 1 if a setting failed or a verified flag did not take
-    effect.
+    Starts a Python in this environment, imports torch in it and reads the settings back. Ranks of a job that print the
+    same digest ("applied here") started with the same settings. Exits with 1 if a setting failed or a verified flag did
+    not take effect.
     """
     from gputune.cli.check import interpreter
     from gputune.host import Host
@@ -34,5 +32,5 @@ def status(
         print(json.status(found))
     else:
         applied.print_status(found, verify, sys.stdout)
-    if any(one.status == "failed" for one in found.settings) or any(one.took_effect is False for one in found.verified):
+    if any(row.status == "failed" for row in found.settings) or any(row.took_effect is False for row in found.verified):
         raise typer.Exit(1)

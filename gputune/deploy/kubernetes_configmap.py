@@ -34,7 +34,7 @@ spec:
 
 
 def text(profile: str, name: str, namespace: str | None) -> str:
-    """The manifest that holds `profile`, the text of a profile's file, unchanged. Raises UsageError if it does not fit."""
+    """The manifest that holds `profile`, a profile file's text, unchanged. Raises UsageError if it does not fit."""
     if (size := len(profile.encode())) > MOST_BYTES:
         raise UsageError(
             f"the profile takes {size} bytes, and a ConfigMap holds at most {MOST_BYTES}",
@@ -42,7 +42,6 @@ def text(profile: str, name: str, namespace: str | None) -> str:
         )
     mount = MOUNT.strip().format(folder=FOLDER, file=FILE, name=name)
     comment = COMMENT.strip() + "\n" + "\n".join(f"  {line}" for line in mount.splitlines())
-    data = {"data": {FILE: profile}}
-    return manifest.text(
-        comment, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": manifest.metadata(name, namespace), **data}
-    )
+    metadata = manifest.metadata(name, namespace)
+    data = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {FILE: profile}}
+    return manifest.text(comment, data)

@@ -1,6 +1,5 @@
 """A Kubernetes DaemonSet that checks its nodes periodically and writes labels and metrics."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from gputune.deploy import manifest, node_checks
@@ -43,19 +42,15 @@ GPU_NODE = ("feature.node.kubernetes.io/pci-10de.present", "nvidia.com/gpu.prese
 """Labels of a node with GPUs: node-feature-discovery's, by PCI vendor, and gpu-feature-discovery's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonSet:
-    name: str
-    namespace: str | None = None
-    image: str
-    runtime_class: str | None = None
+_FOLDERS = (("features", FEATURES), ("textfiles", TEXTFILES))
 
 
-def text(daemon: DaemonSet) -> str:
-    metadata = manifest.metadata(daemon.name, daemon.namespace)
+def text(name: str, namespace: str | None, image: str, runtime_class: str | None) -> str:
+    """The manifest. Without a namespace kubectl chooses its current one."""
+    metadata = manifest.metadata(name, namespace)
     spec = {
         "selector": {"matchLabels": metadata["labels"]},
-        "template": {"metadata": {"labels": metadata["labels"]}, "spec": _pod(daemon)},
+        "template": {"metadata": {"labels": metadata["labels"]}, "spec": _pod(image, runtime_class)},
     }
     return manifest.text(COMMENT, {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": spec})
 
@@ -66,34 +61,27 @@ def loop(features: str = FEATURES, textfiles: str = TEXTFILES) -> str:
     return LOOP.format(check=check, seconds=INTERVAL_SECONDS, deadline=DEADLINE_SECONDS)
 
 
-def _pod(daemon: DaemonSet) -> dict[str, Any]:
+def _pod(image: str, runtime_class: str | None) -> dict[str, Any]:
     present = [{"matchExpressions": [{"key": key, "operator": "In", "values": ["true"]}]} for key in GPU_NODE]
     return manifest.pod(
-        daemon.runtime_class,
+        runtime_class,
         tolerations=manifest.TOLERATIONS,
         affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": present}}},
-        containers=[_container(daemon)],
+        containers=[_container(image)],
         volumes=[
-            *({"name": name, "hostPath": {"path": path, "type": "DirectoryOrCreate"}} for name, path in _folders()),
+            *({"name": name, "hostPath": {"path": path, "type": "DirectoryOrCreate"}} for name, path in _FOLDERS),
             manifest.TMP,
         ],
     )
 
 
-def _folders() -> tuple[tuple[str, str], ...]:
-    return (("features", FEATURES), ("textfiles", TEXTFILES))
-
-
-def _container(daemon: DaemonSet) -> dict[str, Any]:
+def _container(image: str) -> dict[str, Any]:
     return {
         "name": "check",
-        "image": daemon.image,
+        "image": image,
         "command": ["sh", "-c", loop()],
         "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}, {"name": "HOME", "value": "/tmp"}],
         "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}, "limits": {"memory": "2Gi"}},
         "securityContext": {"privileged": True, "runAsUser": 0, "runAsGroup": 0, "readOnlyRootFilesystem": True},
-        "volumeMounts": [
-            *({"name": name, "mountPath": path} for name, path in _folders()),
-            manifest.TMP_MOUNT,
-        ],
+        "volumeMounts": [*({"name": name, "mountPath": path} for name, path in _FOLDERS), manifest.TMP_MOUNT],
     }

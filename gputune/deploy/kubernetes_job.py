@@ -48,6 +48,7 @@ def text(job: Job) -> str:
 
 def _pod(job: Job) -> dict[str, Any]:
     strict = ["--strict"] if job.strict else []
+    command = ["gputune", "apply", *strict, PROFILE, "--", *map(manifest.literally, job.command)]
     shm = shared_memory.mebibytes(job.cpus, manifest.memory_bytes(job.memory))
     memory = {"medium": "Memory", "sizeLimit": shared_memory.amount(shm, "Gi", "Mi")}
     return manifest.pod(
@@ -57,9 +58,7 @@ def _pod(job: Job) -> dict[str, Any]:
         securityContext={**manifest.USER, "seccompProfile": {"type": "RuntimeDefault"}},
         **({"tolerations": manifest.TOLERATIONS} if job.gpus else {}),
         initContainers=[_container(job, "probe", _probe(job))],
-        containers=[
-            _container(job, "main", ["gputune", "apply", *strict, PROFILE, "--", *map(manifest.literally, job.command)])
-        ],
+        containers=[_container(job, "main", command)],
         volumes=[{"name": "gputune", "emptyDir": {}}, {"name": "shm", "emptyDir": memory}, manifest.TMP],
     )
 
@@ -68,16 +67,12 @@ def _probe(job: Job) -> list[str]:
     command = ["gputune", "probe", "--device", "all" if job.gpus else "cpu", "-o", PROFILE]
     if job.strict:
         return command
-    return [
-        "sh",
-        "-c",
-        f"{' '.join(command)} || echo 'gputune: the probe failed; the command runs without a profile' >&2",
-    ]
+    otherwise = "echo 'gputune: the probe failed; the command runs without a profile' >&2"
+    return ["sh", "-c", f"{' '.join(command)} || {otherwise}"]
 
 
 def _container(job: Job, name: str, command: Sequence[str]) -> dict[str, Any]:
-    """One of the two containers, which have equal resources: a profile holds for the CPUs, memory and GPUs it was
-    measured with.
+    """A container. Both have equal resources, because a profile holds for those that it was measured with.
 
     Kubernetes grants a pod the maximum over its init and main containers, not the sum.
     """

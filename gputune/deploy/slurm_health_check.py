@@ -67,12 +67,5 @@ exit 0
 
 def health_check(python: str, drain: bool) -> str:
     """The script. `python` is the path of an interpreter with gputune; `drain` lets it drain and undrain the node."""
-    values = {
-        "@drain@": "yes" if drain else "no",
-        "@checks@": ",".join(node_checks.NAMES),
-        "@python@": shlex.quote(python),
-    }
-    text = _TEXT
-    for name, value in values.items():
-        text = text.replace(name, value, 1)
-    return text
+    text = _TEXT.replace("@drain@", "yes" if drain else "no", 1).replace("@checks@", ",".join(node_checks.NAMES), 1)
+    return text.replace("@python@", shlex.quote(python), 1)  # last: a path may contain the other names

@@ -34,8 +34,7 @@ def accelerator_kwargs(tuning: Tuning) -> dict[str, Any]:
 
 
 def mixed_precision(tuning: Tuning) -> str | None:
-    """The profile's precision under Accelerate's name; None without one, and where the user chose one by Accelerate's
-    variable.
+    """The profile's precision under Accelerate's name; None without one, and where Accelerate's variable names one.
 
     `accelerate launch` exports "no" by default too, so "no" does not count as the user's choice.
     """

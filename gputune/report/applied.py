@@ -28,9 +28,8 @@ def print_status(process: Status, verify: bool, stream: IO[str]) -> None:
         add(table, row.setting, value_text(row.before), value_text(row.after), whose, row.why)
     console.print(table)
     if process.override is not None:
-        console.print(
-            plain(f"{TF32_OVERRIDE}={process.override} decides whether TF32 is used, whatever the flags say.")
-        )
+        override = f"{TF32_OVERRIDE}={process.override}"
+        console.print(plain(f"{override} decides whether TF32 is used, whatever the flags say."))
     if verify and not process.gpu:
         console.print("Not verified: torch sees no GPU here, and only GPUs have TF32.")
     if process.verified:

@@ -7,7 +7,7 @@ version, or made up: those that lack what a chart needs are left out.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gputune.measurement import Measurement
 
@@ -41,19 +41,14 @@ class Chart:
     def filled(self) -> Chart:
         """The chart without its empty columns, such as a CPU's clock."""
         kept = [place for place in range(len(self.columns)) if any(line[place] != "" for line in self.rows)]
-        return Chart(
-            title=self.title,
-            columns=tuple(self.columns[place] for place in kept),
-            rows=[tuple(line[place] for place in kept) for line in self.rows],
-            numbers=self.numbers,
-        )
+        columns = tuple(self.columns[place] for place in kept)
+        return replace(self, columns=columns, rows=[tuple(line[place] for place in kept) for line in self.rows])
 
 
 def bar(value: float, most: float, width: int, encoding: str = "utf-8") -> str:
-    """`value` as a bar of which `most` is `width` characters long, to an eighth of one; `#` where the encoding has no
-    blocks.
+    """`value` as a bar of blocks, to an eighth of a character, or of `#` where the encoding has no blocks.
 
-    Whatever is above zero is seen; nothing is longer than `width`.
+    The bar of `most` is `width` characters long. Every value above zero is visible; nothing is longer than `width`.
     """
     if not (value > 0 and most > 0):
         return ""

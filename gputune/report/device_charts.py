@@ -8,8 +8,9 @@ from gputune.report.charts import Bar, Cell, Chart, number, rows
 
 def side_by_side(measurements: Sequence[Measurement]) -> Iterator[Chart]:
     """Each GPU's steady matmul and memory bandwidth, as measured last, with the clock and power that it had."""
-    matmul = _last(rows(measurements, "side_by_side matmul"))
-    copies = _last(rows(measurements, "side_by_side bandwidth"))
+    # A second run's rows follow the first's, so the last one of a device is kept.
+    matmul = {row.device: row for row in rows(measurements, "side_by_side matmul")}
+    copies = {row.device: row for row in rows(measurements, "side_by_side bandwidth")}
     most = max((row.median for row in matmul.values()), default=0.0)
     lines: list[tuple[Cell, ...]] = [
         (device, Bar(value=row.median, most=most), number(row.median), _condition(row, "sm_clock_mhz"),
@@ -18,18 +19,8 @@ def side_by_side(measurements: Sequence[Measurement]) -> Iterator[Chart]:
     ]  # fmt: skip
     if lines:
         columns = ("GPU", "", "TFLOP/s", "MHz", "W", "memory GB/s")
-        chart = Chart(
-            title="All GPUs at once, in steady load: matmul and memory",
-            columns=columns,
-            rows=lines,
-            numbers=columns[2:],
-        )
-        yield chart.filled()
-
-
-def _last(measured: Sequence[Measurement]) -> dict[str, Measurement]:
-    """The last row of each device: a second run's rows follow the first's."""
-    return {row.device: row for row in measured}
+        title = "All GPUs at once, in steady load: matmul and memory"
+        yield Chart(title=title, columns=columns, rows=lines, numbers=columns[2:])
 
 
 def _condition(row: Measurement, name: str) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from gputune.batch_size import BatchSizes
 from gputune.checks import Finding
 from gputune.facts import Facts
 from gputune.profile import Profile, dump_json
@@ -18,20 +17,12 @@ def profile(found: Profile) -> str:
 
 
 def check(facts: Facts, findings: Sequence[Finding]) -> str:
-    return _text({"facts": asdict(facts), "findings": [asdict(finding) for finding in findings]})
+    return text({"facts": asdict(facts), "findings": [asdict(finding) for finding in findings]})
 
 
 def status(found: Status) -> str:
-    return _text(asdict(found) | {"settings": [row.plain for row in found.settings]})
+    return text(asdict(found) | {"settings": [row.plain for row in found.settings]})
 
 
-def batch_sizes(found: BatchSizes) -> str:
-    return _text(asdict(found))
-
-
-def schema(found: dict[str, Any]) -> str:
-    return _text(found)
-
-
-def _text(data: Any) -> str:
+def text(data: Any) -> str:
     return json.dumps(data, indent=2, allow_nan=False)

@@ -43,14 +43,11 @@ def _lines(kind: str, rates: Rates, recommended: int | None) -> Iterator[tuple[C
     none = rates[0][1] if 0 in rates else None
     for name, (count, (_, row)) in zip(_names(kind, rates), rates.items(), strict=False):
         star = "*" if count == recommended else ""
-        yield name, star, str(count), Bar(value=row.median, most=most), number(row.median), _ratio(row, none)
+        times = ratio(row, none) if none and len(row.samples) == len(none.samples) else ""
+        yield name, star, str(count), Bar(value=row.median, most=most), number(row.median), times
 
 
 def _names(kind: str, rates: Rates) -> Iterator[str]:
     """The kind, below it the consumer's step where it has one, and below these nothing."""
     steps = [f"step {number(params.step_ms)} ms" for params, _ in rates.values() if params.step_ms]
     return chain([DATASET if kind == "dataset" else kind], steps[:1], repeat(""))
-
-
-def _ratio(row: Measurement, none: Measurement | None) -> str:
-    return ratio(row, none) if none and len(row.samples) == len(none.samples) else ""

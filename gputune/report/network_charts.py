@@ -73,7 +73,7 @@ def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
     for network in _training.families(known):
         rates = _training.steps(known, network, "precision")
         best, refused = _training.best(known, network), _training.refusals(known, network)
-        memory = _memory(known, network)
+        memory, batch = _memory(known, network), next(iter(rates.values())).params["batch"]
         lines = [
             (
                 "*" if tried == best else "",
@@ -85,7 +85,7 @@ def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
             for tried, row in _ranked(rates)
         ]
         yield Chart(
-            title=f"Training steps: {network}, batch {_batch(rates)} (* recommended)",
+            title=f"Training steps: {network}, batch {batch} (* recommended)",
             columns=("", "", "ms", "to the default", "MiB"),
             numbers=("ms", "MiB"),
             rows=[*lines, *_options(_training.steps(known, network, "options"), best)],
@@ -133,10 +133,6 @@ def _ranked(rates: Steps) -> list[tuple[Combination, Measurement]]:
 
 def _name(combination: Combination) -> str:
     return " ".join([combination.precision, *(flag for flag in _training.FLAGS if getattr(combination, flag))])
-
-
-def _batch(rates: Steps) -> str:
-    return str(next(iter(rates.values())).params["batch"])
 
 
 def _milliseconds(row: Measurement) -> str:

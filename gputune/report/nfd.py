@@ -9,11 +9,12 @@ Source: node-feature-discovery, source/local; Kubernetes, Labels and Selectors.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from gputune.checks import Finding, Severity, momentary, names
+from gputune.checks import Finding, momentary, names
 from gputune.facts import Facts
 from gputune.profile import fingerprint, places
+from gputune.report.severities import WORST_FIRST, worst
 from gputune.version import __version__
 
 PREFIX = "gputune.dev/"
@@ -21,8 +22,6 @@ PREFIX = "gputune.dev/"
 
 MOST = 63
 """The most characters that a label's name, and its value, may have."""
-
-WORST_FIRST: tuple[Severity, ...] = ("ERROR", "WARNING", "UNKNOWN", "OK", "NOT_APPLICABLE")
 
 
 def text(facts: Facts, findings: Sequence[Finding]) -> str:
@@ -64,14 +63,6 @@ def _health(findings: Sequence[Finding]) -> dict[str, str]:
         return {}
     wrong = {f"check.{check}": one.lower() for check, one in severities.items() if one in ("ERROR", "WARNING")}
     return {"status": status.lower(), **wrong}
-
-
-def worst(pairs: Iterable[tuple[str, Severity]]) -> dict[str, Severity]:
-    """The worst severity for each name, in the order in which the names first occur."""
-    found: dict[str, Severity] = {}
-    for name, severity in pairs:
-        found[name] = min(found.get(name, severity), severity, key=WORST_FIRST.index)
-    return found
 
 
 def value(text: str) -> str:

@@ -10,25 +10,23 @@ from gputune.probing import Progress
 @contextmanager
 def shown() -> Iterator[Callable[[Progress], None]]:
     """Yield a function that shows the progress of a probe on stderr until the block ends."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield _line
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("reading this machine's facts ...") as status:
-        yield lambda progress: status.update(_words(progress))
+    with waiting("reading this machine's facts ...") as update:
+        yield (lambda progress: update(_words(progress))) if update else _line
 
 
 @contextmanager
-def waiting(what: str) -> Iterator[None]:
-    """Show on a terminal what is being waited for, until the block ends; elsewhere show nothing."""
+def waiting(what: str) -> Iterator[Callable[[str], None] | None]:
+    """Show on a terminal what is being waited for, until the block ends, and yield a function that replaces the text.
+
+    Elsewhere show nothing and yield None.
+    """
     if sys.stderr is None or not sys.stderr.isatty():
-        yield
+        yield None
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(what):
-        yield
+    with Console(stderr=True).status(what) as status:
+        yield status.update
 
 
 def _line(progress: Progress) -> None:

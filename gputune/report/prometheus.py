@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gputune.checks import Finding, Severity
 from gputune.facts import Facts
-from gputune.report.nfd import worst
+from gputune.report.severities import worst
 from gputune.version import __version__
 
 STATUS: dict[Severity, int] = {"OK": 0, "WARNING": 1, "ERROR": 2, "UNKNOWN": 3}
@@ -28,9 +28,7 @@ def text(facts: Facts, findings: Sequence[Finding]) -> str:
     about = "0 ok, 1 warning, 2 error, 3 unknown. A check that is not applicable or was not asked has no series."
     families = (
         _family("gputune_check_status", about, statuses),
-        _family(
-            "gputune_gpus", "GPUs that NVML lists, or torch if there is no NVML.", {"gputune_gpus": len(facts.gpus)}
-        ),
+        _family("gputune_gpus", "GPUs that NVML or, without it, torch lists.", {"gputune_gpus": len(facts.gpus)}),
         _family("gputune_info", "Versions of gputune, torch, CUDA and driver, and the GPUs.", {_info(facts): 1}),
     )
     return "".join(f"{line}\n" for family in families for line in family)

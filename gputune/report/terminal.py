@@ -13,28 +13,18 @@ from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile
 from gputune.report import device_charts, loading_charts, matmul_charts, network_charts
 from gputune.report.charts import Chart
+from gputune.report.severities import WORST_FIRST, worst
 from gputune.report.tables import add, console_of, draw, plain, table_of, value_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _STYLES: dict[Severity, str] = {
-    "ERROR": "bold red",
-    "WARNING": "yellow",
-    "UNKNOWN": "magenta",
-    "OK": "green",
-    "NOT_APPLICABLE": "dim",
-}
-_WORST_FIRST: tuple[Severity, ...] = ("ERROR", "WARNING", "UNKNOWN", "OK", "NOT_APPLICABLE")
-_WORDS: dict[Severity, tuple[str, str]] = {
-    "ERROR": ("error", "errors"),
-    "WARNING": ("warning", "warnings"),
-    "UNKNOWN": ("unknown", "unknown"),
-    "OK": ("ok", "ok"),
-    "NOT_APPLICABLE": ("not applicable", "not applicable"),
-}
+    "ERROR": "bold red", "WARNING": "yellow", "UNKNOWN": "magenta", "OK": "green", "NOT_APPLICABLE": "dim",
+}  # fmt: skip
+_PLURALS = {"error": "errors", "warning": "warnings", "check": "checks"}
 _NVIDIA_SMI = re.compile(r"(?<=nvidia-smi -i )\S+")  # the GPU in a remedy's command
-_CHARTS: tuple[Callable[[Sequence[Measurement]], Iterator[Chart]], ...] = (
+CHARTS: tuple[Callable[[Sequence[Measurement]], Iterator[Chart]], ...] = (
     device_charts.side_by_side,
     matmul_charts.dtypes,
     matmul_charts.peak,
@@ -56,7 +46,7 @@ def print_profile(profile: Profile, stream: IO[str]) -> None:
     """Print the machine, the measurements as charts, the recommended settings and why, the warnings, and the gaps."""
     console = console_of(stream)
     console.print(plain(_machine(profile.fingerprint)))
-    charts = [chart for section in _CHARTS for chart in section(profile.measurements)]
+    charts = [chart for section in CHARTS for chart in section(profile.measurements)]
     for chart in charts:
         draw(console, chart)
     if charts:
@@ -86,13 +76,13 @@ def print_findings(findings: Iterable[Finding], stream: IO[str], least: Severity
 
     Equal messages about several GPUs, or of several checks, are merged.
     """
-    shown = [one for one in findings if _WORST_FIRST.index(one.severity) <= _WORST_FIRST.index(least)]
+    shown = [one for one in findings if WORST_FIRST.index(one.severity) <= WORST_FIRST.index(least)]
     console = console_of(stream)
-    for severity in _WORST_FIRST:
+    for severity in WORST_FIRST:
         rows = _merged([finding for finding in shown if finding.severity == severity])
         if not rows:
             continue
-        table = table_of(_WORDS[severity][0], "", style=_STYLES[severity])
+        table = table_of(_word(severity), "", style=_STYLES[severity])
         for names, message, remedy in rows:
             add(table, names, message + (f"\n-> {remedy}" if remedy else ""))
         console.print(table)
@@ -107,19 +97,18 @@ def _merged(findings: Sequence[Finding]) -> list[tuple[str, str, str | None]]:
     for (check, message, _), same in of_gpus.items():
         said = (f"{_gpus([one.subject or '' for one in same])}{message}", _remedy([one.remedy or "" for one in same]))
         of_checks.setdefault(said, []).append(check)
-    return [_row(checks, message, remedy) for (message, remedy), checks in of_checks.items()]
+    return [
+        (checks[0], message, remedy)
+        if len(checks) == 1
+        else (f"{len(checks)} checks", f"{message} ({', '.join(checks)})", remedy)
+        for (message, remedy), checks in of_checks.items()
+    ]
 
 
 def _remedy(remedies: Sequence[str]) -> str | None:
     """One remedy for several GPUs, of which nvidia-smi takes a list."""
     gpus = list(dict.fromkeys(found for remedy in remedies for found in _NVIDIA_SMI.findall(remedy)))
     return _NVIDIA_SMI.sub(",".join(gpus), remedies[0]) or None
-
-
-def _row(checks: Sequence[str], message: str, remedy: str | None) -> tuple[str, str, str | None]:
-    if len(checks) == 1:
-        return checks[0], message, remedy
-    return f"{len(checks)} checks", f"{message} ({', '.join(checks)})", remedy
 
 
 def _gpus(subjects: Sequence[str]) -> str:
@@ -130,16 +119,17 @@ def _gpus(subjects: Sequence[str]) -> str:
 
 def summary(findings: Sequence[Finding]) -> str:
     """The number of checks by the worst severity that each found, in one line."""
-    by_check: dict[str, list[Severity]] = {}
-    for finding in findings:
-        by_check.setdefault(finding.check, []).append(finding.severity)
-    worst = [min(severities, key=_WORST_FIRST.index) for severities in by_check.values()]
-    parts = [_count(worst.count(severity), _WORDS[severity]) for severity in _WORST_FIRST if severity in worst]
-    return f"{_count(len(worst), ('check', 'checks'))}: {', '.join(parts) or 'none asked'}"
+    each = list(worst((finding.check, finding.severity) for finding in findings).values())
+    parts = [_count(each.count(severity), _word(severity)) for severity in WORST_FIRST if severity in each]
+    return f"{_count(len(each), 'check')}: {', '.join(parts) or 'none asked'}"
 
 
-def _count(number: int, words: tuple[str, str]) -> str:
-    return f"{number} {words[number != 1]}"
+def _word(severity: Severity) -> str:
+    return severity.lower().replace("_", " ")
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word if number == 1 else _PLURALS.get(word, word)}"
 
 
 def unsaid(gaps: Sequence[Gap], findings: Sequence[Finding]) -> list[Gap]:

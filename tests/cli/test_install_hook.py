@@ -1,13 +1,11 @@
 """`gputune install-hook`, with stand-ins for interpreters; tests/frameworks uses real ones."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from forked import gputune
-from making import environ
+from forked import gputune, refusal
+from making import environ, executable, python
 
 from gputune.runtime.hook_file import NAME, line
 
@@ -20,11 +18,8 @@ def answering(tmp_path: Path) -> Python:
 
     def make(version: str) -> str:
         (tmp_path / "packages").mkdir(exist_ok=True)
-        path = tmp_path / f"python{version}"
         answer = f'{{"version": [{version.replace(".", ", ")}], "folder": "{tmp_path}/packages"}}'
-        path.write_text(f"#!/bin/sh\nprintf '%s' '{answer}' >&\"$2\"\n")
-        path.chmod(0o755)
-        return str(path)
+        return str(executable(tmp_path / f"python{version}", f"#!/bin/sh\nprintf '%s' '{answer}' >&\"$2\"\n"))
 
     return make
 
@@ -52,10 +47,7 @@ def test_its_line_does_nothing_but_below_gputune_apply(
     text = line() if folder_there else line().replace("/shim", "/gone")
     installed_hooks = "any(hasattr(finder, 'gputune') for finder in sys.meta_path)"
     code = f"exec({text!r})\nimport sys; print({installed_hooks}, 'sitecustomize' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code], env=environ(**variables), capture_output=True, text=True, check=True
-    )
-    assert done.stdout == f"{installed} False\n"
+    assert python("-I", "-S", "-c", code, env=environ(**variables)).stdout == f"{installed} False\n"
 
 
 @pytest.mark.parametrize(
@@ -63,24 +55,17 @@ def test_its_line_does_nothing_but_below_gputune_apply(
     [("3.10", "is Python 3.10; the hook needs 3.11 or newer"), ("2.7", "is Python 2.7; the hook needs 3.11 or newer")],
 )
 def test_an_interpreter_that_is_too_old(answering: Python, version: str, fault: str) -> None:
-    done = gputune("install-hook", "--python", answering(version))
-    assert done.returncode == 2
-    assert done.stderr.endswith(f"{fault}\n")
+    assert refusal("install-hook", "--python", answering(version)).endswith(f"{fault}\n")
 
 
 @pytest.mark.parametrize("python", ["no-such-python", "/bin/false"])
 def test_what_is_no_interpreter_is_one_line(python: str) -> None:
-    done = gputune("install-hook", "--python", python)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "name an interpreter, as in --python .venv/bin/python" in done.stderr
+    fault = refusal("install-hook", "--python", python)
+    assert "name an interpreter, as in --python .venv/bin/python" in fault
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(answering: Python, tmp_path: Path) -> None:
     python = answering("3.12")
     (tmp_path / "packages").rmdir()
     (tmp_path / "packages").symlink_to("/proc/self")
-    done = gputune("install-hook", "--python", python)
-    assert done.returncode == 2
-    assert done.stderr.endswith("; run it as the owner of that folder\n")
-    assert done.stderr.count("\n") == 1
+    assert refusal("install-hook", "--python", python).endswith("; run it as the owner of that folder\n")

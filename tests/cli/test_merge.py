@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from forked import gputune
+from forked import gputune, refusal
 from making import CHOSEN, ELSEWHERE, H200, profile
 
 from gputune.profile import load, save
@@ -22,8 +22,8 @@ def test_the_one_that_most_nodes_share_stands_for_all_and_the_odd_one_is_named(t
     done = gputune("merge", *paths, "-o", "job.yaml", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == (
-        f"gputune: {paths[0]}: would have other values of compile, cudnn_benchmark\n"
-        f"gputune: {paths[1]} stands for all 3\n"
+        f"gputune: {paths[0]}: recommends other values of compile, cudnn_benchmark\n"
+        f"gputune: took {paths[1]} as the profile of all 3 nodes\n"
     )
     assert load(tmp_path / "job.yaml") == profile()
 
@@ -34,18 +34,16 @@ def test_what_only_a_rank_has_of_its_own_may_differ(tmp_path):
     done = gputune("merge", *paths, "-o", "job.yaml", cwd=tmp_path)
     assert done.returncode == 0
     assert done.stderr.splitlines()[0] == (
-        f"gputune: {paths[1]}: was measured on another CPU, or more or fewer of them; that node will skip omp_threads"
+        f"gputune: {paths[1]}: measured on another CPU or number of CPUs; that node will skip omp_threads"
     )
 
 
 def test_nodes_of_two_kinds_have_no_profile_in_common(tmp_path):
     paths = nodes(tmp_path, profile(), profile(fingerprint=ELSEWHERE))
-    done = gputune("merge", *paths, "-o", "job.yaml", cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.startswith(
-        f"gputune: {paths[1]}: was not measured on what {paths[0]} was: device (NVIDIA H200 there, NVIDIA A100"
+    difference = "device (NVIDIA H200 there, NVIDIA A100"
+    assert refusal("merge", *paths, "-o", "job.yaml", cwd=tmp_path).startswith(
+        f"gputune: {paths[1]}: was not measured on the same device and torch as {paths[0]}: {difference}"
     )
-    assert done.stderr.count("\n") == 1
     assert not (tmp_path / "job.yaml").exists()
 
 
@@ -54,9 +52,7 @@ def test_a_file_that_is_missing_or_broken_is_named(tmp_path):
     (tmp_path / "n2.yaml").write_text("schema: [")
     [good] = nodes(tmp_path, profile())
     for bad in ("n2.yaml", "n3.yaml"):
-        done = gputune("merge", good, bad, "-o", "job.yaml", cwd=tmp_path)
-        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-        assert done.stderr.startswith(f"gputune: {bad}: ")
+        assert refusal("merge", good, bad, "-o", "job.yaml", cwd=tmp_path).startswith(f"gputune: {bad}: ")
 
 
 def test_a_dash_is_stdout(tmp_path):
@@ -66,5 +62,4 @@ def test_a_dash_is_stdout(tmp_path):
 
 
 def test_where_it_cannot_be_written_nothing_is_merged(tmp_path):
-    done = gputune("merge", *nodes(tmp_path, profile()), "-o", "no/such/folder.yaml", cwd=tmp_path)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "mkdir -p" in refusal("merge", *nodes(tmp_path, profile()), "-o", "no/such/folder.yaml", cwd=tmp_path)

@@ -2,14 +2,12 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import stand_in
-from forked import gputune
-from making import environ
+from forked import gputune, refusal
+from making import environ, on_a_full_disk
 
 pytestmark = pytest.mark.cluster
 
@@ -33,12 +31,8 @@ def test_both_files_are_written_beside_the_answer(stood_in, folders):
     assert json.loads(result.stdout)["findings"]
     assert "\ngputune.dev/status=" in (folders / "features.d" / "gputune.features").read_text()
     assert "\ngputune_info{" in (folders / "textfiles" / "gputune.prom").read_text()
-    assert sorted(path.name for path in folders.rglob("*")) == [
-        "features.d",
-        "gputune.features",
-        "gputune.prom",
-        "textfiles",
-    ]
+    names = sorted(path.name for path in folders.rglob("*"))
+    assert names == ["features.d", "gputune.features", "gputune.prom", "textfiles"]
 
 
 def test_one_folder_may_hold_both_and_others_can_read_them(stood_in, folders):
@@ -77,10 +71,9 @@ def test_the_exit_code_is_that_of_the_findings(stood_in, folders):
     ],
 )
 def test_a_folder_that_cannot_be_used_is_refused_before_any_check_runs(stood_in, tmp_path, option, folder, words):
-    result = gputune("check", option, folder, env=stood_in, cwd=tmp_path)
-    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-    assert result.stderr.startswith(f"gputune: {option} ")
-    assert words in result.stderr
+    fault = refusal("check", option, folder, env=stood_in, cwd=tmp_path)
+    assert fault.startswith(f"gputune: {option} ")
+    assert words in fault
 
 
 def test_a_failed_write_costs_neither_the_other_file_nor_the_answer(stood_in, folders):
@@ -94,19 +87,8 @@ def test_a_failed_write_costs_neither_the_other_file_nor_the_answer(stood_in, fo
 
 
 def test_a_full_disk_keeps_the_old_file_and_leaves_no_other(stood_in, tmp_path):
-    small = tmp_path / "small"
-    small.mkdir()
-    script = f"""
-        mount -t tmpfs -o size=16k small {small} || exit 77
-        cd {small} && echo old > gputune.prom && head -c 20000 /dev/zero > filler 2>/dev/null
-        {sys.executable} -m gputune check --only numa --json --prometheus . >/dev/null; code=$?
-        ls -A; cat gputune.prom; exit $code
-    """
-    done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", script], env=stood_in, capture_output=True, text=True, timeout=120, check=False
-    )
-    if done.returncode in (1, 77):
-        pytest.skip(f"no private mounts here: {done.stderr.strip()[-200:]}")
+    words = "check --only numa --json --prometheus . >/dev/null"
+    done = on_a_full_disk(tmp_path, "gputune.prom", words, stood_in)
     assert (done.returncode, done.stdout) == (3, "filler\ngputune.prom\nold\n")
     assert done.stderr.count("\n") == 1
     assert "No space left on device" in done.stderr

@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from making import command, executable
 
 from gputune.deploy.docker import Machine, text
 
@@ -22,15 +22,13 @@ LAPTOP = Machine(cpus=8, memory_bytes=16 << 30)
 def shell(tmp_path_factory):
     """Runs a script whose `docker` prints its arguments, for a user whose home has a blank in its name."""
     folder = tmp_path_factory.mktemp("bin")
-    docker = folder / "docker"
-    docker.write_text(f"#!{sys.executable} -I\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n")
-    docker.chmod(0o755)
+    executable(folder / "docker", f"#!{sys.executable} -I\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n")
     home = folder / "my home"
     home.mkdir()
 
     def run(script, name="sh"):
         env = {"PATH": f"{folder}:{os.environ['PATH']}", "HOME": str(home), "LC_ALL": "C.UTF-8"}
-        done = subprocess.run([name, "-c", script], env=env, capture_output=True, text=True, check=False, timeout=60)
+        done = command([name, "-c", script], env)
         assert (done.returncode, done.stderr) == (0, "")
         return json.loads(done.stdout), home
 

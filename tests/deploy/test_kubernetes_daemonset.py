@@ -2,30 +2,28 @@
 
 import signal
 import subprocess
-import sys
-import time
 
 import psutil
 import pytest
 import stand_in
-from making import environ
+from making import environ, on_path, until
 from manifests import valid
 
 from gputune import checks
 from gputune.deploy import node_checks
-from gputune.deploy.kubernetes_daemonset import FEATURES, TEXTFILES, DaemonSet, loop, text
+from gputune.deploy.kubernetes_daemonset import FEATURES, TEXTFILES, loop, text
 
 pytestmark = pytest.mark.cluster
 
-DAEMON = DaemonSet(name="gputune-check", image="gputune:1")
+TEXT = text("gputune-check", None, "gputune:1", None)
 
 
-def pod(daemon=DAEMON):
-    return valid(text(daemon))["spec"]["template"]["spec"]
+def pod(manifest=TEXT):
+    return valid(manifest)["spec"]["template"]["spec"]
 
 
 def test_it_selects_its_own_pods():
-    manifest = valid(text(DAEMON))
+    manifest = valid(TEXT)
     assert (manifest["apiVersion"], manifest["kind"]) == ("apps/v1", "DaemonSet")
     assert manifest["spec"]["selector"]["matchLabels"] == manifest["spec"]["template"]["metadata"]["labels"]
 
@@ -63,9 +61,9 @@ def test_it_cannot_change_the_cluster():
 
 
 def test_a_class_of_runtime_where_it_is_named():
-    daemon = DaemonSet(name="a", namespace="gpu", image="b", runtime_class="nvidia")
-    assert pod(daemon)["runtimeClassName"] == "nvidia"
-    assert valid(text(daemon))["metadata"]["namespace"] == "gpu"
+    manifest = text("a", "gpu", "b", "nvidia")
+    assert pod(manifest)["runtimeClassName"] == "nvidia"
+    assert valid(manifest)["metadata"]["namespace"] == "gpu"
 
 
 def test_what_it_asks_is_so_for_every_pod_at_any_time():
@@ -78,11 +76,8 @@ def started(tmp_path):
     """The loop as the container starts it, but for the two folders; without a GPU it finds an error each time."""
     for name in ("bin", "features", "textfiles"):
         (tmp_path / name).mkdir()
-    gputune = tmp_path / "bin" / "gputune"
-    gputune.write_text(f'#!/bin/sh\nexec {sys.executable} -m gputune "$@"\n')
-    gputune.chmod(0o755)
-    env = environ(PYTHONPATH=stand_in.torch(tmp_path), NVIDIA_VISIBLE_DEVICES="all")
-    env["PATH"] = f"{gputune.parent}:{env['PATH']}"
+    path = on_path(tmp_path / "bin")
+    env = environ(PATH=path, PYTHONPATH=stand_in.torch(tmp_path), NVIDIA_VISIBLE_DEVICES="all")
     [container] = pod()["containers"]
     *shell, script = container["command"]
     assert script == loop()
@@ -91,13 +86,6 @@ def started(tmp_path):
     yield child, tmp_path
     child.terminate()  # and with it what it started, which holds its pipes
     child.communicate()
-
-
-def until(true, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def below(child):

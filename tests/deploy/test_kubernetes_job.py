@@ -1,15 +1,13 @@
 """The Job: what the API server makes of it, and what its commands do."""
 
 import re
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
 import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from making import environ, profile, written
+from making import command, environ, on_path, profile, written
 from manifests import valid
 
 from gputune.deploy.kubernetes_job import PROFILE, Job, text
@@ -121,15 +119,10 @@ def expanded(word):
     return re.sub(r"\$(\$|\([^)]*\))", lambda found: "$" if found[1] == "$" else "a value", word)
 
 
-def run(command, folder, **variables):
+def run(words, folder):
     """A container's command here, where PROFILE is in `folder` and gputune on the PATH."""
-    gputune = folder / "gputune"
-    gputune.write_text(f'#!/bin/sh\nexec {sys.executable} -m gputune "$@"\n')
-    gputune.chmod(0o755)
-    env = environ(**variables)
-    env["PATH"] = f"{folder}:{env['PATH']}"
-    words = [expanded(word).replace(PROFILE, str(folder / "profile.yaml")) for word in command]
-    return subprocess.run(words, env=env, capture_output=True, text=True, timeout=120, check=False)
+    words = [expanded(word).replace(PROFILE, str(folder / "profile.yaml")) for word in words]
+    return command(words, environ(PATH=on_path(folder)))
 
 
 class TestItsCommands:

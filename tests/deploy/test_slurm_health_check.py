@@ -1,21 +1,17 @@
 """The HealthCheckProgram, as a file. tests/slurm gives it to a real Slurm."""
 
+import re
 import sys
 from pathlib import Path
 
 import pytest
 from linted import linted
-from making import command, environ
+from making import command, environ, executable
 
-from gputune import checks
 from gputune.deploy import node_checks
 from gputune.deploy.slurm_health_check import health_check
 
 pytestmark = pytest.mark.cluster
-
-
-def test_it_asks_checks_that_there_are() -> None:
-    assert set(node_checks.NAMES) <= set(checks.names())
 
 
 def test_it_asks_nothing_about_its_own_interpreter() -> None:
@@ -24,8 +20,6 @@ def test_it_asks_nothing_about_its_own_interpreter() -> None:
 
 
 def test_all_its_deadlines_together_are_below_slurmd_s() -> None:
-    import re
-
     seconds = [sum(map(int, pair)) for pair in re.findall(r"timeout -k (\d+) (\d+)", health_check("python", True))]
     one_call = [int(text) for text in re.findall(r"timeout (\d+)", health_check("python", True))]
     assert (len(seconds), len(one_call)) == (2, 3)
@@ -34,10 +28,9 @@ def test_all_its_deadlines_together_are_below_slurmd_s() -> None:
 
 def test_an_answer_that_takes_long_is_waited_for(tmp_path: Path) -> None:
     """As with eight GPUs, and a torch on a cold disk. The deadline of reading it begins when it is there."""
-    slow = tmp_path / "python"
     answer = '{"findings": [{"check": "ecc_errors", "severity": "ERROR", "subject": "GPU 3", "message": "7 errors"}]}'
-    slow.write_text(f"#!/bin/sh\ncase $3 in -m) sleep 6; echo '{answer}' ;; *) exec {sys.executable} \"$@\" ;; esac\n")
-    slow.chmod(0o755)
+    script = f"#!/bin/sh\ncase $3 in -m) sleep 6; echo '{answer}' ;; *) exec {sys.executable} \"$@\" ;; esac\n"
+    slow = executable(tmp_path / "python", script)
     done = command(["bash", "-s"], environ(SLURMD_NODENAME="n1"), input=health_check(str(slow), drain=False))
     assert (done.returncode, done.stderr) == (0, "gputune: n1: error: ecc_errors: GPU 3: 7 errors\n")
 

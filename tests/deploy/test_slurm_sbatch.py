@@ -16,41 +16,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from linted import linted
-from making import environ
+from making import command, environ, executable
 
 from gputune.deploy.slurm_sbatch import Job, sbatch
 
 pytestmark = pytest.mark.cluster
 
 JOB = Job(
-    nodes=2,
-    tasks_per_node=4,
-    gpus_per_node=4,
-    cpus_per_task=12,
-    image=None,
-    gputune=["/opt/gputune/bin/gputune"],
+    nodes=2, tasks_per_node=4, gpus_per_node=4, cpus_per_task=12, image=None, gputune=["/opt/gputune/bin/gputune"],
     command=["python", "train.py"],
-)
+)  # fmt: skip
 
 AWKWARD = [
-    "env",
-    "A=1",
-    "--x=1,2",
-    "~/x",
-    "$HOME",
-    "*",
-    "it's",
-    "two\nlines",
-    "",
-    "{a,b}",
-    "`id`",
-    "\\",
-    '"',
-    "=a",
-    "[1]=2",
-    "#c",
-    "é",
-]
+    "env", "A=1", "--x=1,2", "~/x", "$HOME", "*", "it's", "two\nlines", "", "{a,b}", "`id`", "\\", '"', "=a", "[1]=2",
+    "#c", "é",
+]  # fmt: skip
 
 SRUN = """
 import json, os, subprocess, sys
@@ -81,8 +61,7 @@ def run(tmp_path: Path):
     bin_.mkdir()
     folder.mkdir()
     for name, text in (("srun", SRUN), ("gputune", GPUTUNE)):
-        (bin_ / name).write_text(f"#!{sys.executable}{text}")
-        (bin_ / name).chmod(0o755)
+        executable(bin_ / name, f"#!{sys.executable}{text}")
 
     def run(job: Job, edited: Mapping[str, str] = {}, **variables: str):
         script = sbatch(replace(job, gputune=["gputune"]))
@@ -93,8 +72,7 @@ def run(tmp_path: Path):
             ASKED=str(tmp_path / "asked"), PATH=f"{bin_}:{os.environ['PATH']}", SLURM_SUBMIT_DIR=str(folder),
             SLURM_JOB_ID="7", SLURM_NNODES="2", SLURM_NTASKS_PER_NODE="4", **variables,
         )  # fmt: skip
-        done = subprocess.run(["bash", "-s"], input=script, env=env, text=True,
-                              capture_output=True, timeout=60, check=False)  # fmt: skip
+        done = command(["bash", "-s"], env, input=script)
         asked = [json.loads(line) for line in (tmp_path / "asked").read_text().splitlines()]
         return done, asked, folder / "gputune-7"
 
@@ -102,14 +80,8 @@ def run(tmp_path: Path):
 
 
 def test_the_resources_requested_from_slurm() -> None:
-    assert sbatch(JOB).splitlines()[:6] == [
-        "#!/bin/bash",
-        "#SBATCH --nodes=2",
-        "#SBATCH --ntasks-per-node=4",
-        "#SBATCH --gpus-per-node=4",
-        "#SBATCH --cpus-per-task=12",
-        "",
-    ]
+    options = ["nodes=2", "ntasks-per-node=4", "gpus-per-node=4", "cpus-per-task=12"]
+    assert sbatch(JOB).splitlines()[:6] == ["#!/bin/bash", *(f"#SBATCH --{option}" for option in options), ""]
     plain = sbatch(replace(JOB, gpus_per_node=None, cpus_per_task=None))
     assert "#SBATCH --gpus" not in plain
     assert "CPUS_PER_TASK=" not in plain.split("measure()")[0]
@@ -119,13 +91,8 @@ def test_each_node_probes_once_and_all_ranks_apply_what_was_merged(run) -> None:
     done, asked, profiles = run(replace(JOB, command=["sh", "-c", "exit 37"]), SLURM_CPUS_PER_TASK="12")
     assert done.returncode == 37
     assert [words[0] for _, words in asked] == ["sh", "gputune", "gputune"]
-    assert asked[0][0] == [
-        "--nodes=2",
-        "--ntasks=2",
-        "--ntasks-per-node=1",
-        "--kill-on-bad-exit=1",
-        "--cpus-per-task=48",
-    ]
+    options = ["--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--kill-on-bad-exit=1", "--cpus-per-task=48"]
+    assert asked[0][0] == options
     for node in ("n1", "n2"):
         assert json.loads((profiles / f"{node}.yaml").read_text()) == [
             "--device", "all", "--budget", "standard", "-o", f"{profiles}/{node}.yaml",

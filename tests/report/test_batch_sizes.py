@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from making import row
 
 from gputune.batch_size import BatchSizes
 from gputune.batch_size.trials import Trial
@@ -15,29 +16,18 @@ GIB = 1 << 30
 
 
 def trial(batch: int, left: int) -> Trial:
-    return Trial(
-        batch=batch, rate=100.0 * batch, peak_bytes=(80 - left) * GIB, left_bytes=left * GIB, total_bytes=80 * GIB
-    )
+    memory = {"peak_bytes": (80 - left) * GIB, "left_bytes": left * GIB, "total_bytes": 80 * GIB}
+    return Trial(batch=batch, rate=100.0 * batch, **memory)
 
 
 def timed(batch: int, rate: float) -> Measurement:
-    return Measurement(
-        bench="batch_size",
-        metric="throughput",
-        unit="samples/s",
-        device="cuda:0",
-        params={"batch": batch},
-        samples=(rate,) * 12,
-    )
+    return replace(row("batch_size", "throughput", rate, batch=batch), samples=(rate,) * 12)
 
 
 def found(**more: Any) -> BatchSizes:
     rows = (timed(8, 1000.0), timed(32, 2000.0), timed(48, 2010.0))
     trials = (
-        trial(8, 60),
-        trial(32, 20),
-        trial(48, 9),
-        trial(50, 2),
+        *(trial(batch, left) for batch, left in ((8, 60), (32, 20), (48, 9), (50, 2))),
         Trial(batch=52, fate="no memory", why="out of memory"),
         Trial(batch=64, fate="failed", why="ValueError: x (train.py:3, in step)"),
     )

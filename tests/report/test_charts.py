@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from making import row
 
-from gputune.report import matmul_charts, network_charts
+from gputune.report import terminal
 from gputune.report.charts import Chart, bar, number, rate, ratio, rows
 
 POSITIVE = st.floats(min_value=0, exclude_min=True)
@@ -88,11 +88,7 @@ def test_rows_whose_counts_are_none_are_left_out(size):
 
 
 def test_rows_that_lack_a_text_are_left_out():
-    found = [
-        row("conv", "throughput", 1.0, dtype=8),
-        row("conv", "throughput", 1.0),
-        row("conv", "throughput", 1.0, dtype="x"),
-    ]
+    found = [row("conv", "throughput", 1.0, **params) for params in ({"dtype": 8}, {}, {"dtype": "x"})]
     assert rows(found, "conv throughput", "dtype") == found[2:]
 
 
@@ -103,22 +99,13 @@ def test_rates_of_zero_are_left_out_and_losses_are_not():
 
 
 def test_a_column_in_which_nothing_stands_is_left_out():
-    chart = Chart(
-        title="peaks", columns=("dtype", "MHz", "ms"), rows=[("a", "", "1"), ("b", "", "")], numbers=("MHz", "ms")
-    )
-    filled = chart.filled()
+    rows = [("a", "", "1"), ("b", "", "")]
+    filled = Chart(title="peaks", columns=("dtype", "MHz", "ms"), rows=rows, numbers=("MHz", "ms")).filled()
     assert filled.columns == ("dtype", "ms")
     assert filled.rows == [("a", "1"), ("b", "")]
 
 
-@pytest.mark.parametrize(
-    "section",
-    [
-        *(getattr(matmul_charts, name) for name in ("dtypes", "peak", "truth", "alignment", "shapes")),
-        *(getattr(network_charts, name) for name in ("convolutions", "attention", "training", "forward", "batches")),
-        network_charts.transfers,
-    ],
-)
+@pytest.mark.parametrize("section", terminal.CHARTS)
 def test_nothing_is_shown_of_what_was_not_measured(section):
     assert list(section([])) == []
-    assert list(section([row("dataloader", "throughput", 1.0, kind="cheap", workers=0)])) == []
+    assert list(section([row("another_bench", "throughput", 1.0, kind="cheap", workers=0)])) == []

@@ -28,7 +28,3 @@ def test_each_gpu_is_a_line_with_its_clock_power_and_memory():
 def test_of_two_runs_the_last_is_shown():
     [chart] = side_by_side([steady("cuda:0", "matmul", 300.0), steady("cuda:0", "matmul", 600.0, run=2)])
     assert [line[2] for line in chart.rows] == ["602"]
-
-
-def test_without_such_a_measurement_there_is_none():
-    assert list(side_by_side([row("precision", "throughput", 1.0)])) == []

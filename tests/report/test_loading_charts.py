@@ -104,4 +104,3 @@ def test_rows_that_no_bench_writes_or_of_other_options_are_left_out():
         row("dataset", "throughput", 1.0, kind="dataset", workers=4, batch="x"),
     ]
     assert list(loading_charts.workers(found)) == []
-    assert list(loading_charts.workers([])) == []

@@ -8,13 +8,7 @@ from making import row
 from gputune.report import matmul_charts
 from gputune.report.charts import Bar
 
-SECTIONS = (
-    matmul_charts.dtypes,
-    matmul_charts.peak,
-    matmul_charts.truth,
-    matmul_charts.alignment,
-    matmul_charts.shapes,
-)
+SECTIONS = tuple(getattr(matmul_charts, name) for name in ("dtypes", "peak", "truth", "alignment", "shapes"))
 
 
 def one(section, measurements):
@@ -53,16 +47,13 @@ def test_a_dtype_without_fp32_and_error_is_still_shown():
 def test_the_peak_has_its_share_of_the_theoretical_one_and_its_shape():
     shape = {"m": 10752, "n": 15360, "k": 12288}
     steady = row("matmul_peak", "steady", 690.0, dtype="bfloat16", **shape)
-    chart = one(
-        matmul_charts.peak,
-        [
-            replace(steady, conditions={"sm_clock_mhz": 1425.0}),
-            row("matmul_peak", "burst", 812.0, dtype="bfloat16", **shape),
-            replace(row("matmul_peak", "theoretical", 1.0, dtype="bfloat16"), samples=(770.5,)),
-            row("matmul_peak", "steady", 100.0, dtype="tf32", **shape),
-        ],
-    )
-    assert chart.rows == [
+    measured = [
+        replace(steady, conditions={"sm_clock_mhz": 1425.0}),
+        row("matmul_peak", "burst", 812.0, dtype="bfloat16", **shape),
+        replace(row("matmul_peak", "theoretical", 1.0, dtype="bfloat16"), samples=(770.5,)),
+        row("matmul_peak", "steady", 100.0, dtype="tf32", **shape),
+    ]
+    assert one(matmul_charts.peak, measured).rows == [
         ("bfloat16", "815", "692", "770", "90%", "1425", "10752 x 15360 x 12288"),
         ("tf32", "", "100", "", "", "", "10752 x 15360 x 12288"),
     ]
@@ -114,12 +105,8 @@ def aligned(multiple, rate, size=4096, dim="N", product="forward", **more):
 
 
 def test_alignment_is_told_by_runs_in_a_second_beside_the_best():
-    found = [
-        aligned(8, 4.0, 4104),
-        aligned(1, 1.0, 4097),
-        aligned(2, 2.0, 4098, dim="K"),
-        aligned(8, 2.0, 4104, dim="K"),
-    ]
+    of_k = [aligned(2, 2.0, 4098, dim="K"), aligned(8, 2.0, 4104, dim="K")]
+    found = [aligned(8, 4.0, 4104), aligned(1, 1.0, 4097), *of_k]
     chart = one(matmul_charts.alignment, found)
     assert chart.columns == ("dtype", "multiple", "N", "N %", "K", "K %")
     assert chart.rows == [

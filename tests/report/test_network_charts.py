@@ -7,14 +7,8 @@ from making import row
 
 from gputune.report import network_charts
 
-SECTIONS = (
-    network_charts.convolutions,
-    network_charts.attention,
-    network_charts.training,
-    network_charts.forward,
-    network_charts.batches,
-    network_charts.transfers,
-)
+NAMES = ("convolutions", "attention", "training", "forward", "batches", "transfers")
+SECTIONS = tuple(getattr(network_charts, name) for name in NAMES)
 
 
 def one(section, measurements):
@@ -54,12 +48,8 @@ def test_convolutions_are_ranked_in_each_dtype_with_both_formats_beside_each_oth
 
 
 def test_convolutions_of_other_kinds_are_no_part_of_the_ranking():
-    found = [
-        conv(64, 1.0, True, cudnn_benchmark=True),
-        conv(64, 1.0, True, kernel="1x1"),
-        conv(64, 1.0, True, **{"pass": "training"}),
-    ]
-    assert list(network_charts.convolutions(found)) == []
+    others = ({"cudnn_benchmark": True}, {"kernel": "1x1"}, {"pass": "training"})
+    assert list(network_charts.convolutions([conv(64, 1.0, True, **more) for more in others])) == []
 
 
 def attention(backend, rate, **more):
@@ -83,11 +73,7 @@ def test_back_ends_without_a_default_show_their_own_rates():
 
 
 def test_attention_has_a_chart_for_each_dtype_and_mask():
-    found = [
-        attention("default", 1.0),
-        attention("default", 1.0, causal=False),
-        attention("default", 1.0, dtype="float16"),
-    ]
+    found = [attention("default", 1.0, **more) for more in ({}, {"causal": False}, {"dtype": "float16"})]
     assert len(list(network_charts.attention(found))) == 3
 
 
@@ -127,9 +113,8 @@ def test_a_precision_that_the_accuracy_guard_refused_says_so():
         row("training_step", "final_loss", loss, network="convnet", precision=name, seed=seed, steps=60, first_loss=2.0)
         for name, seed, loss in (("float32", 0, 1.0), ("float32", 1, 1.01), ("bfloat16", 0, 1.9))
     ]
-    chart = one(
-        network_charts.training, [step("precision", 1000.0, "float32"), step("precision", 2000.0, "bfloat16"), *losses]
-    )
+    rates = [step("precision", 1000.0, "float32"), step("precision", 2000.0, "bfloat16")]
+    chart = one(network_charts.training, [*rates, *losses])
     assert [line[:2] for line in chart.rows] == [("", "bfloat16, refused"), ("*", "float32")]
 
 

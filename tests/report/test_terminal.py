@@ -135,16 +135,10 @@ def test_gaps_are_named_with_their_reasons():
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (None, "none"),
-        (True, "on"),
-        (False, "off"),
-        (0, "0"),
-        (16, "16"),
-        ("tf32", "tf32"),
-        ({"tf32": 4}, "tf32 4"),
+        (None, "none"), (True, "on"), (False, "off"), (0, "0"), (16, "16"), ("tf32", "tf32"), ({"tf32": 4}, "tf32 4"),
         ({}, "unknown"),
     ],
-)
+)  # fmt: skip
 def test_values_in_words(value, text):
     assert value_text(value) == text
 
@@ -195,16 +189,8 @@ def test_charts_stand_above_the_settings_in_the_order_of_what_they_are_made_of()
         row("precision", "throughput", 1.0, dtype="tf32"),
     )
     text = shown(terminal.print_profile, profile(measurements=measured))
-    titles = (
-        "torch  ",
-        "Matmul by dtype",
-        "Peak",
-        "Training steps",
-        "Forward",
-        "launch of a kernel",
-        "DataLoader",
-        "setting ",
-    )
+    charts = ("Matmul by dtype", "Peak", "Training steps", "Forward", "launch of a kernel", "DataLoader")
+    titles = ("torch  ", *charts, "setting ")
     places = [text.index(title) for title in titles]
     assert places == sorted(places)
 

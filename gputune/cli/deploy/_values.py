@@ -11,27 +11,20 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,499}")
 
 
-def name(value: str, option: str) -> str:
-    if not _LABEL.fullmatch(value):
-        raise UsageError(
-            f"{option} {value[:80]}: is not a valid Kubernetes name",
-            "use at most 63 of a-z, 0-9 and -, with a letter or a digit at both ends",
-        )
-    return value
-
-
 def names(**named: str | None) -> None:
     """Check options as Kubernetes names. They are passed with _ for -, and as None where they were not given."""
     for option, value in named.items():
-        if value is not None:
-            name(value, f"--{option.replace('_', '-')}")
+        if value is not None and not _LABEL.fullmatch(value):
+            raise UsageError(
+                f"--{option.replace('_', '-')} {value[:80]}: is not a valid Kubernetes name",
+                "use at most 63 of a-z, 0-9 and -, with a letter or a digit at both ends",
+            )
 
 
 def image(value: str) -> str:
     if not _IMAGE.fullmatch(value):
-        raise UsageError(
-            f"--image {value[:80]}: is not a valid image name", "write it as in --image registry/gputune:1.0"
-        )
+        fault = f"--image {value[:80]}: is not a valid image name"
+        raise UsageError(fault, "write it as in --image registry/gputune:1.0")
     return value
 
 

@@ -6,16 +6,14 @@ from typing import Annotated
 import typer
 
 from gputune.deploy import IMAGE
+from gputune.errors import UsageError
 
 GROUP = typer.Typer(help="Print a Kubernetes manifest.", no_args_is_help=True)
 
-_Image = Annotated[str, typer.Option("--image", help="An image that contains gputune.")]
-_Namespace = Annotated[
-    str | None, typer.Option("--namespace", help="The namespace of the object.", show_default="kubectl's")
-]
+_Image = Annotated[str, typer.Option(help="An image that contains gputune.")]
+_Namespace = Annotated[str | None, typer.Option(help="The namespace of the object.", show_default="kubectl's")]
 _RuntimeClass = Annotated[
-    str | None,
-    typer.Option("--runtime-class", help="The RuntimeClass of NVIDIA's runtime, where it is not the nodes' default."),
+    str | None, typer.Option(help="The RuntimeClass of NVIDIA's runtime, if it is not the nodes' default.")
 ]
 
 
@@ -23,13 +21,11 @@ _RuntimeClass = Annotated[
 def job(
     command: Annotated[list[str] | None, typer.Argument(metavar="-- CMD...", help="The command to run.")] = None,
     image: _Image = IMAGE,
-    name: Annotated[str, typer.Option("--name", help="The name of the Job.")] = "gputune-job",
+    name: Annotated[str, typer.Option(help="The name of the Job.")] = "gputune-job",
     namespace: _Namespace = None,
     runtime_class: _RuntimeClass = None,
-    gpus: Annotated[int, typer.Option("--gpus", help="GPUs of one node; 0 for a job on CPUs.", min=0, max=1024)] = 1,
-    cpus: Annotated[
-        int | None, typer.Option("--cpus", help="CPUs of the pod.", min=1, max=4096, show_default="4 for each GPU")
-    ] = None,
+    gpus: Annotated[int, typer.Option(help="GPUs of one node; 0 for a job on CPUs.", min=0, max=1024)] = 1,
+    cpus: Annotated[int | None, typer.Option(help="CPUs.", min=1, max=4096, show_default="4 for each GPU")] = None,
     memory: Annotated[
         str | None,
         typer.Option(
@@ -41,14 +37,12 @@ def job(
     """Print a Job that measures its node and then runs the command with the profile."""
     from gputune.cli.deploy import _values
     from gputune.deploy.kubernetes_job import Job, text
-    from gputune.errors import UsageError
 
     _values.names(name=name, namespace=namespace, runtime_class=runtime_class)
     words = _values.command(command)
     if not words:
-        raise UsageError(
-            "the command is missing", "write it at the end: gputune deploy kubernetes job -- python train.py"
-        )
+        example = "gputune deploy kubernetes job -- python train.py"
+        raise UsageError("the command is missing", f"write it at the end: {example}")
     spec = Job(
         name=name,
         namespace=namespace,
@@ -63,34 +57,32 @@ def job(
     try:
         print(text(spec), end="")
     except ValueError:
-        raise UsageError(
-            f"--memory {(memory or '')[:40]}: is not a valid size", "write it as in 512Mi, 64Gi or 1Ti"
-        ) from None
+        fault = f"--memory {(memory or '')[:40]}: is not a valid size"
+        raise UsageError(fault, "write it as in 512Mi, 64Gi or 1Ti") from None
 
 
 @GROUP.command()
 def daemonset(
     image: _Image = IMAGE,
-    name: Annotated[str, typer.Option("--name", help="The name of the DaemonSet.")] = "gputune-check",
+    name: Annotated[str, typer.Option(help="The name of the DaemonSet.")] = "gputune-check",
     namespace: _Namespace = None,
     runtime_class: _RuntimeClass = None,
 ) -> None:
     """Print a DaemonSet that checks the GPU nodes and writes labels and metrics."""
     from gputune.cli.deploy import _values
-    from gputune.deploy.kubernetes_daemonset import DaemonSet, text
+    from gputune.deploy.kubernetes_daemonset import text
 
     _values.names(name=name, namespace=namespace, runtime_class=runtime_class)
-    named = _values.image(image)
-    print(text(DaemonSet(name=name, namespace=namespace, image=named, runtime_class=runtime_class)), end="")
+    print(text(name, namespace, _values.image(image), runtime_class), end="")
 
 
 @GROUP.command()
 def configmap(
-    profile: Annotated[Path, typer.Option("--profile", metavar="FILE", help="The profile that gputune probe wrote.")],
-    name: Annotated[str, typer.Option("--name", help="The ConfigMap's.")] = "gputune-profile",
+    profile: Annotated[Path, typer.Option(metavar="FILE", help="The profile that gputune probe wrote.")],
+    name: Annotated[str, typer.Option(help="The name of the ConfigMap.")] = "gputune-profile",
     namespace: _Namespace = None,
 ) -> None:
-    """A ConfigMap that brings a profile into pods, with the mount that their manifests need."""
+    """Print a ConfigMap that brings a profile into pods, with the mount that their manifests need."""
     from gputune.cli.deploy import _values
     from gputune.deploy.kubernetes_configmap import text
     from gputune.profile import load

@@ -34,15 +34,11 @@ def slurm(
         int | None, typer.Option(help="sbatch: CPUs of each task.", min=1, show_default="Slurm's")
     ] = None,
     image: Annotated[
-        str | None,
-        typer.Option(help="sbatch: run every step in this image, which contains gputune, through pyxis and enroot."),
+        str | None, typer.Option(help="sbatch: the image with gputune in which pyxis and enroot run every step.")
     ] = None,
     profile: Annotated[
         str | None,
-        typer.Option(
-            help="task-prolog: a path that exists on all nodes, or auto for each machine's own profile.",
-            show_default="auto",
-        ),
+        typer.Option(help="task-prolog: a path on all nodes, or auto: each machine's own.", show_default="auto"),
     ] = None,
     drain: Annotated[
         bool, typer.Option("--drain", help="health-check: drain a node that has an error until it is healthy again.")
@@ -72,23 +68,19 @@ def _check(what: str, given: Mapping[str, Any]) -> None:
     if odd := [option for option in given if option not in KINDS[what]]:
         raise UsageError(f"{odd[0]}: does not apply to {what}", f"omit it, or use {', '.join(KINDS[what])}")
     if what == "sbatch" and not given.get("-- CMD"):
-        raise UsageError(
-            "sbatch: the command is missing", "write it at the end: gputune deploy slurm sbatch -- python train.py"
-        )
+        example = "gputune deploy slurm sbatch -- python train.py"
+        raise UsageError("sbatch: the command is missing", f"write it at the end: {example}")
     if given.get("-- CMD", [""])[0].startswith("-"):
-        raise UsageError(
-            f"{given['-- CMD'][0]}: srun would take this as an option of its own", "begin the command with a program"
-        )
+        fault = f"{given['-- CMD'][0]}: srun would take this as an option of its own"
+        raise UsageError(fault, "begin the command with a program")
     path = given.get("--profile", "auto")
     if path != "auto" and not Path(path).is_absolute():
-        raise UsageError(
-            f"--profile {path}: is not an absolute path, and tasks start in any folder", "write the whole path, or auto"
-        )
+        fault = f"--profile {path}: is not an absolute path, and tasks start in any folder"
+        raise UsageError(fault, "write the whole path, or auto")
     for option in ("--image", "--profile"):
         if not str(given.get(option, "a")).isprintable() or given.get(option) == "":
-            raise UsageError(
-                f"{option} {given[option]!r}: is not printable text on one line", "write a name without line breaks"
-            )
+            fault = f"{option} {given[option]!r}: is not printable text on one line"
+            raise UsageError(fault, "write a name without line breaks")
 
 
 def _text(what: str, given: Mapping[str, Any]) -> str:
