@@ -8,7 +8,7 @@ from typing import Any
 
 
 def errors(device: str) -> dict[str, float]:
-    """The relative error (Frobenius norm) of each operation under the present flags, on normal random numbers."""
+    """The relative error of each operation under the present flags, on normal random numbers."""
     return {name: _error(operation, device) for name, operation in OPERATIONS.items()}
 
 
@@ -16,7 +16,12 @@ def _error(operation: Callable[[str, Any], tuple[Any, Any]], device: str) -> flo
     import torch
 
     got, exact = operation(device, torch.Generator(device=device).manual_seed(0))
-    return float((got.double() - exact).norm() / exact.norm())
+    return relative_error(got.double(), exact)
+
+
+def relative_error(got: Any, exact: Any) -> float:
+    """The Frobenius norm of the difference, by that of the exact result."""
+    return float((got - exact).norm() / exact.norm())
 
 
 def _matmul(device: str, generator: Any) -> tuple[Any, Any]:

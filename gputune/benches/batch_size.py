@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from gputune.bench_process import Context
-from gputune.benches import torch_missing
 from gputune.benches._errors import out_of_memory, raise_if_broken
-from gputune.benches._timing import Arm, interleave, measurement, ranked
+from gputune.benches._timing import Arm, Metric, interleave
 from gputune.benches._user_code import UserCodeError, call, words
-from gputune.facts import Facts, memory
+from gputune.facts import memory
 from gputune.facts.gap import Gap, Gaps
 from gputune.host import Host
-from gputune.measurement import Measurement, rounded
+from gputune.measurement import Measurement
+from gputune.rounds import ranked
 
 SECONDS = {
     "cuda": {"quick": 10, "standard": 15, "thorough": 30},
@@ -47,10 +47,6 @@ _steps: dict[str, _Step] = {}
 """The user's steps, by name: making one may take long, and the bench process serves many requests."""
 
 
-def needs(facts: Facts, device: str) -> str | None:
-    return torch_missing(facts)
-
-
 def measure(context: Context) -> Iterator[Measurement | Gap]:
     """Yield a row for each size that ran, in order, and a Gap for the first that did not, which is the end."""
     batches = context.batches
@@ -65,9 +61,7 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
     try:
         if batches.timed:
             arms = ranked([Arm(params={"batch": size}, run=partial(step, size), work=size) for size in batches.sizes])
-            yield from interleave(
-                context, arms, context.seconds, partial(measurement, context, "batch_size", "samples/s")
-            )
+            yield from interleave(context, arms, context.seconds, Metric("batch_size", "samples/s"))
         else:
             for size in batches.sizes:
                 yield _trial(context, step, size, began)
@@ -104,16 +98,9 @@ def _trial(context: Context, step: _Step, size: int, began: float) -> Measuremen
         step(size)
         _wait(context)
         steps += 1
-    rate = rounded(steps * size / (time.perf_counter() - start))
-    return Measurement(
-        bench="batch_size",
-        metric="trial",
-        unit="samples/s",
-        samples=(rate,),
-        params={"batch": size},
-        device=context.device,
-        conditions={**meter.read(), "seconds": time.monotonic() - began},
-    )
+    rate = steps * size / (time.perf_counter() - start)
+    conditions = {**meter.read(), "seconds": time.monotonic() - began}
+    return Metric("batch_size", "samples/s", "trial").row(context, [rate], {"batch": size}, **conditions)
 
 
 def _wait(context: Context) -> None:

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gputune.bench_process import Context
-from gputune.benches import torch_missing
 from gputune.benches._user_code import UserCodeError
 from gputune.benches.loading import options as options_of
 from gputune.benches.loading.batches import Described
@@ -27,7 +26,6 @@ from gputune.benches.loading.user_dataset import PIECE_SECONDS, RECEIVED_SECONDS
 from gputune.benches.loading.worker_curve import BLOCK_SECONDS, Curve, Trial
 from gputune.benches.loading.worker_curve import measure as measure_curve
 from gputune.benches.loading.worker_search import per_cpu
-from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import FEWEST_PAIRS, Measurement
 from gputune.settings._evidence import counted
@@ -62,10 +60,6 @@ MANY_CPUS, FEW_CPUS = 16, 4
 
 
 OPTIONS = {"transfer": options_of.transfer, "prefetch": options_of.prefetch, "threads": options_of.threads}
-
-
-def needs(facts: Facts, device: str) -> str | None:
-    return torch_missing(facts)
 
 
 def share_of(cpus: int) -> float:
@@ -161,7 +155,7 @@ class _Plan:
             bench="dataset",
             metric="batch_bytes",
             unit="B",
-            samples=(float(self.look.batch_bytes),),
+            samples=(float(self.look.batch_bytes),),  # exact: it is compared with the size of /dev/shm
             params={"batch": self.source.batch_size or 1},
             device=self.bench.context.device,
         )

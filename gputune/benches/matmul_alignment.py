@@ -12,12 +12,12 @@ from functools import partial
 from typing import Any
 
 from gputune.bench_process import Context
-from gputune.benches import torch_missing
+from gputune.benches import kind_of
 from gputune.benches._matmul import flags_for, linear, matrix
-from gputune.benches._timing import Arm, against_first, interleave, measurement, or_gap
-from gputune.facts import Facts
+from gputune.benches._timing import Arm, Metric, interleave, or_gap
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
+from gputune.rounds import against_first
 from gputune.settings.dimension_multiple import WORTH, Alignment
 
 SECONDS = {
@@ -44,10 +44,6 @@ class Group:
     added: tuple[int, ...]
 
 
-def needs(facts: Facts, device: str) -> str | None:
-    return torch_missing(facts)
-
-
 def measure(context: Context) -> Iterator[Measurement | Gap]:
     groups = plan(context)
     weights = [len(group.added) for group in groups]
@@ -56,7 +52,7 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
         context.say(title)
         arms = against_first([_arm(context, group, added) for added in group.added])
         seconds = context.seconds * weight / sum(weights)
-        rows = interleave(context, arms, seconds, partial(measurement, context, "matmul_alignment", "TFLOP/s"))
+        rows = interleave(context, arms, seconds, Metric("matmul_alignment", "TFLOP/s"))
         yield from or_gap(rows, "bench.matmul_alignment", title)
 
 
@@ -88,7 +84,7 @@ def _everything(context: Context, dtype: str) -> Iterator[Group]:
 
 
 def _arm(context: Context, group: Group, added: int) -> Arm:
-    base = BASE["cuda" if context.cuda else "cpu"]
+    base = BASE[kind_of(context.device)]
     sizes = {"M": base, "N": base, "K": base} | {group.dim: base + added}
     return Arm(
         params=Alignment(

@@ -13,18 +13,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from gputune.bench_process import Context
-from gputune.benches import _truth, torch_missing
-from gputune.benches._errors import raise_if_broken
+from gputune.benches import _truth
+from gputune.benches._errors import one_line, raise_if_broken
+from gputune.benches._fp32_errors import relative_error
 from gputune.benches._matmul import flags_for, linear, operands
-from gputune.benches._timing import Arm, against_first, interleave, measurement, time_of, warm_up
-from gputune.facts import Facts
+from gputune.benches._timing import Arm, Metric, interleave, time_of, warm_up
 from gputune.facts.environment import TF32_OVERRIDE
 from gputune.facts.gap import Gap
-from gputune.measurement import Measurement, rounded
+from gputune.measurement import Measurement
+from gputune.rounds import against_first
 from gputune.settings import _tf32
 
 SECONDS = {
@@ -37,10 +37,7 @@ GPU_SIZE = 4096
 CPU_SIZES = (256, 512, 1024)
 CPU_CALL_SECONDS = 0.02
 CHILD_SECONDS = 25
-
-
-def needs(facts: Facts, device: str) -> str | None:
-    return torch_missing(facts)
+ERROR = Metric("precision", "1", "relative_error")
 
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
@@ -59,7 +56,7 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
             arm.baseline = arms[1]
     if context.cuda:
         warm_up(context, arms[2 if len(arms) > 2 else -1].run, min(1.0, context.seconds / 5))
-    yield from interleave(context, arms, context.seconds * 0.6, partial(measurement, context, "precision", "TFLOP/s"))
+    yield from interleave(context, arms, context.seconds * 0.6, Metric("precision", "TFLOP/s"))
     if context.cuda and context.budget == "thorough":
         yield from _overridden(context)
 
@@ -84,7 +81,7 @@ def _dtypes(context: Context) -> tuple[list[str], list[Gap]]:
         except (RuntimeError, AttributeError, TypeError) as error:
             raise_if_broken(context)
             dtypes.remove("float8")
-            return dtypes, [Gap(fact="bench.precision", reason=f"float8: {' '.join(str(error).split())[:200]}")]
+            return dtypes, [Gap(fact="bench.precision", reason=f"float8: {one_line(error)}")]
     return dtypes, []
 
 
@@ -107,7 +104,7 @@ def _error(context: Context, dtype: str) -> Measurement:
     exact = x.double() @ w.double().T
     flags_for(dtype)()
     got = linear(dtype, *operands(context, dtype, 512, 512, k))().double()
-    return _row(context, float((got - exact).norm() / exact.norm()), {"dtype": dtype})
+    return ERROR.row(context, [relative_error(got, exact)], {"dtype": dtype})
 
 
 def _found(context: Context) -> Iterator[Measurement]:
@@ -149,15 +146,4 @@ def _child(context: Context, override: str) -> subprocess.Popen[str]:
 
 def _rows(context: Context, errors: Mapping[str, float], params: dict[str, Any]) -> Iterator[Measurement]:
     for operation, error in errors.items():
-        yield _row(context, error, {"operation": operation, **params})
-
-
-def _row(context: Context, error: float, params: dict[str, Any]) -> Measurement:
-    return Measurement(
-        bench="precision",
-        metric="relative_error",
-        unit="1",
-        samples=(rounded(error),),
-        params=params,
-        device=context.device,
-    )
+        yield ERROR.row(context, [error], {"operation": operation, **params})

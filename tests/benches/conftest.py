@@ -55,12 +55,13 @@ def one_thread():
 
 @pytest.fixture
 def twelve_rounds():
-    """In the place of `interleave`: one run for each arm and round, however long it takes on CPUs that others use too."""
-    from gputune.benches._timing import block
+    """Replaces `interleave` by one run for each arm and round, however long that takes on CPUs that others use too."""
+    from gputune.benches._timing import rate
 
-    def measured(context, arms, seconds, row, *_):
+    def measured(context, arms, seconds, metric, *_):
         for number in range(12 * len(arms)):
-            block(context, arms[number % len(arms)])
-        return [row(arm) for arm in arms]
+            arm = arms[number % len(arms)]
+            arm.samples.append(rate(context, arm))
+        return [metric.row_of(context, arm) for arm in arms]
 
     return measured

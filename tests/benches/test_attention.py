@@ -15,7 +15,6 @@ from gputune.benches import attention
 from gputune.benches.attention import Shape, candidates, gaps, groups
 from gputune.facts.gap import Gap
 
-H200 = facts_of()
 DTYPES = ("float32", "tf32", "bfloat16", "float16")
 
 
@@ -65,13 +64,6 @@ def test_work_is_seven_matmuls_and_half_of_that_under_a_causal_mask() -> None:
 def test_a_gpu_without_these_dtypes_is_a_gap() -> None:
     assert groups(("float32",), "thorough") == []
     assert measured(context()) == ([], ["the device multiplies neither bfloat16 nor float16 natively"])
-
-
-def test_it_is_a_gpus() -> None:
-    assert attention.needs(H200, "cuda:0") is None
-    assert attention.needs(H200, "cpu") == "attention's back ends are a GPU's"
-    without = replace(H200, libraries=replace(H200.libraries, torch=None))
-    assert attention.needs(without, "cuda:0") == "torch is not installed"
 
 
 def test_a_refusal_is_told_once_for_each_back_end_and_reason() -> None:

@@ -172,9 +172,9 @@ def test_every_point_becomes_a_row_on_a_cpu_and_gets_its_share_of_the_time(this_
     """Of small images."""
     shares = []
 
-    def measured(context, arms, seconds, row, *_):
+    def measured(context, arms, seconds, metric, *_):
         shares.append(seconds / len(arms))
-        return twelve_rounds(context, arms, seconds, row)
+        return twelve_rounds(context, arms, seconds, metric)
 
     monkeypatch.setitem(conv.IMAGES, "cpu", (1, 14))
     monkeypatch.setattr(conv, "interleave", measured)

@@ -1,4 +1,4 @@
-"""Alignment: which sizes are compared with each other, in which of a linear layer's products, and what counts as work."""
+"""Alignment: which sizes are compared, in which products of a linear layer, and what counts as work."""
 
 from itertools import groupby
 from typing import Any

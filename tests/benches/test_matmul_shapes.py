@@ -66,8 +66,8 @@ class TestReading:
     @pytest.mark.parametrize(
         "line",
         [
-            "512 50257", "1 2 3 bfloat16 5", "1 2 3 float64", "0 1 1", "-1 1 1", "1.5 1 1", "1e3 1 1", "a b c", "1 2 tf32",
-            f"1 1 {LARGEST + 1}", "\N{SUPERSCRIPT TWO} 1 1", "\N{ARABIC-INDIC DIGIT ONE} 1 1", "9" * 4000 + " 1 1",
+            "512 50257", "1 2 3 bfloat16 5", "1 2 3 float64", "0 1 1", "-1 1 1", "1.5 1 1", "1e3 1 1", "a b c",
+            "1 2 tf32", f"1 1 {LARGEST + 1}", "\N{SUPERSCRIPT TWO} 1 1", "\N{ARABIC-INDIC DIGIT ONE} 1 1", "9" * 4000 + " 1 1",
         ],
     )  # fmt: skip
     def test_a_line_that_is_no_matmul_is_named_by_its_number(self, line: str) -> None:

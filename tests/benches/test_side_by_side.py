@@ -26,8 +26,3 @@ def test_both_metrics_are_of_12_blocks(rows):
         ("side_by_side", "bandwidth", "GB/s", 12),
     ]
     assert rows[0].params["side"] == 256
-
-
-def test_only_gpus_are_held_against_each_other():
-    assert "compares GPUs with each other" in side_by_side.needs(facts_of("cpu-only"), "cpu")
-    assert side_by_side.needs(facts_of("nvidia-h200-x8"), "cuda:7") is None

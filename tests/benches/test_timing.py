@@ -6,8 +6,9 @@ import pytest
 from recorded import facts_of
 
 from gputune.bench_process import Context
-from gputune.benches._timing import Arm, against_first, in_turn, interleave, measurement, or_gap, race
+from gputune.benches._timing import Arm, Metric, in_turn, interleave, or_gap, race
 from gputune.facts.gap import Gap
+from gputune.rounds import against_first
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def context():
 
 
 def rows(context, arms, seconds):
-    return interleave(context, arms, seconds, lambda arm: measurement(context, "test", "1/s", arm), block_seconds=0.015)
+    return interleave(context, arms, seconds, Metric("test", "1/s"), block_seconds=0.015)
 
 
 def sleeper(name, seconds, **more):

@@ -1,8 +1,7 @@
-"""Copies and the start of a kernel: what is counted, how much fits, and what becomes of memory that cannot be pinned."""
+"""Copies and kernel launches: what is counted, how much fits, and memory that cannot be pinned."""
 
 import time
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
@@ -10,10 +9,9 @@ from recorded import facts_of
 
 from gputune.bench_process import Context
 from gputune.benches import transfer
-from gputune.benches._timing import Arm, interleave, measurement
+from gputune.benches._timing import Arm, Metric, interleave
 from gputune.facts.gap import Gap
 
-H200 = facts_of()
 MIB = 1 << 20
 
 
@@ -36,13 +34,6 @@ def no_pinning(monkeypatch: pytest.MonkeyPatch) -> None:
         return empty(*size, **options)
 
     monkeypatch.setattr(torch, "empty", refusing)
-
-
-def test_it_needs_a_gpu() -> None:
-    assert transfer.needs(H200, "cuda:0") is None
-    assert transfer.needs(H200, "cpu") == "copies between host and device need a GPU"
-    without = replace(H200, libraries=replace(H200.libraries, torch=None))
-    assert transfer.needs(without, "cuda:0") == "torch is not installed"
 
 
 def test_copies_are_smaller_where_they_would_not_fit() -> None:
@@ -84,7 +75,7 @@ def test_inside_the_device_both_what_is_read_and_what_is_written_count(context: 
 
 def test_rows_are_gigabytes_in_a_second(context: Context) -> None:
     arm = replace(transfer.device_copy(context, MIB), run=lambda: time.sleep(0.002))
-    (row,) = interleave(context, [arm], 5.0, partial(measurement, context, "transfer", "GB/s"))
+    (row,) = interleave(context, [arm], 5.0, Metric("transfer", "GB/s"))
     fastest = 2 * MIB / 1e9 / 0.002
     assert fastest / 10 < row.median <= fastest
     assert len(row.samples) == 12

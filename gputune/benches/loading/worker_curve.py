@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from gputune.benches._timing import Arm, in_turn, race, ranked
+from gputune.benches._timing import Arm, in_turn, race
 from gputune.benches._user_code import UserCodeError
 from gputune.benches.loading.source import Options, Source
 from gputune.benches.loading.stream import Stream
 from gputune.benches.loading.worker_search import affordable, search
+from gputune.rounds import ranked
 
 BLOCK_SECONDS = 0.08
 SEARCH_SHARE = 0.5
