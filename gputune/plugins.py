@@ -66,7 +66,7 @@ class Bench(Plugin, Protocol):
     """
 
     SECONDS: Mapping[str, Mapping[str, float]]
-    """How long it may measure, by kind of device (cuda, cpu) and budget; 0 leaves it out of that budget."""
+    """How long it may measure, by kind of device (cuda, cpu) and budget; it is left out of those that are missing."""
     RANK: float
     """Benches run in the order of their ranks, the most valuable (1) first; equal ranks in the order of their names."""
 

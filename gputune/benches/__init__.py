@@ -31,8 +31,8 @@ def load(name: str) -> plugins.Bench:
 
 
 def seconds(bench: plugins.Bench, device: str, budget: Budget) -> float:
-    """Return how many seconds a bench is to measure on a device in a budget, where there is time for all."""
-    return float(bench.SECONDS[kind_of(device)][budget])
+    """Return how many seconds a bench is to measure on a device in a budget with time for all; 0 leaves it out."""
+    return float(bench.SECONDS.get(kind_of(device), {}).get(budget, 0))
 
 
 def kind_of(device: str) -> Literal["cuda", "cpu"]:

@@ -1,4 +1,4 @@
-"""Recognises in torch's errors that memory ran out, or that CUDA is broken for this process."""
+"""torch's errors: that memory ran out, that CUDA is broken for this process, and their text in one line."""
 
 from gputune.bench_process import Context
 
@@ -20,9 +20,9 @@ def first_sentence(error: Exception) -> str:
     return str(error).split(". ")[0].split("\n")[0][:200]
 
 
-def raise_if_broken(context: Context) -> None:
-    """Raise RuntimeError where the last error broke CUDA for this process, as an illegal memory access does: nothing
-    more can be measured in it. After a mere refusal nothing is raised.
+def synchronize(context: Context) -> None:
+    """Wait for the device. Raises RuntimeError where an error broke CUDA for this process, as an illegal memory access
+    does: nothing more can be measured in it. After a mere refusal nothing is raised.
     """
     import torch
 

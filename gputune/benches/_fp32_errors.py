@@ -4,6 +4,7 @@ torch and the standard library only: `gputune status --verify` runs this file in
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 
@@ -42,10 +43,6 @@ def _conv(device: str, generator: Any, channels_last: bool = False) -> tuple[Any
     return torch.nn.functional.conv2d(x, w, padding=1), exact
 
 
-def _conv_channels_last(device: str, generator: Any) -> tuple[Any, Any]:
-    return _conv(device, generator, channels_last=True)
-
-
 def _lstm(device: str, generator: Any) -> tuple[Any, Any]:
     import torch
 
@@ -60,6 +57,6 @@ def _lstm(device: str, generator: Any) -> tuple[Any, Any]:
 OPERATIONS: dict[str, Callable[[str, Any], tuple[Any, Any]]] = {
     "matmul": _matmul,
     "conv": _conv,
-    "conv channels_last": _conv_channels_last,
+    "conv channels_last": partial(_conv, channels_last=True),
     "lstm": _lstm,
 }

@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any
 
 from gputune.bench_process import Budget, Context
-from gputune.benches._errors import out_of_memory
+from gputune.benches._errors import out_of_memory, synchronize
 from gputune.benches._timing import Arm, Metric, interleave
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
@@ -21,10 +21,7 @@ from gputune.measurement import Measurement
 from gputune.rounds import against_first
 from gputune.settings.sdpa_backend import Workload
 
-SECONDS = {
-    "cuda": {"quick": 0, "standard": 3.5, "thorough": 60},
-    "cpu": {"quick": 0, "standard": 0, "thorough": 0},
-}
+SECONDS = {"cuda": {"standard": 3.5, "thorough": 60}}
 RANK = 6
 
 HEADS = 16
@@ -185,13 +182,10 @@ def _forced(arm: Arm, backend: str) -> Arm:
 
 def _refusal(context: Context, arm: Arm) -> str | None:
     """Why the arm cannot run, found by running it once. Raises an error that is no refusal, such as one of CUDA's."""
-    import torch
-
     arm.before()
     try:
         arm.run()
-        if context.cuda:
-            torch.cuda.synchronize(context.device)
+        synchronize(context)
     except RuntimeError as error:
         return _refused_because(error)
     finally:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from gputune.bench_process import Context
-from gputune.benches._errors import out_of_memory, raise_if_broken
+from gputune.benches._errors import out_of_memory, synchronize
 from gputune.benches._timing import Arm, Metric, interleave
 from gputune.benches._user_code import UserCodeError, call, words
 from gputune.facts import memory
@@ -27,10 +27,7 @@ from gputune.host import Host
 from gputune.measurement import Measurement
 from gputune.rounds import ranked
 
-SECONDS = {
-    "cuda": {"quick": 10, "standard": 15, "thorough": 30},
-    "cpu": {"quick": 10, "standard": 15, "thorough": 30},
-}
+SECONDS = {"cuda": {"quick": 10, "standard": 15, "thorough": 30}, "cpu": {"quick": 10, "standard": 15, "thorough": 30}}
 RANK = 12
 OPTION = "batches"
 
@@ -73,7 +70,7 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
     # The frames that held the step's tensors are gone only here, after the except block.
     _free(context)
     yield failure
-    raise_if_broken(context)
+    synchronize(context)
 
 
 def _step(make: str) -> _Step:
@@ -90,24 +87,17 @@ def _step(make: str) -> _Step:
 def _trial(context: Context, step: _Step, size: int, began: float) -> Measurement:
     """`began` is when this trial began, by the monotonic clock; for the first one that includes making the step."""
     _free(context)
-    meter = _GpuMemory(context) if context.cuda else _HostMemory()
+    memory_used = partial(_gpu_memory, context.device) if context.cuda else _HostMemory().read
     step(size)
-    _wait(context)
+    synchronize(context)
     steps, start = 0, time.perf_counter()
     while steps == 0 or time.perf_counter() - start < ENOUGH_SECONDS:
         step(size)
-        _wait(context)
+        synchronize(context)
         steps += 1
     rate = steps * size / (time.perf_counter() - start)
-    conditions = {**meter.read(), "seconds": time.monotonic() - began}
+    conditions = {**memory_used(), "seconds": time.monotonic() - began}
     return Metric("batch_size", "samples/s", "trial").row(context, [rate], {"batch": size}, **conditions)
-
-
-def _wait(context: Context) -> None:
-    import torch
-
-    if context.cuda:
-        torch.cuda.synchronize(context.device)
 
 
 def _free(context: Context) -> None:
@@ -129,20 +119,15 @@ def _failure(error: BaseException) -> Gap:
     return Gap(fact=FAILED, reason=words(error))
 
 
-class _GpuMemory:
+def _gpu_memory(device: str) -> dict[str, float]:
     """The most that torch reserved of a GPU, and what that left of the card or of torch's limit."""
+    import torch
 
-    def __init__(self, context: Context) -> None:
-        self._device = context.device
-
-    def read(self) -> dict[str, float]:
-        import torch
-
-        free, total = torch.cuda.mem_get_info(self._device)
-        reserved, peak = torch.cuda.memory_reserved(self._device), torch.cuda.max_memory_reserved(self._device)
-        limit = getattr(torch.cuda, "get_per_process_memory_fraction", lambda device: 1.0)(self._device) * total
-        left = min(free + reserved, limit) - peak
-        return {"peak_bytes": peak, "left_bytes": max(0, int(left)), "total_bytes": min(total, int(limit))}
+    free, total = torch.cuda.mem_get_info(device)
+    reserved, peak = torch.cuda.memory_reserved(device), torch.cuda.max_memory_reserved(device)
+    limit = getattr(torch.cuda, "get_per_process_memory_fraction", lambda device: 1.0)(device) * total
+    left = min(free + reserved, limit) - peak
+    return {"peak_bytes": peak, "left_bytes": max(0, int(left)), "total_bytes": min(total, int(limit))}
 
 
 class _HostMemory:

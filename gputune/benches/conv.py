@@ -15,15 +15,12 @@ from gputune.benches import kind_of
 from gputune.benches._convolutions import Convolution, Group, Point, baseline, groups
 from gputune.benches._errors import first_sentence, out_of_memory
 from gputune.benches._fp32_errors import relative_error
-from gputune.benches._matmul import flags_for
+from gputune.benches._matmul import set_flags
 from gputune.benches._timing import Arm, Metric, interleave, or_gap
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 
-SECONDS = {
-    "cuda": {"quick": 0, "standard": 4, "thorough": 50},
-    "cpu": {"quick": 0, "standard": 5, "thorough": 30},
-}
+SECONDS = {"cuda": {"standard": 4, "thorough": 50}, "cpu": {"standard": 5, "thorough": 30}}
 RANK = 5
 
 IMAGES = {"cuda": (64, 56), "cpu": (4, 28)}
@@ -121,7 +118,7 @@ def _arm(context: Context, point: Point, images: int) -> Arm:
 def _set_flags(point: Point) -> None:
     import torch
 
-    flags_for(point.dtype)()
+    set_flags(point.dtype)
     torch.backends.cudnn.benchmark = bool(point.search)
 
 
@@ -165,6 +162,6 @@ def _error(context: Context, dtype: str) -> Measurement:
 
     x, w = _tensors(context, Convolution(channels_in=64, channels_out=64), dtype, 2, 28)
     exact = torch.nn.functional.conv2d(x.double(), w.double(), padding=1)
-    flags_for(dtype)()
+    set_flags(dtype)
     got = torch.nn.functional.conv2d(x, w, padding=1).double()
     return Metric("conv", "1", "relative_error").row(context, [relative_error(got, exact)], {"dtype": dtype})

@@ -13,10 +13,7 @@ from gputune.benches._timing import Arm, Metric, interleave
 from gputune.measurement import Measurement
 from gputune.rounds import against_first
 
-SECONDS = {
-    "cuda": {"quick": 0, "standard": 2, "thorough": 6},
-    "cpu": {"quick": 0, "standard": 3, "thorough": 6},
-}
+SECONDS = {"cuda": {"standard": 2, "thorough": 6}, "cpu": {"standard": 3, "thorough": 6}}
 RANK = 8
 OF_THE_HOST = True
 

@@ -26,10 +26,7 @@ from gputune.settings._loading_rows import LoadingParams
 from gputune.settings._scaling import PREFETCH
 from gputune.settings.dataloader_workers import curve, fewest
 
-SECONDS = {
-    "cuda": {"quick": 0, "standard": 6.5, "thorough": 60},
-    "cpu": {"quick": 0, "standard": 10, "thorough": 60},
-}
+SECONDS = {"cuda": {"standard": 6.5, "thorough": 60}, "cpu": {"standard": 10, "thorough": 60}}
 RANK = 7
 OF_THE_HOST = True
 
@@ -100,7 +97,6 @@ def _curve(bench: Bench, kind: str, dataset: Callable[[], Any], seconds: float) 
     facts = bench.context.facts
     trial = Trial(
         source=_source(dataset(), BATCH),
-        options=lambda workers: Options(workers=workers),
         limit=_most(facts, kind),
         alive=_alive(facts),
         seconds=seconds,

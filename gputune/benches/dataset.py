@@ -23,7 +23,7 @@ from gputune.benches.loading.options import Bench
 from gputune.benches.loading.source import Options, Source, own_threads
 from gputune.benches.loading.stream import end_workers
 from gputune.benches.loading.user_dataset import PIECE_SECONDS, RECEIVED_SECONDS, Look, look, source_of
-from gputune.benches.loading.worker_curve import BLOCK_SECONDS, Curve, Trial
+from gputune.benches.loading.worker_curve import BLOCK_SECONDS, Curve, Trial, unlimited
 from gputune.benches.loading.worker_curve import measure as measure_curve
 from gputune.benches.loading.worker_search import per_cpu
 from gputune.facts.gap import Gap
@@ -34,10 +34,7 @@ from gputune.settings._scaling import HELD, PREFETCH
 from gputune.settings._shared_memory import SHARE
 from gputune.settings.dataloader_workers import curve, fewest
 
-SECONDS = {
-    "cuda": {"quick": 16, "standard": 16, "thorough": 60},
-    "cpu": {"quick": 16, "standard": 16, "thorough": 60},
-}
+SECONDS = {"cuda": {"quick": 16, "standard": 16, "thorough": 60}, "cpu": {"quick": 16, "standard": 16, "thorough": 60}}
 RANK = 0
 OF_THE_HOST = True
 OPTION = "dataset"
@@ -133,11 +130,8 @@ class _Plan:
         return int(max(0, min(self.limit, self.shm_batches - HELD)))
 
     def options(self, workers: int) -> Options:
-        if not workers:
-            return Options(workers=0)
-        return Options(
-            workers=workers, prefetch_factor=int(max(1, min(PREFETCH, (self.shm_batches - HELD) // workers)))
-        )
+        fitting = (self.shm_batches - HELD) // max(1, workers)
+        return Options(workers=workers, prefetch_factor=int(max(1, min(PREFETCH, fitting))))
 
     def params(self, workers: int, kind: str = "dataset") -> LoadingParams:
         """The parameters of a row of the curve."""
@@ -196,15 +190,14 @@ def _timed(context: Context, plan: _Plan) -> Iterator[Measurement | Gap]:
 
 
 def _curve(plan: _Plan, limit: int, seconds: float, *, sent: bool) -> Curve:
-    source, options = plan.source, plan.options
+    source = plan.source
     if not sent:
-        options = _unlimited
         source = replace(source, more={**source.more, "collate_fn": Described(source.more["collate_fn"])})
     enough = source.samples / plan.bench.step_seconds if plan.bench.step_seconds else None
     return measure_curve(
         Trial(
             source=source,
-            options=options,
+            options=plan.options if sent else unlimited,
             limit=limit,
             alive=plan.alive,
             seconds=seconds,
@@ -215,12 +208,8 @@ def _curve(plan: _Plan, limit: int, seconds: float, *, sent: bool) -> Curve:
     )
 
 
-def _unlimited(workers: int) -> Options:
-    return Options(workers=workers)
-
-
 def _rows(plan: _Plan, curve: Curve, *, sent: bool) -> Iterator[Measurement]:
-    options = plan.options if sent else _unlimited
+    options = plan.options if sent else unlimited
     for count, samples in sorted((curve.rates if plan.step_ms else {**curve.rough, **curve.rates}).items()):
         if all(samples):
             ahead = options(count).prefetch_factor if count else None

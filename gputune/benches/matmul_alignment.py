@@ -13,17 +13,14 @@ from typing import Any
 
 from gputune.bench_process import Context
 from gputune.benches import kind_of
-from gputune.benches._matmul import flags_for, linear, matrix
+from gputune.benches._matmul import linear, matrix, set_flags
 from gputune.benches._timing import Arm, Metric, interleave, or_gap
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 from gputune.rounds import against_first
 from gputune.settings.dimension_multiple import WORTH, Alignment
 
-SECONDS = {
-    "cuda": {"quick": 5, "standard": 6, "thorough": 65},
-    "cpu": {"quick": 5, "standard": 7, "thorough": 40},
-}
+SECONDS = {"cuda": {"quick": 5, "standard": 6, "thorough": 65}, "cpu": {"quick": 5, "standard": 7, "thorough": 40}}
 RANK = 2
 
 BASE = {"cuda": 4096, "cpu": 512}
@@ -97,7 +94,7 @@ def _arm(context: Context, group: Group, added: int) -> Arm:
         ).params,
         run=_product(context, group, sizes),
         work=2 * sizes["M"] * sizes["N"] * sizes["K"] / 1e12,
-        before=flags_for(group.dtype),
+        before=partial(set_flags, group.dtype),
         worth=WORTH,
     )
 

@@ -11,18 +11,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gputune.bench_process import Context
-from gputune.benches._errors import one_line, raise_if_broken
-from gputune.benches._matmul import flags_for, linear, matrix, operands
+from gputune.benches._errors import one_line, synchronize
+from gputune.benches._matmul import linear, matrix, operands, set_flags
 from gputune.benches._peak_search import LARGEST, Shape, candidates, search
 from gputune.benches._theory import flops_per_clock, peak_tflops
 from gputune.benches._timing import Arm, Metric, Params, in_blocks, time_of
 from gputune.facts.gap import Gap
 from gputune.measurement import LOOKS, Measurement
 
-SECONDS = {
-    "cuda": {"quick": 0, "standard": 6.5, "thorough": 60},
-    "cpu": {"quick": 0, "standard": 3, "thorough": 12},
-}
+SECONDS = {"cuda": {"standard": 6.5, "thorough": 60}, "cpu": {"standard": 3, "thorough": 12}}
 RANK = 4
 
 LONGEST_RUN_SECONDS = 0.007
@@ -42,14 +39,14 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
         try:
             yield from _peaks(context, dtype, context.seconds / len(dtypes))
         except RuntimeError as error:
-            raise_if_broken(context)
+            synchronize(context)
             yield Gap(fact=f"bench.matmul_peak.{dtype}", reason=one_line(error))
 
 
 def _peaks(context: Context, dtype: str, seconds: float) -> Iterator[Measurement]:
     bursts = LOOKS[0] * (BURST_BLOCK_SECONDS + BURST_PAUSE_SECONDS) if context.cuda else 0.0
     steady = LOOKS[0] * STEADY_BLOCK_SECONDS
-    flags_for(dtype)()
+    set_flags(dtype)
     products = _Products(context, dtype)
     shape = search(products.shapes(), products.rate, max(1.0, seconds - bursts - steady), products.allowed)
     arm = Arm(
@@ -78,12 +75,10 @@ class _Products:
         first = 4096 if context.cuda else 512
         run = linear(dtype, *operands(context, dtype, first, first, first))
         time_of(context, run, 1)
-        self._most_flops = 2 * first**3 / (time_of(context, run, 4) / 4) * self._longest_run()
+        longest = LONGEST_RUN_SECONDS if context.cuda else 3 * LONGEST_RUN_SECONDS
+        self._most_flops = 2 * first**3 / (time_of(context, run, 4) / 4) * longest
         self._side = self._largest()
         self._left, self._right = (matrix(context, dtype, self._side, self._side, seed).view(-1) for seed in (0, 1))
-
-    def _longest_run(self) -> float:
-        return LONGEST_RUN_SECONDS if self._context.cuda else 3 * LONGEST_RUN_SECONDS
 
     def _largest(self) -> int:
         """The largest side for which two operands, which start as FP32, and their product fit half the free memory."""

@@ -7,12 +7,13 @@ is the gain of padding net of the work that it adds.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from gputune.bench_process import Context, MatmulShape
 from gputune.benches import kind_of
 from gputune.benches._errors import first_sentence, out_of_memory
-from gputune.benches._matmul import flags_for, linear, operands
+from gputune.benches._matmul import linear, operands, set_flags
 from gputune.benches._timing import Arm, Metric, interleave, or_gap
 from gputune.errors import UsageError
 from gputune.facts.gap import Gap
@@ -20,10 +21,7 @@ from gputune.measurement import Measurement
 from gputune.rounds import against_first
 from gputune.settings.dimension_multiple import WORTH
 
-SECONDS = {
-    "cuda": {"quick": 4, "standard": 5, "thorough": 10},
-    "cpu": {"quick": 4, "standard": 5, "thorough": 10},
-}
+SECONDS = {"cuda": {"quick": 4, "standard": 5, "thorough": 10}, "cpu": {"quick": 4, "standard": 5, "thorough": 10}}
 """For each shape."""
 RANK = 10
 OPTION = "shapes"
@@ -87,7 +85,7 @@ def _arm(context: Context, shape: MatmulShape, padded: MatmulShape) -> Arm:
         params={"shape": name(shape), "dtype": dtype, "m": m, "n": n, "k": k},
         run=linear(dtype, *operands(context, dtype, m, n, k)),
         work=2 * m * shape.n * (shape.k or 1) / 1e12,
-        before=flags_for(dtype),
+        before=partial(set_flags, dtype),
         worth=WORTH,
     )
 

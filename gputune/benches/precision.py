@@ -13,13 +13,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from gputune.bench_process import Context
 from gputune.benches import _truth
-from gputune.benches._errors import one_line, raise_if_broken
+from gputune.benches._errors import one_line, synchronize
 from gputune.benches._fp32_errors import relative_error
-from gputune.benches._matmul import flags_for, linear, operands
+from gputune.benches._matmul import linear, operands, set_flags
 from gputune.benches._timing import Arm, Metric, interleave, time_of, warm_up
 from gputune.facts.environment import TF32_OVERRIDE
 from gputune.facts.gap import Gap
@@ -27,10 +28,7 @@ from gputune.measurement import Measurement
 from gputune.rounds import against_first
 from gputune.settings import _tf32
 
-SECONDS = {
-    "cuda": {"quick": 2.5, "standard": 3.5, "thorough": 15},
-    "cpu": {"quick": 3, "standard": 4, "thorough": 10},
-}
+SECONDS = {"cuda": {"quick": 2.5, "standard": 3.5, "thorough": 15}, "cpu": {"quick": 3, "standard": 4, "thorough": 10}}
 RANK = 1
 
 GPU_SIZE = 4096
@@ -66,7 +64,7 @@ def _arm(context: Context, dtype: str, size: int) -> Arm:
         params={"dtype": dtype, "size": size},
         run=linear(dtype, *operands(context, dtype, size, size, size)),
         work=2 * size**3 / 1e12,
-        before=flags_for(dtype),
+        before=partial(set_flags, dtype),
     )
 
 
@@ -79,7 +77,7 @@ def _dtypes(context: Context) -> tuple[list[str], list[Gap]]:
         try:
             linear("float8", *operands(context, "float8", 64, 64, 64))().double()
         except (RuntimeError, AttributeError, TypeError) as error:
-            raise_if_broken(context)
+            synchronize(context)
             dtypes.remove("float8")
             return dtypes, [Gap(fact="bench.precision", reason=f"float8: {one_line(error)}")]
     return dtypes, []
@@ -102,7 +100,7 @@ def _error(context: Context, dtype: str) -> Measurement:
     k = 4096 if context.cuda else 1024
     x, w = operands(context, "float32", 512, 512, k)
     exact = x.double() @ w.double().T
-    flags_for(dtype)()
+    set_flags(dtype)
     got = linear(dtype, *operands(context, dtype, 512, 512, k))().double()
     return ERROR.row(context, [relative_error(got, exact)], {"dtype": dtype})
 
@@ -122,7 +120,11 @@ def _overridden(context: Context) -> Iterator[Measurement | Gap]:
     """Errors under each value of the variable, in a process of its own: the libraries read it once."""
     context.say(TF32_OVERRIDE)
     end = time.monotonic() + CHILD_SECONDS
-    children = {value: _child(context, value) for value in ("0", "1")}
+    command = [sys.executable, "-P", "-m", "gputune.benches._truth", context.device]
+    children = {
+        value: subprocess.Popen(command, env={**os.environ, TF32_OVERRIDE: value}, stdout=subprocess.PIPE, text=True)
+        for value in ("0", "1")
+    }
     for value, child in children.items():
         try:
             out, _ = child.communicate(timeout=max(0.1, end - time.monotonic()))
@@ -133,15 +135,6 @@ def _overridden(context: Context) -> Iterator[Measurement | Gap]:
             continue
         for flags, errors in answers.items():
             yield from _rows(context, errors, {"flags": flags, "override": value})
-
-
-def _child(context: Context, override: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "gputune.benches._truth", context.device],
-        env={**os.environ, TF32_OVERRIDE: override},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
 
 
 def _rows(context: Context, errors: Mapping[str, float], params: dict[str, Any]) -> Iterator[Measurement]:

@@ -8,16 +8,13 @@ runs it; a single GPU has nothing to be compared with, and `matmul_peak` measure
 from collections.abc import Iterator
 
 from gputune.bench_process import Context
-from gputune.benches._matmul import flags_for, linear, operands
+from gputune.benches._matmul import linear, operands, set_flags
 from gputune.benches._timing import Arm, Metric, in_blocks, warm_up
 from gputune.benches.transfer import device_copy
 from gputune.facts import Facts
 from gputune.measurement import Measurement
 
-SECONDS = {
-    "cuda": {"quick": 6, "standard": 6, "thorough": 6},
-    "cpu": {"quick": 0, "standard": 0, "thorough": 0},
-}
+SECONDS = {"cuda": {"quick": 6, "standard": 6, "thorough": 6}}
 RANK = 0.5
 SIDE_BY_SIDE = True
 
@@ -38,7 +35,7 @@ def needs(facts: Facts, device: str) -> str | None:
 def measure(context: Context) -> Iterator[Measurement]:
     dtype = context.main_dtype
     context.say("matmul")
-    flags_for(dtype)()
+    set_flags(dtype)
     matmul = Arm(
         params={"dtype": dtype, "side": SIDE},
         run=linear(dtype, *operands(context, dtype, SIDE, SIDE, SIDE)),

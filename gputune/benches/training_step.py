@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from gputune.bench_process import Context
-from gputune.benches._errors import first_sentence, one_line, out_of_memory, raise_if_broken
+from gputune.benches._errors import first_sentence, one_line, out_of_memory, synchronize
 from gputune.benches._guard import final_losses
 from gputune.benches._networks import NETWORKS, Size
 from gputune.benches._steps import Trainee, set_flags
@@ -31,10 +31,7 @@ from gputune.rounds import against_first, ranked
 from gputune.settings import _training
 from gputune.settings._training import BENCH, MIXED, Combination
 
-SECONDS = {
-    "cuda": {"quick": 0, "standard": 23, "thorough": 240},
-    "cpu": {"quick": 0, "standard": 13, "thorough": 120},
-}
+SECONDS = {"cuda": {"standard": 23, "thorough": 240}, "cpu": {"standard": 13, "thorough": 120}}
 RANK = 3
 
 SHARES = {"mlp": 0.8, "convnet": 3.0, "transformer": 2.5, "recurrent": 2.0}
@@ -162,7 +159,7 @@ def _precisions(context: Context, name: str, size: Size, seconds: float) -> list
         except RuntimeError as error:
             if out_of_memory(error) or precision not in MIXED:
                 raise
-            raise_if_broken(context)
+            synchronize(context)
             found.append(Gap(fact=_fact(name), reason=f"a step in {precision} failed: {one_line(error)}"))
             continue
         if context.cuda:

@@ -11,16 +11,13 @@ from functools import partial
 from typing import Any
 
 from gputune.bench_process import Context
-from gputune.benches._errors import first_sentence, raise_if_broken
+from gputune.benches._errors import first_sentence, synchronize
 from gputune.benches._timing import Arm, Metric, interleave
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import LOOKS, Measurement
 
-SECONDS = {
-    "cuda": {"quick": 0, "standard": 0, "thorough": 6},
-    "cpu": {"quick": 0, "standard": 0, "thorough": 0},
-}
+SECONDS = {"cuda": {"thorough": 6}}
 RANK = 9
 
 HOST_BYTES = 256 << 20
@@ -67,7 +64,7 @@ def host_copies(context: Context, size: int) -> Iterator[Arm | Gap]:
         try:
             on_host = torch.empty(size, dtype=torch.uint8, pin_memory=pinned)
         except RuntimeError as error:
-            raise_if_broken(context)
+            synchronize(context)
             yield Gap(fact="bench.transfer", reason=f"no {size >> 20} MiB of pinned memory: {first_sentence(error)}")
             continue
         on_host.copy_(on_device)  # pages that were never written to would all be the one page of zeros
@@ -101,8 +98,7 @@ def latency(context: Context) -> Measurement:
     x = torch.zeros(1, device=context.device)
     samples = []
     for _ in range(LOOKS[0] + 1):
-        if context.cuda:
-            torch.cuda.synchronize(context.device)
+        synchronize(context)
         start = time.perf_counter()
         for _ in range(LAUNCHES):
             x.add_(1)

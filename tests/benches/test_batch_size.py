@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from textwrap import dedent, indent
 from typing import Any
 
 import pytest
+from loaded import sorted_out
 from recorded import facts_of
+from stepping import written
 
 from gputune.bench_process import Batches
 from gputune.bench_process.failure import BenchFailed
@@ -43,18 +45,7 @@ def shared() -> Iterator[RestartingProcess]:
 
 @pytest.fixture
 def training(tmp_path: Path) -> Any:
-    """A function that writes a make_training() that runs `before`, with the step `body`, and returns its name."""
-
-    def write(body: str, before: str = "pass") -> str:
-        path = tmp_path / "training.py"
-        path.write_text(
-            "import os, signal, torch\n"
-            f"def make_training():\n{indent(dedent(before), '    ')}\n"
-            f"    def step(batch_size):\n{indent(dedent(body), '        ')}\n    return step\n"
-        )
-        return f"{path}:make_training"
-
-    return write
+    return partial(written, tmp_path)
 
 
 def answers(process: RestartingProcess, make: str, *sizes: int, timed: bool = False, seconds: float = 1) -> Answers:
@@ -68,7 +59,7 @@ def rows(answers: Answers) -> list[Measurement]:
 
 
 def gap(answers: Answers) -> tuple[str, str]:
-    [gap] = [answer for answer in answers if isinstance(answer, Gap)]
+    [gap] = sorted_out(answers)[1]
     return gap.fact, gap.reason
 
 

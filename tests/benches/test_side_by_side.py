@@ -1,9 +1,8 @@
 """What every GPU of a node does at the same time: matmuls after a load, then copies inside its memory."""
 
 import pytest
-from recorded import facts_of
+from loaded import on_cpu
 
-from gputune.bench_process import Context
 from gputune.benches import side_by_side
 
 
@@ -13,7 +12,7 @@ def rows(monkeypatch):
     for name, value in {"SIDE": 256, "COPIED_BYTES": 1 << 20, "LOAD_SECONDS": 0.05, "COPY_LOAD_SECONDS": 0.05}.items():
         monkeypatch.setattr(side_by_side, name, value)
     said = []
-    context = Context(device="cpu", facts=facts_of("cpu-only"), seconds=6, budget="quick", say=said.append)
+    context = on_cpu("quick", 6, say=said.append)
     found = list(side_by_side.measure(context))
     assert said == ["matmul", "bandwidth"]
     return found

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from recorded import facts_of
+from loaded import on_cpu, sorted_out
 
 from gputune.bench_process import Context
 from gputune.benches import transfer
@@ -18,7 +18,7 @@ MIB = 1 << 20
 @pytest.fixture
 def context() -> Context:
     """A CPU stands in for the GPU: copies are copies."""
-    return Context(device="cpu", facts=facts_of("cpu-only"), seconds=1, budget="thorough")
+    return on_cpu("thorough")
 
 
 @pytest.fixture
@@ -91,11 +91,8 @@ def test_a_launch_takes_microseconds(context: Context) -> None:
 @pytest.mark.slow
 def test_all_of_it(context: Context, no_pinning: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Context, "free_bytes", lambda self: 32 * MIB)
-    found = list(transfer.measure(context))
-    assert [one.reason for one in found if isinstance(one, Gap)] == [
-        "no 4 MiB of pinned memory: CUDA error: out of memory"
-    ]
-    rows = [one for one in found if not isinstance(one, Gap)]
+    rows, gaps = sorted_out(transfer.measure(context))
+    assert [gap.reason for gap in gaps] == ["no 4 MiB of pinned memory: CUDA error: out of memory"]
     assert [(row.metric, row.params.get("copy")) for row in rows] == [
         ("latency", None), ("throughput", "host to device"), ("throughput", "device to host"), ("throughput", "device"),
     ]  # fmt: skip

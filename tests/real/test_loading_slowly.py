@@ -146,7 +146,7 @@ def test_a_curve_of_each_kind_that_leaves_nobody_behind(machine):
 def test_a_lock_that_all_processes_share_is_no_trap(machine, monkeypatch):
     """A worker that is stopped may hold it."""
     monkeypatch.setitem(benches.load("dataset").PATIENCE_SECONDS, "standard", 6.0)
-    found = measured(machine, broken("locked"), seconds=5.0)
+    found = measured(machine, broken("Locked"), seconds=5.0)
     assert not gaps(found)
     assert {row.params["workers"] for row in rows(found)} >= {0, 1}
     assert not children()

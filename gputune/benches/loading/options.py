@@ -89,7 +89,7 @@ def epochs(bench: Bench, source: Source, options: Options, epoch_seconds: float,
     for each worker, and `epoch_seconds`, what an epoch takes without it, are added.
     """
     deadline = time.monotonic() + seconds
-    short = replace(source, indices=list(islice(source.stream(), options.workers)), piece=None)
+    short = replace(source, indices=list(islice(source.stream, options.workers)), piece=None)
     kept = [False, True]
     loaders = [short.loader(replace(options, persistent_workers=keep), epochs=True) for keep in kept]
     taken: list[list[float]] = [[], []]

@@ -37,12 +37,16 @@ class Curve:
     """How long the latest sample of the search took."""
 
 
+def unlimited(workers: int) -> Options:
+    return Options(workers=workers)
+
+
 @dataclass(kw_only=True)
 class Trial:
     """How a curve is to be measured."""
 
     source: Source
-    options: Callable[[int], Options]
+    options: Callable[[int], Options] = unlimited
     limit: int
     """The most workers of one loader."""
     alive: int

@@ -171,8 +171,7 @@ def test_an_epoch_follows_the_other():
 
 
 def test_batches_are_cut_to_pieces():
-    made = source(Numbers(8), batch=4)
-    made.piece = 3
+    made = source(Numbers(8), batch=4, piece=3)
     assert made.samples == 3
     stream = Stream(made, Options(workers=0))
     assert [len(stream.take()) for _ in range(4)] == [3, 1, 3, 1]
