@@ -43,12 +43,12 @@ class Group:
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
     groups = plan(context)
-    weights = [len(group.added) for group in groups]
-    for group, weight in zip(groups, weights, strict=True):
+    sizes = sum(len(group.added) for group in groups)
+    for group in groups:
         title = f"{group.dtype} {group.dim}, {group.product.replace('_', ' of ')}"
         context.say(title)
         arms = against_first([_arm(context, group, added) for added in group.added])
-        seconds = context.seconds * weight / sum(weights)
+        seconds = context.seconds * len(group.added) / sizes
         rows = interleave(context, arms, seconds, Metric("matmul_alignment", "TFLOP/s"))
         yield from or_gap(rows, "bench.matmul_alignment", title)
 

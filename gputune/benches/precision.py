@@ -19,7 +19,7 @@ from typing import Any
 from gputune.bench_process import Context
 from gputune.benches import _truth
 from gputune.benches._errors import one_line, synchronize
-from gputune.benches._fp32_errors import relative_error
+from gputune.benches._fp32_errors import errors, relative_error
 from gputune.benches._matmul import linear, operands, set_flags
 from gputune.benches._timing import Arm, Metric, interleave, time_of, warm_up
 from gputune.facts.environment import TF32_OVERRIDE
@@ -113,7 +113,7 @@ def _found(context: Context) -> Iterator[Measurement]:
     if context.cuda and flags and flags.matmul_tf32 is not None and flags.cudnn_tf32 is not None:
         _tf32.set_matmul(flags.matmul_tf32)
         _tf32.set_cudnn(flags.cudnn_tf32)
-    yield from _rows(context, _truth.errors(context.device), {"flags": "found"})
+    yield from _rows(context, errors(context.device), {"flags": "found"})
 
 
 def _overridden(context: Context) -> Iterator[Measurement | Gap]:
@@ -133,10 +133,10 @@ def _overridden(context: Context) -> Iterator[Measurement | Gap]:
             child.kill()
             yield Gap(fact="bench.precision", reason=f"the process with {TF32_OVERRIDE}={value} did not answer")
             continue
-        for flags, errors in answers.items():
-            yield from _rows(context, errors, {"flags": flags, "override": value})
+        for flags, by_operation in answers.items():
+            yield from _rows(context, by_operation, {"flags": flags, "override": value})
 
 
-def _rows(context: Context, errors: Mapping[str, float], params: dict[str, Any]) -> Iterator[Measurement]:
-    for operation, error in errors.items():
+def _rows(context: Context, by_operation: Mapping[str, float], params: dict[str, Any]) -> Iterator[Measurement]:
+    for operation, error in by_operation.items():
         yield ERROR.row(context, [error], {"operation": operation, **params})

@@ -45,12 +45,10 @@ def _flags_put_back():
 @pytest.fixture
 def one_thread():
     """Many small operations on CPUs that others use too wait for their own threads most of the time."""
-    import torch
+    from gputune.benches.loading.source import own_threads
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with own_threads(1):
+        yield
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The user's step in a bench process on this machine's CPU: each batch's answer, and what the process survives."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,25 +21,16 @@ from gputune.measurement import Measurement
 Answers = list[Measurement | Gap | Activity]
 
 
-@contextmanager
 def on_this_cpu() -> Iterator[RestartingProcess]:
     with RestartingProcess() as started:
         started.measure_on("cpu", facts_of("cpu-only"))
         yield started
 
 
-@pytest.fixture
-def process() -> Iterator[RestartingProcess]:
-    """A process for one test, which is about memory or ends it."""
-    with on_this_cpu() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[RestartingProcess]:
-    """A process for all steps that leave nothing behind."""
-    with on_this_cpu() as started:
-        yield started
+process = pytest.fixture(name="process")(on_this_cpu)
+"""For one test, which is about memory or ends it."""
+shared = pytest.fixture(name="shared", scope="module")(on_this_cpu)
+"""For all steps that leave nothing behind."""
 
 
 @pytest.fixture
@@ -141,14 +131,14 @@ def test_what_a_failed_step_held_is_given_back(process: RestartingProcess, train
     assert after < before + (512 << 20), "of the process: what the machine has free moves by itself"
 
 
-def test_a_step_that_fails_is_one_line_with_its_place(shared: RestartingProcess, training: Any) -> None:
-    fact, reason = gap(answers(shared, training("raise ValueError('bad\\nbatch')"), 1))
-    assert fact == batch_size.FAILED
-    assert reason == "ValueError: bad batch (training.py:5, in step)"
-
-
-def test_so_is_one_that_exits(shared: RestartingProcess, training: Any) -> None:
-    assert gap(answers(shared, training("raise SystemExit(3)"), 1))[0] == batch_size.FAILED
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [("raise ValueError('bad\\nbatch')", "ValueError: bad batch"), ("raise SystemExit(3)", "SystemExit: 3")],
+)
+def test_a_step_that_fails_is_one_line_with_its_place(
+    shared: RestartingProcess, training: Any, body: str, says: str
+) -> None:
+    assert gap(answers(shared, training(body), 1)) == (batch_size.FAILED, f"{says} (training.py:5, in step)")
 
 
 @pytest.mark.slow

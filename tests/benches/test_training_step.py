@@ -41,8 +41,7 @@ def small(monkeypatch: pytest.MonkeyPatch, twelve_rounds: Any) -> Callable[..., 
 
 
 def measured(budget: Any = "standard", facts: Facts = FACTS) -> tuple[list[Measurement], list[Gap]]:
-    rows, gaps = sorted_out(training_step.measure(on_cpu(budget, facts=facts)))
-    return rows, gaps
+    return sorted_out(training_step.measure(on_cpu(budget, facts=facts)))
 
 
 def fitting(batch: int) -> Callable[[Size], Any]:

@@ -62,7 +62,7 @@ def test_the_other_options_in_the_thorough_budget(machine):
     assert not children()
 
 
-@pytest.mark.parametrize("name", ["texts", "dictionaries"])
+@pytest.mark.parametrize("name", ["Texts", "Dictionaries"])
 def test_texts_and_dictionaries_are_loaded_like_anything_else(machine, name):
     found = measured(machine, broken(name))
     assert not gaps(found)

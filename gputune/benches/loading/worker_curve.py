@@ -70,7 +70,7 @@ def measure(trial: Trial) -> Curve:
             raise next(iter(curve.failed.values()), UserCodeError("no batch was loaded"))
         _in_turn(trial, streams, curve, started)
     finally:
-        streams.close()
+        streams.keep([])
     return curve
 
 
@@ -173,6 +173,3 @@ class _Streams:
         stream = self._alive.pop(count, None)
         if stream:
             stream.close(failed=failed)
-
-    def close(self) -> None:
-        self.keep([])

@@ -149,11 +149,12 @@ def test_workers_stand_still_between_blocks(opened):
     assert [worker.cpu_times()[:2] for worker in workers] == before
 
 
-def test_closing_ends_workers_that_stand_still(opened):
+def test_closing_ends_workers_that_stand_still_and_keeps_nothing(opened):
     stream = opened(source(Numbers()), workers=2)
     processes = [psutil.Process(pid) for pid in stream.pids()]
     stream.close()
     assert not psutil.wait_procs(processes, timeout=5)[1]
+    assert stream._iterator is None
 
 
 def test_no_two_loaders_read_the_same_samples_one_after_the_other():
@@ -277,10 +278,3 @@ def test_datasets_that_refer_to_each_other_are_copied_once():
     assert copied is not whole
     assert copied.train.whole is copied.test.whole is copied
     assert copied.train is not whole.train
-
-
-def test_a_loader_that_is_closed_keeps_nothing():
-    stream = Stream(source(Numbers()), Options(workers=1))
-    stream.open()
-    stream.close()
-    assert stream._iterator is None
