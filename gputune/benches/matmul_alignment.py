@@ -1,4 +1,4 @@
-"""What a dimension of a matmul costs when it is no multiple of 2, 4, 8 ... 128.
+"""The cost of a matmul dimension that is no multiple of 2, 4, 8 ... 128.
 
 The three products of a linear layer, `x[M, K] @ w[N, K].T` forward and its two gradients, with one dimension a little
 above a power of two and the others at it. Alignment is separated from tiling: all sizes of a dimension, but the power
@@ -26,7 +26,7 @@ RANK = 2
 BASE = {"cuda": 4096, "cpu": 512}
 PRODUCTS = ("forward", "grad_input", "grad_weight")
 MULTIPLES = (1, 2, 4, 8, 16, 32, 64, 128)
-"""What is added to the base to give a size, and so the largest power of two that divides the size."""
+"""Added to the base to give a size; so it is also the largest power of two that divides the size."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ RANK = 4
 
 LONGEST_RUN_SECONDS = 0.007
 SHORT_SECONDS = 0.004
-"""What one look at a shape takes, at least."""
+"""The least that one look at a shape takes."""
 BURST_BLOCK_SECONDS = 0.04
 BURST_PAUSE_SECONDS = 0.12
 STEADY_BLOCK_SECONDS = 0.1

@@ -169,7 +169,7 @@ def _precisions(context: Context, name: str, size: Size, seconds: float) -> list
 
 
 def _allocated_bytes(context: Context) -> int:
-    """What is allocated on a GPU, with cuBLAS's workspace; 0 on a CPU."""
+    """Bytes allocated on a GPU, with cuBLAS's workspace; 0 on a CPU."""
     if not context.cuda:
         return 0
     import torch
