@@ -59,15 +59,16 @@ class Check(Plugin, Protocol):
 
 
 class Bench(Plugin, Protocol):
-    """One microbenchmark. `BenchTraits` lists the constants that a bench may have besides."""
+    """One microbenchmark. `BenchTraits` lists the constants that a bench may have besides.
+
+    A bench that needs more than torch has a function `needs(facts: Facts, device: str) -> str | None`, which returns
+    why it cannot run on the device, or None.
+    """
 
     SECONDS: Mapping[str, Mapping[str, float]]
-    """How long it may measure, by kind of device (cuda, cpu) and budget; 0 leaves it out of that budget."""
+    """How long it may measure, by kind of device (cuda, cpu) and budget; it is left out of those that are missing."""
     RANK: float
     """Benches run in the order of their ranks, the most valuable (1) first; equal ranks in the order of their names."""
-
-    def needs(self, facts: Facts, device: str) -> str | None:
-        """Return why it cannot run on this device, or None."""
 
     def measure(self, context: Context) -> Iterator[Measurement | Gap]:
         """Yield each measurement once it is complete, and a Gap for what could not be measured."""

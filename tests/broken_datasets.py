@@ -113,22 +113,6 @@ class Ends(IterableDataset):
         return iter(())
 
 
-raises = Raises
-raises_late = RaisesLate
-hangs = Hangs
-killed = Killed
-exits = Exits
-crashes = Crashes
-in_training_process = InTrainingProcess
-only_in_workers = OnlyInWorkers
-locked = Locked
-texts = Texts
-dictionaries = Dictionaries
-uneven = Uneven
-undivided = Undivided
-ends = Ends
-
-
 def hangs_while_made():
     time.sleep(3600)
 

@@ -1,12 +1,14 @@
-"""Helpers of the tests of loading."""
+"""Helpers of the tests of benches, and of loading above all."""
 
 from pathlib import Path
 
 import psutil
 import torch
+from recorded import facts_of
 
 from gputune.bench_process import Context, UserDataset
 from gputune.benches import dataset
+from gputune.facts.gap import Gap
 
 TESTS = Path(__file__).parent
 
@@ -19,6 +21,17 @@ class Threads:
 
     def __getitem__(self, index):
         return torch.get_num_threads()
+
+
+def on_cpu(budget="standard", seconds=1, facts=None, **named):
+    """The context of a bench on a CPU: the recorded one, unless facts of another are given."""
+    return Context(device="cpu", facts=facts or facts_of("cpu-only"), seconds=seconds, budget=budget, **named)
+
+
+def sorted_out(found):
+    """The rows, and the gaps."""
+    found = list(found)
+    return [one for one in found if not isinstance(one, Gap)], [one for one in found if isinstance(one, Gap)]
 
 
 KEPT = ("resource_tracker", "serves_tests")
@@ -39,14 +52,9 @@ def children():
 
 def measured(machine, path, seconds=3.0, **asked):
     """The rows and gaps that the bench yields within these seconds."""
-    context = Context(
-        device="cpu",
-        facts=machine,
-        seconds=seconds / dataset.share_of(machine.cpu.budget),
-        budget="standard",
-        dataset=(UserDataset(path=str(path), **asked),),
-    )
-    return list(dataset.measure(context))
+    seconds /= dataset.share_of(machine.cpu.budget)
+    named = (UserDataset(path=str(path), **asked),)
+    return list(dataset.measure(on_cpu(seconds=seconds, facts=machine, dataset=named)))
 
 
 def broken(name):

@@ -37,6 +37,7 @@ SLEEPY = "import time; time.sleep(2e-3 + batch_size * 1e-5)"
 
 
 def written(folder: Path, body: str, before: str = "pass") -> str:
+    """Write a make_training() that runs `before` and returns the step `body`; return its name."""
     path = folder / "training.py"
     path.write_text(
         "import os, pathlib, signal, time, torch\n"

@@ -4,12 +4,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from gputune import facts, probing
+from gputune import benches, facts, probing
 from gputune.batch_size.request import BatchSizes, Request
 from gputune.batch_size.running import Runner
 from gputune.batch_size.trials import MARGIN, Trial, best, contenders, largest, next_batch
 from gputune.bench_process.restarting import RestartingProcess
-from gputune.benches import _user_code, batch_size
+from gputune.benches import _user_code
 from gputune.errors import MeasureError, UsageError
 from gputune.host import Host
 from gputune.measurement import Measurement
@@ -36,7 +36,7 @@ def search(
         host = host or Host()
         machine = facts.read(host)
         device = probing.device_of(machine, request.device)
-        missing = batch_size.needs(machine, device)
+        missing = benches.missing(benches.load("batch_size"), machine, device)
         if missing:
             raise MeasureError(f"no batch can be tried on {device}: {missing}", "see: gputune check")
         process.measure_on(device, machine)

@@ -11,12 +11,13 @@ from gputune.bench_process import Budget
 from gputune.facts import Facts
 
 
-def torch_missing(facts: Facts) -> str | None:
-    """Return why torch cannot be used, or None. Every bench needs it."""
-    if facts.libraries.torch:
-        return None
-    reasons = (gap.reason for gap in facts.gaps if gap.fact == "libraries.torch")
-    return next(reasons, "torch is not installed")
+def missing(bench: plugins.Bench, facts: Facts, device: str) -> str | None:
+    """Return why a bench cannot run on a device, or None. Every bench needs torch; its `needs` says what else."""
+    if not facts.libraries.torch:
+        reasons = (gap.reason for gap in facts.gaps if gap.fact == "libraries.torch")
+        return next(reasons, "torch is not installed")
+    needs = getattr(bench, "needs", None)
+    return needs(facts, device) if needs else None
 
 
 def names() -> list[str]:
@@ -30,8 +31,8 @@ def load(name: str) -> plugins.Bench:
 
 
 def seconds(bench: plugins.Bench, device: str, budget: Budget) -> float:
-    """Return how many seconds a bench is to measure on a device in a budget, where there is time for all."""
-    return float(bench.SECONDS[kind_of(device)][budget])
+    """Return how many seconds a bench is to measure on a device in a budget with time for all; 0 leaves it out."""
+    return float(bench.SECONDS.get(kind_of(device), {}).get(budget, 0))
 
 
 def kind_of(device: str) -> Literal["cuda", "cpu"]:

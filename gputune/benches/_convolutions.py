@@ -96,9 +96,10 @@ def groups(dtypes: Sequence[str], main: str, *, cuda: bool, thorough: bool) -> l
     """
     if cuda:
         planned = list((_thorough_gpu if thorough else _standard_gpu)(dtypes, main))
+    elif thorough:
+        planned = [group for dtype in dtypes for group in _thorough_cpu(dtype)]
     else:
-        of_dtype = _thorough_cpu if thorough else _standard_cpu
-        planned = [group for dtype in dtypes for group in of_dtype(dtype)]
+        planned = [_formats(dtype, _plain(32, 64, 63)) for dtype in dtypes]
     return sorted(planned, key=lambda group: group[0].training)
 
 
@@ -129,10 +130,6 @@ def _other(dtypes: Sequence[str], main: str) -> list[list[str]]:
     """The dtypes beside the main one, in groups. TF32 and full FP32 are compared with each other."""
     fp32 = [dtype for dtype in ("tf32", "float32") if dtype in dtypes and dtype != main]
     return [group for group in ([dtype for dtype in dtypes if dtype not in (main, "tf32", "float32")], fp32) if group]
-
-
-def _standard_cpu(dtype: str) -> list[Group]:
-    return [_formats(dtype, _plain(32, 64, 63))]
 
 
 def _thorough_cpu(dtype: str) -> list[Group]:

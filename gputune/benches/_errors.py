@@ -1,4 +1,4 @@
-"""Recognises in torch's errors that memory ran out, or that CUDA is broken for this process."""
+"""torch's errors: that memory ran out, that CUDA is broken for this process, and their text in one line."""
 
 from gputune.bench_process import Context
 
@@ -11,9 +11,18 @@ def out_of_memory(error: Exception) -> bool:
     return isinstance(error, torch.cuda.OutOfMemoryError) or any(part in str(error).lower() for part in words)
 
 
-def raise_if_broken(context: Context) -> None:
-    """Raise RuntimeError where the last error broke CUDA for this process, as an illegal memory access does: nothing
-    more can be measured in it. After a mere refusal nothing is raised.
+def one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def first_sentence(error: Exception) -> str:
+    """The first sentence or line of an error: those of a lack of memory go on with how it is used."""
+    return str(error).split(". ")[0].split("\n")[0][:200]
+
+
+def synchronize(context: Context) -> None:
+    """Wait for the device. Raises RuntimeError where an error broke CUDA for this process, as an illegal memory access
+    does: nothing more can be measured in it. After a mere refusal nothing is raised.
     """
     import torch
 

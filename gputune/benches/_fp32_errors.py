@@ -4,11 +4,12 @@ torch and the standard library only: `gputune status --verify` runs this file in
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 
 def errors(device: str) -> dict[str, float]:
-    """The relative error (Frobenius norm) of each operation under the present flags, on normal random numbers."""
+    """The relative error of each operation under the present flags, on normal random numbers."""
     return {name: _error(operation, device) for name, operation in OPERATIONS.items()}
 
 
@@ -16,7 +17,12 @@ def _error(operation: Callable[[str, Any], tuple[Any, Any]], device: str) -> flo
     import torch
 
     got, exact = operation(device, torch.Generator(device=device).manual_seed(0))
-    return float((got.double() - exact).norm() / exact.norm())
+    return relative_error(got.double(), exact)
+
+
+def relative_error(got: Any, exact: Any) -> float:
+    """The Frobenius norm of the difference, by that of the exact result."""
+    return float((got - exact).norm() / exact.norm())
 
 
 def _matmul(device: str, generator: Any) -> tuple[Any, Any]:
@@ -37,10 +43,6 @@ def _conv(device: str, generator: Any, channels_last: bool = False) -> tuple[Any
     return torch.nn.functional.conv2d(x, w, padding=1), exact
 
 
-def _conv_channels_last(device: str, generator: Any) -> tuple[Any, Any]:
-    return _conv(device, generator, channels_last=True)
-
-
 def _lstm(device: str, generator: Any) -> tuple[Any, Any]:
     import torch
 
@@ -55,6 +57,6 @@ def _lstm(device: str, generator: Any) -> tuple[Any, Any]:
 OPERATIONS: dict[str, Callable[[str, Any], tuple[Any, Any]]] = {
     "matmul": _matmul,
     "conv": _conv,
-    "conv channels_last": _conv_channels_last,
+    "conv channels_last": partial(_conv, channels_last=True),
     "lstm": _lstm,
 }

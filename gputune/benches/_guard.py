@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from gputune.bench_process import Context
 from gputune.benches._networks import NETWORKS, Size
 from gputune.benches._steps import Trainee, set_flags
+from gputune.benches._timing import Metric
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement, rounded
 from gputune.settings._training import BENCH, Combination, FinalLoss
@@ -44,22 +45,16 @@ def _row(context: Context, name: str, size: Size, precision: str, seed: int) -> 
     losses, skipped = _train(context, name, size, precision, seed)
     first, final = losses[0], math.fsum(losses[-LAST:]) / LAST
     finite = math.isfinite(first) and math.isfinite(final)
-    return Measurement(
-        bench=BENCH,
-        metric="final_loss",
-        unit="1",
-        samples=(rounded(final) if finite else 0.0,),
-        params=FinalLoss(
-            network=name,
-            precision=precision,
-            seed=seed,
-            steps=STEPS,
-            first_loss=rounded(first) if finite else 1.0,  # nothing is compared with a loss that diverged
-            skipped=skipped if precision == "float16" else None,
-            diverged=not finite,
-        ).params,
-        device=context.device,
+    run = FinalLoss(
+        network=name,
+        precision=precision,
+        seed=seed,
+        steps=STEPS,
+        first_loss=rounded(first) if finite else 1.0,  # nothing is compared with a loss that diverged
+        skipped=skipped if precision == "float16" else None,
+        diverged=not finite,
     )
+    return Metric(BENCH, "1", "final_loss").row(context, [final if finite else 0.0], run.params)
 
 
 def _train(context: Context, name: str, size: Size, precision: str, seed: int) -> tuple[list[float], int]:

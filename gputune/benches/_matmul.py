@@ -45,11 +45,7 @@ def linear(dtype: str, x: Any, w: Any) -> Callable[[], Any]:
     return scaled
 
 
-def flags_for(dtype: str) -> Callable[[], None]:
-    """A function to call before measuring `dtype`: `tf32` and `float32` are the same tensors under different flags."""
-
-    def set_flags() -> None:
-        _tf32.set_matmul(dtype == "tf32")
-        _tf32.set_cudnn(dtype == "tf32")
-
-    return set_flags
+def set_flags(dtype: str) -> None:
+    """To be called before `dtype` is measured: `tf32` and `float32` are the same tensors under different flags."""
+    _tf32.set_matmul(dtype == "tf32")
+    _tf32.set_cudnn(dtype == "tf32")

@@ -58,12 +58,8 @@ Rate = Callable[[Shape], float]
 
 def wave_efficiency(shape: Shape, multiprocessors: int) -> float:
     """The share of the multiprocessors that works, over all waves, with the better way round of the tile."""
-    return max(_efficiency(shape, multiprocessors, tile) for tile in (TILE, TILE[::-1]))
-
-
-def _efficiency(shape: Shape, multiprocessors: int, tile: tuple[int, int]) -> float:
-    tiles = math.ceil(shape.m / tile[0]) * math.ceil(shape.n / tile[1])
-    return tiles / multiprocessors / math.ceil(tiles / multiprocessors)
+    counts = [math.ceil(shape.m / rows) * math.ceil(shape.n / columns) for rows, columns in (TILE, TILE[::-1])]
+    return max(tiles / multiprocessors / math.ceil(tiles / multiprocessors) for tiles in counts)
 
 
 def candidates(multiprocessors: int | None, most_flops: float, largest: int = LARGEST) -> list[Shape]:

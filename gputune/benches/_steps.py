@@ -55,10 +55,8 @@ class Trainee:
         """
         import torch
 
-        more = {"fused": True} if fused else {}
-        optimizer = getattr(torch.optim, self.network.optimizer)(
-            self.model.parameters(), lr=rate or self.network.rate, **more
-        )
+        options = {"lr": rate or self.network.rate, **({"fused": True} if fused else {})}
+        optimizer = getattr(torch.optim, self.network.optimizer)(self.model.parameters(), **options)
         scaler = torch.amp.GradScaler(self.device.partition(":")[0], enabled=self.combination.precision == "float16")
 
         def step() -> Any:

@@ -5,7 +5,7 @@ What is timed is warm: caches hold what fits in them, and the first round is not
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
@@ -16,20 +16,7 @@ from gputune.bench_process import Context
 from gputune.bench_process.telemetry import summary
 from gputune.facts.gap import Gap
 from gputune.measurement import LOOKS, Measurement, rounded
-from gputune.rounds import Rounds, against_first, ranked
-
-__all__ = [
-    "Arm",
-    "Params",
-    "against_first",
-    "block",
-    "in_turn",
-    "interleave",
-    "measurement",
-    "or_gap",
-    "race",
-    "ranked",
-]
+from gputune.rounds import Rounds
 
 Params = dict[str, str | int | float | bool]
 
@@ -58,14 +45,33 @@ class Arm(rounds.Arm):
     conditions: list[dict[str, float]] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric of a bench, and its unit."""
+
+    bench: str
+    unit: str
+    name: str = "throughput"
+
+    def row(self, context: Context, samples: Iterable[float], params: Params, **conditions: float) -> Measurement:
+        return Measurement(
+            bench=self.bench,
+            metric=self.name,
+            unit=self.unit,
+            samples=tuple(map(rounded, samples)),
+            params=params,
+            device=context.device,
+            conditions=conditions,
+        )
+
+    def row_of(self, context: Context, arm: Arm) -> Measurement:
+        return self.row(context, arm.samples, arm.params, **summary(arm.conditions))
+
+
 def interleave(
-    context: Context,
-    arms: Sequence[Arm],
-    seconds: float,
-    row: Callable[[Arm], Measurement],
-    block_seconds: float = BLOCK_SECONDS,
+    context: Context, arms: Sequence[Arm], seconds: float, metric: Metric, block_seconds: float = BLOCK_SECONDS
 ) -> list[Measurement]:
-    """Measure all arms in turn, for at most about `seconds`, and turn each into a Measurement with `row`.
+    """Measure all arms in turn, for at most about `seconds`, and return a row for each.
 
     It ends early at 12 or 20 rounds when every arm that has a baseline is decided against it. Where the time does not
     suffice for 12 rounds the blocks are shortened; where it does not suffice for one, nothing is returned.
@@ -78,8 +84,8 @@ def interleave(
     while upcoming := comparison.next(time.monotonic()):
         if not upcoming.samples:
             upcoming.conditions.clear()  # the warm-up round's
-        comparison.push(_rate(context, upcoming))
-    return [row(arm) for arm in arms if arm.samples]
+        comparison.push(rate(context, upcoming))
+    return [metric.row_of(context, arm) for arm in arms if arm.samples]
 
 
 def race(arms: Sequence[Arm], kept: Sequence[Arm], seconds: float, worth: float) -> list[Arm]:
@@ -103,19 +109,6 @@ def in_turn(arms: Sequence[Arm], seconds: float, at_most: float | None = None) -
 def _run(comparison: Rounds[Arm]) -> None:
     while arm := comparison.next(time.monotonic()):
         comparison.push(float(arm.run()))
-
-
-def measurement(context: Context, bench: str, unit: str, arm: Arm) -> Measurement:
-    """A row of the metric `throughput`."""
-    return Measurement(
-        bench=bench,
-        metric="throughput",
-        unit=unit,
-        samples=tuple(rounded(sample) for sample in arm.samples),
-        params=arm.params,
-        device=context.device,
-        conditions=summary(arm.conditions),
-    )
 
 
 def warm_up(context: Context, run: Callable[[], Any], seconds: float) -> None:
@@ -175,12 +168,17 @@ def _set_repeats(arms: Sequence[Arm], seconds: float, longest: float) -> None:
         arm.repeats = max(1, round(length / arm.seconds))
 
 
-def block(context: Context, arm: Arm) -> None:
-    """Time one block of an arm and keep its sample."""
-    arm.samples.append(_rate(context, arm))
+def in_blocks(context: Context, arm: Arm, metric: Metric, seconds: float, pause_seconds: float = 0.0) -> Measurement:
+    """Time twelve blocks of a single arm, of about `seconds` each, each after a pause."""
+    arm.repeats = max(1, round(seconds / (time_of(context, arm.run, 4) / 4)))
+    arm.samples, arm.conditions = [], []
+    for _ in range(LOOKS[0]):
+        time.sleep(pause_seconds)
+        arm.samples.append(rate(context, arm))
+    return metric.row_of(context, arm)
 
 
-def _rate(context: Context, arm: Arm) -> float:
+def rate(context: Context, arm: Arm) -> float:
     """The work per second in one block; what the GPU did meanwhile is added to the arm's conditions."""
     arm.before()
     taken, sample = arm.within(partial(time_and_sample, context, arm.run, arm.repeats))

@@ -11,8 +11,6 @@ import sys
 from gputune.benches._fp32_errors import errors
 from gputune.settings import _tf32
 
-__all__ = ["FLAGS", "errors", "errors_under"]
-
 FLAGS = {"on": True, "off": False}
 """By name, whether TF32 is allowed: for matmuls, convolutions and RNNs alike."""
 

@@ -13,18 +13,15 @@ from itertools import product
 from typing import Any
 
 from gputune.bench_process import Budget, Context
-from gputune.benches import torch_missing
-from gputune.benches._errors import out_of_memory
-from gputune.benches._timing import Arm, against_first, interleave, measurement
+from gputune.benches._errors import out_of_memory, synchronize
+from gputune.benches._timing import Arm, Metric, interleave
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
+from gputune.rounds import against_first
 from gputune.settings.sdpa_backend import Workload
 
-SECONDS = {
-    "cuda": {"quick": 0, "standard": 3.5, "thorough": 60},
-    "cpu": {"quick": 0, "standard": 0, "thorough": 0},
-}
+SECONDS = {"cuda": {"standard": 3.5, "thorough": 60}}
 RANK = 6
 
 HEADS = 16
@@ -62,8 +59,7 @@ class Shape(Workload):
 
 
 def needs(facts: Facts, device: str) -> str | None:
-    missing = torch_missing(facts)
-    return missing or (None if device.startswith("cuda") else "attention's back ends are a GPU's")
+    return None if device.startswith("cuda") else "attention's back ends are a GPU's"
 
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
@@ -125,8 +121,7 @@ def _group(context: Context, shape: Shape, seconds: float, refused: Refused) -> 
             arms.append(arm)
         if not arms:
             return []
-    row = partial(measurement, context, "attention", "TFLOP/s")
-    rows = interleave(context, against_first(arms), end - time.monotonic(), row)
+    rows = interleave(context, against_first(arms), end - time.monotonic(), Metric("attention", "TFLOP/s"))
     if not rows:
         refused[TIME_RAN_OUT] += 1
     return rows
@@ -187,13 +182,10 @@ def _forced(arm: Arm, backend: str) -> Arm:
 
 def _refusal(context: Context, arm: Arm) -> str | None:
     """Why the arm cannot run, found by running it once. Raises an error that is no refusal, such as one of CUDA's."""
-    import torch
-
     arm.before()
     try:
         arm.run()
-        if context.cuda:
-            torch.cuda.synchronize(context.device)
+        synchronize(context)
     except RuntimeError as error:
         return _refused_because(error)
     finally:

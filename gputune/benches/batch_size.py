@@ -18,19 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from gputune.bench_process import Context
-from gputune.benches import torch_missing
-from gputune.benches._errors import out_of_memory, raise_if_broken
-from gputune.benches._timing import Arm, interleave, measurement, ranked
+from gputune.benches._errors import out_of_memory, synchronize
+from gputune.benches._timing import Arm, Metric, interleave
 from gputune.benches._user_code import UserCodeError, call, words
-from gputune.facts import Facts, memory
+from gputune.facts import memory
 from gputune.facts.gap import Gap, Gaps
 from gputune.host import Host
-from gputune.measurement import Measurement, rounded
+from gputune.measurement import Measurement
+from gputune.rounds import ranked
 
-SECONDS = {
-    "cuda": {"quick": 10, "standard": 15, "thorough": 30},
-    "cpu": {"quick": 10, "standard": 15, "thorough": 30},
-}
+SECONDS = {"cuda": {"quick": 10, "standard": 15, "thorough": 30}, "cpu": {"quick": 10, "standard": 15, "thorough": 30}}
 RANK = 12
 OPTION = "batches"
 
@@ -47,10 +44,6 @@ _steps: dict[str, _Step] = {}
 """The user's steps, by name: making one may take long, and the bench process serves many requests."""
 
 
-def needs(facts: Facts, device: str) -> str | None:
-    return torch_missing(facts)
-
-
 def measure(context: Context) -> Iterator[Measurement | Gap]:
     """Yield a row for each size that ran, in order, and a Gap for the first that did not, which is the end."""
     batches = context.batches
@@ -65,9 +58,7 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
     try:
         if batches.timed:
             arms = ranked([Arm(params={"batch": size}, run=partial(step, size), work=size) for size in batches.sizes])
-            yield from interleave(
-                context, arms, context.seconds, partial(measurement, context, "batch_size", "samples/s")
-            )
+            yield from interleave(context, arms, context.seconds, Metric("batch_size", "samples/s"))
         else:
             for size in batches.sizes:
                 yield _trial(context, step, size, began)
@@ -79,7 +70,7 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
     # The frames that held the step's tensors are gone only here, after the except block.
     _free(context)
     yield failure
-    raise_if_broken(context)
+    synchronize(context)
 
 
 def _step(make: str) -> _Step:
@@ -96,31 +87,17 @@ def _step(make: str) -> _Step:
 def _trial(context: Context, step: _Step, size: int, began: float) -> Measurement:
     """`began` is when this trial began, by the monotonic clock; for the first one that includes making the step."""
     _free(context)
-    meter = _GpuMemory(context) if context.cuda else _HostMemory()
+    memory_used = partial(_gpu_memory, context.device) if context.cuda else _HostMemory().read
     step(size)
-    _wait(context)
+    synchronize(context)
     steps, start = 0, time.perf_counter()
     while steps == 0 or time.perf_counter() - start < ENOUGH_SECONDS:
         step(size)
-        _wait(context)
+        synchronize(context)
         steps += 1
-    rate = rounded(steps * size / (time.perf_counter() - start))
-    return Measurement(
-        bench="batch_size",
-        metric="trial",
-        unit="samples/s",
-        samples=(rate,),
-        params={"batch": size},
-        device=context.device,
-        conditions={**meter.read(), "seconds": time.monotonic() - began},
-    )
-
-
-def _wait(context: Context) -> None:
-    import torch
-
-    if context.cuda:
-        torch.cuda.synchronize(context.device)
+    rate = steps * size / (time.perf_counter() - start)
+    conditions = {**memory_used(), "seconds": time.monotonic() - began}
+    return Metric("batch_size", "samples/s", "trial").row(context, [rate], {"batch": size}, **conditions)
 
 
 def _free(context: Context) -> None:
@@ -142,20 +119,15 @@ def _failure(error: BaseException) -> Gap:
     return Gap(fact=FAILED, reason=words(error))
 
 
-class _GpuMemory:
+def _gpu_memory(device: str) -> dict[str, float]:
     """The most that torch reserved of a GPU, and what that left of the card or of torch's limit."""
+    import torch
 
-    def __init__(self, context: Context) -> None:
-        self._device = context.device
-
-    def read(self) -> dict[str, float]:
-        import torch
-
-        free, total = torch.cuda.mem_get_info(self._device)
-        reserved, peak = torch.cuda.memory_reserved(self._device), torch.cuda.max_memory_reserved(self._device)
-        limit = getattr(torch.cuda, "get_per_process_memory_fraction", lambda device: 1.0)(self._device) * total
-        left = min(free + reserved, limit) - peak
-        return {"peak_bytes": peak, "left_bytes": max(0, int(left)), "total_bytes": min(total, int(limit))}
+    free, total = torch.cuda.mem_get_info(device)
+    reserved, peak = torch.cuda.memory_reserved(device), torch.cuda.max_memory_reserved(device)
+    limit = getattr(torch.cuda, "get_per_process_memory_fraction", lambda device: 1.0)(device) * total
+    left = min(free + reserved, limit) - peak
+    return {"peak_bytes": peak, "left_bytes": max(0, int(left)), "total_bytes": min(total, int(limit))}
 
 
 class _HostMemory:

@@ -11,19 +11,16 @@ from functools import partial
 from typing import Any
 
 from gputune.bench_process import Context
-from gputune.benches import torch_missing
+from gputune.benches import kind_of
 from gputune.benches._convolutions import Convolution, Group, Point, baseline, groups
-from gputune.benches._errors import out_of_memory
-from gputune.benches._matmul import flags_for
-from gputune.benches._timing import Arm, interleave, measurement, or_gap
-from gputune.facts import Facts
+from gputune.benches._errors import first_sentence, out_of_memory
+from gputune.benches._fp32_errors import relative_error
+from gputune.benches._matmul import set_flags
+from gputune.benches._timing import Arm, Metric, interleave, or_gap
 from gputune.facts.gap import Gap
-from gputune.measurement import Measurement, rounded
+from gputune.measurement import Measurement
 
-SECONDS = {
-    "cuda": {"quick": 0, "standard": 4, "thorough": 50},
-    "cpu": {"quick": 0, "standard": 5, "thorough": 30},
-}
+SECONDS = {"cuda": {"standard": 4, "thorough": 50}, "cpu": {"standard": 5, "thorough": 30}}
 RANK = 5
 
 IMAGES = {"cuda": (64, 56), "cpu": (4, 28)}
@@ -32,10 +29,6 @@ LEAST_IMAGES = 8
 """Fewer images do not fill a GPU."""
 BLOCK_SECONDS = 0.03
 """Shorter than usual: calibration takes as long as two blocks, for each of many arms."""
-
-
-def needs(facts: Facts, device: str) -> str | None:
-    return torch_missing(facts)
 
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
@@ -68,7 +61,7 @@ def _measured(context: Context, group: Group, seconds: float) -> Iterator[Measur
     """The group's rows, with half as many images each time that memory runs out; a Gap where too few are left."""
     import torch
 
-    all_images, _ = IMAGES[_kind(context)]
+    all_images, _ = IMAGES[kind_of(context.device)]
     images = all_images
     while True:
         try:
@@ -77,7 +70,7 @@ def _measured(context: Context, group: Group, seconds: float) -> Iterator[Measur
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
-            why = str(error).partition("\n")[0][:200]
+            why = first_sentence(error)
         torch.cuda.empty_cache()  # only here: the error held the failed arms
         if images // 2 < LEAST_IMAGES:
             yield Gap(fact="bench.conv", reason=f"{_title(group)}, {images} images: {why}")
@@ -95,7 +88,6 @@ def _interleaved(context: Context, group: Group, images: int, seconds: float) ->
     torch caches the plan of a shape by thread, whatever `cudnn.benchmark` says: so the arms that search run on a
     thread of their own.
     """
-    row = partial(measurement, context, "conv", "TFLOP/s")
     with ThreadPoolExecutor(1, initializer=partial(_use, context)) as searching:
         arms = {point: _arm(context, point, images) for point in group}
         for point, arm in arms.items():
@@ -103,7 +95,7 @@ def _interleaved(context: Context, group: Group, images: int, seconds: float) ->
             arm.baseline = arms[other] if other else None
             if point.search:
                 arm.within = lambda block: searching.submit(block).result()
-        return interleave(context, list(arms.values()), seconds, row, BLOCK_SECONDS)
+        return interleave(context, list(arms.values()), seconds, Metric("conv", "TFLOP/s"), BLOCK_SECONDS)
 
 
 def _use(context: Context) -> None:
@@ -114,7 +106,7 @@ def _use(context: Context) -> None:
 
 
 def _arm(context: Context, point: Point, images: int) -> Arm:
-    pixels = IMAGES[_kind(context)][1]
+    pixels = IMAGES[kind_of(context.device)][1]
     return Arm(
         params=point.params,
         run=_run(context, point, images, pixels),
@@ -126,7 +118,7 @@ def _arm(context: Context, point: Point, images: int) -> Arm:
 def _set_flags(point: Point) -> None:
     import torch
 
-    flags_for(point.dtype)()
+    set_flags(point.dtype)
     torch.backends.cudnn.benchmark = bool(point.search)
 
 
@@ -170,18 +162,6 @@ def _error(context: Context, dtype: str) -> Measurement:
 
     x, w = _tensors(context, Convolution(channels_in=64, channels_out=64), dtype, 2, 28)
     exact = torch.nn.functional.conv2d(x.double(), w.double(), padding=1)
-    flags_for(dtype)()
+    set_flags(dtype)
     got = torch.nn.functional.conv2d(x, w, padding=1).double()
-    error = float((got - exact).norm() / exact.norm())
-    return Measurement(
-        bench="conv",
-        metric="relative_error",
-        unit="1",
-        samples=(rounded(error),),
-        params={"dtype": dtype},
-        device=context.device,
-    )
-
-
-def _kind(context: Context) -> str:
-    return "cuda" if context.cuda else "cpu"
+    return Metric("conv", "1", "relative_error").row(context, [relative_error(got, exact)], {"dtype": dtype})

@@ -5,26 +5,19 @@ the next.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from gputune.bench_process import Context
-from gputune.benches import torch_missing
-from gputune.benches._timing import Arm, against_first, interleave, measurement
-from gputune.facts import Facts
+from gputune.benches._timing import Arm, Metric, interleave
 from gputune.measurement import Measurement
+from gputune.rounds import against_first
 
-SECONDS = {
-    "cuda": {"quick": 0, "standard": 2, "thorough": 6},
-    "cpu": {"quick": 0, "standard": 3, "thorough": 6},
-}
+SECONDS = {"cuda": {"standard": 2, "thorough": 6}, "cpu": {"standard": 3, "thorough": 6}}
 RANK = 8
 OF_THE_HOST = True
 
 SIZE = 1024
-
-
-def needs(facts: Facts, device: str) -> str | None:
-    return torch_missing(facts)
 
 
 def measure(context: Context) -> Iterator[Measurement]:
@@ -33,10 +26,11 @@ def measure(context: Context) -> Iterator[Measurement]:
     started_with = torch.get_num_threads()
     budget = context.facts.cpu.budget
     counts = sorted({started_with, budget, 1}, key=lambda count: (count != started_with, -count))
-    host_side = Context(device="cpu", facts=context.facts, seconds=context.seconds, budget=context.budget)
+    host_side = replace(context, device="cpu")
     arms = against_first([_arm(count, count == started_with) for count in counts])
     try:
-        yield from interleave(host_side, arms, context.seconds, partial(measurement, context, "cpu_threads", "TFLOP/s"))
+        for row in interleave(host_side, arms, context.seconds, Metric("cpu_threads", "TFLOP/s")):
+            yield replace(row, device=context.device)
     finally:
         torch.set_num_threads(started_with)
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gputune.bench_process import Context
-from gputune.benches import torch_missing
 from gputune.benches.loading import options as options_of
 from gputune.benches.loading.options import Bench
 from gputune.benches.loading.samples import TRANSFER_SHAPE, Decoding, Images, Tokens, Waiting
@@ -27,10 +26,7 @@ from gputune.settings._loading_rows import LoadingParams
 from gputune.settings._scaling import PREFETCH
 from gputune.settings.dataloader_workers import curve, fewest
 
-SECONDS = {
-    "cuda": {"quick": 0, "standard": 6.5, "thorough": 60},
-    "cpu": {"quick": 0, "standard": 10, "thorough": 60},
-}
+SECONDS = {"cuda": {"standard": 6.5, "thorough": 60}, "cpu": {"standard": 10, "thorough": 60}}
 RANK = 7
 OF_THE_HOST = True
 
@@ -54,10 +50,10 @@ TRANSFER_WORKERS = 4
 
 def needs(facts: Facts, device: str) -> str | None:
     free, needed = facts.memory.shm_free_bytes, _shm_bytes(facts)
-    if free is not None and free < needed:
-        have = f"/dev/shm has {free >> 20} MiB free and the bench needs {needed >> 20}"
-        return f"{have}: give the container more (--shm-size)"
-    return torch_missing(facts)
+    if free is None or free >= needed:
+        return None
+    have = f"/dev/shm has {free >> 20} MiB free and the bench needs {needed >> 20}"
+    return f"{have}: give the container more (--shm-size)"
 
 
 def _most(facts: Facts, kind: str) -> int:
@@ -101,7 +97,6 @@ def _curve(bench: Bench, kind: str, dataset: Callable[[], Any], seconds: float) 
     facts = bench.context.facts
     trial = Trial(
         source=_source(dataset(), BATCH),
-        options=lambda workers: Options(workers=workers),
         limit=_most(facts, kind),
         alive=_alive(facts),
         seconds=seconds,

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gputune.bench_process import Context
-from gputune.benches import torch_missing
 from gputune.benches._user_code import UserCodeError
 from gputune.benches.loading import options as options_of
 from gputune.benches.loading.batches import Described
@@ -24,10 +23,9 @@ from gputune.benches.loading.options import Bench
 from gputune.benches.loading.source import Options, Source, own_threads
 from gputune.benches.loading.stream import end_workers
 from gputune.benches.loading.user_dataset import PIECE_SECONDS, RECEIVED_SECONDS, Look, look, source_of
-from gputune.benches.loading.worker_curve import BLOCK_SECONDS, Curve, Trial
+from gputune.benches.loading.worker_curve import BLOCK_SECONDS, Curve, Trial, unlimited
 from gputune.benches.loading.worker_curve import measure as measure_curve
 from gputune.benches.loading.worker_search import per_cpu
-from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import FEWEST_PAIRS, Measurement
 from gputune.settings._evidence import counted
@@ -36,10 +34,7 @@ from gputune.settings._scaling import HELD, PREFETCH
 from gputune.settings._shared_memory import SHARE
 from gputune.settings.dataloader_workers import curve, fewest
 
-SECONDS = {
-    "cuda": {"quick": 16, "standard": 16, "thorough": 60},
-    "cpu": {"quick": 16, "standard": 16, "thorough": 60},
-}
+SECONDS = {"cuda": {"quick": 16, "standard": 16, "thorough": 60}, "cpu": {"quick": 16, "standard": 16, "thorough": 60}}
 RANK = 0
 OF_THE_HOST = True
 OPTION = "dataset"
@@ -62,10 +57,6 @@ MANY_CPUS, FEW_CPUS = 16, 4
 
 
 OPTIONS = {"transfer": options_of.transfer, "prefetch": options_of.prefetch, "threads": options_of.threads}
-
-
-def needs(facts: Facts, device: str) -> str | None:
-    return torch_missing(facts)
 
 
 def share_of(cpus: int) -> float:
@@ -139,11 +130,8 @@ class _Plan:
         return int(max(0, min(self.limit, self.shm_batches - HELD)))
 
     def options(self, workers: int) -> Options:
-        if not workers:
-            return Options(workers=0)
-        return Options(
-            workers=workers, prefetch_factor=int(max(1, min(PREFETCH, (self.shm_batches - HELD) // workers)))
-        )
+        fitting = (self.shm_batches - HELD) // max(1, workers)
+        return Options(workers=workers, prefetch_factor=int(max(1, min(PREFETCH, fitting))))
 
     def params(self, workers: int, kind: str = "dataset") -> LoadingParams:
         """The parameters of a row of the curve."""
@@ -161,7 +149,7 @@ class _Plan:
             bench="dataset",
             metric="batch_bytes",
             unit="B",
-            samples=(float(self.look.batch_bytes),),
+            samples=(float(self.look.batch_bytes),),  # exact: it is compared with the size of /dev/shm
             params={"batch": self.source.batch_size or 1},
             device=self.bench.context.device,
         )
@@ -202,15 +190,14 @@ def _timed(context: Context, plan: _Plan) -> Iterator[Measurement | Gap]:
 
 
 def _curve(plan: _Plan, limit: int, seconds: float, *, sent: bool) -> Curve:
-    source, options = plan.source, plan.options
+    source = plan.source
     if not sent:
-        options = _unlimited
         source = replace(source, more={**source.more, "collate_fn": Described(source.more["collate_fn"])})
     enough = source.samples / plan.bench.step_seconds if plan.bench.step_seconds else None
     return measure_curve(
         Trial(
             source=source,
-            options=options,
+            options=plan.options if sent else unlimited,
             limit=limit,
             alive=plan.alive,
             seconds=seconds,
@@ -221,12 +208,8 @@ def _curve(plan: _Plan, limit: int, seconds: float, *, sent: bool) -> Curve:
     )
 
 
-def _unlimited(workers: int) -> Options:
-    return Options(workers=workers)
-
-
 def _rows(plan: _Plan, curve: Curve, *, sent: bool) -> Iterator[Measurement]:
-    options = plan.options if sent else _unlimited
+    options = plan.options if sent else unlimited
     for count, samples in sorted((curve.rates if plan.step_ms else {**curve.rough, **curve.rates}).items()):
         if all(samples):
             ahead = options(count).prefetch_factor if count else None

@@ -1,4 +1,4 @@
-"""What a dimension of a matmul costs when it is no multiple of 2, 4, 8 ... 128.
+"""The cost of a matmul dimension that is no multiple of 2, 4, 8 ... 128.
 
 The three products of a linear layer, `x[M, K] @ w[N, K].T` forward and its two gradients, with one dimension a little
 above a power of two and the others at it. Alignment is separated from tiling: all sizes of a dimension, but the power
@@ -12,24 +12,21 @@ from functools import partial
 from typing import Any
 
 from gputune.bench_process import Context
-from gputune.benches import torch_missing
-from gputune.benches._matmul import flags_for, linear, matrix
-from gputune.benches._timing import Arm, against_first, interleave, measurement, or_gap
-from gputune.facts import Facts
+from gputune.benches import kind_of
+from gputune.benches._matmul import linear, matrix, set_flags
+from gputune.benches._timing import Arm, Metric, interleave, or_gap
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
+from gputune.rounds import against_first
 from gputune.settings.dimension_multiple import WORTH, Alignment
 
-SECONDS = {
-    "cuda": {"quick": 5, "standard": 6, "thorough": 65},
-    "cpu": {"quick": 5, "standard": 7, "thorough": 40},
-}
+SECONDS = {"cuda": {"quick": 5, "standard": 6, "thorough": 65}, "cpu": {"quick": 5, "standard": 7, "thorough": 40}}
 RANK = 2
 
 BASE = {"cuda": 4096, "cpu": 512}
 PRODUCTS = ("forward", "grad_input", "grad_weight")
 MULTIPLES = (1, 2, 4, 8, 16, 32, 64, 128)
-"""What is added to the base to give a size, and so the largest power of two that divides the size."""
+"""Added to the base to give a size; so it is also the largest power of two that divides the size."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,19 +41,15 @@ class Group:
     added: tuple[int, ...]
 
 
-def needs(facts: Facts, device: str) -> str | None:
-    return torch_missing(facts)
-
-
 def measure(context: Context) -> Iterator[Measurement | Gap]:
     groups = plan(context)
-    weights = [len(group.added) for group in groups]
-    for group, weight in zip(groups, weights, strict=True):
+    sizes = sum(len(group.added) for group in groups)
+    for group in groups:
         title = f"{group.dtype} {group.dim}, {group.product.replace('_', ' of ')}"
         context.say(title)
         arms = against_first([_arm(context, group, added) for added in group.added])
-        seconds = context.seconds * weight / sum(weights)
-        rows = interleave(context, arms, seconds, partial(measurement, context, "matmul_alignment", "TFLOP/s"))
+        seconds = context.seconds * len(group.added) / sizes
+        rows = interleave(context, arms, seconds, Metric("matmul_alignment", "TFLOP/s"))
         yield from or_gap(rows, "bench.matmul_alignment", title)
 
 
@@ -88,7 +81,7 @@ def _everything(context: Context, dtype: str) -> Iterator[Group]:
 
 
 def _arm(context: Context, group: Group, added: int) -> Arm:
-    base = BASE["cuda" if context.cuda else "cpu"]
+    base = BASE[kind_of(context.device)]
     sizes = {"M": base, "N": base, "K": base} | {group.dim: base + added}
     return Arm(
         params=Alignment(
@@ -101,7 +94,7 @@ def _arm(context: Context, group: Group, added: int) -> Arm:
         ).params,
         run=_product(context, group, sizes),
         work=2 * sizes["M"] * sizes["N"] * sizes["K"] / 1e12,
-        before=flags_for(group.dtype),
+        before=partial(set_flags, group.dtype),
         worth=WORTH,
     )
 

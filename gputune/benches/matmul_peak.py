@@ -8,39 +8,28 @@ is.
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 from gputune.bench_process import Context
-from gputune.benches import torch_missing
-from gputune.benches._errors import raise_if_broken
-from gputune.benches._matmul import flags_for, linear, matrix, operands
+from gputune.benches._errors import one_line, synchronize
+from gputune.benches._matmul import linear, matrix, operands, set_flags
 from gputune.benches._peak_search import LARGEST, Shape, candidates, search
 from gputune.benches._theory import flops_per_clock, peak_tflops
-from gputune.benches._timing import Arm, block, measurement, time_of
-from gputune.facts import Facts
+from gputune.benches._timing import Arm, Metric, Params, in_blocks, time_of
 from gputune.facts.gap import Gap
-from gputune.measurement import Measurement, rounded
+from gputune.measurement import LOOKS, Measurement
 
-SECONDS = {
-    "cuda": {"quick": 0, "standard": 6.5, "thorough": 60},
-    "cpu": {"quick": 0, "standard": 3, "thorough": 12},
-}
+SECONDS = {"cuda": {"standard": 6.5, "thorough": 60}, "cpu": {"standard": 3, "thorough": 12}}
 RANK = 4
 
 LONGEST_RUN_SECONDS = 0.007
 SHORT_SECONDS = 0.004
-"""What one look at a shape takes, at least."""
-BLOCKS = 12
+"""The least that one look at a shape takes."""
 BURST_BLOCK_SECONDS = 0.04
 BURST_PAUSE_SECONDS = 0.12
 STEADY_BLOCK_SECONDS = 0.1
 COOLING_SECONDS = 0.5
 """A power limit acts on an average over the last moments."""
-
-
-def needs(facts: Facts, device: str) -> str | None:
-    return torch_missing(facts)
 
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
@@ -50,14 +39,14 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
         try:
             yield from _peaks(context, dtype, context.seconds / len(dtypes))
         except RuntimeError as error:
-            raise_if_broken(context)
-            yield Gap(fact=f"bench.matmul_peak.{dtype}", reason=" ".join(str(error).split())[:200])
+            synchronize(context)
+            yield Gap(fact=f"bench.matmul_peak.{dtype}", reason=one_line(error))
 
 
 def _peaks(context: Context, dtype: str, seconds: float) -> Iterator[Measurement]:
-    bursts = BLOCKS * (BURST_BLOCK_SECONDS + BURST_PAUSE_SECONDS) if context.cuda else 0.0
-    steady = BLOCKS * STEADY_BLOCK_SECONDS
-    flags_for(dtype)()
+    bursts = LOOKS[0] * (BURST_BLOCK_SECONDS + BURST_PAUSE_SECONDS) if context.cuda else 0.0
+    steady = LOOKS[0] * STEADY_BLOCK_SECONDS
+    set_flags(dtype)
     products = _Products(context, dtype)
     shape = search(products.shapes(), products.rate, max(1.0, seconds - bursts - steady), products.allowed)
     arm = Arm(
@@ -66,12 +55,16 @@ def _peaks(context: Context, dtype: str, seconds: float) -> Iterator[Measurement
         work=shape.flops / 1e12,
     )
     # Without a pause since the search, which was seconds of load.
-    steadily = _timed(context, arm, "steady", STEADY_BLOCK_SECONDS)
+    steadily = in_blocks(context, arm, _metric("steady"), STEADY_BLOCK_SECONDS)
     yield steadily
     yield from _theoretical(context, dtype, steadily)
     if context.cuda:
         time.sleep(COOLING_SECONDS)
-        yield _timed(context, arm, "burst", BURST_BLOCK_SECONDS, BURST_PAUSE_SECONDS)
+        yield in_blocks(context, arm, _metric("burst"), BURST_BLOCK_SECONDS, BURST_PAUSE_SECONDS)
+
+
+def _metric(name: str) -> Metric:
+    return Metric("matmul_peak", "TFLOP/s", name)
 
 
 class _Products:
@@ -82,12 +75,10 @@ class _Products:
         first = 4096 if context.cuda else 512
         run = linear(dtype, *operands(context, dtype, first, first, first))
         time_of(context, run, 1)
-        self._most_flops = 2 * first**3 / (time_of(context, run, 4) / 4) * self._longest_run()
+        longest = LONGEST_RUN_SECONDS if context.cuda else 3 * LONGEST_RUN_SECONDS
+        self._most_flops = 2 * first**3 / (time_of(context, run, 4) / 4) * longest
         self._side = self._largest()
         self._left, self._right = (matrix(context, dtype, self._side, self._side, seed).view(-1) for seed in (0, 1))
-
-    def _longest_run(self) -> float:
-        return LONGEST_RUN_SECONDS if self._context.cuda else 3 * LONGEST_RUN_SECONDS
 
     def _largest(self) -> int:
         """The largest side for which two operands, which start as FP32, and their product fit half the free memory."""
@@ -98,7 +89,7 @@ class _Products:
 
     def shapes(self) -> list[Shape]:
         """Raises RuntimeError where too little memory is free for any."""
-        gpu = self._context.facts.device_gpu(self._context.device) if self._context.cuda else None
+        gpu = self._context.facts.device_gpu(self._context.device)
         shapes = candidates(gpu.multiprocessor_count if gpu else None, self._most_flops, self._side)
         if not shapes:
             raise RuntimeError("too little memory is free for a matmul that fills the device")
@@ -121,34 +112,13 @@ class _Products:
         return shape.flops * repeats / time_of(self._context, run, repeats) / 1e12
 
 
-def _timed(context: Context, arm: Arm, metric: str, seconds: float, pause: float = 0.0) -> Measurement:
-    """Blocks of a single arm, each after a pause."""
-    arm.repeats = max(1, round(seconds / (time_of(context, arm.run, 2) / 2)))
-    arm.samples.clear()
-    arm.conditions.clear()
-    for _ in range(BLOCKS):
-        time.sleep(pause)
-        block(context, arm)
-    return replace(measurement(context, "matmul_peak", "TFLOP/s", arm), metric=metric)
-
-
 def _theoretical(context: Context, dtype: str, steady: Measurement) -> Iterator[Measurement]:
     """The theoretical peak at the clock of the steady load; no row where the GPU or its clock is not known."""
-    gpu = context.facts.device_gpu(context.device) if context.cuda else None
+    gpu = context.facts.device_gpu(context.device)
     clock = steady.conditions.get("sm_clock_mhz")
     peak = peak_tflops(gpu, dtype, clock) if gpu and clock else None
     if gpu is None or peak is None:
         return
-    yield Measurement(
-        bench="matmul_peak",
-        metric="theoretical",
-        unit="TFLOP/s",
-        samples=(rounded(peak),),
-        params={
-            "dtype": dtype,
-            "multiprocessors": gpu.multiprocessor_count or 0,
-            "flops_per_clock": flops_per_clock(gpu, dtype) or 0,
-        },
-        device=context.device,
-        conditions={"sm_clock_mhz": clock or 0.0},
-    )
+    rate = flops_per_clock(gpu, dtype) or 0
+    params: Params = {"dtype": dtype, "multiprocessors": gpu.multiprocessor_count or 0, "flops_per_clock": rate}
+    yield _metric("theoretical").row(context, [peak], params, sm_clock_mhz=clock or 0.0)

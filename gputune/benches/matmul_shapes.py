@@ -11,20 +11,17 @@ from functools import partial
 from pathlib import Path
 
 from gputune.bench_process import Context, MatmulShape
-from gputune.benches import torch_missing
-from gputune.benches._errors import out_of_memory
-from gputune.benches._matmul import flags_for, linear, operands
-from gputune.benches._timing import Arm, against_first, interleave, measurement, or_gap
+from gputune.benches import kind_of
+from gputune.benches._errors import first_sentence, out_of_memory
+from gputune.benches._matmul import linear, operands, set_flags
+from gputune.benches._timing import Arm, Metric, interleave, or_gap
 from gputune.errors import UsageError
-from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
+from gputune.rounds import against_first
 from gputune.settings.dimension_multiple import WORTH
 
-SECONDS = {
-    "cuda": {"quick": 4, "standard": 5, "thorough": 10},
-    "cpu": {"quick": 4, "standard": 5, "thorough": 10},
-}
+SECONDS = {"cuda": {"quick": 4, "standard": 5, "thorough": 10}, "cpu": {"quick": 4, "standard": 5, "thorough": 10}}
 """For each shape."""
 RANK = 10
 OPTION = "shapes"
@@ -39,12 +36,8 @@ MULTIPLES = {"bfloat16": (8, 64), "float16": (8, 64), "tf32": (4, 32), "float32"
 """By dtype, the elements in 16 bytes, which Tensor Cores load at a time, and in 128, a cache line."""
 
 
-def needs(facts: Facts, device: str) -> str | None:
-    return torch_missing(facts)
-
-
 def measure(context: Context) -> Iterator[Measurement | Gap]:
-    row = partial(measurement, context, "matmul_shapes", "TFLOP/s")
+    metric, seconds = Metric("matmul_shapes", "TFLOP/s"), context.seconds / max(1, len(context.shapes))
     for requested in context.shapes:
         shape = completed(context, requested)
         context.say(name(shape))
@@ -53,18 +46,18 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
             continue
         try:
             arms = against_first([_arm(context, shape, padded) for padded in variants(shape)])
-            yield from or_gap(interleave(context, arms, context.seconds / len(context.shapes), row), FACT, name(shape))
+            yield from or_gap(interleave(context, arms, seconds, metric), FACT, name(shape))
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
-            yield Gap(fact=FACT, reason=f"{name(shape)}: {str(error).split('. ')[0][:200]}")
+            yield Gap(fact=FACT, reason=f"{name(shape)}: {first_sentence(error)}")
 
 
 def completed(context: Context, shape: MatmulShape) -> MatmulShape:
     """The shape with the user's omissions filled in: the device's main dtype, and the batch and width of a small
     model's last layer, with fewer rows where the output would be huge otherwise.
     """
-    m, k = LAYER["cuda" if context.cuda else "cpu"]
+    m, k = LAYER[kind_of(context.device)]
     m = max(64, min(m, MOST_OUTPUTS // shape.n))
     return MatmulShape(m=shape.m or m, n=shape.n, k=shape.k or k, dtype=shape.dtype or context.main_dtype)
 
@@ -92,7 +85,7 @@ def _arm(context: Context, shape: MatmulShape, padded: MatmulShape) -> Arm:
         params={"shape": name(shape), "dtype": dtype, "m": m, "n": n, "k": k},
         run=linear(dtype, *operands(context, dtype, m, n, k)),
         work=2 * m * shape.n * (shape.k or 1) / 1e12,
-        before=flags_for(dtype),
+        before=partial(set_flags, dtype),
         worth=WORTH,
     )
 

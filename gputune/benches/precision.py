@@ -17,30 +17,25 @@ from functools import partial
 from typing import Any
 
 from gputune.bench_process import Context
-from gputune.benches import _truth, torch_missing
-from gputune.benches._errors import raise_if_broken
-from gputune.benches._matmul import flags_for, linear, operands
-from gputune.benches._timing import Arm, against_first, interleave, measurement, time_of, warm_up
-from gputune.facts import Facts
+from gputune.benches import _truth
+from gputune.benches._errors import one_line, synchronize
+from gputune.benches._fp32_errors import errors, relative_error
+from gputune.benches._matmul import linear, operands, set_flags
+from gputune.benches._timing import Arm, Metric, interleave, time_of, warm_up
 from gputune.facts.environment import TF32_OVERRIDE
 from gputune.facts.gap import Gap
-from gputune.measurement import Measurement, rounded
+from gputune.measurement import Measurement
+from gputune.rounds import against_first
 from gputune.settings import _tf32
 
-SECONDS = {
-    "cuda": {"quick": 2.5, "standard": 3.5, "thorough": 15},
-    "cpu": {"quick": 3, "standard": 4, "thorough": 10},
-}
+SECONDS = {"cuda": {"quick": 2.5, "standard": 3.5, "thorough": 15}, "cpu": {"quick": 3, "standard": 4, "thorough": 10}}
 RANK = 1
 
 GPU_SIZE = 4096
 CPU_SIZES = (256, 512, 1024)
 CPU_CALL_SECONDS = 0.02
 CHILD_SECONDS = 25
-
-
-def needs(facts: Facts, device: str) -> str | None:
-    return torch_missing(facts)
+ERROR = Metric("precision", "1", "relative_error")
 
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
@@ -59,7 +54,7 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
             arm.baseline = arms[1]
     if context.cuda:
         warm_up(context, arms[2 if len(arms) > 2 else -1].run, min(1.0, context.seconds / 5))
-    yield from interleave(context, arms, context.seconds * 0.6, partial(measurement, context, "precision", "TFLOP/s"))
+    yield from interleave(context, arms, context.seconds * 0.6, Metric("precision", "TFLOP/s"))
     if context.cuda and context.budget == "thorough":
         yield from _overridden(context)
 
@@ -69,7 +64,7 @@ def _arm(context: Context, dtype: str, size: int) -> Arm:
         params={"dtype": dtype, "size": size},
         run=linear(dtype, *operands(context, dtype, size, size, size)),
         work=2 * size**3 / 1e12,
-        before=flags_for(dtype),
+        before=partial(set_flags, dtype),
     )
 
 
@@ -82,9 +77,9 @@ def _dtypes(context: Context) -> tuple[list[str], list[Gap]]:
         try:
             linear("float8", *operands(context, "float8", 64, 64, 64))().double()
         except (RuntimeError, AttributeError, TypeError) as error:
-            raise_if_broken(context)
+            synchronize(context)
             dtypes.remove("float8")
-            return dtypes, [Gap(fact="bench.precision", reason=f"float8: {' '.join(str(error).split())[:200]}")]
+            return dtypes, [Gap(fact="bench.precision", reason=f"float8: {one_line(error)}")]
     return dtypes, []
 
 
@@ -105,9 +100,9 @@ def _error(context: Context, dtype: str) -> Measurement:
     k = 4096 if context.cuda else 1024
     x, w = operands(context, "float32", 512, 512, k)
     exact = x.double() @ w.double().T
-    flags_for(dtype)()
+    set_flags(dtype)
     got = linear(dtype, *operands(context, dtype, 512, 512, k))().double()
-    return _row(context, float((got - exact).norm() / exact.norm()), {"dtype": dtype})
+    return ERROR.row(context, [relative_error(got, exact)], {"dtype": dtype})
 
 
 def _found(context: Context) -> Iterator[Measurement]:
@@ -118,14 +113,18 @@ def _found(context: Context) -> Iterator[Measurement]:
     if context.cuda and flags and flags.matmul_tf32 is not None and flags.cudnn_tf32 is not None:
         _tf32.set_matmul(flags.matmul_tf32)
         _tf32.set_cudnn(flags.cudnn_tf32)
-    yield from _rows(context, _truth.errors(context.device), {"flags": "found"})
+    yield from _rows(context, errors(context.device), {"flags": "found"})
 
 
 def _overridden(context: Context) -> Iterator[Measurement | Gap]:
     """Errors under each value of the variable, in a process of its own: the libraries read it once."""
     context.say(TF32_OVERRIDE)
     end = time.monotonic() + CHILD_SECONDS
-    children = {value: _child(context, value) for value in ("0", "1")}
+    command = [sys.executable, "-P", "-m", "gputune.benches._truth", context.device]
+    children = {
+        value: subprocess.Popen(command, env={**os.environ, TF32_OVERRIDE: value}, stdout=subprocess.PIPE, text=True)
+        for value in ("0", "1")
+    }
     for value, child in children.items():
         try:
             out, _ = child.communicate(timeout=max(0.1, end - time.monotonic()))
@@ -134,30 +133,10 @@ def _overridden(context: Context) -> Iterator[Measurement | Gap]:
             child.kill()
             yield Gap(fact="bench.precision", reason=f"the process with {TF32_OVERRIDE}={value} did not answer")
             continue
-        for flags, errors in answers.items():
-            yield from _rows(context, errors, {"flags": flags, "override": value})
+        for flags, by_operation in answers.items():
+            yield from _rows(context, by_operation, {"flags": flags, "override": value})
 
 
-def _child(context: Context, override: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "gputune.benches._truth", context.device],
-        env={**os.environ, TF32_OVERRIDE: override},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
-def _rows(context: Context, errors: Mapping[str, float], params: dict[str, Any]) -> Iterator[Measurement]:
-    for operation, error in errors.items():
-        yield _row(context, error, {"operation": operation, **params})
-
-
-def _row(context: Context, error: float, params: dict[str, Any]) -> Measurement:
-    return Measurement(
-        bench="precision",
-        metric="relative_error",
-        unit="1",
-        samples=(rounded(error),),
-        params=params,
-        device=context.device,
-    )
+def _rows(context: Context, by_operation: Mapping[str, float], params: dict[str, Any]) -> Iterator[Measurement]:
+    for operation, error in by_operation.items():
+        yield ERROR.row(context, [error], {"operation": operation, **params})

@@ -6,20 +6,15 @@ runs it; a single GPU has nothing to be compared with, and `matmul_peak` measure
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from gputune.bench_process import Context
-from gputune.benches import torch_missing
-from gputune.benches._matmul import flags_for, linear, operands
-from gputune.benches._timing import Arm, block, measurement, time_of, warm_up
+from gputune.benches._matmul import linear, operands, set_flags
+from gputune.benches._timing import Arm, Metric, in_blocks, warm_up
 from gputune.benches.transfer import device_copy
 from gputune.facts import Facts
-from gputune.measurement import LOOKS, Measurement
+from gputune.measurement import Measurement
 
-SECONDS = {
-    "cuda": {"quick": 6, "standard": 6, "thorough": 6},
-    "cpu": {"quick": 0, "standard": 0, "thorough": 0},
-}
+SECONDS = {"cuda": {"quick": 6, "standard": 6, "thorough": 6}}
 RANK = 0.5
 SIDE_BY_SIDE = True
 
@@ -34,30 +29,21 @@ COPY_BLOCK_SECONDS = 0.05
 
 
 def needs(facts: Facts, device: str) -> str | None:
-    missing = torch_missing(facts)
-    return missing or (None if device.startswith("cuda") else "it compares GPUs with each other")
+    return None if device.startswith("cuda") else "it compares GPUs with each other"
 
 
 def measure(context: Context) -> Iterator[Measurement]:
     dtype = context.main_dtype
     context.say("matmul")
-    flags_for(dtype)()
+    set_flags(dtype)
     matmul = Arm(
         params={"dtype": dtype, "side": SIDE},
         run=linear(dtype, *operands(context, dtype, SIDE, SIDE, SIDE)),
         work=2 * SIDE**3 / 1e12,
     )
-    yield _steady(context, matmul, "matmul", "TFLOP/s", (LOAD_SECONDS, BLOCK_SECONDS))
+    warm_up(context, matmul.run, LOAD_SECONDS)
+    yield in_blocks(context, matmul, Metric("side_by_side", "TFLOP/s", "matmul"), BLOCK_SECONDS)
     context.say("bandwidth")
     copy = device_copy(context, COPIED_BYTES)
-    yield _steady(context, copy, "bandwidth", "GB/s", (COPY_LOAD_SECONDS, COPY_BLOCK_SECONDS))
-
-
-def _steady(context: Context, arm: Arm, metric: str, unit: str, seconds: tuple[float, float]) -> Measurement:
-    """Blocks without a pause after a load. `seconds` are the load's and each block's."""
-    load, length = seconds
-    warm_up(context, arm.run, load)
-    arm.repeats = max(1, round(length / (time_of(context, arm.run, 4) / 4)))
-    for _ in range(LOOKS[0]):
-        block(context, arm)
-    return replace(measurement(context, "side_by_side", unit, arm), metric=metric)
+    warm_up(context, copy.run, COPY_LOAD_SECONDS)
+    yield in_blocks(context, copy, Metric("side_by_side", "GB/s", "bandwidth"), COPY_BLOCK_SECONDS)

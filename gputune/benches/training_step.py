@@ -20,22 +20,18 @@ from functools import partial
 from typing import Any
 
 from gputune.bench_process import Context
-from gputune.benches import torch_missing
-from gputune.benches._errors import out_of_memory, raise_if_broken
+from gputune.benches._errors import first_sentence, one_line, out_of_memory, synchronize
 from gputune.benches._guard import final_losses
 from gputune.benches._networks import NETWORKS, Size
 from gputune.benches._steps import Trainee, set_flags
-from gputune.benches._timing import Arm, against_first, interleave, measurement, or_gap, ranked
-from gputune.facts import Facts
+from gputune.benches._timing import Arm, Metric, interleave, or_gap
 from gputune.facts.gap import Gap
-from gputune.measurement import Measurement, rounded
+from gputune.measurement import Measurement
+from gputune.rounds import against_first, ranked
 from gputune.settings import _training
 from gputune.settings._training import BENCH, MIXED, Combination
 
-SECONDS = {
-    "cuda": {"quick": 0, "standard": 23, "thorough": 240},
-    "cpu": {"quick": 0, "standard": 13, "thorough": 120},
-}
+SECONDS = {"cuda": {"standard": 23, "thorough": 240}, "cpu": {"standard": 13, "thorough": 120}}
 RANK = 3
 
 SHARES = {"mlp": 0.8, "convnet": 3.0, "transformer": 2.5, "recurrent": 2.0}
@@ -47,12 +43,10 @@ GUARD_SHARE = 0.5
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 SMALLEST_BATCH = 2
 OTHER_BATCHES = (128, 256, 513)
+STEPS = Metric(BENCH, "samples/s")
+PEAK_MEMORY = Metric(BENCH, "MiB", "peak_memory")
 
 Found = Measurement | Gap
-
-
-def needs(facts: Facts, device: str) -> str | None:
-    return torch_missing(facts)
 
 
 def measure(context: Context) -> Iterator[Found]:
@@ -101,7 +95,7 @@ def _at_a_batch_that_fits(context: Context, name: str, seconds: float) -> tuple[
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
-            shortage = str(error).split(". ")[0]
+            shortage = first_sentence(error)
         else:
             _release(context)
             return size, found
@@ -119,7 +113,7 @@ def _kept(context: Context, name: str, stage: Iterable[Found]) -> Iterator[Found
     except RuntimeError as error:
         if not out_of_memory(error):
             raise
-        yield Gap(fact=_fact(name), reason=str(error).split(". ")[0])
+        yield Gap(fact=_fact(name), reason=first_sentence(error))
     _release(context)
 
 
@@ -165,18 +159,17 @@ def _precisions(context: Context, name: str, size: Size, seconds: float) -> list
         except RuntimeError as error:
             if out_of_memory(error) or precision not in MIXED:
                 raise
-            raise_if_broken(context)
-            found.append(Gap(fact=_fact(name), reason=f"a step in {precision} failed: {_line(error)}"))
+            synchronize(context)
+            found.append(Gap(fact=_fact(name), reason=f"a step in {precision} failed: {one_line(error)}"))
             continue
         if context.cuda:
-            found.append(_single(context, arm, "peak_memory", "MiB", (_peak_bytes(arm) - before) / 2**20))
+            found.append(PEAK_MEMORY.row(context, [(_peak_bytes(arm) - before) / 2**20], arm.params))
         arms.append(arm)
-    row = partial(measurement, context, BENCH, "samples/s")
-    return [*found, *or_gap(interleave(context, ranked(arms), seconds, row), _fact(name), "its steps")]
+    return [*found, *or_gap(interleave(context, ranked(arms), seconds, STEPS), _fact(name), "its steps")]
 
 
 def _allocated_bytes(context: Context) -> int:
-    """What is allocated on a GPU, with cuBLAS's workspace; 0 on a CPU."""
+    """Bytes allocated on a GPU, with cuBLAS's workspace; 0 on a CPU."""
     if not context.cuda:
         return 0
     import torch
@@ -214,8 +207,9 @@ def _options(context: Context, name: str, size: Size, best: Combination, seconds
                 continue
             arms.append(arm)
             if (compiled or search) and not fused and not (compiled and search):
-                yield _single(context, arm, "compile_time" if compiled else "search_time", "s", taken)
-    rows = interleave(context, ranked(arms), seconds, partial(measurement, context, BENCH, "samples/s"))
+                metric = Metric(BENCH, "s", "compile_time" if compiled else "search_time")
+                yield metric.row(context, [taken], arm.params)
+    rows = interleave(context, ranked(arms), seconds, STEPS)
     yield from or_gap(rows, _fact(name), "its options")
 
 
@@ -233,11 +227,7 @@ def _started(trainee: Trainee, combination: Combination, stage: str) -> tuple[Ar
 
 def _refused(combination: Combination, error: Exception) -> str:
     what = "torch.compile" if combination.compiled else "the fused optimizer" if combination.fused else "the step"
-    return f"{what} failed: {_line(error)}"
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
+    return f"{what} failed: {one_line(error)}"
 
 
 def _forward(
@@ -249,7 +239,7 @@ def _forward(
         trainee = Trainee(NETWORKS[name], size, context.device, combination)
         trainee.model.eval()
         arms.append(_arm(trainee, combination, "inference", trainee.inference))
-    return interleave(context, against_first(arms), seconds, partial(measurement, context, BENCH, "samples/s"))
+    return interleave(context, against_first(arms), seconds, STEPS)
 
 
 def _batches(context: Context, size: Size, seconds: float) -> list[Measurement]:
@@ -262,7 +252,7 @@ def _batches(context: Context, size: Size, seconds: float) -> list[Measurement]:
             trainee = Trainee(NETWORKS["mlp"], replace(size, batch=batch), context.device, combination)
             of_batch.append(_arm(trainee, combination, "batch", trainee.stepper(fused=False)[0]))
         arms += against_first(of_batch)
-    return interleave(context, arms, seconds, partial(measurement, context, BENCH, "samples/s"))
+    return interleave(context, arms, seconds, STEPS)
 
 
 def _arm(trainee: Trainee, combination: Combination, stage: str, run: Any) -> Arm:
@@ -272,10 +262,4 @@ def _arm(trainee: Trainee, combination: Combination, stage: str, run: Any) -> Ar
         run=run,
         work=trainee.size.batch,
         before=partial(set_flags, combination),
-    )
-
-
-def _single(context: Context, arm: Arm, metric: str, unit: str, value: float) -> Measurement:
-    return Measurement(
-        bench=BENCH, metric=metric, unit=unit, samples=(rounded(value),), params=arm.params, device=context.device
     )

@@ -11,17 +11,13 @@ from functools import partial
 from typing import Any
 
 from gputune.bench_process import Context
-from gputune.benches import torch_missing
-from gputune.benches._errors import raise_if_broken
-from gputune.benches._timing import Arm, interleave, measurement
+from gputune.benches._errors import first_sentence, synchronize
+from gputune.benches._timing import Arm, Metric, interleave
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
-from gputune.measurement import LOOKS, Measurement, rounded
+from gputune.measurement import LOOKS, Measurement
 
-SECONDS = {
-    "cuda": {"quick": 0, "standard": 0, "thorough": 6},
-    "cpu": {"quick": 0, "standard": 0, "thorough": 0},
-}
+SECONDS = {"cuda": {"thorough": 6}}
 RANK = 9
 
 HOST_BYTES = 256 << 20
@@ -32,8 +28,7 @@ LAUNCHES = 256
 
 
 def needs(facts: Facts, device: str) -> str | None:
-    missing = torch_missing(facts)
-    return missing or (None if device.startswith("cuda") else "copies between host and device need a GPU")
+    return None if device.startswith("cuda") else "copies between host and device need a GPU"
 
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
@@ -47,7 +42,7 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
             yield copy
         else:
             arms.append(copy)
-    yield from interleave(context, arms, context.seconds * 0.9, partial(measurement, context, "transfer", "GB/s"))
+    yield from interleave(context, arms, context.seconds * 0.9, Metric("transfer", "GB/s"))
 
 
 def sizes(free_bytes: int) -> tuple[int, int]:
@@ -69,9 +64,8 @@ def host_copies(context: Context, size: int) -> Iterator[Arm | Gap]:
         try:
             on_host = torch.empty(size, dtype=torch.uint8, pin_memory=pinned)
         except RuntimeError as error:
-            raise_if_broken(context)
-            text = str(error).split("\n", maxsplit=1)[0]
-            yield Gap(fact="bench.transfer", reason=f"no {size >> 20} MiB of pinned memory: {text}")
+            synchronize(context)
+            yield Gap(fact="bench.transfer", reason=f"no {size >> 20} MiB of pinned memory: {first_sentence(error)}")
             continue
         on_host.copy_(on_device)  # pages that were never written to would all be the one page of zeros
         for copy, target, source in (("host to device", on_device, on_host), ("device to host", on_host, on_device)):
@@ -104,16 +98,9 @@ def latency(context: Context) -> Measurement:
     x = torch.zeros(1, device=context.device)
     samples = []
     for _ in range(LOOKS[0] + 1):
-        if context.cuda:
-            torch.cuda.synchronize(context.device)
+        synchronize(context)
         start = time.perf_counter()
         for _ in range(LAUNCHES):
             x.add_(1)
         samples.append((time.perf_counter() - start) / LAUNCHES * 1e6)
-    return Measurement(
-        bench="transfer",
-        metric="latency",
-        unit="us",
-        samples=tuple(rounded(sample) for sample in samples[1:]),
-        device=context.device,
-    )
+    return Metric("transfer", "us", "latency").row(context, samples[1:], {})

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median_low
 
+from gputune import benches
 from gputune.bench_process.failure import BenchFailed
 from gputune.bench_process.messages import Activity
 from gputune.bench_process.restarting import RestartingProcess
@@ -44,7 +45,7 @@ class Lane:
     def do(self, jobs: Sequence[Job], progress: Callable[[Progress], None]) -> None:
         """Run the jobs in turn. What cannot run here, or fails, leaves a Gap."""
         for number, job in enumerate(jobs, start=1):
-            reason = job.bench.needs(self.facts, self.device)
+            reason = benches.missing(job.bench, self.facts, self.device)
             if reason:
                 self.gaps.append(Gap(fact=f"bench.{job.name}", reason=reason))
                 continue

@@ -45,22 +45,21 @@ def _flags_put_back():
 @pytest.fixture
 def one_thread():
     """Many small operations on CPUs that others use too wait for their own threads most of the time."""
-    import torch
+    from gputune.benches.loading.source import own_threads
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with own_threads(1):
+        yield
 
 
 @pytest.fixture
 def twelve_rounds():
-    """In the place of `interleave`: one run for each arm and round, however long it takes on CPUs that others use too."""
-    from gputune.benches._timing import block
+    """Replaces `interleave` by one run for each arm and round, however long that takes on CPUs that others use too."""
+    from gputune.benches._timing import rate
 
-    def measured(context, arms, seconds, row, *_):
+    def measured(context, arms, seconds, metric, *_):
         for number in range(12 * len(arms)):
-            block(context, arms[number % len(arms)])
-        return [row(arm) for arm in arms]
+            arm = arms[number % len(arms)]
+            arm.samples.append(rate(context, arm))
+        return [metric.row_of(context, arm) for arm in arms]
 
     return measured

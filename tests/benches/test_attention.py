@@ -8,23 +8,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from recorded import facts_of
+from loaded import on_cpu, sorted_out
 
-from gputune.bench_process import Context
 from gputune.benches import attention
 from gputune.benches.attention import Shape, candidates, gaps, groups
 from gputune.facts.gap import Gap
 
-H200 = facts_of()
 DTYPES = ("float32", "tf32", "bfloat16", "float16")
 
 
 def shape(**changes: Any) -> Shape:
     return replace(Shape(dtype="bfloat16", head=64, length=4096, causal=True), **changes)
-
-
-def context(seconds: float = 2, budget: Any = "standard", device: str = "cpu") -> Context:
-    return Context(device=device, facts=facts_of("cpu-only"), seconds=seconds, budget=budget)
 
 
 @pytest.fixture
@@ -35,9 +29,9 @@ def small(monkeypatch: pytest.MonkeyPatch, one_thread: None) -> None:
     monkeypatch.setattr(attention, "groups", lambda dtypes, budget: [shape(length=64, dtype="float32")])
 
 
-def measured(given: Context) -> tuple[list[Any], list[str]]:
-    found = list(attention.measure(given))
-    return [one for one in found if not isinstance(one, Gap)], [one.reason for one in found if isinstance(one, Gap)]
+def measured(seconds: float = 2, budget: str = "standard") -> tuple[list[Any], list[str]]:
+    rows, gaps = sorted_out(attention.measure(on_cpu(budget, seconds)))
+    return rows, [gap.reason for gap in gaps]
 
 
 def test_the_standard_budget_compares_two_head_sizes_in_the_dtype_of_training() -> None:
@@ -64,14 +58,7 @@ def test_work_is_seven_matmuls_and_half_of_that_under_a_causal_mask() -> None:
 
 def test_a_gpu_without_these_dtypes_is_a_gap() -> None:
     assert groups(("float32",), "thorough") == []
-    assert measured(context()) == ([], ["the device multiplies neither bfloat16 nor float16 natively"])
-
-
-def test_it_is_a_gpus() -> None:
-    assert attention.needs(H200, "cuda:0") is None
-    assert attention.needs(H200, "cpu") == "attention's back ends are a GPU's"
-    without = replace(H200, libraries=replace(H200.libraries, torch=None))
-    assert attention.needs(without, "cuda:0") == "torch is not installed"
+    assert measured() == ([], ["the device multiplies neither bfloat16 nor float16 natively"])
 
 
 def test_a_refusal_is_told_once_for_each_back_end_and_reason() -> None:
@@ -87,7 +74,7 @@ def test_what_this_device_has_is_measured_beside_the_default_and_the_rest_is_sai
     small: None, monkeypatch: pytest.MonkeyPatch, twelve_rounds: Any
 ) -> None:
     monkeypatch.setattr(attention, "interleave", twelve_rounds)
-    rows, reasons = measured(context(60, budget="thorough"))
+    rows, reasons = measured(60, "thorough")
     assert [row.params["backend"] for row in rows] == ["default", "flash", "math"]
     assert reasons == [
         "efficient has no kernel for the inputs at 1 of 1 shapes",
@@ -105,12 +92,12 @@ def test_torchs_switches_are_put_back(small: None) -> None:
 
     names = ("flash", "mem_efficient", "cudnn", "math")
     before = [getattr(torch.backends.cuda, f"{name}_sdp_enabled")() for name in names]
-    measured(context(0.5, "thorough"))
+    measured(0.5, "thorough")
     assert [getattr(torch.backends.cuda, f"{name}_sdp_enabled")() for name in names] == before
 
 
 def test_nothing_accumulates_from_step_to_step(small: None) -> None:
-    step = attention._step(context(), shape(length=64, dtype="float32"))
+    step = attention._step(on_cpu(), shape(length=64, dtype="float32"))
     first, second = step(), step()
     assert len(first) == 3
     assert all(bool((one == other).all()) for one, other in zip(first, second, strict=True))
@@ -124,7 +111,7 @@ def test_math_is_not_tried_where_its_matrices_would_not_fit() -> None:
 
 def test_a_back_end_that_this_torch_does_not_name_is_a_gap(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(attention.BACKENDS, "cudnn", "ATTENTION_OF_A_LATER_TORCH")
-    _, reasons = measured(context(0.5))
+    _, reasons = measured(0.5)
     assert "cudnn is no choice in this torch at 1 of 1 shapes" in reasons
 
 
@@ -133,27 +120,21 @@ def test_a_back_end_that_this_torch_does_not_name_is_a_gap(small: None, monkeypa
     [
         ("No available kernel. Aborting execution.", "has no kernel for the inputs"),
         ("cuDNN Frontend error: no valid engine configs", "has no kernel for the inputs"),
-        ("CUDA error: an illegal memory access was encountered", None),
+        ("CUDA out of memory. Tried to allocate", "ran out of memory"),
     ],
 )
-def test_only_a_refusal_is_passed_over(text: str, why: str | None) -> None:
-    error = RuntimeError(text)
-    if why is None:
-        with pytest.raises(RuntimeError):
-            attention._refused_because(error)
-    else:
-        assert attention._refused_because(error) == why
+def test_a_refusal_is_passed_over(text: str, why: str) -> None:
+    assert attention._refused_because(RuntimeError(text)) == why
 
 
-def test_out_of_memory_is_passed_over() -> None:
-    import torch
-
-    assert attention._refused_because(torch.cuda.OutOfMemoryError("tried to allocate")) == "ran out of memory"
+def test_any_other_error_is_raised() -> None:
+    with pytest.raises(RuntimeError):
+        attention._refused_because(RuntimeError("CUDA error: an illegal memory access was encountered"))
 
 
 def test_where_torchs_own_choice_fails_nothing_is_compared(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "_refusal", lambda context, arm: "ran out of memory")
-    assert measured(context()) == ([], ["default ran out of memory at 1 of 1 shapes"])
+    assert measured() == ([], ["default ran out of memory at 1 of 1 shapes"])
 
 
 @pytest.mark.slow
@@ -170,13 +151,13 @@ def test_loading_a_back_end_takes_nothing_from_the_time(small: None, monkeypatch
         return attend(*args, **kwargs)
 
     monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", slow_at_first)
-    rows, reasons = measured(context(0.8))
+    rows, reasons = measured(0.8)
     assert {row.params["backend"] for row in rows} == {"default", "flash"}
     assert "the budget ran out at 1 of 1 shapes" not in reasons
 
 
 @pytest.mark.parametrize("seconds", [0, 1e-4])
 def test_what_the_time_did_not_suffice_for_is_said(small: None, seconds: float) -> None:
-    rows, reasons = measured(context(seconds))
+    rows, reasons = measured(seconds)
     assert rows == []
     assert "the budget ran out at 1 of 1 shapes" in reasons

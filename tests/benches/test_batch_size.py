@@ -1,13 +1,14 @@
 """The user's step in a bench process on this machine's CPU: each batch's answer, and what the process survives."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from textwrap import dedent, indent
 from typing import Any
 
 import pytest
+from loaded import sorted_out
 from recorded import facts_of
+from stepping import written
 
 from gputune.bench_process import Batches
 from gputune.bench_process.failure import BenchFailed
@@ -20,41 +21,21 @@ from gputune.measurement import Measurement
 Answers = list[Measurement | Gap | Activity]
 
 
-@contextmanager
 def on_this_cpu() -> Iterator[RestartingProcess]:
     with RestartingProcess() as started:
         started.measure_on("cpu", facts_of("cpu-only"))
         yield started
 
 
-@pytest.fixture
-def process() -> Iterator[RestartingProcess]:
-    """A process for one test, which is about memory or ends it."""
-    with on_this_cpu() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[RestartingProcess]:
-    """A process for all steps that leave nothing behind."""
-    with on_this_cpu() as started:
-        yield started
+process = pytest.fixture(name="process")(on_this_cpu)
+"""For one test, which is about memory or ends it."""
+shared = pytest.fixture(name="shared", scope="module")(on_this_cpu)
+"""For all steps that leave nothing behind."""
 
 
 @pytest.fixture
 def training(tmp_path: Path) -> Any:
-    """A function that writes a make_training() that runs `before`, with the step `body`, and returns its name."""
-
-    def write(body: str, before: str = "pass") -> str:
-        path = tmp_path / "training.py"
-        path.write_text(
-            "import os, signal, torch\n"
-            f"def make_training():\n{indent(dedent(before), '    ')}\n"
-            f"    def step(batch_size):\n{indent(dedent(body), '        ')}\n    return step\n"
-        )
-        return f"{path}:make_training"
-
-    return write
+    return partial(written, tmp_path)
 
 
 def answers(process: RestartingProcess, make: str, *sizes: int, timed: bool = False, seconds: float = 1) -> Answers:
@@ -68,7 +49,7 @@ def rows(answers: Answers) -> list[Measurement]:
 
 
 def gap(answers: Answers) -> tuple[str, str]:
-    [gap] = [answer for answer in answers if isinstance(answer, Gap)]
+    [gap] = sorted_out(answers)[1]
     return gap.fact, gap.reason
 
 
@@ -151,14 +132,14 @@ def test_what_a_failed_step_held_is_given_back(process: RestartingProcess, train
 
 
 @pytest.mark.slow
-def test_a_step_that_fails_is_one_line_with_its_place(shared: RestartingProcess, training: Any) -> None:
-    fact, reason = gap(answers(shared, training("raise ValueError('bad\\nbatch')"), 1))
-    assert fact == batch_size.FAILED
-    assert reason == "ValueError: bad batch (training.py:5, in step)"
-
-
-def test_so_is_one_that_exits(shared: RestartingProcess, training: Any) -> None:
-    assert gap(answers(shared, training("raise SystemExit(3)"), 1))[0] == batch_size.FAILED
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [("raise ValueError('bad\\nbatch')", "ValueError: bad batch"), ("raise SystemExit(3)", "SystemExit: 3")],
+)
+def test_a_step_that_fails_is_one_line_with_its_place(
+    shared: RestartingProcess, training: Any, body: str, says: str
+) -> None:
+    assert gap(answers(shared, training(body), 1)) == (batch_size.FAILED, f"{says} (training.py:5, in step)")
 
 
 @pytest.mark.slow

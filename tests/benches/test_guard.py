@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from loaded import on_cpu
 from recorded import facts_of
 
 from gputune import profile, recommend
@@ -20,7 +21,7 @@ DTYPES = ("float32", "bfloat16")
 
 @pytest.fixture
 def context() -> Context:
-    return Context(device="cpu", facts=FACTS, seconds=10, budget="thorough")
+    return on_cpu("thorough", 10)
 
 
 def trained(losses: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Alignment: which sizes are compared with each other, in which of a linear layer's products, and what counts as work."""
+"""Alignment: which sizes are compared, in which products of a linear layer, and what counts as work."""
 
 from itertools import groupby
 from typing import Any
@@ -26,18 +26,11 @@ def looked_at(groups: list[Group]) -> dict[tuple[str, str], dict[str, int]]:
     }
 
 
-def test_the_quick_budget_asks_for_n_and_k_in_the_dtype_of_training() -> None:
+def test_the_budgets_ask_for_n_and_k_in_the_dtype_of_training_then_tf32_then_everything() -> None:
+    """In plain FP32, which runs without Tensor Cores, the question is only whether size matters at all."""
     assert looked_at(plan(context("quick"))) == {("bfloat16", "forward"): {"N": 4, "K": 4}}
-
-
-def test_the_standard_budget_asks_for_tf32_too() -> None:
-    assert looked_at(plan(context("standard"))) == {
-        ("bfloat16", "forward"): {"N": 5, "K": 5}, ("tf32", "forward"): {"N": 5, "K": 5},
-    }  # fmt: skip
-
-
-def test_the_thorough_budget_asks_for_every_product_dimension_and_dtype() -> None:
-    """Plain FP32, which runs without Tensor Cores, only for whether size matters at all."""
+    both = {("bfloat16", "forward"): {"N": 5, "K": 5}, ("tf32", "forward"): {"N": 5, "K": 5}}
+    assert looked_at(plan(context("standard"))) == both
     whole = {"N": 9, "K": 9, "M": 4}
     assert looked_at(plan(context("thorough"))) == {
         **{(dtype, product): whole for dtype in ("bfloat16", "float16", "tf32") for product in PRODUCTS},

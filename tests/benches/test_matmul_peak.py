@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from loaded import on_cpu
 from making import row
 from recorded import facts_of
 
@@ -11,10 +12,6 @@ from gputune.bench_process import Context
 from gputune.benches import matmul_peak
 from gputune.benches._peak_search import LARGEST
 from gputune.facts.gap import Gap
-
-
-def on_cpu(budget: Any = "standard", seconds: float = 3) -> Context:
-    return Context(device="cpu", facts=facts_of("cpu-only"), seconds=seconds, budget=budget)
 
 
 def on_gpu(**overrides: Any) -> Context:
@@ -33,7 +30,7 @@ def test_on_a_cpu_it_is_a_steady_rate_with_its_shape(monkeypatch: pytest.MonkeyP
     (found,) = list(matmul_peak.measure(here))
     assert not isinstance(found, Gap)
     assert (found.metric, found.unit) == ("steady", "TFLOP/s")
-    assert len(found.samples) == matmul_peak.BLOCKS
+    assert len(found.samples) == 12
     assert set(found.params) == {"dtype", "m", "n", "k"}
     assert found.params["dtype"] == here.main_dtype
     assert all(0 < int(found.params[side]) <= 4096 for side in "mnk")
@@ -78,7 +75,7 @@ def test_a_dtype_that_fails_is_a_gap_and_the_next_is_measured(monkeypatch: pytes
     monkeypatch.setattr("torch.cuda.synchronize", broken)
     with pytest.raises(RuntimeError, match="illegal memory access"):
         list(matmul_peak.measure(replace(on_gpu(), budget="thorough")))
-    gap, measured = matmul_peak.measure(on_cpu("thorough"))
+    gap, measured = matmul_peak.measure(on_cpu("thorough", 3))
     assert gap == Gap(fact="bench.matmul_peak.float8", reason="cublasLtMatmulAlgoGetHeuristic failed")
     assert not isinstance(measured, Gap)
     assert (measured.params["dtype"], measured.samples[0]) == ("bfloat16", 1.5)

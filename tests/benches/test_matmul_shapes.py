@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recorded import facts_of
+from loaded import on_cpu
 
-from gputune.bench_process import Context, MatmulShape
+from gputune.bench_process import MatmulShape
 from gputune.benches import matmul_shapes
 from gputune.benches.matmul_shapes import DTYPES, LARGEST, MOST_SHAPES, variants
 from gputune.errors import UsageError
@@ -66,8 +66,9 @@ class TestReading:
     @pytest.mark.parametrize(
         "line",
         [
-            "512 50257", "1 2 3 bfloat16 5", "1 2 3 float64", "0 1 1", "-1 1 1", "1.5 1 1", "1e3 1 1", "a b c", "1 2 tf32",
-            f"1 1 {LARGEST + 1}", "\N{SUPERSCRIPT TWO} 1 1", "\N{ARABIC-INDIC DIGIT ONE} 1 1", "9" * 4000 + " 1 1",
+            "512 50257", "1 2 3 bfloat16 5", "1 2 3 float64", "0 1 1", "-1 1 1", "1.5 1 1", "1e3 1 1", "a b c",
+            "1 2 tf32", "9" * 4000 + " 1 1", f"1 1 {LARGEST + 1}",
+            "\N{SUPERSCRIPT TWO} 1 1", "\N{ARABIC-INDIC DIGIT ONE} 1 1",
         ],
     )  # fmt: skip
     def test_a_line_that_is_no_matmul_is_named_by_its_number(self, line: str) -> None:
@@ -120,9 +121,7 @@ class TestMeasuring:
         monkeypatch.setattr(matmul_shapes, "interleave", twelve_rounds)
 
     def measured(self, *asked: MatmulShape) -> list[Any]:
-        machine = facts_of("cpu-only")
-        context = Context(device="cpu", facts=machine, seconds=1, budget="quick", shapes=asked)
-        return list(matmul_shapes.measure(context))
+        return list(matmul_shapes.measure(on_cpu("quick", shapes=asked)))
 
     def test_what_counts_is_the_work_that_was_asked_for(self) -> None:
         shape = MatmulShape(m=64, n=65, k=64, dtype="float32")
@@ -130,9 +129,7 @@ class TestMeasuring:
         assert {row.params["shape"] for row in (plain, four, line)} == {"64 x 65 x 64 float32"}
         assert [row.params["n"] for row in (plain, four, line)] == [65, 68, 96]
         assert {row.unit for row in (plain, four, line)} == {"TFLOP/s"}
-        arm = matmul_shapes._arm(
-            Context(device="cpu", facts=facts_of("cpu-only"), seconds=1, budget="quick"), shape, shape
-        )
+        arm = matmul_shapes._arm(on_cpu("quick"), shape, shape)
         assert arm.work == 2 * 64 * 65 * 64 / 1e12
 
     def test_a_dtype_that_the_device_lacks_is_a_gap_and_the_rest_is_measured(self) -> None:

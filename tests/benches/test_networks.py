@@ -13,6 +13,9 @@ from gputune.benches._steps import Trainee
 from gputune.runtime.family import family
 from gputune.settings._training import FAMILIES, LEAST_FALL, Combination
 
+MANY_WORDS = {"classes": 4096}
+"""As a GPU gets."""
+
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
@@ -70,16 +73,12 @@ def fall(name: str, rate: float, **changes: Any) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "changes"), [("convnet", {}), ("transformer", {"classes": 4096}), ("recurrent", {"classes": 4096})]
+    ("name", "rate", "changes"),
+    [("mlp", 0.3, {}), ("convnet", None, {}), ("transformer", None, MANY_WORDS), ("recurrent", None, MANY_WORDS)],
 )
-def test_the_guards_training_learns_enough_to_compare_final_losses(name: str, changes: dict[str, int]) -> None:
-    """Of few words Zipf's law lets only a fifth of the loss be learned; a GPU gets more of them."""
-    assert fall(name, NETWORKS[name].guard_rate, **changes) >= LEAST_FALL
-
-
-@pytest.mark.slow
-def test_so_does_the_mlp_whose_rate_is_for_the_width_that_a_gpu_gets() -> None:
-    assert fall("mlp", 0.3) >= LEAST_FALL
+def test_the_guards_training_learns_enough_to_compare_final_losses(name: str, rate: Any, changes: Any) -> None:
+    """Of few words Zipf's law lets only a fifth of the loss be learned. The MLP's rate is for the width on a GPU."""
+    assert fall(name, rate or NETWORKS[name].guard_rate, **changes) >= LEAST_FALL
 
 
 class TestData:

@@ -7,23 +7,18 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from recorded import facts_of
+from loaded import on_cpu
 
-from gputune.bench_process import Context
 from gputune.benches import precision
 from gputune.facts.gap import Gap
 
 OPERATIONS = {"matmul", "conv", "conv channels_last", "lstm"}
 
 
-def context(budget: Any = "standard", seconds: float = 2) -> Context:
-    return Context(device="cpu", facts=facts_of("cpu-only"), seconds=seconds, budget=budget)
-
-
 @pytest.mark.slow
 def test_every_dtype_and_its_error(monkeypatch: pytest.MonkeyPatch, twelve_rounds: Any) -> None:
     monkeypatch.setattr(precision, "interleave", twelve_rounds)
-    here = context()
+    here = on_cpu()
     rows: list[Any] = list(precision.measure(here))
     speeds = [row for row in rows if row.metric == "throughput"]
     assert [row.params["dtype"] for row in speeds] == list(here.dtypes)
@@ -37,7 +32,7 @@ def test_every_dtype_and_its_error(monkeypatch: pytest.MonkeyPatch, twelve_round
 
 @pytest.mark.slow
 def test_what_fp32_really_runs_in_is_told_for_each_operation_with_the_flags_as_they_were_found() -> None:
-    found: list[Any] = list(precision.measure(context(seconds=0.1)))
+    found: list[Any] = list(precision.measure(on_cpu(seconds=0.1)))
     rows = [row for row in found if "operation" in row.params]
     assert {row.params["operation"] for row in rows} == OPERATIONS
     assert {row.params["flags"] for row in rows} == {"found"}, "setting them concerns a GPU only"
@@ -46,7 +41,7 @@ def test_what_fp32_really_runs_in_is_told_for_each_operation_with_the_flags_as_t
 
 @pytest.mark.slow
 def test_the_library_reads_the_override_once_so_each_value_has_a_process() -> None:
-    rows: list[Any] = list(precision._overridden(context("thorough")))
+    rows: list[Any] = list(precision._overridden(on_cpu("thorough")))
     assert Counter((row.params["override"], row.params["flags"]) for row in rows) == {
         (override, flags): len(OPERATIONS) for override in "01" for flags in ("on", "off")
     }
@@ -55,7 +50,7 @@ def test_the_library_reads_the_override_once_so_each_value_has_a_process() -> No
 
 def test_a_process_that_does_not_answer_is_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    assert list(precision._overridden(context("thorough"))) == [
+    assert list(precision._overridden(on_cpu("thorough"))) == [
         Gap(fact="bench.precision", reason=f"the process with NVIDIA_TF32_OVERRIDE={value} did not answer")
         for value in "01"
     ]
@@ -63,6 +58,6 @@ def test_a_process_that_does_not_answer_is_a_gap(monkeypatch: pytest.MonkeyPatch
 
 def test_a_cpu_gets_a_size_that_it_multiplies_in_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precision, "time_of", lambda given, run, repeats: 1.0 * repeats)
-    assert precision._cpu_size(context()) == precision.CPU_SIZES[0]
+    assert precision._cpu_size(on_cpu()) == precision.CPU_SIZES[0]
     monkeypatch.setattr(precision, "time_of", lambda given, run, repeats: 0.001 * repeats)
-    assert precision._cpu_size(context()) == precision.CPU_SIZES[-1]
+    assert precision._cpu_size(on_cpu()) == precision.CPU_SIZES[-1]

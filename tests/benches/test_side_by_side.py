@@ -1,9 +1,8 @@
 """What every GPU of a node does at the same time: matmuls after a load, then copies inside its memory."""
 
 import pytest
-from recorded import facts_of
+from loaded import on_cpu
 
-from gputune.bench_process import Context
 from gputune.benches import side_by_side
 
 
@@ -13,7 +12,7 @@ def rows(monkeypatch):
     for name, value in {"SIDE": 256, "COPIED_BYTES": 1 << 20, "LOAD_SECONDS": 0.05, "COPY_LOAD_SECONDS": 0.05}.items():
         monkeypatch.setattr(side_by_side, name, value)
     said = []
-    context = Context(device="cpu", facts=facts_of("cpu-only"), seconds=6, budget="quick", say=said.append)
+    context = on_cpu("quick", 6, say=said.append)
     found = list(side_by_side.measure(context))
     assert said == ["matmul", "bandwidth"]
     return found
@@ -26,8 +25,3 @@ def test_both_metrics_are_of_12_blocks(rows):
         ("side_by_side", "bandwidth", "GB/s", 12),
     ]
     assert rows[0].params["side"] == 256
-
-
-def test_only_gpus_are_held_against_each_other():
-    assert "compares GPUs with each other" in side_by_side.needs(facts_of("cpu-only"), "cpu")
-    assert side_by_side.needs(facts_of("nvidia-h200-x8"), "cuda:7") is None

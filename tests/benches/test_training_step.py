@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from loaded import on_cpu, sorted_out
 from recorded import facts_of
 
 from gputune.bench_process import Context
@@ -40,9 +41,7 @@ def small(monkeypatch: pytest.MonkeyPatch, twelve_rounds: Any) -> Callable[..., 
 
 
 def measured(budget: Any = "standard", facts: Facts = FACTS) -> tuple[list[Measurement], list[Gap]]:
-    context = Context(device="cpu", facts=facts, seconds=1, budget=budget)
-    found = list(training_step.measure(context))
-    return [one for one in found if isinstance(one, Measurement)], [one for one in found if isinstance(one, Gap)]
+    return sorted_out(training_step.measure(on_cpu(budget, facts=facts)))
 
 
 def fitting(batch: int) -> Callable[[Size], Any]:
@@ -74,7 +73,7 @@ def test_in_the_standard_budget_three_networks_in_two_groups(small: Callable[...
 @pytest.mark.slow
 def test_each_precision_in_each_format_and_each_option_on_the_best_of_them(small: Callable[..., None]) -> None:
     small("mlp", "convnet")
-    dtypes = Context(device="cpu", facts=FACTS, seconds=1, budget="quick").dtypes
+    dtypes = on_cpu().dtypes
     rows, _ = measured()
     for name, formats in (("mlp", {False}), ("convnet", {False, True})):
         first, second = (_training.steps(rows, name, stage) for stage in ("precision", "options"))

@@ -1,26 +1,24 @@
-"""Copies and the start of a kernel: what is counted, how much fits, and what becomes of memory that cannot be pinned."""
+"""Copies and kernel launches: what is counted, how much fits, and memory that cannot be pinned."""
 
 import time
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
-from recorded import facts_of
+from loaded import on_cpu, sorted_out
 
 from gputune.bench_process import Context
 from gputune.benches import transfer
-from gputune.benches._timing import Arm, interleave, measurement
+from gputune.benches._timing import Arm, Metric, interleave
 from gputune.facts.gap import Gap
 
-H200 = facts_of()
 MIB = 1 << 20
 
 
 @pytest.fixture
 def context() -> Context:
     """A CPU stands in for the GPU: copies are copies."""
-    return Context(device="cpu", facts=facts_of("cpu-only"), seconds=1, budget="thorough")
+    return on_cpu("thorough")
 
 
 @pytest.fixture
@@ -36,13 +34,6 @@ def no_pinning(monkeypatch: pytest.MonkeyPatch) -> None:
         return empty(*size, **options)
 
     monkeypatch.setattr(torch, "empty", refusing)
-
-
-def test_it_needs_a_gpu() -> None:
-    assert transfer.needs(H200, "cuda:0") is None
-    assert transfer.needs(H200, "cpu") == "copies between host and device need a GPU"
-    without = replace(H200, libraries=replace(H200.libraries, torch=None))
-    assert transfer.needs(without, "cuda:0") == "torch is not installed"
 
 
 def test_copies_are_smaller_where_they_would_not_fit() -> None:
@@ -84,7 +75,7 @@ def test_inside_the_device_both_what_is_read_and_what_is_written_count(context: 
 
 def test_rows_are_gigabytes_in_a_second(context: Context) -> None:
     arm = replace(transfer.device_copy(context, MIB), run=lambda: time.sleep(0.002))
-    (row,) = interleave(context, [arm], 5.0, partial(measurement, context, "transfer", "GB/s"))
+    (row,) = interleave(context, [arm], 5.0, Metric("transfer", "GB/s"))
     fastest = 2 * MIB / 1e9 / 0.002
     assert fastest / 10 < row.median <= fastest
     assert len(row.samples) == 12
@@ -100,11 +91,8 @@ def test_a_launch_takes_microseconds(context: Context) -> None:
 @pytest.mark.slow
 def test_all_of_it(context: Context, no_pinning: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Context, "free_bytes", lambda self: 32 * MIB)
-    found = list(transfer.measure(context))
-    assert [one.reason for one in found if isinstance(one, Gap)] == [
-        "no 4 MiB of pinned memory: CUDA error: out of memory"
-    ]
-    rows = [one for one in found if not isinstance(one, Gap)]
+    rows, gaps = sorted_out(transfer.measure(context))
+    assert [gap.reason for gap in gaps] == ["no 4 MiB of pinned memory: CUDA error: out of memory"]
     assert [(row.metric, row.params.get("copy")) for row in rows] == [
         ("latency", None), ("throughput", "host to device"), ("throughput", "device to host"), ("throughput", "device"),
     ]  # fmt: skip

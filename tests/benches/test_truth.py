@@ -1,11 +1,9 @@
 """The numerical error that tells TF32 and bfloat16 from full FP32, whatever the flags say."""
 
-import json
 from typing import Any
 
 import pytest
 import torch
-from making import python
 
 from gputune.benches import _truth
 from gputune.settings import _tf32
@@ -49,12 +47,3 @@ def test_it_always_looks_at_the_same_numbers_and_leaves_the_users_generator_alon
 def test_flags_are_set_for_matmuls_convolutions_and_rnns(allow: bool) -> None:
     assert set(_truth.errors_under("cpu", allow)) == OPERATIONS
     assert (_tf32.matmul(), _tf32.cudnn()) == (allow, allow)
-
-
-@pytest.mark.slow
-def test_as_a_module_it_prints_both_ways_as_json() -> None:
-    done = python("-P", "-m", "gputune.benches._truth", "cpu")
-    assert done.returncode == 0
-    answers = json.loads(done.stdout)
-    assert set(answers) == {"on", "off"}
-    assert all(set(errors) == OPERATIONS for errors in answers.values())

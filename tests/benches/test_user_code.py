@@ -81,7 +81,7 @@ def test_a_module_is_found_from_the_working_folder(written, tmp_path, monkeypatc
         ("make = 7", "has no callable make"),
         ("", "has no callable make"),
         ("def make(:", "raised SyntaxError"),
-        ("import not_installed_at_all", "raised ModuleNotFoundError: No module named 'not_installed_at_all' (mine.py:1, in <module>)"),
+        ("import no_such", "raised ModuleNotFoundError: No module named 'no_such' (mine.py:1, in <module>)"),
         ("def make():\n    raise ValueError('one\\ntwo')", "make() raised ValueError: one two (mine.py:2, in make)"),
         ("def make():\n    return open('/nowhere')", "No such file or directory: '/nowhere' (mine.py:2, in make)"),
         ("def make():\n    raise SystemExit(3)", "make() called sys.exit(3)"),

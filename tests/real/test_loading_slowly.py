@@ -71,7 +71,7 @@ def test_the_other_options_in_the_thorough_budget(machine):
         assert not others
 
 
-@pytest.mark.parametrize(("name", "seconds"), [("texts", 3.0), ("dictionaries", 3.0), ("locked", 5.0)])
+@pytest.mark.parametrize(("name", "seconds"), [("Texts", 3.0), ("Dictionaries", 3.0), ("Locked", 5.0)])
 def test_what_is_loaded_like_anything_else(machine, monkeypatch, name, seconds):
     """Texts and dictionaries; and a lock that all processes share, which a worker that is stopped may hold."""
     monkeypatch.setitem(benches.load("dataset").PATIENCE_SECONDS, "standard", 6.0)

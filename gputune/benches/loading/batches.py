@@ -65,7 +65,7 @@ def describe(batch: Any) -> Description:
 
     text = io.BytesIO()
     try:
-        pickler_for(add)(text).dump(batch)
+        _pickler(add)(text).dump(batch)
     except Exception as error:
         raise TypeError(f"a batch cannot be sent from a worker to the training process: {error}") from error
     digest.update(text.getvalue())
@@ -73,7 +73,7 @@ def describe(batch: Any) -> Description:
     return Description(shm_bytes=pages, digest=digest.hexdigest())
 
 
-def pickler_for(receive: Callable[[Any], None]) -> type[pickle.Pickler]:
+def _pickler(receive: Callable[[Any], None]) -> type[pickle.Pickler]:
     """A pickler that hands each tensor over instead of writing it."""
     import torch
 

@@ -9,11 +9,12 @@ from statistics import median
 from typing import Any
 
 from gputune.bench_process import Context
-from gputune.benches._timing import Arm, against_first, in_turn
+from gputune.benches._timing import Arm, Metric, in_turn
 from gputune.benches.loading.batches import to_device
 from gputune.benches.loading.source import Options, Source
 from gputune.benches.loading.stream import Stream, guarded
-from gputune.measurement import LEAST_GAIN, LOOKS, Measurement, rounded
+from gputune.measurement import LEAST_GAIN, LOOKS, Measurement
+from gputune.rounds import against_first
 from gputune.settings._loading_rows import LoadingParams
 
 Variants = Sequence[tuple[LoadingParams, Options]]
@@ -33,36 +34,35 @@ class Bench:
     step_seconds: float = 0.0
 
     def row(self, samples: Sequence[float], params: LoadingParams) -> Measurement:
-        return Measurement(
-            bench=self.name,
-            metric="throughput",
-            unit="samples/s",
-            samples=tuple(rounded(sample) for sample in samples[: LOOKS[-1]]),
-            params=params.params,
-            device=self.context.device,
-        )
+        return Metric(self.name, "samples/s").row(self.context, samples[: LOOKS[-1]], params.params)
 
 
 def prefetch(bench: Bench, source: Source, options: Options, seconds: float) -> list[Measurement]:
     """Twice as many batches ahead of the consumer."""
-    params = LoadingParams(kind="prefetch", workers=options.workers)
     factors = (options.prefetch_factor, 2 * options.prefetch_factor)
-    variants = [(replace(params, prefetch_factor=n), replace(options, prefetch_factor=n)) for n in factors]
-    return _timed(bench, source, variants, seconds)
+    return _timed(bench, source, _variants(options, "prefetch", prefetch_factor=factors), seconds)
 
 
 def threads(bench: Bench, source: Source, options: Options, seconds: float) -> list[Measurement]:
     """The CPUs that the workers leave idle, as threads in each of them."""
-    params = LoadingParams(kind="threads", workers=options.workers)
     counts = (1, bench.context.facts.cpu.budget // options.workers)
-    return _timed(bench, source, [(replace(params, threads=n), replace(options, threads=n)) for n in counts], seconds)
+    return _timed(bench, source, _variants(options, "threads", threads=counts), seconds)
 
 
 def transfer(bench: Bench, source: Source, options: Options, seconds: float) -> list[Measurement]:
     """Batches copied to the GPU: synchronously from pageable memory, asynchronously from pinned memory."""
-    params = LoadingParams(kind="transfer", workers=options.workers)
-    variants = [(replace(params, pin_memory=pin), replace(options, pin_memory=pin)) for pin in (False, True)]
+    variants = _variants(options, "transfer", pin_memory=(False, True))
     return _timed(bench, source, variants, seconds, partial(to_device, device=bench.context.device))
+
+
+def _variants(options: Options, kind: str, **values: tuple[Any, Any]) -> Variants:
+    """The options with each value of one of them, and the parameters of its row."""
+    params = LoadingParams(kind=kind, workers=options.workers)
+    return [
+        (replace(params, **{name: value}), replace(options, **{name: value}))
+        for name, both in values.items()
+        for value in both
+    ]
 
 
 def _timed(
@@ -89,7 +89,7 @@ def epochs(bench: Bench, source: Source, options: Options, epoch_seconds: float,
     for each worker, and `epoch_seconds`, what an epoch takes without it, are added.
     """
     deadline = time.monotonic() + seconds
-    short = replace(source, indices=list(islice(source.stream(), options.workers)), piece=None)
+    short = replace(source, indices=list(islice(source.stream, options.workers)), piece=None)
     kept = [False, True]
     loaders = [short.loader(replace(options, persistent_workers=keep), epochs=True) for keep in kept]
     taken: list[list[float]] = [[], []]
@@ -103,7 +103,8 @@ def epochs(bench: Bench, source: Source, options: Options, epoch_seconds: float,
                 if hopeless or time.monotonic() > deadline:
                     break
     finally:
-        _end(loaders[1])
+        if loaders[1]._iterator is not None:
+            loaders[1]._iterator._shutdown_workers()
     params = LoadingParams(kind="epochs", workers=options.workers, epoch_seconds=round(epoch_seconds, 2))
     return [  # epochs of any number of samples would do, since they are only compared with each other
         bench.row([epoch_seconds / each for each in times], replace(params, persistent_workers=keep))
@@ -116,9 +117,3 @@ def _epoch(loader: Any) -> float:
     for _ in loader:
         pass
     return time.perf_counter() - started
-
-
-def _end(loader: Any) -> None:
-    iterator = getattr(loader, "_iterator", None)
-    if iterator is not None:
-        iterator._shutdown_workers()

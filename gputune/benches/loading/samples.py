@@ -7,17 +7,20 @@ TRANSFER_SHAPE = (3, 224, 224)
 WAIT_SECONDS = 0.002
 
 
-class Decoding:
-    """A map-style dataset whose samples cost a few milliseconds of one CPU: scaling a synthetic 512x512 image down."""
-
-    def __init__(self, length: int = 1 << 30) -> None:
-        import torch
-
-        self.length = length
-        self.image = torch.randint(0, 256, (3, 512, 512), dtype=torch.uint8)
+class Synthetic:
+    """A map-style dataset, longer than any bench reads."""
 
     def __len__(self) -> int:
-        return self.length
+        return 1 << 30
+
+
+class Decoding(Synthetic):
+    """Samples that cost a few milliseconds of one CPU: scaling a synthetic 512x512 image down."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self.image = torch.randint(0, 256, (3, 512, 512), dtype=torch.uint8)
 
     def __getitem__(self, index: int) -> Any:
         import torch
@@ -27,17 +30,13 @@ class Decoding:
         return small[0].clamp_(0, 255).to(torch.uint8)
 
 
-class Tokens:
-    """A map-style dataset whose samples are slices of memory."""
+class Tokens(Synthetic):
+    """Samples that are slices of memory."""
 
-    def __init__(self, length: int = 1 << 30) -> None:
+    def __init__(self) -> None:
         import torch
 
-        self.length = length
         self.tokens = torch.randint(0, 50257, (1 << 20,), dtype=torch.int32)
-
-    def __len__(self) -> int:
-        return self.length
 
     def __getitem__(self, index: int) -> Any:
         start = (index * 977) % (self.tokens.numel() - 512)
@@ -45,24 +44,20 @@ class Tokens:
 
 
 class Waiting(Tokens):
-    """Slices of memory, each of which is waited for, as an object store's answer is."""
+    """Slices of memory that each take a moment to arrive, as from an object store."""
 
     def __getitem__(self, index: int) -> Any:
         time.sleep(WAIT_SECONDS)
         return super().__getitem__(index)
 
 
-class Images:
-    """A map-style dataset of ready FP32 images, large enough that copying them to a GPU takes time."""
+class Images(Synthetic):
+    """Ready FP32 images, large enough that copying them to a GPU takes time."""
 
-    def __init__(self, length: int = 1 << 30) -> None:
+    def __init__(self) -> None:
         import torch
 
-        self.length = length
         self.image = torch.randn(TRANSFER_SHAPE)
-
-    def __len__(self) -> int:
-        return self.length
 
     def __getitem__(self, index: int) -> Any:
         return self.image

@@ -3,7 +3,7 @@
 import copy
 import multiprocessing
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,7 +56,8 @@ class Source:
     """Seconds after which a block that should have ended is stuck; None: `patience`."""
 
     def __post_init__(self) -> None:
-        self._stream = _forever(self.indices, lambda: self.piece) if self.indices is not None else None
+        self.stream = _forever(self.indices if self.indices is not None else (), self.piece)
+        """The indices of the batches, or of the samples, that are loaded next."""
 
     @property
     def start_method(self) -> str:
@@ -69,10 +70,6 @@ class Source:
         """The number of samples in a batch under test, or in a piece of one."""
         whole = self.batch_size or 1
         return min(whole, self.piece) if self.piece else whole
-
-    def stream(self) -> Iterator[Any]:
-        """The indices of the batches, or of the samples, that are loaded next."""
-        return self._stream or iter(())
 
     def loader(self, options: Options, *, epochs: bool = False) -> Any:
         """A DataLoader without end, which goes on in the epoch where the last one stopped, so that none reads what
@@ -92,7 +89,7 @@ class Source:
         if self.indices is None:
             return _loader(dataset, batch_size=self.samples if self.batch_size else None, **more)
         more.pop("drop_last", None)
-        indices = self.indices if epochs else self._stream
+        indices = self.indices if epochs else self.stream
         how = {"batch_sampler": indices} if self.batch_size else {"batch_size": None, "sampler": indices}
         return _loader(dataset, **how, **more)
 
@@ -142,15 +139,14 @@ def own_threads(cpus: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _forever(epoch: Iterable[Any], piece: Callable[[], int | None]) -> Iterator[Any]:
+def _forever(epoch: Iterable[Any], piece: int | None) -> Iterator[Any]:
     """The indices of epoch after epoch, of batches in pieces. Raises UserCodeError where an epoch has none."""
     while True:
         count = 0
         for indices in epoch:
             count += 1
-            size = piece()
-            if size and isinstance(indices, Sequence):
-                yield from (indices[start : start + size] for start in range(0, len(indices), size))
+            if piece and isinstance(indices, Sequence):
+                yield from (indices[start : start + piece] for start in range(0, len(indices), piece))
             else:
                 yield indices
         if not count:

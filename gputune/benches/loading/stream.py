@@ -39,7 +39,6 @@ class Stream:
     def __init__(self, source: Source, options: Options, receive: Callable[[Any], Any] | None = None) -> None:
         self.source, self.options = source, options
         self._receive = receive or (lambda batch: batch)
-        self._stopped = False
         self._iterator: Any = None
         self._batches = self._endless()
 
@@ -51,7 +50,7 @@ class Stream:
             first = time.perf_counter() - started
             for _ in range(self.options.workers - 1):
                 self.take()
-        self._pause()
+        self._signal(signal.SIGSTOP)
         return first
 
     def rate(self, seconds: float, step_seconds: float = 0.0, batch_seconds: float = 0.0) -> float:
@@ -63,7 +62,7 @@ class Stream:
         the whole block. Before a consumer with a step goes on, it gives the workers `batch_seconds`, in which they make
         one batch together.
         """
-        self._resume()
+        self._signal(signal.SIGCONT)
         workers = self.options.workers
         with guarded(self.source.stall or self.source.patience, seconds + max(1, workers) * step_seconds):
             started = time.perf_counter()
@@ -80,7 +79,7 @@ class Stream:
                         time.sleep(step_seconds)
                 count += max(1, workers)
                 taken = time.perf_counter() - started
-        self._pause()
+        self._signal(signal.SIGSTOP)
         return count * self.source.samples / taken
 
     def take(self) -> Any:
@@ -93,7 +92,7 @@ class Stream:
 
     def close(self, *, failed: bool = False) -> None:
         """End the workers; those of a loader that `failed` may hang, and are killed."""
-        self._resume()
+        self._signal(signal.SIGCONT)
         shut = getattr(self._iterator, "_shutdown_workers", None)
         if shut:
             with suppress(Exception):  # torch raises where it sees a worker die, also now
@@ -116,15 +115,6 @@ class Stream:
                 yield batch
             if not count:
                 raise UserCodeError("the dataset is empty")
-
-    def _pause(self) -> None:
-        self._signal(signal.SIGSTOP)
-        self._stopped = True
-
-    def _resume(self) -> None:
-        if self._stopped:
-            self._signal(signal.SIGCONT)
-            self._stopped = False
 
     def _signal(self, number: int) -> None:
         for pid in self.pids():

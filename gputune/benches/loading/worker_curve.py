@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from gputune.benches._timing import Arm, in_turn, race, ranked
+from gputune.benches._timing import Arm, in_turn, race
 from gputune.benches._user_code import UserCodeError
 from gputune.benches.loading.source import Options, Source
 from gputune.benches.loading.stream import Stream
 from gputune.benches.loading.worker_search import affordable, search
+from gputune.rounds import ranked
 
 BLOCK_SECONDS = 0.08
 SEARCH_SHARE = 0.5
@@ -36,12 +37,16 @@ class Curve:
     """How long the latest sample of the search took."""
 
 
+def unlimited(workers: int) -> Options:
+    return Options(workers=workers)
+
+
 @dataclass(kw_only=True)
 class Trial:
     """How a curve is to be measured."""
 
     source: Source
-    options: Callable[[int], Options]
+    options: Callable[[int], Options] = unlimited
     limit: int
     """The most workers of one loader."""
     alive: int
@@ -65,7 +70,7 @@ def measure(trial: Trial) -> Curve:
             raise next(iter(curve.failed.values()), UserCodeError("no batch was loaded"))
         _in_turn(trial, streams, curve, started)
     finally:
-        streams.close()
+        streams.keep([])
     return curve
 
 
@@ -168,6 +173,3 @@ class _Streams:
         stream = self._alive.pop(count, None)
         if stream:
             stream.close(failed=failed)
-
-    def close(self) -> None:
-        self.keep([])

@@ -149,11 +149,12 @@ def test_workers_stand_still_between_blocks(opened):
     assert [worker.cpu_times()[:2] for worker in workers] == before
 
 
-def test_closing_ends_workers_that_stand_still(opened):
+def test_closing_ends_workers_that_stand_still_and_keeps_nothing(opened):
     stream = opened(source(Numbers()), workers=2)
     processes = [psutil.Process(pid) for pid in stream.pids()]
     stream.close()
     assert not psutil.wait_procs(processes, timeout=5)[1]
+    assert stream._iterator is None
 
 
 def test_no_two_loaders_read_the_same_samples_one_after_the_other():
@@ -171,8 +172,7 @@ def test_an_epoch_follows_the_other():
 
 
 def test_batches_are_cut_to_pieces():
-    made = source(Numbers(8), batch=4)
-    made.piece = 3
+    made = source(Numbers(8), batch=4, piece=3)
     assert made.samples == 3
     stream = Stream(made, Options(workers=0))
     assert [len(stream.take()) for _ in range(4)] == [3, 1, 3, 1]
@@ -278,10 +278,3 @@ def test_datasets_that_refer_to_each_other_are_copied_once():
     assert copied is not whole
     assert copied.train.whole is copied.test.whole is copied
     assert copied.train is not whole.train
-
-
-def test_a_loader_that_is_closed_keeps_nothing():
-    stream = Stream(source(Numbers()), Options(workers=1))
-    stream.open()
-    stream.close()
-    assert stream._iterator is None
