@@ -19,6 +19,7 @@ def choices(two_cpus, found):
     return recommend.choices(two_cpus, sorted_out(found)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "says"),
     [
@@ -48,6 +49,7 @@ def test_a_broken_dataset_is_one_clear_line_and_its_workers_are_gone(two_cpus, m
     assert choices(two_cpus, found)["dataloader_workers"].value == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "reason"),
     [("single", "an epoch is a single batch"), ("Undivided", "every worker yields the whole dataset")],

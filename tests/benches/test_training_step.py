@@ -117,6 +117,7 @@ def test_and_at_last_that_is_a_gap_and_the_next_network_is_measured(
     assert {row.params["network"] for row in rows} == {"transformer"}
 
 
+@pytest.mark.slow
 def test_memory_that_ends_amid_the_options_is_a_gap_and_loses_nothing_that_was_measured(
     small: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,21 +38,19 @@ def probed(tmp_path_factory):
     )
 
 
+@pytest.mark.slow
 class TestProbe:
-    @pytest.mark.slow
     def test_it_writes_the_profile_and_prints_it_as_json(self, probed):
         folder, result = probed
         assert result.returncode == 0
         assert json.loads(result.stdout)["created"] == load(folder / "p.yaml").created
 
-    @pytest.mark.slow
     def test_progress_table_and_command_are_on_stderr(self, probed):
         _, result = probed
         assert "gputune: [1/1] precision" in result.stderr
         assert "Matmul by dtype" in result.stderr
         assert "gputune apply p.yaml -- python train.py" in result.stderr
 
-    @pytest.mark.slow
     def test_nothing_but_the_profile_is_left_in_the_folder(self, probed):
         folder, _ = probed
         assert [path.name for path in folder.iterdir()] == ["p.yaml"]
@@ -109,7 +107,6 @@ class TestProbe:
     def test_a_refusal_is_one_line(self, stood_in, options, code, words, tmp_path):
         assert words in refusal("probe", *options, code=code, env=stood_in, cwd=tmp_path)
 
-    @pytest.mark.slow
     def test_a_full_disk_keeps_the_old_file_and_loses_nothing(self, stood_in, tmp_path):
         words = "probe --budget quick --device cpu --only precision -o p.yaml"
         result = on_a_full_disk(tmp_path, "p.yaml", words, stood_in)
@@ -120,7 +117,6 @@ class TestProbe:
         assert rest == "p.yaml\nold\n"
         assert parse(printed.encode()).settings["amp_dtype"].reason
 
-    @pytest.mark.slow
     def test_ctrl_c_is_one_line_and_leaves_no_process_and_no_file(self, tmp_path):
         """In the midst of a bench."""
         begun, folder = tmp_path / "begun", tmp_path / "folder"
@@ -147,8 +143,8 @@ def checked():
     return making.gputune("check", "--json")
 
 
+@pytest.mark.slow
 class TestCheck:
-    @pytest.mark.slow
     def test_it_answers_in_json(self, checked):
         answer = json.loads(checked.stdout)
         assert {finding["check"] for finding in answer["findings"]} == set(checks.names())
@@ -182,7 +178,6 @@ class TestCheck:
         answer = json.loads(gputune("check", "--json", *words, env=stood_in).stdout)
         assert {finding["check"] for finding in answer["findings"]} == asked
 
-    @pytest.mark.slow
     def test_a_sigterm_leaves_no_child(self, tmp_path):
         slow = executable(tmp_path / "python", "#!/bin/sh\nexec sleep 61.25\n")
         child = subprocess.Popen([sys.executable, "-m", "gputune", "check", "--python", str(slow)], env=environ())
@@ -228,7 +223,6 @@ class TestCheck:
                 break
         assert took < 2, took
 
-    @pytest.mark.slow
     def test_an_interpreter_that_hangs_is_a_gap(self, tmp_path):
         script = executable(tmp_path / "python", "#!/bin/sh\nsleep 600\n")
         code = (

@@ -31,7 +31,7 @@ HEAD = "schema: 1\ncreated: '2026'\ngputune: 0.1.0\nfingerprint: {}\n"
 
 def changed(*keys: str | int, to: Any) -> str:
     """The whole profile with one value replaced (or, by `...`, taken away)."""
-    data = yaml.safe_load(TEXT)
+    data = yaml.load(TEXT, yaml.CSafeLoader)
     place = data
     for key in keys[:-1]:
         place = place[key]
@@ -39,7 +39,7 @@ def changed(*keys: str | int, to: Any) -> str:
         del place[keys[-1]]
     else:
         place[keys[-1]] = to
-    return yaml.safe_dump(data)
+    return yaml.dump(data, Dumper=yaml.CSafeDumper)
 
 
 def setting(name: str, value: str) -> str:

@@ -69,6 +69,7 @@ def test_where_compiling_fails_the_model_runs_without_it_and_says_so_once(monkey
     assert failed == ["no C compiler"]
 
 
+@pytest.mark.slow
 def test_an_error_of_the_model_itself_is_its_own(compiled: list[Any]) -> None:
     model = network()
     compile_in_place(model, print)

@@ -17,7 +17,8 @@ KINDS: dict[str, tuple[str, Any, Any]] = {
     "prefetch_factor": ("prefetch", 2, 4),
     "threads": ("threads", 1, 4),
 }
-"""By option the kind of its rows, torch's value and the other one."""
+"""By option the kind of its rows, torch's value and the other one: the settings dataloader_persistent_workers,
+dataloader_pin_memory, dataloader_prefetch_factor and dataloader_threads."""
 REASONS = {
     "persistent_workers": "an epoch of 0.5 s with workers kept from the epoch before ran 1.3 times",
     "pin_memory": "loading {} through pinned memory and copying them to the GPU ran 1.3 times",

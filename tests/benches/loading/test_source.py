@@ -200,6 +200,7 @@ def test_what_a_dataset_raises_is_one_line(workers):
     assert str(caught.value) == "ValueError: cannot read sample of two lines (broken_datasets.py:25, in __getitem__)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dataset", "says", "cause"),
     [(Hangs, "no batch came within 1 s", None), (Killed, "a worker was killed by SIGKILL", "killed")],

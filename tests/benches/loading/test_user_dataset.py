@@ -72,6 +72,7 @@ def test_a_stream():
     assert next(iter(source.loader(Options(workers=0)))).shape == (16, 512)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "says"),
     [
