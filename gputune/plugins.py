@@ -7,7 +7,7 @@ Files whose name begins with an underscore, and folders, hold what the plug-ins 
 from __future__ import annotations
 
 import importlib
-import pkgutil
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -96,8 +96,8 @@ def traits(bench: Bench) -> BenchTraits:
 @cache
 def names(package: str) -> tuple[str, ...]:
     """Return the sorted names of the plug-ins of an imported package, given by its dotted name."""
-    modules = pkgutil.iter_modules(sys.modules[package].__path__)
-    return tuple(sorted(module.name for module in modules if not module.name.startswith("_") and not module.ispkg))
+    files = (name for folder in sys.modules[package].__path__ for name in os.listdir(folder))  # noqa: PTH208 - cheaper in every process
+    return tuple(sorted(name[:-3] for name in files if name.endswith(".py") and not name.startswith("_")))
 
 
 def load(package: str, name: str) -> ModuleType:

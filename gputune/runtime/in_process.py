@@ -4,6 +4,7 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping
+from types import ModuleType
 
 from gputune import settings
 from gputune.host import Host
@@ -34,8 +35,8 @@ def apply_now(profile: Profile, terms: Terms) -> tuple[Choices, dict[str, Choice
 
 def rows_now() -> dict[str, Applied]:
     """By name, the rows of what gputune applied in this process, `changed-later` where the program set it since."""
-    hook = sys.modules.get(f"{private.NAME}.inject.hook")
-    return {row["setting"]: Applied.from_plain(row) for row in hook.now()} if hook else {}
+    hook = _hook()
+    return {row["setting"]: Applied.from_plain(row) for row in hook.now()}
 
 
 def _row(profile: Profile, setting: Setting, value: Value, here: Fingerprint, terms: Terms) -> Applied:
@@ -45,7 +46,7 @@ def _row(profile: Profile, setting: Setting, value: Value, here: Fingerprint, te
         if row is None and not hasattr(setting, "apply"):
             row = decision.skipped(setting, Reason.NEEDS_START())
     if row is None:
-        row = Applied.from_plain(private.hook().apply(name_of(setting), value))
+        row = Applied.from_plain(_hook().apply(name_of(setting), value))
     return decision.with_override(setting, row, os.environ)
 
 
@@ -59,3 +60,9 @@ def _in_code(profile: Profile, choices: Mapping[str, Choice], here: Fingerprint,
         and not differences(profile, setting, here, terms)
         and not decision.is_beyond(setting, value, terms.numerics)
     }
+
+
+def _hook() -> ModuleType:
+    """The hook that applies settings in this process: the shim's, which knows what it set, else gputune's own copy."""
+    loaded = sys.modules.get(f"{private.NAME}.inject.hook")
+    return loaded or importlib.import_module("gputune.inject.hook")
