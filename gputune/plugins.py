@@ -96,7 +96,7 @@ def traits(bench: Bench) -> BenchTraits:
 @cache
 def names(package: str) -> tuple[str, ...]:
     """Return the sorted names of the plug-ins of an imported package, given by its dotted name."""
-    files = (name for folder in sys.modules[package].__path__ for name in os.listdir(folder))  # noqa: PTH208 - cheaper in every process
+    files = (name for folder in sys.modules[package].__path__ for name in os.listdir(folder))  # noqa: PTH208 - cheaper
     return tuple(sorted(name[:-3] for name in files if name.endswith(".py") and not name.startswith("_")))
 
 

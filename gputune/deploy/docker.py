@@ -16,7 +16,7 @@ CACHE = '"$HOME/.cache/gputune-docker"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What the host can give a container."""
+    """The resources that the host can give a container."""
 
     gpus: int = 0
     infiniband: bool = False

@@ -1,4 +1,4 @@
-"""What became of a setting, and why. Reasons are data, which become a sentence only in a report."""
+"""The outcome of a setting, and why. Reasons are data, which become a sentence only in a report."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

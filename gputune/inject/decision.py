@@ -1,4 +1,4 @@
-"""What becomes of a setting: applied, kept as the user had it, changed later, skipped or failed, and why.
+"""Deciding what becomes of a setting: applied, kept as the user had it, changed later, skipped or failed, and why.
 
 All three ways of applying a profile decide here: exporting variables for a command, setting flags from the shim right
 after `import torch`, and `gputune.apply` in a running process. Everything is pure: callers read torch and the
@@ -65,7 +65,7 @@ def in_script(setting: plugins.Setting, value: Value) -> Applied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """What a line of the script uses, or would use, of one setting."""
+    """The value of one setting that a line of the script uses, or would use."""
 
     value: Value
     used: bool

@@ -5,7 +5,7 @@ from gputune.profile import Profile
 
 
 def measured_loading(profile: Profile) -> Measured:
-    """What the profile's measurements say about loading data."""
+    """Read from the profile's measurements how data was loaded."""
     own = [row for row in profile.measurements if row.bench == "dataset"]
     general = profile.settings[WORKERS].value if WORKERS in profile.settings else None
     cpus = profile.fingerprint.cpu_budget

@@ -64,7 +64,7 @@ def verify_ranks(tuning: Tuning | None, deadline_seconds: float) -> Values:
 
 
 def effective(tuning: Tuning | None = None) -> Values:
-    """What determines this process's results: torch's version, its current flags, and what overrules them."""
+    """Read what determines this process's results: torch's version, its current flags, and what overrules them."""
     import torch
 
     values: Values = {"torch": str(torch.__version__), TF32_OVERRIDE: os.environ.get(TF32_OVERRIDE)}

@@ -28,7 +28,7 @@ def docker(
 
 
 def _machine() -> Machine:
-    """What this machine can give a container: counts of the host, not of this process and its limits."""
+    """Return what this machine can give a container: counts of the host, not of this process and its limits."""
     from gputune.deploy.docker import Machine
     from gputune.facts import container, memory, pci
     from gputune.facts.gap import Gaps
