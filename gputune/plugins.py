@@ -10,7 +10,6 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -59,7 +58,7 @@ class Check(Plugin, Protocol):
 
 
 class Bench(Plugin, Protocol):
-    """One microbenchmark. `BenchTraits` lists the constants that a bench may have besides.
+    """One microbenchmark. `gputune.benches.BenchTraits` lists the constants that a bench may have besides.
 
     A bench that needs more than torch has a function `needs(facts: Facts, device: str) -> str | None`, which returns
     why it cannot run on the device, or None.
@@ -72,25 +71,6 @@ class Bench(Plugin, Protocol):
 
     def measure(self, context: Context) -> Iterator[Measurement | Gap]:
         """Yield each measurement once it is complete, and a Gap for what could not be measured."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchTraits:
-    """The optional constants of a bench, with the values that hold where it has none of that name (in capitals)."""
-
-    option: str | None = None
-    """The field of Context that holds what the user named and this bench measures; SECONDS are then for each."""
-    user_code: bool = False
-    """It runs the user's code, so the next bench gets a fresh process."""
-    of_the_host: bool = False
-    """It measures the host: where all GPUs of a node are measured at once, it runs once, alone."""
-    side_by_side: bool = False
-    """It compares the GPUs of a node: it runs only where all of them are measured at once."""
-
-
-def traits(bench: Bench) -> BenchTraits:
-    names = ("OPTION", "USER_CODE", "OF_THE_HOST", "SIDE_BY_SIDE")
-    return BenchTraits(**{name.lower(): getattr(bench, name) for name in names if hasattr(bench, name)})
 
 
 @cache

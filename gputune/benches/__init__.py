@@ -1,14 +1,34 @@
 """One microbenchmark a file, run in the bench process: Facts in, Measurements out.
 
-`gputune.plugins.Bench` says what the file of a bench holds, and `BenchTraits` what else it may say of itself. Its
+`gputune.plugins.Bench` says what the file of a bench holds, and `BenchTraits` what else it may. Its
 docstring is what `gputune explain NAME` prints. Files whose name starts with an underscore are what benches share.
 """
 
+from dataclasses import dataclass
 from typing import Literal, cast
 
 from gputune import plugins
 from gputune.bench_process import Budget
 from gputune.facts import Facts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchTraits:
+    """The optional constants of a bench, with the values that hold where it has none of that name (in capitals)."""
+
+    option: str | None = None
+    """The field of Context that holds what the user named and this bench measures; SECONDS are then for each."""
+    user_code: bool = False
+    """It runs the user's code, so the next bench gets a fresh process."""
+    of_the_host: bool = False
+    """It measures the host: where all GPUs of a node are measured at once, it runs once, alone."""
+    side_by_side: bool = False
+    """It compares the GPUs of a node: it runs only where all of them are measured at once."""
+
+
+def traits(bench: plugins.Bench) -> BenchTraits:
+    names = ("OPTION", "USER_CODE", "OF_THE_HOST", "SIDE_BY_SIDE")
+    return BenchTraits(**{name.lower(): getattr(bench, name) for name in names if hasattr(bench, name)})
 
 
 def missing(bench: plugins.Bench, facts: Facts, device: str) -> str | None:

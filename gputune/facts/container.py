@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gputune.facts import gpu
+from gputune.facts.gpu_device_files import device_files
 from gputune.host import Host
 
 _VARIABLES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER")
@@ -20,7 +20,7 @@ class Container:
 def read(host: Host) -> Container:
     return Container(
         kind=_kind(host),
-        gpu_device_files=gpu.device_files(host),
+        gpu_device_files=device_files(host),
         infiniband=any(name.startswith("uverbs") for name in host.names("/dev/infiniband")),
     )
 

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from gputune.facts import cpu_list
+from gputune.facts.cpu_model import model
 from gputune.facts.gap import Gaps
 from gputune.host import Host, Unreadable
 from gputune.resources.cpus import budget, quota
@@ -53,13 +54,6 @@ def read(host: Host, scheduler: Scheduler, gaps: Gaps) -> Cpu:
         grant=scheduler.cpus_of_rank,
         budget=budget(len(affinity), limit, scheduler.cpus_of_rank, scheduler.local_ranks),
     )
-
-
-def model(host: Host) -> str:
-    """The processor's name; the machine's architecture if the kernel gives no name, as on Arm."""
-    text = host.read("/proc/cpuinfo")
-    found = re.search(r"^(?:model name|Model)\s*:\s*(.+)$", text, re.MULTILINE)
-    return found.group(1).strip() if found else host.machine()
 
 
 def _periods(host: Host, quota_file: str) -> tuple[int, int]:

@@ -1,6 +1,5 @@
 """The GPUs, as NVML describes them, matched to torch's devices by UUID; without NVML, as torch describes them."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +9,7 @@ from gputune.facts._nvml_answers import dotted, one_of, text, whole
 from gputune.facts.gap import Gaps
 from gputune.facts.health import Health
 from gputune.facts.precision import tensor_core_dtypes
-from gputune.host import Host, Nvml, Unreadable
+from gputune.host import Nvml, Unreadable
 
 ARCHITECTURES = {
     2: "Kepler", 3: "Maxwell", 4: "Pascal", 5: "Volta", 6: "Turing",
@@ -89,20 +88,6 @@ def _match(devices: list[Mapping[str, Any]], uuid: str | None, single: bool) -> 
         if uuid == f"GPU-{torch_uuid}" if torch_uuid and uuid else single:
             return index, device
     return None, {}
-
-
-def present(host: Host) -> bool:
-    """Whether this process may open a GPU's device file."""
-    return bool(device_files(host))
-
-
-def device_files(host: Host) -> tuple[str, ...]:
-    """The GPUs' device files that this process may open. A scheduler's cgroup may forbid others that are listed too."""
-    return tuple(
-        path
-        for path in (f"/dev/{name}" for name in host.names("/dev"))
-        if path == "/dev/dxg" or (re.fullmatch(r"/dev/nvidia\d+", path) and not host.forbidden(path))
-    )
 
 
 def _from_torch(index: int, device: Mapping[str, Any], listed: int = 0) -> Gpu:

@@ -1,6 +1,5 @@
 """torch and the libraries below it, in the versions that the interpreter which was asked has loaded."""
 
-import importlib.util
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,13 +8,11 @@ from typing import Any
 
 from gputune.facts.gap import Gaps
 from gputune.host import Host
-from gputune.resources.unreadable import Cause
 
 _LIBRARY = re.compile(r"lib(cublas|cublasLt|cudnn)\.so\.\d+")
 """The names under which torch loads them, which end in the major version."""
 
 _VERSIONS = ("python", "executable", "torch", "cuda", "hip", "cublas", "cublaslt", "nccl", "pynvml")
-TORCH_SCRIPT = Path(__file__).with_name("_torch_answers.py")
 WHERE_SCRIPT = Path(__file__).with_name("_where_is_torch.py")
 _WHERE_DEADLINE_SECONDS = 10.0
 
@@ -82,23 +79,6 @@ class Libraries:
     """The folder from which `path_python` would import torch; None if it has no torch."""
 
 
-def ask_torch(host: Host, gaps: Gaps) -> dict[str, Any]:
-    """The answers of `host.python` about its torch, from a child process; empty, with a gap, if there are none."""
-    answers = gaps.read("libraries.torch", lambda: host.ask_python(TORCH_SCRIPT)) or {}
-    for name, error in answers.get("gaps", {}).items():
-        importing = "import torch: " if name == "torch" else ""
-        gaps.add(f"libraries.{name}", f"{importing}{error['type']}: {error['message']}", _cause(name, error))
-    return answers
-
-
-def _cause(name: str, error: Mapping[str, Any]) -> Cause | None:
-    if name == "torch":
-        absent = (error["type"], error["name"]) == ("ModuleNotFoundError", "torch")
-        return "not_installed" if absent else "import_failed"
-    # torch's words for error 802
-    return "fabric_not_ready" if "system not yet initialized" in error["message"] else None
-
-
 def read(host: Host, torch: Mapping[str, Any], gaps: Gaps) -> Libraries:
     devices, needs = torch.get("devices"), torch.get("compile")
     path_python = host.which("python") or host.which("python3")
@@ -146,21 +126,3 @@ def cudnn_version(number: int | None) -> str | None:
         return None
     major = 10_000 if number >= 90_000 else 1_000
     return f"{number // major}.{number % major // 100}.{number % 100}"
-
-
-def installed_torch() -> tuple[str | None, str | None]:
-    """The version of the torch beside gputune, and of its CUDA, read from its files without importing it; None if
-    absent.
-
-    The package's metadata would not do: its version lacks the local part (`+cu130`) of `torch.__version__`.
-    """
-    try:
-        spec = importlib.util.find_spec("torch")
-    except (ImportError, ValueError):
-        return None, None
-    if spec is None or not spec.submodule_search_locations:
-        return None, None
-    text = Host().read_or_empty(f"{spec.submodule_search_locations[0]}/version.py")
-    version = re.search(r"^__version__\s*=\s*'([^']+)'", text, re.MULTILINE)
-    cuda = re.search(r"^cuda\b[^=]*=\s*'([^']+)'", text, re.MULTILINE)
-    return version.group(1) if version else None, cuda.group(1) if cuda else None

@@ -9,12 +9,14 @@ from gputune.facts.cpu import Cpu
 from gputune.facts.driver import Driver
 from gputune.facts.gap import Gap, Gaps
 from gputune.facts.gpu import Gpu
+from gputune.facts.gpu_device_files import device_files
 from gputune.facts.health import Health
 from gputune.facts.libraries import Libraries
 from gputune.facts.memory import Memory
 from gputune.facts.pci import PciGpu
 from gputune.facts.precision import Flags, Precision
 from gputune.facts.process import Folder, Process
+from gputune.facts.unimported_torch import ask_torch
 from gputune.host import Host, Nvml, Unreadable
 from gputune.resources import scheduler
 from gputune.resources.scheduler import Scheduler
@@ -60,7 +62,7 @@ def read(host: Host, *, gpu_required: bool = False, variables: Collection[str] =
     `variables` are environment variables to keep in addition to those of torch and NVIDIA's libraries.
     """
     gaps = Gaps()
-    torch = libraries.ask_torch(host, gaps)
+    torch = ask_torch(host, gaps)
     nvml = _nvml(host, bool(torch.get("devices")), gaps)
     granted = scheduler.read(host)
     return Facts(
@@ -85,6 +87,6 @@ def _nvml(host: Host, gpu_seen: bool, gaps: Gaps) -> Nvml | None:
     try:
         return host.nvml()
     except Unreadable as error:
-        if gpu_seen or gpu.present(host) or error.cause == "version_mismatch":
+        if gpu_seen or device_files(host) or error.cause == "version_mismatch":
             gaps.add("driver.nvml", str(error), error.cause)
         return None

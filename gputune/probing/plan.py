@@ -40,8 +40,8 @@ class Job:
         return self.request.seconds
 
     @property
-    def traits(self) -> plugins.BenchTraits:
-        return plugins.traits(self.bench)
+    def traits(self) -> benches.BenchTraits:
+        return benches.traits(self.bench)
 
     @property
     def shares_the_budget(self) -> bool:
@@ -58,7 +58,7 @@ def check_names(request: Request) -> None:
     for name in request.only:
         if name not in benches.names():
             raise UsageError(f"--only {name}: there is no such bench", f"choose from {', '.join(benches.names())}")
-        traits = plugins.traits(benches.load(name))
+        traits = benches.traits(benches.load(name))
         if traits.side_by_side and request.device != ALL:
             raise UsageError(f"--only {name}: compares the GPUs of a node", f"add --device {ALL}")
         if traits.option is None or request.named(traits.option):
@@ -113,7 +113,7 @@ def _wanted(job: Job, request: Request) -> bool:
 
 def _job(name: str, device: str, request: Request) -> Job:
     bench = benches.load(name)
-    option = plugins.traits(bench).option
+    option = benches.traits(bench).option
     each = _seconds(bench, device, request.budget, wanted=name in request.only)
     seconds = each if option is None else each * len(request.named(option))
     return Job(

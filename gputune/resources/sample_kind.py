@@ -10,7 +10,6 @@ import sys
 import time
 import warnings
 from multiprocessing.connection import Connection
-from statistics import median
 from typing import Any, Literal
 
 Kind = Literal["decoding", "memory", "waiting"]
@@ -82,6 +81,8 @@ def _answer(dataset: Any, size: int, writer: Connection) -> None:
 
 def _costs(dataset: Any, size: int) -> tuple[float, float]:
     """Median wall and CPU seconds of samples spread over the dataset, except for the first, which warms up."""
+    from statistics import median  # slow to import, and applying a profile takes none
+
     costs: list[tuple[float, float]] = []
     started = time.perf_counter()
     for index in range(0, size, max(1, size // MOST_SAMPLES))[:MOST_SAMPLES]:

@@ -3,11 +3,11 @@
 import sys
 from typing import Any
 
-from gputune.facts import cpu
 from gputune.facts._nvml_answers import dotted, text
+from gputune.facts.cpu_model import model
 from gputune.facts.gap import Gaps
-from gputune.facts.gpu import present
-from gputune.facts.libraries import ask_torch, installed_torch
+from gputune.facts.gpu_device_files import device_files
+from gputune.facts.unimported_torch import ask_torch, installed_torch
 from gputune.facts.visible_gpus import VARIABLE, visible
 from gputune.host import Host, Nvml, Unreadable
 from gputune.profile import Fingerprint
@@ -28,7 +28,7 @@ def local_fingerprint(host: Host) -> Fingerprint:
         **(gpu or {}),
         torch=torch,
         cuda=cuda,
-        cpu=gaps.read("cpu.model", lambda: cpu.model(host)),
+        cpu=gaps.read("cpu.model", lambda: model(host)),
         cpu_budget=gaps.read("cpu", lambda: cpus.rank_budget(host, scheduler.read(host))),
     )
 
@@ -70,7 +70,7 @@ def _sliced(nvml: Nvml, place: int) -> bool:
 
 def _from_torch(host: Host, gaps: Gaps) -> dict[str, Any] | None:
     """From torch in a child process, which takes seconds and does not know the driver."""
-    if not present(host):
+    if not device_files(host):
         return None
     devices = ask_torch(host, gaps).get("devices") or []
     if not devices:

@@ -6,7 +6,7 @@ import sys
 import pytest
 from recorded import facts_of
 
-from gputune.facts import libraries, precision
+from gputune.facts import libraries, precision, unimported_torch
 from gputune.facts.gap import Gaps
 from gputune.host import Host, Unreadable
 
@@ -49,7 +49,7 @@ def test_a_torch_that_fails_to_import_is_a_gap_with_its_reason(tmp_path):
     (tmp_path / "torch.py").write_text("raise OSError('libcudart.so.13: cannot open shared object file')")
     gaps = Gaps()
     host = Host(environ={**NO_OVERRIDES, "PYTHONPATH": str(tmp_path)})
-    found = libraries.read(host, libraries.ask_torch(host, gaps), gaps)
+    found = libraries.read(host, unimported_torch.ask_torch(host, gaps), gaps)
     assert found.python
     assert found.torch is None
     assert [gap.fact for gap in gaps.found] == ["libraries.torch"]
@@ -69,7 +69,7 @@ def needs(tmp_path):
 
     def read(**environ):
         host = Host(environ={**NO_OVERRIDES, "PYTHONPATH": str(tmp_path), **environ})
-        return libraries.read(host, libraries.ask_torch(host, Gaps()), Gaps()).compile
+        return libraries.read(host, unimported_torch.ask_torch(host, Gaps()), Gaps()).compile
 
     return read
 
@@ -139,7 +139,7 @@ def test_no_python_on_the_path():
 @pytest.mark.slow
 def test_a_newer_switch_set_alone_is_a_conflict_since_torch_2_9(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import torch\ntorch.backends.cuda.matmul.fp32_precision = 'tf32'\n")
-    answers = libraries.ask_torch(Host(environ={**NO_OVERRIDES, "PYTHONPATH": str(tmp_path)}), Gaps())
+    answers = unimported_torch.ask_torch(Host(environ={**NO_OVERRIDES, "PYTHONPATH": str(tmp_path)}), Gaps())
     since = tuple(int(part) for part in answers["torch"].split(".")[:2]) >= (2, 9)
     assert ("mix of the legacy and new APIs" in (answers["api_conflict"] or "")) is since
 
@@ -147,9 +147,9 @@ def test_a_newer_switch_set_alone_is_a_conflict_since_torch_2_9(tmp_path):
 @pytest.mark.slow
 def test_this_torch_answers_and_its_flags_are_the_defaults():
     gaps = Gaps()
-    answers = libraries.ask_torch(Host(environ=NO_OVERRIDES), gaps)
+    answers = unimported_torch.ask_torch(Host(environ=NO_OVERRIDES), gaps)
     assert "torch" in answers, gaps.found
-    assert (answers["torch"], answers["cuda"]) == libraries.installed_torch()
+    assert (answers["torch"], answers["cuda"]) == unimported_torch.installed_torch()
     assert precision.read(Host(environ={}), answers).flags == precision.default_flags(answers["torch"])
 
 
@@ -170,11 +170,11 @@ def test_the_installed_version_is_read_without_an_import(tmp_path, monkeypatch, 
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
     importlib.invalidate_caches()
-    assert libraries.installed_torch() == version
+    assert unimported_torch.installed_torch() == version
 
 
 def test_no_torch_beside_gputune_has_no_version(monkeypatch):
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     monkeypatch.setattr(sys, "path", [])
     importlib.invalidate_caches()
-    assert libraries.installed_torch() == (None, None)
+    assert unimported_torch.installed_torch() == (None, None)

@@ -7,8 +7,8 @@ import pytest
 from gputune import benches
 from gputune.bench_process import BUDGETS, MatmulShape
 from gputune.bench_process.messages import BenchRequest
+from gputune.benches import BenchTraits, traits
 from gputune.facts.gap import Gap
-from gputune.plugins import BenchTraits, traits
 from gputune.probing import Request
 from gputune.probing.plan import BUDGET_SECONDS, LEAST_SHARE, Job, fit, plan
 

@@ -10,7 +10,7 @@ import pytest
 from making import environ, python
 from recorded import MACHINES, RecordedHost, facts_of
 
-from gputune.facts.libraries import installed_torch
+from gputune.facts.unimported_torch import installed_torch
 from gputune.host import Host, Unreadable
 from gputune.profile import fingerprint
 from gputune.runtime.local_fingerprint import local_fingerprint
