@@ -1,78 +1,77 @@
 """The tasks of this repository by the names that people expect: `nox -l` lists them, `nox -s tests` runs one.
 
-`nox` alone runs tests, lint and types. `.ci/run` runs everything, with the tests that nox leaves to their own sessions.
+They run in the environment that is active, which CONTRIBUTING.md sets up: one of its own for each would take torch's
+several gigabytes each time. `nox` alone runs tests, lint and types; `.ci/run` runs everything.
 """
+
+import sys
 
 import nox
 
-nox.options.default_venv_backend = "venv"
-nox.options.reuse_existing_virtualenvs = True
+nox.options.default_venv_backend = "none"
 nox.options.sessions = ["tests", "lint", "types"]
 
-session = nox.session(venv_params=["--system-site-packages"])
-"""A session whose environment has the torch of the Python that runs nox, where that has one."""
+
+def python(session, *words):
+    session.run(sys.executable, *words)
 
 
-def pytest(session, *options, extra="test"):
-    session.install(f".[{extra}]")
-    session.run("python", "-P", "-m", "pytest", "-q", *options, *session.posargs)
+def pytest(session, *options):
+    python(session, "-P", "-m", "pytest", "-q", *options, *session.posargs)
 
 
-@session
+@nox.session
 def tests(session):
     """The default tests, side by side on all CPUs."""
     pytest(session)
 
 
-@session
+@nox.session
 def slow(session):
     """Tests that take seconds each, then those that are timed and so run alone."""
     pytest(session, "-m", "slow")
     pytest(session, "-m", "timed and not real")
 
 
-@session
+@nox.session
 def real(session):
     """Real quotas, mounts and users: as root."""
     pytest(session, "-m", "real")
 
 
-@session
+@nox.session
 def cluster(session):
-    """What is printed for other programs, against those programs' own rules."""
-    pytest(session, "-m", "cluster", extra="test,cluster")
+    """What is printed for other programs, against those programs' own rules (pip install -e '.[cluster]')."""
+    pytest(session, "-m", "cluster")
 
 
-@session
+@nox.session
 def frameworks(session):
-    """Trainings with the real Lightning, transformers and Accelerate."""
-    pytest(session, "-m", "frameworks", extra="test,frameworks")
+    """Trainings with the real Lightning, transformers and Accelerate (pip install -e '.[frameworks]')."""
+    pytest(session, "-m", "frameworks")
 
 
-@session
+@nox.session
 def coverage(session):
     """The default tests, with the lines that none of them reaches."""
     pytest(session, "--cov", "--cov-report=term-missing:skip-covered")
 
 
-@session
+@nox.session
 def lint(session):
     """ruff, and the layers."""
-    session.install(".[lint]")
-    session.run("ruff", "check", ".")
-    session.run("ruff", "format", "--check", ".")
-    session.run("lint-imports")
+    python(session, "-m", "ruff", "check", ".")
+    python(session, "-m", "ruff", "format", "--check", ".")
+    python(session, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()")
 
 
-@session
+@nox.session
 def types(session):
     """mypy, over gputune and the tests' helpers."""
-    session.install(".[test,lint]")
-    session.run("mypy")
+    python(session, "-m", "mypy")
 
 
-@session
+@nox.session
 def rederive(session):
     """Write anew what follows from the code: shipped profiles and golden reports."""
-    session.install("-e", ".[test]")
-    session.run("python", "tests/rederive.py", *session.posargs)
+    python(session, "tests/rederive.py", *session.posargs)

@@ -69,6 +69,8 @@ class Measurement:
     def __post_init__(self) -> None:
         if not self.samples:
             raise ValueError("a measurement has at least one sample")
+        if not all(map(math.isfinite, self.samples)):
+            raise ValueError("a measurement's samples are finite")
 
     @property
     def median(self) -> float:

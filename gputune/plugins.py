@@ -77,7 +77,8 @@ class Bench(Plugin, Protocol):
 def names(package: str) -> tuple[str, ...]:
     """Return the sorted names of the plug-ins of an imported package, given by its dotted name."""
     files = (name for folder in sys.modules[package].__path__ for name in os.listdir(folder))  # noqa: PTH208 - cheaper
-    return tuple(sorted(name[:-3] for name in files if name.endswith(".py") and not name.startswith("_")))
+    plugins = (name[:-3] for name in files if name.endswith(".py") and not name.startswith("_"))
+    return tuple(sorted(filter(str.isidentifier, plugins)))
 
 
 def load(package: str, name: str) -> ModuleType:

@@ -134,7 +134,9 @@ class BenchProcess:
         with suppress(subprocess.TimeoutExpired):
             self._child.wait(1)  # its pipe may close a moment before it ends by itself
         end(self._child)
-        code = self._child.returncode or 0  # None, where not even SIGKILL ended it, is no code of its own
+        code = self._child.returncode
+        if code is None:  # not even SIGKILL ended it
+            return BenchFailed(how="stopped")
         return BenchFailed(how="signal" if code < 0 else "exit code", number=abs(code), detail=self._last_line())
 
     def _last_line(self) -> str:

@@ -54,7 +54,7 @@ def _peaks(context: Context, dtype: str, seconds: float) -> Iterator[Measurement
         run=products.run(shape),
         work=shape.flops / 1e12,
     )
-    # Without a pause since the search, which was seconds of load.
+    # Without a pause since the search, so that the card has been under load.
     steadily = in_blocks(context, arm, _metric("steady"), STEADY_BLOCK_SECONDS)
     yield steadily
     yield from _theoretical(context, dtype, steadily)

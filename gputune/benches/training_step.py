@@ -83,7 +83,7 @@ def _network(context: Context, name: str, seconds: float) -> Iterator[Found]:
         forward = [Combination(precision=one, channels_last=best.channels_last) for one in precisions]
         yield from _kept(context, name, _forward(context, name, size, forward, seconds * 0.1))
         if name == "mlp" and context.cuda:
-            yield from _kept(context, name, _batches(context, size, seconds * 0.1))
+            yield from _kept(context, name, _batches(context, size, precisions, seconds * 0.1))
 
 
 def _at_a_batch_that_fits(context: Context, name: str, seconds: float) -> tuple[Size, list[Found]]:
@@ -160,12 +160,14 @@ def _precisions(context: Context, name: str, size: Size, seconds: float) -> list
             if out_of_memory(error) or precision not in MIXED:
                 raise
             synchronize(context)
+            del trainee  # its memory is not to be free only while the next one's is measured
+            gc.collect()
             found.append(Gap(fact=_fact(name), reason=f"a step in {precision} failed: {one_line(error)}"))
             continue
         if context.cuda:
             found.append(PEAK_MEMORY.row(context, [(_peak_bytes(arm) - before) / 2**20], arm.params))
         arms.append(arm)
-    return [*found, *or_gap(interleave(context, ranked(arms), seconds, STEPS), _fact(name), "its steps")]
+    return [*found, *or_gap(interleave(context, ranked(arms), seconds, STEPS), _fact(name), f"the {name}'s steps")]
 
 
 def _allocated_bytes(context: Context) -> int:
@@ -210,7 +212,7 @@ def _options(context: Context, name: str, size: Size, best: Combination, seconds
                 metric = Metric(BENCH, "s", "compile_time" if compiled else "search_time")
                 yield metric.row(context, [taken], arm.params)
     rows = interleave(context, ranked(arms), seconds, STEPS)
-    yield from or_gap(rows, _fact(name), "its options")
+    yield from or_gap(rows, _fact(name), f"the {name}'s options")
 
 
 def _started(trainee: Trainee, combination: Combination, stage: str) -> tuple[Arm, float]:
@@ -242,12 +244,12 @@ def _forward(
     return interleave(context, against_first(arms), seconds, STEPS)
 
 
-def _batches(context: Context, size: Size, seconds: float) -> list[Measurement]:
+def _batches(context: Context, size: Size, precisions: Sequence[str], seconds: float) -> list[Measurement]:
     """The MLP's other batches, each precision against FP32 at the same batch."""
     arms: list[Arm] = []
     for batch in OTHER_BATCHES:
         of_batch: list[Arm] = []
-        for precision in (dtype for dtype in context.dtypes if dtype != "float16"):
+        for precision in (precision for precision in precisions if precision != "float16"):
             combination = Combination(precision=precision)
             trainee = Trainee(NETWORKS["mlp"], replace(size, batch=batch), context.device, combination)
             of_batch.append(_arm(trainee, combination, "batch", trainee.stepper(fused=False)[0]))

@@ -144,19 +144,22 @@ def _plan(path: str, options: _Options) -> Plan:
     from gputune.host import Host
     from gputune.host.stderr import one_line
     from gputune.inject.decision import Terms
+    from gputune.profile import load
     from gputune.runtime.environment import plan
     from gputune.runtime.local_fingerprint import local_fingerprint
+    from gputune.runtime.locate import AUTO
     from gputune.runtime.numerics import limit
     from gputune.runtime.ranks import starts_ranks
 
     host = Host()
+    loaded = None if path == AUTO else load(path)
     here = local_fingerprint(host)
     terms = Terms(
         ignore_fingerprint=options.ignore_fingerprint,
         numerics=limit(options.numerics, host.environ),
         ranks=starts_ranks(options.words),
     )
-    planned = plan(_profile(path, host, here), here, host.environ, terms)
+    planned = plan(loaded or _of_this_machine(host, here), here, host.environ, terms)
     if options.strict and planned.elsewhere:
         difference = f"measured on another machine ({', '.join(planned.differences)})"
         raise Refused(
@@ -166,16 +169,13 @@ def _plan(path: str, options: _Options) -> Plan:
     return planned
 
 
-def _profile(path: str, host: Host, here: Fingerprint) -> Profile:
-    from gputune import profile
-    from gputune.runtime.locate import AUTO, locate
-
-    if path != AUTO:
-        return profile.load(path)
+def _of_this_machine(host: Host, here: Fingerprint) -> Profile:
     from gputune.cli._probing_first import probe_first
+    from gputune.profile import load
+    from gputune.runtime.locate import locate
 
     probe_first(host, here)
-    return profile.load(locate(here, host.environ))
+    return load(locate(here, host.environ))
 
 
 def summary(planned: Plan) -> str:

@@ -46,6 +46,7 @@ class Reason(Enum):
     UNREADABLE_NOW = "its current value cannot be read: {0}"
     COMPILE_FAILED = "torch.compile failed: {0}"
     ERROR = "{0}: {1}"
+    OTHER_VERSION = "in the words of another version: {0}"
     TOO_FEW_SAMPLES = "nothing to load ahead in a dataset of length {0}"
     SAMPLE_KIND = "{0}; {1} workers measured best for such samples"
     NO_TEMPORARY_FOLDER = "workers need a folder for temporary files (TMPDIR), and none is available"
@@ -103,6 +104,9 @@ class Applied:
 
     @classmethod
     def from_plain(cls, row: Mapping[str, Any]) -> Self:
-        reasons = tuple(Why(Reason[why["reason"].upper()], tuple(why["arguments"])) for why in row["reasons"])
+        try:
+            reasons = tuple(Why(Reason[why["reason"].upper()], tuple(why["arguments"])) for why in row["reasons"])
+        except KeyError:  # a row of another version, whose shim this process was started with
+            reasons = (Reason.OTHER_VERSION(row["why"]),)
         fields = {name: row[name] for name in ("setting", "before", "after", "status", "source")}
         return cls(**fields, reasons=reasons)

@@ -79,7 +79,7 @@ class Line:
 
 def in_code(setting: plugins.Setting, row: Applied, line: Line) -> Applied:
     """The row of a choice that needs a line in the script, updated with what that line did."""
-    if line.family is None and row.source != "profile":
+    if line.family is None and row.source != "profile" and not line.notes:
         return row
     if line.failure:
         return replace(row, after=False, status="failed", source="torch", reasons=(line.failure,))
@@ -117,7 +117,7 @@ def for_command(
     if setting.PHASE != "launch":
         return _row(setting, "applied", "profile", Reason.AFTER_TORCH(), None, value)
     row = exported(setting, value, environ, ours)
-    if terms.ranks and (row is None or row.status == "applied"):
+    if terms.ranks and "cpu_budget" in setting.DEPENDS and (row is None or row.status == "applied"):
         return skipped(setting, Reason.SHARED_CPUS())
     exports = Reason.EXPORTS(*_assignments(setting.environ(value)))
     return row or _row(setting, "applied", "profile", exports, None, value)

@@ -45,6 +45,8 @@ def run(text: str) -> None:
 
 def apply(name: str, value: Value) -> dict[str, Any]:
     """Set one value in this running process. Returns its row, which `applied` keeps."""
+    if name not in settings.names():  # of a newer gputune than the shim's
+        return _remembered(decision.failed(name, Reason.NO_SUCH_SETTING())).plain
     setting = settings.load(name)
     when = Reason.IN_PROCESS_LATE() if setting.PHASE == "launch" else Reason.IN_PROCESS()
     return _remembered(_set(setting, value, when)).plain

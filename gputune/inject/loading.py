@@ -29,7 +29,7 @@ class Measured:
     cpu_budget: int | None = None
     """The CPUs of the process that measured; None where unknown."""
     workers_by_kind: Mapping[Kind, int] = field(default_factory=dict)
-    """The best number of workers by kind of synthetic samples, where it differs from the general choice."""
+    """The best number of workers for each kind of synthetic samples that has a choice of its own."""
     own_dataset: bool = False
     """Whether the choices were measured with the user's own dataset."""
     cpus_bound: bool = True
@@ -74,9 +74,9 @@ def for_dataset(load: Load, measured: Measured, dataset: Any) -> Load:
     if measured.own_dataset:
         return load if measured.cpus_bound else replace(load, scales=False)
     kind = kind_of(dataset) if measured.workers_by_kind else None
-    if kind is None:
+    workers = measured.workers_by_kind.get(kind) if kind else None
+    if kind is None or workers is None:
         return load
-    workers = measured.workers_by_kind.get(kind, load.workers)
     return replace(load, scales=kind != "waiting").changed(WORKERS, workers, Reason.SAMPLE_KIND(SAMPLES[kind], workers))
 
 

@@ -42,10 +42,10 @@ def probe(
         machine = facts.read(host, variables=checks.variables())
         if request.device == ALL:
             lanes, host_rows, gaps = _measure_all(request, host, machine, process, progress)
-            own = own_profiles(machine, lanes, host_rows, created=_now())
+            own = own_profiles(machine, lanes, host_rows, gaps, created=_now())
             for device, profile in own.items():
                 each(device, profile)
-            return common_profile(own, lanes, gaps)
+            return common_profile(own, lanes)
         device = device_of(machine, request.device)
         jobs, left_out = plan(device, request)
         lane = Lane.on(device, process, machine, host)

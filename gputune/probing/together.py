@@ -104,7 +104,7 @@ def _number_run(lanes: Sequence[Lane], run: int) -> None:
 
 
 def own_profiles(
-    facts: Facts, lanes: Sequence[Lane], host_rows: Sequence[Measurement], *, created: str
+    facts: Facts, lanes: Sequence[Lane], host_rows: Sequence[Measurement], gaps: Sequence[Gap], *, created: str
 ) -> dict[str, Profile]:
     """Return, by device, the profile that follows from its own measurements and the comparison of all. A device without
     any measurement has none, unless no device has any.
@@ -116,20 +116,20 @@ def own_profiles(
             [*comparison, *(row for row in lane.measurements if row.bench != COMPARISON), *host_rows],
             lane.device,
             created=created,
-            gaps=lane.gaps,
+            gaps=[*gaps, *lane.gaps],
         )
         for lane in [lane for lane in lanes if lane.measurements] or lanes[:1]
     }
 
 
-def common_profile(own: Mapping[str, Profile], lanes: Sequence[Lane], gaps: Sequence[Gap]) -> Profile:
+def common_profile(own: Mapping[str, Profile], lanes: Sequence[Lane]) -> Profile:
     """Return, as a whole, the profile of the device whose settings most of the others share.
 
     A setting that another device's measurements set otherwise is a Gap, as is what that device could not measure.
     """
     devices, profiles = list(own), list(own.values())
     base = devices[representative_index(profiles)]
-    more = [*gaps, *_gaps_of_others(lanes, base), *_differences(own, base)]
+    more = [*_gaps_of_others(lanes, base), *_differences(own, base)]
     return replace(own[base], gaps=(*own[base].gaps, *more))
 
 

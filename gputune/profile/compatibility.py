@@ -5,11 +5,16 @@ is a mistake, and in a newer file it is left out: a node that is upgraded last s
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, get_args, get_type_hints
+from dataclasses import replace
+from typing import Any
 
 from gputune import settings
+from gputune.checks import Finding
+from gputune.facts.gap import Gap
+from gputune.measurement import Measurement
 from gputune.profile import setting_values
 from gputune.profile.document import Profile
+from gputune.settings.dataloader_workers import by_kind
 from gputune.strict_types import Mismatch, Place, convert, unknown
 from gputune.version import __version__, release
 
@@ -30,6 +35,16 @@ def drop_retired(data: dict[str, Any]) -> None:
     for _, group in setting_values.choices(data):
         for name in RETIRED.intersection(group).difference(settings.names()):
             del group[name]
+
+
+def completed(profile: Profile) -> Profile:
+    """The profile with the numbers of workers by kind of samples, which follow from its measurements and which versions
+    before 0.2.0 left out of the file.
+    """
+    if release(profile.gputune) >= release("0.2.0"):
+        return profile
+    own = {kind: {"dataloader_workers": choice} for kind, choice in by_kind(profile.measurements).items()}
+    return replace(profile, families={**own, **profile.families})
 
 
 def is_newer(version: str) -> bool:
@@ -69,10 +84,10 @@ def _drop_keys(data: dict[str, Any]) -> Iterator[Place]:
 
 def _drop_rows(data: dict[str, Any]) -> Iterator[Place]:
     """Rows with a value that this version does not know, as a severity."""
-    for name, kind in get_type_hints(Profile).items():
+    for name, kind in (("measurements", Measurement), ("findings", Finding), ("gaps", Gap)):
         rows = data.get(name)
         if isinstance(rows, list):
-            fits = [_passes(convert, get_args(kind)[0], row) for row in rows]
+            fits = [_passes(convert, kind, row) for row in rows]
             data[name] = [row for row, fit in zip(rows, fits, strict=True) if fit]
             yield from ((name, str(number)) for number, fit in enumerate(fits) if not fit)
 

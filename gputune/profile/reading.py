@@ -57,7 +57,7 @@ def parse(text: bytes, tell: Callable[[str], None] = say) -> Profile:
     _check_sizes(data)
     _check_settings(data)
     try:
-        profile: Profile = convert(Profile, data)
+        profile = compatibility.completed(convert(Profile, data))
     except Mismatch as mismatch:
         raise Fault(str(mismatch)) from None
     if skipped:

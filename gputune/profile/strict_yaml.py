@@ -25,10 +25,11 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def parse(text: str) -> Any:
     """The one document in `text`; None for an empty one. Raises Malformed, with the line."""
     builder = _Builder()
-    loader = _Loader(text)
+    loader: Any = None
     event: Any = None
     with uncollected():
         try:
+            loader = _Loader(text)
             while (event := loader.get_event()) is not None:
                 builder.take(event)
         except yaml.YAMLError as error:
@@ -36,7 +37,8 @@ def parse(text: str) -> Any:
         except Malformed as fault:
             raise Malformed(f"line {event.start_mark.line + 1}: {fault}") from None
         finally:
-            loader.dispose()
+            if loader:
+                loader.dispose()
     return builder.document
 
 

@@ -52,7 +52,7 @@ def save(profile: Profile, path: str | Path, *, replace: bool = True) -> None:
 
 
 def _plain(profile: Profile) -> dict[str, Any]:
-    data = asdict(profile)
+    data: dict[str, Any] = _storable(asdict(profile))
     try:
         limits.check(data)
     except limits.Malformed as fault:
@@ -60,8 +60,20 @@ def _plain(profile: Profile) -> dict[str, Any]:
     return data
 
 
+def _storable(value: Any) -> Any:
+    """The data with texts that a file can hold: cut to the longest that is read, and with escapes for the surrogates
+    by which Python stands for bytes that were not UTF-8.
+    """
+    if isinstance(value, str):
+        text = value.encode(errors="backslashreplace").decode()
+        return text if len(text) <= limits.LONGEST else f"{text[: limits.LONGEST - 3]}..."
+    if isinstance(value, dict):
+        return {_storable(key): _storable(one) for key, one in value.items()}
+    return tuple(map(_storable, value)) if isinstance(value, list | tuple) else value
+
+
 def _bounded(text: str) -> str:
-    size = len(text.encode(errors="replace"))
+    size = len(text.encode())
     if size > limits.MOST_BYTES:
         most = limits.MOST_BYTES // 1024
         raise MeasureError(f"the profile takes {size // 1024} KiB, and {most} KiB is the most", _SMALLER)
@@ -81,13 +93,11 @@ def _json_part(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    """JSON on one line. Escapes stand for terminal controls, and text for bytes that were no UTF-8, as in `_text`."""
+    """JSON on one line, with escapes for terminal controls."""
     text = json.dumps(value, ensure_ascii=False)
-    return text if text.isprintable() else "".join(char if char.isprintable() else _escaped(char) for char in text)
-
-
-def _escaped(char: str) -> str:
-    return f"\\\\u{ord(char):04x}" if "\ud800" <= char <= "\udfff" else json.dumps(char)[1:-1]
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # the base is chosen at run time
@@ -96,18 +106,14 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
 
 
 def _text(dumper: Any, value: str) -> Any:
-    """Quote what either this reader or a YAML 1.1 reader would take for something other than text.
-
-    Bytes that were no UTF-8 are surrogates in Python's text, which no file can hold: they are written as their numbers.
-    """
-    value = value.encode(errors="backslashreplace").decode()
+    """Quote what either this reader or a YAML 1.1 reader would take for something other than text."""
     quoted = strict_yaml.plain(value) != value
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="'" if quoted else None)
 
 
 def _number(dumper: Any, value: float) -> Any:
     """As JSON writes it, with the fraction without which a YAML 1.1 reader takes `1e-07` for text."""
-    text = json.dumps(value, allow_nan=False)
+    text = json.dumps(value)
     if "." not in text:
         text = text.replace("e", ".0e")
     return dumper.represent_scalar("tag:yaml.org,2002:float", text)

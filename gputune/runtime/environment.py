@@ -18,6 +18,7 @@ from gputune.inject.decision import Terms
 from gputune.plugins import Setting
 from gputune.profile import Fingerprint, Profile
 from gputune.runtime import numerics
+from gputune.runtime.launch import disabled
 from gputune.settings import Value
 
 SHIM = str(Path(inject.__file__).with_name("shim"))
@@ -136,11 +137,10 @@ def digest(environ: Mapping[str, str]) -> str | None:
     import hashlib
     import json
 
-    values = payload.handed_down(environ)
-    if not values or environ.get("GPUTUNE_DISABLE") == "1":
+    if not payload.handed_down(environ) or disabled(environ):
         return None
     variables = {name: environ.get(name) for name in payload.exported_by_us(environ)}
-    text = json.dumps([values, variables], sort_keys=True, separators=(",", ":"))
+    text = json.dumps([json.loads(environ[payload.VARIABLE]), variables], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -2,6 +2,7 @@
 
 from gputune.inject.loading import SAMPLES, WORKERS, Measured
 from gputune.profile import Profile
+from gputune.settings.dataloader_workers import bench_of
 
 
 def measured_loading(profile: Profile) -> Measured:
@@ -18,7 +19,7 @@ def measured_loading(profile: Profile) -> Measured:
             for kind in SAMPLES
             if isinstance(value := getattr(profile.families.get(kind, {}).get(WORKERS), "value", None), int)
         },
-        own_dataset=any(row.metric == "throughput" for row in own),
+        own_dataset=bench_of(profile.measurements) == "dataset",
         cpus_bound=not fed,
         batch_bytes=int(max((max(row.samples) for row in own if row.metric == "batch_bytes"), default=0)),
     )

@@ -178,10 +178,9 @@ def apply(
         every = settings.all_settings().values()
         return Tuning({}, applied=[decision.skipped(setting, Reason.DISABLED()) for setting in every])
     terms = Terms(ignore_fingerprint=ignore_fingerprint, numerics=limit(numerics, os.environ))
-    if str(profile) == AUTO:
-        profile = locate(local_fingerprint(Host()), os.environ)
-    loaded = profile if isinstance(profile, Profile) else load(profile)
-    return Tuning(*apply_now(loaded, terms), measured_loading(loaded))
+    if not isinstance(profile, Profile):
+        profile = load(locate(local_fingerprint(Host()), os.environ) if str(profile) == AUTO else profile)
+    return Tuning(*apply_now(profile, terms), measured_loading(profile))
 
 
 @cache

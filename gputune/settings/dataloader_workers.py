@@ -55,13 +55,15 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
 
 
 def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:
-    """The choice for one kind of synthetic samples in `FAMILIES`; None where it was not measured, and where the user's
-    own dataset was, which the profile is then for.
+    return by_kind(measurements).get(family)
+
+
+def by_kind(measurements: Measurements) -> dict[str, Choice]:
+    """The choices for those kinds of synthetic samples in `FAMILIES` that were measured; none where the user's own
+    dataset was, which the profile is then for.
     """
-    if family not in FAMILIES or curve(measurements, "dataset"):
-        return None
-    choice = _choice(measurements, family)
-    return choice if choice.evidence else None
+    choices = {} if curve(measurements, "dataset") else {kind: _choice(measurements, kind) for kind in FAMILIES}
+    return {kind: choice for kind, choice in choices.items() if choice.evidence}
 
 
 def of_kind(measurements: Measurements, kind: str) -> int | None:
@@ -144,7 +146,7 @@ def _with_workers(rows: LoadingRows, workers: int) -> LoadingParams | None:
 
 def _against_none(rows: LoadingRows, kind: str) -> Choice:
     none, best = _with_workers(rows, 0), fewest(rows)
-    if none is None or best is None or len(rows) < 2:
+    if none is None or best is None or not any(one.workers for one in rows):
         return choose(0, NOT_MEASURED)
     bench = rows[best].bench
     fastest = best if best.workers else max((one for one in rows if one.workers), key=lambda one: rows[one].median)

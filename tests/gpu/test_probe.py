@@ -7,6 +7,8 @@ import time
 import pytest
 from making import serving
 
+from gputune.probing import Request
+from gputune.probing.plan import plan
 from gputune.profile import load
 from gputune.settings._evidence import first
 
@@ -34,10 +36,7 @@ def test_it_ends_within_a_minute_with_nothing_missing(probed):
     print(f"\nstandard probe: {seconds:.1f} s")
     assert seconds <= 60
     assert {gap.cause for gap in profile.gaps} <= {"not_supported"}
-    assert {row.bench for row in profile.measurements} == {
-        "attention", "conv", "cpu_threads", "dataloader", "matmul_alignment", "matmul_peak", "precision",
-        "training_step",
-    }  # fmt: skip
+    assert {row.bench for row in profile.measurements} == {job.name for job in plan("cuda:0", Request())[0]}
 
 
 def test_no_worker_is_left(probed):

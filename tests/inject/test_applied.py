@@ -34,6 +34,12 @@ def test_a_row_passes_through_json_whole() -> None:
     )
 
 
+def test_a_reason_of_another_version_keeps_its_words() -> None:
+    row = {**Applied(setting="compile", status="skipped", reasons=(Reason.DEFAULT(),)).plain, "why": "after a trial"}
+    row["reasons"] = [{"reason": "after_trial", "arguments": []}]
+    assert Applied.from_plain(row).why == "in the words of another version: after a trial"
+
+
 def test_the_reasons_are_asked_by_kind() -> None:
     row = Applied(setting="compile", status="skipped", reasons=(Reason.ELSEWHERE("torch (2.11 there, 2.12 here)"),))
     assert row.because(Reason.DISABLED, Reason.ELSEWHERE) == ("torch (2.11 there, 2.12 here)",)

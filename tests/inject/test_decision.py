@@ -11,8 +11,9 @@ from gputune.inject.decision import Line, Terms
 from gputune.plugins import Setting
 from gputune.settings import LEVELS, Value
 
-THREADS, SEGMENTS, MATMUL, CUDNN, AMP = map(
-    settings.load, ("omp_threads", "expandable_segments", "matmul_precision", "cudnn_tf32", "amp_dtype")
+THREADS, SEGMENTS, MATMUL, CUDNN, AMP, PREFETCH = map(
+    settings.load,
+    ("omp_threads", "expandable_segments", "matmul_precision", "cudnn_tf32", "amp_dtype", "dataloader_prefetch_factor"),
 )
 APPLIED, KEPT, USERS = ("applied", "profile"), ("kept-user", "program"), ("kept-user", "environment")
 SKIPPED = ("skipped", None)
@@ -192,6 +193,12 @@ class TestInCode:
     def test_what_the_line_used(self, line: Line, expected: Any, after: Value, reasons: Any) -> None:
         row = decision.in_code(AMP, self.ROW, line)
         assert (outcome(row), row.after, row.reasons) == (expected, after, reasons)
+
+    def test_a_default_that_had_to_change_says_what_and_why(self) -> None:
+        why = Reason.LITTLE_SHM("100", "1024")
+        default = decision.skipped(PREFETCH, Reason.DEFAULT())
+        row = decision.in_code(PREFETCH, default, Line(value=1, used=True, notes=(why,)))
+        assert (row.status, row.after, row.reasons) == ("applied", 1, (Reason.BY_LINE(), why))
 
     def test_a_choice_that_was_refused_stays_so_but_for_the_familys_own(self) -> None:
         refused = decision.skipped(AMP, Reason.ELSEWHERE("torch"))

@@ -1,5 +1,6 @@
 """Profiles of other versions: older ones are read whole; what is skipped of newer ones is said in one line."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,23 @@ def test_a_file_of_0_1_0_chooses_what_it_did(name: str) -> None:
     assert told == []
 
 
+def test_a_file_of_0_1_0_has_the_workers_for_each_kind_of_samples() -> None:
+    families = load(FILES / "0.1.0-nvidia-h200.yaml").families
+    assert {kind: families[kind]["dataloader_workers"].value for kind in ("memory", "waiting")} == {
+        "memory": 0, "waiting": 48,
+    }  # fmt: skip
+
+
 class TestNewer:
+    @pytest.mark.parametrize("field", ["created", "fingerprint", "settings", "measurements"])
+    def test_a_list_in_the_wrong_place_is_a_fault_of_the_file(self, field: str) -> None:
+        data = {**yaml.safe_load(dump(profile())), "gputune": "99.0.0", field: ["x"]}
+        if field == "measurements":
+            assert parse(json.dumps(data).encode(), lambda line: None).measurements == ()
+        else:
+            with pytest.raises(Fault, match=field):
+                parse(json.dumps(data).encode(), lambda line: None)
+
     def test_what_is_understood_is_read(self) -> None:
         read = load(NEWER, lambda line: None)
         assert values(read).keys() - RETIRED == {"cudnn_benchmark", "omp_threads"}

@@ -59,15 +59,22 @@ def test_the_largest_profile_that_a_probe_makes_can_be_read(write: Any) -> None:
     [
         ({"measurements": (row("b", "m", 1.0),) * 2001}, "more than 2000 entries in one place"),
         ({"measurements": (replace(row("b", "m", 1.0), samples=(1.0,) * 100),) * 1300}, "more than 131072 keys and"),
-        ({"gaps": (Gap(fact="x", reason="x" * 4097),)}, "a text of more than 4096 characters"),
         ({"gaps": (Gap(fact="x", reason="x" * 4000),) * 300}, "the profile takes 11.. KiB, and 1024 KiB is the most"),
         ({"measurements": (row("b", "m", 1.0, seed=10**19),)}, "a whole number of more than 19 digits"),
-        ({"measurements": (row("b", "m", float("inf")),)}, "inf is not a finite number"),
+        ({"measurements": (row("b", "m", 1.0, seconds=float("inf")),)}, "inf is not a finite number"),
     ],
 )  # fmt: skip
 def test_what_could_not_be_read_is_not_written(write: Any, more: dict[str, Any], says: str) -> None:
     with pytest.raises(MeasureError, match=says):
         write(profile(**more))
+
+
+@pytest.mark.parametrize("write", [dump, dump_json])
+@pytest.mark.parametrize("reason", ["x" * 4097, "\udcff" * 1000])
+def test_a_text_that_is_too_long_is_cut(write: Any, reason: str) -> None:
+    [gap] = parse(write(profile(gaps=(Gap(fact="x", reason=reason),))).encode()).gaps
+    assert len(gap.reason) == 4096
+    assert gap.reason.endswith("...")
 
 
 def test_a_profile_that_is_too_large_leaves_the_old_file(tmp_path: Path) -> None:

@@ -87,6 +87,7 @@ class TestDigest:
         [
             {"GPUTUNE_APPLY": '{"matmul_precision":"ieee","omp_threads":3}'},
             {"GPUTUNE_APPLY": '{"matmul_precision":"tf32"}'},
+            {"GPUTUNE_APPLY": '{"matmul_precision":"tf32","omp_threads":3,"torch":"2.12.0"}'},
             {"OMP_NUM_THREADS": "1"},
         ],
     )

@@ -101,7 +101,14 @@ class TestSyntheticSamples:
         assert (choice.value, choice.gain) == (0, None)
 
     @pytest.mark.parametrize(
-        "rows", [[], measured(w0=100.0), measured(w2=100.0, w4=200.0), measured("memory", w0=1.0, w4=9.0)]
+        "rows",
+        [
+            [],
+            measured(w0=100.0),
+            measured(w2=100.0, w4=200.0),
+            measured("memory", w0=1.0, w4=9.0),
+            [row("dataloader", "throughput", 9.0, kind="decoding", workers=0, batch=size) for size in (4, 8)],
+        ],
     )
     def test_not_measured(self, rows: list[Any]) -> None:
         choice = recommend(rows)

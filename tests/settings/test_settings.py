@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 from making import environ
 
-from gputune import settings
+from gputune import plugins, settings
 from gputune.profile import Fingerprint
 
 FOLDER = Path(settings.__file__).parent
@@ -19,6 +21,15 @@ def test_a_setting_is_a_file() -> None:
     assert set(settings.all_settings()) == files
 
 
+def test_a_file_that_an_editor_or_another_system_leaves_is_none(tmp_path: Path, monkeypatch: Any) -> None:
+    for name in ("._amp_dtype.py", ".#x.py", "x.orig.py", "_shared.py", "one.py"):
+        (tmp_path / name).touch()
+    package = types.ModuleType("left")
+    package.__path__ = [str(tmp_path)]
+    monkeypatch.setitem(sys.modules, "left", package)
+    assert plugins.names("left") == ("one",)
+
+
 @pytest.mark.parametrize("name", ["", "no_such", "_tf32", "_evidence", "__init__", "os", "../errors", "amp_dtype.os"])
 def test_any_other_name_is_none(name: str) -> None:
     with pytest.raises(KeyError):
@@ -27,7 +38,6 @@ def test_any_other_name_is_none(name: str) -> None:
 
 def test_a_choice_rests_on_fields_of_the_fingerprint() -> None:
     for name, setting in settings.all_settings().items():
-        assert setting.DEPENDS, name
         assert all(hasattr(Fingerprint(), field) for field in setting.DEPENDS), name
 
 
