@@ -94,9 +94,7 @@ class Measurement:
         return [new / old for new, old in pairs if old > 0 and new > 0]
 
     def pooled(self, baseline: Measurement, more: Sequence[tuple[Measurement, Measurement]]) -> Comparison | None:
-        """One comparison over several workloads taken in the same rounds, by the geometric mean of their ratios in
-        each round.
-        """
+        """One comparison over several workloads of the same rounds: the geometric mean of each round's ratios."""
         from statistics import geometric_mean
 
         rounds = zip(self.ratios(baseline), *(new.ratios(old) for new, old in more), strict=False)

@@ -1,5 +1,4 @@
-"""The three kinds of plug-in that are one file each: a setting, a check, a bench. A plug-in is a module of its package,
-and its name is the file's.
+"""Settings, checks and benches: plug-ins of one file each, whose name is the file's.
 
 Files whose name begins with an underscore, and folders, hold what the plug-ins of a package share.
 """

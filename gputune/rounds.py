@@ -38,8 +38,7 @@ A = TypeVar("A", bound=Arm)
 
 @dataclass(kw_only=True)
 class Rounds(Generic[A]):
-    """The rounds of a comparison. It ends after 12 or 20 of them if it is decided then, after `most`, or when time is
-    up.
+    """The rounds of a comparison. It ends after 12 or 20 if decided by then, after `most`, or when time is up.
 
     Only whole rounds are kept: an arm's sample reaches its `samples` when the last arm of the round has one.
     """
@@ -48,9 +47,9 @@ class Rounds(Generic[A]):
     deadline: float = math.inf
     """By the caller's clock, which gives `next` its `now`."""
     latest: float = -math.inf
-    """The deadline, if it is the later one, until there are `FEWEST_PAIRS` rounds, below which nothing can be said."""
+    """Until there are `FEWEST_PAIRS` rounds, without which nothing can be said, the deadline is this if it is later."""
     reserve: float = 1.0
-    """No round starts after which this part of the last round's duration would not be left."""
+    """A round starts only where the deadline is at least this many of the last round's durations away."""
     most: int = LOOKS[-1]
     """How many samples each arm may have, with those that it starts with."""
     warm_up: bool = False
@@ -65,14 +64,8 @@ class Rounds(Generic[A]):
         self._round_start: float | None = None
         self._warming_up = self.warm_up
 
-    @property
-    def decided(self) -> bool:
-        return decided(self.arms)
-
     def next(self, now: float) -> A | None:
-        """The arm to run now; None when the comparison has ended. Until its sample is pushed, the answer stays the
-        same.
-        """
+        """The arm to run now, the same until its sample is pushed; None when the comparison has ended."""
         if not self._waiting and not self._ended(now):
             self._round_start = now
             number = len(self.arms[0].samples) + (self.warm_up and not self._warming_up)
@@ -104,7 +97,7 @@ class Rounds(Generic[A]):
         kept = len(self.arms[0].samples) if self.arms else self.most
         if kept >= self.most or self._round_start is None:
             return kept >= self.most
-        if kept in LOOKS and self.decided:
+        if kept in LOOKS and decided(self.arms):
             return True
         deadline = self.deadline if kept >= FEWEST_PAIRS else max(self.deadline, self.latest)
         return now + self.reserve * (now - self._round_start) > deadline

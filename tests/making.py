@@ -109,13 +109,14 @@ def on_a_full_disk(folder: Path, name: str, words: str, env: Mapping[str, str]) 
     shows that one.
     """
     script = f"""
-        mount -t tmpfs -o size=16k small {folder} || exit 77
+        mount -t tmpfs -o size=16k small {folder} || exit 0
+        echo mounted >&2
         cd {folder} && echo old > {name} && head -c 20000 /dev/zero > filler 2>/dev/null
         {sys.executable} -m gputune {words}; code=$?
         ls -A; cat {name}; exit $code
     """
     done = command(["unshare", "-m", "sh", "-c", script], env)
-    if done.returncode in (1, 77):
+    if "mounted\n" not in done.stderr:
         pytest.skip(f"no private mounts here: {done.stderr.strip()[-200:]}")
     return done
 

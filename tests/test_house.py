@@ -1,5 +1,6 @@
 """The house rules that no linter holds: what each plug-in has, its name, and its test."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -39,10 +40,11 @@ def test_everything_that_can_be_explained_has_a_title_line(folder):
 
 @pytest.mark.parametrize("folder", ["settings", "checks", "benches", "facts"])
 def test_everything_plugged_in_is_tested_by_name(folder):
-    """In a file of its name, or in one beside that names it."""
+    """In a file of its name, or in one beside that imports it or quotes its name."""
     tests = {path.stem: path.read_text() for path in (TESTS / folder).glob("test_*.py")}
     for path in modules(folder):
-        assert f"test_{path.stem}" in tests or any(path.stem in text for text in tests.values()), path.name
+        name = re.compile(rf"import .*\b{path.stem}\b|\b{folder}\.{path.stem} import|[\"']{path.stem}[\"']")
+        assert f"test_{path.stem}" in tests or any(map(name.search, tests.values())), path.name
 
 
 def test_names_are_taken_once():

@@ -13,12 +13,12 @@ This is for developers; pytest does not collect it.
 """
 
 import importlib
-import importlib.util
 import json
 import os
 import re
 import subprocess
 import sys
+import types
 import venv
 import warnings
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-SETTINGS = Path(__file__).resolve().parents[1] / "gputune" / "settings"
+HOUSE = Path(__file__).resolve().parents[1] / "gputune"
 OVERRIDE = "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"
 VERSION = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)?")
 
@@ -120,16 +120,10 @@ def has_nodes(torch: Any) -> bool:
 
 
 def load_tf32() -> Any:
-    """The module, from the settings folder as a private package: gputune is not imported."""
-    name = "_gputune_settings"
-    spec = importlib.util.spec_from_file_location(
-        name, SETTINGS / "__init__.py", submodule_search_locations=[str(SETTINGS)]
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sys.modules[name])
-    return importlib.import_module(f"{name}._tf32")
+    """The module, below a private parent: gputune is not imported."""
+    sys.modules["_gputune"] = parent = types.ModuleType("_gputune")
+    parent.__path__ = [str(HOUSE)]
+    return importlib.import_module("_gputune.settings._tf32")
 
 
 def legacy_getters(torch: Any) -> dict[str, Any]:

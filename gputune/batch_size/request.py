@@ -8,9 +8,7 @@ from gputune.measurement import Comparison, Measurement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """`make` names the callable that returns the step (`path.py:callable`); the search takes about `seconds` once torch
-    is imported.
-    """
+    """`make` names the callable that returns the step (`path.py:callable`); the search takes about `seconds`."""
 
     make: str
     device: str = "auto"

@@ -70,9 +70,7 @@ class BenchProcess:
         next(self._listen(READY_SECONDS))
 
     def run(self, request: BenchRequest, deadline_seconds: float) -> Iterator[Measurement | Gap | Activity]:
-        """Run one bench; yield its answers. Raises BenchFailed, after which the process is of no use unless `alive`: a
-        bench that raised an ordinary exception leaves it so.
-        """
+        """Run one bench; yield its answers. Raises BenchFailed, after which the process is of use only if `alive`."""
         self._send(request)
         for answer in self._listen(deadline_seconds):
             if isinstance(answer, Done):

@@ -14,10 +14,10 @@ from gputune.facts import Facts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchTraits:
-    """The optional constants of a bench, with the values that hold where it has none of that name (in capitals)."""
+    """The optional constants of a bench (OPTION, USER_CODE, ...) and their defaults."""
 
     option: str | None = None
-    """The field of Context that holds what the user named and this bench measures; SECONDS are then for each."""
+    """The field of Context with the items that the user named, such as shapes; SECONDS are then for each item."""
     user_code: bool = False
     """It runs the user's code, so the next bench gets a fresh process."""
     of_the_host: bool = False

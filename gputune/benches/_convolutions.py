@@ -43,8 +43,7 @@ class Convolution:
     def operations(self, images: int, pixels: int, *, training: bool = False) -> float:
         """Multiplications and additions over `images` of `pixels` on a side.
 
-        The backward pass has two convolutions of the same size: the weight's gradient, and the input's where it is
-        needed.
+        The backward pass has two convolutions of the same size: the weight's gradient, and where needed the input's.
         """
         outputs, inputs, *kernel = self.weight_shape
         passes = (2 if self.first else 3) if training else 1
@@ -81,9 +80,7 @@ Group = list[Point]
 
 
 def baseline(point: Point, group: Group) -> Point | None:
-    """The point of the group that a point is decided against: search off, else the contiguous format, else TF32 for
-    FP32.
-    """
+    """The point that a point is decided against: search off, else the contiguous format, else TF32 for FP32."""
     others = [replace(point, search=False), replace(point, channels_last=False, search=None)]
     others += [replace(point, dtype="tf32")] if point.dtype == "float32" else []
     return next((other for other in others if other != point and other in group), None)

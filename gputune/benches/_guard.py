@@ -25,9 +25,7 @@ LAST = 5
 def final_losses(
     context: Context, name: str, size: Size, precisions: Sequence[str], seconds: float
 ) -> Iterator[Measurement | Gap]:
-    """One row for each FP32 seed, and one for each other of the precisions from seed 0; a Gap where FP32's, the
-    slowest, would take longer than `seconds`, judged by the first.
-    """
+    """A row for each FP32 seed and other precision; a Gap where FP32, the slowest, would exceed `seconds`."""
     runs = [("float32", seed) for seed in SEEDS] + [
         (precision, 0) for precision in precisions if precision != "float32"
     ]

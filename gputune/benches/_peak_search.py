@@ -2,8 +2,7 @@
 
 A matmul's output is cut into tiles, of which each multiprocessor computes one at a time: 133 tiles on 132
 multiprocessors take two waves, nearly as long as 264. So only shapes whose waves are full are worth measuring, and
-few of them; a long sum (K) spreads the cost of starting and storing a tile. That leaves some hundred shapes of
-thousands.
+few of them; a long sum (K) spreads the cost of starting and storing a tile. Some hundred of thousands are left.
 
 1. Every candidate once, briefly, each beside the same reference, since the clock drifts. Those far behind are dropped.
 2. The best of them with other K.
@@ -86,9 +85,7 @@ def search(
     allowed: Callable[[Shape], bool],
     now: Callable[[], float] = time.monotonic,
 ) -> Shape:
-    """The fastest shape, in about `seconds`; with other K only those that are `allowed`. Raises ValueError without
-    shapes.
-    """
+    """The fastest shape, in about `seconds`, with other K only if `allowed`. Raises ValueError without shapes."""
     if not shapes:
         raise ValueError("there is no shape to look at")
     start = now()

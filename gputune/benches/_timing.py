@@ -27,9 +27,7 @@ RACE_ROUNDS = 4
 
 @dataclass(kw_only=True, eq=False)
 class Arm(rounds.Arm):
-    """One setting under test. `run` does the work once; `work` is how much that is, so that a sample is work per
-    second.
-    """
+    """One setting under test. `run` does `work` units of work once, and a sample is work per second."""
 
     params: Params
     run: Callable[[], Any]
@@ -89,9 +87,7 @@ def interleave(
 
 
 def race(arms: Sequence[Arm], kept: Sequence[Arm], seconds: float, worth: float) -> list[Arm]:
-    """A few rounds of many arms; then `kept`, and those whose median is `worth` times the best one's, go on to
-    `in_turn`.
-    """
+    """A few rounds of many arms; then `kept` and those within `worth` of the best one's median go on to `in_turn`."""
     _run(Rounds(arms=list(arms), deadline=time.monotonic() + seconds, reserve=0, most=RACE_ROUNDS))
     best = max(median(arm.samples) for arm in arms)
     return [arm for arm in arms if arm in kept or median(arm.samples) >= worth * best]
@@ -190,4 +186,4 @@ def rate(context: Context, arm: Arm) -> float:
 
 def or_gap(rows: Sequence[Measurement], fact: str, what: str) -> list[Measurement | Gap]:
     """The rows, or where the time sufficed for none the Gap that says so."""
-    return list(rows) or [Gap(fact=fact, reason=f"the budget ran out before {what}")]
+    return list(rows) or [Gap(fact=fact, reason=f"the budget ran out before {what} could be measured")]

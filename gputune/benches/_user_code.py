@@ -54,8 +54,7 @@ def call(spec: str) -> Any:
 def words(error: BaseException) -> str:
     """An exception in one line, with the innermost place in the user's own files where it was raised.
 
-    An exception from a DataLoader's worker carries its traceback as text, and below the last frame the exception's
-    own words.
+    An exception from a DataLoader's worker carries its traceback as text, and its own words below the last frame.
     """
     text = str(error)
     from_worker = "Original Traceback" in text

@@ -1,7 +1,6 @@
 """Convolutions by dtype, channel count and memory format, and with and without cuDNN's own search.
 
-3x3 forward in the standard budget; in the thorough one also 1x1 and depthwise, training (forward and backward), and the
-search.
+3x3 forward in the standard budget; in the thorough one also 1x1 and depthwise, forward with backward, and the search.
 """
 
 import time

@@ -49,7 +49,8 @@ TRANSFER_WORKERS = 4
 
 
 def needs(facts: Facts, device: str) -> str | None:
-    free, needed = facts.memory.shm_free_bytes, _shm_bytes(facts)
+    in_flight = PREFETCH * _alive(facts) * BATCH * SAMPLE_BYTES
+    free, needed = facts.memory.shm_free_bytes, 2 * in_flight
     if free is None or free >= needed:
         return None
     have = f"/dev/shm has {free >> 20} MiB free and the bench needs {needed >> 20}"
@@ -63,11 +64,6 @@ def _most(facts: Facts, kind: str) -> int:
 def _alive(facts: Facts) -> int:
     """The most workers at once: the largest loader's, and those of loaders with half, a quarter, ... as many."""
     return 2 * _most(facts, "waiting")
-
-
-def _shm_bytes(facts: Facts) -> int:
-    """Twice the bytes that all loaders have in flight at once."""
-    return 2 * PREFETCH * _alive(facts) * BATCH * SAMPLE_BYTES
 
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:

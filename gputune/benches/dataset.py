@@ -23,7 +23,7 @@ from gputune.benches.loading.options import Bench
 from gputune.benches.loading.source import Options, Source, own_threads
 from gputune.benches.loading.stream import end_workers
 from gputune.benches.loading.user_dataset import PIECE_SECONDS, RECEIVED_SECONDS, Look, look, source_of
-from gputune.benches.loading.worker_curve import BLOCK_SECONDS, Curve, Trial, unlimited
+from gputune.benches.loading.worker_curve import BLOCK_SECONDS, Curve, Trial
 from gputune.benches.loading.worker_curve import measure as measure_curve
 from gputune.benches.loading.worker_search import per_cpu
 from gputune.facts.gap import Gap
@@ -49,7 +49,7 @@ WAITING_FACTOR = 4
 """The most workers tried for each CPU; fewer where fewer keep it busy, by how long workers wait."""
 MOST_WORKERS = 64
 LEAST_STALL_SECONDS, STALL = 3.0, 20.0
-"""A block, once its workers have delivered, is stuck when it is late by so many seconds and batch times."""
+"""A block whose workers have delivered is stuck after so many seconds, or so many batch times if that is longer."""
 MEMORY_SHARE = 0.7
 
 MANY_CPUS, FEW_CPUS = 16, 4
@@ -156,9 +156,7 @@ class _Plan:
 
 
 def _piece(source: Source, pieces: float) -> int | None:
-    """The samples of a piece, so that a batch is cut into about so many equal ones; None for the whole batch. Only
-    torch's own sampler makes batches of one size.
-    """
+    """Samples of a piece, to cut a batch into about so many; None for the whole, as with a sampler not torch's."""
     from torch.utils import data
 
     size = source.batch_size
@@ -197,7 +195,7 @@ def _curve(plan: _Plan, limit: int, seconds: float, *, sent: bool) -> Curve:
     return measure_curve(
         Trial(
             source=source,
-            options=plan.options if sent else unlimited,
+            options=plan.options if sent else Options,
             limit=limit,
             alive=plan.alive,
             seconds=seconds,
@@ -209,7 +207,7 @@ def _curve(plan: _Plan, limit: int, seconds: float, *, sent: bool) -> Curve:
 
 
 def _rows(plan: _Plan, curve: Curve, *, sent: bool) -> Iterator[Measurement]:
-    options = plan.options if sent else unlimited
+    options = plan.options if sent else Options
     for count, samples in sorted((curve.rates if plan.step_ms else {**curve.rough, **curve.rates}).items()):
         if all(samples):
             ahead = options(count).prefetch_factor if count else None

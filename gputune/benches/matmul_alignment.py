@@ -31,9 +31,7 @@ MULTIPLES = (1, 2, 4, 8, 16, 32, 64, 128)
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Sizes of one dimension of one product in one dtype, which are compared with each other; the first is the
-    baseline.
-    """
+    """Sizes of one dimension of one product in one dtype, compared with each other; the first is the baseline."""
 
     dtype: str
     product: str
@@ -54,9 +52,7 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
 
 
 def plan(context: Context) -> list[Group]:
-    """All groups of a budget, those in Tensor Core dtypes first; for plain FP32 the question is only whether size
-    matters at all.
-    """
+    """All groups of a budget, Tensor Core dtypes first; plain FP32 only tells whether size matters at all."""
     ordered = sorted(context.dtypes, key=("bfloat16", "float16", "tf32", "float32").index)
     if context.budget == "quick":
         return [Group(dtype=ordered[0], product="forward", dim=dim, added=(8, 1, 2, 4)) for dim in "NK"]
@@ -100,9 +96,7 @@ def _arm(context: Context, group: Group, added: int) -> Arm:
 
 
 def _product(context: Context, group: Group, sizes: dict[str, int]) -> Callable[[], Any]:
-    """A linear layer's output [M, N] from x [M, K] and w [N, K], or its gradient for x or for w from that of the
-    output.
-    """
+    """A linear layer's output [M, N] from x [M, K] and w [N, K], or its gradient for x or w."""
     x, w, grad = (
         partial(matrix, context, group.dtype, sizes[one], sizes[other], seed)
         for seed, (one, other) in enumerate((("M", "K"), ("N", "K"), ("M", "N")))

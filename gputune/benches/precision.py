@@ -69,9 +69,7 @@ def _arm(context: Context, dtype: str, size: int) -> Arm:
 
 
 def _dtypes(context: Context) -> tuple[list[str], list[Gap]]:
-    """The dtypes to measure, and Gaps. float8 is tried first: its interface differs by release and may refuse the
-    device.
-    """
+    """The dtypes to measure, and Gaps. float8 is tried first: releases differ, and the device may refuse it."""
     dtypes = list(context.matmul_dtypes)
     if "float8" in dtypes:
         try:
@@ -106,9 +104,7 @@ def _error(context: Context, dtype: str) -> Measurement:
 
 
 def _found(context: Context) -> Iterator[Measurement]:
-    """Errors under the flags that a program starts with in this environment, which its variables and start-up files
-    may set.
-    """
+    """Errors under the flags that a program starts with here, which variables and start-up files may set."""
     flags = context.facts.precision.flags
     if context.cuda and flags and flags.matmul_tf32 is not None and flags.cudnn_tf32 is not None:
         _tf32.set_matmul(flags.matmul_tf32)

@@ -8,8 +8,9 @@ from gputune.checks._questions import gap, has_gpu, reason
 from gputune.facts import Facts, Gpu, Health
 from gputune.facts.precision import tensor_core_dtypes
 from gputune.measurement import Measurement
+from gputune.settings._evidence import counted
 
-__all__ = ["Facts", "Finding", "Findings", "Gpu", "Health", "Measurements"]
+__all__ = ["Facts", "Finding", "Findings", "Gpu", "Health", "Measurements", "counted"]
 
 Findings = Iterator[Finding]
 Measurements = Sequence[Measurement]
@@ -136,12 +137,6 @@ def smi(gpu: Gpu, *options: str) -> str:
     """nvidia-smi commands for this GPU, named by its bus address, since a container may number GPUs differently."""
     which = gpu.pci_bus_id or gpu.uuid or gpu.index
     return "on the host: " + "; ".join(f"sudo nvidia-smi -i {which} {option}" for option in options)
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 error`, `2 errors`, `3 processes`."""
-    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
-    return f"{count} {noun}{ending}"
 
 
 def gib(size: int) -> str:

@@ -4,8 +4,7 @@
 power, and both outlast the user who set them. `sudo nvidia-smi -rac` and `sudo nvidia-smi -rgc` undo them. A lock shows
 only under load, which a probe creates.
 
-Source: nvmlDeviceGetApplicationsClock and its default; NVML's clocks event reason 0x2, now and in a probe's
-measurements.
+Source: nvmlDeviceGetApplicationsClock and its default; NVML's clocks event reason 0x2, now and under load.
 """
 
 from gputune.checks._answers import Facts, Finding, Gpu, Measurements, below, each_gpu, not_read, ok, smi, warning

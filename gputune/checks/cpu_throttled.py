@@ -1,8 +1,7 @@
 """Has the kernel stopped this process's group for using up its CPU quota?
 
 With more running threads than the quota allows, the group uses up each period's share (usually of 0.1 s) early and
-stands still for the rest of it, including the thread that feeds the GPU. Use fewer threads and workers, or ask for more
-CPUs.
+stands still for the rest of it, including the thread that feeds the GPU. Use fewer threads and workers, or more CPUs.
 
 Source: Linux, CFS Bandwidth Control, cpu.stat.
 """

@@ -1,7 +1,7 @@
 """Do the driver's kernel module and its libraries have the same version?
 
 After an update of the driver the old kernel module stays loaded until it is reloaded, and NVML and CUDA refuse it:
-"Driver/ library version mismatch". A container started before the update keeps the old libraries. Reboot the host; or
+"Driver/library version mismatch". A container started before the update keeps the old libraries. Reboot the host; or
 stop everything that uses the GPUs, including services such as nvidia-persistenced, and reload the module. Then restart
 the containers.
 

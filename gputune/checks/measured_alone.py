@@ -4,8 +4,7 @@ Other processes that use the GPU or the CPUs distort the measurements, by an amo
 so the advice may be wrong. For the CPUs this counts if others used more than this process's budget leaves them. A
 container may hide the processes of others on a GPU, so that seeing none does not prove that there are none.
 
-Source: nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetProcessUtilization and /proc/stat, during a probe's
-measurements.
+Source: nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetProcessUtilization and /proc/stat, during a probe.
 """
 
 from gputune.checks._answers import Finding, Findings, Measurements, counted, judge_gpus, ok, unknown, warning

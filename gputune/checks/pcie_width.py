@@ -2,8 +2,7 @@
 
 Half the lanes give half the bandwidth from host memory, and to other GPUs without NVLink. Reseat the card and its
 riser; look up in the board's manual which slots share lanes, and set their bifurcation in the firmware. Some GPUs,
-mostly in laptops, use fewer lanes when idle: check whether it stays so under load (`nvidia-smi -q` while a program
-runs).
+mostly in laptops, use fewer lanes when idle: check whether it stays so under load (`nvidia-smi -q` beside a program).
 
 Source: nvmlDeviceGetCurrPcieLinkWidth, nvmlDeviceGetMaxPcieLinkWidth.
 """

@@ -1,8 +1,7 @@
 """Is this GPU close to the temperature at which it slows itself down?
 
 When idle it should be far below. Under load a margin of a few degrees is normal for some cards, but it leaves no
-reserve for a hot day. Clean fans and filters, keep the hot air of neighbouring machines away from the intake, and cool
-the room.
+reserve for a hot day. Clean fans and filters, keep neighbouring machines' hot air away from the intake, cool the room.
 
 Source: nvmlDeviceGetTemperatureThreshold, slowdown.
 """

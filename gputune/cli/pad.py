@@ -52,9 +52,7 @@ def _full_name(dtype: str) -> str:
 
 
 def _look_up(path: Path, n: int, dtype: str) -> tuple[int, Comparison | None, str]:
-    """The next multiple that the profile recommends, the gain of measured sizes that divide like `n`, and where that
-    was measured.
-    """
+    """The next multiple that the profile recommends, its gain at measured sizes, and where that was measured."""
     from gputune.profile import load
     from gputune.settings import dimension_multiple
 

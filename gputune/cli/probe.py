@@ -61,7 +61,8 @@ def probe(
     from gputune import probing
     from gputune.benches import matmul_shapes
     from gputune.cli._output import check_writable, write
-    from gputune.report import json, terminal
+    from gputune.profile import dump_json
+    from gputune.report import terminal
     from gputune.report.progress import shown
 
     target = output if output or as_json else Path("profile.yaml")
@@ -83,7 +84,7 @@ def probe(
     if target:
         write(profile, target)
     if as_json:
-        print(json.profile(profile), flush=True)
+        print(dump_json(profile), end="", flush=True)
     if sys.stderr is not None:
         terminal.print_profile(profile, sys.stderr)
         if target and str(target) != "-":

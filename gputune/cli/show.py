@@ -12,11 +12,11 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Show a profile: what was found, what it recommends and why."""
-    from gputune.profile import load
-    from gputune.report import json, terminal
+    from gputune.profile import dump_json, load
+    from gputune.report import terminal
 
     found = load(profile)
     if as_json:
-        print(json.profile(found))
+        print(dump_json(found), end="")
     else:
         terminal.print_profile(found, sys.stdout)

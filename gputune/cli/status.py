@@ -16,8 +16,7 @@ def status(
     """Show which settings are in force in this environment, and who chose each value: gputune, you, or torch.
 
     Starts a Python in this environment, imports torch in it and reads the settings back. Ranks of a job that print the
-    same digest ("applied here") started with the same settings. Exits with 1 if a setting failed or a verified flag did
-    not take effect.
+    same digest ("applied here") started with equal settings. Exits with 1 if a setting failed or did not take effect.
     """
     from gputune.cli.check import interpreter
     from gputune.host import Host

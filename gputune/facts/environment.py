@@ -19,9 +19,6 @@ _LONG = ("NVIDIA_REQUIRE_CUDA",)  # 3000 characters in NVIDIA's images, read by 
 
 def read(host: Host, variables: Collection[str] = ()) -> dict[str, str]:
     """Values by name, sorted by name: of the `variables` and of those that the prefixes cover."""
-    names = sorted(name for name in host.environ if name in variables or _covered(name))
-    return {name: host.environ[name] for name in names}
-
-
-def _covered(name: str) -> bool:
-    return name.startswith(PREFIXES) and name not in _LONG and not any(word in name for word in _SECRET)
+    covered = (name for name in host.environ if name.startswith(PREFIXES) and name not in _LONG)
+    kept = {name for name in covered if not any(word in name for word in _SECRET)}
+    return {name: host.environ[name] for name in sorted(kept | set(variables) & set(host.environ))}

@@ -50,8 +50,7 @@ def limit(host: Host) -> tuple[int, str] | None:
 def oom_kills(host: Host) -> int | None:
     """How many processes of this process's cgroup the OOM killer has killed; None if the kernel does not say.
 
-    A kill is counted in the group of the process, whichever group's limit was reached, and in v2 also in the groups
-    above.
+    A kill is counted in the group of the process, whichever group's limit was reached; in v2 also in those above.
 
     Source: the kernel's "Control Group v2", memory.events; mm/memcontrol.c.
     """

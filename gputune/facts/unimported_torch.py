@@ -31,8 +31,7 @@ def _cause(name: str, error: Mapping[str, Any]) -> Cause | None:
 
 
 def installed_torch() -> tuple[str | None, str | None]:
-    """The version of the torch beside gputune, and of its CUDA, read from its files without importing it; None if
-    absent.
+    """The version of the torch beside gputune, and of its CUDA, read from its files; None if absent.
 
     The package's metadata would not do: its version lacks the local part (`+cu130`) of `torch.__version__`.
     """

@@ -114,8 +114,7 @@ class Host(Files):
     def ask_python(
         self, script: Path, deadline_seconds: float = TORCH_DEADLINE_SECONDS, python: str | None = None
     ) -> dict[str, Any]:
-        """Run `script` under `python` (by default `self.python`) and return the JSON object that it writes to its
-        descriptor.
+        """Run `script` under `python` (by default `self.python`) and return the JSON object that it writes.
 
         The child gets a session of its own and is killed whole at the deadline. Raises `Unreadable`.
         """

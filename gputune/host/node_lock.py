@@ -39,23 +39,18 @@ def node_lock(
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o600)
     try:
-        before = os.fstat(descriptor).st_mtime_ns
+        before = os.fstat(descriptor)
         held = _acquire(descriptor, time.monotonic() + deadline_seconds, waiting)
         try:
-            yield Turn(held, os.fstat(descriptor).st_mtime_ns != before)
+            yield Turn(held, os.fstat(descriptor).st_mtime_ns != before.st_mtime_ns)
         finally:
             if held:
                 os.utime(descriptor)
-                _remove(path, descriptor)
+                with suppress(OSError):
+                    if path.stat().st_ino == before.st_ino:  # and not a new one of another process's
+                        path.unlink()
     finally:
         os.close(descriptor)  # which releases the lock
-
-
-def _remove(path: Path, descriptor: int) -> None:
-    """Remove the lock's file, unless another process has created a new one under its name."""
-    with suppress(OSError):
-        if path.stat().st_ino == os.fstat(descriptor).st_ino:
-            path.unlink()
 
 
 def _node() -> str:

@@ -13,9 +13,7 @@ _TORCH = "torch"
 
 
 def text(values: Mapping[plugins.Setting, Value], torch: str | None) -> str:
-    """The payload; empty where there is nothing to set. `torch`, the measured version, is included where a value
-    depends on it, because the command may run with another one.
-    """
+    """The payload; empty where there is nothing to set. It has the measured `torch` where a value depends on it."""
     named = {plugins.name_of(setting): value for setting, value in values.items()}
     if torch and any(_TORCH in setting.DEPENDS for setting in values):
         named[_TORCH] = torch

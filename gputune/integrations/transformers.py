@@ -28,8 +28,7 @@ _LOADING = ("num_workers", "prefetch_factor", "persistent_workers", "pin_memory"
 
 
 def training_arguments(tuning: Tuning, dataset: Any = None) -> dict[str, Any]:
-    """`bf16` or `fp16`, the DataLoader's `dataloader_*`, and `optim`, where they differ from transformers' own
-    defaults.
+    """`bf16` or `fp16`, the DataLoader's `dataloader_*`, and `optim`, where they differ from transformers'.
 
     With `dataset` the number of workers suits its kind of samples (see `Tuning.dataloader_kwargs`): tokens that are in
     memory already load fastest without workers on most machines. Without a GPU transformers requires `use_cpu` along

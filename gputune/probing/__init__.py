@@ -1,8 +1,7 @@
 """Probing: read the facts, run the benches in bench processes, recommend settings.
 
 A bench that fails, hangs, is killed or runs out of memory becomes a Gap with its reason; a fresh process goes on with
-the next one, and the profile is still written. Either one device is measured, or all GPUs of the node at once
-(`together`).
+the next one, and the profile is still written. One device is measured, or (`together`) all GPUs of the node.
 """
 
 from collections.abc import Callable, Sequence

@@ -29,9 +29,7 @@ class Reading:
 
 
 def read(host: Host) -> Reading | None:
-    """Return None where /proc/stat does not count our CPUs. Read before a bench process is ended: the times of its
-    children may be lost with it.
-    """
+    """None where /proc/stat does not count our CPUs. Read it while the bench process and its children live."""
     try:
         ticks = busy_ticks(host.read("/proc/stat"), host.affinity())
     except Unreadable:

@@ -47,9 +47,6 @@ class Job:
     def shares_the_budget(self) -> bool:
         return self.traits.option is None and not self.traits.side_by_side
 
-    def shortened(self, share: float) -> Job:
-        return replace(self, request=replace(self.request, seconds=share * self.seconds))
-
 
 def check_names(request: Request) -> None:
     """Raises UsageError for an unknown budget or bench, and for a bench that this request cannot run."""
@@ -99,7 +96,7 @@ def fit(jobs: Sequence[Job], seconds: float) -> list[Job]:
         whole, rest = jobs[:count], jobs[count:]
         share = (seconds - sum(job.seconds for job in whole)) / sum(job.seconds for job in rest)
         if share >= LEAST_SHARE:
-            return [*whole, *(job.shortened(share) for job in rest)]
+            return [*whole, *(replace(job, request=replace(job.request, seconds=share * job.seconds)) for job in rest)]
     return fit(jobs[:-1], seconds)
 
 

@@ -106,9 +106,7 @@ def _number_run(lanes: Sequence[Lane], run: int) -> None:
 def own_profiles(
     facts: Facts, lanes: Sequence[Lane], host_rows: Sequence[Measurement], gaps: Sequence[Gap], *, created: str
 ) -> dict[str, Profile]:
-    """Return, by device, the profile that follows from its own measurements and the comparison of all. A device without
-    any measurement has none, unless no device has any.
-    """
+    """Return the profile of each device that has measurements, or of the first where none has any."""
     comparison = [row for lane in lanes for row in lane.measurements if row.bench == COMPARISON]
     return {
         lane.device: recommend.profile_of(

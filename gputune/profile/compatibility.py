@@ -38,9 +38,7 @@ def drop_retired(data: dict[str, Any]) -> None:
 
 
 def completed(profile: Profile) -> Profile:
-    """The profile with the numbers of workers by kind of samples, which follow from its measurements and which versions
-    before 0.2.0 left out of the file.
-    """
+    """The profile with the workers by kind of samples, which files before 0.2.0 left to their measurements."""
     if release(profile.gputune) >= release("0.2.0"):
         return profile
     own = {kind: {"dataloader_workers": choice} for kind, choice in by_kind(profile.measurements).items()}

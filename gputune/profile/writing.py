@@ -61,9 +61,7 @@ def _plain(profile: Profile) -> dict[str, Any]:
 
 
 def _storable(value: Any) -> Any:
-    """The data with texts that a file can hold: cut to the longest that is read, and with escapes for the surrogates
-    by which Python stands for bytes that were not UTF-8.
-    """
+    """The data with texts that a file can hold: cut to the longest that is read, and without lone surrogates."""
     if isinstance(value, str):
         text = value.encode(errors="backslashreplace").decode()
         return text if len(text) <= limits.LONGEST else f"{text[: limits.LONGEST - 3]}..."

@@ -7,13 +7,7 @@ from typing import Any
 
 from gputune.checks import Finding
 from gputune.facts import Facts
-from gputune.profile import Profile, dump_json
 from gputune.runtime.status import Status
-
-
-def profile(found: Profile) -> str:
-    """As in a profile's file, so that what is printed can be saved and applied."""
-    return dump_json(found).rstrip()
 
 
 def check(facts: Facts, findings: Sequence[Finding]) -> str:

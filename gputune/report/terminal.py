@@ -15,6 +15,7 @@ from gputune.report import device_charts, loading_charts, matmul_charts, network
 from gputune.report.charts import Chart
 from gputune.report.severities import WORST_FIRST, worst
 from gputune.report.tables import add, console_of, draw, plain, table_of, value_text
+from gputune.settings._evidence import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 _STYLES: dict[Severity, str] = {
     "ERROR": "bold red", "WARNING": "yellow", "UNKNOWN": "magenta", "OK": "green", "NOT_APPLICABLE": "dim",
 }  # fmt: skip
-_PLURALS = {"error": "errors", "warning": "warnings", "check": "checks"}
 _NVIDIA_SMI = re.compile(r"(?<=nvidia-smi -i )\S+")  # the GPU in a remedy's command
 CHARTS: tuple[Callable[[Sequence[Measurement]], Iterator[Chart]], ...] = (
     device_charts.side_by_side,
@@ -120,16 +120,16 @@ def _gpus(subjects: Sequence[str]) -> str:
 def summary(findings: Sequence[Finding]) -> str:
     """The number of checks by the worst severity that each found, in one line."""
     each = list(worst((finding.check, finding.severity) for finding in findings).values())
-    parts = [_count(each.count(severity), _word(severity)) for severity in WORST_FIRST if severity in each]
-    return f"{_count(len(each), 'check')}: {', '.join(parts) or 'none asked'}"
+    counts = [(each.count(severity), severity) for severity in WORST_FIRST if severity in each]
+    parts = [
+        counted(count, _word(severity)) if severity in ("ERROR", "WARNING") else f"{count} {_word(severity)}"
+        for count, severity in counts
+    ]
+    return f"{counted(len(each), 'check')}: {', '.join(parts) or 'none asked'}"
 
 
 def _word(severity: Severity) -> str:
     return severity.lower().replace("_", " ")
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word if number == 1 else _PLURALS.get(word, word)}"
 
 
 def unsaid(gaps: Sequence[Gap], findings: Sequence[Finding]) -> list[Gap]:

@@ -56,6 +56,8 @@ def read(files: Files) -> Scheduler:
     env = files.environ
     slurm = "SLURM_JOB_ID" in env
     name = next((name for name, variable in _JOBS.items() if variable in env), None)
+    # As in `4(x2),3`, where jobs whose tasks are spread evenly have the largest count first.
+    tasks = re.split("[(,]", env.get("SLURM_STEP_TASKS_PER_NODE", ""))[0]
     return Scheduler(
         name=name,
         job=env.get(_JOBS.get(name or "", "")) if name != "kubernetes" else None,
@@ -66,7 +68,7 @@ def read(files: Files) -> Scheduler:
         step=slurm and _number(env.get("SLURM_STEP_ID")) is not None,
         torchrun="TORCHELASTIC_RUN_ID" in env,
         gpu_sharing=_sharing(files),
-        local_ranks=_count(env.get("LOCAL_WORLD_SIZE")) or _tasks_on_node(env.get("SLURM_STEP_TASKS_PER_NODE")) or 1,
+        local_ranks=_count(env.get("LOCAL_WORLD_SIZE")) or _count(tasks) or 1,
     )
 
 
@@ -85,8 +87,3 @@ def _number(text: str | None) -> int | None:
 
 def _count(text: str | None) -> int | None:
     return _number(text) or None
-
-
-def _tasks_on_node(text: str | None) -> int | None:
-    """The first node's count in Slurm's `4(x2),3`; uniform jobs have the largest there."""
-    return _count(text.split(",")[0].split("(")[0]) if text else None

@@ -6,8 +6,7 @@ from typing import Any
 def family(model: Any) -> str | None:
     """Classify a torch.nn.Module as `transformer`, `convnet`, `recurrent` or `mlp`; None where it is none of these.
 
-    Attention outranks convolutions (a vision transformer cuts its patches with one), and convolutions outrank
-    recurrence.
+    Attention outranks convolutions (a vision transformer cuts its patches with one), and those outrank recurrence.
     """
     import torch
 
@@ -19,17 +18,13 @@ def family(model: Any) -> str | None:
     convolutions = (
         nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d,
     )  # fmt: skip
-    if any(isinstance(layer, convolutions) and _has_parameters(layer) for layer in layers):
+    if any(isinstance(layer, convolutions) and [*layer.parameters(recurse=False)] for layer in layers):
         return "convnet"
     if any(isinstance(layer, nn.RNNBase) for layer in layers):
         return "recurrent"
     linear = [layer for layer in layers if isinstance(layer, nn.Linear)]
     others = [layer for layer in layers if not isinstance(layer, nn.Linear)]
     return "mlp" if linear and not any(_has_matrix(layer) for layer in others) else None
-
-
-def _has_parameters(layer: Any) -> bool:
-    return next(layer.parameters(recurse=False), None) is not None
 
 
 def _has_matrix(layer: Any) -> bool:

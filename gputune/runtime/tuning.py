@@ -76,8 +76,7 @@ class Tuning:
     def prepare(self, model: Any) -> Any:
         """The model, in channels_last (if it has 2-d convolutions) and compiled in place where the profile chose that.
 
-        Sets `family`. Call it before creating the optimizer: `optimizer_kwargs` and `autocast` depend on the kind of
-        network.
+        Sets `family`. Call it before creating the optimizer: `optimizer_kwargs` and `autocast` depend on it.
         """
         import torch
 

@@ -63,8 +63,7 @@ def decide(
     comparison: Comparison, values: tuple[Value, Value], what: str, bench: str, *, chosen: bool | None = None
 ) -> Choice:
     """Choose the second of `values` if it gains over the first, torch's default. `what` is the subject of the reason:
-    it names what ran faster or not. `chosen` overrides the verdict, where the choice was made among more than
-    these two.
+    it names what ran faster or not. `chosen` overrides the verdict of a choice among more than two.
     """
     default, value = values
     sentence = f"{what} ran {range_text(comparison)} as fast as with torch's default"
@@ -79,8 +78,8 @@ def no_gain(comparison: Comparison) -> str:
 
 
 def counted(number: object, noun: str) -> str:
-    """A number with its noun: 1 worker, 2 workers."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    """A number with its noun: 1 worker, 2 workers, 3 processes."""
+    return f"{number} {noun}{'' if number == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
 def of_device(measurements: Iterable[Measurement]) -> bool:

@@ -1,6 +1,4 @@
-"""The parameters of a measured row as a dataclass, which the bench that writes the row shares with the advice that
-reads it.
-"""
+"""The parameters of a measured row as a dataclass, shared by the bench that writes it and the advice that reads it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields

@@ -1,8 +1,7 @@
 """Which combination of options trains a reference network fastest, read from its measured steps.
 
 Each network's steps are measured in two groups. The first (`stage` "precision") takes every precision, in both memory
-formats where there are images; the second ("options") every combination of the remaining options on the best of the
-first.
+formats where there are images; the second ("options") every combination of the other options on the first's best.
 
 **The rule**: of torch's defaults and the combinations that gain over them (the interval excludes 1 and the gain
 exceeds 3 %) the simplest over which the fastest of them does not gain in turn. So each step away from the defaults
@@ -169,9 +168,7 @@ def refused_anywhere(measurements: Measurements, precision: str) -> str | None:
 
 
 def _comparable(exact: Sequence[Training]) -> bool:
-    """Whether final losses can be compared: several seeds of FP32, none of which diverged and the first fell far
-    enough.
-    """
+    """Whether final losses compare: several seeds of FP32, none diverged, and the first fell far enough."""
     if any(run.diverged for run, _ in exact):
         return False
     falls = [1 - loss / run.first_loss for run, loss in exact if run.seed == 0]
@@ -194,9 +191,7 @@ def base_precision(rows: Steps) -> str:
 
 
 def option(measurements: Measurements, network: str, flag: str) -> tuple[bool, Comparison | None] | None:
-    """Whether the best combination has a flag, and how it runs with the flag compared with without; None where the
-    flag was not measured.
-    """
+    """Whether the best combination has a flag, and its speed with against without; None where not measured."""
     rows = allowed(measurements, network) if flag == "channels_last" else steps(measurements, network, "options")
     chosen = best_of(rows)
     if chosen is None or not any(getattr(one, flag) for one in rows):

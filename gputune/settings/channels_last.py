@@ -45,9 +45,7 @@ def _decides(row: Measurement) -> bool:
 
 
 def _dtype(facts: Facts, measurements: Measurements, rows: Measurements) -> str:
-    """The dtype that a recommended network computes in, else the one that cuDNN runs FP32 in by default, if `rows`
-    have it in both memory formats.
-    """
+    """The dtype that a recommended network computes in, else cuDNN's default, if `rows` have both formats of it."""
     order = ("tf32", "float32", "bfloat16", "float16")
     for dtype in (recommend_amp(facts, measurements).value, *order):
         if {row.params["channels_last"] for row in rows if row.params["dtype"] == dtype} == {False, True}:

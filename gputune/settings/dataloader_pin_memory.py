@@ -1,8 +1,7 @@
 """Whether a DataLoader puts batches into page-locked memory (`pin_memory`), which a GPU copies several times faster.
 
 A thread of the training process copies each batch into that memory, so it pays where training waits for transfers.
-Without a GPU it does nothing. Measured on the user's own batches where there are some, otherwise on large synthetic
-ones.
+Without a GPU it does nothing. Measured on the user's own batches where there are some, otherwise on synthetic ones.
 
 Source: PyTorch, "torch.utils.data", memory pinning.
 """

@@ -35,9 +35,7 @@ FAMILIES = ("memory", "waiting")
 NEARLY_BEST = 1.03
 """The fewest workers within this ratio of the best: each costs memory and a process."""
 FEW_PAIRS, BY_FAR = 4, 1.5
-"""Four pairs that all say "half as fast again" are not chance, though they are too few for an interval at 99 %: each
-block scatters by a tenth or two.
-"""
+"""Four pairs that all say "half as fast again" are not chance, though too few for an interval at 99 %."""
 FED = 1.01
 """A consumer is fed when it waits for less than a hundredth of its step."""
 
@@ -59,9 +57,7 @@ def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice |
 
 
 def by_kind(measurements: Measurements) -> dict[str, Choice]:
-    """The choices for those kinds of synthetic samples in `FAMILIES` that were measured; none where the user's own
-    dataset was, which the profile is then for.
-    """
+    """The choices for the measured kinds in `FAMILIES`; none beside the user's own dataset, which comes first."""
     choices = {} if curve(measurements, "dataset") else {kind: _choice(measurements, kind) for kind in FAMILIES}
     return {kind: choice for kind, choice in choices.items() if choice.evidence}
 

@@ -85,9 +85,7 @@ def least_padding(measurements: Measurements) -> tuple[Measurement, Comparison |
 
 
 def by_multiple(measurements: Iterable[Measurement], dtype: str, dim: str, product: str) -> dict[int, Measurement]:
-    """Rows of runs per second, by multiple. Sizes that need the same number of tiles should take the same time, however
-    much of the last tile they use.
-    """
+    """Runs per second by multiple: sizes that need the same number of tiles should take the same time."""
     rows = select(measurements, BENCH, "throughput", dtype=dtype, dim=dim, product=product)
     sized = [(run, row) for row in rows if (run := Alignment.of(row.params)) and min(run.size, run.multiple) > 0]
     sized.sort(key=lambda pair: pair[0].multiple)

@@ -25,7 +25,7 @@ DEPENDS = ("cpu", "cpu_budget")
 LIMITS = (1, 4096)
 
 BENCH = "cpu_threads"
-CHOOSING = NAMES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+NAMES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Where one of these is set, the count that torch started with is the user's."""
 
 
@@ -46,11 +46,9 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
 
 
 def _own(facts: Facts) -> int:
-    """How many threads torch starts by itself: as many as it did start where nobody chose, else one for each core of
-    the affinity.
-    """
+    """How many threads torch starts by itself: as measured where nobody chose, else one for each core."""
     cpu, threads = facts.cpu, facts.libraries.torch_threads
-    if threads is not None and not set(CHOOSING) & set(facts.environment):
+    if threads is not None and not set(NAMES) & set(facts.environment):
         return int(threads)
     cores = cpu.physical_count or cpu.logical_count
     return max(1, int(cpu.affinity_count) * int(cores) // int(cpu.logical_count))

@@ -33,9 +33,7 @@ _OFF = {
 }
 """The back ends switched off so that a back end comes first, whether or not torch puts cuDNN before flash."""
 _CUDNN_FIRST = [3, 1, 2, 0]
-"""cuDNN, flash, efficient, math, as `SDPBackend` counts them: the order that torch itself writes where it prefers
-cuDNN.
-"""
+"""cuDNN, flash, efficient, math, as `SDPBackend` counts them: torch's own order where it prefers cuDNN."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +71,7 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
 
 
 def _choice(name: str, best: Comparison, slower: int, where: str) -> Choice:
-    """Only a back end that is slower at no shape is recommended: this setting takes effect without a line in the
-    script.
-    """
+    """Only a back end slower at no shape is recommended: it takes effect without a line in the script."""
     ran = f"{name} ran {range_text(best)} as fast"
     if best.verdict == "gain" and slower:
         return choose(None, f"{ran} as torch's own choice, but slower at {counted(slower, 'shape')}", best, BENCH)
@@ -117,9 +113,7 @@ def current() -> str | None:
 
 
 def default() -> str | None:
-    """None; `cudnn` where cuDNN comes first already, an order that torch writes itself and a program cannot set for
-    long.
-    """
+    """None; `cudnn` where it comes first already, an order of torch's own that a program cannot set for long."""
     return "cudnn" if current() == "cudnn" else None
 
 

@@ -1,9 +1,9 @@
 """The watch ends what would take the last of the memory, once, and otherwise only looks."""
 
-import time
 from collections.abc import Iterator
 
 import pytest
+from making import until
 from recorded import RecordedHost
 
 from gputune.batch_size.memory_watch import MemoryWatch
@@ -47,6 +47,5 @@ def test_it_ends_once_what_leaves_less_than_100_mib(
     ends: list[bool] = []
     host = Shrinking(*free)
     with MemoryWatch(host, 100 * MIB, lambda: ends.append(True)) as watch:
-        while host.count <= len(free) and not ends:
-            time.sleep(0.01)
+        until(lambda: host.count > len(free) or ends)
     assert (watch.ended, ends, watch.left_bytes) == (ended, [True] * ended, left_bytes)

@@ -42,7 +42,9 @@ def test_time_is_kept_to():
 def test_without_time_for_a_round_there_is_no_row_but_a_gap():
     found = rows([sleeper("slow", 0.2)], 0.1)
     assert found == []
-    assert or_gap(found, "bench.test", "it") == [Gap(fact="bench.test", reason="the budget ran out before it")]
+    assert or_gap(found, "bench.test", "it") == [
+        Gap(fact="bench.test", reason="the budget ran out before it could be measured")
+    ]
 
 
 def test_before_and_after_surround_every_block_untimed():

@@ -27,6 +27,10 @@ def test_before_2_8_any_value_counts(value, torch, severity):
     assert f"{VARIABLE}={value}" in one.message
 
 
+def test_without_torch_s_version_another_value_s_effect_is_unknown():
+    assert finding("0", None).severity == "UNKNOWN"
+
+
 @pytest.mark.parametrize("torch", ["2.4.1", "2.11.0"])
 def test_memory_is_cached(torch):
     one = finding(None, torch)

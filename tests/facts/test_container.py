@@ -5,6 +5,7 @@ from recorded import facts_of
 from trees import grow
 
 from gputune.facts import container
+from gputune.facts.gpu_device_files import device_files
 
 
 @pytest.mark.parametrize(
@@ -26,7 +27,7 @@ def test_kind(tmp_path, files, environ, kind):
 def test_only_gpus_count_as_gpu_device_files(tmp_path):
     names = ("nvidia0", "nvidia11", "nvidiactl", "nvidia-uvm", "nvidia-modeset", "dxg", "null", "nvidia")
     host = grow(tmp_path, {f"/dev/{name}": "" for name in names})
-    assert container.read(host).gpu_device_files == ("/dev/dxg", "/dev/nvidia0", "/dev/nvidia11")
+    assert device_files(host) == ("/dev/dxg", "/dev/nvidia0", "/dev/nvidia11")
 
 
 @pytest.mark.parametrize(("name", "infiniband"), [("uverbs0", True), ("rdma_cm", False)])

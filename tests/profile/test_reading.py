@@ -150,9 +150,9 @@ BROKEN: list[tuple[str, str]] = [  # beside what `hostile` has
 def test_a_broken_or_hostile_profile(tmp_path: Path, text: str, fault: str) -> None:
     path = tmp_path / "profile.yaml"
     path.write_text(text)
-    started = time.monotonic()
+    started = time.process_time()
     assert fault_of(path).startswith(fault)
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 class TestFile:

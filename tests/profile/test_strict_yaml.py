@@ -113,10 +113,10 @@ def test_what_is_refused(text: str, fault: str) -> None:
 
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
 def test_depth_is_bounded(opening: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(Malformed, match=f"nested more than {DEEPEST} deep"):
         parse(opening * 50_000)
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_as_deep_as_allowed() -> None:

@@ -1,22 +1,12 @@
 """JSON holds the dataclasses as they are."""
 
 import json
-from pathlib import Path
 
 from recorded import facts_of
 
 from gputune import checks
 from gputune.facts import Facts
-from gputune.profile import load, parse
 from gputune.strict_types import convert
-
-PROFILE = Path(__file__).parents[2] / "profiles" / "nvidia-h200.yaml"
-
-
-def test_a_profile_comes_back_whole():
-    from gputune.report import json as out
-
-    assert parse(out.profile(load(PROFILE)).encode()) == load(PROFILE)
 
 
 def test_a_check_holds_facts_and_findings():

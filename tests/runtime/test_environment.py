@@ -9,6 +9,7 @@ from making import CHOSEN, H200, profile, row
 
 from gputune import settings
 from gputune.errors import UsageError
+from gputune.inject import payload
 from gputune.inject.decision import Terms
 from gputune.profile import Fingerprint
 from gputune.runtime.environment import SHIM, Plan, child, exports, plan, task_prolog
@@ -35,6 +36,7 @@ def test_every_setting_of_the_profile_has_a_row_in_its_order() -> None:
 def test_launch_settings_become_variables_and_the_others_travel_as_canonical_json() -> None:
     planned = plan(profile(), H200, {})
     assert (planned.environ, why(planned, "omp_threads")) == (THREADS | ALLOCATOR, "OMP_NUM_THREADS=3")
+    assert len(planned.payload) < payload.MOST_BYTES
     assert planned.payload == (
         '{"cudnn_benchmark":true,"cudnn_tf32":true,"expandable_segments":true,'
         '"matmul_precision":"tf32","omp_threads":3,"sdpa_backend":"flash","torch":"2.11.0+cu130"}'

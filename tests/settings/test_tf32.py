@@ -1,10 +1,12 @@
 """Setting TF32 from any state that a program left torch in, with both of torch's interfaces readable afterwards."""
 
+import sys
 from itertools import product
 
 import pytest
 import torch
 import torch_child
+import torch_versions
 
 from gputune.settings._tf32 import new_interface
 
@@ -105,3 +107,9 @@ answer = [str(warning.message) for warning in caught]
 """)
         == []
     )
+
+
+@pytest.mark.slow
+def test_the_torch_that_is_installed_keeps_to_the_procedure_from_its_defaults() -> None:
+    """One of the cases that `python tests/torch_versions.py` tries on any torch."""
+    assert torch_versions.outcome(sys.executable, torch_versions.Case("untouched", True, True)).problems == []

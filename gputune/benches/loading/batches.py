@@ -38,9 +38,7 @@ class Described:
 
 @contextmanager
 def _in_own_memory() -> Iterator[None]:
-    """Have torch's default_collate make a batch as it does without workers: in a worker it makes it in shared memory
-    right away, which may be too small for even one.
-    """
+    """Have default_collate avoid shared memory, as without workers: /dev/shm may be too small for one batch."""
     from torch.utils import data
 
     before, data.get_worker_info = data.get_worker_info, lambda: None
@@ -51,40 +49,30 @@ def _in_own_memory() -> Iterator[None]:
 
 
 def describe(batch: Any) -> Description:
-    """The description of any batch: pickling it, as a worker does to send it, finds its tensors. Raises TypeError where
-    it cannot be pickled.
-    """
+    """Describe a batch by pickling it, as a worker does. Raises TypeError where it cannot be pickled."""
+    import torch
+
     storages: dict[int, int] = {}
     digest = hashlib.blake2b(digest_size=16)
 
-    def add(tensor: Any) -> None:
-        storage = tensor.untyped_storage()
-        storages[storage.data_ptr()] = storage.nbytes()
-        if storage.device.type == "cpu" and storage.data_ptr():
-            digest.update(ctypes.string_at(storage.data_ptr(), storage.nbytes()))
+    class Pickler(pickle.Pickler):
+        def reducer_override(self, value: Any) -> Any:
+            if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+                return NotImplemented
+            storage = value.untyped_storage()
+            storages[storage.data_ptr()] = storage.nbytes()
+            if storage.device.type == "cpu" and storage.data_ptr():
+                digest.update(ctypes.string_at(storage.data_ptr(), storage.nbytes()))
+            return (int, ())
 
     text = io.BytesIO()
     try:
-        _pickler(add)(text).dump(batch)
+        Pickler(text).dump(batch)
     except Exception as error:
         raise TypeError(f"a batch cannot be sent from a worker to the training process: {error}") from error
     digest.update(text.getvalue())
     pages = sum(-(-size // PAGE) * PAGE for size in storages.values())
     return Description(shm_bytes=pages, digest=digest.hexdigest())
-
-
-def _pickler(receive: Callable[[Any], None]) -> type[pickle.Pickler]:
-    """A pickler that hands each tensor over instead of writing it."""
-    import torch
-
-    class Pickler(pickle.Pickler):
-        def reducer_override(self, value: Any) -> Any:
-            if isinstance(value, torch.Tensor) and value.layout is torch.strided:
-                receive(value)
-                return (int, ())
-            return NotImplemented
-
-    return Pickler
 
 
 def to_device(batch: Any, device: str) -> Any:

@@ -39,30 +39,26 @@ class Bench:
 
 def prefetch(bench: Bench, source: Source, options: Options, seconds: float) -> list[Measurement]:
     """Twice as many batches ahead of the consumer."""
-    factors = (options.prefetch_factor, 2 * options.prefetch_factor)
-    return _timed(bench, source, _variants(options, "prefetch", prefetch_factor=factors), seconds)
+    once = options.prefetch_factor
+    return _timed(bench, source, _variants(options, "prefetch", "prefetch_factor", once, 2 * once), seconds)
 
 
 def threads(bench: Bench, source: Source, options: Options, seconds: float) -> list[Measurement]:
     """The CPUs that the workers leave idle, as threads in each of them."""
-    counts = (1, bench.context.facts.cpu.budget // options.workers)
-    return _timed(bench, source, _variants(options, "threads", threads=counts), seconds)
+    most = bench.context.facts.cpu.budget // options.workers
+    return _timed(bench, source, _variants(options, "threads", "threads", 1, most), seconds)
 
 
 def transfer(bench: Bench, source: Source, options: Options, seconds: float) -> list[Measurement]:
     """Batches copied to the GPU: synchronously from pageable memory, asynchronously from pinned memory."""
-    variants = _variants(options, "transfer", pin_memory=(False, True))
+    variants = _variants(options, "transfer", "pin_memory", False, True)
     return _timed(bench, source, variants, seconds, partial(to_device, device=bench.context.device))
 
 
-def _variants(options: Options, kind: str, **values: tuple[Any, Any]) -> Variants:
-    """The options with each value of one of them, and the parameters of its row."""
+def _variants(options: Options, kind: str, name: str, *values: Any) -> Variants:
+    """The options with each value of the one of that name, and the parameters of its row."""
     params = LoadingParams(kind=kind, workers=options.workers)
-    return [
-        (replace(params, **{name: value}), replace(options, **{name: value}))
-        for name, both in values.items()
-        for value in both
-    ]
+    return [(replace(params, **{name: value}), replace(options, **{name: value})) for value in values]
 
 
 def _timed(

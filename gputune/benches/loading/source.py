@@ -16,7 +16,7 @@ from gputune.settings.dataloader_threads import WorkerThreads
 NO_FOLDER = "workers need a folder for temporary files, and there is none: set TMPDIR, or docker run --tmpfs /tmp"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Options:
     """The DataLoader arguments under test."""
 

@@ -99,9 +99,7 @@ def _source_of_loader(loader: Any, batch_size: int | None) -> Source:
 
 
 def _batch_size(loader: Any) -> int | None:
-    """A loader's batch size: the mean of the first batches where the sampler is not torch's own, whose attribute of
-    that name may count anything.
-    """
+    """A loader's batch size: the mean of its first batches where a sampler not torch's own decides it."""
     from torch.utils import data
 
     if loader.batch_sampler is None or type(loader.batch_sampler) is data.BatchSampler:

@@ -37,16 +37,12 @@ class Curve:
     """How long the latest sample of the search took."""
 
 
-def unlimited(workers: int) -> Options:
-    return Options(workers=workers)
-
-
 @dataclass(kw_only=True)
 class Trial:
     """How a curve is to be measured."""
 
     source: Source
-    options: Callable[[int], Options] = unlimited
+    options: Callable[[int], Options] = Options
     limit: int
     """The most workers of one loader."""
     alive: int
@@ -155,15 +151,12 @@ class _Streams:
         if self._alone:
             self.keep([count])
         if count not in self._alive:
-            self._make_room(count)
+            for other in list(self._alive):
+                if other and sum(self._alive) + count > self._trial.alive:
+                    self.drop(other)
             self._alive[count] = Stream(self._trial.source, self._trial.options(count))
             self.starts[count] = self._alive[count].open()
         return self._alive[count]
-
-    def _make_room(self, count: int) -> None:
-        for other in list(self._alive):
-            if other and sum(self._alive) + count > self._trial.alive:
-                self.drop(other)
 
     def keep(self, counts: Sequence[int]) -> None:
         for count in [count for count in self._alive if count not in counts]:

@@ -27,7 +27,7 @@ def test_what_does_not_is_interrupted_whatever_it_catches():
     started = time.monotonic()
     with pytest.raises(OutOfPatience), within(0.2):
         stubborn()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 25
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 

@@ -214,8 +214,8 @@ def test_a_worker_that_hangs_or_dies_is_one_line_and_gone(dataset, says, cause):
     processes = [psutil.Process(pid) for pid in stream.pids() if psutil.pid_exists(pid)]
     started = time.monotonic()
     stream.close(failed=True)
-    assert not psutil.wait_procs(processes, timeout=5)[1]
-    assert time.monotonic() - started < 3
+    assert not psutil.wait_procs(processes, timeout=30)[1]
+    assert time.monotonic() - started < 30
     assert (str(caught.value), caught.value.cause) == (says, cause)
 
 
