@@ -36,6 +36,8 @@ class Finding:
     message: str
     remedy: str | None = None
     subject: str | None = None
+    fact: str | None = None
+    """The fact that could not be read, if the message gives the reason of its Gap, which then needs no other line."""
 
     def __post_init__(self) -> None:
         if self.severity in ("WARNING", "ERROR") and not self.remedy:

@@ -28,12 +28,12 @@ def not_applicable(message: str, subject: str | None = None) -> Finding:
     return Finding(severity="NOT_APPLICABLE", message=message, subject=subject)
 
 
-def unknown(message: str, subject: str | None = None) -> Finding:
-    return Finding(severity="UNKNOWN", message=message, subject=subject)
+def unknown(message: str, subject: str | None = None, fact: str | None = None) -> Finding:
+    return Finding(severity="UNKNOWN", message=message, subject=subject, fact=fact)
 
 
-def warning(message: str, remedy: str, subject: str | None = None) -> Finding:
-    return Finding(severity="WARNING", message=message, remedy=remedy, subject=subject)
+def warning(message: str, remedy: str, subject: str | None = None, fact: str | None = None) -> Finding:
+    return Finding(severity="WARNING", message=message, remedy=remedy, subject=subject, fact=fact)
 
 
 def unset(message: str, *variables: str) -> Finding:
@@ -41,8 +41,8 @@ def unset(message: str, *variables: str) -> Finding:
     return warning(message, f"unset {' '.join(variables)}", variables[0])
 
 
-def error(message: str, remedy: str, subject: str | None = None) -> Finding:
-    return Finding(severity="ERROR", message=message, remedy=remedy, subject=subject)
+def error(message: str, remedy: str, subject: str | None = None, fact: str | None = None) -> Finding:
+    return Finding(severity="ERROR", message=message, remedy=remedy, subject=subject, fact=fact)
 
 
 def unread(facts: Facts, fact: str, what: str) -> Finding:
@@ -52,8 +52,9 @@ def unread(facts: Facts, fact: str, what: str) -> Finding:
     """
     why, (subject, _, name) = reason(facts, fact), fact.partition(".")
     if subject == "libraries" and facts.libraries.torch is None and (name == "torch" or why is None):
-        return unknown(f"torch could not be asked: {reason(facts, 'libraries.torch') or 'it gave no answer'}")
-    return unknown(f"{what} could not be read{f' ({why})' if why else ''}")
+        why = reason(facts, "libraries.torch") or "it gave no answer"
+        return unknown(f"torch could not be asked: {why}", fact="libraries.torch")
+    return unknown(f"{what} could not be read{f' ({why})' if why else ''}", fact=fact)
 
 
 def each_gpu(*fields: str, lacking: Lacking = lambda gpu: None) -> Callable[[Judge], Check]:
@@ -91,7 +92,8 @@ def not_read(facts: Facts, gpu: Gpu, *fields: str, lacking: Lacking = lambda gpu
     if missing is None and gpu.is_mig_slice:
         return not_applicable("a MIG slice: see the findings about its GPU")
     if missing is None:
-        return unknown(f"NVML does not describe this GPU ({reason(facts, 'driver.nvml') or 'it does not list it'})")
+        why = reason(facts, "driver.nvml") or "it does not list it"
+        return unknown(f"NVML does not describe this GPU ({why})", fact="driver.nvml")
     lack = lacking(gpu) if missing.cause in ("not_supported", "no_such_call") else None
     return not_applicable(lack) if lack else unread(facts, f"gpu.{gpu.index}.{field}", field.replace("_", " "))
 

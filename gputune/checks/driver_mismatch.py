@@ -22,7 +22,8 @@ def _finding(facts: Facts) -> Finding:
     kernel, user, refusal = facts.driver.kernel_version, facts.driver.version, gap(facts, "driver.nvml")
     if refusal and refusal.cause == "version_mismatch":
         module = f"the loaded kernel module ({kernel or 'version unknown'})"
-        return error(f"{module} and the driver's libraries are of different versions: {refusal.reason}", RELOAD)
+        message = f"{module} and the driver's libraries are of different versions: {refusal.reason}"
+        return error(message, RELOAD, fact=refusal.fact)
     if not has_gpu(facts):
         return not_applicable("no NVIDIA driver is in use")
     if user is None:

@@ -23,7 +23,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     remedy = START % (facts.driver.version or "see nvidia-smi")
     failure = gap(facts, "libraries.devices")
     if facts.gpus and failure and failure.cause == "fabric_not_ready":
-        yield error(f"torch cannot start: {failure.reason}", remedy)
+        yield error(f"torch cannot start: {failure.reason}", remedy, fact=failure.fact)
         return
     yield from judge_gpus(
         facts, lambda gpu: _judge(facts, gpu, remedy), "fabric_state", lacking=lambda gpu: _lacking(facts, gpu)

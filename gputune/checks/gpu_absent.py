@@ -46,7 +46,8 @@ def _listed(facts: Facts) -> Finding:
     if elsewhere := _elsewhere(facts, failure):
         return not_applicable(f"{listed}; {elsewhere}")
     message = f"{listed}, but torch can use none{f' ({failure.reason})' if failure else ''}"
-    return error(message, (WITH_COMPUTE if facts.container.kind else "") + REASON)
+    remedy = (WITH_COMPUTE if facts.container.kind else "") + REASON
+    return error(message, remedy, fact=failure.fact if failure else None)
 
 
 def _elsewhere(facts: Facts, failure: Gap | None) -> str | None:

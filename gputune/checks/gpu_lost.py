@@ -22,8 +22,9 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     lost = [gap for gap in facts.gaps if gap.cause in ("gpu_lost", "needs_reset")]
     if not lost:
         yield _finding(facts)
-    for index, why in dict.fromkeys((gap.fact.split(".")[1], gap.reason) for gap in lost):
-        yield error(f"it no longer answers ({why})", BRING_BACK, f"GPU {index}")
+    facts_lost = {(gap.fact.split(".")[1], gap.reason): gap.fact for gap in lost}
+    for (index, why), fact in facts_lost.items():
+        yield error(f"it no longer answers ({why})", BRING_BACK, f"GPU {index}", fact)
 
 
 def _finding(facts: Facts) -> Finding:

@@ -31,7 +31,7 @@ def _absent(facts: Facts) -> Finding:
     where = ", ".join(nvidia_files(facts)) or "torch's list of GPUs"
     why = reason(facts, "driver.nvml") or "no reason was given"
     message = f"there is a GPU ({where}), but NVML does not answer: {why}"
-    return (warning if facts.libraries.device_count else error)(message, _remedy(facts))
+    return (warning if facts.libraries.device_count else error)(message, _remedy(facts), fact="driver.nvml")
 
 
 def _remedy(facts: Facts) -> str:

@@ -36,5 +36,5 @@ def _missing(facts: Facts) -> Finding:
         return warning(f"torch is not installed in {python}", INSTALL)
     if why and why.cause in ("import_failed", "killed"):
         remedy = f"{python} -c 'import torch' shows the whole error; {python} -m pip install --force-reinstall torch"
-        return error(f"torch cannot be imported: {why.reason}", remedy)
+        return error(f"torch cannot be imported: {why.reason}", remedy, fact=why.fact)
     return unread(facts, "libraries.torch", "torch's version")

@@ -34,7 +34,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         yield not_applicable(f"this container has no kernel log; on the host: {LOOK}")
     elif xids is None:
         reason = why.reason if why else "no driver is loaded"
-        yield unknown(f"the kernel's log could not be read ({reason}); on the host: {LOOK}")
+        yield unknown(f"the kernel's log could not be read ({reason}); on the host: {LOOK}", fact="driver.xids")
     elif not xids:
         yield ok("the kernel's log has no Xid error")
     for xid in xids or ():

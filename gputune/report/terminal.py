@@ -133,12 +133,10 @@ def _word(severity: Severity) -> str:
 
 
 def unsaid(gaps: Sequence[Gap], findings: Sequence[Finding]) -> list[Gap]:
-    """The gaps to print: those that no finding explains.
-
-    What NVML does not support is left to the checks to explain.
-    """
-    messages = "\n".join(finding.message for finding in findings)
-    return [gap for gap in gaps if gap.cause != "not_supported" and gap.reason not in messages]
+    """The gaps to print: those whose reason no finding gives. What NVML does not support is left to the checks."""
+    facts = {finding.fact for finding in findings}
+    given = {gap.reason for gap in gaps if gap.fact in facts}
+    return [gap for gap in gaps if gap.cause != "not_supported" and gap.reason not in given]
 
 
 def print_gaps(gaps: Sequence[Gap], stream: IO[str]) -> None:

@@ -115,10 +115,11 @@ def test_the_summary_counts_each_check_by_the_worst_that_it_found():
 def test_a_gap_that_a_finding_tells_or_that_nvml_does_not_support_is_not_said_again():
     gaps = [
         Gap(fact="a", reason="no cgroup"),
+        Gap(fact="a.b", reason="no cgroup"),
         Gap(fact="b", reason=NOT_SUPPORTED, cause="not_supported"),
         Gap(fact="c", reason="garbage"),
     ]
-    told = [Finding(check="cpu_quota", severity="UNKNOWN", message="the quota could not be read (no cgroup)")]
+    told = [Finding(check="cpu_quota", severity="UNKNOWN", message="the quota could not be read (no cgroup)", fact="a")]
     assert [gap.reason for gap in terminal.unsaid(gaps, told)] == ["garbage"]
 
 
