@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import gputune
-from gputune import benches, checks, settings
+from gputune import benches, checks, plugins, settings
 
 HOUSE = Path(gputune.__file__).parent
 TESTS = Path(__file__).parent
@@ -30,6 +30,12 @@ def test_a_setting_has_what_its_phase_needs(name):
     assert "Source:" in setting.__doc__
 
 
+@pytest.mark.parametrize("name", plugins.names("gputune.benches"))
+def test_a_bench_has_what_every_bench_needs(name):
+    bench = plugins.load("gputune.benches", name)
+    assert not [one for one in ("SECONDS", "RANK", "measure") if not hasattr(bench, one)]
+
+
 @pytest.mark.parametrize("folder", ["settings", "checks", "benches"])
 def test_everything_that_can_be_explained_has_a_title_line(folder):
     package = {"settings": settings, "checks": checks, "benches": benches}[folder]
@@ -48,7 +54,7 @@ def test_everything_plugged_in_is_tested_by_name(folder):
 
 
 def test_names_are_taken_once():
-    every = [*settings.names(), *checks.names(), *benches.names()]
+    every = [name for package in (settings, checks, benches) for name in plugins.names(package.__name__)]
     assert len(every) == len(set(every))
 
 

@@ -8,7 +8,7 @@ A setting's file has
   or `code` (a line in the user's script, through `Tuning`);
 - `NUMERICS`: its effect on results: `exact` (bit for bit the same, although a dataset that draws random numbers draws
   others in other workers), `rounding` (same precision, another order of operations), `tf32` or `mixed`;
-- `DEPENDS`: the fields of the fingerprint on which its choice depends;
+- `DEPENDS`: the fields of the fingerprint on which its choice depends, if any;
 - `recommend(facts, measurements) -> Choice`, always: without a gain, torch's default and the reason;
 - where it differs by kind of network, or of a dataset's samples, `of_family(facts, measurements, family) -> Choice |
   None`, None where it was not measured for that kind;
