@@ -8,7 +8,8 @@ from dataclasses import replace
 from functools import partial
 
 from gputune.bench_process import Context
-from gputune.benches._timing import Arm, Metric, interleave
+from gputune.benches._timing import Arm, Metric, interleave, or_gap
+from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 from gputune.rounds import against_first
 
@@ -19,7 +20,7 @@ OF_THE_HOST = True
 SIZE = 1024
 
 
-def measure(context: Context) -> Iterator[Measurement]:
+def measure(context: Context) -> Iterator[Measurement | Gap]:
     import torch
 
     started_with = torch.get_num_threads()
@@ -28,8 +29,9 @@ def measure(context: Context) -> Iterator[Measurement]:
     host_side = replace(context, device="cpu")
     arms = against_first([_arm(count, count == started_with) for count in counts])
     try:
-        for row in interleave(host_side, arms, context.seconds, Metric("cpu_threads", "TFLOP/s")):
-            yield replace(row, device=context.device)
+        rows = interleave(host_side, arms, context.seconds, Metric("cpu_threads", "TFLOP/s"))
+        on_device = [replace(row, device=context.device) for row in rows]
+        yield from or_gap(on_device, "bench.cpu_threads", "a matmul")
     finally:
         torch.set_num_threads(started_with)
 

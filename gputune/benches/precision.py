@@ -21,7 +21,7 @@ from gputune.benches import _truth
 from gputune.benches._errors import one_line, synchronize
 from gputune.benches._fp32_errors import errors, relative_error
 from gputune.benches._matmul import linear, operands, set_flags
-from gputune.benches._timing import Arm, Metric, interleave, time_of, warm_up
+from gputune.benches._timing import Arm, Metric, interleave, or_gap, time_of, warm_up
 from gputune.facts.environment import TF32_OVERRIDE
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
@@ -54,7 +54,8 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
             arm.baseline = arms[1]
     if context.cuda:
         warm_up(context, arms[2 if len(arms) > 2 else -1].run, min(1.0, context.seconds / 5))
-    yield from interleave(context, arms, context.seconds * 0.6, Metric("precision", "TFLOP/s"))
+    rows = interleave(context, arms, context.seconds * 0.6, Metric("precision", "TFLOP/s"))
+    yield from or_gap(rows, "bench.precision", "a matmul of each dtype")
     if context.cuda and context.budget == "thorough":
         yield from _overridden(context)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from gputune.bench_process import Context
 from gputune.benches._errors import first_sentence, synchronize
-from gputune.benches._timing import Arm, Metric, interleave
+from gputune.benches._timing import Arm, Metric, interleave, or_gap
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import LOOKS, Measurement
@@ -42,7 +42,8 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
             yield copy
         else:
             arms.append(copy)
-    yield from interleave(context, arms, context.seconds * 0.9, Metric("transfer", "GB/s"))
+    rows = interleave(context, arms, context.seconds * 0.9, Metric("transfer", "GB/s"))
+    yield from or_gap(rows, "bench.transfer", "the copies")
 
 
 def sizes(free_bytes: int) -> tuple[int, int]:

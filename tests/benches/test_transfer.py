@@ -89,7 +89,8 @@ def test_a_launch_takes_microseconds(context: Context) -> None:
 
 
 @pytest.mark.slow
-def test_all_of_it(context: Context, no_pinning: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_of_it(context: Context, no_pinning: None, monkeypatch: pytest.MonkeyPatch, twelve_rounds: Any) -> None:
+    monkeypatch.setattr(transfer, "interleave", twelve_rounds)
     monkeypatch.setattr(Context, "free_bytes", lambda self: 32 * MIB)
     rows, gaps = sorted_out(transfer.measure(context))
     assert [gap.reason for gap in gaps] == ["no 4 MiB of pinned memory: CUDA error: out of memory"]
