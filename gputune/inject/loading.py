@@ -56,7 +56,8 @@ class Load:
         if value == self.values[setting]:
             return self
         notes = {**self.notes, setting: (*self.notes.get(setting, ()), why)}
-        return replace(self, notes=notes, **{_FIELDS[setting]: value})  # type: ignore[arg-type]
+        changes: dict[str, Any] = {_FIELDS[setting]: value, "notes": notes}
+        return replace(self, **changes)
 
     @property
     def values(self) -> dict[str, int | None]:

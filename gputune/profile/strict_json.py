@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from typing import Any, NoReturn
 
 from gputune.host.uncollected import uncollected
@@ -33,8 +34,7 @@ def parse(text: str) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise Malformed(f"the key {twice[: limits.LONGEST]!r} occurs twice")
     return data
 
