@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from statistics import median
 
+import psutil
 import six_datasets
 from torch.utils.data import DataLoader, IterableDataset
 
@@ -133,7 +134,36 @@ def unsteady(choice, of_best):
     return choice.value == 0 and choice.interval is not None and choice.interval[1] * of_best >= REACHED
 
 
+def own_seconds():
+    """The CPU seconds of this process and of those that it started and that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def busy_seconds():
+    """The CPU seconds used by anybody, or taken by the host, on the CPUs that this process may run on."""
+    every = psutil.cpu_times(percpu=True)
+    each = [every[cpu] for cpu in os.sched_getaffinity(0)]
+    return sum(cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq + cpu.steal for cpu in each)
+
+
+@contextmanager
+def watched():
+    """A function that returns the share of the CPUs that others had in the block."""
+    started, busy, own = time.perf_counter(), busy_seconds(), own_seconds()
+    share = 0.0
+    yield lambda: share
+    seconds = (time.perf_counter() - started) * len(os.sched_getaffinity(0))
+    share = max(0.0, busy_seconds() - busy - own_seconds() + own) / seconds
+
+
 def compared(name):
+    with watched() as others:
+        result = _compared(name)
+    return result | {"others": others()}
+
+
+def _compared(name):
     profile, bench_seconds = probed(name)
     cpus = profile.fingerprint.cpu_budget
     found = tuple(profile.settings[f"dataloader_{what}"].value for what in ("workers", "prefetch_factor"))
@@ -145,7 +175,7 @@ def compared(name):
     return {
         "dataset": name,
         "cpus": cpus,
-        "found": found[0],
+        "found": found,
         "best": best,
         "share": of_best,
         "at_most": at_most,
@@ -159,10 +189,11 @@ def compared(name):
 
 def line(one):
     return (
-        f"{one['dataset']:<11} found {one['found']:>2} workers, the sweep's best is {one['best']:>2}: "
+        f"{one['dataset']:<11} found {one['found'][0]:>2} workers, the sweep's best is {one['best']:>2}: "
         f"{one['share']:.1%} of it, at most {one['at_most']:.1%}; "
         f"{one['bench_seconds']:.1f} s against the sweep's {one['sweep_seconds']:.1f}: "
         f"{one['bench_seconds'] / one['sweep_seconds']:.0%}"
+        + f"; others had {one['others']:.0%} of the CPUs"
         + (", which was too unsteady to tell" if one["unsteady"] else "")
     )
 
