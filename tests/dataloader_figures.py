@@ -3,10 +3,16 @@
 `python tests/dataloader_figures.py [NAME...]`: for each dataset of six_datasets.py `gputune probe --dataset` in the
 standard budget; then every number of workers from 0 to twice the CPUs for equal seconds (POINT_SECONDS, 0.7); then what
 was found and the best of the sweep in turn, by plain DataLoaders that know nothing of gputune.
+
+A comparison runs in a session of its own, as a bench does. Linux shares busy CPUs out by session (sched_autogroup), and
+two threads of torch that load beside a busy loop on one of two CPUs make 8 batches a second in another session than the
+loop's, and 1200 in the same one.
 """
 
 import os
+import pickle
 import signal
+import subprocess
 import sys
 import time
 import warnings
@@ -157,7 +163,21 @@ def watched():
     share = max(0.0, busy_seconds() - busy - own_seconds() + own) / seconds
 
 
+_SESSION = """
+import pickle, sys
+from dataloader_figures import compared_in_this_session
+sys.stdout.buffer.write(pickle.dumps(compared_in_this_session(sys.argv[1])))
+"""
+
+
 def compared(name):
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    words = [sys.executable, "-P", "-c", _SESSION, name]
+    done = subprocess.run(words, env=environ, start_new_session=True, stdout=subprocess.PIPE, check=True)
+    return pickle.loads(done.stdout)
+
+
+def compared_in_this_session(name):
     with watched() as others:
         result = _compared(name)
     return result | {"others": others()}

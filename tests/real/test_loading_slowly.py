@@ -134,7 +134,7 @@ def test_not_even_one_batch_fits(machine):
 
 
 def test_a_curve_of_each_kind_that_leaves_nobody_behind(machine):
-    context = Context(device="cpu", facts=machine, seconds=20.0, budget="standard")
+    context = Context(device="cpu", facts=machine, seconds=10.0, budget="standard")
     rows = list(benches.load("dataloader").measure(context))
     kinds = {
         kind: {row.params["workers"] for row in rows if row.params["kind"] == kind} for kind in dataloader_workers.KINDS
