@@ -106,6 +106,7 @@ class TestALook:
         shares = [look(source_of(good("lines"), None, 20.0)).busy for _ in range(5)]
         assert max(shares) > 0.5, "others on the CPU only make it wait for longer"
 
+    @pytest.mark.slow
     def test_the_time_of_a_whole_batch(self):
         seen = look(source_of(good("sleeping"), None, 20.0))
         assert 32 * 0.004 < seen.batch_seconds < 1, "more where others use the CPUs too"
