@@ -76,8 +76,13 @@ def interleave(
     """
     deadline = time.monotonic() + seconds
     for arm in arms:
+        if time.monotonic() > deadline:
+            return []
         _calibrate(context, arm, block_seconds / 2)
-    _set_repeats(arms, deadline - time.monotonic(), block_seconds)
+    left = deadline - time.monotonic()
+    _set_repeats(arms, left, block_seconds)
+    if left < 2 * sum(arm.repeats * arm.seconds for arm in arms):  # the warm-up round, and one that is kept
+        return []
     comparison = Rounds(arms=list(arms), deadline=deadline, warm_up=True)
     while upcoming := comparison.next(time.monotonic()):
         if not upcoming.samples:

@@ -24,7 +24,7 @@ from gputune.benches._errors import first_sentence, one_line, out_of_memory, syn
 from gputune.benches._guard import final_losses
 from gputune.benches._networks import NETWORKS, Size
 from gputune.benches._steps import Trainee, set_flags
-from gputune.benches._timing import Arm, Metric, interleave, or_gap
+from gputune.benches._timing import Arm, Metric, interleave, or_gap, time_of
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 from gputune.rounds import against_first, ranked
@@ -146,11 +146,15 @@ def _release(context: Context) -> None:
 
 
 def _precisions(context: Context, name: str, size: Size, seconds: float) -> list[Found]:
-    """Every precision in both formats, with the peak memory of each. Mixed precision in which no step runs is a Gap."""
+    """Every precision in both formats, with the peak memory of each. Mixed precision in which no step runs is a Gap, as
+    are steps of which not even one each fits into the seconds.
+    """
     formats = (False, True) if NETWORKS[name].images else (False,)
+    planned = list(itertools.product(context.dtypes, formats))
+    what = f"the {name}'s steps"
     arms: list[Arm] = []
     found: list[Found] = []
-    for precision, last in itertools.product(context.dtypes, formats):
+    for precision, last in planned:
         combination = Combination(precision=precision, channels_last=last)
         before = _allocated_bytes(context)
         trainee = Trainee(NETWORKS[name], size, context.device, combination)
@@ -166,8 +170,10 @@ def _precisions(context: Context, name: str, size: Size, seconds: float) -> list
             continue
         if context.cuda:
             found.append(PEAK_MEMORY.row(context, [(_peak_bytes(arm) - before) / 2**20], arm.params))
+        if not arms and time_of(context, arm.run, 1) * len(planned) > seconds:
+            return [*found, *or_gap([], _fact(name), what)]
         arms.append(arm)
-    return [*found, *or_gap(interleave(context, ranked(arms), seconds, STEPS), _fact(name), f"the {name}'s steps")]
+    return [*found, *or_gap(interleave(context, ranked(arms), seconds, STEPS), _fact(name), what)]
 
 
 def _allocated_bytes(context: Context) -> int:

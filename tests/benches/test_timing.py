@@ -63,6 +63,16 @@ def test_without_time_for_a_round_there_is_no_row_but_a_gap(clock):
     ]
 
 
+def test_once_the_time_is_over_no_arm_is_tried_any_more(clock):
+    assert rows([sleeper(clock, str(number), 2.0) for number in range(4)], 3.0) == []
+    assert clock.now == 4.0, "one arm, twice: to warm it up and to time it"
+
+
+def test_no_round_begins_that_could_not_be_kept(clock):
+    assert rows([sleeper(clock, "slow", 0.5)], 1.6) == []
+    assert clock.now == 1.0
+
+
 def test_before_and_after_surround_every_block_untimed(clock):
     events = []
 

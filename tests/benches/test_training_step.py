@@ -41,7 +41,7 @@ def small(monkeypatch: pytest.MonkeyPatch, twelve_rounds: Any) -> Callable[..., 
 
 
 def measured(budget: Any = "standard", facts: Facts = FACTS) -> tuple[list[Measurement], list[Gap]]:
-    return sorted_out(training_step.measure(on_cpu(budget, facts=facts)))
+    return sorted_out(training_step.measure(on_cpu(budget, seconds=60, facts=facts)))
 
 
 def fitting(batch: int) -> Callable[[Size], Any]:
@@ -153,6 +153,16 @@ def test_mixed_precision_in_which_no_step_runs_is_a_gap_and_the_rest_is_measured
     assert gaps == [Gap(fact="bench.training_step.mlp", reason=reason)]
     assert {row.params["precision"] for row in rows} == {"float32"}
     assert {"precision", "options"} <= {row.params["stage"] for row in rows}
+
+
+def test_steps_too_slow_for_one_of_each_are_a_gap(small: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a CPU whose every other core somebody else keeps busy."""
+    small("mlp")
+    monkeypatch.setattr(training_step, "time_of", lambda *_: 60.0)
+    rows, gaps = measured()
+    assert not rows
+    reason = "the budget ran out before the mlp's steps could be measured"
+    assert gaps == [Gap(fact="bench.training_step.mlp", reason=reason)]
 
 
 def test_any_other_error_is_not_hidden(small: Callable[..., None]) -> None:
