@@ -52,8 +52,7 @@ Found = Measurement | Gap
 def measure(context: Context) -> Iterator[Found]:
     names = list(NETWORKS)
     if context.budget != "thorough":
-        names = [name for name in names if name != "recurrent"]
-        names.sort(key=lambda name: NETWORKS[name].images)
+        names = sorted((name for name in names if name != "recurrent"), key=lambda name: NETWORKS[name].images)
     deadline = time.monotonic() + context.seconds
     importlib.import_module("torch._dynamo")  # takes seconds, which the first optimizer would be charged for
     with _empty_compile_cache():
@@ -217,8 +216,7 @@ def _options(context: Context, name: str, size: Size, best: Combination, seconds
             if (compiled or search) and not fused and not (compiled and search):
                 metric = Metric(BENCH, "s", "compile_time" if compiled else "search_time")
                 yield metric.row(context, [taken], arm.params)
-    rows = interleave(context, ranked(arms), seconds, STEPS)
-    yield from or_gap(rows, _fact(name), f"the {name}'s options")
+    yield from or_gap(interleave(context, ranked(arms), seconds, STEPS), _fact(name), f"the {name}'s options")
 
 
 def _started(trainee: Trainee, combination: Combination, stage: str) -> tuple[Arm, float]:

@@ -156,7 +156,7 @@ def test_mixed_precision_in_which_no_step_runs_is_a_gap_and_the_rest_is_measured
 
 
 def test_steps_too_slow_for_one_of_each_are_a_gap(small: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a CPU whose every other core somebody else keeps busy."""
+    """As on two CPUs of which somebody else keeps one busy."""
     small("mlp")
     monkeypatch.setattr(training_step, "time_of", lambda *_: 60.0)
     rows, gaps = measured()
