@@ -142,7 +142,7 @@ def test_an_exception_leaves_the_process_alive(process, name, sentence, cause):
         ("exiting", "the bench process ended with exit code 3", None),
         ("warning", "the bench process ended with exit code 7", None),
         ("leaving", "the bench process ended with exit code 5", None),
-        ("hanging", "no end after 1 s; the bench process was stopped", None),
+        pytest.param("hanging", "no end after 1 s; the bench process was stopped", None, marks=pytest.mark.slow),
     ],
 )
 def test_every_way_to_end_is_reported(name, sentence, cause):

@@ -196,6 +196,7 @@ def test_training_computes_the_gradients_of_weight_and_of_all_inputs_but_the_fir
     assert [tuple(one.shape) for one in conv._run(context, first, 2, 8)()] == [(64, 3, 3, 3)]
 
 
+@pytest.mark.slow
 def test_the_flag_of_the_search_is_put_back(this_machine):
     import torch
 

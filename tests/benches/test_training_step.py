@@ -135,6 +135,7 @@ def test_memory_that_ends_amid_the_options_is_a_gap_and_loses_nothing_that_was_m
     assert [gap.reason for gap in gaps] == ["CUDA out of memory"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", ["standard", "thorough"])
 def test_mixed_precision_in_which_no_step_runs_is_a_gap_and_the_rest_is_measured(
     small: Callable[..., None], monkeypatch: pytest.MonkeyPatch, budget: str

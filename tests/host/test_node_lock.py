@@ -57,6 +57,7 @@ def test_the_holders_death_sets_it_free(tmp_path: Path, holder: subprocess.Popen
         assert turn.held
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seconds", "ended"), [("0.5", True), ("60", False)], ids=["it ended", "it was killed"])
 def test_a_waiter_knows_whether_the_one_before_it_came_to_its_end(tmp_path: Path, seconds: str, ended: bool) -> None:
     words = [sys.executable, "-c", HOLD.replace("time.sleep(60)", f"time.sleep({seconds})"), str(tmp_path)]

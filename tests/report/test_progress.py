@@ -5,6 +5,8 @@ import subprocess
 import sys
 from contextlib import suppress
 
+import pytest
+
 from gputune.probing import Progress
 from gputune.report.progress import shown
 
@@ -25,6 +27,7 @@ def test_a_line_for_each_bench_elsewhere(capsys):
     assert capsys.readouterr().err == "gputune: [1/5] precision, up to 4 s\n"
 
 
+@pytest.mark.slow
 def test_the_details_on_a_terminal():
     leader, follower = os.openpty()
     child = subprocess.Popen(
