@@ -167,10 +167,10 @@ def _precisions(context: Context, name: str, size: Size, seconds: float) -> list
             gc.collect()
             found.append(Gap(fact=_fact(name), reason=f"a step in {precision} failed: {one_line(error)}"))
             continue
-        if context.cuda:
-            found.append(PEAK_MEMORY.row(context, [(_peak_bytes(arm) - before) / 2**20], arm.params))
         if not arms and time_of(context, arm.run, 1) * len(planned) > seconds:
             return [*found, *or_gap([], _fact(name), what)]
+        if context.cuda:
+            found.append(PEAK_MEMORY.row(context, [(_peak_bytes(arm) - before) / 2**20], arm.params))
         arms.append(arm)
     return [*found, *or_gap(interleave(context, ranked(arms), seconds, STEPS), _fact(name), what)]
 
