@@ -60,7 +60,6 @@ def check_text(text: str) -> None:
 
 
 def check_key(key: str) -> None:
-    check_text(key)
     if key == "<<":
         raise Malformed("merges are not allowed")
 
@@ -70,6 +69,7 @@ def _check_collection(collection: Any, deeper: list[Any]) -> int:
     check_size(len(collection))
     if type(collection) is dict:
         for key in collection:
+            check_text(key)
             check_key(key)
         values, count = collection.values(), 2 * len(collection)
     else:

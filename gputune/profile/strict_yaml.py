@@ -10,10 +10,11 @@ import re
 from typing import Any
 
 import yaml
+from yaml import ScalarEvent
 
 from gputune.host.uncollected import uncollected
 from gputune.profile import limits
-from gputune.profile.limits import Malformed
+from gputune.profile.limits import LONGEST, MOST_ENTRIES, MOST_VALUES, Malformed
 
 _STARTS_A_NUMBER = frozenset("-0123456789")
 _WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
@@ -25,7 +26,6 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def parse(text: str) -> Any:
     """The one document in `text`; None for an empty one. Raises Malformed, with the line."""
     builder = _Builder()
-    loader: Any = None
     event: Any = None
     with uncollected():
         try:
@@ -36,9 +36,6 @@ def parse(text: str) -> Any:
             raise Malformed(_first_line(error)) from None
         except Malformed as fault:
             raise Malformed(f"line {event.start_mark.line + 1}: {fault}") from None
-        finally:
-            if loader:
-                loader.dispose()
     return builder.document
 
 
@@ -64,8 +61,8 @@ class _Builder:
 
     def take(self, event: Any) -> None:
         kind = type(event)
-        if kind is yaml.ScalarEvent:  # nine in ten
-            if event.anchor or event.tag or len(event.value) > limits.LONGEST:
+        if kind is ScalarEvent:  # nine in ten
+            if event.anchor or event.tag or len(event.value) > LONGEST:
                 _check(event)
             self._add(event.value if event.style or event.tag else plain(event.value))
         elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
@@ -90,13 +87,15 @@ class _Builder:
         if not self._open:
             self.document = value
             return
-        self._values += 1
-        limits.check_count(self._values)
         collection, waiting = self._open[-1]
         if waiting:
             collection[waiting.pop()] = value
-        elif type(collection) is list:
+            return
+        self._values += 1 if type(collection) is list else 2  # a key is counted with its value
+        if self._values > MOST_VALUES or len(collection) >= MOST_ENTRIES:
+            limits.check_count(self._values)
             limits.check_size(len(collection) + 1)
+        if type(collection) is list:
             collection.append(value)
         else:
             waiting.append(_key(value, collection))
@@ -107,7 +106,7 @@ def _check(event: Any) -> None:
         raise Malformed("anchors and aliases are not allowed")
     if event.tag and event.tag != "!":
         raise Malformed(f"tags are not allowed ({event.tag})")
-    if type(event) is yaml.ScalarEvent:
+    if type(event) is ScalarEvent:
         limits.check_text(event.value)
 
 
@@ -118,7 +117,6 @@ def _key(value: Any, collection: dict[str, Any]) -> str:
     limits.check_key(value)
     if value in collection:
         raise Malformed(f"the key {value!r} occurs twice")
-    limits.check_size(len(collection) + 1)
     return value
 
 
