@@ -223,7 +223,7 @@ def check(python: str) -> int:
 
 
 def check_version(version: str) -> int:
-    """The same on a torch that is installed for it alone; 1 also where it cannot be installed."""
+    """Check a version of torch, installed for it alone. Returns 1 for a failure, also where it cannot be installed."""
     with TemporaryDirectory(prefix=f"torch-{version}-") as folder:
         venv.create(folder, with_pip=True)
         python = f"{folder}/bin/python"

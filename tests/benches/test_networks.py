@@ -77,7 +77,7 @@ def fall(name: str, rate: float, **changes: Any) -> float:
     [("mlp", 0.3, {}), ("convnet", None, {}), ("transformer", None, MANY_WORDS), ("recurrent", None, MANY_WORDS)],
 )
 def test_the_guards_training_learns_enough_to_compare_final_losses(name: str, rate: Any, changes: Any) -> None:
-    """Of few words Zipf's law lets only a fifth of the loss be learned. The MLP's rate is for the width on a GPU."""
+    """With few words, Zipf's law lets only a fifth of the loss be learned. The MLP's rate is for the width on a GPU."""
     assert fall(name, rate or NETWORKS[name].guard_rate, **changes) >= LEAST_FALL
 
 

@@ -126,7 +126,7 @@ def _choices(profile: Profile) -> dict[str, Choice]:
 
 
 def families() -> dict[str, dict[str, Any]]:
-    """Of each reference network, the recommended combination beside all that there are, in one run and in turn.
+    """For each reference network the recommended combination beside all that there are, in one run and in turn.
 
     cuDNN's search is among them in mixed precision only: see `gputune/benches/_steps.py`.
     """
@@ -189,7 +189,7 @@ def _combinations(images: bool) -> Iterator[Any]:
 
 
 def _seconds(run: Callable[[], Any]) -> float:
-    """Of one run, over at least 15 ms."""
+    """The seconds of one run, timed over at least 15 ms."""
     import torch
 
     repeats, taken = 1, 0.0

@@ -262,7 +262,7 @@ class TestDataLoader:
 
 
 class TestDataLoaderHere:
-    """The same choices in a process with other CPUs, with a small /dev/shm, and for a dataset of another kind."""
+    """A profile's choices in a process with other CPUs, with a small /dev/shm, and for a dataset of another kind."""
 
     @pytest.fixture(autouse=True)
     def _four_cpus(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Of measured training steps the combination to recommend, and what the accuracy guard refuses."""
+"""The combination that measured training steps recommend, and what the accuracy guard refuses."""
 
 from dataclasses import replace
 from typing import Any
