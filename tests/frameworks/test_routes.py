@@ -88,7 +88,7 @@ def read():
     return f"{level} {searches} {torch.get_num_threads()} {variable}"
 
 def show():
-    print(read())
+    print(read() + "\\n", end="")  # in one write: torchrun's ranks do not buffer, and share a pipe
 
 if __name__ == "__main__":
     show()
