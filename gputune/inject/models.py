@@ -1,0 +1,52 @@
+"""The key of a model, by which a process recognises a program that was measured before."""
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+WRAPPED = ("module", "_orig_mod")
+"""The only child of a wrapper: DistributedDataParallel's and DataParallel's, and torch.compile's."""
+
+DIGEST = "[0-9a-f]{16}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelKey:
+    """What one model of a program is recognised by: its class, and a digest of its parameters."""
+
+    class_name: str
+    digest: str
+    """The first 16 hexadecimal digits of SHA-256 over the names and shapes of the parameters."""
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(DIGEST, self.digest):
+            raise ValueError("a model's digest is 16 hexadecimal digits in lower case")
+
+
+def key(module: Any) -> ModelKey:
+    """The key of a torch.nn.Module, the same with and without wrappers around it.
+
+    A lazy parameter has no shape before the module's first call, so the key is another one until then.
+    """
+    from torch.nn.parameter import is_lazy
+
+    model = unwrapped(module)
+    shapes = [
+        (name, None if is_lazy(parameter) else list(parameter.shape)) for name, parameter in model.named_parameters()
+    ]
+    text = json.dumps(sorted(shapes, key=lambda one: one[0]), separators=(",", ":"))
+    return ModelKey(class_name=type(model).__name__, digest=hashlib.sha256(text.encode()).hexdigest()[:16])
+
+
+def unwrapped(module: Any) -> Any:
+    """The model inside wrappers, which have no parameters of their own."""
+    while True:
+        children = dict(module.named_children())
+        if len(children) != 1 or [*module.parameters(recurse=False)]:
+            return module
+        name, child = children.popitem()
+        if name not in WRAPPED:
+            return module
+        module = child
