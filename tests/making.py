@@ -12,8 +12,9 @@ from typing import Any
 import psutil
 import pytest
 
+from gputune.inject.models import ModelKey
 from gputune.measurement import Measurement
-from gputune.profile import Fingerprint, Profile, save
+from gputune.profile import Fingerprint, Profile, Program, save
 from gputune.settings import Choice, all_settings
 from gputune.settings._training import Combination
 
@@ -76,6 +77,25 @@ def profile(
         families={kind: choices(own) for kind, own in (families or {}).items()},
         **{"measurements": (), "findings": (), "gaps": (), **more},
     )
+
+
+def program(entry: str = "train.py", **more: Any) -> Program:
+    """A script of one ResNet that trained faster in bfloat16, measured at noon."""
+    usual: dict[str, Any] = {
+        "created": "2026-11-21T12:00:00Z",
+        "fingerprint": H200,
+        "models": (ModelKey(class_name="ResNet", digest="0123456789abcdef"),),
+        "input_shapes": ((64, 3, 224, 224), (64,)),
+        "world_size": 1,
+        "settings": choices({"amp_dtype": "bfloat16", "matmul_precision": "tf32"}),
+        "by_numerics": {
+            "exact": {},
+            "tf32": {"matmul_precision": "tf32"},
+            "mixed": {"amp_dtype": "bfloat16", "matmul_precision": "tf32"},
+        },
+        "measurements": (row("program", "throughput", 1.0), row("program", "throughput", 1.5, amp_dtype="bfloat16")),
+    }
+    return Program(entry=entry, **usual | more)
 
 
 def written(folder: Path, made: Profile) -> str:

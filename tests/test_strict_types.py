@@ -11,7 +11,7 @@ from gputune.checks import Finding
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 from gputune.profile import Fingerprint
-from gputune.settings import Choice
+from gputune.settings import Choice, Value
 from gputune.strict_types import Mismatch, convert, schema, unknown
 
 
@@ -47,6 +47,12 @@ def test_what_was_expected_and_what_was_given(kind: Any, value: Any, expected: s
         (Gap, {"fact": "x", "reason": "y", "more": 1}, "more: there is no such key"),
         (tuple[Gap, ...], [{"fact": "x", "reason": 1}], "0.reason: text expected, 1 given"),
         (dict[str, tuple[Gap, ...]], {"a": [{"fact": "x", "reason": "y"}, 5]}, "a.1: a mapping expected, 5 given"),
+        (tuple[tuple[int, ...], ...], [[1], [2, "x"]], '1.1: a whole number expected, "x" given'),
+        (
+            dict[Literal["tf32"], dict[str, Value]],
+            {"tf32": {"x": 0.5}},
+            "tf32.x: true or false or a whole number or text or a mapping or null expected, 0.5 given",
+        ),
         (dict[Literal["tf32"], int], {"int9": 8}, "int9: 'tf32' expected, \"int9\" given"),
     ],
 )

@@ -4,12 +4,12 @@ Read strictly (`load`), written atomically (`save`). The worst that a hostile pr
 precise: it names settings of a closed list, with typed values, and nothing else in it is ever acted on.
 """
 
-from gputune.profile.document import SCHEMA, Fingerprint, Profile, fingerprint
+from gputune.profile.document import SCHEMA, Fingerprint, Profile, Program, fingerprint
 from gputune.profile.reading import load, parse
 from gputune.profile.representative import differing_settings, representative_index
 from gputune.profile.writing import dump, dump_json, save
 
 __all__ = [
-    "SCHEMA", "Fingerprint", "Profile", "differing_settings", "dump", "dump_json", "fingerprint", "load", "parse",
-    "representative_index", "save",
+    "SCHEMA", "Fingerprint", "Profile", "Program", "differing_settings", "dump", "dump_json", "fingerprint", "load",
+    "parse", "representative_index", "save",
 ]  # fmt: skip

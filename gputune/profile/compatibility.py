@@ -13,7 +13,7 @@ from gputune.checks import Finding
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 from gputune.profile import setting_values
-from gputune.profile.document import Profile
+from gputune.profile.document import Profile, Program
 from gputune.settings.dataloader_workers import by_kind
 from gputune.strict_types import Mismatch, Place, convert, unknown
 from gputune.version import __version__, release
@@ -27,12 +27,15 @@ RETIRED = frozenset(
 )
 """Settings of earlier versions. A file may still hold them; they have no effect."""
 
+ROWS = {"programs": Program, "measurements": Measurement, "findings": Finding, "gaps": Gap}
+"""The lists of a profile whose rows are understood one by one."""
+
 MOST_NAMED = 5
 
 
 def drop_retired(data: dict[str, Any]) -> None:
-    """Take out of a profile's data the choices for settings that gputune has no more."""
-    for _, group in setting_values.choices(data):
+    """Take out of a profile's data the choices and values of settings that gputune has no more."""
+    for _, group, _ in setting_values.groups(data):
         for name in RETIRED.intersection(group).difference(settings.names()):
             del group[name]
 
@@ -52,7 +55,7 @@ def is_newer(version: str) -> bool:
 
 def drop_unknown(data: dict[str, Any]) -> list[Place]:
     """Take out of a newer profile's data what this version does not understand, and return the places of that."""
-    dropped = [*_drop_choices(data), *_drop_keys(data), *_drop_rows(data)]
+    dropped = [*_drop_choices(data), *_drop_levels(data), *_drop_keys(data), *_drop_rows(data)]
     return list(dict.fromkeys(tuple("*" if key.isdigit() else key for key in place) for place in dropped))
 
 
@@ -64,11 +67,18 @@ def summary(places: list[Place]) -> str:
 
 
 def _drop_choices(data: dict[str, Any]) -> Iterator[Place]:
-    for place, group in setting_values.choices(data):
+    for place, group, check in setting_values.groups(data):
         for name in list(group):
-            if name not in settings.names() or not _passes(setting_values.check, name, group[name]):
+            if name not in settings.names() or not _passes(check, name, group[name]):
                 del group[name]
                 yield (*place, name)
+
+
+def _drop_levels(data: dict[str, Any]) -> Iterator[Place]:
+    for place, by_numerics in setting_values.levels(data):
+        for level in [level for level in by_numerics if level not in settings.LEVELS]:
+            del by_numerics[level]
+            yield (*place, level)
 
 
 def _drop_keys(data: dict[str, Any]) -> Iterator[Place]:
@@ -81,13 +91,14 @@ def _drop_keys(data: dict[str, Any]) -> Iterator[Place]:
 
 
 def _drop_rows(data: dict[str, Any]) -> Iterator[Place]:
-    """Rows with a value that this version does not know, as a severity."""
-    for name, kind in (("measurements", Measurement), ("findings", Finding), ("gaps", Gap)):
-        rows = data.get(name)
-        if isinstance(rows, list):
-            fits = [_passes(convert, kind, row) for row in rows]
-            data[name] = [row for row, fit in zip(rows, fits, strict=True) if fit]
-            yield from ((name, str(number)) for number, fit in enumerate(fits) if not fit)
+    """Rows with a value that this version does not know, as a severity. A program's own rows come before it."""
+    for place, part in [*setting_values.programs(data), ((), data)]:
+        for name, kind in ROWS.items():
+            rows = part.get(name)
+            if isinstance(rows, list):
+                fits = [_passes(convert, kind, row) for row in rows]
+                part[name] = [row for row, fit in zip(rows, fits, strict=True) if fit]
+                yield from ((*place, name, str(number)) for number, fit in enumerate(fits) if not fit)
 
 
 def _passes(check: Callable[..., object], *arguments: Any) -> bool:

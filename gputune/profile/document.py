@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING
 
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
+from gputune.inject.models import ModelKey
 from gputune.measurement import Measurement
-from gputune.settings import Choice
+from gputune.settings import Choice, Numerics, Value
+from gputune.strict_types import Mismatch
 
 if TYPE_CHECKING:
     from gputune.facts import Facts
 
 SCHEMA = 1
+
+LONGEST_ENTRY = 255
+MOST_MODELS = 32
+MOST_SHAPES = 32
+MOST_DIMENSIONS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +54,48 @@ class Fingerprint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What was measured on one training script of the user's, and how a process recognises itself as that program."""
+
+    entry: str
+    """The script's file name (`train.py`) or the module's name (`package.train`), never a path."""
+    created: str
+    """UTC, ISO 8601."""
+    fingerprint: Fingerprint
+    models: tuple[ModelKey, ...]
+    input_shapes: tuple[tuple[int, ...], ...]
+    """The shapes of the tensors that the models were called with."""
+    world_size: int
+    """The number of processes that trained together."""
+    settings: dict[str, Choice]
+    by_numerics: dict[Numerics, dict[str, Value]]
+    """The best combination of values whose effect on results stays within each level."""
+    measurements: tuple[Measurement, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.entry) <= LONGEST_ENTRY or "/" in self.entry:
+            fault = f"a name of 1 to {LONGEST_ENTRY} characters without a slash expected"
+            raise Mismatch(fault, ("entry",))
+        if self.world_size < 1:
+            raise Mismatch(f"a number from 1 expected, {self.world_size} given", ("world_size",))
+        _check_length(self.models, MOST_MODELS, "models")
+        _check_length(self.input_shapes, MOST_SHAPES, "input_shapes")
+        for number, shape in enumerate(self.input_shapes):
+            _check_length(shape, MOST_DIMENSIONS, "input_shapes", str(number))
+            if min(shape, default=0) < 0:
+                raise Mismatch(f"no negative number expected, {min(shape)} given", ("input_shapes", str(number)))
+
+
+def _check_length(values: Sequence[object], most: int, *place: str) -> None:
+    if len(values) > most:
+        raise Mismatch(f"at most {most} expected, {len(values)} given", place)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """One machine's profile. `settings` holds every setting that this version of gputune knows.
 
-    No part of it may be missing from a file, so that one that was cut off is refused.
+    No part of it but `programs` may be missing from a file, so that one that was cut off is refused.
     """
 
     schema: int
@@ -61,6 +106,8 @@ class Profile:
     settings: dict[str, Choice]
     families: dict[str, dict[str, Choice]]
     """The choices that differ from `settings` by kind of network, from measured training steps."""
+    programs: tuple[Program, ...] = ()
+    """The user's own training scripts that were measured. They stand before the parts that no file may miss."""
     measurements: tuple[Measurement, ...]
     findings: tuple[Finding, ...]
     gaps: tuple[Gap, ...]

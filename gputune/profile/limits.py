@@ -4,7 +4,9 @@ The largest profile that a probe makes (the most `--shapes`, full rows of the lo
 bytes. The limits keep a hostile file from costing its reader more than a second or 200 MiB.
 """
 
+import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 MOST_BYTES = 1 << 20
@@ -24,6 +26,11 @@ LONGEST = 4096
 
 MOST_DIGITS = 19
 """Digits of a whole number."""
+
+MOST_PROGRAMS = 64
+
+MOST_PROGRAM_BYTES = 32 << 10
+"""One program as canonical JSON."""
 
 
 class Malformed(ValueError):
@@ -62,6 +69,21 @@ def check_text(text: str) -> None:
 def check_key(key: str) -> None:
     if key == "<<":
         raise Malformed("merges are not allowed")
+
+
+def check_programs(programs: Sequence[Any]) -> None:
+    """Raise Malformed for the plain data of more or larger programs than a profile holds."""
+    if len(programs) > MOST_PROGRAMS:
+        raise Malformed(f"programs: at most {MOST_PROGRAMS} expected, {len(programs)} given")
+    for number, program in enumerate(programs):
+        if (size := program_bytes(program)) > MOST_PROGRAM_BYTES:
+            most = MOST_PROGRAM_BYTES // 1024
+            raise Malformed(f"programs.{number}: takes {-(-size // 1024)} KiB, and {most} KiB is the most")
+
+
+def program_bytes(program: Any) -> int:
+    """The size of a program's plain data as canonical JSON."""
+    return len(json.dumps(program, sort_keys=True, separators=(",", ":")))
 
 
 def _check_collection(collection: Any, deeper: list[Any]) -> int:

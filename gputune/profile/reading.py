@@ -5,6 +5,7 @@ import os
 import shlex
 import stat
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from gputune.host.stderr import say
 from gputune.measurement import LOOKS
 from gputune.profile import compatibility, limits, setting_values, strict_json, strict_yaml
 from gputune.profile.document import SCHEMA, Profile
-from gputune.strict_types import Mismatch, convert
+from gputune.strict_types import Mismatch, Place, convert
 from gputune.version import __version__
 
 MOST_FAMILIES = 64
@@ -58,8 +59,9 @@ def parse(text: bytes, tell: Callable[[str], None] = say) -> Profile:
     _check_settings(data)
     try:
         profile = compatibility.completed(convert(Profile, data))
-    except Mismatch as mismatch:
-        raise Fault(str(mismatch)) from None
+        limits.check_programs([asdict(program) for program in profile.programs])
+    except (Mismatch, limits.Malformed) as fault:
+        raise Fault(str(fault)) from None
     if skipped:
         names = compatibility.summary(skipped)
         tell(f"was written by gputune {profile.gputune}, and this is {__version__}: skipped {names}")
@@ -127,24 +129,29 @@ def _is_newer(data: Mapping[str, Any]) -> bool:
         raise Fault(f"gputune: a version such as {__version__} expected, {json.dumps(version[:40])} given") from None
 
 
-def _check_sizes(data: Mapping[str, Any]) -> None:
+def _check_sizes(data: dict[str, Any]) -> None:
     """Refuse what no probe writes and would keep a reader busy."""
     if len(setting_values.entries(data.get("families"))) > MOST_FAMILIES:
         raise Fault(f"families: at most {MOST_FAMILIES} kinds of network expected")
-    rows = data.get("measurements")
+    for place, part in [((), data), *setting_values.programs(data)]:
+        _check_samples((*place, "measurements"), part.get("measurements"))
+
+
+def _check_samples(place: Place, rows: Any) -> None:
     for number, row in enumerate(rows if isinstance(rows, list) else []):
         samples = row.get("samples") if isinstance(row, dict) else None
         if isinstance(samples, list) and len(samples) > LOOKS[-1]:
-            raise Fault(f"measurements.{number}.samples: at most {LOOKS[-1]} expected, {len(samples)} given")
+            where = ".".join((*place, str(number)))
+            raise Fault(f"{where}.samples: at most {LOOKS[-1]} expected, {len(samples)} given")
 
 
 def _check_settings(data: dict[str, Any]) -> None:
-    for place, group in setting_values.choices(data):
-        for name, choice in group.items():
+    for place, group, check in setting_values.groups(data):
+        for name, held in group.items():
             if name not in settings.names():
                 fault = f"{'.'.join((*place, name))}: there is no such setting"
                 raise Fault(fault, "remove it; 'gputune explain' lists the settings")
             try:
-                setting_values.check(name, choice)
+                check(name, held)
             except Mismatch as mismatch:
                 raise Fault(str(mismatch.below(*place, name))) from None

@@ -3,8 +3,10 @@
 from typing import Any
 
 from gputune import settings, strict_types
+from gputune.inject.models import DIGEST
 from gputune.plugins import Setting
-from gputune.profile.document import SCHEMA, Profile
+from gputune.profile.document import LONGEST_ENTRY, MOST_DIMENSIONS, MOST_MODELS, MOST_SHAPES, SCHEMA, Profile
+from gputune.profile.limits import MOST_PROGRAMS
 
 
 def json_schema() -> dict[str, Any]:
@@ -18,7 +20,24 @@ def json_schema() -> dict[str, Any]:
         "settings": every,
         "families": {"type": "object", "additionalProperties": every},
     }
+    _complete_programs(schema, {name: one["properties"]["value"] for name, one in properties.items()})
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _complete_programs(schema: dict[str, Any], values: dict[str, Any]) -> None:
+    """Add what a program is held against beside its types; `values` are the types of the settings' values."""
+    schema["properties"]["programs"] |= {"maxItems": MOST_PROGRAMS}
+    schema["$defs"]["ModelKey"]["properties"]["digest"] |= {"pattern": f"^{DIGEST}$"}
+    program = schema["$defs"]["Program"]["properties"]
+    program["settings"] = {"$ref": "#/properties/settings"}
+    program["by_numerics"] |= {
+        "additionalProperties": {"type": "object", "properties": values, "additionalProperties": False}
+    }
+    program["entry"] |= {"minLength": 1, "maxLength": LONGEST_ENTRY, "pattern": "^[^/]*$"}
+    program["models"] |= {"maxItems": MOST_MODELS}
+    program["input_shapes"] |= {"maxItems": MOST_SHAPES}
+    program["input_shapes"]["items"] |= {"maxItems": MOST_DIMENSIONS, "items": {"type": "integer", "minimum": 0}}
+    program["world_size"] |= {"minimum": 1}
 
 
 def _choice(choice: dict[str, Any], name: str, setting: Setting) -> dict[str, Any]:

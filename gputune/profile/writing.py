@@ -18,7 +18,7 @@ _SMALLER = "measure less, as with fewer --shapes"
 
 
 def dump(profile: Profile) -> str:
-    """The profile as YAML: settings in blocks, one line for each measurement, finding and gap.
+    """The profile as YAML: settings in blocks, one line for each measurement, finding and gap, in programs too.
 
     Raises MeasureError where `load` would refuse it for its size.
     """
@@ -26,10 +26,11 @@ def dump(profile: Profile) -> str:
 
 
 def dump_json(profile: Profile) -> str:
-    """The profile as JSON: one line for each setting, family, measurement, finding and gap. Raises as `dump` does."""
-    parts = (f"  {json.dumps(key)}: {_json_part(value)}" for key, value in _plain(profile).items())
-    text = "{\n" + ",\n".join(parts) + "\n}\n"
-    return _bounded(text)
+    """The profile as JSON: one line for each setting, family, measurement, finding and gap, in programs too.
+
+    Raises as `dump` does.
+    """
+    return _bounded(f"{_json_parts(_plain(profile))}\n")
 
 
 def save(profile: Profile, path: str | Path, *, replace: bool = True) -> None:
@@ -53,8 +54,11 @@ def save(profile: Profile, path: str | Path, *, replace: bool = True) -> None:
 
 def _plain(profile: Profile) -> dict[str, Any]:
     data: dict[str, Any] = _storable(asdict(profile))
+    if not data["programs"]:
+        del data["programs"]  # earlier versions do not know it
     try:
         limits.check(data)
+        limits.check_programs(data.get("programs", ()))
     except limits.Malformed as fault:
         raise MeasureError(f"the profile could not be read again: {fault}", _SMALLER) from None
     return data
@@ -78,16 +82,22 @@ def _bounded(text: str) -> str:
     return text
 
 
-def _json_part(value: Any) -> str:
+def _json_parts(data: dict[str, Any], indent: str = "") -> str:
+    """A mapping whose values are parts: the profile, or (indented) one of its programs."""
+    parts = (f"{indent}  {_json(key)}: {_json_part(key, value, f'{indent}  ')}" for key, value in data.items())
+    return "{\n" + ",\n".join(parts) + f"\n{indent}}}"
+
+
+def _json_part(name: str, value: Any, indent: str) -> str:
     if isinstance(value, dict):
         opening, closing = "{}"
         lines = [f"{_json(key)}: {_json(one)}" for key, one in value.items()]
     elif isinstance(value, tuple):
         opening, closing = "[]"
-        lines = [_json(row) for row in value]
+        lines = [_json_parts(row, f"{indent}  ") if name == "programs" else _json(row) for row in value]
     else:
         return _json(value)
-    return opening + ",".join(f"\n    {line}" for line in lines) + ("\n  " if lines else "") + closing
+    return opening + ",".join(f"\n{indent}  {line}" for line in lines) + (f"\n{indent}" if lines else "") + closing
 
 
 def _json(value: Any) -> str:
@@ -117,6 +127,15 @@ def _number(dumper: Any, value: float) -> Any:
     return dumper.represent_scalar("tag:yaml.org,2002:float", text)
 
 
+class _OneLine(dict[str, Any]):
+    """A mapping that is written on one line, wherever it stands."""
+
+
+def _one_line(dumper: Any, value: _OneLine) -> Any:
+    return dumper.represent_mapping("tag:yaml.org,2002:map", value, flow_style=True)
+
+
+_Dumper.add_representer(_OneLine, _one_line)
 _Dumper.add_representer(str, _text)
 _Dumper.add_representer(float, _number)
 
@@ -133,11 +152,22 @@ def _sections(data: dict[str, Any]) -> Iterator[str]:
     for key, value in data.items():
         if key in ("settings", "families"):
             yield _yaml({key: value}, flow=None)
+        elif key == "programs":
+            yield _yaml({key: [_program(one) for one in value]}, flow=None)
         elif isinstance(value, tuple) and value:
             yield f"{key}:\n"
             yield from (f"- {_yaml(_trimmed(row), flow=True)}" for row in value)
         else:
             yield f"{key}: {_yaml(value, flow=True)}"
+
+
+def _program(data: dict[str, Any]) -> dict[str, Any]:
+    return data | {
+        "fingerprint": _OneLine(data["fingerprint"]),
+        "models": [_OneLine(one) for one in data["models"]],
+        "by_numerics": {level: _OneLine(values) for level, values in data["by_numerics"].items()},
+        "measurements": [_OneLine(_trimmed(row)) for row in data["measurements"]],
+    }
 
 
 def _trimmed(row: dict[str, Any]) -> dict[str, Any]:

@@ -60,6 +60,29 @@ def samples(text: str) -> bytes:
     return whole(measurements=f"[{{bench: b, metric: m, unit: u, device: cpu, samples: {text}}}]")
 
 
+PROGRAM = {
+    "entry": "train.py",
+    "created": "'2026-11-21T12:00:00Z'",
+    "fingerprint": "{gpu: NVIDIA H200, torch: 2.11.0}",
+    "models": "[{class_name: ResNet, digest: 0123456789abcdef}]",
+    "input_shapes": "[[64, 3, 224, 224]]",
+    "world_size": "1",
+    "settings": "{amp_dtype: {value: bfloat16, reason: it was faster}}",
+    "by_numerics": "{exact: {}, mixed: {amp_dtype: bfloat16}}",
+    "measurements": "[{bench: program, metric: throughput, unit: steps/s, samples: [1.0], device: 'cuda:0'}]",
+}
+
+
+def program(**parts: str) -> str:
+    """A valid program, with other text for some of its parts."""
+    return "{" + ", ".join(f"{name}: {text}" for name, text in (PROGRAM | parts).items()) + "}"
+
+
+def trained(**parts: str) -> bytes:
+    """A valid profile with two programs, the first of which has other text for some of its parts."""
+    return but(f"programs: [{program(**parts)}, {program()}]\n")
+
+
 def link(target: str) -> Callable[[Path], object]:
     return lambda path: path.symlink_to(target)
 
@@ -219,6 +242,86 @@ SETTINGS: dict[str, tuple[Content, str]] = {
     ),
 }  # fmt: skip
 
+PROGRAMS: dict[str, tuple[Content, str]] = {
+    "a mapping of programs": (but("programs: {}\n"), "programs: a list expected, {} given"),
+    "no programs": (but("programs: null\n"), "programs: a list expected, null given"),
+    "the name of a program": (but("programs: [train.py]\n"), 'programs.0: a mapping expected, "train.py" given'),
+    "a program in pieces": (but("programs: [{entry: train.py}]\n"), "programs.0.created: this key is missing"),
+    "a program with a command": (trained(command="id"), "programs.0.command: there is no such key"),
+    "65 programs": (but(f"programs: {listed(program(), 65)}\n"), "programs: at most 64 expected, 65 given"),
+    **{
+        f"the program {entry[:20]}": (
+            trained(entry=entry), "programs.0.entry: a name of 1 to 255 characters without a slash expected"
+        )
+        for entry in ("''", "/usr/bin/train.py", "../train.py", "a/b", "/", "x" * 256)
+    },
+    **{
+        f"the digest {digest}": (
+            trained(models=f"[{{class_name: x, digest: '{digest}'}}]"), "programs.0.models.0: a model's digest is"
+        )
+        for digest in ("", "0123456789ABCDEF", "0123456789abcdeg", "0" * 17, "0123456789abcdef ")
+    },
+    "a number as a digest": (
+        trained(models=f"[{{class_name: x, digest: {'1' * 16}}}]"), "programs.0.models.0.digest: text expected, 111"
+    ),
+    "33 models": (
+        trained(models=listed("{class_name: x, digest: 0123456789abcdef}", 33)),
+        "programs.0.models: at most 32 expected, 33 given",
+    ),
+    "33 shapes": (trained(input_shapes=listed("[1]", 33)), "programs.0.input_shapes: at most 32 expected, 33 given"),
+    "nine dimensions": (
+        trained(input_shapes=f"[[1], {listed('1', 9)}]"), "programs.0.input_shapes.1: at most 8 expected, 9 given"
+    ),
+    "a negative dimension": (
+        trained(input_shapes="[[1, -1]]"), "programs.0.input_shapes.0: no negative number expected, -1 given"
+    ),
+    "half a dimension": (trained(input_shapes="[[0.5]]"), "programs.0.input_shapes.0.0: a whole number expected"),
+    "no process": (trained(world_size="0"), "programs.0.world_size: a number from 1 expected, 0 given"),
+    "33 samples of a program": (
+        trained(measurements=f"[{{bench: b, metric: m, unit: u, device: cpu, samples: {listed('1', 33)}}}]"),
+        "programs.0.measurements.0.samples: at most 32 expected, 33 given",
+    ),
+    "a program of 36 KiB": (
+        trained(settings=f"{{amp_dtype: {{value: null, reason: x, evidence: {listed('x' * 4000, 9)}}}}}"),
+        "programs.0: takes 36 KiB, and 32 KiB is the most",
+    ),
+    "a program's setting that is none": (
+        trained(settings="{LD_PRELOAD: {value: x, reason: x}}"),
+        "programs.0.settings.LD_PRELOAD: there is no such setting",
+    ),
+    "a program's value that is none": (
+        trained(settings="{omp_threads: {value: 0, reason: x}}"),
+        "programs.0.settings.omp_threads.value: a number from 1 to 4096 expected, 0 given",
+    ),
+    "a level that is none": (
+        trained(by_numerics="{fast: {}}"),
+        "programs.0.by_numerics.fast: 'exact', 'rounding', 'tf32' or 'mixed' expected",
+    ),
+    "a list of levels": (trained(by_numerics="[exact]"), "programs.0.by_numerics: a mapping expected"),
+    "a list of values": (trained(by_numerics="{exact: []}"), "programs.0.by_numerics.exact: a mapping expected"),
+    "a setting of a level that is none": (
+        trained(by_numerics="{mixed: {no_such: 1}}"), "programs.0.by_numerics.mixed.no_such: there is no such setting"
+    ),
+    "a value of a level that is none": (
+        trained(by_numerics="{mixed: {amp_dtype: float64}}"),
+        "programs.0.by_numerics.mixed.amp_dtype: 'bfloat16' or 'float16' or null expected, \"float64\" given",
+    ),
+    "a value of a level beyond its limits": (
+        trained(by_numerics="{mixed: {dimension_multiple: {tf32: 0}}}"),
+        "programs.0.by_numerics.mixed.dimension_multiple: a number from 1 to 1024 expected, 0 given",
+    ),
+    **{
+        f"{name} that claims to be {level}": (
+            trained(by_numerics=f"{{{level}: {{{name}: {value}}}}}"),
+            f"programs.0.by_numerics.{level}.{name}: its effect on results is {effect}, which is beyond {level}",
+        )
+        for level, name, value, effect in (
+            ("exact", "amp_dtype", "float16", "mixed"), ("tf32", "amp_dtype", "bfloat16", "mixed"),
+            ("rounding", "matmul_precision", "tf32", "tf32"), ("exact", "omp_threads", "4", "rounding"),
+        )
+    },
+}  # fmt: skip
+
 OTHER_VERSIONS: dict[str, tuple[Content, str]] = {
     "a version that is none": (whole(gputune="new"), 'gputune: a version such as '),
     "a version that steers a terminal": (whole(gputune='"\\e[2J"'), 'gputune: a version such as '),
@@ -272,7 +375,7 @@ JSON: dict[str, tuple[Content, str]] = {
     "no JSON object": (b" []", "is not a profile"),
 }  # fmt: skip
 
-REFUSED = FILES | BYTES | YAML | DOCUMENT | SETTINGS | OTHER_VERSIONS | JSON
+REFUSED = FILES | BYTES | YAML | DOCUMENT | SETTINGS | PROGRAMS | OTHER_VERSIONS | JSON
 
 MANY_FAULTS: dict[str, tuple[Content, str]] = {
     "340,000 rows without a key": (
@@ -303,10 +406,21 @@ READ: dict[str, Content] = {
     "the largest JSON": json_but("").ljust(MOST_BYTES),
     "a byte order mark": b"\xef\xbb\xbf" + whole(),
     "Windows' line ends": whole().replace(b"\n", b"\r\n"),
+    "programs": trained(),
+    "torch's defaults, which are harmless": trained(
+        by_numerics="{exact: {amp_dtype: null, compile: false, matmul_precision: ieee, cudnn_tf32: true}}"
+    ),
+    "as many programs as a profile holds": but(f"programs: {listed(program(), 64)}\n"),
     "the largest": whole().ljust(MOST_BYTES, b"#"),
     "32 samples": samples(listed("1", 32)),
     "text that steers a terminal": whole().replace(b"NVIDIA H200", ESCAPES.encode()).replace(
         b"it was faster", ESCAPES.encode()
+    ),
+    "programs that steer a terminal": trained(
+        entry=ESCAPES,
+        created=ESCAPES,
+        models=f"[{{class_name: {ESCAPES}, digest: 0123456789abcdef}}]",
+        settings=f"{{amp_dtype: {{value: bfloat16, reason: {ESCAPES}}}}}",
     ),
     "names that steer a terminal": whole(
         families=f"{{{ESCAPES}: {{compile: {{value: true, reason: x}}}}}}",

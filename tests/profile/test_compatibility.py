@@ -11,13 +11,16 @@ from forked import gputune
 from making import profile
 
 from gputune import settings
+from gputune.inject.models import ModelKey
 from gputune.profile import Profile, dump, load, parse
-from gputune.profile.compatibility import RETIRED, is_newer
+from gputune.profile.compatibility import RETIRED, drop_retired, drop_unknown, is_newer
 from gputune.profile.reading import Fault
 from gputune.version import __version__, release
 
+from .hostile import program as trained_program
+
 FILES = Path(__file__).with_name("files")
-NEWER = FILES / "0.3.0-newer.yaml"
+NEWER = FILES / "0.4.0-newer.yaml"
 
 
 def values(read: Profile) -> dict[str, Any]:
@@ -60,13 +63,30 @@ class TestNewer:
         assert read.fingerprint.cpu_budget == 16
         assert (len(read.measurements), len(read.findings), len(read.gaps)) == (2, 1, 0)
 
+    def test_what_is_understood_of_a_program_is_read(self) -> None:
+        [read] = load(NEWER, lambda line: None).programs
+        assert {name: choice.value for name, choice in read.settings.items()} == {"amp_dtype": "bfloat16"}
+        assert read.by_numerics == {"exact": {"expandable_segments": True}, "mixed": {"amp_dtype": "bfloat16"}}
+        assert read.models == (ModelKey(class_name="ResNet", digest="0123456789abcdef"),)
+        assert [row.samples for row in read.measurements] == [(1.0, 2.0)]
+
+    def test_all_of_a_program_that_is_skipped_has_a_place(self) -> None:
+        data = yaml.safe_load(NEWER.read_text())
+        drop_retired(data)
+        assert {".".join(place[2:]) for place in drop_unknown(data) if place[0] == "programs"} == {
+            "", "energy_joules", "fingerprint.firmware", "models.*.dtype", "measurements.*",
+            "measurements.*.energy_joules", "settings.warp_schedule", "settings.amp_dtype.confidence",
+            "by_numerics.fp8", "by_numerics.exact.warp_schedule", "by_numerics.exact.compile",
+            "by_numerics.mixed.matmul_precision",
+        }  # fmt: skip
+
     @pytest.mark.parametrize("words", ["show", "apply", "deploy kubernetes configmap --profile", "pad 9 --profile"])
     def test_what_is_left_out_is_one_line(self, words: str) -> None:
         done = gputune(*words.split(), str(NEWER))
         assert [line for line in done.stderr.splitlines() if "was written" in line] == [
-            f"gputune: {NEWER}: was written by gputune 0.3.0, and this is {__version__}: "
+            f"gputune: {NEWER}: was written by gputune 0.4.0, and this is {__version__}: "
             "skipped settings.matmul_precision, settings.warp_schedule, families.convnet.warp_schedule, "
-            "fingerprint.firmware, settings.cudnn_benchmark.confidence, 5 more"
+            "programs.*.settings.warp_schedule, programs.*.by_numerics.exact.warp_schedule, 16 more"
         ]
 
     def test_the_line_is_short_whatever_is_skipped(self) -> None:
@@ -90,10 +110,10 @@ class TestNewer:
         with pytest.raises(
             Fault, match=r"settings\.warp_schedule: there is no such setting|settings\.matmul_precision\.value"
         ):
-            parse(NEWER.read_bytes().replace(b"gputune: 0.3.0", f"gputune: {version}".encode()))
+            parse(NEWER.read_bytes().replace(b"gputune: 0.4.0", f"gputune: {version}".encode()))
 
 
-@pytest.mark.parametrize("version", [__version__, "0.1.0", "0.3.0"])
+@pytest.mark.parametrize("version", [__version__, "0.1.0", "99.0.0"])
 def test_a_retired_setting_is_ignored(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "names", lambda: [name for name in settings_of_today if name not in RETIRED])
     settings_of_today = ["omp_threads"]
@@ -102,17 +122,20 @@ def test_a_retired_setting_is_ignored(version: str, monkeypatch: pytest.MonkeyPa
     text = dump(profile({})).replace("gputune: 0.1.0", f"gputune: {version}")
     text = text.replace("settings: {}", f"settings: {{omp_threads: {choice}{names}}}")
     text = text.replace("families: {}", f"families: {{convnet: {{{names[1:]}}}}}")
+    own = f"{{{', '.join(f'{name}: true' for name in RETIRED)}}}"
+    made = trained_program(settings=f"{{{names[1:]}}}", by_numerics=f"{{exact: {own}}}")
     told: list[str] = []
-    read = parse(text.encode(), told.append)
+    read = parse(f"{text}programs: [{made}]\n".encode(), told.append)
     assert (values(read), read.families, told) == ({"omp_threads": 1}, {"convnet": {}}, [])
+    assert (read.programs[0].settings, read.programs[0].by_numerics) == ({}, {"exact": {}})
 
 
 @pytest.mark.parametrize(
     ("version", "newer"),
     [
         (__version__, False), ("0.1.9", False), ("0.0.100", False), ("0.10.0", True), ("1.0.0", True),
-        ("0.3.0rc1", True),
-        ("0.3.0.dev12", True), (f"{__version__}rc1", False),
+        ("0.4.0rc1", True),
+        ("0.4.0.dev12", True), (f"{__version__}rc1", False),
     ],
 )  # fmt: skip
 def test_versions_are_compared_by_their_numbers(version: str, newer: bool) -> None:

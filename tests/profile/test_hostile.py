@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from making import environ
 
-from .hostile import MANY_FAULTS, READ, REFUSED, Content, whole
+from .hostile import MANY_FAULTS, READ, REFUSED, Content, trained, whole
 
 MOST_SECONDS = 1.0
 MOST_MIB = 200
@@ -192,7 +192,7 @@ def test_counted_from_the_start_of_python(run: Run, tmp_path: Path, name: str) -
 @st.composite
 def mutated(draw: st.DrawFn) -> bytes:
     """A valid profile in which bytes are changed, cut out or doubled."""
-    content = whole()
+    content = draw(st.sampled_from([whole(), trained()]))
     for _ in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, len(content)))
         middle = content[start : start + draw(st.integers(1, 20))]

@@ -18,15 +18,16 @@ import pytest
 import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from making import CHOSEN, H200, choices, environ, profile, row
+from making import CHOSEN, H200, choices, environ, profile, program, row
 
 from gputune.checks import Finding
 from gputune.errors import MeasureError
 from gputune.facts.gap import Gap
+from gputune.inject.models import ModelKey
 from gputune.measurement import Measurement
-from gputune.profile import Fingerprint, Profile, dump, dump_json, load, parse, save
+from gputune.profile import Fingerprint, Profile, Program, dump, dump_json, load, parse, save
 from gputune.profile.schema import json_schema
-from gputune.settings import Choice
+from gputune.settings import LEVELS, Choice
 
 TRAPS = [
     "no", "yes", "on", "off", "y", "N", "true", "False", "null", "Null", "~", "", " ", "1:30",
@@ -75,22 +76,47 @@ FINDING = st.builds(
     remedy=OPTIONAL,
     subject=OPTIONAL,
 )
+FINGERPRINT = st.builds(
+    Fingerprint, gpu=OPTIONAL, gpu_count=st.integers(0, 99), torch=OPTIONAL, driver=OPTIONAL, cpu=OPTIONAL
+)
+SETTINGS = st.dictionaries(
+    st.sampled_from(["omp_threads", "amp_dtype", "dataloader_prefetch_factor"]), CHOICE, max_size=3
+)
+PROGRAM = st.builds(
+    Program,
+    entry=TEXT.filter(lambda text: 0 < len(text) < 256 and "/" not in text),
+    created=TEXT,
+    fingerprint=FINGERPRINT,
+    models=st.lists(
+        st.builds(
+            ModelKey, class_name=TEXT, digest=st.sampled_from(["0" * 16, "1e23456789012345", "0123456789abcdef"])
+        ),
+        max_size=2,
+    ).map(tuple),
+    input_shapes=st.lists(st.lists(st.integers(0, 10**18), max_size=8).map(tuple), max_size=3).map(tuple),
+    world_size=st.integers(1, 10**18),
+    settings=SETTINGS,
+    by_numerics=st.dictionaries(
+        st.sampled_from(LEVELS),
+        st.fixed_dictionaries(
+            {}, optional={"dimension_multiple": st.just({}), "amp_dtype": st.none(), "dataloader_workers": st.just(9)}
+        ),
+    ),
+    measurements=st.lists(MEASUREMENT, max_size=2).map(tuple),
+)
 PROFILE = st.builds(
     Profile,
     schema=st.just(1),
     created=TEXT,
     gputune=st.just("0.1.0"),
-    fingerprint=st.builds(
-        Fingerprint, gpu=OPTIONAL, gpu_count=st.integers(0, 99), torch=OPTIONAL, driver=OPTIONAL, cpu=OPTIONAL
-    ),
-    settings=st.dictionaries(
-        st.sampled_from(["omp_threads", "amp_dtype", "dataloader_prefetch_factor"]), CHOICE, max_size=3
-    ),
+    fingerprint=FINGERPRINT,
+    settings=SETTINGS,
     families=st.dictionaries(
         st.sampled_from(["convnet", "transformer", "no", "1:30"]),
         st.dictionaries(st.just("amp_dtype"), CHOICE, max_size=1),
         max_size=2,
     ),
+    programs=st.lists(PROGRAM, max_size=2).map(tuple),
     measurements=st.lists(MEASUREMENT, max_size=3).map(tuple),
     findings=st.lists(FINDING, max_size=2).map(tuple),
     gaps=st.lists(st.builds(Gap, fact=TEXT, reason=TEXT), max_size=2).map(tuple),
@@ -99,19 +125,25 @@ PROFILE = st.builds(
 
 def trapped(word: str) -> Profile:
     """A profile with the word in every place that holds text."""
+    measured = Measurement(
+        bench=word, metric=word, unit=word, samples=(1.0,), device=word,
+        params={word: word} if word != "<<" else {"x": word}, conditions={},
+    )  # fmt: skip
+    fingerprint = Fingerprint(gpu=word, torch=word)
+    chosen = {"amp_dtype": Choice(value=None, reason=word, evidence=(word, word))}
+    trained = program(
+        word if 0 < len(word) < 256 else "train.py", created=word, fingerprint=fingerprint, settings=chosen,
+        models=(ModelKey(class_name=word, digest="1e23456789012345"),), measurements=(measured,),
+    )  # fmt: skip
     return Profile(
         schema=1,
         created=word,
         gputune="0.1.0",
-        fingerprint=Fingerprint(gpu=word, torch=word),
-        settings={"amp_dtype": Choice(value=None, reason=word, evidence=(word, word))},
+        fingerprint=fingerprint,
+        settings=chosen,
         families={"convnet": {"amp_dtype": Choice(value="float16", reason=word)}},
-        measurements=(
-            Measurement(
-                bench=word, metric=word, unit=word, samples=(1.0,), device=word,
-                params={word: word} if word != "<<" else {"x": word}, conditions={},
-            ),
-        ),
+        programs=(trained,),
+        measurements=(measured,),
         findings=(Finding(check=word, severity="WARNING", message=word, remedy=word or "x", subject=word),),
         gaps=(Gap(fact=word, reason=word),),
     )  # fmt: skip
@@ -119,10 +151,19 @@ def trapped(word: str) -> Profile:
 
 def plain(made: Profile) -> Any:
     """As JSON has it, without what is empty in a row: those keys are left out."""
-    data = json.loads(json.dumps(asdict(made)))
-    for key in ("measurements", "findings", "gaps"):
-        data[key] = [{name: value for name, value in row.items() if value not in (None, {}, [])} for row in data[key]]
+    data = as_json(made)
+    for part in (data, *data.get("programs", ())):
+        for key in {"measurements", "findings", "gaps"}.intersection(part):
+            part[key] = [
+                {name: value for name, value in row.items() if value not in (None, {}, [])} for row in part[key]
+            ]
     return data
+
+
+def as_json(made: Profile) -> Any:
+    """The fields as they are; a profile without programs has no key for them."""
+    data = json.loads(json.dumps(asdict(made)))
+    return data if data["programs"] else {key: value for key, value in data.items() if key != "programs"}
 
 
 class TestRoundTrip:
@@ -145,7 +186,7 @@ class TestRoundTrip:
     @example(profile())
     def test_any_profile_by_a_stock_reader(self, made: Profile) -> None:
         assert yaml.safe_load(dump(made)) == plain(made)
-        assert json.loads(dump_json(made)) == json.loads(json.dumps(asdict(made)))
+        assert json.loads(dump_json(made)) == as_json(made)
 
     @pytest.mark.parametrize(
         "number", [1e-7, 5e-324, 1.7976931348623157e308, -0.0, 0.1, 1e16, 1e22, 123456789012345680.0]
@@ -173,6 +214,25 @@ class TestShape:
     def test_a_setting_is_a_block_that_can_be_edited(self) -> None:
         text = dump(profile({"matmul_precision": "tf32"}))
         assert "settings:\n  matmul_precision:\n    value: tf32\n" in text
+
+    def test_a_program_has_its_settings_in_blocks_and_its_rows_on_one_line_each(self) -> None:
+        text = dump(profile({}, programs=(program(), program("eval.py"))))
+        assert "programs:\n- entry: train.py\n  created: " in text
+        assert "  - {class_name: ResNet, digest: 0123456789abcdef}\n" in text
+        assert "  - [64, 3, 224, 224]\n" in text
+        assert "  settings:\n    amp_dtype:\n      value: bfloat16\n" in text
+        assert "    exact: {}\n    tf32: {matmul_precision: tf32}\n" in text
+        assert len([line for line in text.splitlines() if line.startswith("  - {bench: program")]) == 4
+
+    def test_in_json_too(self) -> None:
+        text = dump_json(profile({}, programs=(program(), program("eval.py"))))
+        assert '  "programs": [\n    {\n      "entry": "train.py",\n' in text
+        assert '        "amp_dtype": {"value": "bfloat16", ' in text
+        assert len([line for line in text.splitlines() if line.startswith('        {"bench": "program"')]) == 4
+
+    @pytest.mark.parametrize("write", [dump, dump_json])
+    def test_without_programs_it_is_as_earlier_versions_wrote_and_read_it(self, write: Any) -> None:
+        assert "programs" not in write(profile())
 
     def test_json_has_a_line_for_each_setting_and_row(self) -> None:
         text = dump_json(profile(measurements=(row("precision", "throughput", 405.0, dtype="tf32"),) * 3))
@@ -205,11 +265,20 @@ class TestSchema:
             *(Path(__file__).parents[2] / "profiles").glob("*.yaml"),
             *Path(__file__).with_name("files").glob("0.1.0-*"),
         ]
-        for text in [*map(Path.read_text, files), dump(profile())]:
+        for text in [*map(Path.read_text, files), dump(profile(programs=(program(),)))]:
             read = parse(text.encode())
             for written in (dump(read), dump_json(read)):
                 assert list(schema.iter_errors(yaml.safe_load(written))) == []
         data = yaml.safe_load(dump(profile()))
+        trained = yaml.safe_load(dump(profile(programs=(program(),))))["programs"][0]
+        for wrong in (
+            {"entry": "a/b"}, {"entry": ""}, {"models": [{"class_name": "x", "digest": "X" * 16}]}, {"world_size": 0},
+            {"input_shapes": [[1] * 9]}, {"input_shapes": [[-1]]}, {"models": trained["models"] * 33}, {"new": 1},
+            {"settings": {"amp_dtype": {"value": 1, "reason": "x"}}}, {"by_numerics": {"mixed": {"no_such": 1}}},
+            {"by_numerics": {"mixed": {"amp_dtype": "float64"}}}, {"by_numerics": {"fast": {}}},
+        ):  # fmt: skip
+            assert schema.is_valid({**data, "programs": [trained]})
+            assert not schema.is_valid({**data, "programs": [{**trained, **wrong}]})
         for faulty in ({**data, "new": 1}, {**data, "schema": 2}, {**data, "settings": {"no_such": {}}}, {"schema": 1}):
             assert not schema.is_valid(faulty)
 
