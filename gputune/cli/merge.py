@@ -21,6 +21,8 @@ def merge(
 ) -> None:
     """Choose the profile whose settings most nodes share, and name the nodes whose own profile differs.
 
+    The programs of all profiles are kept.
+
     All must have the same GPU (or CPU) and torch: exit code 2 otherwise. Settings that a node will skip are named.
     """
     from gputune import profile
@@ -37,7 +39,7 @@ def merge(
             say(f"{path}: recommends other values of {', '.join(names)}")
         if names := _skipped(loaded[chosen], other):
             say(f"{path}: measured on another CPU or number of CPUs; that node will skip {', '.join(names)}")
-    write(loaded[chosen], output)
+    write(profile.with_programs(loaded[chosen], (one for other in loaded for one in other.programs)), output)
     say(f"took {profiles[chosen]} as the profile of all {len(profiles)} nodes")
 
 

@@ -57,11 +57,14 @@ def probe(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the profile as JSON on stdout.")] = False,
 ) -> None:
-    """Measure this machine and write its profile."""
+    """Measure this machine and write its profile.
+
+    The programs of a profile that it replaces are kept.
+    """
     from gputune import probing
     from gputune.benches import matmul_shapes
     from gputune.cli._output import check_writable, write
-    from gputune.profile import dump_json
+    from gputune.profile import dump_json, keeping
     from gputune.report import terminal
     from gputune.report.progress import shown
 
@@ -81,12 +84,13 @@ def probe(
     )
     with shown() as progress:
         profile = probing.probe(request, progress=progress, each=own.__setitem__)
+    whole = keeping(profile, target) if target else profile
     if target:
-        write(profile, target)
+        write(whole, target)
     if as_json:
-        print(dump_json(profile), end="", flush=True)
+        print(dump_json(whole), end="", flush=True)
     if sys.stderr is not None:
-        terminal.print_profile(profile, sys.stderr)
+        terminal.print_profile(whole, sys.stderr)
         if target and str(target) != "-":
             print(f"\nWritten to {target}. Use it:\n    gputune apply {target} -- python train.py", file=sys.stderr)
     if not names:  # a partial profile in the cache would hide a complete one
@@ -106,10 +110,11 @@ def _check_each(folder: Path | None, device: str) -> None:
 
 def _save_each(own: dict[str, Profile], folder: Path | None) -> None:
     """Write the profile of cuda:0 as cuda0.yaml, and so on."""
-    from gputune.profile import save
+    from gputune.profile import keeping, save
 
     for device, profile in own.items() if folder else ():
-        save(profile, Path(folder or "", f"{device.replace(':', '')}.yaml"))
+        path = Path(folder or "", f"{device.replace(':', '')}.yaml")
+        save(keeping(profile, path), path)
 
 
 def _dataset(path: str | None, batch_size: int | None, step_ms: float | None) -> tuple[UserDataset, ...]:

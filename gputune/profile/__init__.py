@@ -5,11 +5,12 @@ precise: it names settings of a closed list, with typed values, and nothing else
 """
 
 from gputune.profile.document import SCHEMA, Fingerprint, Profile, Program, fingerprint
+from gputune.profile.keeping import keeping, with_programs
 from gputune.profile.reading import load, parse
 from gputune.profile.representative import differing_settings, representative_index
 from gputune.profile.writing import dump, dump_json, save
 
 __all__ = [
-    "SCHEMA", "Fingerprint", "Profile", "Program", "differing_settings", "dump", "dump_json", "fingerprint", "load",
-    "parse", "representative_index", "save",
+    "SCHEMA", "Fingerprint", "Profile", "Program", "differing_settings", "dump", "dump_json", "fingerprint", "keeping",
+    "load", "parse", "representative_index", "save", "with_programs",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from gputune.errors import MeasureError
 from gputune.profile.document import Fingerprint, Profile
+from gputune.profile.keeping import keeping
 from gputune.profile.writing import save
 
 MACHINE = (Path("/var/lib/gputune"), Path("/etc/gputune"))
@@ -39,10 +40,11 @@ def shipped(fingerprint: Fingerprint) -> Path | None:
 def keep(profile: Profile, fingerprint: Fingerprint, environ: Mapping[str, str], *, replace: bool = True) -> Path:
     """Cache a profile for the user under a fingerprint that was read without torch, and return its path.
 
-    Without `replace` an existing file stays. Raises MeasureError where the cache has no folder or cannot be written.
+    An older one's programs are kept. Without `replace` an existing file stays. Raises MeasureError where the cache has
+    no folder or cannot be written.
     """
     path = create_folder(user_folder(environ)) / file_name(fingerprint)
-    save(profile, path, replace=replace)
+    save(keeping(profile, path), path, replace=replace)
     return path
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from forked import gputune
-from making import command, environ, profile, python
+from making import command, environ, profile, program, python
 
 from gputune.host import Host
 from gputune.profile import Fingerprint, load, places, save
@@ -140,6 +140,26 @@ def test_a_probe_fills_the_cache(env: dict[str, str], cache: str, tmp_path: Path
     assert kept.read_bytes() == (tmp_path / "p.yaml").read_bytes()
     threads = load(kept).settings["omp_threads"].value
     assert apply_auto(cache, "auto").stdout == f'{{"omp_threads":{threads}}}\n'
+
+
+def test_a_new_probe_keeps_the_programs_of_the_file_and_of_the_cache(
+    env: dict[str, str], here: Fingerprint, tmp_path: Path
+) -> None:
+    save(profile(programs=(program(),)), tmp_path / "p.yaml")
+    kept = places.keep(profile(programs=(program("eval.py"),)), here, env)
+    done = probe(env, tmp_path, "--json")
+    assert done.returncode == 0
+    assert [one["entry"] for one in json.loads(done.stdout)["programs"]] == ["train.py"]
+    assert load(tmp_path / "p.yaml").programs == (program(),)
+    assert load(kept).programs == (program("eval.py"),)
+    assert load(kept).settings == load(tmp_path / "p.yaml").settings
+
+
+def test_an_old_file_that_cannot_be_read_is_replaced(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text("schema: [")
+    done = probe(env, tmp_path)
+    assert (done.returncode, load(tmp_path / "p.yaml").programs) == (0, ())
+    assert "schema" not in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -300,6 +320,15 @@ class TestProbing:
             self.answers(start({**env, "GPUTUNE_PROBE": when}))
             counts.append(len(self.probes(env)))
         assert counts == [0, 0, 1, 1, 2, 3]
+
+    def test_at_each_start_the_programs_of_the_cached_one_are_kept(
+        self, env: dict[str, str], here: Fingerprint, start
+    ) -> None:
+        kept = places.keep(profile({"omp_threads": 0xFFF}, programs=(program(),)), here, env)
+        self.answers(start({**env, "GPUTUNE_PROBE": "always"}))
+        assert len(self.probes(env)) == 1
+        assert load(kept).settings["omp_threads"].value != 0xFFF
+        assert load(kept).programs == (program(),)
 
     def test_a_named_profile_is_not_measured_over(self, env: dict[str, str], start) -> None:
         self.answers(start({**env, "GPUTUNE_PROFILE": "/no/such.yaml", "GPUTUNE_PROBE": "always"}))

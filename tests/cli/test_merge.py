@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from forked import gputune, refusal
-from making import CHOSEN, ELSEWHERE, H200, profile
+from making import CHOSEN, ELSEWHERE, H200, profile, program
 
 from gputune.profile import load, save
 
@@ -36,6 +36,14 @@ def test_what_only_a_rank_has_of_its_own_may_differ(tmp_path):
     assert done.stderr.splitlines()[0] == (
         f"gputune: {paths[1]}: measured on another CPU or number of CPUs; that node will skip omp_threads"
     )
+
+
+def test_the_programs_of_all_are_kept_and_of_one_that_two_nodes_measured_the_later(tmp_path):
+    early, late = program(), program(created="2026-11-22T12:00:00Z")
+    other = program("eval.py", created="2026-11-20T12:00:00Z")
+    paths = nodes(tmp_path, profile(programs=(late,)), profile(programs=(early, other)), profile())
+    assert gputune("merge", *paths, "-o", "job.yaml", cwd=tmp_path).returncode == 0
+    assert load(tmp_path / "job.yaml").programs == (late, other)
 
 
 def test_nodes_of_two_kinds_have_no_profile_in_common(tmp_path):

@@ -17,7 +17,7 @@ from making import before_others, command, environ, executable, on_a_full_disk, 
 from gputune import __version__, benches, checks, probing, settings
 from gputune.cli.probe import probe
 from gputune.errors import MeasureError
-from gputune.profile import load, parse
+from gputune.profile import load, parse, save
 
 PROFILE = str(Path(__file__).parents[2] / "profiles" / "nvidia-h200.yaml")
 
@@ -54,6 +54,19 @@ class TestProbe:
     def test_nothing_but_the_profile_is_left_in_the_folder(self, probed):
         folder, _ = probed
         assert [path.name for path in folder.iterdir()] == ["p.yaml"]
+
+    def test_each_gpu_s_profile_keeps_the_programs_of_the_one_it_replaces(self, monkeypatch, tmp_path):
+        def measured(request, *, progress, each):
+            each("cuda:0", making.profile())
+            return making.profile()
+
+        monkeypatch.setattr(probing, "probe", measured)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        save(making.profile({}, programs=(making.program(),)), tmp_path / "cuda0.yaml")
+        probe(output=tmp_path / "p.yaml", device="all", each=tmp_path)
+        assert load(tmp_path / "cuda0.yaml").programs == (making.program(),)
+        assert load(tmp_path / "cuda0.yaml").settings == making.profile().settings
+        assert load(tmp_path / "p.yaml").programs == ()
 
     def test_a_gpu_s_profile_that_cannot_be_written_does_not_cost_the_one_for_all(self, monkeypatch, tmp_path, capsys):
         def measured(request, *, progress, each):

@@ -1,0 +1,56 @@
+"""Programs outlive the profile they stand in: a new probe of the machine, or `gputune merge`, keeps them."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from gputune.errors import ProfileError
+from gputune.host.stderr import say
+from gputune.profile.document import Profile, Program
+from gputune.profile.limits import MOST_BYTES, MOST_PROGRAMS, program_bytes
+from gputune.profile.reading import load
+from gputune.version import __version__, release
+
+ROOM = MOST_BYTES // 4
+"""What programs take together, so that the largest profile of a probe can be written with them."""
+
+
+def keeping(profile: Profile, path: Path) -> Profile:
+    """The profile with the programs of the file that it is to replace, where that can be read."""
+    try:
+        old = load(path, tell=lambda line: None)
+    except ProfileError:
+        return profile
+    return with_programs(profile, old.programs)
+
+
+def with_programs(profile: Profile, programs: Iterable[Program], tell: Callable[[str], None] = say) -> Profile:
+    """The profile with these programs beside its own, the one created last first.
+
+    Of one program that was measured twice the later one stays. Where there is no room for all, `tell` gets one line
+    with the names of those created first, which are left out.
+    """
+    latest = {
+        (one.entry, one.models, one.world_size): one
+        for one in sorted((*profile.programs, *programs), key=lambda one: one.created)
+    }
+    newest = sorted(latest.values(), key=lambda one: one.created, reverse=True)
+    count = _how_many_fit(newest)
+    if count < len(newest):
+        tell(f"no room in a profile for the oldest of its programs: {', '.join(one.entry for one in newest[count:])}")
+    if not newest:
+        return profile
+    # An earlier gputune would refuse programs in a file of its own version.
+    written_by = max(profile.gputune, __version__, key=release)
+    return replace(profile, programs=tuple(newest[:count]), gputune=written_by)
+
+
+def _how_many_fit(programs: list[Program]) -> int:
+    """How many of the programs, from the first one on, a profile has room for."""
+    room, count = ROOM, 0
+    for program in programs[:MOST_PROGRAMS]:
+        room -= program_bytes(asdict(program))
+        if room < 0:
+            break
+        count += 1
+    return count

@@ -1,0 +1,167 @@
+"""The programs of a profile: bounded in every way, wherever they come from, and kept when the machine is measured anew.
+
+What is refused of a file is in `hostile.PROGRAMS`.
+"""
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from making import H200, choices, profile, program, row
+
+from gputune.errors import MeasureError
+from gputune.inject.models import ModelKey
+from gputune.measurement import LOOKS
+from gputune.profile import Program, dump, dump_json, keeping, limits, load, parse, places, save, with_programs
+from gputune.profile.keeping import ROOM
+from gputune.strict_types import Mismatch
+from gputune.version import __version__
+
+from .test_limits import maximal
+
+
+def at(hour: int, entry: str = "train.py", **more: Any) -> Program:
+    return program(entry, created=f"2026-11-21T{hour:02}:00:00Z", **more)
+
+
+def large(entry: str = "train.py", **more: Any) -> Program:
+    """A program that takes nearly as much as one may."""
+    rows = tuple(replace(row("program", "throughput", 1.0), samples=(-1.234e-300,) * LOOKS[-1]) for _ in range(62))
+    return program(entry, measurements=rows, **more)
+
+
+class TestLimits:
+    @pytest.mark.parametrize(
+        ("wrong", "fault"),
+        [
+            ({"entry": ""}, "entry: a name of 1 to 255 characters without a slash expected"),
+            ({"entry": "src/train.py"}, "entry: a name of 1 to 255 characters without a slash expected"),
+            ({"world_size": 0}, "world_size: a number from 1 expected, 0 given"),
+            ({"models": (ModelKey(class_name="x", digest="0" * 16),) * 33}, "models: at most 32 expected, 33 given"),
+            ({"input_shapes": ((1,),) * 33}, "input_shapes: at most 32 expected, 33 given"),
+            ({"input_shapes": ((1,), (1,) * 9)}, "input_shapes.1: at most 8 expected, 9 given"),
+        ],
+    )
+    def test_what_a_file_may_not_hold_cannot_be_made(self, wrong: dict[str, Any], fault: str) -> None:
+        with pytest.raises(Mismatch) as mismatch:
+            program(**wrong)
+        assert str(mismatch.value) == fault
+
+    @pytest.mark.parametrize("write", [dump, dump_json])
+    def test_the_largest_of_each_can_be_read(self, write: Any) -> None:
+        most = program(
+            "x" * 255,
+            models=tuple(ModelKey(class_name=f"Net{number}", digest=f"{number:016x}") for number in range(32)),
+            input_shapes=((1,) * 8,) * 32,
+        )
+        made = profile(programs=(most,) * 64)
+        assert parse(write(made).encode()) == made
+
+    @pytest.mark.parametrize("write", [dump, dump_json])
+    @pytest.mark.parametrize(
+        ("programs", "says"),
+        [
+            ((program(),) * 65, "programs: at most 64 expected, 65 given"),
+            ((program(), large(settings=choices({"compile": True, "amp_dtype": "float16"}) | {
+                "omp_threads": replace(choices({"omp_threads": 1})["omp_threads"], evidence=("x" * 4000,))})),
+             r"programs.1: takes 3\d KiB, and 32 KiB is the most"),
+        ],
+    )  # fmt: skip
+    def test_what_could_not_be_read_is_not_written(self, write: Any, programs: tuple[Program, ...], says: str) -> None:
+        with pytest.raises(MeasureError, match=says):
+            write(profile(programs=programs))
+
+    @pytest.mark.parametrize("write", [dump, dump_json])
+    def test_a_program_may_take_its_32_kib(self, write: Any) -> None:
+        made = profile(programs=(large(),))
+        assert len(write(made)) - len(write(profile())) > 0.9 * limits.MOST_PROGRAM_BYTES
+        assert parse(write(made).encode()) == made
+
+
+class TestKeeping:
+    def test_the_one_created_last_comes_first(self) -> None:
+        first, second = at(1, "eval.py"), at(2)
+        assert with_programs(profile(programs=(first,)), [second]).programs == (second, first)
+
+    def test_of_the_same_program_the_one_created_last_stays(self) -> None:
+        old, new = at(1, input_shapes=((8,),)), at(2)
+        for here, there in ((old, new), (new, old)):
+            assert with_programs(profile(programs=(here,)), [there]).programs == (new,)
+
+    @pytest.mark.parametrize(
+        "other",
+        [{"entry": "eval.py"}, {"world_size": 2}, {"models": (ModelKey(class_name="ResNet", digest="f" * 16),)}],
+    )
+    def test_of_another_program_both_stay(self, other: dict[str, Any]) -> None:
+        assert len(with_programs(profile(programs=(program(),)), [program(**other)]).programs) == 2
+
+    def test_where_there_is_no_room_the_oldest_are_left_out_and_named(self) -> None:
+        told: list[str] = []
+        made = with_programs(profile(), [at(hour, f"{hour}.py") for hour in range(24)], told.append)
+        assert (len(made.programs), told) == (24, [])
+        small = [program(f"{number}.py", created=f"{number:03}", measurements=()) for number in range(66)]
+        made = with_programs(profile(), small, told.append)
+        assert [one.entry for one in made.programs] == [f"{number}.py" for number in range(65, 1, -1)]
+        assert told == ["no room in a profile for the oldest of its programs: 1.py, 0.py"]
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("write", [dump, dump_json])
+    def test_beside_the_largest_profile_of_a_probe_there_is_room_for_them(self, write: Any) -> None:
+        told: list[str] = []
+        many = [large(f"{number}.py", created=f"{number:03}") for number in range(64)]
+        made = with_programs(maximal(), many, told.append)
+        assert len(made.programs) == ROOM // limits.program_bytes(asdict(many[0]))
+        assert len(told) == 1
+        assert parse(write(made).encode()) == made
+
+    def test_an_earlier_gputune_reads_what_it_can_of_a_profile_that_it_wrote(self) -> None:
+        """It would refuse programs in a file of its own version."""
+        old = profile()
+        assert old.gputune == "0.1.0"
+        assert with_programs(old, []) == old
+        assert with_programs(old, [program()]).gputune == __version__
+        assert with_programs(replace(old, gputune="99.0.0"), [program()]).gputune == "99.0.0"
+
+
+class TestReplacing:
+    new = profile({"omp_threads": 8})
+
+    def kept(self, path: Path) -> tuple[Program, ...]:
+        return keeping(self.new, path).programs
+
+    def test_the_programs_of_the_file_are_kept_and_nothing_else(self, tmp_path: Path) -> None:
+        save(profile(programs=(program(),)), tmp_path / "p.yaml")
+        made = keeping(self.new, tmp_path / "p.yaml")
+        assert made == replace(self.new, programs=(program(),), gputune=__version__)
+
+    def test_of_another_machine_too_since_each_says_where_it_was_measured(self, tmp_path: Path) -> None:
+        elsewhere = program(fingerprint=replace(H200, gpu="NVIDIA A100-SXM4-80GB"))
+        save(profile(programs=(elsewhere,)), tmp_path / "p.json")
+        assert self.kept(tmp_path / "p.json") == (elsewhere,)
+
+    @pytest.mark.parametrize("text", ["", "schema: [", "schema: 2\n", "\0", dump(profile())])
+    def test_a_file_without_programs_that_can_be_read_changes_nothing(self, tmp_path: Path, text: str) -> None:
+        (tmp_path / "p.yaml").write_text(text)
+        assert keeping(self.new, tmp_path / "p.yaml") is self.new
+        assert keeping(self.new, tmp_path / "none.yaml") is self.new
+        assert keeping(self.new, tmp_path) is self.new
+
+    def test_of_a_newer_file_what_is_understood_is_kept(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        text = dump(profile(programs=(program(),))).replace("gputune: 0.1.0", "gputune: 99.0.0")
+        (tmp_path / "p.yaml").write_text(text + "more: 1\n")
+        assert self.kept(tmp_path / "p.yaml") == (program(),)
+        assert capsys.readouterr().err == ""
+
+    def test_in_a_cache_too(self, tmp_path: Path) -> None:
+        environ = {"XDG_CACHE_HOME": str(tmp_path)}
+        places.keep(profile(programs=(program(),)), H200, environ)
+        path = places.keep(self.new, H200, environ)
+        assert load(path).programs == (program(),)
+        assert load(path).settings == self.new.settings
+
+
+def test_a_profile_without_programs_has_none() -> None:
+    assert parse(dump(profile()).encode()).programs == ()
