@@ -10,11 +10,12 @@ from gputune.checks import Finding, Severity
 from gputune.facts import cpu_list
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
-from gputune.profile import Fingerprint, Profile
+from gputune.profile import Fingerprint, Profile, Program
 from gputune.report import device_charts, loading_charts, matmul_charts, network_charts
 from gputune.report.charts import Chart
 from gputune.report.severities import WORST_FIRST, worst
 from gputune.report.tables import add, console_of, draw, plain, table_of, value_text
+from gputune.settings import Choice
 from gputune.settings._evidence import counted
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _STYLES: dict[Severity, str] = {
     "ERROR": "bold red", "WARNING": "yellow", "UNKNOWN": "magenta", "OK": "green", "NOT_APPLICABLE": "dim",
 }  # fmt: skip
 _NVIDIA_SMI = re.compile(r"(?<=nvidia-smi -i )\S+")  # the GPU in a remedy's command
+_LONGEST_ENTRY = 24
 CHARTS: tuple[Callable[[Sequence[Measurement]], Iterator[Chart]], ...] = (
     device_charts.side_by_side,
     matmul_charts.dtypes,
@@ -43,7 +45,9 @@ CHARTS: tuple[Callable[[Sequence[Measurement]], Iterator[Chart]], ...] = (
 
 
 def print_profile(profile: Profile, stream: IO[str]) -> None:
-    """Print the machine, the measurements as charts, the recommended settings and why, the warnings, and the gaps."""
+    """Print the machine, the measurements as charts, the recommended settings and why, the user's programs, the
+    warnings, and the gaps.
+    """
     console = console_of(stream)
     console.print(plain(_machine(profile.fingerprint)))
     charts = [chart for section in CHARTS for chart in section(profile.measurements)]
@@ -52,6 +56,7 @@ def print_profile(profile: Profile, stream: IO[str]) -> None:
     if charts:
         console.print()
     _print_settings(console, profile)
+    _print_programs(console, profile.programs)
     print_findings(profile.findings, stream, least="WARNING")
     print_gaps(unsaid(profile.gaps, profile.findings), stream)
 
@@ -69,6 +74,24 @@ def _print_settings(console: Console, profile: Profile) -> None:
                 add(table, family, name, value_text(choice.value), choice.reason)
         console.print()
         console.print(table)
+
+
+def _print_programs(console: Console, programs: Sequence[Program]) -> None:
+    if not programs:
+        return
+    table = table_of("program", "settings (speed against torch's default)")
+    for one in programs:
+        name = one.entry if len(one.entry) <= _LONGEST_ENTRY else f"{one.entry[:_LONGEST_ENTRY]}..."
+        models = ", ".join(model.class_name for model in one.models) or "no model"
+        values = ", ".join(_with_gain(setting, choice) for setting, choice in one.settings.items())
+        add(table, name, f"{models} in {counted(one.world_size, 'process')}: {values}")
+    console.print()
+    console.print(table)
+
+
+def _with_gain(name: str, choice: Choice) -> str:
+    gain = f" ({choice.gain:.2f})" if choice.gain else ""
+    return f"{name} {value_text(choice.value)}{gain}"
 
 
 def print_findings(findings: Iterable[Finding], stream: IO[str], least: Severity = "NOT_APPLICABLE") -> None:

@@ -5,12 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from making import H200, profile, row
+from making import H200, choices, profile, program, row
 from recorded import NOT_SUPPORTED, facts_of
 
 from gputune import checks, recommend
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
+from gputune.inject.models import ModelKey
 from gputune.profile import load
 from gputune.report import terminal
 from gputune.report.tables import value_text
@@ -150,6 +151,13 @@ def test_nothing_in_a_profile_steers_the_terminal_or_breaks_the_table(hostile):
         {"dimension_multiple": {hostile: 8}},
         fingerprint=replace(H200, gpu=hostile),
         families={hostile: {hostile: hostile}},
+        programs=(
+            program(
+                hostile.replace("/", ""),
+                models=(ModelKey(class_name=hostile, digest="0" * 16),),
+                settings=choices({hostile: hostile}),
+            ),
+        ),
         measurements=(
             row("precision", "throughput", 1.0, dtype=hostile),
             row("precision", "relative_error", 1.0),
@@ -202,3 +210,18 @@ def test_what_differs_by_kind_of_network_stands_below_the_settings():
     below = " ".join(text[text.index("family") :].split())
     assert "convnet channels_last on because it was faster" in below
     assert "family" not in shown(terminal.print_profile, profile({"amp_dtype": "bfloat16"}))
+
+
+def test_a_program_is_a_row_with_its_models_and_settings_and_what_they_gained():
+    faster = replace(choices({"compile": True})["compile"], gain=1.847)
+    one = program(settings={"amp_dtype": choices({"amp_dtype": "float16"})["amp_dtype"], "compile": faster})
+    text = shown(terminal.print_profile, profile(programs=(one, program("package.train", world_size=8, models=()))))
+    below = " ".join(text[text.index("program") :].split())
+    assert "train.py ResNet in 1 process: amp_dtype float16, compile on (1.85) package.train no model in 8 " in below
+    assert "program" not in shown(terminal.print_profile, profile())
+
+
+def test_a_program_of_a_long_name_leaves_room_for_its_settings():
+    text = shown(terminal.print_profile, profile({}, programs=(program("x" * 255),)))
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
+    assert "bfloat16" in text
