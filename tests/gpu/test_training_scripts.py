@@ -3,7 +3,7 @@ the figures.
 """
 
 import pytest
-from gpu.training_scripts import NETWORKS, line, measured
+from training_scripts import NETWORKS, line, measured
 
 from gputune.measurement import LEAST_GAIN
 

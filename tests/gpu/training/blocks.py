@@ -1,7 +1,8 @@
-"""Training in blocks on request, which is the one thing in these scripts that is not a user's.
+"""Steps on request, which is the one thing in these scripts that is not a user's: `for _ in steps(): ...`.
 
-On stdout the script says what it is about to train, as one line of JSON. For each line on stdin, a number of steps, it
-then makes that many and answers with the seconds that they took. The end of stdin ends it.
+On stdout there is one line of JSON before the first step, with torch's flags, and one after each block of steps: the
+seconds it took, the peak of the GPU's memory in MiB since the line before, and the losses that were logged. A line on
+stdin asks for a block: its number of steps. The end of stdin ends the loop.
 """
 
 import json
@@ -10,25 +11,37 @@ import time
 
 import torch
 
+_losses = []
 
-def answer(step, model, inputs, **more):
-    said = {
-        "flags": flags(),
-        "parameters": sum(one.numel() for one in model.parameters()),
-        "inputs": list(inputs.shape),
-    }
-    print(json.dumps({**said, **more}), flush=True)
+
+def steps(**more):
+    """Count the steps of each block. What `more` says goes into the first line."""
+    say(flags=flags(), **more)
     for line in sys.stdin:
-        print(json.dumps(seconds(step, int(line))), flush=True)
+        synchronize()
+        started = time.perf_counter()
+        yield from range(int(line))
+        synchronize()
+        say(seconds=time.perf_counter() - started)
 
 
-def seconds(step, count):
-    synchronize()
-    started = time.perf_counter()
-    for _ in range(count):
-        step()
-    synchronize()
-    return time.perf_counter() - started
+def log(loss):
+    _losses.append(loss.detach())
+
+
+def say(**words):
+    losses = torch.stack(_losses).tolist() if _losses else []
+    _losses.clear()
+    print(json.dumps({**words, "losses": losses, "peak_mib": peak_mib()}), flush=True)
+
+
+def peak_mib():
+    """Since it was last asked for; None without a GPU."""
+    if not torch.cuda.is_available():
+        return None
+    peak = torch.cuda.max_memory_allocated() / 2**20
+    torch.cuda.reset_peak_memory_stats()
+    return peak
 
 
 def synchronize():

@@ -31,7 +31,7 @@ def network():
         layers.append(Residual(channels, out, 2 if stage else 1))
         layers += [Residual(out, out, 1) for _ in range(DEPTH - 1)]
         channels = out
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, CLASSES)).to(DEVICE)
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, CLASSES))
 
 
 def batch():

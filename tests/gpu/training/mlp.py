@@ -10,7 +10,7 @@ BATCH, WIDTH = (512, 4096) if DEVICE == "cuda" else (64, 512)
 def network():
     return nn.Sequential(
         nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH)
-    ).to(DEVICE)
+    )
 
 
 def batch():

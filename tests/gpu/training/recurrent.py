@@ -20,7 +20,7 @@ class Recurrent(nn.Module):
 
 
 def network():
-    return Recurrent().to(DEVICE)
+    return Recurrent()
 
 
 def batch():

@@ -48,7 +48,7 @@ class Decoder(nn.Module):
 
 
 def network():
-    return Decoder().to(DEVICE)
+    return Decoder()
 
 
 def batch():
