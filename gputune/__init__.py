@@ -80,20 +80,26 @@ def load(path: str | Path) -> Profile:
 
 
 def apply(
-    profile: str | Path | Profile, *, ignore_fingerprint: bool = False, numerics: Numerics | None = None
+    profile: str | Path | Profile,
+    *,
+    ignore_fingerprint: bool = False,
+    numerics: Numerics | None = None,
+    inject: bool = False,
 ) -> Tuning:
     """Apply a profile in this process, at the start of a script, and return a `Tuning` for the script's own code.
 
     `profile` is a path, a Profile, or `auto` for this machine's own. Choices that were measured on other hardware or
     another torch are skipped unless `ignore_fingerprint`, as are those that change results more than `numerics` allows
-    (exact, rounding, tf32 or mixed). What the user set stays. Raises ProfileError.
+    (exact, rounding, tf32 or mixed). With `inject`, what would take lines of the script (mixed precision, the fused
+    optimizer, channels_last, torch.compile) is put into its models after their first steps, within that limit; what
+    the script does itself is not done twice. What the user set stays. Raises ProfileError.
     """
     from gputune.host.uncollected import uncollected
 
     with uncollected():
         from gputune.runtime import tuning
 
-        return tuning.apply(profile, ignore_fingerprint=ignore_fingerprint, numerics=numerics)
+        return tuning.apply(profile, ignore_fingerprint=ignore_fingerprint, numerics=numerics, inject=inject)
 
 
 def status() -> tuple[Applied, ...]:

@@ -44,7 +44,7 @@ def test_everything_that_can_be_explained_has_a_title_line(folder):
         assert title[-1] in ".?)`", (name, title)
 
 
-@pytest.mark.parametrize("folder", ["settings", "checks", "benches", "facts"])
+@pytest.mark.parametrize("folder", ["settings", "checks", "benches", "facts", "inject/hands"])
 def test_everything_plugged_in_is_tested_by_name(folder):
     """In a file of its name, or in one beside that imports it or quotes its name."""
     tests = {path.stem: path.read_text() for path in (TESTS / folder).glob("test_*.py")}

@@ -15,3 +15,13 @@ def require(value: str, choices: Collection[str], kind: str, option: str = "") -
     few = f"choose from {', '.join(choices)}" if len(choices) < 10 else "'gputune explain' lists them"
     remedy = f"did you mean {close[0]}?" if close else few
     raise UsageError(f"{option} {value[:40]}: there is no such {kind}".lstrip(), remedy)
+
+
+def settings(text: str, option: str) -> tuple[str, ...]:
+    """The settings of a list separated by commas. Raises UsageError for a name that is none."""
+    from gputune.settings import names
+
+    wanted = tuple(name for name in (word.strip() for word in text.split(",")) if name)
+    for name in wanted:
+        require(name, names(), "setting", option)
+    return wanted

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -12,6 +13,7 @@ import typer
 
 from gputune.cli import _choices
 from gputune.errors import GputuneError, UsageError
+from gputune.inject.decision import Terms
 from gputune.settings import LEVELS
 
 if TYPE_CHECKING:
@@ -57,6 +59,20 @@ def apply(
         str | None,
         typer.Option(metavar="LEVEL", help="How far results may change: exact, rounding, tf32 or mixed."),
     ] = None,
+    inject: Annotated[
+        bool,
+        typer.Option(
+            "--inject",
+            help="Also put in what takes lines of a script, within the level of --numerics; 'mixed' implies it.",
+        ),
+    ] = False,
+    inject_dataloader: Annotated[
+        bool, typer.Option("--inject-dataloader", help="Also give workers to DataLoaders that were given none.")
+    ] = False,
+    only: Annotated[str, typer.Option(metavar="NAME,...", help="Apply these settings alone.")] = "",
+    skip: Annotated[str, typer.Option(metavar="NAME,...", help="Apply all settings but these.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do not run CMD.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but faults.")] = False,
     emit: Annotated[
         str, typer.Option(metavar="FORM", help="Without CMD, the form to print: shell or slurm-taskprolog.")
     ] = "shell",
@@ -72,8 +88,15 @@ def apply(
     _choices.require(emit, FORMS, "form", "--emit")
     if words and emit != "shell":
         raise UsageError(f"--emit {emit}: prints, and does not run a command", "leave out the command or --emit")
-    options = _Options(ignore_fingerprint, strict, numerics, words or [])
-    if words is None:
+    wanted = [_choices.settings(text, option) for text, option in ((only, "--only"), (skip, "--skip"))]
+    terms = Terms(
+        ignore_fingerprint=ignore_fingerprint, numerics=None, inject=inject, inject_dataloader=inject_dataloader,
+        only=wanted[0], skip=wanted[1], quiet=quiet,
+    )  # fmt: skip
+    options = _Options(strict, numerics, words or [], terms)
+    if dry_run:
+        _show(profile, options)
+    elif words is None:
         _export(profile, options, emit)
     else:
         _run(profile, options)
@@ -83,10 +106,10 @@ def apply(
 class _Options:
     """The options of `gputune apply`, and the words of the command."""
 
-    ignore_fingerprint: bool
     strict: bool
     numerics: str | None
     words: list[str]
+    terms: Terms
 
 
 def _command(words: list[str]) -> list[str] | None:
@@ -128,7 +151,8 @@ def _run(path: str, options: _Options) -> NoReturn:
         environ = child(planned, environ)
         if environ.get("GPUTUNE_PROBE") == "always":
             environ["GPUTUNE_PROBE"] = "missing"  # a nested apply is part of the same start
-        if line := "; ".join(filter(None, [summary(planned), planned.payload and beyond_reach(words)])):
+        line = "; ".join(filter(None, [summary(planned), planned.payload and beyond_reach(words)]))
+        if line and not options.terms.quiet:
             say(line)
     except Refused:
         raise
@@ -143,7 +167,6 @@ def _run(path: str, options: _Options) -> NoReturn:
 def _plan(path: str, options: _Options) -> Plan:
     from gputune.host import Host
     from gputune.host.stderr import one_line
-    from gputune.inject.decision import Terms
     from gputune.profile import load
     from gputune.runtime.environment import plan
     from gputune.runtime.local_fingerprint import local_fingerprint
@@ -154,11 +177,7 @@ def _plan(path: str, options: _Options) -> Plan:
     host = Host()
     loaded = None if path == AUTO else load(path)
     here = local_fingerprint(host)
-    terms = Terms(
-        ignore_fingerprint=options.ignore_fingerprint,
-        numerics=limit(options.numerics, host.environ),
-        ranks=starts_ranks(options.words),
-    )
+    terms = options.terms.but(numerics=limit(options.numerics, host.environ), ranks=starts_ranks(options.words))
     planned = plan(loaded or _of_this_machine(host, here), here, host.environ, terms)
     if options.strict and planned.elsewhere:
         difference = f"measured on another machine ({', '.join(planned.differences)})"
@@ -193,7 +212,25 @@ def summary(planned: Plan) -> str:
         parts.append(f"NVIDIA_TF32_OVERRIDE defeats {', '.join(planned.defeated)}")
     elif planned.tf32_line:
         parts.append(planned.tf32_line)
+    if planned.waiting:
+        parts.append(f"not put in: {_by_kind(planned.waiting)}; --numerics mixed puts that into unchanged scripts")
     return "; ".join(parts)
+
+
+def _by_kind(families: Mapping[str, Mapping[str, object]]) -> str:
+    """The settings that some kind of network gains by, and those kinds."""
+    names = sorted({name for values in families.values() for name in values})
+    return f"{', '.join(names)} (measured for: {', '.join(sorted(families))})"
+
+
+def _show(path: str, options: _Options) -> None:
+    from gputune.report.applied import print_advice, print_applied
+
+    planned = _plan(path, options)
+    print_applied(planned.applied, sys.stdout)
+    print_advice(planned.advice, sys.stdout)
+    if line := summary(planned):
+        typer.echo(line)
 
 
 def _print(planned: Plan, path: str, emit: str) -> None:

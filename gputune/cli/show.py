@@ -10,13 +10,21 @@ import typer
 def show(
     profile: Annotated[Path, typer.Argument(metavar="PROFILE", help="The profile to show.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    in_code: Annotated[
+        bool, typer.Option("--as-code", help="Print what gputune apply puts into scripts, as lines of Python.")
+    ] = False,
 ) -> None:
     """Show a profile: what was found, what it recommends and why."""
+    from gputune.errors import UsageError
     from gputune.profile import dump_json, load
-    from gputune.report import terminal
+    from gputune.report import as_code, terminal
 
+    if as_json and in_code:
+        raise UsageError("--json and --as-code: both print to stdout", "choose one of them")
     found = load(profile)
     if as_json:
         print(dump_json(found), end="")
+    elif in_code:
+        print(as_code.text(found), end="")
     else:
         terminal.print_profile(found, sys.stdout)

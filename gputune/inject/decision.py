@@ -7,6 +7,7 @@ environment themselves.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from .. import plugins
 from ..settings import LEVELS, Numerics, Value
@@ -23,6 +24,22 @@ class Terms:
     """The largest effect on results that is allowed; None for no limit beyond the settings' own."""
     ranks: bool = False
     """The command starts several processes, for which variables measured with a single one are not exported."""
+    inject: bool = False
+    """Also put what takes lines of a script into the models of a program."""
+    inject_dataloader: bool = False
+    """Also put arguments into DataLoaders that were given no workers."""
+    only: tuple[str, ...] = ()
+    """The settings that are applied; empty for all."""
+    skip: tuple[str, ...] = ()
+    """Settings that are not applied."""
+    quiet: bool = False
+    """Say nothing of what was put in."""
+
+    def asks_for(self, name: str) -> bool:
+        return name not in self.skip and (not self.only or name in self.only)
+
+    def but(self, **changes: Any) -> "Terms":
+        return replace(self, **changes)
 
 
 def is_default(setting: plugins.Setting, value: Value) -> bool:
@@ -40,6 +57,8 @@ def refused(
         return skipped(setting, Reason.DISABLED())
     if is_default(setting, value):
         return skipped(setting, Reason.DEFAULT())
+    if not terms.asks_for(plugins.name_of(setting)):
+        return skipped(setting, Reason.NOT_ASKED())
     if elsewhere := tuple(differences):
         return skipped(setting, Reason.ELSEWHERE(*elsewhere))
     if is_beyond(setting, value, terms.numerics):

@@ -5,19 +5,26 @@ It is loaded below the private parent (`private.py`): by the shim right after to
 touch CUDA.
 """
 
+from __future__ import annotations
+
+import json
 import os
 import sys
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from .. import plugins, settings
+from ..resources.files import Files
 from ..settings import Value
 from . import decision, payload
 from .applied import Applied, Reason, Why
 
+if TYPE_CHECKING:
+    from .injection import Injection
+
 REPORT = "GPUTUNE_REPORT"
-"""If 1, every Python that imported torch reports on stderr at exit what was applied and what changed later."""
+"""If 1, or json, every Python that imported torch reports on stderr at exit what was applied and what changed later."""
 
 applied: dict[str, Applied] = {}
 """The latest row of each setting that was to be applied in this process, by name."""
@@ -26,18 +33,24 @@ _ours: dict[str, Value] = {}
 """The values that gputune set, by setting: other than torch's default, and yet not the user's choice."""
 
 
+_injections: list[Injection] = []
+"""The one injection of this process, once there is one."""
+
+
 def run(text: str) -> None:
     """Apply the payload of GPUTUNE_APPLY. Never raises: a fault becomes a line on stderr."""
     try:
-        values, measured = payload.parse(text)
-        for name, value in values.items():
-            row = _remembered(_from_payload(name, value, measured))
+        carried = payload.parse(text)
+        for name, value in carried.settings.items():
+            row = _remembered(_from_payload(name, value, carried.torch))
             if row.status == "failed":
                 say(f"{name} was not applied: {row.why}")
+        if carried.advice:
+            inject(carried.advice.plain)
     except Exception as error:
         say(f"settings were not applied: {type(error).__name__}: {error}")
         return
-    if os.environ.get(REPORT) == "1":
+    if os.environ.get(REPORT) in ("1", "json"):
         import atexit
 
         atexit.register(_report)
@@ -52,9 +65,26 @@ def apply(name: str, value: Value) -> dict[str, Any]:
     return _remembered(_set(setting, value, when)).plain
 
 
+def inject(advice: Mapping[str, Any]) -> None:
+    """Put what was advised (`Advice.plain`) into this program's models and DataLoaders, once in a process."""
+    if _injections:
+        return
+    from . import loader
+    from .advice import Advice
+    from .injection import Injection
+
+    given = Advice.from_plain(advice)
+    injection = Injection(given, _set_for_program, say)
+    _injections.append(injection)
+    injection.start()
+    loader.start(given, Files(), injection.note)
+
+
 def now() -> list[dict[str, Any]]:
     """The rows of `applied` as they are now: `changed-later` where the program has set something else since."""
-    return [decision.now(row, partial(_current, name)).plain for name, row in applied.items()]
+    rows = [decision.now(row, partial(_current, name)) for name, row in applied.items()]
+    put_in = [row for injection in _injections for name, row in injection.rows.items() if name not in applied]
+    return [row.plain for row in (*rows, *put_in)]
 
 
 def reads() -> dict[str, Mapping[str, Any]]:
@@ -71,10 +101,18 @@ def reads() -> dict[str, Mapping[str, Any]]:
 
 
 def say(fault: str) -> None:
+    _write(f"gputune: {' '.join(fault.split())}")
+
+
+def _write(line: str) -> None:
     try:
-        sys.stderr.write(f"gputune: {' '.join(fault.split())}\n")
+        sys.stderr.write(f"{line}\n")
     except Exception:
         return  # stderr may be closed or full, and the program that it belongs to goes on
+
+
+def _set_for_program(name: str, value: Value) -> Applied:
+    return _remembered(_set(settings.load(name), value, Reason.IN_PROCESS()))
 
 
 def _current(name: str) -> Value:
@@ -123,6 +161,9 @@ def _changed(setting: plugins.Setting, value: Value, before: Value, when: Why) -
 
 def _report() -> None:
     rank = os.environ.get("RANK")
+    if os.environ.get(REPORT) == "json":
+        _write(json.dumps({"gputune": {"pid": os.getpid(), "rank": rank and int(rank), "settings": now()}}))
+        return
     who = f"pid {os.getpid()}" if rank is None else f"rank {rank}, pid {os.getpid()}"
     for row in now():
         say(f"{who}: {row['setting']} {row['after']}: {row['status']} ({row['source']}), {row['why']}")

@@ -101,12 +101,17 @@ def fitted(load: Load, measured: Measured, room: Room) -> Load:
     return load
 
 
+def start_method() -> str:
+    """How this process starts its children. Asking multiprocessing itself would settle it for the program."""
+    return multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
+
+
 def arguments(load: Load, *, pin_memory: bool, persistent_workers: bool) -> dict[str, Any]:
     """Arguments for torch's DataLoader, which refuses arguments about workers where there are no workers."""
     given: dict[str, Any] = {"num_workers": load.workers, "pin_memory": pin_memory}
     if load.workers:
         given["persistent_workers"] = persistent_workers
         given["prefetch_factor"] = load.prefetch
-        if load.threads and load.threads > 1 and multiprocessing.get_start_method() != "fork":
+        if load.threads and load.threads > 1 and start_method() != "fork":
             given["worker_init_fn"] = WorkerThreads(load.threads)
     return given

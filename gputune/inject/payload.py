@@ -1,46 +1,74 @@
-"""GPUTUNE_APPLY, which carries values to the shim: canonical JSON of setting to value, and the measured torch."""
+"""GPUTUNE_APPLY, which carries values to the shim: one JSON object with the fields of `Payload`."""
+
+from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from .. import plugins, settings
 from ..settings import Value
+from .advice import Advice
 
 VARIABLE = "GPUTUNE_APPLY"
-MOST_BYTES = 4096
-_TORCH = "torch"
-"""The key of the measured torch's version; no setting has this name."""
+MOST_BYTES = 16384
 
 
-def text(values: Mapping[plugins.Setting, Value], torch: str | None) -> str:
-    """The payload; empty where there is nothing to set. It has the measured `torch` where a value depends on it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payload:
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    """What is set right after `import torch`, or was exported."""
+    torch: str | None = None
+    """The version of torch that was measured, where a value depends on it."""
+    advice: Advice | None = None
+    """What is put into models."""
+
+    @property
+    def text(self) -> str:
+        """Canonical JSON; empty where there is nothing to do."""
+        if not self.settings and not self.advice:
+            return ""
+        advice = {"advice": self.advice.plain} if self.advice else {}
+        data = {"settings": dict(self.settings), **({"torch": self.torch} if self.torch else {}), **advice}
+        return json.dumps(data, sort_keys=True, separators=(",", ":"))
+
+
+def of(values: Mapping[plugins.Setting, Value], torch: str | None, advice: Advice | None = None) -> Payload:
+    """The payload of these values, with the measured `torch` where a value depends on it."""
+    depends = any("torch" in setting.DEPENDS for setting in values)
     named = {plugins.name_of(setting): value for setting, value in values.items()}
-    if torch and any(_TORCH in setting.DEPENDS for setting in values):
-        named[_TORCH] = torch
-    return json.dumps(named, sort_keys=True, separators=(",", ":")) if named else ""
+    return Payload(settings=named, torch=torch if depends else None, advice=advice)
 
 
-def parse(payload: str) -> tuple[dict[str, Value], str | None]:
-    """The values by setting, and the version of torch they were measured with. Raises ValueError with the reason."""
-    if len(payload.encode(errors="surrogateescape")) > MOST_BYTES:
+def parse(text: str) -> Payload:
+    """Raises ValueError with the reason."""
+    if len(text.encode(errors="surrogateescape")) > MOST_BYTES:
         raise ValueError(f"{VARIABLE} is longer than {MOST_BYTES} bytes")
-    values = json.loads(payload)
-    if not isinstance(values, dict):
-        raise ValueError(f"{VARIABLE} is not a JSON object")
-    return values, values.pop(_TORCH, None)
-
-
-def handed_down(environ: Mapping[str, str]) -> dict[str, Value]:
-    """The values that an enclosing `gputune apply` set or exported, by setting; empty where there is no such apply."""
+    data = json.loads(text)
+    if not isinstance(data, dict) or not isinstance(data.get("settings"), dict):
+        raise ValueError(f"{VARIABLE} is not a JSON object with settings")
+    advice = data.get("advice")
     try:
-        return parse(environ.get(VARIABLE, ""))[0]
+        return Payload(
+            settings=data["settings"],
+            torch=data.get("torch"),
+            advice=Advice.from_plain(advice) if advice else None,
+        )
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"{VARIABLE} is not understood: {error}") from None
+
+
+def handed_down(environ: Mapping[str, str]) -> Payload:
+    """The payload of an enclosing `gputune apply`; an empty one where there is none."""
+    try:
+        return parse(environ.get(VARIABLE, ""))
     except (ValueError, RecursionError):
-        return {}
+        return Payload()
 
 
 def exported_by_us(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment variables that an enclosing `gputune apply` exported, with their values."""
-    values = handed_down(environ)
+    values = handed_down(environ).settings
     return variables({settings.load(name): value for name, value in values.items() if name in settings.names()})
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import IO
 
+from gputune.inject.advice import Advice
 from gputune.inject.applied import TF32_OVERRIDE, Applied
 from gputune.report.tables import add, console_of, plain, table_of, value_text
 from gputune.runtime.status import Status
@@ -13,6 +14,20 @@ def print_applied(applied: Sequence[Applied], stream: IO[str]) -> None:
     table = table_of("setting", "value", "status", "why")
     for row in applied:
         add(table, row.setting, "" if row.after is None else value_text(row.after), row.status, row.why)
+    console_of(stream).print(table)
+
+
+def print_advice(advice: Advice | None, stream: IO[str]) -> None:
+    """What would be put into models, by their kind, and into the programs that were tuned."""
+    if not advice:
+        return
+    rows = [(f"a {family}", values) for family, values in advice.families.items()]
+    rows += [("any other model", advice.general)] if advice.families or advice.general else []
+    rows += [(f"{program.entry}, as tuned", program.settings) for program in advice.programs]
+    table = table_of("put into", "settings")
+    for name, values in rows:
+        words = [setting if value is True else f"{setting} {value_text(value)}" for setting, value in values.items()]
+        add(table, name, ", ".join(words) or "nothing")
     console_of(stream).print(table)
 
 

@@ -9,11 +9,14 @@ import multiprocessing
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from multiprocessing.connection import Connection
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 Kind = Literal["decoding", "memory", "waiting"]
 """Samples that take CPU time, that take almost no time, and that are mostly waited for (a disk, a network)."""
+
+Answer = TypeVar("Answer")
 
 MOST_SAMPLES = 16
 SECONDS = 0.1
@@ -34,10 +37,34 @@ def kind_of(dataset: Any) -> Kind | None:
     if not size or iterable or not hasattr(dataset, "__getitem__"):
         return None
     try:
-        costs = _ask_child(dataset, size)
+        costs = _ask_child(_costs, dataset, size)
     except Exception:  # no child could be started, or it died: an unknown kind changes nothing
         return None
     return kind(*costs) if costs else None
+
+
+def draws_random_numbers(dataset: Any) -> bool | None:
+    """Whether loading samples drew random numbers of Python, NumPy or torch; None where none could be loaded."""
+    size = length(dataset)
+    if not size or not hasattr(dataset, "__getitem__"):
+        return None
+    try:
+        return _ask_child(_draws, dataset, size)
+    except Exception:
+        return None
+
+
+def loads_in_child(dataset: Any, batch: Callable[[Any], Any]) -> bool:
+    """Whether a batch of the dataset's first sample can be made in a forked process."""
+
+    def makes(dataset: Any, size: int) -> bool:
+        batch(dataset[0])
+        return True
+
+    try:
+        return bool(_ask_child(makes, dataset, 1))
+    except Exception:
+        return False
 
 
 def length(dataset: Any) -> int | None:
@@ -55,26 +82,26 @@ def kind(wall_seconds: float, cpu_seconds: float) -> Kind:
     return "memory" if cpu_seconds < CHEAP_SECONDS else "decoding"
 
 
-def _ask_child(dataset: Any, size: int) -> tuple[float, float] | None:
+def _ask_child(question: Callable[[Any, int], Answer], dataset: Any, size: int) -> Answer | None:
     context = multiprocessing.get_context("fork")
     reader, writer = context.Pipe(duplex=False)
-    child = context.Process(target=_answer, args=(dataset, size, writer), daemon=True)
+    child = context.Process(target=_answer, args=(question, dataset, size, writer), daemon=True)
     with reader, writer, warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and later, of forking beside threads
         child.start()
         try:
             writer.close()
-            return reader.recv() if reader.poll(DEADLINE_SECONDS) else None
+            return cast(Answer, reader.recv()) if reader.poll(DEADLINE_SECONDS) else None
         finally:
             child.kill()
             child.join()
 
 
-def _answer(dataset: Any, size: int, writer: Connection) -> None:
+def _answer(question: Callable[[Any, int], Answer], dataset: Any, size: int, writer: Connection) -> None:
     try:
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(1)  # as in a worker; the parent's threads were not forked with it
-        writer.send(_costs(dataset, size))
+        writer.send(question(dataset, size))
     except Exception:  # the user's own code; the reader sees the pipe's end
         writer.close()
 
@@ -93,3 +120,26 @@ def _costs(dataset: Any, size: int) -> tuple[float, float]:
             break
     walls, cpus = zip(*(costs[1:] or costs), strict=True)
     return median(walls), median(cpus)
+
+
+def _draws(dataset: Any, size: int) -> bool:
+    """Whether any generator of random numbers is in another state after the same samples."""
+    _ = dataset[0]  # a first use may import what the states are read from
+    before = _states()
+    _costs(dataset, size)
+    return _states() != before
+
+
+def _states() -> list[str]:
+    import random
+
+    states = [repr(random.getstate())]
+    if "numpy" in sys.modules:
+        states.append(repr([part.tolist() if hasattr(part, "tolist") else part for part in _numpy_state()]))
+    if "torch" in sys.modules:
+        states.append(repr(sys.modules["torch"].get_rng_state().tolist()))
+    return states
+
+
+def _numpy_state() -> tuple[Any, ...]:
+    return tuple(sys.modules["numpy"].random.get_state())

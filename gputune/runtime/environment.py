@@ -6,18 +6,19 @@ Pure: an environment goes in as a mapping and comes out as a dictionary or as li
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
 from gputune import inject, settings
 from gputune.errors import UsageError
-from gputune.inject import decision, payload
+from gputune.inject import decision, hands, payload
+from gputune.inject.advice import Advice
 from gputune.inject.applied import Applied, Reason
 from gputune.inject.decision import Terms
-from gputune.plugins import Setting
+from gputune.plugins import Setting, name_of
 from gputune.profile import Fingerprint, Profile
-from gputune.runtime import numerics
+from gputune.runtime import advising, numerics
 from gputune.runtime.launch import disabled
 from gputune.settings import Value
 
@@ -35,6 +36,10 @@ class Plan:
     applied: tuple[Applied, ...]
     gpu: bool = True
     """Whether the profile was measured on a GPU."""
+    advice: Advice | None = None
+    """What is put into the models of the program."""
+    waiting: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
+    """By kind of network, what would be put in if the user asked for it."""
     tf32_line: str = ""
     """The notice that TF32 is on, for a user who set no limit; empty where there is no need for it."""
 
@@ -75,12 +80,18 @@ def plan(profile: Profile, here: Fingerprint, environ: Mapping[str, str], terms:
     ]
     decided = [(*choice, row) for choice, row in zip(chosen, rows, strict=True)]
     done = {setting: value for setting, value, row in decided if row.status == "applied"}
-    text = payload.text(done, None if terms.ignore_fingerprint else profile.fingerprint.torch)
+    there = None if terms.ignore_fingerprint else profile.fingerprint.torch
+    off = disabled(environ)
+    given, text = _carried(done, there, Advice(device="") if off else advising.advice(profile, here, terms))
     limit = {numerics.VARIABLE: terms.numerics} if terms.numerics else {}
     return Plan(
         environ=_variables(done, environ, ours) | limit,
         payload=text,
-        applied=tuple(decision.with_override(setting, row, environ) for setting, _, row in decided),
+        applied=tuple(
+            put_in(setting, decision.with_override(setting, row, environ), given) for setting, _, row in decided
+        ),
+        advice=given,
+        waiting={} if off else advising.waiting(profile, here, terms),
         gpu=profile.fingerprint.gpu is not None,
         # Not repeated below an apply with the same values.
         tf32_line="" if terms.numerics or environ.get(payload.VARIABLE) == text else numerics.tf32_line(profile, done),
@@ -90,6 +101,27 @@ def plan(profile: Profile, here: Fingerprint, environ: Mapping[str, str], terms:
 def differences(profile: Profile, setting: Setting, here: Fingerprint, terms: Terms) -> list[str]:
     """How this machine differs in what a setting's choice depends on; empty where differences are to be ignored."""
     return [] if terms.ignore_fingerprint else profile.fingerprint.differences(here, setting.DEPENDS)
+
+
+def _carried(done: Mapping[Setting, Value], torch: str | None, given: Advice) -> tuple[Advice, str]:
+    """The payload's text, with as many of the tuned programs as fit into it, and the advice in it."""
+    text = payload.of(done, torch, given).text
+    while len(text) > payload.MOST_BYTES and given.programs:
+        given = replace(given, programs=given.programs[:-1])
+        text = payload.of(done, torch, given).text
+    return given, text
+
+
+def put_in(setting: Setting, row: Applied, advice: Advice) -> Applied:
+    """The row of a setting that hands put into models or DataLoaders, once the program runs."""
+    name = name_of(setting)
+    if advice.loading is not None and name in advice.loading.choices:
+        return replace(row, after=advice.loading.choices[name], status="applied", reasons=(Reason.INTO_LOADERS(),))
+    families = [values for values in (advice.general, *advice.families.values()) if name in values]
+    if name not in hands.names() or not families:
+        return row
+    after = advice.general.get(name, families[0][name])
+    return replace(row, after=after, status="applied", source="profile", reasons=(Reason.INTO_MODELS(),))
 
 
 def child(planned: Plan, environ: Mapping[str, str]) -> dict[str, str]:
@@ -137,7 +169,7 @@ def digest(environ: Mapping[str, str]) -> str | None:
     import hashlib
     import json
 
-    if not payload.handed_down(environ) or disabled(environ):
+    if not payload.handed_down(environ).text or disabled(environ):
         return None
     variables = {name: environ.get(name) for name in payload.exported_by_us(environ)}
     text = json.dumps([json.loads(environ[payload.VARIABLE]), variables], sort_keys=True, separators=(",", ":"))

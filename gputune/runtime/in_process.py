@@ -13,6 +13,7 @@ from gputune.inject.applied import Applied, Reason
 from gputune.inject.decision import Terms
 from gputune.plugins import Setting, name_of
 from gputune.profile import Fingerprint, Profile
+from gputune.runtime import advising
 from gputune.runtime.environment import differences
 from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.settings import Choice, Value
@@ -33,8 +34,17 @@ def apply_now(profile: Profile, terms: Terms) -> tuple[Choices, dict[str, Choice
     return flags | general, families, rows
 
 
+def inject_now(profile: Profile, terms: Terms) -> None:
+    """Put what takes lines of a script into the models of this process, from their first steps on."""
+    given = advising.advice(profile, local_fingerprint(Host()), terms)
+    if given:
+        _hook().inject(given.plain)
+
+
 def rows_now() -> dict[str, Applied]:
-    """By name, the rows of what gputune applied in this process, `changed-later` where the program set it since."""
+    """By name, the rows of what gputune applied in this process or put into its models; `changed-later` where the
+    program has set something else since.
+    """
     hook = _hook()
     return {row["setting"]: Applied.from_plain(row) for row in hook.now()}
 

@@ -12,13 +12,14 @@ from gputune import settings
 from gputune.host import Host
 from gputune.inject import decision
 from gputune.inject.applied import Applied, Reason, Why
+from gputune.inject.compiled import compile_in_place
 from gputune.inject.decision import Line, Terms
+from gputune.inject.family import family
+from gputune.inject.hands import channels_last
 from gputune.inject.loading import WORKERS, Load, Measured, arguments, fitted, for_dataset
 from gputune.profile import Profile, load
 from gputune.resources.room import room
-from gputune.runtime.compiled import compile_in_place
-from gputune.runtime.family import family
-from gputune.runtime.in_process import apply_now, rows_now
+from gputune.runtime.in_process import apply_now, inject_now, rows_now
 from gputune.runtime.launch import disabled
 from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.runtime.locate import AUTO, locate
@@ -81,7 +82,11 @@ class Tuning:
         import torch
 
         self.family = family(model)
-        if _has_images(model) and self.use("channels_last") is True:
+        if (
+            channels_last.has_images(model)
+            and not channels_last.has_volumes(model)
+            and self.use("channels_last") is True
+        ):
             model = model.to(memory_format=torch.channels_last)
         if self.use("compile") is True:
             compile_in_place(model, lambda why: self._failed.update(compile=Reason.COMPILE_FAILED(why)))
@@ -136,6 +141,8 @@ class Tuning:
         name, setting = row.setting, settings.load(row.setting)
         if setting.PHASE != "code":
             return flag if flag and flag.after != row.after and row.status != "skipped" else row
+        if flag and name not in self._used:
+            return flag  # what was put into the models, and not by the script
         notes = self._load.notes.get(name, ())
         line = Line(
             value=self._load.values[name] if notes else self._used.get(name, self.choice(name)),
@@ -163,23 +170,32 @@ class Tuning:
 
 
 def apply(
-    profile: str | Path | Profile, *, ignore_fingerprint: bool = False, numerics: Numerics | None = None
+    profile: str | Path | Profile,
+    *,
+    ignore_fingerprint: bool = False,
+    numerics: Numerics | None = None,
+    inject: bool = False,
 ) -> Tuning:
     """Apply a profile to this running process as far as still possible; the returned `Tuning` is for its own lines.
 
     `profile` is a path, or `auto` as for `gputune apply auto`, except that nothing is measured. Whatever the user set
     stays: exported variables, and flags that are no longer at torch's default. Choices that were measured on another
     machine are skipped unless `ignore_fingerprint`, and so are those that affect results more than `numerics` (exact,
-    rounding, tf32, mixed) or GPUTUNE_NUMERICS allows. With GPUTUNE_DISABLE=1 nothing is read or set. Raises
-    ProfileError for a profile that is missing, unreadable or invalid, and UsageError for an unknown level.
+    rounding, tf32, mixed) or GPUTUNE_NUMERICS allows. With `inject`, what would take lines of the script is put into
+    its models as `gputune apply --inject` does it, except for what the script's own lines do. With GPUTUNE_DISABLE=1
+    nothing is read or set. Raises ProfileError for a profile that is missing, unreadable or invalid, and UsageError for
+    an unknown level.
     """
     if disabled(os.environ):
         every = settings.all_settings().values()
         return Tuning({}, applied=[decision.skipped(setting, Reason.DISABLED()) for setting in every])
-    terms = Terms(ignore_fingerprint=ignore_fingerprint, numerics=limit(numerics, os.environ))
+    terms = Terms(ignore_fingerprint=ignore_fingerprint, numerics=limit(numerics, os.environ), inject=inject)
     if not isinstance(profile, Profile):
         profile = load(locate(local_fingerprint(Host()), os.environ) if str(profile) == AUTO else profile)
-    return Tuning(*apply_now(profile, terms), measured_loading(profile))
+    tuning = Tuning(*apply_now(profile, terms), measured_loading(profile))
+    if inject:
+        inject_now(profile, terms)
+    return tuning
 
 
 @cache
@@ -188,16 +204,6 @@ def _device() -> str:
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def _has_images(model: Any) -> bool:
-    """Whether a model has 2-d convolutions, and no 5-d tensor, for which channels_last is an error."""
-    import torch
-
-    tensors = [*model.parameters(), *model.buffers()]
-    return any(isinstance(layer, torch.nn.Conv2d) for layer in model.modules()) and all(
-        tensor.dim() != 5 for tensor in tensors
-    )
 
 
 def _count(value: Value) -> int | None:

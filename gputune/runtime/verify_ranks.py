@@ -64,15 +64,21 @@ def verify_ranks(tuning: Tuning | None, deadline_seconds: float) -> Values:
 
 
 def effective(tuning: Tuning | None = None) -> Values:
-    """Read what determines this process's results: torch's version, its current flags, and what overrules them."""
+    """Read what determines this process's results: torch's version, its current flags, what overrules them, and what
+    was put into its models.
+    """
     import torch
 
+    from gputune.runtime.in_process import rows_now
+
     values: Values = {"torch": str(torch.__version__), TF32_OVERRIDE: os.environ.get(TF32_OVERRIDE)}
+    put_in = {row.setting: row.after for row in rows_now().values() if row.status == "applied"}
     for name, setting in settings.all_settings().items():
         if setting.PHASE == "process":
             values[name] = _current(setting)
-        elif tuning is not None and setting.PHASE == "code" and setting.NUMERICS != "exact":
-            values[name] = tuning.choice(name)
+        elif setting.PHASE == "code" and setting.NUMERICS != "exact":
+            own = {name: tuning.choice(name)} if tuning is not None else {}
+            values |= {name: put_in[name]} if name in put_in else own
     return values
 
 

@@ -10,7 +10,7 @@ import torch
 from gputune.benches import _guard
 from gputune.benches._networks import NETWORKS
 from gputune.benches._steps import Trainee
-from gputune.runtime.family import family
+from gputune.inject.family import family
 from gputune.settings._training import FAMILIES, LEAST_FALL, Combination
 
 MANY_WORDS = {"classes": 4096}

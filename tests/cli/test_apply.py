@@ -23,9 +23,9 @@ SHOW = "import json, os; print(json.dumps([os.environ.get('OMP_NUM_THREADS'), os
 PROCESS = {name: value for name, value in CHOSEN.items() if settings.load(name).PHASE == "process"}
 
 
-def payload(**more: object) -> dict[str, object]:
+def payload(omp_threads: int, **more: object) -> dict[str, object]:
     """What travels to the shim, as data."""
-    return {**PROCESS, "expandable_segments": True, **more}
+    return {"settings": {**PROCESS, "expandable_segments": True, "omp_threads": omp_threads}, **more}
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ class TestCommand:
         words = [sys.executable, "-m", "gputune", "apply", inner, "--", sys.executable, "-c", code]
         out = gputune("apply", path, "--", *words).stdout.splitlines()
         threads, handed = json.loads(out[0])
-        assert (threads, json.loads(handed)) == ("1", {"cudnn_benchmark": True, "torch": here.torch})
+        assert (threads, json.loads(handed)) == ("1", {"settings": {"cudnn_benchmark": True}, "torch": here.torch})
         assert out[1].split(":").count(SHIM) == 1
 
     def test_what_defeats_a_setting_is_said(self, path: str) -> None:
@@ -130,7 +130,7 @@ class TestElsewhere:
     def test_one_setting_of_many(self, tmp_path: Path, here: Fingerprint) -> None:
         path = written(tmp_path, profile({"cudnn_benchmark": True, "omp_threads": 3}, replace(here, torch="1.0")))
         done = gputune("apply", path, "--", sys.executable, "-c", SHOW)
-        assert json.loads(done.stdout) == ["3", '{"omp_threads":3}']
+        assert json.loads(done.stdout) == ["3", '{"settings":{"omp_threads":3}}']
         difference = f"torch (1.0 there, {here.torch} here)"
         assert done.stderr == (
             f"gputune: applied 1 settings, skipped 1 measured on another machine ({difference}); "
@@ -227,7 +227,7 @@ class TestUsage:
 class TestNumerics:
     def test_what_is_left_out_is_one_line(self, path: str) -> None:
         done = gputune("apply", "--numerics", "rounding", path, "--", sys.executable, "-c", SHOW)
-        assert "matmul_precision" not in json.loads(json.loads(done.stdout)[1])
+        assert "matmul_precision" not in json.loads(json.loads(done.stdout)[1])["settings"]
         assert done.stderr == "gputune: left out by numerics: amp_dtype, matmul_precision\n"
 
     def test_the_table_says_why(self, path: str) -> None:

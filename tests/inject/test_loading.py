@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from making import profile, row
+from making import profile, python, row
 from recorded import RecordedHost
 from trees import CGROUP
 
@@ -179,7 +179,7 @@ class TestFitted:
 
 class TestArguments:
     def test_what_belongs_to_workers_is_there_with_workers_only(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("multiprocessing.get_start_method", lambda: "forkserver")
+        monkeypatch.setattr("multiprocessing.get_start_method", lambda **_: "forkserver")
         some = arguments(Load(workers=2, prefetch=4, threads=3), pin_memory=True, persistent_workers=True)
         assert some == {
             "num_workers": 2, "pin_memory": True, "persistent_workers": True, "prefetch_factor": 4,
@@ -190,7 +190,7 @@ class TestArguments:
 
     def test_forked_workers_keep_to_one_thread(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """More wait for ever for those that the training process had."""
-        monkeypatch.setattr("multiprocessing.get_start_method", lambda: "fork")
+        monkeypatch.setattr("multiprocessing.get_start_method", lambda **_: "fork")
         assert "worker_init_fn" not in arguments(Load(workers=2, threads=3), pin_memory=False, persistent_workers=False)
 
     @pytest.mark.parametrize("threads", [None, 1])
@@ -201,3 +201,15 @@ class TestArguments:
 
     def test_the_function_can_be_pickled_for_a_worker_that_is_not_forked(self) -> None:
         assert pickle.loads(pickle.dumps(WorkerThreads(3))) == WorkerThreads(3)
+
+
+def test_asking_how_children_start_leaves_that_to_the_program() -> None:
+    code = """
+from gputune.inject.loading import start_method
+import multiprocessing
+print(start_method() == multiprocessing.get_all_start_methods()[0])
+multiprocessing.set_start_method("spawn")
+print(start_method())
+"""
+    done = python("-c", code)
+    assert (done.stdout.split(), done.stderr) == (["True", "spawn"], "")

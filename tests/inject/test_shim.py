@@ -16,7 +16,7 @@ from making import command, environ, python
 
 from gputune.runtime.environment import SHIM
 
-PAYLOAD = '{"cudnn_benchmark":true,"matmul_precision":"tf32"}'
+PAYLOAD = '{"settings":{"cudnn_benchmark":true,"matmul_precision":"tf32"}}'
 
 TORCH = """
 from types import SimpleNamespace as _Names
@@ -246,16 +246,17 @@ class TestPayload:
         ("payload", "fault"),
         [
             ("{", "settings were not applied: JSONDecodeError"),
-            ("[1]", "settings were not applied: ValueError: GPUTUNE_APPLY is not a JSON object"),
+            ("[1]", "settings were not applied: ValueError: GPUTUNE_APPLY is not a JSON object with settings"),
             ("[" * 4000, "settings were not applied: "),  # RecursionError, or from Python 3.12 on JSONDecodeError
-            (json.dumps({"x": "y" * 5000}), "settings were not applied: ValueError: GPUTUNE_APPLY is longer than 4096"),
-            ('{"no_such":1}', "no_such was not applied: this gputune has no such setting"),
-            ('{"_tf32":1}', "_tf32 was not applied: this gputune has no such setting"),
-            ('{"../../evil":1}', "../../evil was not applied: this gputune has no such setting"),
-            ('{"os":1}', "os was not applied: this gputune has no such setting"),
-            ('{"channels_last":true}', "channels_last was not applied: AttributeError"),
-            ('{"matmul_precision":"tf16"}', "matmul_precision was not applied: set to tf16, but reads back as ieee"),
-            ('{"matmul_precision":{"a":[1]}}', "matmul_precision was not applied: set to"),
+            (" " * 16385, "settings were not applied: ValueError: GPUTUNE_APPLY is longer than 16384 bytes"),
+            ('{"matmul_precision":"tf32"}', "settings were not applied: ValueError: GPUTUNE_APPLY is not a JSON obj"),
+            ('{"settings":{"no_such":1}}', "no_such was not applied: this gputune has no such setting"),
+            ('{"settings":{"_tf32":1}}', "_tf32 was not applied: this gputune has no such setting"),
+            ('{"settings":{"../../evil":1}}', "../../evil was not applied: this gputune has no such setting"),
+            ('{"settings":{"os":1}}', "os was not applied: this gputune has no such setting"),
+            ('{"settings":{"channels_last":true}}', "channels_last was not applied: AttributeError"),
+            ('{"settings":{"matmul_precision":"tf16"}}', "matmul_precision was not applied: set to tf16, but reads"),
+            ('{"settings":{"matmul_precision":{"a":[1]}}}', "matmul_precision was not applied: set to"),
         ],
     )  # fmt: skip
     def test_what_cannot_be_applied(self, site: Path, payload: str, fault: str) -> None:
@@ -270,7 +271,7 @@ class TestPayload:
             assert run(told, shimmed(site, PAYLOAD[:-1] + f',"torch":"{version}"}}')) == answer
 
     def test_one_bad_setting_does_not_cost_the_others(self, site: Path) -> None:
-        done = python("-c", SHOW, env=shimmed(site, '{"a":1,' + PAYLOAD[1:]))
+        done = python("-c", SHOW, env=shimmed(site, PAYLOAD.replace('{"cudnn', '{"a":1,"cudnn')))
         assert done.stdout == APPLIED
         assert done.stderr == "gputune: a was not applied: this gputune has no such setting\n"
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gputune.resources import sample_kind
-from gputune.resources.sample_kind import kind, kind_of
+from gputune.resources.sample_kind import draws_random_numbers, kind, kind_of, loads_in_child
 
 
 class Made:
@@ -147,3 +147,45 @@ def test_a_sample_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
     started = time.monotonic()
     assert kind_of(Made(lambda index: time.sleep(60))) is None
     assert time.monotonic() - started < 10
+
+
+class TestRandom:
+    """Whether loading samples draws random numbers, which would be others in workers."""
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda index: random.random(),
+            lambda index: random.shuffle([1, 2, 3]),
+            lambda index: torch.rand(1),
+            lambda index: torch.randperm(4) if index else None,
+        ],
+    )
+    def test_samples_that_do(self, make: Callable[[int], Any]) -> None:
+        assert draws_random_numbers(Made(make)) is True
+
+    def test_samples_that_draw_of_numpy(self) -> None:
+        numpy = pytest.importorskip("numpy")
+        assert draws_random_numbers(Made(lambda index: numpy.random.rand())) is True
+
+    @pytest.mark.parametrize("make", [lambda index: index, torch.ones, lambda index: random.Random(index).random()])
+    def test_samples_that_do_not(self, make: Callable[[int], Any]) -> None:
+        assert draws_random_numbers(Made(make)) is False
+
+    def test_it_is_unknown_where_none_can_be_loaded(self) -> None:
+        assert draws_random_numbers(Made(lambda index: 1 / 0)) is None
+        assert draws_random_numbers(Made(int, length=0)) is None
+        assert draws_random_numbers(object()) is None
+        assert draws_random_numbers(iter([1])) is None
+
+    def test_this_process_draws_as_before(self) -> None:
+        before = random.getstate()
+        draws_random_numbers(Made(lambda index: random.random()))
+        assert random.getstate() == before
+
+
+def test_whether_a_forked_process_can_load_a_sample() -> None:
+    assert loads_in_child(Made(int), float)
+    assert not loads_in_child(Made(lambda index: 1 / 0), float)
+    assert not loads_in_child(Made(str), lambda sample: 1 / 0)
+    assert not loads_in_child(Made(lambda index: os._exit(1)), float)

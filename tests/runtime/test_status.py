@@ -72,29 +72,37 @@ class TestTold:
 
 
 class TestDigest:
-    APPLIED = {"GPUTUNE_APPLY": '{"matmul_precision":"tf32","omp_threads":3}', "OMP_NUM_THREADS": "3", "PATH": "/bin"}
+    APPLIED = {
+        "GPUTUNE_APPLY": '{"settings":{"matmul_precision":"tf32","omp_threads":3}}',
+        "OMP_NUM_THREADS": "3",
+        "PATH": "/bin",
+    }
 
     def test_it_is_the_same_wherever_the_same_was_applied(self) -> None:
         one = digest(self.APPLIED)
         assert one is not None
         assert re.fullmatch("[0-9a-f]{16}", one)
         other = {**self.APPLIED, "RANK": "3", "PATH": "/usr/bin"}
-        other["GPUTUNE_APPLY"] = '{ "omp_threads": 3, "matmul_precision": "tf32" }'
+        other["GPUTUNE_APPLY"] = '{ "settings": { "omp_threads": 3, "matmul_precision": "tf32" } }'
         assert digest(other) == one
 
     @pytest.mark.parametrize(
         "change",
         [
-            {"GPUTUNE_APPLY": '{"matmul_precision":"ieee","omp_threads":3}'},
-            {"GPUTUNE_APPLY": '{"matmul_precision":"tf32"}'},
-            {"GPUTUNE_APPLY": '{"matmul_precision":"tf32","omp_threads":3,"torch":"2.12.0"}'},
+            {"GPUTUNE_APPLY": '{"settings":{"matmul_precision":"ieee","omp_threads":3}}'},
+            {"GPUTUNE_APPLY": '{"settings":{"matmul_precision":"tf32"}}'},
+            {"GPUTUNE_APPLY": '{"settings":{"matmul_precision":"tf32","omp_threads":3},"torch":"2.12.0"}'},
+            {
+                "GPUTUNE_APPLY": '{"settings":{"matmul_precision":"tf32","omp_threads":3},"advice":{"device":"cpu",'
+                '"general":{"compile":true}}}'
+            },
             {"OMP_NUM_THREADS": "1"},
         ],
     )
     def test_it_differs_where_anything_of_it_does(self, change: dict[str, str]) -> None:
         assert digest(self.APPLIED | change) not in (digest(self.APPLIED), None)
 
-    @pytest.mark.parametrize("payload", [None, "", "{}", "{", "[1]", '"x"', "null"])
+    @pytest.mark.parametrize("payload", [None, "", "{}", '{"settings":{}}', "{", "[1]", '"x"', "null"])
     def test_there_is_none_where_nothing_was_applied(self, payload: str | None) -> None:
         assert digest({} if payload is None else {"GPUTUNE_APPLY": payload, "OMP_NUM_THREADS": "3"}) is None
 

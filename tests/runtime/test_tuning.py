@@ -300,7 +300,7 @@ class TestDataLoaderHere:
 
     @pytest.mark.slow
     def test_threads_of_workers_are_an_argument_that_travels(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("multiprocessing.get_start_method", lambda: "spawn")
+        monkeypatch.setattr("multiprocessing.get_start_method", lambda **_: "spawn")
         arguments = self.applied({"workers": 2, "threads": 2}, cpu_budget=4).dataloader_kwargs()
         loader = torch.utils.data.DataLoader(loaded.Threads(), **arguments, multiprocessing_context="spawn")
         assert [int(batch) for batch in loader] == [2, 2]

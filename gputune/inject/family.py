@@ -2,9 +2,11 @@
 
 from typing import Any
 
+FAMILIES = ("transformer", "convnet", "recurrent", "mlp")
+
 
 def family(model: Any) -> str | None:
-    """Classify a torch.nn.Module as `transformer`, `convnet`, `recurrent` or `mlp`; None where it is none of these.
+    """Classify a torch.nn.Module as one of `FAMILIES`; None where it is none of these.
 
     Attention outranks convolutions (a vision transformer cuts its patches with one), and those outrank recurrence.
     """

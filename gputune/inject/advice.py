@@ -1,0 +1,106 @@
+"""What may be put into the models of a program: the part of GPUTUNE_APPLY that needs hands inside the process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+from ..settings import Value
+
+Values = Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loading:
+    """What DataLoaders are given that were given no workers."""
+
+    choices: Values
+    """Of the settings of DataLoaders, by name."""
+    measured: Mapping[str, Any] = field(default_factory=dict)
+    """The fields of `inject.loading.Measured`."""
+    deterministic: bool = False
+    """Only where the samples were seen to draw no random numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuned:
+    """What was tuned for one program, by the keys of its models."""
+
+    entry: str
+    models: tuple[tuple[str, str], ...]
+    """Class names, and digests of the parameters' names and shapes."""
+    settings: Values
+    shapes: tuple[tuple[int, ...], ...] = ()
+    """Of the tensors that its models were called with."""
+    world_size: int = 1
+    loading: Loading | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """Values of code settings, already held against the machine and the limit on numerics."""
+
+    device: str
+    """The type of device on which they were measured, cuda or cpu."""
+    general: Values = field(default_factory=dict)
+    """For a model of no known kind."""
+    families: Mapping[str, Values] = field(default_factory=dict)
+    programs: tuple[Tuned, ...] = ()
+    loading: Loading | None = None
+    """For the DataLoaders of any program."""
+    quiet: bool = False
+    """Whether to say nothing of what was put in."""
+
+    def __bool__(self) -> bool:
+        return bool(self.general or self.families or self.programs or self.loading)
+
+    @property
+    def for_any(self) -> bool:
+        """Whether there are values for models that were not tuned."""
+        return bool(self.general or self.families)
+
+    def tuned_as(self, entry: str) -> bool:
+        """Whether a script of this name was tuned."""
+        return any(program.entry == entry for program in self.programs)
+
+    def program(self, models: Sequence[tuple[str, str]]) -> Tuned | None:
+        """The tuned program whose models are all among these; of several, the one with most models."""
+        fitting = [one for one in self.programs if one.models and set(one.models) <= set(models)]
+        return max(fitting, key=lambda one: len(one.models), default=None)
+
+    def by_family(self, family: str | None) -> Values:
+        return self.families.get(family or "", self.general)
+
+    def loading_of(self, entry: str) -> Loading | None:
+        """What the DataLoaders of the script `entry` are given."""
+        own = (program.loading for program in self.programs if program.entry == entry)
+        return next(filter(None, own), self.loading)
+
+    @property
+    def loads(self) -> bool:
+        return any(loading is not None for loading in (self.loading, *(one.loading for one in self.programs)))
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """For JSON, without what is empty."""
+        return {name: value for name, value in asdict(self).items() if value}
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> Self:
+        """Raises AttributeError, KeyError, TypeError or ValueError for what `plain` does not make."""
+        families = {family: dict(values) for family, values in data.get("families", {}).items()}
+        programs = tuple(_tuned(one) for one in data.get("programs", ()))
+        changed = {"general": dict(data.get("general", {})), "families": families, "programs": programs}
+        return cls(**{**data, **changed, "loading": _loading(data)})
+
+
+def _tuned(data: Mapping[str, Any]) -> Tuned:
+    models = tuple((str(name), str(digest)) for name, digest in data["models"])
+    shapes = tuple(tuple(map(int, shape)) for shape in data.get("shapes", ()))
+    changed = {"models": models, "shapes": shapes, "settings": dict(data["settings"])}
+    return Tuned(**{**data, **changed, "loading": _loading(data)})
+
+
+def _loading(data: Mapping[str, Any]) -> Loading | None:
+    return Loading(**data["loading"]) if data.get("loading") else None

@@ -1,0 +1,149 @@
+"""The call of one model, in the place that torch.nn.Module keeps for a compiled one: `_compiled_call_impl`.
+
+An overridden `forward` would make copies of the model compute with the original's weights, and a hook would be saved
+with it. This attribute belongs to the instance, and torch leaves it out of copies, pickles and checkpoints.
+"""
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import NoneType
+from typing import Any
+
+from .outputs import restored
+from .rewind import rewinder
+
+PLACE = "_compiled_call_impl"
+FAULTS = (RuntimeError, TypeError, ValueError, AssertionError, LookupError)
+"""What torch raises for a wrong dtype or layout, and what a program's own checks of them raise. An exception derived
+from Exception itself is a program's signal to itself."""
+REWOUND = 2
+"""After as many calls with the same things put in, random states are no longer kept for a repetition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspect:
+    """Something that was put in, and may make a call fail."""
+
+    take_out: Callable[[], None]
+    put_back: Callable[[], None]
+    failed: Callable[[Exception], None]
+    """Called with the exception that it raised, once it is out for good."""
+
+
+class Call:
+    """Calls a model in mixed precision, compiled, or both, wherever gradients are on; otherwise as it was.
+
+    Where a call fails, it is repeated without the suspects. If it fails again, the exception is the program's own, and
+    they are put back. Else each of them is put back for a call of its own, which shows whether it was the cause.
+    """
+
+    def __init__(self, model: Any, device: str) -> None:
+        self._model = _reference(model)
+        self.device = device
+        """The type of device whose autocast is entered."""
+        self.dtype: Any = None
+        """The dtype of autocast; None for no autocast."""
+        self.cache = True
+        """Whether autocast may keep a weight's cast for its next use in the same call."""
+        self.users: Callable[..., Any] | None = vars(model).get(PLACE)
+        """The program's own compiled call of the model, which stays."""
+        self.compiled: Callable[..., Any] | None = None
+        self.channels_last = False
+        self._suspects: list[Suspect] = []
+        self._outside: list[Suspect] = []
+        """Those that are to be put back, one for each call."""
+        self._rewound = REWOUND
+
+    def suspect(self, one: Suspect) -> None:
+        self._suspects.append(one)
+        self._rewound = REWOUND
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        import torch
+
+        model: Any = self._model()
+        call = self.users or model._call_impl
+        if not torch.is_grad_enabled() or torch.compiler.is_compiling() or torch._C._get_tracing_state():
+            return call(*inputs, **named)
+        if not self._suspects and not self._outside:
+            return self._run(call, inputs, named)
+        return self._guarded(call, inputs, named)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy and a pickle hold None instead, also where a model's own `__getstate__` saves all its attributes."""
+        return (NoneType, ())
+
+    def _run(self, call: Any, inputs: Any, named: Any) -> Any:
+        import torch
+
+        call = self.compiled or call
+        if self.dtype is None or torch.is_autocast_enabled(self.device):
+            output = call(*inputs, **named)
+            return restored(output, None, contiguous=True) if self.channels_last else output
+        context = torch.autocast(self.device, dtype=self.dtype, cache_enabled=self.cache)
+        context.by_gputune = True  # for Witness, which looks for the program's own
+        with context:
+            output = call(*inputs, **named)
+        return restored(output, self.dtype, self.channels_last)
+
+    def _guarded(self, call: Any, inputs: Any, named: Any) -> Any:
+        import torch
+
+        trial = self._next_trial()
+        rewind = rewinder(self._model(), self.device) if self._rewound else None
+        self._rewound = max(0, self._rewound - 1)
+        try:
+            return self._run(call, inputs, named)
+        except torch.cuda.OutOfMemoryError:
+            raise
+        except FAULTS as error:
+            fault = error
+        # Out of the except clause, so that an exception of the program's own shows no other one before it.
+        if rewind is not None:
+            rewind()
+        for one in trial:
+            one.take_out()
+        try:
+            output = self._run(call, inputs, named)
+        except BaseException:
+            for one in trial:
+                one.put_back()
+            raise
+        self._convict(trial, fault)
+        return output
+
+    def _next_trial(self) -> list[Suspect]:
+        """What is taken out if this call fails: whatever is put in; or what is put back for this call, if anything."""
+        if not self._outside:
+            return list(self._suspects)
+        one = self._outside.pop(0)
+        one.put_back()
+        self.suspect(one)
+        return [one]
+
+    def _convict(self, trial: list[Suspect], fault: Exception) -> None:
+        """After a call that fails with what is on trial, and succeeds without."""
+        self._suspects = [one for one in self._suspects if one not in trial]
+        if len(trial) == 1:
+            trial[0].failed(fault)
+        else:
+            self._outside += trial
+
+
+def _reference(model: Any) -> Callable[[], Any]:
+    """Gives the model, and does not keep it alive where torch.compile can trace that: since 2.5."""
+    import torch
+
+    return (lambda: model) if torch.__version__.startswith("2.4.") else weakref.ref(model)
+
+
+def call_of(model: Any, device: str) -> Call:
+    """The model's Call, which is put into its place if it has none yet.
+
+    The place is that of the instance itself: what torch.compile returns hands attributes on to the model inside it.
+    """
+    call = vars(model).get(PLACE)
+    if not isinstance(call, Call):
+        call = vars(model)[PLACE] = Call(model, device)
+    return call

@@ -1,0 +1,52 @@
+"""Compiling a model in place, so that its class and the names in its state_dict stay what they are."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+
+def compiled_call(model: Any, failed: Callable[[str], None], *, in_float32: bool = False) -> Callable[..., Any]:
+    """The call of a torch.nn.Module through torch.compile. If compiling fails, `failed` gets the reason, and this and
+    every later call runs uncompiled. With `in_float32` an output that is a tensor is converted as part of the graph,
+    where it costs less than on its own.
+
+    `torch.compile(model)` would wrap the model and thereby prefix every name in its state_dict; `model.compile()`
+    compiles nothing where the model itself is one of torch's own modules, such as a Sequential.
+    """
+    import torch
+
+    given_up = False
+
+    def forward(*inputs: Any, **named: Any) -> Any:
+        output = model._call_impl(*inputs, **named)
+        if in_float32 and isinstance(output, torch.Tensor) and output.dtype == torch.bfloat16:
+            return output.to(torch.float32)
+        return output
+
+    compiled = torch.compile(forward)
+
+    def call(*inputs: Any, **named: Any) -> Any:
+        nonlocal given_up
+        if given_up:
+            return model._call_impl(*inputs, **named)
+        try:
+            return compiled(*inputs, **named)
+        except torch._dynamo.exc.TorchDynamoException as error:
+            given_up = True
+            failed(str(error).strip().split("\n")[0][:200])
+            return model._call_impl(*inputs, **named)
+
+    return call
+
+
+def compile_in_place(model: Any, failed: Callable[[str], None]) -> None:
+    """Make calls of a torch.nn.Module run through torch.compile. If compiling fails, the model warns, calls `failed`
+    with the reason, and runs uncompiled from then on.
+    """
+
+    def warn(why: str) -> None:
+        model._compiled_call_impl = None
+        failed(why)
+        warnings.warn(f"gputune: torch.compile failed, and the model runs without it: {why}", stacklevel=3)
+
+    model._compiled_call_impl = compiled_call(model, warn)

@@ -1,0 +1,43 @@
+"""What puts a setting that takes lines of a script into a running model, one file each, named as the setting.
+
+A hand has
+
+- `obstacle(root, value) -> Obstacle | None`: why the setting is not put into this model, if it is not;
+- `put_in(root, value) -> Value`: puts it in, and returns the value that is in force. It may raise;
+- where the model's calls may fail because of it, `take_out(root)`, after which the model is as it was before.
+
+`gputune.inject.injection` finds them by their files' names.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from ... import plugins
+from ...settings import Value
+from ..applied import Why
+from ..root import Root
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a setting is not put into a model, and whether because the program does something of the kind itself."""
+
+    why: Why
+    users: bool = False
+
+
+class Hand(plugins.Plugin, Protocol):
+    def obstacle(self, root: Root, value: Value) -> Obstacle | None: ...
+
+    def put_in(self, root: Root, value: Value) -> Value: ...
+
+    def take_out(self, root: Root) -> None: ...
+
+
+def names() -> list[str]:
+    """The settings that have a hand, in an order in which each may follow the ones before it."""
+    return sorted(plugins.names(__name__))
+
+
+def load(name: str) -> Hand:
+    return cast(Hand, plugins.load(__name__, name))

@@ -1,0 +1,38 @@
+"""Mixed precision: `torch.autocast` around the model's call, and its outputs back in FP32.
+
+The loss, which the program computes from the outputs, runs in FP32. float16 would need a loss scaler around backward
+and step, which clipping and accumulating gradients would have to know of; bfloat16, which needs none, takes its place.
+"""
+
+from ...settings import Value
+from ..applied import Reason
+from ..root import Root
+from . import Obstacle
+
+
+def obstacle(root: Root, value: Value) -> Obstacle | None:
+    import torch
+
+    sights = root.sights
+    if "autocast" in sights or root.seen.half or root.seen.autocast is not None:
+        return Obstacle(Reason.OWN_AUTOCAST(), users=True)
+    if "selective checkpointing" in sights:
+        return Obstacle(Reason.LEFT_CHECKPOINTING())
+    if root.seen.functions:
+        return Obstacle(Reason.LEFT_FUNCTION(", ".join(root.seen.functions)))
+    if root.device == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
+        return Obstacle(Reason.NEEDS_SCALER())
+    return None
+
+
+def put_in(root: Root, value: Value) -> Value:
+    import torch
+
+    # Reentrant checkpointing computes a part without gradients first: casts kept from there would have none.
+    root.call.cache = "reentrant checkpointing" not in root.sights
+    root.call.dtype = torch.bfloat16
+    return "bfloat16"
+
+
+def take_out(root: Root) -> None:
+    root.call.dtype = None

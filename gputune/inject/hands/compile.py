@@ -1,0 +1,61 @@
+"""torch.compile in place, for the model inside DistributedDataParallel: torch then splits it at the wrap's buckets."""
+
+from typing import Any
+
+from ...settings import Value
+from ..applied import Reason
+from ..call import Call, call_of
+from ..compiled import compiled_call
+from ..root import Root
+from . import Obstacle
+
+
+def obstacle(root: Root, value: Value) -> Obstacle | None:
+    import torch
+
+    if any(_is_compiled(module) for module in root.model.modules()):
+        return Obstacle(Reason.OWN_COMPILE(), users=True)
+    if isinstance(root.inner, torch.fx.GraphModule) or "forward" in vars(root.inner):
+        return Obstacle(Reason.FORWARD_REPLACED(root.name))
+    if "selective checkpointing" in root.sights:
+        return Obstacle(Reason.LEFT_CHECKPOINTING())
+    return None
+
+
+def put_in(root: Root, value: Value) -> Value:
+    from torch._functorch import config
+
+    if hasattr(config, "backward_pass_autocast"):
+        # Otherwise the backward pass would be traced under the call's autocast.
+        config.backward_pass_autocast = "off"  # noqa: S105 - no password
+    _tell_caches_apart(root)
+    call = call_of(root.inner, root.device)
+    call.compiled = compiled_call(
+        root.inner,
+        lambda why: root.failed("compile", Reason.COMPILE_FAILED(why)),
+        in_float32=call.dtype is not None,  # of this model's own call, not of the wrap's
+    )
+    return True
+
+
+def take_out(root: Root) -> None:
+    call_of(root.inner, root.device).compiled = None
+
+
+def _tell_caches_apart(root: Root) -> None:
+    """Have torch keep what it compiles under autocast by autocast's dtype.
+
+    At least from torch 2.8 to 2.11 its cache on disk takes a graph that was compiled under one dtype for another one.
+    """
+    import torch.compiler
+
+    dtype = root.call.dtype or root.seen.autocast
+    settings = getattr(torch.compiler, "config", None)
+    if dtype is not None and getattr(settings, "cache_key_tag", None) == "":
+        settings.cache_key_tag = f"autocast {dtype}"  # type: ignore[union-attr]
+
+
+def _is_compiled(module: Any) -> bool:
+    call = module._compiled_call_impl
+    by_user = call.users if isinstance(call, Call) else call
+    return by_user is not None or type(module).__name__ == "OptimizedModule"

@@ -1,0 +1,124 @@
+"""Arguments for DataLoaders that a program made without any about workers.
+
+Only where they change nothing but the speed: a map-style dataset, workers that are forked, and none that persist, since
+those change the order of samples from the second epoch on.
+"""
+
+import functools
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..resources.files import Files
+from ..resources.room import room
+from ..resources.sample_kind import draws_random_numbers, loads_in_child
+from ..settings import Value
+from .advice import Advice, Loading
+from .applied import Applied, Reason, Why
+from .loading import PREFETCH, WORKERS, Load, Measured, arguments, fitted, for_dataset, start_method
+
+PIN = "dataloader_pin_memory"
+SETTINGS = (WORKERS, PREFETCH, PIN)
+"""What is put into DataLoaders. Forked workers compute with one thread each, and do not persist."""
+GIVEN = ("num_workers", "prefetch_factor", "multiprocessing_context", "worker_init_fn", "persistent_workers")
+"""The arguments of DataLoader by which a program decides about workers itself."""
+
+
+def start(advice: Advice, files: Files, note: Callable[[Applied], None]) -> None:
+    """Have every DataLoader of this process considered from now on. `note` gets what became of each setting."""
+    import inspect
+
+    import torch
+
+    if not advice.loads:
+        return
+    kind = torch.utils.data.DataLoader
+    original = kind.__init__
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def initialise(self: Any, *inputs: Any, **named: Any) -> None:
+        try:
+            given = signature.bind(self, *inputs, **named).arguments
+            if loading := advice.loading_of(entry()):
+                named = {**named, **_extra(given, loading, files, note)}
+        except Exception:
+            original(self, *inputs, **named)  # whatever is wrong with its arguments, torch says it
+            return
+        original(self, *inputs, **named)
+
+    kind.__init__ = initialise
+
+
+def entry() -> str:
+    """The name by which a tuned program knows its script: the file's, or the module's for `python -m`."""
+    main = sys.modules.get("__main__")
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return str(spec.name.removesuffix(".__main__"))
+    return Path(getattr(main, "__file__", None) or sys.argv[0]).name
+
+
+def _extra(given: Mapping[str, Any], loading: Loading, files: Files, note: Callable[[Applied], None]) -> dict[str, Any]:
+    """The arguments to add to those of one DataLoader."""
+    dataset = given.get("dataset")
+    if mine := next((name for name in GIVEN if name in given), None):
+        note(_kept(WORKERS, mine))
+        return {}
+    if why := _refusal(dataset, given, loading):
+        note(Applied(setting=WORKERS, status="skipped", source="torch", reasons=(why,)))
+        return {}
+    load = _load(loading, dataset, files)
+    pin = bool(loading.choices.get(PIN))
+    extra = arguments(load, pin_memory=pin, persistent_workers=False)
+    values: dict[str, Value] = {WORKERS: load.workers, PREFETCH: load.prefetch, PIN: pin}
+    if "pin_memory" in given:
+        del extra["pin_memory"], values[PIN]
+        note(_kept(PIN, "pin_memory"))
+    for name, value in values.items():
+        if name in loading.choices:
+            notes = load.notes.get(name, ())
+            reasons = (Reason.PUT_IN("DataLoader"), *notes)
+            note(Applied(setting=name, after=value, status="applied", source="profile", reasons=reasons))
+    return extra
+
+
+def _kept(setting: str, argument: str) -> Applied:
+    why = Reason.OWN_ARGUMENT(f"{argument}=")
+    return Applied(setting=setting, status="kept-user", source="program", reasons=(why,))
+
+
+def _refusal(dataset: Any, given: Mapping[str, Any], loading: Loading) -> Why | None:
+    import torch
+
+    if isinstance(dataset, torch.utils.data.IterableDataset) or not hasattr(dataset, "__getitem__"):
+        return Reason.ITERABLE()
+    method = start_method()
+    if method != "fork":
+        return Reason.START_METHOD(method)
+    if loading.deterministic and draws_random_numbers(dataset) is not False:
+        return Reason.DRAWS_RANDOM()
+    # Samples on a GPU, for one, cannot be had in a forked process.
+    return None if loads_in_child(dataset, functools.partial(_batch, given)) else Reason.NOT_IN_WORKERS()
+
+
+def _batch(given: Mapping[str, Any], sample: Any) -> Any:
+    """A batch of one sample, as the DataLoader would make it."""
+    from torch.utils.data import default_collate, default_convert
+
+    alone = given.get("batch_size", 1) is None and given.get("batch_sampler") is None
+    collate = given.get("collate_fn") or (default_convert if alone else default_collate)
+    return collate(sample if alone else [sample])
+
+
+def _load(loading: Loading, dataset: Any, files: Files) -> Load:
+    """The chosen arguments, adapted to this dataset and this process."""
+    choices, measured = loading.choices, Measured(**loading.measured)
+    load = Load(workers=_count(choices.get(WORKERS)) or 0, prefetch=_count(choices.get(PREFETCH)))
+    load = for_dataset(load, measured, dataset)
+    return fitted(load, measured, room(files)) if load.workers else load
+
+
+def _count(value: Value) -> int | None:
+    return value if isinstance(value, int) else None

@@ -1,0 +1,77 @@
+"""A model's outputs, as they would be without mixed precision and channels_last."""
+
+import copy
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+
+def restored(output: Any, half: Any, contiguous: bool = False) -> Any:
+    """The output with tensors of the dtype `half` in FP32, and if `contiguous` with those in channels_last laid out as
+    usual, at any depth of tuples, lists, mappings and dataclasses. What holds none of these is returned as it is.
+
+    Types are kept: named tuples, and subclasses of dict such as the outputs of transformers.
+    """
+    import torch
+
+    if isinstance(output, torch.Tensor):
+        return _tensor(output, half, contiguous)
+    if isinstance(output, tuple):
+        changed = [restored(one, half, contiguous) for one in output]
+        if _same(changed, output):
+            return output
+        return type(output)(*changed) if hasattr(output, "_fields") else type(output)(changed)
+    items = list(_items(output))
+    new = [(key, restored(one, half, contiguous)) for key, one in items]
+    if _same([one for _, one in new], [one for _, one in items]):
+        return output
+    return _copy_with(output, new)
+
+
+def tensors(output: Any) -> Iterator[Any]:
+    """Every tensor in an output, or among the inputs of a call."""
+    import torch
+
+    if isinstance(output, torch.Tensor):
+        yield output
+    else:
+        for one in output if isinstance(output, tuple) else (one for _, one in _items(output)):
+            yield from tensors(one)
+
+
+def _tensor(tensor: Any, half: Any, contiguous: bool) -> Any:
+    import torch
+
+    dtype = torch.float32 if tensor.dtype == half else tensor.dtype
+    if contiguous and tensor.dim() == 4 and _is_last(tensor):
+        return tensor.to(dtype=dtype, memory_format=torch.contiguous_format)
+    return tensor.to(dtype)
+
+
+def _is_last(tensor: Any) -> bool:
+    import torch
+
+    return not tensor.is_contiguous() and bool(tensor.is_contiguous(memory_format=torch.channels_last))
+
+
+def _items(output: Any) -> Iterator[tuple[Any, Any]]:
+    if isinstance(output, dict):
+        yield from output.items()
+    elif isinstance(output, list):
+        yield from enumerate(output)
+    elif is_dataclass(output) and not isinstance(output, type):
+        yield from ((field.name, getattr(output, field.name, None)) for field in fields(output))
+
+
+def _same(one: Any, other: Any) -> bool:
+    return all(left is right for left, right in zip(one, other, strict=True))
+
+
+def _copy_with(output: Any, items: list[tuple[Any, Any]]) -> Any:
+    new = copy.copy(output)
+    for key, one in items:
+        if isinstance(output, dict | list):
+            new[key] = one
+        else:
+            object.__setattr__(new, key, one)
+    return new

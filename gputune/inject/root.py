@@ -1,0 +1,94 @@
+"""One model of a program into which hands may put something, and why a model is left alone."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .applied import Reason, Why
+from .call import Call, call_of
+from .family import family
+from .models import unwrapped
+from .watch import Seen
+from .witness import Sight
+
+SHARDED = ("FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine", "DataParallel")
+"""Wrappers that hold or exchange parameters in their own way. DistributedDataParallel is none of these."""
+LEFT_OPTIMIZERS = ("LBFGS", "ZeroRedundancyOptimizer", "DeepSpeedZeroOptimizer")
+
+
+@dataclass(kw_only=True)
+class Root:
+    """A model that the program calls, with gradients on, from outside any other module."""
+
+    model: Any
+    seen: Seen
+    device: str
+    """The type of device that the choices were measured on."""
+    optimizers: list[Any] = field(default_factory=list)
+    """The optimizers that hold any of its parameters."""
+    sights: set[Sight] = field(default_factory=set)
+    """What the program was seen to use."""
+    converted: bool = False
+    """Whether its parameters were brought into channels_last before DistributedDataParallel wrapped it."""
+    failed: Callable[[str, Why], None] = lambda setting, why: None
+    """Called where a setting that was put in fails later."""
+
+    @property
+    def inner(self) -> Any:
+        """The model itself, where `model` is a wrap that hands every call on to it."""
+        return self.model.module if is_ddp(self.model) or _is_single(self.model) else self.model
+
+    @property
+    def name(self) -> str:
+        return type(unwrapped(self.model)).__name__
+
+    @property
+    def family(self) -> str | None:
+        return family(self.inner)
+
+    @property
+    def call(self) -> Call:
+        return call_of(self.model, self.device)
+
+    def left_alone(self) -> Why | None:
+        """Why no hand may touch this model; None where hands may."""
+        return next(filter(None, (rule() for rule in (self._wrapper, self._optimizer, self._parameters))), None)
+
+    def _wrapper(self) -> Why | None:
+        import torch
+
+        if isinstance(self.model, torch.jit.ScriptModule):
+            return Reason.LEFT_SCRIPTED(self.name)
+        kinds = {kind.__name__ for module in self.inner.modules() for kind in type(module).__mro__}
+        sharding = kinds.intersection(SHARDED)
+        return Reason.LEFT_SHARDED(min(sharding)) if sharding else None
+
+    def _optimizer(self) -> Why | None:
+        kinds = {kind.__name__ for optimizer in self.optimizers for kind in type(optimizer).__mro__}
+        left = kinds.intersection(LEFT_OPTIMIZERS)
+        return Reason.LEFT_OPTIMIZER(min(left)) if left else None
+
+    def _parameters(self) -> Why | None:
+        import torch
+
+        parameters = list(self.model.parameters())
+        if any(type(one).__name__ == "DTensor" for one in parameters):
+            return Reason.LEFT_SHARDED("FSDP")
+        others = {one.dtype for one in self._tensors() if one.is_floating_point() or one.is_complex()}
+        if others := others - {torch.float32}:
+            return Reason.LEFT_DTYPE(", ".join(sorted(str(one).removeprefix("torch.") for one in others)))
+        devices = {one.device.type for one in parameters} - {self.device}
+        return Reason.LEFT_DEVICE(min(devices), self.device) if devices else None
+
+    def _tensors(self) -> Iterator[Any]:
+        yield from self.model.parameters()
+        yield from (buffer for buffer in self.model.buffers() if buffer.is_complex())
+
+
+def _is_single(model: Any) -> bool:
+    """Whether a DataParallel has one device at most, and so replicates nothing."""
+    return type(model).__name__ == "DataParallel" and len(model.device_ids) <= 1
+
+
+def is_ddp(model: Any) -> bool:
+    return type(model).__name__ == "DistributedDataParallel"

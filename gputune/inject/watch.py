@@ -1,0 +1,129 @@
+"""Finds the models of a program: the outermost modules that it calls while gradients are on.
+
+A wrap of every module's call costs a microsecond each, and torch.compile traces what it reaches. So this watches for a
+single training step, and takes itself out of the way during each outermost call. Only calls of the thread that trains
+are looked at: another thread may be deep inside a model of its own when this comes back.
+"""
+
+import threading
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .outputs import tensors
+from .witness import Sight, Witness
+
+MOST_NODES = 100_000
+"""The nodes of an autograd graph that are looked at."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Seen:
+    """One model, and what its calls showed."""
+
+    model: weakref.ref[Any]
+    shapes: list[tuple[int, ...]]
+    """Of the tensors that it was called with."""
+    functions: list[str] = field(default_factory=list)
+    """The custom autograd.Functions behind its outputs that do not say how they behave under autocast."""
+    half: bool = False
+    """Whether an output was in half precision."""
+    autocast: Any = None
+    """The dtype of the autocast that was on around the call."""
+
+
+class Watch:
+    """Between `start` and `stop` it collects models in `seen`, by id."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self.active = False
+        self.seen: dict[int, Seen] = {}
+        self.witness = Witness(device)
+        self._original: Any = None
+        self._watched: Any = None
+
+    @property
+    def sights(self) -> set[Sight]:
+        return self.witness.seen
+
+    def start(self) -> None:
+        import torch
+
+        if self.active:
+            return
+        self.active = True
+        self.witness.start()
+        kind, thread = torch.nn.Module, threading.get_ident()
+        original = self._original = kind.__call__
+        watch = self
+
+        def watched(self: Any, *inputs: Any, **named: Any) -> Any:
+            if not watch.active or torch.compiler.is_compiling() or kind.__call__ is not watched:
+                return original(self, *inputs, **named)
+            if not torch.is_grad_enabled() or torch._C._get_tracing_state() or threading.get_ident() != thread:
+                return original(self, *inputs, **named)
+            kind.__call__ = original
+            try:
+                output = original(self, *inputs, **named)
+            finally:
+                if watch.active and kind.__call__ is original:
+                    kind.__call__ = watched
+            watch._note(self, (inputs, named), output)
+            return output
+
+        kind.__call__ = self._watched = watched
+
+    def stop(self) -> None:
+        import torch
+
+        self.active = False
+        self.witness.stop()
+        if torch.nn.Module.__call__ is self._watched:
+            torch.nn.Module.__call__ = self._original
+
+    def _note(self, model: Any, inputs: Any, output: Any) -> None:
+        """Nothing that goes wrong here may reach the program."""
+        import torch
+
+        try:
+            found = list(tensors(output))
+            if not any(one.requires_grad for one in found) or next(model.parameters(), None) is None:
+                return
+            if torch._C._current_graph_task_id() != -1:
+                return  # a part that is computed again during backward
+            seen = self.seen.get(id(model))
+            if seen is None or seen.model() is not model:
+                shapes = [tuple(one.shape) for one in tensors(inputs)]
+                seen = self.seen[id(model)] = Seen(model=weakref.ref(model), shapes=shapes)
+                seen.functions = sorted(set(_custom_functions(found)))
+            halves = (torch.float16, torch.bfloat16)
+            seen.half |= any(one.dtype in halves for one in found)
+            if torch.is_autocast_enabled(self.device):
+                seen.autocast = torch.get_autocast_dtype(self.device)
+        except Exception:
+            return
+
+
+def _custom_functions(outputs: list[Any]) -> Iterator[str]:
+    """The names of the user's own autograd.Functions in a graph, except for those decorated with custom_fwd."""
+    waiting = [one.grad_fn for one in outputs if one.grad_fn is not None]
+    known = set(waiting)
+    while waiting and len(known) < MOST_NODES:
+        node = waiting.pop()
+        function = getattr(node, "_forward_cls", None)
+        if function is not None and _is_custom(function):
+            yield function.__qualname__
+        for following, _ in node.next_functions:
+            if following is not None and following not in known:
+                known.add(following)
+                waiting.append(following)
+
+
+def _is_custom(function: Any) -> bool:
+    home = function.__module__ or ""
+    if home.partition(".")[0] == "torch" and not home.startswith("torch._library"):
+        return False
+    code = getattr(function.forward, "__code__", None)
+    return code is None or "autocast_mode" not in code.co_filename

@@ -1,0 +1,146 @@
+"""What of a profile may be put into the models of a program, held against this machine and the limits that were given.
+
+A profile's `families` were measured on reference networks, so they are put in only where the user asks for it. A
+profile's `programs` were tuned on purpose, so they need no further word.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from gputune import settings
+from gputune.inject import decision, hands
+from gputune.inject.advice import Advice, Loading, Tuned
+from gputune.inject.decision import Terms
+from gputune.inject.family import FAMILIES
+from gputune.inject.loader import SETTINGS as LOADERS
+from gputune.inject.loading import WORKERS
+from gputune.profile import Fingerprint, Profile, Program
+from gputune.runtime.measured_loading import measured_loading
+from gputune.settings import LEVELS, Choice, Numerics, Value
+
+Values = dict[str, Value]
+
+DEFAULT_LEVEL: Numerics = "tf32"
+"""How far results change by themselves where the user names no level, except for what was tuned on purpose."""
+WITHOUT_IMAGES = ("mlp", "recurrent")
+"""Kinds that have no convolutions (`inject.family`), so that no choice about images concerns them."""
+
+
+def advice(profile: Profile, here: Fingerprint, terms: Terms) -> Advice:
+    """What is put in under these terms; empty where nothing is."""
+    device = "cuda" if profile.fingerprint.gpu else "cpu"
+    loading = _loading(profile, here, terms)
+    programs = _programs(profile, here, terms)
+    if not puts_families(terms):
+        return Advice(device=device, programs=programs, loading=loading, quiet=terms.quiet)
+    return Advice(
+        device=device,
+        general=_values(profile.settings, profile.fingerprint, here, terms),
+        families=_families(profile, here, terms),
+        programs=programs,
+        loading=loading,
+        quiet=terms.quiet,
+    )
+
+
+def puts_families(terms: Terms) -> bool:
+    return terms.inject or terms.numerics == "mixed"
+
+
+def waiting(profile: Profile, here: Fingerprint, terms: Terms) -> dict[str, Values]:
+    """By kind of network, what `--numerics mixed` would put in for a user who has not decided about it."""
+    if puts_families(terms) or terms.numerics is not None:
+        return {}
+    found = _families(profile, here, terms.but(numerics="mixed"))
+    return {family: values for family, values in found.items() if values}
+
+
+def _families(profile: Profile, here: Fingerprint, terms: Terms) -> dict[str, Values]:
+    """A setting that was not measured for a kind has its general choice, as in a `Tuning`, where it concerns the kind.
+    Kinds for which nothing gains are there too.
+    """
+    return {
+        family: _values({**_general(profile, family), **choices}, profile.fingerprint, here, terms)
+        for family, choices in profile.families.items()
+        if family in FAMILIES
+    }
+
+
+def _general(profile: Profile, family: str) -> Mapping[str, Choice]:
+    if family not in WITHOUT_IMAGES:
+        return profile.settings
+    return {name: choice for name, choice in profile.settings.items() if name != "channels_last"}
+
+
+def _values(choices: Mapping[str, Choice], there: Fingerprint, here: Fingerprint, terms: Terms) -> Values:
+    """The values of settings with a hand that fit this machine and the limits."""
+    return {
+        name: choice.value
+        for name, choice in choices.items()
+        if name in hands.names() and _fits(name, choice.value, there, here, terms)
+    }
+
+
+def _fits(name: str, value: Value, there: Fingerprint, here: Fingerprint, terms: Terms) -> bool:
+    setting = settings.load(name)
+    return (
+        not decision.is_default(setting, value)
+        and terms.asks_for(name)
+        and not decision.is_beyond(setting, value, terms.numerics or DEFAULT_LEVEL)
+        and (terms.ignore_fingerprint or not there.differences(here, setting.DEPENDS))
+    )
+
+
+def _programs(profile: Profile, here: Fingerprint, terms: Terms) -> tuple[Tuned, ...]:
+    """Those of which anything is left, the newest first, since the payload may not hold all."""
+    newest = sorted(profile.programs, key=lambda one: one.created, reverse=True)
+    tuned = [_tuned(program, here, terms) for program in newest]
+    return tuple(one for one in tuned if one.settings or one.loading)
+
+
+def _tuned(program: Program, here: Fingerprint, terms: Terms) -> Tuned:
+    level = terms.but(numerics=terms.numerics or "mixed")
+    there = program.fingerprint
+    values = {
+        name: value for name, value in best(program, terms.numerics).items() if _fits(name, value, there, here, level)
+    }
+    choices = {name: value for name, value in values.items() if name in LOADERS}
+    measured = {"cpu_budget": there.cpu_budget, "own_dataset": True}
+    return Tuned(
+        entry=program.entry,
+        models=tuple((model.class_name, model.digest) for model in program.models),
+        settings={name: value for name, value in values.items() if _is_put_into_models(name)},
+        shapes=program.input_shapes,
+        world_size=program.world_size,
+        loading=_load(choices, measured, terms) if choices.get(WORKERS) else None,
+    )
+
+
+def _is_put_into_models(name: str) -> bool:
+    """Whether a setting has a hand, or is a flag that is set once the models are known."""
+    return name in hands.names() or settings.load(name).PHASE == "process"
+
+
+def best(program: Program, limit: Numerics | None) -> Mapping[str, Value]:
+    """The best combination within the limit: that of the highest level up to it for which there is one."""
+    if limit is None:
+        return {name: choice.value for name, choice in program.settings.items()}
+    allowed = [level for level in LEVELS[: LEVELS.index(limit) + 1] if level in program.by_numerics]
+    return program.by_numerics[allowed[-1]] if allowed else {}
+
+
+def _loading(profile: Profile, here: Fingerprint, terms: Terms) -> Loading | None:
+    """For any program, where the user asked for it."""
+    choices = {
+        name: choice.value
+        for name, choice in profile.settings.items()
+        if name in LOADERS and _fits(name, choice.value, profile.fingerprint, here, terms)
+    }
+    if not terms.inject_dataloader or not choices.get(WORKERS):
+        return None
+    return _load(choices, asdict(measured_loading(profile)), terms)
+
+
+def _load(choices: Values, measured: Mapping[str, Any], terms: Terms) -> Loading:
+    return Loading(choices=choices, measured=measured, deterministic=terms.numerics == "exact")

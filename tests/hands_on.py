@@ -1,0 +1,38 @@
+"""Small models, as the hands get them."""
+
+import weakref
+from typing import Any
+
+import torch
+from torch import nn
+
+from gputune.inject.root import Root
+from gputune.inject.watch import Seen
+
+ROOT = ("device", "sights", "failed")
+
+
+def mlp() -> Any:
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+
+
+def convnet() -> Any:
+    return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 3))
+
+
+def rooted(model: Any, *optimizers: Any, **more: Any) -> Root:
+    """The model as it was found; `more` are fields of Root, and else of Seen."""
+    own = {"device": "cpu", **{name: value for name, value in more.items() if name in ROOT}}
+    seen = {name: value for name, value in more.items() if name not in ROOT}
+    found = Seen(model=weakref.ref(model), shapes=[], **seen)
+    return Root(model=model, seen=found, optimizers=list(optimizers), **own)
+
+
+def stepped(model: Any, kind: Any) -> Any:
+    """An optimizer of the model that has done a step, with momentum where it has that."""
+    momentum = {"momentum": 0.9} if "momentum" in kind.__init__.__code__.co_varnames else {}
+    optimizer = kind(model.parameters(), lr=0.01, **momentum)
+    shape = (2, 3, 8, 8) if any(one.dim() == 4 for one in model.parameters()) else (2, 4)
+    model(torch.ones(shape)).square().mean().backward()
+    optimizer.step()
+    return optimizer

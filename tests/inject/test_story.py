@@ -1,0 +1,80 @@
+"""The one line about what was put into a program."""
+
+from typing import Any
+
+import pytest
+from hands_on import convnet, mlp, rooted
+
+from gputune.inject import decision
+from gputune.inject.advice import Tuned
+from gputune.inject.applied import Applied, Reason, Why
+from gputune.inject.story import line
+
+
+def put(name: str, value: Any = True, *more: Why) -> Applied:
+    return Applied(
+        setting=name, after=value, status="applied", source="profile", reasons=(Reason.PUT_IN("Sequential"), *more)
+    )
+
+
+def left(name: str, why: Why) -> Applied:
+    return Applied(setting=name, status="skipped", source="torch", reasons=(why,))
+
+
+def told(*rows: Applied, models: Any = None, tuned: Tuned | None = None) -> str:
+    found = [rooted(model) for model in (models or [mlp()])]
+    for root in found:
+        root.seen.shapes.append((2, 4))
+    return line({row.setting: row for row in rows}, found, tuned)
+
+
+def test_what_was_put_in_is_in_the_words_of_the_settings() -> None:
+    assert told(put("amp_dtype", "bfloat16"), put("compile")) == (
+        "put into Sequential (mlp): amp_dtype bfloat16, compile"
+    )
+
+
+def test_what_was_left_says_why() -> None:
+    rows = [put("compile"), left("amp_dtype", Reason.LEFT_DTYPE("float16"))]
+    assert told(*rows) == "put into Sequential (mlp): compile; left: amp_dtype (its parameters are float16)"
+    assert told(rows[1]) == "nothing put into Sequential (mlp); left: amp_dtype (its parameters are float16)"
+
+
+def test_what_could_never_hold_for_the_model_is_not_worth_a_word() -> None:
+    assert "channels_last" not in told(put("compile"), left("channels_last", Reason.NO_IMAGES()))
+
+
+def test_what_failed_says_why() -> None:
+    row = decision.failed("compile", Reason.COMPILE_FAILED("no C compiler"))
+    assert told(row).endswith("; left: compile (torch.compile failed: no C compiler)")
+
+
+def test_a_value_that_took_the_place_of_another_says_why() -> None:
+    assert told(put("amp_dtype", "bfloat16", Reason.BFLOAT16_INSTEAD())) == (
+        "put into Sequential (mlp): amp_dtype bfloat16 (bfloat16 instead of float16, which needs a loss scaler)"
+    )
+
+
+def test_models_are_named_once_with_their_kinds() -> None:
+    assert told(models=[mlp(), convnet(), mlp()]).startswith("nothing put into Sequential (mlp), Sequential (convnet)")
+
+
+def test_where_nothing_gains_that_is_the_reason() -> None:
+    assert told() == "nothing put into Sequential (mlp): nothing measured better than torch's defaults"
+
+
+@pytest.mark.parametrize(
+    ("ranks", "shapes", "words"),
+    [
+        ("1", ((2, 4),), ""),
+        ("", (), ""),
+        ("8", ((2, 4),), "; tuned with 1 ranks, and these are 8"),
+        ("1", ((3, 4), ()), "; tuned with inputs of 3x4, one number, and these are 2x4"),
+    ],
+)
+def test_a_run_that_differs_from_the_one_that_was_tuned(
+    monkeypatch: pytest.MonkeyPatch, ranks: str, shapes: tuple[tuple[int, ...], ...], words: str
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", ranks)
+    tuned = Tuned(entry="train.py", models=(), settings={}, shapes=shapes)
+    assert told(put("compile"), tuned=tuned) == f"put into Sequential (mlp): compile{words}"
