@@ -62,7 +62,7 @@ class TestArguments:
         assert training_arguments(Tuning(WORKERS), [1]) == {}
 
     def test_a_worker_init_fn_is_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(multiprocessing, "get_start_method", lambda: "spawn")
+        monkeypatch.setattr(multiprocessing, "get_start_method", lambda **_: "spawn")
         monkeypatch.setattr("gputune.runtime.tuning.room", lambda host: Room(cpus=4))
         tuning = Tuning(WORKERS | {"dataloader_threads": 2})
         assert "worker_init_fn" in tuning.dataloader_kwargs()
