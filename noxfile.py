@@ -52,6 +52,12 @@ def frameworks(session):
 
 
 @nox.session
+def torches(session):
+    """Scripts with everything put in, with the Pythons in GPUTUNE_TEST_TORCHES, whose paths colons separate."""
+    pytest(session, "-m", "torches")
+
+
+@nox.session
 def coverage(session):
     """The default tests, with the lines that none of them reaches."""
     pytest(session, "--cov", "--cov-report=term-missing:skip-covered")

@@ -31,7 +31,7 @@ def run(script: str, **variables: str):
 def test_it_says_what_slurm_understands_and_nothing_else(path: str) -> None:
     done = run(task_prolog(path, GPUTUNE))
     assert done.returncode == 0
-    assert 'export GPUTUNE_APPLY={"matmul_precision":"tf32"}\n' in done.stdout
+    assert 'export GPUTUNE_APPLY={"settings":{"matmul_precision":"tf32"}}\n' in done.stdout
     assert all(line.startswith("export ") for line in done.stdout.splitlines())
 
 

@@ -1,0 +1,154 @@
+"""What becomes of each setting in each script of `scripts/`: the status, and the names of its reasons."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+PUT = "applied put_in"
+KEPT = "kept-user own_argument"
+
+
+def rows(amp: str = PUT, last: str = "skipped no_images", fused: str = PUT, **more: str) -> dict[str, str]:
+    return {"amp_dtype": amp, "channels_last": last, "fused_optimizer": fused, **more}
+
+
+def all_rows(words: str, **more: str) -> dict[str, str]:
+    return rows(words, words, words, **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trap:
+    rows: Mapping[str, str] = field(default_factory=rows)
+    compiles: bool = False
+    """Whether torch.compile is put in as well."""
+    fresh: bool = False
+    """Whether it needs a process of its own, from its start on."""
+    words: tuple[str, ...] = ()
+    """Of the interpreter, before the script."""
+    raises: bool = False
+    """Whether it ends with a traceback, in which gputune's lines may stand between the program's own."""
+    since: tuple[int, int] = (2, 4)
+    """The first torch in which it works at all."""
+    fault: str = ""
+    """What is known not to hold."""
+
+
+IMAGES = rows(last=PUT)
+NEVER = all_rows("skipped no_step")
+FAILED = "failed call_failed"
+TRAPS: dict[str, Trap] = {
+    "accumulation": Trap(),
+    "add_param_group": Trap(),
+    "anomaly_detection": Trap(),
+    "assertion_in_forward": Trap(rows=rows(FAILED)),
+    "assertion_in_the_loop": Trap(rows=IMAGES),
+    "autocast_off_in_forward": Trap(),
+    "averaged_model": Trap(rows=IMAGES),
+    "bce_in_forward": Trap(),
+    "bce_in_loop": Trap(),
+    "by_layers": Trap(rows=rows(last=PUT + " no_images")),
+    "checkpoint_save": Trap(rows=IMAGES),
+    "checkpoint_while_training": Trap(),
+    "checkpointing": Trap(),
+    "checkpointing_reentrant": Trap(),
+    "checkpointing_selective": Trap(rows=rows("skipped left_checkpointing"), since=(2, 5)),
+    "clipping": Trap(),
+    "closure": Trap(),
+    "compiled_graph_breaks": Trap(rows=rows(compile=PUT), compiles=True),
+    "compiled_mlp": Trap(rows=rows(compile=PUT), compiles=True),
+    "convnet": Trap(rows=IMAGES),
+    "custom_function": Trap(rows=rows("skipped left_function")),
+    "custom_function_late": Trap(fault="a function that comes into use later is not looked at"),
+    "custom_function_with_custom_fwd": Trap(),
+    "data_parallel": Trap(),
+    "ddp_torchrun": Trap(
+        rows=rows(last=PUT), fresh=True, words=("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+    ),
+    "deterministic": Trap(rows=IMAGES),
+    "early_exit": Trap(fresh=True),
+    "ema_deepcopy": Trap(),
+    "exception_as_a_signal": Trap(),
+    "exception_caught": Trap(),
+    "exception_in_forward": Trap(rows=NEVER, raises=True),
+    "exception_later_keyerror": Trap(raises=True),
+    "exception_later_runtimeerror": Trap(raises=True),
+    "exception_later_valueerror": Trap(raises=True),
+    "export": Trap(),
+    "fork_child": Trap(),
+    "forward_method": Trap(rows=all_rows("skipped no_model")),
+    "frozen_backbone": Trap(),
+    "fsdp2": Trap(rows=all_rows("skipped left_sharded"), since=(2, 6)),
+    "functional": Trap(),
+    "fx_trace": Trap(),
+    "gan": Trap(),
+    "global_hooks": Trap(),
+    "gradient_penalty": Trap(),
+    "inference_only": Trap(rows=NEVER),
+    "jit_script": Trap(
+        rows=rows(PUT + " left_scripted", "skipped no_images left_scripted", PUT + " left_scripted"),
+    ),
+    "jit_trace": Trap(rows=IMAGES),
+    "keyboard_interrupt": Trap(fresh=True, raises=True),
+    "keyboard_interrupt_in_forward": Trap(),
+    "lazy_modules": Trap(rows=IMAGES),
+    "lbfgs": Trap(rows=all_rows("skipped left_optimizer")),
+    "loader_workers": Trap(),
+    "lr_scheduler": Trap(),
+    "lstm_packed": Trap(),
+    "many_layers": Trap(rows=all_rows("skipped many_models")),
+    "mlp": Trap(),
+    "model_becomes_double": Trap(rows=rows(fused=PUT + " left_dtype")),
+    "model_bfloat16": Trap(rows=all_rows("skipped left_dtype")),
+    "model_complex64": Trap(rows=all_rows("skipped left_dtype")),
+    "model_double": Trap(rows=all_rows("skipped left_dtype")),
+    "one_step": Trap(rows=NEVER),
+    "optimizer_each_epoch": Trap(),
+    "optimizer_in_backward": Trap(),
+    "optimizer_own": Trap(rows=rows(fused="skipped no_fused_form")),
+    "optimizer_pickled": Trap(),
+    "optimizer_subclass": Trap(rows=rows(fused="skipped no_fused_form")),
+    "output_in_an_object": Trap(rows=all_rows("skipped no_model")),
+    "output_kept_aside": Trap(),
+    "outputs_of_kinds": Trap(rows=rows(PUT + " call_failed")),
+    "own_autocast": Trap(rows=rows("kept-user own_autocast")),
+    "own_autocast_in_forward": Trap(rows=rows("kept-user own_autocast")),
+    "own_autocast_later": Trap(),
+    "own_call": Trap(),
+    "own_channels_last": Trap(rows=rows(last="kept-user own_format")),
+    "own_compile": Trap(rows=rows(compile="kept-user own_compile"), compiles=True),
+    "own_compile_function": Trap(rows=all_rows("skipped no_model"), since=(2, 5)),
+    "own_compile_in_place": Trap(rows=rows(compile="kept-user own_compile"), compiles=True),
+    "own_compile_later": Trap(),
+    "own_fused": Trap(rows=rows(fused=KEPT + " own_argument")),
+    "own_fused_in_a_group": Trap(rows=rows(fused=KEPT)),
+    "own_getstate": Trap(),
+    "own_scaler": Trap(rows=rows("kept-user own_autocast")),
+    "own_scaler_overflows": Trap(),
+    "packed_output": Trap(),
+    "parametrized": Trap(rows=rows(last=PUT + " no_images")),
+    "random_numbers": Trap(),
+    "random_numbers_when_a_call_fails": Trap(rows=rows(FAILED)),
+    "same_seed_twice": Trap(rows=IMAGES),
+    "save_whole": Trap(rows=IMAGES),
+    "several_calls": Trap(),
+    "several_models_one_optimizer": Trap(),
+    "sigterm": Trap(rows={}, fresh=True),
+    "sigterm_handled": Trap(fresh=True),
+    "sparse_embedding": Trap(rows=rows(fused="skipped sparse")),
+    "sparse_gradients_later": Trap(rows=rows(fused="skipped sparse")),
+    "spawn_child": Trap(fresh=True),
+    "steps_without_model": Trap(rows=all_rows("skipped no_model")),
+    "tensor_subclass": Trap(since=(2, 5)),
+    "thread_of_its_own": Trap(),
+    "tied_weights": Trap(),
+    "two_threads": Trap(),
+    "user_hooks": Trap(),
+    "validation": Trap(),
+    "validation_with_gradients": Trap(),
+    "view_in_forward": Trap(rows=rows(last=FAILED)),
+    "view_of_output": Trap(rows=IMAGES),
+    "view_of_weights": Trap(rows=IMAGES, fault="weights in channels_last cannot be flattened with view"),
+    "wrong_dtype_in_forward": Trap(rows=rows(FAILED)),
+    "zero_redundancy": Trap(rows=all_rows("skipped left_optimizer")),
+}
+LOADS = {"checkpoint_resume": ("checkpoint_save", IMAGES), "load_whole": ("save_whole", IMAGES)}
+"""Scripts that load what another one saved, and what becomes of each setting in them."""

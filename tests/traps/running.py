@@ -1,0 +1,100 @@
+"""Scripts as they run plainly, and with everything put in that fits."""
+
+import atexit
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from making import environ
+
+from gputune.runtime.environment import SHIM
+
+HERE = Path(__file__).parent
+SECONDS = 120
+ALL: dict[str, Any] = {"amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True}
+"""What is put in; `compile` only where a script is about it, since that takes seconds."""
+SAID, REPORT = "gputune: ", '{"gputune":'
+"""How the lines begin that are gputune's, and its report."""
+TORCHS = ("No CUDA runtime is found", "peer ranks")
+"""In lines that torch prints itself: without a GPU when it compiles for the first time; and ranks, in any order."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a script ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+    """Without gputune's lines and its report."""
+    said: tuple[str, ...]
+    """gputune's lines."""
+    rows: Mapping[str, str]
+    """What the report of rank 0, or else the last one, says of each setting: its status, and its reasons' names."""
+
+
+def environment(values: Mapping[str, Any] | None, device: str = "cpu") -> dict[str, str]:
+    """What `gputune apply` exports, with this advice for every model; nothing more than a user has, without."""
+    # The folder of compiled code is common: as is usual, only the first run of a script compiles its kernels.
+    env = {name: value for name, value in environ().items() if name != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"}
+    del env["PYTHONWARNINGS"]
+    if values is None:
+        return env
+    payload = {"settings": {}, "advice": {"device": device, "general": dict(values)}}
+    return {**env, "GPUTUNE_APPLY": json.dumps(payload), "GPUTUNE_REPORT": "json"}
+
+
+def forked(python: str, script: str, folder: Path, env: Mapping[str, str]) -> Ended:
+    """Run a script of `scripts/` in a fork of an interpreter that has imported torch."""
+    out, err = folder / ".out", folder / ".err"
+    for path in (out, err):
+        path.write_text("")
+    asked = {"script": str(HERE / "scripts" / f"{script}.py"), "env": dict(env), "cwd": str(folder), "stdout": str(out),
+             "stderr": str(err), "private": str(Path(SHIM).with_name("private.py"))}  # fmt: skip
+    server = _server(python)
+    server.stdin.write(json.dumps(asked) + "\n")
+    server.stdin.flush()
+    return _ended(int(server.stdout.readline()), out.read_text(), err.read_text())
+
+
+def fresh(python: str, script: str, folder: Path, env: Mapping[str, str], words: Sequence[str] = ()) -> Ended:
+    """Run a script in a process of its own, through the real shim; `words` come before it."""
+    path = {"PYTHONPATH": SHIM} if "GPUTUNE_APPLY" in env else {}
+    command = [python, *words, str(HERE / "scripts" / f"{script}.py")]
+    done = subprocess.run(
+        command, env={**env, **path}, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    return _ended(done.returncode, done.stdout, done.stderr)
+
+
+@cache
+def _server(python: str) -> Any:
+    words = [python, str(HERE / "server.py"), "serves_tests"]
+    child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(None))
+    atexit.register(child.communicate)
+    return child
+
+
+def _ended(code: int, stdout: str, stderr: str) -> Ended:
+    lines = _without_torchs(stderr)
+    reports = [json.loads(line)["gputune"] for line in lines if line.startswith(REPORT)]
+    first = next((one for one in reports if one["rank"] == 0), reports[-1] if reports else {"settings": []})
+    return Ended(
+        code=code,
+        stdout="".join(_without_torchs(stdout)),
+        stderr="".join(line for line in lines if not line.startswith((SAID, REPORT))),
+        said=tuple(line.removeprefix(SAID).rstrip() for line in lines if line.startswith(SAID)),
+        rows={row["setting"]: _words(row) for row in first["settings"]},
+    )
+
+
+def _without_torchs(text: str) -> list[str]:
+    return [line for line in text.splitlines(keepends=True) if not any(words in line for words in TORCHS)]
+
+
+def _words(row: Mapping[str, Any]) -> str:
+    return " ".join([row["status"], *(why["reason"] for why in row["reasons"])])

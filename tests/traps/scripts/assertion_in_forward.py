@@ -1,0 +1,27 @@
+"""A forward that asserts the dtype of what its layers compute."""
+
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(4, 8), nn.Linear(8, 1)
+
+    def forward(self, inputs):
+        hidden = self.one(inputs)
+        assert hidden.dtype == inputs.dtype, hidden.dtype
+        return self.two(hidden.relu())
+
+
+torch.manual_seed(0)
+model = Net()
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+inputs = torch.randn(8, 4)
+for step in range(6):
+    loss = model(inputs).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(step, f"{loss.item():.3f}")

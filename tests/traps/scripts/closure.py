@@ -1,0 +1,22 @@
+"""Each step is given a closure that computes the loss."""
+
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+inputs = torch.randn(16, 4)
+calls = 0
+
+
+def closure():
+    global calls
+    calls += 1
+    optimizer.zero_grad()
+    loss = (model(inputs) - inputs[:, :1]).square().mean()
+    loss.backward()
+    return loss
+
+
+for step in range(6):
+    print(step, f"{optimizer.step(closure).item():.1f}", calls)

@@ -1,0 +1,27 @@
+"""A model that keeps a tensor in an attribute, for a loss that reads it there; and one that returns its input."""
+
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.decoder = nn.Linear(4, 2), nn.Linear(2, 4)
+
+    def forward(self, inputs):
+        self.codes = self.encoder(inputs)
+        return inputs, self.decoder(self.codes)
+
+
+torch.manual_seed(0)
+inputs = torch.randn(8, 4)
+model = Net()
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+for _ in range(5):
+    same, outputs = model(inputs)
+    loss = nn.functional.mse_loss(outputs, inputs) + 0.1 * nn.functional.l1_loss(model.codes, torch.zeros(8, 2))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(same is inputs, outputs.dtype, loss.dtype)
