@@ -33,6 +33,8 @@ class Trap:
 
 
 IMAGES = rows(last=PUT)
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--local-ranks-filter=0")
+"""The ranks' own words would come in any order."""
 NEVER = all_rows("skipped no_step")
 FAILED = "failed call_failed"
 TRAPS: dict[str, Trap] = {
@@ -60,9 +62,7 @@ TRAPS: dict[str, Trap] = {
     "custom_function_late": Trap(fault="a function that comes into use later is not looked at"),
     "custom_function_with_custom_fwd": Trap(),
     "data_parallel": Trap(),
-    "ddp_torchrun": Trap(
-        rows=rows(last=PUT), fresh=True, words=("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
-    ),
+    "ddp_torchrun": Trap(rows=rows(last=PUT), fresh=True, words=TORCHRUN),
     "deterministic": Trap(rows=IMAGES),
     "early_exit": Trap(fresh=True),
     "ema_deepcopy": Trap(),

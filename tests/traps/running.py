@@ -19,8 +19,8 @@ ALL: dict[str, Any] = {"amp_dtype": "bfloat16", "channels_last": True, "fused_op
 """What is put in; `compile` only where a script is about it, since that takes seconds."""
 SAID, REPORT = "gputune: ", '{"gputune":'
 """How the lines begin that are gputune's, and its report."""
-TORCHS = ("No CUDA runtime is found", "peer ranks")
-"""In lines that torch prints itself: without a GPU when it compiles for the first time; and ranks, in any order."""
+NO_GPU = "No CUDA runtime is found"
+"""What torch for CUDA says without a GPU when it compiles for the first time, whoever asked for it."""
 
 
 @dataclass(frozen=True)
@@ -80,20 +80,16 @@ def _server(python: str) -> Any:
 
 
 def _ended(code: int, stdout: str, stderr: str) -> Ended:
-    lines = _without_torchs(stderr)
+    lines = [line for line in stderr.splitlines(keepends=True) if NO_GPU not in line]
     reports = [json.loads(line)["gputune"] for line in lines if line.startswith(REPORT)]
     first = next((one for one in reports if one["rank"] == 0), reports[-1] if reports else {"settings": []})
     return Ended(
         code=code,
-        stdout="".join(_without_torchs(stdout)),
+        stdout=stdout,
         stderr="".join(line for line in lines if not line.startswith((SAID, REPORT))),
         said=tuple(line.removeprefix(SAID).rstrip() for line in lines if line.startswith(SAID)),
         rows={row["setting"]: _words(row) for row in first["settings"]},
     )
-
-
-def _without_torchs(text: str) -> list[str]:
-    return [line for line in text.splitlines(keepends=True) if not any(words in line for words in TORCHS)]
 
 
 def _words(row: Mapping[str, Any]) -> str:
