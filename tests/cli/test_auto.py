@@ -51,9 +51,12 @@ class TestChoosing:
     def test_the_named_one_comes_before_the_cached_one(self, here: Fingerprint, cache: str, tmp_path: Path) -> None:
         keep(here, cache, threads=3)
         save(profile({"omp_threads": 5}, fingerprint=here), tmp_path / "own.yaml")
-        assert apply_auto(cache, "auto").stdout == '{"omp_threads":3}\n'
-        assert apply_auto(cache, "auto", GPUTUNE_PROFILE=str(tmp_path / "own.yaml")).stdout == '{"omp_threads":5}\n'
-        assert apply_auto(cache, "auto", GPUTUNE_PROFILE="").stdout == '{"omp_threads":3}\n'
+        assert apply_auto(cache, "auto").stdout == '{"settings":{"omp_threads":3}}\n'
+        assert (
+            apply_auto(cache, "auto", GPUTUNE_PROFILE=str(tmp_path / "own.yaml")).stdout
+            == '{"settings":{"omp_threads":5}}\n'
+        )
+        assert apply_auto(cache, "auto", GPUTUNE_PROFILE="").stdout == '{"settings":{"omp_threads":3}}\n'
 
     def test_the_shipped_one_comes_last(self, cache: str) -> None:
         h200 = Fingerprint(gpu="NVIDIA H200", torch="2.11.0+cu130")
@@ -81,7 +84,7 @@ class TestChoosing:
 
     def test_a_file_of_that_name_is_named_by_its_path(self, here: Fingerprint, cache: str, tmp_path: Path) -> None:
         save(profile({"omp_threads": 7}, fingerprint=here), tmp_path / "auto")
-        assert apply_auto(cache, "./auto", cwd=tmp_path).stdout == '{"omp_threads":7}\n'
+        assert apply_auto(cache, "./auto", cwd=tmp_path).stdout == '{"settings":{"omp_threads":7}}\n'
 
     def test_a_script_may_say_auto_too(self, here: Fingerprint, cache: str) -> None:
         keep(here, cache, threads=1)
@@ -139,7 +142,7 @@ def test_a_probe_fills_the_cache(env: dict[str, str], cache: str, tmp_path: Path
     [kept] = (Path(cache) / "gputune").iterdir()
     assert kept.read_bytes() == (tmp_path / "p.yaml").read_bytes()
     threads = load(kept).settings["omp_threads"].value
-    assert apply_auto(cache, "auto").stdout == f'{{"omp_threads":{threads}}}\n'
+    assert apply_auto(cache, "auto").stdout == f'{{"settings":{{"omp_threads":{threads}}}}}\n'
 
 
 def test_a_new_probe_keeps_the_programs_of_the_file_and_of_the_cache(
@@ -257,7 +260,7 @@ class TestProbing:
         eight = start(env, 8)
         probing, _ = self.split(env, eight)
         gate.touch()
-        assert {json.loads(out)["omp_threads"] for out in self.answers(eight)} == {probing.pid % 4000 + 1}
+        assert {json.loads(out)["settings"]["omp_threads"] for out in self.answers(eight)} == {probing.pid % 4000 + 1}
         assert self.probes(env) == [probing.pid]
 
     def test_of_torchruns_ranks_too(self, env: dict[str, str]) -> None:
@@ -278,7 +281,7 @@ class TestProbing:
         gate.touch()
         outs = self.answers(others)
         _, second = self.probes(env)
-        assert {json.loads(out)["omp_threads"] for out in outs} == {second % 4000 + 1}
+        assert {json.loads(out)["settings"]["omp_threads"] for out in outs} == {second % 4000 + 1}
 
     def test_nodes_that_share_a_home_probe_once_each_and_all_apply_the_first_ones(
         self, env: dict[str, str], start, tmp_path: Path

@@ -18,13 +18,10 @@ from traps import running
 from traps.expected import LOADS, TRAPS, Trap
 from traps.running import ALL, Ended, environment
 
-OTHERS = [one for one in os.environ.get("GPUTUNE_TEST_TORCHES", "").split(":") if one]
-PYTHONS = [
-    pytest.param(sys.executable, marks=pytest.mark.slow, id="own"),
-    *(pytest.param(python, marks=pytest.mark.torches, id=Path(python).parents[1].name) for python in OTHERS),
-]
+GIVEN = [one for one in os.environ.get("GPUTUNE_TEST_TORCHES", "").split(":") if one]
+PYTHONS = [pytest.param(python, id=Path(python).parents[1].name) for python in GIVEN or [sys.executable]]
 """The interpreters whose torch is asked."""
-pytestmark = pytest.mark.parametrize("python", PYTHONS)
+pytestmark = [pytest.mark.torches, pytest.mark.parametrize("python", PYTHONS)]
 
 
 @cache
@@ -64,7 +61,7 @@ def test_a_program_ends_as_it_would(python: str, name: str, tmp_path: Path) -> N
         pytest.skip("not in this torch")
     plain = run(python, name, tmp_path / "plain", False, trap)
     put = run(python, name, tmp_path / "put", True, trap)
-    assert (put.code, put.stdout) == (plain.code, plain.stdout)
+    assert (put.code, put.stdout) == (plain.code, plain.stdout), put.stderr[-2000:]
     shown: Callable[[str], str] = own_line if trap.raises else str
     assert shown(put.stderr) == shown(plain.stderr)
     assert dict(put.rows) == dict(trap.rows)
