@@ -13,10 +13,10 @@ Values = Mapping[str, Value]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loading:
-    """What DataLoaders are given that were given no workers."""
+    """Arguments for DataLoaders that the program made without any about workers."""
 
     choices: Values
-    """Of the settings of DataLoaders, by name."""
+    """The values of the DataLoader's settings, by setting."""
     measured: Mapping[str, Any] = field(default_factory=dict)
     """The fields of `inject.loading.Measured`."""
     deterministic: bool = False
@@ -32,7 +32,7 @@ class Tuned:
     """Class names, and digests of the parameters' names and shapes."""
     settings: Values
     shapes: tuple[tuple[int, ...], ...] = ()
-    """Of the tensors that its models were called with."""
+    """The shapes of the tensors that its models were called with."""
     world_size: int = 1
     loading: Loading | None = None
 
@@ -73,7 +73,7 @@ class Advice:
         return self.families.get(family or "", self.general)
 
     def loading_of(self, entry: str) -> Loading | None:
-        """What the DataLoaders of the script `entry` are given."""
+        """The arguments for DataLoaders of the script `entry`; None where they stay as they are."""
         own = (program.loading for program in self.programs if program.entry == entry)
         return next(filter(None, own), self.loading)
 

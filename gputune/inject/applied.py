@@ -70,6 +70,7 @@ class Reason(Enum):
     LEFT_SHARDED = "{0} holds the parameters in its own way"
     LEFT_OPTIMIZER = "trained by {0}"
     LEFT_DTYPE = "its parameters are {0}"
+    LEFT_MIXED = "its parameters are not all FP32 on one device"
     LEFT_DEVICE = "its parameters are on {0}, and this was measured on {1}"
     LEFT_CHECKPOINTING = "it uses selective checkpointing"
     LEFT_FUNCTION = "{0}: an autograd.Function that may not bear autocast (it lacks custom_fwd)"

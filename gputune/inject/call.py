@@ -52,7 +52,7 @@ class Call:
         self.channels_last = False
         self._suspects: list[Suspect] = []
         self._outside: list[Suspect] = []
-        """Those that are to be put back, one for each call."""
+        """Suspects that were taken out, to be put back one for each call."""
         self._rewound = REWOUND
 
     def suspect(self, one: Suspect) -> None:

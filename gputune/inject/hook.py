@@ -162,7 +162,8 @@ def _changed(setting: plugins.Setting, value: Value, before: Value, when: Why) -
 def _report() -> None:
     rank = os.environ.get("RANK")
     if os.environ.get(REPORT) == "json":
-        _write(json.dumps({"gputune": {"pid": os.getpid(), "rank": rank and int(rank), "settings": now()}}))
+        number = int(rank) if rank and rank.isdecimal() else None
+        _write(json.dumps({"gputune": {"pid": os.getpid(), "rank": number, "settings": now()}}))
         return
     who = f"pid {os.getpid()}" if rank is None else f"rank {rank}, pid {os.getpid()}"
     for row in now():

@@ -45,6 +45,7 @@ class Injection:
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._awaited: weakref.ref[Any] | None = None
         self._patience = PATIENCE
+        self._tuned: Tuned | None = None
         self._done: weakref.WeakSet[Any] = weakref.WeakSet()
         self._converted: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -141,7 +142,7 @@ class Injection:
         roots = []
         for root in self._found():
             if root.model in self._done:
-                self._into(root, None, ["fused_optimizer"])  # it has an optimizer more than before
+                self._into(root, self._tuned, ["fused_optimizer"])  # it has an optimizer more than before
             else:
                 roots.append(root)
         if roots and len(roots) <= MOST_MODELS:
@@ -162,6 +163,7 @@ class Injection:
             if self.advice.tuned_as(entry()):
                 self._report(roots, None)
             return
+        self._tuned = tuned
         self._done.update(root.model for root in roots)
         for name, value in (tuned.settings if tuned else {}).items():
             if settings.load(name).PHASE == "process":

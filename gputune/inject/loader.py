@@ -7,6 +7,7 @@ those change the order of samples from the second epoch on.
 import functools
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +40,12 @@ def start(advice: Advice, files: Files, note: Callable[[Applied], None]) -> None
 
     @functools.wraps(original)
     def initialise(self: Any, *inputs: Any, **named: Any) -> None:
-        try:
+        extra: dict[str, Any] = {}
+        with suppress(Exception):  # whatever is wrong with the arguments, torch says it
             given = signature.bind(self, *inputs, **named).arguments
             if loading := advice.loading_of(entry()):
-                named = {**named, **_extra(given, loading, files, note)}
-        except Exception:
-            original(self, *inputs, **named)  # whatever is wrong with its arguments, torch says it
-            return
-        original(self, *inputs, **named)
+                extra = _extra(given, loading, files, note)
+        original(self, *inputs, **named, **extra)
 
     kind.__init__ = initialise
 

@@ -24,7 +24,7 @@ class Seen:
 
     model: weakref.ref[Any]
     shapes: list[tuple[int, ...]]
-    """Of the tensors that it was called with."""
+    """The shapes of the tensors that it was called with."""
     functions: list[str] = field(default_factory=list)
     """The custom autograd.Functions behind its outputs that do not say how they behave under autocast."""
     half: bool = False

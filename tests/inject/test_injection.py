@@ -361,6 +361,18 @@ class TestAgain:
             assert optimizer.param_groups[0]["fused"] is True
         assert len(session.said) == 1
 
+    def test_so_is_that_of_a_program_that_was_tuned(self, start: Start) -> None:
+        model = mlp()
+        found = key(model)
+        models = ((found.class_name, found.digest),)
+        start(programs=(Tuned(entry="train.py", models=models, settings={"fused_optimizer": True}),))
+        for _ in range(2):
+            optimizer = torch.optim.AdamW(model.parameters())
+            for _ in range(3):
+                model(X).sum().backward()
+                optimizer.step()
+            assert optimizer.param_groups[0]["fused"] is True
+
     def test_without_a_model_one_line_says_so(self, start: Start) -> None:
         session, weight = start(), torch.ones(2, requires_grad=True)
         optimizer = torch.optim.SGD([weight])

@@ -71,6 +71,13 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Start:
     return start
 
 
+def test_wrong_arguments_are_refused_by_torch_alone(start: Start) -> None:
+    start()
+    with pytest.raises(TypeError, match="no_such_argument") as raised:
+        DataLoader(SAMPLES, no_such_argument=1)  # type: ignore[call-arg]
+    assert raised.value.__context__ is None
+
+
 class TestGiven:
     def test_workers_their_prefetching_and_pinned_memory(self, start: Start) -> None:
         session = start()

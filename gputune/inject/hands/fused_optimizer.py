@@ -56,7 +56,7 @@ def _obstacle(optimizer: Any, device: str) -> Obstacle | None:
     parameters = [one for group in groups for one in group["params"]]
     devices = {one.device for one in parameters}
     if [one.type for one in devices] != [device] or any(one.dtype != torch.float32 for one in parameters):
-        return Obstacle(Reason.LEFT_DTYPE("not all FP32 on one device"))
+        return Obstacle(Reason.LEFT_MIXED())
     if any(one.grad is not None and one.grad.layout != torch.strided for one in parameters):
         return Obstacle(Reason.SPARSE())
     return None
