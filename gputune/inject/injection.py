@@ -170,6 +170,7 @@ class Injection:
                 self._outcome.replace(self._set_flag(name, value))
         for root in roots:
             self._into(root, tuned, hands.names())
+        self._outcome.settle()
         self._report(roots, tuned)
 
     def _root(self, model: Any, seen: Seen) -> Root:

@@ -19,6 +19,10 @@ class Outcome:
         provisional = [name for name, row in self.rows.items() if row.because(*PROVISIONAL) is not None]
         self.rows.update({name: left(name, why) for name in provisional})
 
+    def settle(self) -> None:
+        """Models are known by now: what is not for their kinds has no row any more."""
+        self.rows = {name: row for name, row in self.rows.items() if row.because(*PROVISIONAL) is None}
+
     def add(self, row: Applied) -> None:
         """Where models have different rows of a setting, it is applied if it is in one, and all reasons are kept."""
         before = self.rows.get(row.setting)

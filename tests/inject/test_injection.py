@@ -361,6 +361,12 @@ class TestAgain:
             assert optimizer.param_groups[0]["fused"] is True
         assert len(session.said) == 1
 
+    def test_what_is_for_other_kinds_is_not_told(self, start: Start) -> None:
+        session = start(families={"mlp": {"fused_optimizer": True}, "convnet": {"channels_last": True}})
+        trained(mlp())
+        assert session.said == ["put into Sequential (mlp): fused_optimizer"]
+        assert set(session.injection.rows) == {"fused_optimizer"}
+
     def test_so_is_that_of_a_program_that_was_tuned(self, start: Start) -> None:
         model = mlp()
         found = key(model)
