@@ -73,6 +73,7 @@ class Reason(Enum):
     LEFT_MIXED = "its parameters are not all FP32 on one device"
     LEFT_DEVICE = "its parameters are on {0}, and this was measured on {1}"
     LEFT_CHECKPOINTING = "it uses selective checkpointing"
+    LEFT_DOUBLE_BACKWARD = "the program differentiates gradients (create_graph), which torch.compile does not support"
     LEFT_FUNCTION = "{0}: an autograd.Function that may not bear autocast (it lacks custom_fwd)"
     NEEDS_SCALER = "this device computes in float16 only, which needs a loss scaler in the script"
     NO_FUSED_FORM = "{0} has no fused form"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
-from .outputs import restored
+from .outputs import restored, tensors
 from .rewind import rewinder
 
 PLACE = "_compiled_call_impl"
@@ -77,7 +77,8 @@ class Call:
     def _run(self, call: Any, inputs: Any, named: Any) -> Any:
         import torch
 
-        call = self.compiled or call
+        if self.compiled and not _differentiated(inputs, named):
+            call = self.compiled
         if self.dtype is None or torch.is_autocast_enabled(self.device):
             output = call(*inputs, **named)
             return restored(output, None, contiguous=True) if self.channels_last else output
@@ -129,6 +130,13 @@ class Call:
             trial[0].failed(fault)
         else:
             self._outside += trial
+
+
+def _differentiated(inputs: Any, named: Any) -> bool:
+    """Whether the program asks for gradients of the inputs themselves: as a rule to differentiate them once more, as a
+    gradient penalty does, which torch.compile does not support.
+    """
+    return any(one.requires_grad and one.is_leaf for one in tensors((inputs, named)))
 
 
 def _reference(model: Any) -> Callable[[], Any]:

@@ -4,11 +4,16 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from .rehearsal import graphs, rehearse
 
-def compiled_call(model: Any, failed: Callable[[str], None], *, in_float32: bool = False) -> Callable[..., Any]:
+
+def compiled_call(
+    model: Any, failed: Callable[[str], None], *, in_float32: bool = False, rehearse_on: str | None = None
+) -> Callable[..., Any]:
     """The call of a torch.nn.Module through torch.compile. If compiling fails, `failed` gets the reason, and this and
     every later call runs uncompiled. With `in_float32` an output that is a tensor is converted as part of the graph,
-    where it costs less than on its own.
+    where it costs less than on its own. With `rehearse_on`, a type of device, the first call, and each that compiles
+    something, raises RuntimeError where its backward pass would fail.
 
     `torch.compile(model)` would wrap the model and thereby prefix every name in its state_dict; `model.compile()`
     compiles nothing where the model itself is one of torch's own modules, such as a Sequential.
@@ -16,6 +21,7 @@ def compiled_call(model: Any, failed: Callable[[str], None], *, in_float32: bool
     import torch
 
     given_up = False
+    rehearsed: int | None = None  # the number of graphs by then
 
     def forward(*inputs: Any, **named: Any) -> Any:
         output = model._call_impl(*inputs, **named)
@@ -26,15 +32,18 @@ def compiled_call(model: Any, failed: Callable[[str], None], *, in_float32: bool
     compiled = torch.compile(forward)
 
     def call(*inputs: Any, **named: Any) -> Any:
-        nonlocal given_up
+        nonlocal given_up, rehearsed
         if given_up:
             return model._call_impl(*inputs, **named)
         try:
-            return compiled(*inputs, **named)
+            output = compiled(*inputs, **named)
         except torch._dynamo.exc.TorchDynamoException as error:
             given_up = True
             failed(str(error).strip().split("\n")[0][:200])
             return model._call_impl(*inputs, **named)
+        if rehearse_on and rehearsed != (rehearsed := graphs()):
+            rehearse(model, output, rehearse_on)
+        return output
 
     return call
 

@@ -53,19 +53,19 @@ def under_apply(profile: Path, command: Sequence[str], *options: str) -> list[st
     return [sys.executable, "-m", "gputune", "apply", "--strict", *options, str(profile), "--", *command]
 
 
-def in_turn(scripts: Mapping[str, Script], rounds: int, block_seconds: float) -> dict[str, list[float]]:
+def in_turn(scripts: Mapping[str, Script], rounds: int, block_seconds: float, cpus: int = 2) -> dict[str, list[float]]:
     """Steps per second of each script in each round, in rounds of changing order, every other the reverse of the one
     before.
 
     Each has its first steps to itself, so that neither cuDNN's search nor compiling is disturbed; the first round is
-    not kept. Then all of them, of which one works at a time, share two CPUs: those of a virtual machine are not equally
-    fast.
+    not kept. Then all of them, of which one works at a time, share a few CPUs, since those of a virtual machine are not
+    equally fast.
     """
     for script in scripts.values():
         script.seconds(WARM_UP_STEPS)
-    cpus = sorted(os.sched_getaffinity(0))[:2]
+    shared = sorted(os.sched_getaffinity(0))[:cpus]
     for script in scripts.values():
-        script.pin(cpus)
+        script.pin(shared)
     steps = {name: steps_within(block_seconds, script) for name, script in scripts.items()}
     rates: dict[str, list[float]] = {name: [] for name in scripts}
     for number in range(rounds + 1):
@@ -88,6 +88,11 @@ def compared(rates: Sequence[float], others: Sequence[float]) -> Comparison:
     found = comparison_of([one / other for one, other in zip(rates, others, strict=True)])
     assert found is not None, f"fewer than {FEWEST_PAIRS} rounds say nothing"
     return found
+
+
+def peak(answers: Sequence[Mapping[str, Any]]) -> float | None:
+    """In MiB; None without a GPU."""
+    return max((one["peak_mib"] for one in answers if one["peak_mib"] is not None), default=None)
 
 
 class Script:

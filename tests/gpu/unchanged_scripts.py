@@ -23,7 +23,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
@@ -42,6 +42,7 @@ from turns import (
     at_work,
     compared,
     in_turn,
+    peak,
     python,
     under_apply,
 )
@@ -116,10 +117,6 @@ def put_in(stderr: str) -> dict[str, Any]:
     rows = [row for report in reports for row in report["settings"]]
     applied = {row["setting"]: row["after"] for row in rows if row["status"] == "applied" and row["after"]}
     return {setting: value for setting, value in applied.items() if setting in PUT_IN}
-
-
-def peak(answers: Sequence[Mapping[str, Any]]) -> float | None:
-    return max((one["peak_mib"] for one in answers if one["peak_mib"] is not None), default=None)
 
 
 def compile_ahead(names: Sequence[str], profile: Path) -> None:

@@ -90,6 +90,18 @@ class TestCompiled:
         call_of(model, "cpu").compiled = lambda x: x + 1
         assert torch.equal(model(X), X + 1)
 
+    @pytest.mark.parametrize("asked", [X.clone().requires_grad_(), {"x": X.clone().requires_grad_()}])
+    def test_where_gradients_of_the_inputs_are_asked_for_the_model_runs_uncompiled(self, asked: Any) -> None:
+        model = Net()
+        call_of(model, "cpu").compiled = lambda x: None
+        assert (model(**asked) if isinstance(asked, dict) else model(asked)) is not None
+        assert model(X.requires_grad_(False)) is None
+
+    def test_inputs_that_another_model_made_are_compiled(self) -> None:
+        model = Net()
+        call_of(model, "cpu").compiled = lambda x: None
+        assert model(nn.Linear(4, 4)(X)) is None
+
     def test_the_programs_own_compiled_call_stays_with_gradients_and_without(self) -> None:
         model, calls = Net(), []
 

@@ -55,8 +55,13 @@ TRAPS: dict[str, Trap] = {
     "checkpointing_selective": Trap(rows=rows("skipped left_checkpointing"), since=(2, 5)),
     "clipping": Trap(),
     "closure": Trap(),
+    "compiled_backward_fails": Trap(
+        rows=rows("skipped left_function", PUT, compile=FAILED), compiles=True, since=(2, 8)
+    ),
+    "compiled_gradient_penalty": Trap(rows=rows(compile=PUT), compiles=True),
     "compiled_graph_breaks": Trap(rows=rows(compile=PUT), compiles=True),
     "compiled_mlp": Trap(rows=rows(compile=PUT), compiles=True),
+    "compiled_retain_graph": Trap(rows=rows(compile=PUT), compiles=True),
     "convnet": Trap(rows=IMAGES),
     "custom_function": Trap(rows=rows("skipped left_function")),
     "custom_function_late": Trap(fault="a function that comes into use later is not looked at"),

@@ -19,6 +19,8 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
         return Obstacle(Reason.FORWARD_REPLACED(root.name))
     if "selective checkpointing" in root.sights:
         return Obstacle(Reason.LEFT_CHECKPOINTING())
+    if "double backward" in root.sights:
+        return Obstacle(Reason.LEFT_DOUBLE_BACKWARD())
     return None
 
 
@@ -28,12 +30,16 @@ def put_in(root: Root, value: Value) -> Value:
     if hasattr(config, "backward_pass_autocast"):
         # Otherwise the backward pass would be traced under the call's autocast.
         config.backward_pass_autocast = "off"  # noqa: S105 - no password
+    if hasattr(config, "donated_buffer"):
+        config.donated_buffer = False  # with it, backward(retain_graph=True) raises
     _tell_caches_apart(root)
     call = call_of(root.inner, root.device)
     call.compiled = compiled_call(
         root.inner,
         lambda why: root.failed("compile", Reason.COMPILE_FAILED(why)),
         in_float32=call.dtype is not None,  # of this model's own call, not of the wrap's
+        # torch refuses to run reentrant checkpointing outside Tensor.backward.
+        rehearse_on=None if "reentrant checkpointing" in root.sights else root.device,
     )
     return True
 

@@ -18,6 +18,7 @@ loader = torch.utils.data.DataLoader(
 )
 model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
 if BY_HAND:
+    models.flags_by_hand()
     model.compile()
 for inputs in loader:
     optimizer.zero_grad()

@@ -19,6 +19,7 @@ torch.manual_seed(0)
 model, batch, sample = models.vit()
 model = model.to(device)
 if BY_HAND:
+    models.flags_by_hand()
     model = model.to(memory_format=torch.channels_last)
     model.compile()
 model = DistributedDataParallel(model, device_ids=[rank] if models.GPU else None)

@@ -10,7 +10,10 @@ import transformers
 STEPS = int(sys.argv[1])
 torch.manual_seed(0)
 model, batch, sample = models.bert()
-by_hand = {"bf16": True, "torch_compile": True} if "--by-hand" in sys.argv else {}
+by_hand = {}
+if "--by-hand" in sys.argv:
+    models.flags_by_hand()
+    by_hand = {"bf16": True, "torch_compile": True}
 own = {"bf16": True} if "--own-precision" in sys.argv else {}
 with tempfile.TemporaryDirectory() as folder:
     quiet = {"report_to": "none", "save_strategy": "no", "logging_strategy": "no", "disable_tqdm": True}

@@ -17,7 +17,12 @@ _losses = []
 def steps(**more):
     """Count the steps of each block. What `more` says goes into the first line."""
     say(flags=flags(), **more)
-    for line in sys.stdin:
+    yield from blocks(sys.stdin)
+
+
+def blocks(lines):
+    """The steps of the block that each line asks for."""
+    for line in lines:
         synchronize()
         started = time.perf_counter()
         yield from range(int(line))

@@ -83,6 +83,12 @@ class TestPutIn:
         put_in(mlp())
         assert getattr(config, "backward_pass_autocast", "off") == "off"
 
+    def test_the_program_may_keep_its_graphs(self) -> None:
+        from torch._functorch import config
+
+        put_in(mlp())
+        assert not getattr(config, "donated_buffer", False)
+
     def test_where_compiling_fails_the_model_runs_without_it_and_the_reason_is_told(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -115,6 +121,12 @@ def replaced(model: Any) -> Any:
         (nn.Sequential(type("OptimizedModule", (nn.Sequential,), {})()), set(), "the program compiles it itself", True),
         (replaced(mlp()), set(), "the forward of Sequential was replaced", False),
         (mlp(), {"selective checkpointing"}, "it uses selective checkpointing", False),
+        (
+            mlp(),
+            {"double backward"},
+            "the program differentiates gradients (create_graph), which torch.compile does not support",
+            False,
+        ),
     ],
 )
 def test_what_keeps_it_out(model: Any, sights: set[Any], why: str, users: bool) -> None:
