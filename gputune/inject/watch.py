@@ -43,6 +43,8 @@ class Watch:
         self.witness = Witness(device)
         self._original: Any = None
         self._watched: Any = None
+        self._hooks: list[Any] = []
+        """Those on the gradients of outputs."""
 
     @property
     def sights(self) -> set[Sight]:
@@ -80,6 +82,8 @@ class Watch:
 
         self.active = False
         self.witness.stop()
+        while self._hooks:
+            self._hooks.pop().remove()
         if torch.nn.Module.__call__ is self._watched:
             torch.nn.Module.__call__ = self._original
 
@@ -99,11 +103,19 @@ class Watch:
                 seen = self.seen[id(model)] = Seen(model=weakref.ref(model), shapes=shapes)
                 seen.functions = sorted(set(_custom_functions(found)))
             halves = (torch.float16, torch.bfloat16)
+            self._hooks += [one.register_hook(self._in_backward) for one in found if one.grad_fn is not None]
             seen.half |= any(one.dtype in halves for one in found)
             if torch.is_autocast_enabled(self.device):
                 seen.autocast = torch.get_autocast_dtype(self.device)
         except Exception:
             return
+
+    def _in_backward(self, _: Any) -> None:
+        """With `create_graph`, and only then, gradients are on during backward."""
+        import torch
+
+        if torch.is_grad_enabled():
+            self.sights.add("double backward")
 
 
 def _custom_functions(outputs: list[Any]) -> Iterator[str]:

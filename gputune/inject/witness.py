@@ -31,8 +31,6 @@ class Witness:
         self._follow(torch.autocast, "__enter__", entered)
         self._follow(checkpoint, "_CachingTorchDispatchMode.__init__", self._note("selective checkpointing"))
         self._follow(checkpoint, "CheckpointFunction.forward", self._note("reentrant checkpointing"))
-        for name, place in (("grad", 4), ("backward", 3)):
-            self._follow(torch.autograd, name, self._double_backward(place))
 
     def stop(self) -> None:
         while self._restore:
@@ -40,15 +38,6 @@ class Witness:
 
     def _note(self, sight: Sight) -> Callable[..., None]:
         return lambda *_, **__: self.seen.add(sight)
-
-    def _double_backward(self, place: int) -> Callable[..., None]:
-        """Notes calls with `create_graph`, which is the argument at this place."""
-
-        def called(*inputs: Any, create_graph: bool = False, **_: Any) -> None:
-            if create_graph or any(inputs[place : place + 1]):
-                self.seen.add("double backward")
-
-        return called
 
     def _follow(self, holder: Any, path: str, note: Callable[..., None]) -> None:
         """Call `note` with the arguments of each call of a function, where this torch has it."""

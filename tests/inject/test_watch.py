@@ -38,6 +38,7 @@ class Calls(nn.Module):
 
 
 X = torch.ones(2, 4)
+X_ASKED = torch.ones(2, 4, requires_grad=True)
 
 
 @pytest.fixture
@@ -57,6 +58,29 @@ def models(watch: Watch) -> list[Any]:
 def only(watch: Watch) -> Seen:
     [seen] = watch.seen.values()
     return seen
+
+
+class TestBackward:
+    @pytest.mark.parametrize(
+        ("backward", "twice"),
+        [
+            (lambda out: out.sum().backward(), False),
+            (lambda out: out.sum().backward(retain_graph=True), False),
+            (lambda out: torch.autograd.grad(out.sum(), X_ASKED), False),
+            (lambda out: torch.autograd.grad(out.sum(), X_ASKED, create_graph=True), True),
+            (lambda out: torch.autograd.backward(out.sum(), None, True, True), True),
+        ],
+    )
+    def test_gradients_of_gradients_are_seen(self, watch: Watch, backward: Any, twice: bool) -> None:
+        backward(Calls(torch.square)(X_ASKED))
+        assert ("double backward" in watch.sights) is twice
+
+    def test_afterwards_no_hook_is_left(self, watch: Watch) -> None:
+        model = Calls(lambda x: (x, model.layer.weight))
+        out, weight = model(X)
+        assert (len(out._backward_hooks), weight._backward_hooks) == (1, None)
+        watch.stop()
+        assert not out._backward_hooks
 
 
 class TestFound:

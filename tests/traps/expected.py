@@ -86,7 +86,7 @@ TRAPS: dict[str, Trap] = {
     "fx_trace": Trap(),
     "gan": Trap(),
     "global_hooks": Trap(),
-    "gradient_penalty": Trap(),
+    "gradient_penalty": Trap(rows=rows(compile="skipped left_double_backward"), compiles=True),
     "inference_only": Trap(rows=NEVER),
     "jit_script": Trap(
         rows=rows(PUT + " left_scripted", "skipped no_images left_scripted", PUT + " left_scripted"),
