@@ -19,8 +19,8 @@ def graphs() -> int:
 def rehearse(model: Any, output: Any, device: str) -> None:
     """Run the backward pass behind an output of a model's, with gradients of zero that go nowhere.
 
-    Raises RuntimeError where it fails. It is not run where hooks of the program's would see it, and where memory does
-    not suffice nothing is known.
+    Raises RuntimeError where it fails. It is not run for a model with backward hooks, nor for weights with hooks, which
+    would be called; and where memory does not suffice nothing is known.
     """
     import torch
 

@@ -14,9 +14,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -24,10 +24,10 @@ from turns import (
     BLOCK_SECONDS,
     HERE,
     ROUNDS,
-    WARM_UP_STEPS,
     Script,
     at_work,
     compared,
+    first_steps,
     in_turn,
     peak,
     python,
@@ -63,20 +63,17 @@ def commands(name: str, profile: Path) -> dict[str, list[str]]:
 
 def started(name: str, words: Sequence[str]) -> AbstractContextManager[Script]:
     """With one GPU to see, but for a job: transformers' Trainer would share a batch out between all."""
-    one = {} if name == "ddp_loop" else {"CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", "0")[:1]}
+    one = (
+        {}
+        if name == "ddp_loop"
+        else {"CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]}
+    )
     return at_work(words, "../frameworks/scripts", {**os.environ, **one})
 
 
-def first_steps(name: str, words: Sequence[str]) -> None:
-    with suppress(RuntimeError, AssertionError), started(name, words) as script:
-        script.trained(WARM_UP_STEPS)
-
-
 def compile_ahead(names: Sequence[str], profile: Path) -> None:
-    """Fill inductor's cache. What fails here will fail again, or be compiled, in its own turn."""
     runs = [(name, commands(name, profile)[variant]) for name in names for variant in VARIANTS[1:]]
-    with ThreadPoolExecutor(len(runs)) as pool:
-        list(pool.map(lambda run: first_steps(*run), runs))
+    first_steps([partial(started, *run) for run in runs])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -51,6 +52,19 @@ def python(script: str, *arguments: str) -> list[str]:
 
 def under_apply(profile: Path, command: Sequence[str], *options: str) -> list[str]:
     return [sys.executable, "-m", "gputune", "apply", "--strict", *options, str(profile), "--", *command]
+
+
+def first_steps(starts: Sequence[Callable[[], AbstractContextManager[Script]]]) -> None:
+    """Make the first steps of all these scripts at once, for the sake of inductor's cache. What fails here will fail
+    again, or be compiled, in its own turn.
+    """
+
+    def run(start: Callable[[], AbstractContextManager[Script]]) -> None:
+        with suppress(RuntimeError, AssertionError), start() as script:
+            script.trained(WARM_UP_STEPS)
+
+    with ThreadPoolExecutor(max(1, len(starts))) as pool:
+        list(pool.map(run, starts))
 
 
 def in_turn(scripts: Mapping[str, Script], rounds: int, block_seconds: float, cpus: int = 2) -> dict[str, list[float]]:

@@ -24,9 +24,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -36,11 +36,11 @@ from turns import (
     BLOCK_SECONDS,
     PROFILE,
     ROUNDS,
-    WARM_UP_STEPS,
     Script,
     as_of_here,
     at_work,
     compared,
+    first_steps,
     in_turn,
     peak,
     python,
@@ -120,16 +120,9 @@ def put_in(stderr: str) -> dict[str, Any]:
 
 
 def compile_ahead(names: Sequence[str], profile: Path) -> None:
-    """Fill inductor's cache. What fails here will fail again, or be compiled, in its own turn."""
     compiled = [name for name in names if choices_of(load(profile), name)["compile"]]
     words = [commands(name, profile)[variant] for name in compiled for variant in ("put in", "by hand")]
-    with ThreadPoolExecutor(max(1, len(words))) as pool:
-        list(pool.map(first_steps, words))
-
-
-def first_steps(words: Sequence[str]) -> None:
-    with suppress(RuntimeError, AssertionError), started(words) as script:
-        script.trained(WARM_UP_STEPS)
+    first_steps([partial(started, one) for one in words])
 
 
 def row(name: str, found: Found) -> str:
