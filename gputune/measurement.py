@@ -2,9 +2,16 @@
 
 **The rule for deciding between two settings.** They are measured in turn (A B B A ...) and compared by the median of
 the paired ratios with its exact order-statistic (sign test) interval at 99 %: no distribution is assumed and no
-random number is drawn. The pairs are looked at when there are 12, 20 and 32 of them. With all three looks, two equal
-settings are called different in 0.01 % of comparisons whose samples scatter by 2 %, and in 0.65 % where they scatter
-by 10 % or more.
+random number is drawn. The pairs are looked at when there are 12, 20 and 32 of them.
+
+**What lies far apart** is decided by fewer pairs, or by pairs of which some were disturbed, where the interval says
+nothing: when more of them are twice apart in one direction than noise can explain. Noise makes at most a quarter of
+the pairs of two equal settings so (a machine that stands still at every second moment does), hence four pairs that
+all are, eight but for two, or twelve but for four.
+
+With all looks, one of two equal settings is said to gain in 0.03 % of comparisons whose samples scatter by 2 %, and in
+0.85 % at most on the noisiest machines that were simulated: CPUs of two speeds, stolen CPUs, blocks that may run at a
+tenth of their speed (`tests/noise.py`).
 """
 
 from __future__ import annotations
@@ -19,6 +26,10 @@ LOOKS = (12, 20, 32)
 """After how many pairs a comparison may end. 32 is also the most samples that a row keeps."""
 FEWEST_PAIRS = 8
 """With fewer pairs not even the extremes enclose the median at 99 %."""
+BY_FAR = 2.0
+"""The ratio from which two settings lie far apart."""
+FAR_BY_CHANCE = 0.25
+"""The share of pairs that noise alone puts `BY_FAR` apart in one direction, at most."""
 LEAST_GAIN = 1.03
 """A change is worth recommending only above this ratio: smaller gains drown in the difference between two jobs."""
 SIGNIFICANT_DIGITS = 4
@@ -63,8 +74,8 @@ class Measurement:
     conditions: dict[str, float] = field(default_factory=dict)
     """The GPU's state meanwhile: sm_clock_mhz, power_watts (medians), throttle_reasons (NVML's bits, all that
     occurred), and in a bench's first row, over the whole bench, pcie_generation and other_sm_percent (the highest;
-    the SMs that other processes used), gpu_processes (compute processes, most of the time) and other_cpus (how
-    many CPUs other processes used)."""
+    the SMs that other processes used), gpu_processes (compute processes, most of the time), other_cpus (how many CPUs
+    others used) and stolen_cpus (how many of these other guests of the host did)."""
 
     def __post_init__(self) -> None:
         if not self.samples:
@@ -84,7 +95,7 @@ class Measurement:
     def against(self, baseline: Measurement) -> Comparison | None:
         """The comparison with `baseline`, whose samples were taken in turn with these; higher samples are better.
 
-        None where there are fewer than 8 pairs: then nothing can be said at 99 %.
+        None where the pairs are too few to say anything: fewer than 8, or than 4 that lie far apart.
         """
         return comparison_of(self.ratios(baseline))
 
@@ -113,13 +124,35 @@ def _median(values: Sequence[float]) -> float:
 
 
 def comparison_of(ratios: Sequence[float]) -> Comparison | None:
-    """The comparison that paired ratios allow; None where there are fewer than 8."""
+    """The comparison that paired ratios allow; None where they are too few."""
     interval = median_interval(ratios)
+    if interval is None or interval[0] <= 1 <= interval[1]:
+        interval = _far_apart(ratios) or interval
     if interval is None:
         return None
     return Comparison(
         ratio=rounded(_median(ratios)), low=rounded(interval[0]), high=rounded(interval[1]), pairs=len(ratios)
     )
+
+
+def _far_apart(ratios: Sequence[float]) -> tuple[float, float] | None:
+    """The range of the ratios that count, where these lie `BY_FAR` apart in one direction; None where they do not.
+
+    As many ratios do not count, at either end, as may be left out with an error of half a per cent: the others would
+    be so far apart by chance with probability P(Binomial(n, FAR_BY_CHANCE) >= n - left out).
+    """
+    n, ordered = len(ratios), sorted(ratios)
+    left_out, chance = -1, 0.0
+    while left_out < n // 3:
+        far = n - left_out - 1
+        chance += math.comb(n, far) * FAR_BY_CHANCE**far * (1 - FAR_BY_CHANCE) ** (n - far)
+        if chance > (1 - CONFIDENCE) / 2:
+            break
+        left_out += 1
+    if left_out < 0:
+        return None
+    low, high = ordered[left_out], ordered[n - 1 - left_out]
+    return (low, high) if low >= BY_FAR or high <= 1 / BY_FAR else None
 
 
 def median_interval(samples: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float] | None:

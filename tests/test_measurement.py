@@ -4,6 +4,7 @@ import math
 import random
 from itertools import pairwise
 
+import noise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -114,12 +115,35 @@ def test_two_rows_are_compared_pair_by_pair():
 
 def test_pairs_with_a_zero_are_left_out():
     assert row(*[2.0] * 12).against(row(0.0, *[1.0] * 11)).pairs == 11
-    assert row(*[0.0] * 5, *[2.0] * 7).against(row(*[1.0] * 12)) is None
+    assert row(*[0.0] * 5, *[1.9] * 7).against(row(*[1.0] * 12)) is None
 
 
 def test_workloads_are_pooled_by_the_geometric_mean_of_each_round():
     ones = row(*[1.0] * 12)
     assert row(*[4.0] * 12).pooled(ones, [(ones, ones)]).ratio == 2.0
+
+
+@pytest.mark.parametrize(
+    ("ratios", "interval"),
+    [
+        ([3.0] * 3, None),
+        ([2.5, 3.0, 4.0, 6.0], (2.5, 6.0)),
+        ([0.4, 0.3, 0.2, 0.1], (0.1, 0.4)),
+        ([1.9, 3.0, 4.0, 6.0], None),
+        ([0.2, 3.0, 4.0, 6.0, 6.0], None),
+        ([0.2, 3.0, 4.0, 5.0, 6.0, 6.0], (3.0, 6.0)),
+        ([0.2, 0.5, 3.0, 4.0, 5.0, 6.0, 6.0, 6.0], (3.0, 6.0)),
+        ([0.2, 0.4, 0.5, 3.0, 4.0, 6.0, 6.0, 6.0], (0.2, 6.0)),
+        ([0.1, 0.2, 0.4, 0.5, *[3.0] * 8], (3.0, 3.0)),
+    ],
+)
+def test_what_lies_far_apart_is_decided_by_few_pairs_or_in_spite_of_some_that_were_disturbed(ratios, interval):
+    comparison = comparison_of(ratios)
+    assert (comparison and comparison.interval) == interval
+
+
+def test_where_the_usual_interval_decides_it_stands():
+    assert comparison_of([*[1.04, 1.06] * 8, *[2.5] * 16]).interval == (1.06, 2.5)
 
 
 @given(st.floats(1e-9, 1e12))
@@ -131,3 +155,18 @@ def test_rounding_keeps_four_digits_and_is_stable(value):
 def test_looks_grow_and_each_has_an_interval():
     assert all(earlier < later for earlier, later in pairwise(LOOKS))
     assert all(median_interval(range(pairs)) for pairs in LOOKS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", noise.MACHINES)
+def test_on_no_machine_are_equal_settings_often_called_different(machine):
+    made = noise.MACHINES[machine]
+    assert noise.share_of_gains(made) < 0.0125
+    assert noise.share_of_gains(made, pairs=4) < 0.006
+    assert noise.share_of_gains(made, pairs=8) < 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", noise.MACHINES)
+def test_what_is_three_times_as_fast_is_seen_on_all_of_them(machine):
+    assert noise.share_of_gains(noise.MACHINES[machine], gain=3.0, times=1000) > 0.9

@@ -15,7 +15,8 @@ from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
-from gputune.probing.plan import check_names, plan
+from gputune.probing.again import run_again
+from gputune.probing.plan import check_names, plan, time_to_run_again
 from gputune.probing.request import ALL, Progress, Request, device_of, devices_of
 from gputune.probing.running import Lane
 from gputune.probing.together import common_profile, measure_together, own_profiles
@@ -49,6 +50,7 @@ def probe(
         jobs, left_out = plan(device, request)
         lane = Lane.on(device, process, machine, host)
         lane.do(jobs, progress)
+        run_again(lane, jobs, time_to_run_again(jobs, request), progress)
         _check_measured([lane], lane.measurements)
         return recommend.profile_of(machine, lane.measurements, device, created=_now(), gaps=[*left_out, *lane.gaps])
 

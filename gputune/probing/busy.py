@@ -1,4 +1,4 @@
-"""CPU time that other processes used of our CPUs during a bench: on a shared machine it measures its neighbours too."""
+"""CPU time that others used of our CPUs during a bench: on a shared machine it measures its neighbours too."""
 
 import os
 import time
@@ -13,6 +13,7 @@ guests of the host used. Idle and iowait do not; guest and guest_nice are contai
 
 Source: Linux, proc_stat(5).
 """
+_STOLEN = (7,)
 _LEAST_SECONDS = 0.2
 """The kernel counts in steps of 0.01 s on each CPU, so a shorter interval says nothing."""
 
@@ -23,7 +24,9 @@ class Reading:
 
     at: float
     busy: float
-    """The time that our CPUs were busy for any process."""
+    """The time that our CPUs were busy for any process, or taken by another guest of the host."""
+    stolen: float = 0.0
+    """The part of it that other guests took."""
     own: float
     """The CPU time of this process and its descendants."""
 
@@ -31,10 +34,20 @@ class Reading:
 def read(host: Host) -> Reading | None:
     """None where /proc/stat does not count our CPUs. Read it while the bench process and its children live."""
     try:
-        ticks = busy_ticks(host.read("/proc/stat"), host.affinity())
+        stat, cpus, ticks = host.read("/proc/stat"), host.affinity(), os.sysconf("SC_CLK_TCK")
+        busy, stolen = (ticks_of(stat, cpus, columns) / ticks for columns in (_BUSY, _STOLEN))
     except Unreadable:
         return None
-    return Reading(at=time.monotonic(), busy=ticks / os.sysconf("SC_CLK_TCK"), own=own_seconds())
+    return Reading(at=time.monotonic(), busy=busy, stolen=stolen, own=own_seconds())
+
+
+def conditions(before: Reading | None, after: Reading | None) -> dict[str, float]:
+    """Return `other_cpus`, and `stolen_cpus` where there are any, between two readings; nothing where it is unknown."""
+    others = used_by_others(before, after)
+    if others is None or before is None or after is None:
+        return {}
+    stolen = round((after.stolen - before.stolen) / (after.at - before.at), 2)
+    return {"other_cpus": others} | ({"stolen_cpus": stolen} if stolen > 0 else {})
 
 
 def used_by_others(before: Reading | None, after: Reading | None) -> float | None:
@@ -52,12 +65,14 @@ def used_by_others(before: Reading | None, after: Reading | None) -> float | Non
     return round(max(0.0, others), 2)
 
 
-def busy_ticks(stat: str, cpus: Collection[int]) -> int:
-    """Return the ticks in which `cpus` were busy, from the text of /proc/stat. Raises Unreadable if one is missing."""
+def ticks_of(stat: str, cpus: Collection[int], columns: Collection[int] = _BUSY) -> int:
+    """Return the ticks that these columns count for `cpus`, by default those in which they were busy, from the text of
+    /proc/stat. Raises Unreadable if one is missing.
+    """
     lines = (line.split() for line in stat.splitlines() if line.startswith("cpu"))
     counts_of = {name.removeprefix("cpu"): counts for name, *counts in lines}
     try:
-        return sum(int(counts_of[str(cpu)][column]) for cpu in cpus for column in _BUSY)
+        return sum(int(counts_of[str(cpu)][column]) for cpu in cpus for column in columns)
     except (KeyError, IndexError, ValueError):
         raise Unreadable("/proc/stat does not list the CPUs of this process") from None
 

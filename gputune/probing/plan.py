@@ -19,6 +19,11 @@ BUDGET_SECONDS: Mapping[str, Mapping[Budget, float]] = {
 """How long the benches of a budget measure together, by kind of device. With the time to start up, the standard
 budget takes a minute. What only the user can name, and the comparison of all GPUs, take their time on top."""
 
+AGAIN_SHARE = 0.25
+"""The share of the plan's time in which benches that were disturbed may run again."""
+
+MOMENT_SECONDS = 6.0
+
 LEAST_SHARE = 0.6
 """A bench that gets a smaller share of its seconds is left out: with less, a comparison that would reach its look at
 20 pairs does not even reach the one at 12."""
@@ -82,6 +87,14 @@ def plan(device: str, request: Request) -> tuple[list[Job], list[Gap]]:
     left_out = [job for job in sharing if job.name not in fitted]
     gaps = [Gap(fact=f"bench.{job.name}", reason="not measured in this budget") for job in left_out]
     return [fitted.get(job.name, job) for job in jobs if job not in left_out], gaps
+
+
+def time_to_run_again(jobs: Sequence[Job], request: Request) -> float:
+    """Return the seconds for running again what was disturbed: of a probe of all a share, of benches that were asked
+    for by name enough for all of them, with a moment between.
+    """
+    seconds = sum(job.seconds for job in jobs)
+    return seconds + MOMENT_SECONDS if request.only else AGAIN_SHARE * seconds
 
 
 def fit(jobs: Sequence[Job], seconds: float) -> list[Job]:

@@ -57,7 +57,7 @@ class Lane:
     def _run(self, job: Job, begun: Progress, progress: Callable[[Progress], None]) -> None:
         progress(begun)
         rows: list[Measurement] = []
-        other_cpus: float | None = None
+        conditions: dict[str, float] = {}
         before = busy.read(self.host)
         kills_before = memory.oom_kills(self.host)
         try:
@@ -68,11 +68,11 @@ class Lane:
                     self.gaps.append(self._explained(answer, kills_before))
                 else:
                     rows.append(answer)
-            other_cpus = busy.used_by_others(before, busy.read(self.host))
-        except BenchFailed as failed:  # other_cpus stays unknown: the times of the dead process's children are lost
+            conditions = busy.conditions(before, busy.read(self.host))
+        except BenchFailed as failed:  # the conditions stay unknown: the times of the dead process's children are lost
             gap = Gap(fact=f"bench.{job.name}", reason=str(failed), cause=failed.cause)
             self.gaps.append(self._explained(gap, kills_before))
-        self.measurements += with_conditions(rows, other_cpus)
+        self.measurements += with_conditions(rows, conditions)
 
     def _explained(self, gap: Gap, kills_before: int | None) -> Gap:
         """Where a process was killed, add what the kernel's count of OOM kills since before the bench says."""
@@ -88,12 +88,12 @@ class Lane:
         return replace(gap, reason=f"{gap.reason}; the kernel's OOM killer did it, since the memory ran out: {size}")
 
 
-def with_conditions(rows: list[Measurement], other_cpus: float | None) -> list[Measurement]:
-    """Return the rows of one bench; only the first keeps what holds for all: WHOLE_BENCH and `other_cpus`."""
+def with_conditions(rows: list[Measurement], of_host: dict[str, float]) -> list[Measurement]:
+    """Return the rows of one bench; only the first keeps what holds for all: WHOLE_BENCH and the host's conditions."""
     if not rows:
         return rows
     values = {name: [row.conditions[name] for row in rows if name in row.conditions] for name in WHOLE_BENCH}
     whole = {name: WHOLE_BENCH[name](seen) for name, seen in values.items() if seen}
     own = [{name: value for name, value in row.conditions.items() if name not in WHOLE_BENCH} for row in rows]
-    own[0] |= whole | ({} if other_cpus is None else {"other_cpus": other_cpus})
+    own[0] |= whole | of_host
     return [replace(row, conditions=conditions) for row, conditions in zip(rows, own, strict=True)]

@@ -7,13 +7,17 @@ from gputune.settings import Value
 
 
 def representative_index(profiles: Sequence[Profile]) -> int:
-    """The index of the profile that differs least from all the others; the first of several such.
+    """The index of the profile that differs least from all the others; of several such the one with the most samples
+    (a quick probe agrees with a longer one in what it did not measure), then the first.
 
     One profile is taken as a whole, never a mixture: what is recommended for a network was measured as one combination.
     """
     return min(
         range(len(profiles)),
-        key=lambda index: sum(len(differing_settings(profiles[index], other)) for other in profiles),
+        key=lambda index: (
+            sum(len(differing_settings(profiles[index], other)) for other in profiles),
+            -sum(len(row.samples) for row in profiles[index].measurements),
+        ),
     )
 
 

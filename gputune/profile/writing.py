@@ -56,6 +56,11 @@ def _plain(profile: Profile) -> dict[str, Any]:
     data: dict[str, Any] = _storable(asdict(profile))
     if not data["programs"]:
         del data["programs"]  # earlier versions do not know it
+    own = (program["settings"] for program in data.get("programs", ()))
+    for choices in (data["settings"], *data["families"].values(), *own):
+        for choice in choices.values():
+            if not choice["provisional"]:
+                del choice["provisional"]  # nor this
     try:
         limits.check(data)
         limits.check_programs(data.get("programs", ()))

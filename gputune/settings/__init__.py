@@ -12,6 +12,8 @@ A setting's file has
 - `recommend(facts, measurements) -> Choice`, always: without a gain, torch's default and the reason;
 - where it differs by kind of network, or of a dataset's samples, `of_family(facts, measurements, family) -> Choice |
   None`, None where it was not measured for that kind;
+- where others' work on the CPUs cannot be what makes a large gain, `BELIEVED_FROM`, the ratio from which it is believed
+  although they worked meanwhile;
 - for `launch`, `environ(value)`, `NAMES` (the variables by which a user sets it), `current()` and `default()`; with
   `apply(value)`, it can also be set in a running process;
 - for `process`, `apply(value)`, `current()` and `default()`; `apply` raises ValueError with the reason where another
@@ -52,7 +54,8 @@ class Choice:
 
     `gain` is the measured speed of the alternative divided by that of torch's default, with its `interval` at 99 %,
     also where the default is kept because of it; both are None where neither was measured. `evidence` names the benches
-    behind the choice.
+    behind the choice. `provisional`: they were disturbed, or measured too little, so the value is torch's default until
+    they are run again.
     """
 
     value: Value
@@ -60,6 +63,7 @@ class Choice:
     interval: tuple[float, float] | None = None
     reason: str
     evidence: tuple[str, ...] = field(default=())
+    provisional: bool = False
 
 
 def names() -> list[str]:

@@ -34,8 +34,10 @@ FAMILIES = ("memory", "waiting")
 """The kinds of samples with a choice beside the general one, which is made for `decoding`."""
 NEARLY_BEST = 1.03
 """The fewest workers within this ratio of the best: each costs memory and a process."""
-FEW_PAIRS, BY_FAR = 4, 1.5
-"""Four pairs that all say "half as fast again" are not chance, though too few for an interval at 99 %."""
+BELIEVED_FROM = 2.0
+"""A gain that is believed although others used the CPUs meanwhile: workers cost them alike with all counts."""
+LEEWAY = 1.25
+"""With synthetic samples a gain above the number of workers times this is not believed."""
 FED = 1.01
 """A consumer is fed when it waits for less than a hundredth of its step."""
 
@@ -148,27 +150,16 @@ def _against_none(rows: LoadingRows, kind: str) -> Choice:
     fastest = best if best.workers else max((one for one in rows if one.workers), key=lambda one: rows[one].median)
     comparison, workers = compared(rows[fastest], rows[none]), counted(fastest.workers, "worker")
     if comparison is None:
-        if best.workers:
-            return _by_far(fastest.workers, rows[fastest], rows[none], SAMPLES[kind])
-        slow = f"{SAMPLES[kind]} came no faster with {workers} than with none"
-        return choose(0, f"{missing(rows[fastest], rows[none])}: {slow}")
+        more = ": --budget thorough takes longer" if bench == "dataset" else ""
+        slow = "" if best.workers else f": {SAMPLES[kind]} came no faster with {workers} than with none"
+        return choose(0, missing(rows[fastest], rows[none]) + (slow or more))
     sentence = f"{SAMPLES[kind]} came {range_text(comparison)} as fast with {workers} as with none"
+    if kind in KINDS and comparison.ratio > LEEWAY * fastest.workers:
+        said = f"not believed: {sentence}, and {workers} cannot be as fast as that; loading without any was disturbed"
+        return replace(choose(0, said, comparison, bench), provisional=True)
     if best.workers and comparison.low > 1:
         return choose(best.workers, sentence, comparison, bench)
     return choose(0, f"{no_gain(comparison)}: {sentence}", comparison, bench)
-
-
-def _by_far(workers: int, best: Measurement, none: Measurement, samples: str) -> Choice:
-    """From fewer pairs than an interval takes, as slow samples leave: only where all say so by far."""
-    from statistics import median  # slow to import, and the shim imports this file
-
-    ratios = best.ratios(none)
-    if len(ratios) < FEW_PAIRS or min(ratios) < BY_FAR:
-        more = ": --budget thorough takes longer" if best.bench == "dataset" else ""
-        return choose(0, missing(best, none) + more)
-    ran = f"{samples} came {median(ratios):.3g} times as fast with {counted(workers, 'worker')} as with none"
-    reason = f"{ran}, in each of {len(ratios)} pairs at least {min(ratios):.3g} times"
-    return Choice(value=workers, gain=median(ratios), reason=reason, evidence=(best.bench,))
 
 
 def _for_dataset(rows: LoadingRows, measurements: Measurements) -> Choice:

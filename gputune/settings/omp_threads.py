@@ -5,15 +5,17 @@ wait for each other at every barrier and are throttled together. Ranks that shar
 no affinity enforces, are not seen by torch either. MKL follows OMP_NUM_THREADS unless MKL_NUM_THREADS is set, and
 then that one counts for torch too. torchrun exports OMP_NUM_THREADS=1 when nothing is set.
 
-**The rule**: where torch would start more threads than the process has CPUs, it is given as many as there are, also
-unmeasured. A quota also holds during the measurement: where that many threads certainly ran slower in it, torch's
-count stays. CPUs that other ranks or jobs will use are idle while one process measures, so there no measurement
-speaks for more.
+**The rule**: fewer threads than torch's own count look better beside other work, and hurt once the machine is idle, so
+two runs apart must agree on them. Where torch would start more threads than the process has CPUs, it is given as many
+as there are, also unmeasured. A quota also holds during the measurement: where that many threads certainly ran slower
+in it, torch's count stays. CPUs that other ranks or jobs will use are idle while one process measures, so there no
+measurement speaks for more.
 
 Source: PyTorch, "CPU threading and TorchScript inference"; oneMKL, MKL_NUM_THREADS; the kernel's CFS bandwidth control.
 """
 
 import os
+from dataclasses import replace
 
 from . import Choice, Facts, Measurement, Measurements, Numerics, Phase
 from ._evidence import NOT_MEASURED, choose, counted, missing, no_gain, range_text, select
@@ -25,20 +27,20 @@ DEPENDS = ("cpu", "cpu_budget")
 LIMITS = (1, 4096)
 
 BENCH = "cpu_threads"
+TIME = "time"
+"""The parameter of a second run's rows."""
 NAMES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Where one of these is set, the count that torch started with is the user's."""
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
     rows = select(measurements, BENCH, "throughput")
-    default = next((row for row in rows if row.params.get("default")), None)
     limits = _limits(facts)
     if not limits:
-        return _measured(rows, default)
-    choice = _measured(
-        [row for row in rows if row is default or int(row.params["threads"]) <= facts.cpu.budget], default
-    )
-    if choice.value is not None or (_is_enforced(facts) and _is_slower(choice, default, facts.cpu.budget)):
+        return _measured(rows)
+    within = [row for row in rows if row.params.get("default") or int(row.params["threads"]) <= facts.cpu.budget]
+    choice = _of_one_run([row for row in within if TIME not in row.params])
+    if choice.value is not None or (_is_enforced(facts) and _is_slower(choice, _default(rows), facts.cpu.budget)):
         return choice
     alone = choice.reason if choice.gain is None else "what one process measured does not speak against it"
     reason = f"{limits}: {counted(facts.cpu.budget, 'thread')}, where torch would start {_own(facts)}; {alone}"
@@ -82,7 +84,30 @@ def _is_slower(choice: Choice, default: Measurement | None, budget: int) -> bool
     return choice.interval[1] < 1 and int(default.params["threads"]) > budget
 
 
-def _measured(rows: Measurements, default: Measurement | None) -> Choice:
+def _measured(rows: Measurements) -> Choice:
+    """The choice by the rows of one run, or of two runs apart."""
+    first, second = ([row for row in rows if row.params.get(TIME, 1) == time] for time in (1, 2))
+    choice = _of_one_run(first)
+    if choice.value is None or not _is_fewer(choice, first):
+        return choice
+    again = _of_one_run(second)
+    if again.value == choice.value:
+        return replace(again, reason=f"{again.reason}, and a moment before {choice.gain:.3g} times")
+    seen = f"a moment later: {again.reason}" if second else "seen once, and fewer threads must gain in two runs apart"
+    return replace(choice, value=None, reason=f"{choice.reason}; {seen}", provisional=not second)
+
+
+def _is_fewer(choice: Choice, rows: Measurements) -> bool:
+    default = _default(rows)
+    return isinstance(choice.value, int) and default is not None and choice.value < int(default.params["threads"])
+
+
+def _default(rows: Measurements) -> Measurement | None:
+    return next((row for row in rows if row.params.get("default")), None)
+
+
+def _of_one_run(rows: Measurements) -> Choice:
+    default = _default(rows)
     if default is None:
         return choose(None, NOT_MEASURED)
     others = [(row, row.against(default)) for row in rows if row is not default]

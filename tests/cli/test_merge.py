@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from forked import gputune, refusal
-from making import CHOSEN, ELSEWHERE, H200, profile, program
+from making import CHOSEN, ELSEWHERE, H200, profile, program, row
 
 from gputune.profile import load, save
 
@@ -26,6 +26,15 @@ def test_the_one_that_most_nodes_share_stands_for_all_and_the_odd_one_is_named(t
         f"gputune: took {paths[1]} as the profile of all 3 nodes\n"
     )
     assert load(tmp_path / "job.yaml") == profile()
+
+
+def test_of_profiles_that_agree_the_one_that_measured_more_is_taken(tmp_path):
+    quick = profile(measurements=(row("precision", "throughput", 1.0),))
+    standard = profile(measurements=(row("precision", "throughput", 1.0), row("conv", "throughput", 1.0)))
+    paths = nodes(tmp_path, quick, standard, quick)
+    done = gputune("merge", *paths, "-o", "job.yaml", cwd=tmp_path)
+    assert done.stderr == f"gputune: took {paths[1]} as the profile of all 3 nodes\n"
+    assert load(tmp_path / "job.yaml") == standard
 
 
 def test_what_only_a_rank_has_of_its_own_may_differ(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from recorded import RecordedHost
 
 from gputune.host import Host, Unreadable
-from gputune.probing.busy import Reading, busy_ticks, own_seconds, read, used_by_others
+from gputune.probing.busy import Reading, own_seconds, read, ticks_of, used_by_others
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -27,11 +27,11 @@ def stat(*busy_seconds, column=0):
 @pytest.mark.parametrize("column", range(10))
 def test_idle_and_waiting_do_not_count_and_guests_are_counted_already(column):
     busy = 0 if column in (3, 4, 8, 9) else 3.5 * TICKS
-    assert busy_ticks(stat(1.5, 2, column=column), [0, 1]) == busy
+    assert ticks_of(stat(1.5, 2, column=column), [0, 1]) == busy
 
 
 def test_only_our_cpus_count():
-    assert busy_ticks(stat(1, 20, 3, 40), [0, 2]) == 4 * TICKS
+    assert ticks_of(stat(1, 20, 3, 40), [0, 2]) == 4 * TICKS
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_only_our_cpus_count():
 )
 def test_a_cpu_that_is_not_listed_is_unreadable(text):
     with pytest.raises(Unreadable):
-        busy_ticks(text, [0, 1])
+        ticks_of(text, [0, 1])
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def measured(*answers, facts=None):
 
 def test_the_cpus_that_others_used_are_unknown_where_the_process_died(monkeypatch):
     """The times of its own children were lost with it."""
-    monkeypatch.setattr(busy, "used_by_others", lambda before, after: 1.5)
+    monkeypatch.setattr(busy, "conditions", lambda before, after: {"other_cpus": 1.5})
     died = BenchFailed(how="exit code", number=9)
     lane = measured(row("precision", "throughput", 1.0), died)
     assert lane.measurements[0].conditions == {}
@@ -187,12 +187,12 @@ def test_a_condition_of_the_whole_bench_is_in_its_first_row_only():
         for watts, processes, share in ((300.0, 2.0, 0.0), (400.0, 1.0, 30.0), (350.0, 1.0, 10.0))
     ]
     rows = [replace(row("precision", "throughput", 1.0), conditions=conditions) for conditions in seen]
-    first, *others = with_conditions(rows, 0.4)
+    first, *others = with_conditions(rows, {"other_cpus": 0.4})
     whole = {"pcie_generation": 5.0, "gpu_processes": 1.0, "other_sm_percent": 30.0, "other_cpus": 0.4}
     assert first.conditions == {"power_watts": 300.0, **whole}
     assert [one.conditions for one in others] == [{"power_watts": 400.0}, {"power_watts": 350.0}]
-    assert "other_cpus" not in with_conditions(rows, None)[0].conditions, "where it is unknown"
-    assert with_conditions([], 0.4) == []
+    assert "other_cpus" not in with_conditions(rows, {})[0].conditions, "where it is unknown"
+    assert with_conditions([], {"other_cpus": 0.4}) == []
 
 
 def test_a_dataset_reaches_the_bench_as_it_was_named(plant):

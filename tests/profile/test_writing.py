@@ -161,8 +161,12 @@ def plain(made: Profile) -> Any:
 
 
 def as_json(made: Profile) -> Any:
-    """The fields as they are; a profile without programs has no key for them."""
+    """The fields as they are, without what says nothing: no programs, and choices that are not provisional."""
     data = json.loads(json.dumps(asdict(made)))
+    for group in (data["settings"], *data["families"].values(), *(one["settings"] for one in data["programs"])):
+        for choice in group.values():
+            if not choice["provisional"]:
+                del choice["provisional"]
     return data if data["programs"] else {key: value for key, value in data.items() if key != "programs"}
 
 

@@ -113,7 +113,7 @@ class TestOfFamily:
         assert " as fast as in FP32, with a GradScaler; " in choice.reason
 
     def test_too_few_samples_decide_nothing(self) -> None:
-        choice = of_family(H200, [replace(one, samples=one.samples[:7]) for one in DECODER], "transformer")
+        choice = of_family(H200, [replace(one, samples=one.samples[:3]) for one in DECODER], "transformer")
         assert (choice.value, choice.gain) == (None, None)
         assert choice.reason == "too few samples in this run to tell"
 

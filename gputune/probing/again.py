@@ -1,0 +1,74 @@
+"""Running benches again, later in the same probe: those that were disturbed, once the machine is calm, and those whose
+first time does not suffice for what they found.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from gputune import recommend
+from gputune.measurement import Measurement
+from gputune.probing import busy
+from gputune.probing.plan import LEAST_SHARE, Job
+from gputune.probing.request import Progress
+from gputune.probing.running import Lane
+from gputune.recommend.trust import disturbance, is_busy
+from gputune.settings.omp_threads import TIME
+
+LOOK_SECONDS = 1.0
+"""How long is watched whether the machine is calm."""
+APART_SECONDS = 5.0
+"""The least time between two runs that are to agree."""
+
+
+def run_again(lane: Lane, jobs: Sequence[Job], seconds: float, progress: Callable[[Progress], None]) -> None:
+    """Run again, for at most so many seconds, the jobs that provisional choices wait for, the most valuable first."""
+    end = time.monotonic() + seconds
+    waiting = waiting_for(lane, jobs)
+    while waiting:
+        fitting = [job for job in waiting if LEAST_SHARE * job.seconds <= end - time.monotonic() - LOOK_SECONDS]
+        if not fitting:
+            return
+        progress(Progress(number=1, count=len(waiting), bench=fitting[0].name, doing="waits", seconds=seconds))
+        if not _is_calm(lane):
+            continue
+        waiting.remove(fitting[0])
+        _run(lane, fitting[0], end, progress)
+
+
+def waiting_for(lane: Lane, jobs: Sequence[Job]) -> list[Job]:
+    """The jobs that provisional choices from the lane's measurements wait for."""
+    general, own = (ask(lane.facts, lane.measurements) for ask in (recommend.choices, recommend.families))
+    chosen = [general, *own.values()]
+    names = {bench for group in chosen for choice in group.values() if choice.provisional for bench in choice.evidence}
+    return [job for job in jobs if job.name in names]
+
+
+def _is_calm(lane: Lane) -> bool:
+    """Whether others leave the CPUs alone now; where that cannot be read, yes."""
+    before = busy.read(lane.host)
+    time.sleep(LOOK_SECONDS)
+    others = busy.used_by_others(before, busy.read(lane.host))
+    return others is None or not is_busy(lane.facts, others, on_gpu=False)
+
+
+def _run(lane: Lane, job: Job, end: float, progress: Callable[[Progress], None]) -> None:
+    first = [row for row in lane.measurements if row.bench == job.name]
+    others = [row for row in lane.measurements if row.bench != job.name]
+    disturbed = disturbance(lane.facts, first, job.name) is not None
+    if not disturbed:
+        time.sleep(APART_SECONDS)
+    lane.measurements = []
+    seconds = min(job.seconds, end - time.monotonic())
+    lane.do([replace(job, request=replace(job.request, seconds=seconds))], progress)
+    second = lane.measurements
+    lane.measurements = [*others, *merged(first, second, disturbed=disturbed)]
+
+
+def merged(first: Sequence[Measurement], second: Sequence[Measurement], *, disturbed: bool) -> list[Measurement]:
+    """The rows to keep of a bench that ran twice: the second's where the first was disturbed, or both, told apart."""
+    if disturbed:
+        return list(second or first)
+    return [*first, *(replace(row, params={**row.params, TIME: 2}) for row in second)]

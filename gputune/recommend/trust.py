@@ -1,0 +1,83 @@
+"""Whether what a bench measured can be believed: who else used its CPUs and its GPU meanwhile, and whether heat slowed
+the GPU down.
+
+A bench of the host, or of a CPU, needs all CPUs of this process for itself: threads that share work wait for the one
+whose CPU is taken. (Beside one busy loop on two CPUs, a matmul with two threads ran at a twelfth of its speed, so that
+one thread looked better by far.) A bench of a GPU needs two, for the thread that launches kernels and the one of the
+backward pass.
+
+**The rule**: a choice that rests on a disturbed bench is what it would be unmeasured, and provisional. A gain of twice
+and more is believed on a GPU, where the disturbance falls on both sides alike, and for a setting that says so
+(`BELIEVED_FROM`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gputune import benches
+from gputune.checks.throttling import FAULTS
+from gputune.facts import Facts
+from gputune.measurement import BY_FAR, Measurement
+from gputune.plugins import Setting
+from gputune.settings import Choice, Value
+
+CPUS_OF_A_GPU = 2
+SLACK_CPUS, SLACK_SHARE = 0.25, 0.02
+"""The CPUs that others may use of those that a bench needs, and the share of them, whichever is more. While machines
+were idle, others used up to 0.05 of 2 CPUs and 0.04 of 16."""
+SM_PERCENT = 5
+"""The share of a GPU that another process may use."""
+
+
+def disturbance(facts: Facts, measurements: Sequence[Measurement], bench: str) -> str | None:
+    """In words, what disturbed a bench; None where nothing is known to have."""
+    rows = [row for row in measurements if row.bench == bench]
+    on_gpu = any(row.device.startswith("cuda") for row in rows) and not _of_the_host(bench)
+
+    def most(condition: str) -> float:
+        return max((row.conditions[condition] for row in rows if condition in row.conditions), default=0.0)
+
+    if is_busy(facts, most("other_cpus"), on_gpu=on_gpu):
+        stolen = f", {most('stolen_cpus'):.2g} of them on other guests of the host" if most("stolen_cpus") else ""
+        return f"others used {most('other_cpus'):.2g} of {facts.cpu.affinity_count} CPUs{stolen}"
+    if not on_gpu:
+        return None
+    if most("other_sm_percent") >= SM_PERCENT:
+        return f"another process used {most('other_sm_percent'):.0f} % of the GPU"
+    bits = [int(row.conditions.get("throttle_reasons", 0)) for row in rows]
+    faults = [name for bit, (name, _) in FAULTS.items() if any(bit & one for one in bits)]
+    return f"the GPU was slowed down by {', '.join(faults)}" if faults else None
+
+
+def _of_the_host(bench: str) -> bool:
+    return bench in benches.names() and benches.traits(benches.load(bench)).of_the_host
+
+
+def is_busy(facts: Facts, others: float, *, on_gpu: bool) -> bool:
+    """Whether others, who use so many CPUs, leave a bench of the GPU, or of the host, fewer than it needs."""
+    needed = min(CPUS_OF_A_GPU, facts.cpu.budget) if on_gpu else facts.cpu.budget
+    slack = max(SLACK_CPUS, SLACK_SHARE * needed)
+    return facts.cpu.affinity_count - others < needed - slack
+
+
+def believed(
+    facts: Facts, measurements: Sequence[Measurement], setting: Setting, choice: Choice, unmeasured: Value
+) -> Choice:
+    """The choice, or what the setting would be `unmeasured`, and provisional, where the choice rests on what was
+    disturbed.
+    """
+    causes = ((bench, disturbance(facts, measurements, bench)) for bench in choice.evidence)
+    bench, why = next(((bench, why) for bench, why in causes if why), ("", None))
+    if why is None or choice.provisional or _lies_far_apart(measurements, setting, choice, bench):
+        return choice
+    reason = f"provisional, since {why} while {bench} measured: {choice.reason}"
+    return replace(choice, value=unmeasured, reason=reason, provisional=True)
+
+
+def _lies_far_apart(measurements: Sequence[Measurement], setting: Setting, choice: Choice, bench: str) -> bool:
+    on_gpu = any(row.bench == bench and row.device.startswith("cuda") for row in measurements)
+    believed_from = BY_FAR if on_gpu and not _of_the_host(bench) else getattr(setting, "BELIEVED_FROM", None)
+    if believed_from is None or choice.interval is None:
+        return False
+    low, high = choice.interval
+    return low >= believed_from or high <= 1 / believed_from

@@ -1,0 +1,108 @@
+"""How often the rule is certain and wrong, on simulated machines of several kinds: `python tests/noise.py`.
+
+Each machine gives the speed of one block after another; two settings run in blocks in turn, A B B A. The table has the
+share of comparisons, looked at after 12, 20 and 32 pairs, that end as a gain, for settings that are equal and for one
+three times as fast; and the share that a single look at four or eight pairs calls a gain.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+from gputune.measurement import LOOKS, comparison_of
+
+Machine = Callable[[random.Random], Iterator[float]]
+
+
+def scattering(spread: float) -> Machine:
+    def machine(rng: random.Random) -> Iterator[float]:
+        while True:
+            yield rng.lognormvariate(0, spread)
+
+    return machine
+
+
+def drifting(rng: random.Random) -> Iterator[float]:
+    """Up to twice as fast, or half as fast, after 64 blocks."""
+    speed, each = 1.0, rng.uniform(0.5, 2) ** (1 / 64)
+    while True:
+        speed *= each
+        yield speed * rng.lognormvariate(0, 0.03)
+
+
+def two_speeds(rng: random.Random) -> Iterator[float]:
+    """A virtual CPU that shares a core: at 0.55 of its speed for a few blocks, then whole again."""
+    speed = 1.0
+    while True:
+        if rng.random() < 0.3:
+            speed = rng.choice((1.0, 0.55))
+        yield speed * rng.lognormvariate(0, 0.05)
+
+
+def stolen(rng: random.Random) -> Iterator[float]:
+    """A CPU of which another guest takes much for a few blocks."""
+    speed = 1.0
+    while True:
+        if speed == 1 and rng.random() < 0.15:
+            speed = rng.uniform(0.1, 0.6)
+        elif speed != 1 and rng.random() < 0.35:
+            speed = 1.0
+        yield speed * rng.lognormvariate(0, 0.05)
+
+
+def standing_still(rng: random.Random) -> Iterator[float]:
+    """Threads that wait for one whose CPU is taken: every second block at a tenth, by chance."""
+    while True:
+        yield rng.choice((1.0, 0.1)) * rng.lognormvariate(0, 0.1)
+
+
+MACHINES: dict[str, Machine] = {
+    "scatter of 2 %": scattering(0.02),
+    "scatter of 50 %": scattering(0.5),
+    "drift": drifting,
+    "two speeds": two_speeds,
+    "stolen": stolen,
+    "standing still": standing_still,
+}
+
+
+def ratios(machine: Machine, rng: random.Random, gain: float = 1.0, pairs: int = LOOKS[-1]) -> list[float]:
+    speeds, found = machine(rng), []
+    for number in range(pairs):
+        first, second = next(speeds), next(speeds)
+        found.append(gain * (second / first if number % 2 else first / second))
+    return found
+
+
+def verdict(taken: list[float]) -> str:
+    """The verdict at the looks of a bench that has time for all of them."""
+    found = "undecided"
+    for look in LOOKS:
+        comparison = comparison_of(taken[:look])
+        found = comparison.verdict if comparison else found
+        if found != "undecided":
+            break
+    return found
+
+
+def share_of_gains(machine: Machine, gain: float = 1.0, pairs: int | None = None, times: int = 4000) -> float:
+    """The share of comparisons that end as a gain: by all looks, or by one at so many pairs."""
+    rng, gains = random.Random(1), 0
+    for _ in range(times):
+        taken = ratios(machine, rng, gain, pairs or LOOKS[-1])
+        comparison = comparison_of(taken) if pairs else None
+        gains += (comparison.verdict if comparison else "undecided" if pairs else verdict(taken)) == "gain"
+    return gains / times
+
+
+def main() -> None:
+    print(f"{'':16}{'equal: looks':>14}{'4 pairs':>9}{'8 pairs':>9}{'3 times: looks':>16}{'4 pairs':>9}{'8 pairs':>9}")
+    for name, machine in MACHINES.items():
+        shares = [share_of_gains(machine, gain, pairs) for gain in (1.0, 3.0) for pairs in (None, 4, 8)]
+        widths = (14, 9, 9, 16, 9, 9)
+        print(f"{name:16}" + "".join(f"{share:>{width}.2%}" for share, width in zip(shares, widths, strict=True)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""What was disturbed runs again once the machine is calm; what one run cannot decide runs again a moment later."""
+
+from dataclasses import replace
+
+import pytest
+from making import row
+from recorded import RecordedHost, facts_of
+
+from gputune.probing import Request, again, busy
+from gputune.probing.again import merged, run_again, waiting_for
+from gputune.probing.plan import plan, time_to_run_again
+from gputune.probing.running import Lane
+
+TWO = facts_of("cpu-only", affinity=range(2))
+
+
+def threads(one: float, others: float = 0.0):
+    """Rows of cpu_threads, by the speed of one thread to that of two, and what others used meanwhile."""
+    default, single = (
+        row("cpu_threads", "throughput", rate, device="cpu", threads=count, default=count == 2)
+        for count, rate in ((2, 1.0), (1, one))
+    )
+    return [replace(default, conditions={"other_cpus": others}), single]
+
+
+class Process:
+    """A bench process that has answers ready for one run after the other."""
+
+    def __init__(self, *runs):
+        self.runs = list(runs)
+        self.asked = []
+
+    def run(self, request):
+        self.asked.append(round(request.seconds, 1))
+        yield from self.runs.pop(0)
+
+
+@pytest.fixture
+def probed(monkeypatch):
+    """A function that runs a bench of these answers, and again while others use so many CPUs; time passes at once."""
+    clock = [0.0]
+    monkeypatch.setattr(again.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(again.time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+
+    def probed(*runs, later=0.0, seconds=20.0):
+        monkeypatch.setattr(busy, "used_by_others", lambda before, after: later)
+        monkeypatch.setattr(busy, "conditions", lambda before, after: {})
+        process = Process(*runs)
+        lane = Lane(process=process, facts=TWO, device="cpu", host=RecordedHost("cpu-only"))
+        jobs, _ = plan("cpu", Request(only=["cpu_threads"]))
+        lane.do(jobs, lambda progress: None)
+        run_again(lane, jobs, seconds, lambda progress: None)
+        return lane, process, clock[0]
+
+    return probed
+
+
+def samples(rows):
+    return [(row.median, row.params.get("time", 1)) for row in rows if row.params["threads"] == 1]
+
+
+def test_what_was_disturbed_is_replaced_once_the_machine_is_calm(probed):
+    lane, process, _ = probed(threads(1.44, others=1.0), threads(0.64))
+    assert samples(lane.measurements) == [(pytest.approx(0.64, rel=0.01), 1)]
+    assert process.asked == [3.0, 3.0]
+
+
+def test_where_it_stays_busy_the_time_is_waited_for_and_the_rows_stay(probed):
+    lane, process, waited = probed(threads(1.44, others=1.0), later=1.0)
+    assert samples(lane.measurements) == [(pytest.approx(1.44, rel=0.01), 1)]
+    assert process.asked == [3.0]
+    assert 10 < waited <= 20
+
+
+def test_fewer_threads_are_measured_a_second_time_apart_and_both_stay(probed):
+    lane, _, waited = probed(threads(1.44), threads(0.64))
+    assert samples(lane.measurements) == [(pytest.approx(1.44, rel=0.01), 1), (pytest.approx(0.64, rel=0.01), 2)]
+    assert waited >= again.APART_SECONDS
+    assert waiting_for(lane, plan("cpu", Request())[0]) == []
+
+
+def test_what_is_decided_does_not_run_again(probed):
+    assert probed(threads(0.5))[1].asked == [3.0]
+
+
+def test_nothing_is_begun_that_would_not_have_its_time(probed):
+    assert probed(threads(1.44), seconds=2.0)[1].asked == [3.0]
+
+
+def test_a_second_run_that_gave_nothing_leaves_the_first():
+    first = threads(1.44, others=1.0)
+    assert merged(first, [], disturbed=True) == merged(first, [], disturbed=False) == first
+
+
+def test_a_probe_of_all_gives_it_a_share_of_its_time_and_benches_asked_for_by_name_get_enough():
+    jobs, _ = plan("cpu", Request())
+    assert time_to_run_again(jobs, Request()) == pytest.approx(0.25 * sum(job.seconds for job in jobs))
+    asked = Request(only=["cpu_threads", "dataloader"])
+    jobs, _ = plan("cpu", asked)
+    assert time_to_run_again(jobs, asked) >= sum(job.seconds for job in jobs) + again.APART_SECONDS

@@ -1,0 +1,123 @@
+"""What was measured on a busy machine is not believed: the setting keeps what it has unmeasured, and says why."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from making import row
+from recorded import facts_of
+
+from gputune import recommend
+from gputune.facts import Facts
+from gputune.recommend.trust import disturbance
+from gputune.settings import Choice
+
+TWO = facts_of("cpu-only", affinity=range(2))
+SIXTEEN = facts_of("nvidia-h200-x1", affinity=range(16))
+
+
+def beside(rows: list[Any], **conditions: float) -> list[Any]:
+    """The rows of one bench, measured while others did this."""
+    first, *others = rows
+    return [replace(first, conditions=conditions), *others]
+
+
+def loaded(device: str = "cpu", **rates: float) -> list[Any]:
+    return [
+        row("dataloader", "throughput", rate, device=device, kind="decoding", workers=int(name[1:]))
+        for name, rate in rates.items()
+    ]
+
+
+def attention(**conditions: float) -> list[Any]:
+    return beside([row("attention", "throughput", 1.0)], **conditions)
+
+
+@pytest.mark.parametrize(
+    ("facts", "rows", "said"),
+    [
+        (TWO, beside(loaded(w0=1.0), other_cpus=0.05), None),
+        (TWO, beside(loaded(w0=1.0), other_cpus=1.05), "others used 1.1 of 2 CPUs"),
+        (
+            TWO,
+            beside(loaded(w0=1.0), other_cpus=1.5, stolen_cpus=0.4),
+            "others used 1.5 of 2 CPUs, 0.4 of them on other guests of the host",
+        ),
+        (SIXTEEN, beside(loaded("cuda:0", w0=1.0), other_cpus=8.0), "others used 8 of 16 CPUs"),
+        (SIXTEEN, attention(other_cpus=8.0), None),
+        (SIXTEEN, attention(other_cpus=15.5), "others used 16 of 16 CPUs"),
+        (SIXTEEN, attention(other_sm_percent=4.0), None),
+        (SIXTEEN, attention(other_sm_percent=40.0), "another process used 40 % of the GPU"),
+        (SIXTEEN, attention(throttle_reasons=4.0), None),
+        (SIXTEEN, attention(throttle_reasons=68.0), "the GPU was slowed down by hardware thermal slowdown"),
+        (SIXTEEN, attention(), None),
+    ],
+    ids=[
+        "idle", "a busy loop", "stolen", "of the host", "a GPU needs two", "and has half of one", "little of the GPU",
+        "much of it", "its power limit", "heat", "unknown",
+    ],
+)  # fmt: skip
+def test_a_bench_is_disturbed_where_others_leave_it_less_than_it_needs(
+    facts: Facts, rows: list[Any], said: str | None
+) -> None:
+    assert disturbance(facts, rows, rows[0].bench) == said
+
+
+def test_what_others_use_of_cpus_beyond_a_quota_is_not_ours() -> None:
+    facts = replace(SIXTEEN, cpu=replace(SIXTEEN.cpu, budget=2))
+    assert disturbance(facts, beside(loaded(w0=1.0), other_cpus=8.0), "dataloader") is None
+
+
+def chosen(name: str, facts: Facts, rows: list[Any]) -> Choice:
+    return recommend.choices(facts, rows)[name]
+
+
+def test_a_choice_from_a_disturbed_bench_keeps_the_default_and_is_provisional() -> None:
+    choice = chosen("dataloader_workers", TWO, beside(loaded(w0=100.0, w2=150.0), other_cpus=1.05))
+    assert (choice.value, choice.provisional, choice.evidence) == (0, True, ("dataloader",))
+    assert choice.gain == pytest.approx(1.5)
+    assert choice.reason.startswith("provisional, since others used 1.1 of 2 CPUs while dataloader measured: samples")
+    quiet = chosen("dataloader_workers", TWO, beside(loaded(w0=100.0, w2=150.0), other_cpus=0.05))
+    assert (quiet.value, quiet.provisional) == (2, False)
+
+
+def test_so_is_a_default_that_a_disturbed_bench_speaks_for() -> None:
+    choice = chosen("dataloader_workers", TWO, beside(loaded(w0=100.0, w2=70.0), other_cpus=1.05))
+    assert (choice.value, choice.provisional) == (0, True)
+
+
+def test_what_lies_far_apart_is_believed_of_workers() -> None:
+    choice = chosen("dataloader_workers", SIXTEEN, beside(loaded("cuda:0", w0=776.0, w16=4562.0), other_cpus=8.0))
+    assert (choice.value, choice.provisional) == (16, False)
+
+
+def test_what_lies_far_apart_is_believed_of_a_gpu_and_never_of_threads() -> None:
+    rows = [
+        row("precision", "throughput", 40.0, dtype="float32", relative_error=1e-7),
+        row("precision", "throughput", 320.0, dtype="tf32", relative_error=3e-4),
+    ]
+    on_gpu = recommend.trust.believed(
+        SIXTEEN,
+        beside(rows, other_sm_percent=40.0),
+        _Setting(),
+        Choice(value="tf32", gain=8.0, interval=(7.6, 9.2), reason="", evidence=("precision",)),
+        "ieee",
+    )
+    assert (on_gpu.value, on_gpu.provisional) == ("tf32", False)
+    threads = [row("cpu_threads", "throughput", rate, threads=n, default=n == 2) for n, rate in ((2, 1.0), (1, 6.0))]
+    twice = [*beside(threads, other_cpus=1.0), *(replace(one, params={**one.params, "time": 2}) for one in threads)]
+    choice = chosen("omp_threads", TWO, twice)
+    assert (choice.value, choice.provisional) == (None, True)
+
+
+class _Setting:
+    """One that believes nothing more than the others do."""
+
+
+def test_choices_of_families_are_held_to_the_same() -> None:
+    rows = [
+        row("dataloader", "throughput", rate, device="cpu", kind="waiting", workers=count)
+        for count, rate in ((0, 100.0), (8, 150.0))
+    ]
+    [(_, choice)] = recommend.families(TWO, beside(rows, other_cpus=1.0))["waiting"].items()
+    assert (choice.value, choice.provisional) == (0, True)
