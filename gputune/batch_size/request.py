@@ -26,6 +26,8 @@ class BatchSizes:
     """The share of the memory that `largest` leaves at its peak."""
     largest: int | None
     """The largest batch that leaves the margin; None where none does."""
+    at_least: bool = False
+    """Whether larger ones may leave the margin too: the search ended, by its time or at `most`, before one did not."""
     largest_run: int
     """The largest that ran at all."""
     fastest: int | None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from gputune import benches, facts, probing
 from gputune.batch_size.request import BatchSizes, Request
 from gputune.batch_size.running import Runner
-from gputune.batch_size.trials import MARGIN, Trial, best, contenders, largest, next_batch
+from gputune.batch_size.trials import MARGIN, Trial, best, contenders, is_found, largest, next_batch
 from gputune.bench_process.restarting import RestartingProcess
 from gputune.benches import _user_code
 from gputune.errors import MeasureError, UsageError
@@ -128,6 +128,7 @@ class _Search:
             device=self.runner.device,
             margin=MARGIN,
             largest=most,
+            at_least=not is_found(self.trials),
             largest_run=ran,
             fastest=int(fastest.params["batch"]) if fastest else None,
             gain=fastest.against(rows[0]) if fastest and fastest is not rows[0] else None,

@@ -83,11 +83,17 @@ def largest(trials: Sequence[Trial], margin: float = MARGIN) -> int | None:
     return bounds(trials, margin)[0]
 
 
+def is_found(trials: Sequence[Trial], margin: float = MARGIN) -> bool:
+    """Return whether a batch that did not leave the margin is known next to the largest that did, or to none."""
+    low, high = bounds(trials, margin)
+    return high is not None and (high == 1 if low is None else high - low <= _tolerance(low))
+
+
 def _next(trials: Sequence[Trial], margin: float, start: int, most: int) -> int | None:
     low, high = bounds(trials, margin)
     if low is None:
         return start if high is None else high // 2 or None
-    if (low >= most) if high is None else (high - low <= _tolerance(low)):
+    if is_found(trials, margin) or (high is None and low >= most):
         return None
     guess = _guess(trials, margin)
     if guess is None:

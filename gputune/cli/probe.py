@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,7 +25,13 @@ def probe(
         str, typer.Option(help="auto, cpu, cuda, cuda:N, or all: every GPU of this node at once.")
     ] = "auto",
     budget: Annotated[str, typer.Option(help="quick, standard or thorough.")] = "standard",
-    only: Annotated[str, typer.Option(help="Run only these benches, separated by commas.")] = "",
+    only: Annotated[
+        str,
+        typer.Option(
+            help="Run only these benches, separated by commas. "
+            "What the file that it replaces has of the others is kept, if it is of this device."
+        ),
+    ] = "",
     shapes: Annotated[
         Path | None,
         typer.Option(help="Measure the matmuls of this file too: M N K and, optionally, a dtype in each line."),
@@ -83,7 +90,7 @@ def probe(
         dataset=_dataset(dataset, batch_size, step_ms),
     )
     with shown() as progress:
-        profile = probing.probe(request, progress=progress, each=own.__setitem__)
+        profile = probing.probe(request, progress=progress, each=own.__setitem__, earlier=_earlier(target))
     whole = keeping(profile, target) if target else profile
     if target:
         write(whole, target)
@@ -93,9 +100,46 @@ def probe(
         terminal.print_profile(whole, sys.stderr)
         if target and str(target) != "-":
             print(f"\nWritten to {target}. Use it:\n    gputune apply {target} -- python train.py", file=sys.stderr)
-    if not names:  # a partial profile in the cache would hide a complete one
-        _keep(profile, own=dataset is not None, quick=budget == "quick")
+        _say_what_waits(profile, device, target)
+    _keep(profile, own=_has_own_dataset(profile) or dataset is not None, quick=budget == "quick", partial=bool(names))
     _save_each(own, each)
+
+
+def _earlier(target: Path | None) -> Profile | None:
+    """The profile that is to be replaced; None where there is none that can be read."""
+    from gputune.errors import ProfileError
+    from gputune.profile import load
+
+    try:
+        return load(target, tell=lambda line: None) if target and target.is_file() else None
+    except (ProfileError, OSError):
+        return None
+
+
+def _say_what_waits(profile: Profile, device: str, target: Path | None) -> None:
+    """The one command that measures again what the provisional choices rest on."""
+    from gputune.recommend import provisional
+
+    waiting = provisional(profile)
+    if not waiting:
+        return
+    benches = ",".join(dict.fromkeys(bench for names in waiting.values() for bench in names))
+    options = f" --device {device}" if device != "auto" else ""
+    options += f" -o {shlex.quote(str(target))}" if target and str(target) not in ("-", "profile.yaml") else ""
+    print(
+        f"\nProvisional: {', '.join(waiting)}. Once this machine is idle:\n    gputune probe --only {benches}{options}",
+        file=sys.stderr,
+    )
+
+
+def _has_own_dataset(profile: Profile) -> bool:
+    return any(row.bench == "dataset" for row in profile.measurements)
+
+
+def _covers(profile: Profile, cached: Profile | None) -> bool:
+    """Whether a profile of some benches has, with what it kept of others, all that the cached one has."""
+    benches = [{row.bench for row in one.measurements} for one in (profile, cached) if one]
+    return len(benches) == 2 and bool(benches[1]) and benches[0] >= benches[1]
 
 
 def _check_each(folder: Path | None, device: str) -> None:
@@ -130,7 +174,7 @@ def _dataset(path: str | None, batch_size: int | None, step_ms: float | None) ->
     return (UserDataset(path=path, batch_size=batch_size, step_ms=step_ms),)
 
 
-def _keep(profile: Profile, own: bool, quick: bool) -> None:
+def _keep(profile: Profile, own: bool, quick: bool, partial: bool) -> None:
     """Also save it where `gputune apply auto` looks, unless it would not suit other programs."""
     from gputune.facts.environment import TF32_OVERRIDE
     from gputune.host import Host
@@ -141,11 +185,13 @@ def _keep(profile: Profile, own: bool, quick: bool) -> None:
     host = Host()
     here = local_fingerprint(host)
     fingerprint = here if here.device == profile.fingerprint.device else profile.fingerprint
+    path = places.cached(fingerprint, host.environ)
+    if partial and not _covers(profile, _earlier(path)):
+        return
     reasons = {
         "its DataLoader is one dataset's; name it: gputune apply PROFILE": own,
         f"measured under {TF32_OVERRIDE}; unset {TF32_OVERRIDE}": TF32_OVERRIDE in host.environ,
-        "a longer probe may have written the one there; probe in the standard budget": quick
-        and places.cached(fingerprint, host.environ),
+        "a longer probe may have written the one there; probe in the standard budget": quick and path and not partial,
     }
     why = next((reason for reason, holds in reasons.items() if holds), None)
     try:

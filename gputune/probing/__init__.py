@@ -20,7 +20,7 @@ from gputune.probing.plan import check_names, plan, time_to_run_again
 from gputune.probing.request import ALL, Progress, Request, device_of, devices_of
 from gputune.probing.running import Lane
 from gputune.probing.together import common_profile, measure_together, own_profiles
-from gputune.profile import Profile
+from gputune.profile import Fingerprint, Profile, fingerprint
 
 __all__ = ["Progress", "Request", "device_of", "probe"]
 
@@ -31,8 +31,11 @@ def probe(
     host: Host | None = None,
     progress: Callable[[Progress], None] = lambda progress: None,
     each: Callable[[str, Profile], None] = lambda device, profile: None,
+    earlier: Profile | None = None,
 ) -> Profile:
     """Measure this machine and return its profile. Of all GPUs, `each` first gets every device and its own profile.
+
+    Where one device's benches are asked for by name, what an `earlier` profile of it has of the others is kept.
 
     Raises UsageError for an unknown name, MeasureError where nothing could be measured.
     """
@@ -52,7 +55,9 @@ def probe(
         lane.do(jobs, progress)
         run_again(lane, jobs, time_to_run_again(jobs, request), progress)
         _check_measured([lane], lane.measurements)
-        return recommend.profile_of(machine, lane.measurements, device, created=_now(), gaps=[*left_out, *lane.gaps])
+        rows, gaps = _of_other_benches(earlier, fingerprint(machine, device), request)
+        gaps += [*left_out, *lane.gaps]
+        return recommend.profile_of(machine, [*rows, *lane.measurements], device, created=_now(), gaps=gaps)
 
 
 def _measure_all(
@@ -67,6 +72,20 @@ def _measure_all(
         host_rows = measure_together(lanes, jobs, progress)
     _check_measured(lanes, [*host_rows, *(row for lane in lanes for row in lane.measurements)])
     return lanes, host_rows, [*other_models, *left_out]
+
+
+def _of_other_benches(
+    earlier: Profile | None, here: Fingerprint, request: Request
+) -> tuple[list[Measurement], list[Gap]]:
+    """What an earlier profile of this device has of the benches that were not asked for."""
+    if earlier is None or not request.only or earlier.fingerprint != here:
+        return [], []
+    asked = {f"bench.{name}" for name in request.only}
+    gaps = [gap for gap in earlier.gaps if gap.fact.startswith("bench.")]
+    return (
+        [row for row in earlier.measurements if f"bench.{row.bench}" not in asked],
+        [gap for gap in gaps if ".".join(gap.fact.split(".")[:2]) not in asked],
+    )
 
 
 def _check_measured(lanes: Sequence[Lane], measured: Sequence[Measurement]) -> None:

@@ -59,7 +59,8 @@ def largest(answer: BatchSizes) -> str:
     room = f"{gib(trial.left_bytes or 0)} ({_percent(trial.left or 0)}) of {gib(trial.total_bytes or 0)}"
     margin = f"the margin is {_percent(answer.margin)}, {gib(int(answer.margin * (trial.total_bytes or 0)))}"
     more = f"; {answer.largest_run} ran too, with less than that left" if answer.largest_run != answer.largest else ""
-    return f"Largest batch: {answer.largest}. At its peak it leaves {room}; {margin}{more}."
+    found = f"at least {answer.largest}" if answer.at_least else f"{answer.largest}"
+    return f"Largest batch: {found}. At its peak it leaves {room}; {margin}{more}."
 
 
 def fastest(answer: BatchSizes) -> str:
@@ -72,6 +73,8 @@ def fastest(answer: BatchSizes) -> str:
     parts += _gain(answer, ratio(row, rows[smallest]), smallest)
     if any(batch > answer.fastest for batch in rows):
         parts.append("larger ones gain less than 3 %")
+    if any((trial.rate or 0) > row.median for trial in answer.trials if trial.batch not in rows):
+        parts.append("rates with a ~ are of a moment's trial and were not compared")
     return "; ".join(parts) + "."
 
 

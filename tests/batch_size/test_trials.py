@@ -17,6 +17,7 @@ from gputune.batch_size.trials import (
     best,
     bounds,
     contenders,
+    is_found,
     largest,
     next_batch,
 )
@@ -107,6 +108,23 @@ class TestTheLargest:
     def test_where_everything_fits_it_ends_at_the_most(self, most: int) -> None:
         trials = searched(memory(0.1, 0.0), most=most)
         assert largest(trials) == largest(trials, 0) == most
+
+    @pytest.mark.parametrize(
+        ("lefts", "found"),
+        [
+            ({1: 0.9, 2: 0.8}, False),
+            ({1: 0.9, 2: 0.05}, True),
+            ({64: 0.5, 128: 0.05}, False),
+            ({100: 0.5, 103: 0.05}, True),
+            ({1: 0.05}, True),
+            ({2: 0.05}, False),
+        ],
+    )
+    def test_the_largest_is_found_only_next_to_one_that_did_not_leave_the_margin(
+        self, lefts: dict[int, float], found: bool
+    ) -> None:
+        trials = [Trial(batch=batch, left_bytes=int(100 * left), total_bytes=100) for batch, left in lefts.items()]
+        assert is_found(trials) == found
 
     def test_what_is_left_and_cannot_be_told_is_no_margin(self) -> None:
         assert not Trial(batch=8).leaves(MARGIN)

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import making
@@ -51,12 +52,54 @@ class TestProbe:
         assert "Matmul by dtype" in result.stderr
         assert "gputune apply p.yaml -- python train.py" in result.stderr
 
+    @pytest.mark.parametrize(
+        ("options", "command"),
+        [
+            ({}, "gputune probe --only dataloader,cpu_threads"),
+            (
+                {"device": "cpu", "output": Path("my node.yaml")},
+                "gputune probe --only dataloader,cpu_threads --device cpu -o 'my node.yaml'",
+            ),
+        ],
+    )
+    def test_the_last_line_offers_to_measure_what_is_provisional(self, monkeypatch, tmp_path, capsys, options, command):
+        monkeypatch.chdir(tmp_path)
+        made = making.profile()
+        waiting = {"omp_threads": ("cpu_threads",), "dataloader_workers": ("dataloader",)}
+        settings = {
+            name: replace(choice, provisional=True, evidence=waiting[name]) if name in waiting else choice
+            for name, choice in made.settings.items()
+        }
+        monkeypatch.setattr(probing, "probe", lambda request, **more: replace(made, settings=settings))
+        probe(only="precision", **options)
+        *_, said, offered = capsys.readouterr().err.splitlines()
+        assert (said, offered.strip()) == (
+            "Provisional: dataloader_workers, omp_threads. Once this machine is idle:",
+            command,
+        )
+
+    def test_what_completes_the_cached_profile_replaces_it_and_a_part_of_it_does_not(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        monkeypatch.chdir(tmp_path)
+
+        def probed(created, *benches, only=""):
+            rows = tuple(making.row(bench, "throughput", 1.0) for bench in benches)
+            made = replace(making.profile(measurements=rows), created=created)
+            monkeypatch.setattr(probing, "probe", lambda request, **more: made)
+            probe(only=only)
+            return [load(path).created for path in (tmp_path / "gputune").glob("*.yaml")]
+
+        assert probed("2026-11-20T12:00:00Z", "conv", only="conv") == []
+        assert probed("2026-11-21T12:00:00Z", "precision", "conv") == ["2026-11-21T12:00:00Z"]
+        assert probed("2026-11-22T12:00:00Z", "precision", "conv", only="conv") == ["2026-11-22T12:00:00Z"]
+        assert probed("2026-11-23T12:00:00Z", "conv", only="conv") == ["2026-11-22T12:00:00Z"]
+
     def test_nothing_but_the_profile_is_left_in_the_folder(self, probed):
         folder, _ = probed
         assert [path.name for path in folder.iterdir()] == ["p.yaml"]
 
     def test_each_gpu_s_profile_keeps_the_programs_of_the_one_it_replaces(self, monkeypatch, tmp_path):
-        def measured(request, *, progress, each):
+        def measured(request, *, progress, each, earlier):
             each("cuda:0", making.profile())
             return making.profile()
 
@@ -69,7 +112,7 @@ class TestProbe:
         assert load(tmp_path / "p.yaml").programs == ()
 
     def test_a_gpu_s_profile_that_cannot_be_written_does_not_cost_the_one_for_all(self, monkeypatch, tmp_path, capsys):
-        def measured(request, *, progress, each):
+        def measured(request, *, progress, each, earlier):
             each("cuda:0", making.profile())
             return making.profile()
 

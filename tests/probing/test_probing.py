@@ -116,6 +116,21 @@ def test_what_the_plan_leaves_out_is_a_gap_of_the_profile(plant, monkeypatch):
     assert Gap(fact="bench.matmul_alignment", reason="not measured in this budget") in profile.gaps
 
 
+def test_with_benches_asked_for_by_name_an_earlier_profile_of_this_device_keeps_the_others(plant):
+    plant(precision="yield told('precision')", conv="yield told('conv')")
+    request = Request(device="cpu", budget="quick", only=["precision", "conv"])
+    earlier = probing.probe(request)
+    gaps = [Gap(fact=f"bench.{name}", reason="it failed") for name in ("conv.tf32", "precision")]
+    earlier = replace(earlier, gaps=tuple(gaps))
+    once = replace(request, only=["conv"])
+    profile = probing.probe(once, earlier=earlier)
+    assert [row.bench for row in profile.measurements] == ["precision", "conv"]
+    assert profile.measurements[0] == earlier.measurements[0]
+    assert [gap for gap in profile.gaps if gap.fact.startswith("bench.")] == gaps[1:]
+    elsewhere = replace(earlier, fingerprint=replace(earlier.fingerprint, torch="2.5.0"))
+    assert [row.bench for row in probing.probe(once, earlier=elsewhere).measurements] == ["conv"]
+
+
 @pytest.mark.slow
 def test_a_benchs_own_gap_arrives_beside_what_it_measured(plant):
     plant(precision="yield Gap(fact='bench.precision', reason='no tf32'); yield told('precision')")

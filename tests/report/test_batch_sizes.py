@@ -59,6 +59,11 @@ def test_each_batch_has_a_line_with_what_became_of_it() -> None:
             {"largest_run": 48},
             "Largest batch: 48. At its peak it leaves 9.0 GiB (11.2 %) of 80.0 GiB; the margin is 10 %, 8.0 GiB.",
         ),
+        (
+            {"largest_run": 48, "at_least": True},
+            "Largest batch: at least 48. At its peak it leaves 9.0 GiB (11.2 %) of 80.0 GiB; the margin is 10 %,"
+            " 8.0 GiB.",
+        ),
         ({"largest": None}, "Largest batch: none leaves 10 % of the memory; the largest that ran is 50."),
     ],
 )
@@ -72,12 +77,17 @@ def test_the_largest_with_its_margin(more: dict[str, Any], sentence: str) -> Non
         (
             {},
             "Best throughput: 32, at 2000 (2000-2000) samples/s; 2.00x (2.00-2.00) as fast as 8;"
+            " larger ones gain less than 3 %; rates with a ~ are of a moment's trial and were not compared.",
+        ),
+        (
+            {"trials": (trial(8, 60), trial(32, 20), trial(48, 9), replace(trial(50, 2), rate=1999.0))},
+            "Best throughput: 32, at 2000 (2000-2000) samples/s; 2.00x (2.00-2.00) as fast as 8;"
             " larger ones gain less than 3 %.",
         ),
         (
             {"fastest": 8, "gain": None},
             "Best throughput: 8, at 1000 (1000-1000) samples/s; the smallest that was timed;"
-            " larger ones gain less than 3 %.",
+            " larger ones gain less than 3 %; rates with a ~ are of a moment's trial and were not compared.",
         ),
         ({"fastest": None, "gain": None, "timed": ()}, "Best throughput: unknown; no batch was timed."),
     ],
