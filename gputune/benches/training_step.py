@@ -26,7 +26,7 @@ from gputune.benches._networks import NETWORKS, Size
 from gputune.benches._steps import Trainee, set_flags
 from gputune.benches._timing import Arm, Metric, interleave, or_gap, time_of
 from gputune.facts.gap import Gap
-from gputune.measurement import LOOKS, Measurement
+from gputune.measurement import Measurement
 from gputune.rounds import against_first, ranked
 from gputune.settings import _training
 from gputune.settings._training import BENCH, MIXED, Combination
@@ -42,8 +42,6 @@ GUARD_SHARE = 0.5
 """The accuracy guard's part of a network's seconds. Its trainings cannot be shortened: they run whole or not at all."""
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 SMALLEST_BATCH = 2
-LEAST_ROUNDS = LOOKS[0] + 3
-"""Rounds of steps that a batch must leave time for, with those to start, calibrate and warm up."""
 OTHER_BATCHES = (128, 256, 513)
 STEPS = Metric(BENCH, "samples/s")
 PEAK_MEMORY = Metric(BENCH, "MiB", "peak_memory")
@@ -88,14 +86,11 @@ def _network(context: Context, name: str, seconds: float) -> Iterator[Found]:
 
 
 def _at_a_batch_that_fits(context: Context, name: str, seconds: float) -> tuple[Size, list[Found]]:
-    """The first group, and its size: the reference batch, halved until it fits the memory and the seconds."""
+    """The first group, and its size: the reference batch, halved until it fits the memory."""
     size = NETWORKS[name].cuda if context.cuda else NETWORKS[name].cpu
-    deadline = time.monotonic() + seconds
     while True:
         try:
-            found = _precisions(context, name, size, deadline - time.monotonic())
-        except _TooSlow:
-            shortage = "the time"
+            found = _precisions(context, name, size, seconds)
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
@@ -108,10 +103,6 @@ def _at_a_batch_that_fits(context: Context, name: str, seconds: float) -> tuple[
             return size, [Gap(fact=_fact(name), reason=f"even a batch of {size.batch} did not fit: {shortage}")]
         size = replace(size, batch=size.batch // 2)
         context.say(f"{name}: a batch of {size.batch}, since more does not fit")
-
-
-class _TooSlow(Exception):
-    """Steps of this batch leave no time for a comparison, and those of a smaller one may."""
 
 
 def _kept(context: Context, name: str, stage: Iterable[Found]) -> Iterator[Found]:
@@ -155,7 +146,7 @@ def _release(context: Context) -> None:
 
 def _precisions(context: Context, name: str, size: Size, seconds: float) -> list[Found]:
     """Every precision in both formats, with the peak memory of each. Mixed precision in which no step runs is a Gap, as
-    are steps of which not even one each fits into the seconds. Raises _TooSlow.
+    are steps of which not even one each fits into the seconds.
     """
     formats = (False, True) if NETWORKS[name].images else (False,)
     planned = list(itertools.product(context.dtypes, formats))
@@ -176,10 +167,7 @@ def _precisions(context: Context, name: str, size: Size, seconds: float) -> list
             gc.collect()
             found.append(Gap(fact=_fact(name), reason=f"a step in {precision} failed: {one_line(error)}"))
             continue
-        each = time_of(context, arm.run, 1) * len(planned) if not arms else 0.0
-        if each * LEAST_ROUNDS > seconds and size.batch // 2 >= SMALLEST_BATCH:
-            raise _TooSlow
-        if each > seconds:
+        if not arms and time_of(context, arm.run, 1) * len(planned) > seconds:
             return [*found, *or_gap([], _fact(name), what)]
         if context.cuda:
             found.append(PEAK_MEMORY.row(context, [(_peak_bytes(arm) - before) / 2**20], arm.params))

@@ -156,21 +156,8 @@ def test_mixed_precision_in_which_no_step_runs_is_a_gap_and_the_rest_is_measured
     assert {"precision", "options"} <= {row.params["stage"] for row in rows}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("each", "batch"), [(0.01, 16), (2.5, 8), (15.0, 2)])
-def test_a_batch_whose_steps_are_too_slow_to_be_compared_is_halved(
-    small: Callable[..., None], monkeypatch: pytest.MonkeyPatch, each: float, batch: int
-) -> None:
-    """As on two CPUs of which somebody else keeps one busy."""
-    small("mlp")
-    sizes = iter([16, 8, 4, 2])
-    monkeypatch.setattr(training_step, "time_of", lambda *_: each * next(sizes) / 16)
-    rows, gaps = measured()
-    assert not gaps
-    assert {row.params["batch"] for row in rows} == {batch}
-
-
 def test_steps_too_slow_for_one_of_each_are_a_gap(small: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on two CPUs of which somebody else keeps one busy."""
     small("mlp")
     monkeypatch.setattr(training_step, "time_of", lambda *_: 60.0)
     rows, gaps = measured()
