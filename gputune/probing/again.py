@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gputune import recommend
+from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 from gputune.probing import busy
 from gputune.probing.plan import LEAST_SHARE, Job
 from gputune.probing.request import Progress
 from gputune.probing.running import Lane
 from gputune.recommend.trust import disturbance, is_busy
-from gputune.settings.omp_threads import TIME
+from gputune.settings import omp_threads
 
 LOOK_SECONDS = 1.0
 """How long is watched whether the machine is calm."""
@@ -57,18 +58,24 @@ def _is_calm(lane: Lane) -> bool:
 def _run(lane: Lane, job: Job, end: float, progress: Callable[[Progress], None]) -> None:
     first = [row for row in lane.measurements if row.bench == job.name]
     others = [row for row in lane.measurements if row.bench != job.name]
-    disturbed = disturbance(lane.facts, first, job.name) is not None
-    if not disturbed:
+    to_agree = job.name == omp_threads.BENCH and disturbance(lane.facts, first, job.name) is None
+    if to_agree:
         time.sleep(APART_SECONDS)
-    lane.measurements = []
+    gaps, lane.gaps, lane.measurements = lane.gaps, [], []
     seconds = min(job.seconds, end - time.monotonic())
     lane.do([replace(job, request=replace(job.request, seconds=seconds))], progress)
     second = lane.measurements
-    lane.measurements = [*others, *merged(first, second, disturbed=disturbed)]
+    lane.measurements = [*others, *merged(first, second, to_agree=to_agree)]
+    kept = [gap for gap in gaps if to_agree or not second or not _is_of(gap, job)]
+    lane.gaps = list(dict.fromkeys([*kept, *lane.gaps]))
 
 
-def merged(first: Sequence[Measurement], second: Sequence[Measurement], *, disturbed: bool) -> list[Measurement]:
-    """The rows to keep of a bench that ran twice: the second's where the first was disturbed, or both, told apart."""
-    if disturbed:
+def _is_of(gap: Gap, job: Job) -> bool:
+    return f"{gap.fact}.".startswith(f"bench.{job.name}.")
+
+
+def merged(first: Sequence[Measurement], second: Sequence[Measurement], *, to_agree: bool) -> list[Measurement]:
+    """The rows to keep of a bench that ran twice: the second's, or, told apart, those of both, which are to agree."""
+    if not to_agree:
         return list(second or first)
-    return [*first, *(replace(row, params={**row.params, TIME: 2}) for row in second)]
+    return [*first, *(replace(row, params={**row.params, omp_threads.TIME: 2}) for row in second)]

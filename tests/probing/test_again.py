@@ -6,6 +6,7 @@ import pytest
 from making import row
 from recorded import RecordedHost, facts_of
 
+from gputune.facts.gap import Gap
 from gputune.probing import Request, again, busy
 from gputune.probing.again import merged, run_again, waiting_for
 from gputune.probing.plan import plan, time_to_run_again
@@ -89,7 +90,15 @@ def test_nothing_is_begun_that_would_not_have_its_time(probed):
 
 def test_a_second_run_that_gave_nothing_leaves_the_first():
     first = threads(1.44, others=1.0)
-    assert merged(first, [], disturbed=True) == merged(first, [], disturbed=False) == first
+    assert merged(first, [], to_agree=False) == merged(first, [], to_agree=True) == first
+
+
+def test_what_was_said_of_the_first_run_goes_with_its_rows(probed):
+    said, other = (Gap(fact=f"bench.{name}", reason="too slow") for name in ("cpu_threads.x", "conv"))
+    lane, *_ = probed([*threads(1.44, others=1.0), said, other], threads(0.64))
+    assert lane.gaps == [other]
+    lane, *_ = probed([*threads(1.44), said, other], threads(0.64))
+    assert lane.gaps == [said, other]
 
 
 def test_a_probe_of_all_gives_it_a_share_of_its_time_and_benches_asked_for_by_name_get_enough():
