@@ -40,7 +40,7 @@ class Cluster:
                 free.bind(("127.0.0.1", 0))
             ports = [free.getsockname()[1] for free in (one, two, three)]
         self._written = self._configuration(ports)
-        (self.folder / "slurm.conf").write_text(self._written)
+        self._write(self._written)
         self._devices()
         self._munge()
         for words in (["slurmctld"], ["slurmd", "-N", "n1"], ["slurmd", "-N", "n2"]):
@@ -60,8 +60,14 @@ class Cluster:
     def configure(self, **lines: object) -> None:
         """slurm.conf with these lines more, read by the running daemons."""
         added = "".join(f"{name}={value}\n" for name, value in lines.items())
-        (self.folder / "slurm.conf").write_text(self._written + added)
+        self._write(self._written + added)
         self.asked("scontrol", "reconfigure")
+
+    def _write(self, configuration: str) -> None:
+        """In one step, since a daemon may still be reading the one before, and ends where it is cut."""
+        whole = self.folder / "slurm.conf.new"
+        whole.write_text(configuration)
+        whole.rename(self.folder / "slurm.conf")
 
     def asked(self, *words: str, env: Mapping[str, str] | None = None, **options: object) -> str:
         """What a command of Slurm's prints."""
