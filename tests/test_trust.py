@@ -101,7 +101,6 @@ def test_what_lies_far_apart_is_believed_of_a_gpu_and_never_of_threads() -> None
         beside(rows, other_sm_percent=40.0),
         _Setting(),
         Choice(value="tf32", gain=8.0, interval=(7.6, 9.2), reason="", evidence=("precision",)),
-        "ieee",
     )
     assert (on_gpu.value, on_gpu.provisional) == ("tf32", False)
     threads = [row("cpu_threads", "throughput", rate, threads=n, default=n == 2) for n, rate in ((2, 1.0), (1, 6.0))]

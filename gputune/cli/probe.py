@@ -120,7 +120,7 @@ def _say_what_waits(profile: Profile, device: str, target: Path | None) -> None:
     """The one command that measures again what the provisional choices rest on."""
     from gputune.recommend import provisional
 
-    waiting = provisional(profile)
+    waiting = provisional(profile.settings, profile.families)
     if not waiting:
         return
     benches = ",".join(dict.fromkeys(bench for names in waiting.values() for bench in names))
@@ -138,8 +138,8 @@ def _has_own_dataset(profile: Profile) -> bool:
 
 def _covers(profile: Profile, cached: Profile | None) -> bool:
     """Whether a profile of some benches has, with what it kept of others, all that the cached one has."""
-    benches = [{row.bench for row in one.measurements} for one in (profile, cached) if one]
-    return len(benches) == 2 and bool(benches[1]) and benches[0] >= benches[1]
+    known, measured = ({row.bench for row in one.measurements} if one else set() for one in (cached, profile))
+    return bool(known) and measured >= known
 
 
 def _check_each(folder: Path | None, device: str) -> None:
@@ -191,7 +191,7 @@ def _keep(profile: Profile, own: bool, quick: bool, partial: bool) -> None:
     reasons = {
         "its DataLoader is one dataset's; name it: gputune apply PROFILE": own,
         f"measured under {TF32_OVERRIDE}; unset {TF32_OVERRIDE}": TF32_OVERRIDE in host.environ,
-        "a longer probe may have written the one there; probe in the standard budget": quick and path and not partial,
+        "a longer probe may have written the one there; probe in the standard budget": quick and path,
     }
     why = next((reason for reason, holds in reasons.items() if holds), None)
     try:

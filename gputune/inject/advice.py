@@ -1,4 +1,4 @@
-"""What may be put into the models of a program: the part of GPUTUNE_APPLY that needs hands inside the process."""
+"""The settings that may be put into a program's models: the part of GPUTUNE_APPLY that needs hands in the process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Loading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuned:
-    """What was tuned for one program, by the keys of its models."""
+    """The settings tuned for one program, by the keys of its models."""
 
     entry: str
     models: tuple[tuple[str, str], ...]

@@ -15,7 +15,7 @@ from .rewind import rewinder
 
 PLACE = "_compiled_call_impl"
 FAULTS = (RuntimeError, TypeError, ValueError, AssertionError, LookupError)
-"""What torch raises for a wrong dtype or layout, and what a program's own checks of them raise. An exception derived
+"""The exceptions that torch, and a program's own checks, raise for a wrong dtype or layout. An exception derived
 from Exception itself is a program's signal to itself."""
 REWOUND = 2
 """After as many calls with the same things put in, random states are no longer kept for a repetition."""
@@ -115,7 +115,7 @@ class Call:
         return output
 
     def _next_trial(self) -> list[Suspect]:
-        """What is taken out if this call fails: whatever is put in; or what is put back for this call, if anything."""
+        """The settings to take out if this call fails: all that are put in, or the one put back for this call, if any."""
         if not self._outside:
             return list(self._suspects)
         one = self._outside.pop(0)

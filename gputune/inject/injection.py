@@ -35,7 +35,7 @@ Say = Callable[[str], None]
 
 
 class Injection:
-    """What is put into the models of this process."""
+    """The settings put into the models of this process."""
 
     def __init__(self, advice: Advice, set_flag: Callable[[str, Value], Applied], say: Say) -> None:
         self.advice = advice

@@ -21,7 +21,7 @@ from .loading import PREFETCH, WORKERS, Load, Measured, arguments, fitted, for_d
 
 PIN = "dataloader_pin_memory"
 SETTINGS = (WORKERS, PREFETCH, PIN)
-"""What is put into DataLoaders. Forked workers compute with one thread each, and do not persist."""
+"""The settings put into DataLoaders. Forked workers compute with one thread each, and do not persist."""
 GIVEN = ("num_workers", "prefetch_factor", "multiprocessing_context", "worker_init_fn", "persistent_workers")
 """The arguments of DataLoader by which a program decides about workers itself."""
 

@@ -14,7 +14,7 @@ DIGEST = "[0-9a-f]{16}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelKey:
-    """What one model of a program is recognised by: its class, and a digest of its parameters."""
+    """The key by which a program's model is recognised: its class, and a digest of its parameters."""
 
     class_name: str
     digest: str

@@ -1,4 +1,4 @@
-"""What became of each setting in the models of a program: one row for all of them."""
+"""The outcome of each setting in a program's models: one row for all of them."""
 
 from collections.abc import Iterable
 

@@ -17,11 +17,11 @@ MOST_BYTES = 16384
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payload:
     settings: Mapping[str, Value] = field(default_factory=dict)
-    """What is set right after `import torch`, or was exported."""
+    """The settings made right after `import torch`, or exported."""
     torch: str | None = None
     """The version of torch that was measured, where a value depends on it."""
     advice: Advice | None = None
-    """What is put into models."""
+    """The settings put into models."""
 
     @property
     def text(self) -> str:

@@ -27,7 +27,7 @@ class Root:
     optimizers: list[Any] = field(default_factory=list)
     """The optimizers that hold any of its parameters."""
     sights: set[Sight] = field(default_factory=set)
-    """What the program was seen to use."""
+    """The features that the program was seen to use."""
     converted: bool = False
     """Whether its parameters were brought into channels_last before DistributedDataParallel wrapped it."""
     failed: Callable[[str, Why], None] = lambda setting, why: None

@@ -41,10 +41,9 @@ def run_again(lane: Lane, jobs: Sequence[Job], seconds: float, progress: Callabl
 
 def waiting_for(lane: Lane, jobs: Sequence[Job]) -> list[Job]:
     """The jobs that provisional choices from the lane's measurements wait for."""
-    general, own = (ask(lane.facts, lane.measurements) for ask in (recommend.choices, recommend.families))
-    chosen = [general, *own.values()]
-    names = {bench for group in chosen for choice in group.values() if choice.provisional for bench in choice.evidence}
-    return [job for job in jobs if job.name in names]
+    general, own = recommend.choices(lane.facts, lane.measurements), recommend.families(lane.facts, lane.measurements)
+    waited_for = {bench for benches in recommend.provisional(general, own).values() for bench in benches}
+    return [job for job in jobs if job.name in waited_for]
 
 
 def _is_calm(lane: Lane) -> bool:

@@ -1,6 +1,6 @@
 """From Facts and Measurements to a Profile: every setting and check is asked. Pure, so advice can be replayed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from gputune import checks
 from gputune.facts import Facts
@@ -15,9 +15,7 @@ from gputune.version import __version__
 def choices(facts: Facts, measurements: Sequence[Measurement]) -> dict[str, Choice]:
     """The general choice of every setting."""
     return {
-        name: believed(
-            facts, measurements, setting, setting.recommend(facts, measurements), setting.recommend(facts, ()).value
-        )
+        name: believed(facts, measurements, setting, setting.recommend(facts, measurements))
         for name, setting in all_settings().items()
     }
 
@@ -27,7 +25,7 @@ def families(facts: Facts, measurements: Sequence[Measurement]) -> dict[str, dic
     able = {name: setting for name, setting in all_settings().items() if hasattr(setting, "of_family")}
     chosen = {
         kind: {
-            name: believed(facts, measurements, setting, choice, setting.recommend(facts, ()).value)
+            name: believed(facts, measurements, setting, choice)
             for name, setting in able.items()
             if (choice := setting.of_family(facts, measurements, kind))
         }
@@ -36,10 +34,12 @@ def families(facts: Facts, measurements: Sequence[Measurement]) -> dict[str, dic
     return {kind: own for kind, own in chosen.items() if own}
 
 
-def provisional(profile: Profile) -> dict[str, tuple[str, ...]]:
+def provisional(
+    settings: Mapping[str, Choice], families: Mapping[str, Mapping[str, Choice]]
+) -> dict[str, tuple[str, ...]]:
     """The settings whose choice is provisional, in general or for a family, and the benches that it waits for."""
     waiting: dict[str, Iterable[str]] = {}
-    for group in (profile.settings, *profile.families.values()):
+    for group in (settings, *families.values()):
         for name, choice in group.items():
             if choice.provisional:
                 waiting[name] = dict.fromkeys((*waiting.get(name, ()), *choice.evidence))

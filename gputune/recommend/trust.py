@@ -19,7 +19,7 @@ from gputune.checks.throttling import FAULTS
 from gputune.facts import Facts
 from gputune.measurement import BY_FAR, Measurement
 from gputune.plugins import Setting
-from gputune.settings import Choice, Value
+from gputune.settings import Choice
 
 CPUS_OF_A_GPU = 2
 SLACK_CPUS, SLACK_SHARE = 0.25, 0.02
@@ -60,18 +60,14 @@ def is_busy(facts: Facts, others: float, *, on_gpu: bool) -> bool:
     return facts.cpu.affinity_count - others < needed - slack
 
 
-def believed(
-    facts: Facts, measurements: Sequence[Measurement], setting: Setting, choice: Choice, unmeasured: Value
-) -> Choice:
-    """The choice, or what the setting would be `unmeasured`, and provisional, where the choice rests on what was
-    disturbed.
-    """
+def believed(facts: Facts, measurements: Sequence[Measurement], setting: Setting, choice: Choice) -> Choice:
+    """The choice, or the one without any measurement, and provisional, where it rests on a disturbed bench."""
     causes = ((bench, disturbance(facts, measurements, bench)) for bench in choice.evidence)
     bench, why = next(((bench, why) for bench, why in causes if why), ("", None))
     if why is None or choice.provisional or _lies_far_apart(measurements, setting, choice, bench):
         return choice
     reason = f"provisional, since {why} while {bench} measured: {choice.reason}"
-    return replace(choice, value=unmeasured, reason=reason, provisional=True)
+    return replace(choice, value=setting.recommend(facts, ()).value, reason=reason, provisional=True)
 
 
 def _lies_far_apart(measurements: Sequence[Measurement], setting: Setting, choice: Choice, bench: str) -> bool:

@@ -39,7 +39,7 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
     if not limits:
         return _measured(rows)
     within = [row for row in rows if row.params.get("default") or int(row.params["threads"]) <= facts.cpu.budget]
-    choice = _of_one_run([row for row in within if TIME not in row.params])
+    choice = _of_one_run(_of_time(within, 1))
     if choice.value is not None or (_is_enforced(facts) and _is_slower(choice, _default(rows), facts.cpu.budget)):
         return choice
     alone = choice.reason if choice.gain is None else "what one process measured does not speak against it"
@@ -86,7 +86,7 @@ def _is_slower(choice: Choice, default: Measurement | None, budget: int) -> bool
 
 def _measured(rows: Measurements) -> Choice:
     """The choice by the rows of one run, or of two runs apart."""
-    first, second = ([row for row in rows if row.params.get(TIME, 1) == time] for time in (1, 2))
+    first, second = _of_time(rows, 1), _of_time(rows, 2)
     choice = _of_one_run(first)
     if choice.value is None or not _is_fewer(choice, first):
         return choice
@@ -95,6 +95,10 @@ def _measured(rows: Measurements) -> Choice:
         return replace(again, reason=f"{again.reason}, and a moment before {choice.gain:.3g} times")
     seen = f"a moment later: {again.reason}" if second else "seen once, and fewer threads must gain in two runs apart"
     return replace(choice, value=None, reason=f"{choice.reason}; {seen}", provisional=not second)
+
+
+def _of_time(rows: Measurements, time: int) -> list[Measurement]:
+    return [row for row in rows if row.params.get(TIME, 1) == time]
 
 
 def _is_fewer(choice: Choice, rows: Measurements) -> bool:

@@ -1,4 +1,4 @@
-"""What puts a setting that takes lines of a script into a running model, one file each, named as the setting.
+"""Hands: each puts a setting that would take lines of a script into a running model, in a file named as the setting.
 
 A hand has
 
