@@ -115,7 +115,7 @@ class Call:
         return output
 
     def _next_trial(self) -> list[Suspect]:
-        """The settings to take out if this call fails: all that are put in, or the one put back for this call, if any."""
+        """The settings to take out if this call fails: all that are put in, or the one put back for this call."""
         if not self._outside:
             return list(self._suspects)
         one = self._outside.pop(0)
