@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from statistics import median
 from typing import Any
 
 from gputune import rounds
@@ -91,11 +90,9 @@ def interleave(
     return [metric.row_of(context, arm) for arm in arms if arm.samples]
 
 
-def race(arms: Sequence[Arm], kept: Sequence[Arm], seconds: float, worth: float) -> list[Arm]:
-    """A few rounds of many arms; then `kept` and those within `worth` of the best one's median go on to `in_turn`."""
+def race(arms: Sequence[Arm], seconds: float) -> None:
+    """A few rounds, as many as can tell apart what lies far apart; those that stay in go on to `in_turn`."""
     _run(Rounds(arms=list(arms), deadline=time.monotonic() + seconds, reserve=0, most=RACE_ROUNDS))
-    best = max(median(arm.samples) for arm in arms)
-    return [arm for arm in arms if arm in kept or median(arm.samples) >= worth * best]
 
 
 def in_turn(arms: Sequence[Arm], seconds: float, at_most: float | None = None) -> None:

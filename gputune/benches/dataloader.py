@@ -6,6 +6,7 @@ number of workers is searched (doubling, then closing in on the bend), and the c
 The thorough budget measures the other options too.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,14 +27,18 @@ from gputune.settings._loading_rows import LoadingParams
 from gputune.settings._scaling import PREFETCH
 from gputune.settings.dataloader_workers import curve, fewest
 
-SECONDS = {"cuda": {"standard": 6.5, "thorough": 60}, "cpu": {"standard": 10, "thorough": 60}}
-RANK = 7
+SECONDS = {"cuda": {"standard": 10, "thorough": 60}, "cpu": {"standard": 10, "thorough": 60}}
+RANK = 4
 OF_THE_HOST = True
 
-SHARES = {"decoding": 0.24, "memory": 0.08, "waiting": 0.15, "prefetch": 0.2, "epochs": 0.16, "transfer": 0.17}
-"""Shares of the seconds; outside the thorough budget the first three share all of them."""
+SHARES = {"memory": 0.08, "decoding": 0.22, "waiting": 0.17, "prefetch": 0.2, "epochs": 0.16, "transfer": 0.17}
+"""Shares of the seconds, in the order in which they are taken; outside the thorough budget the kinds share all of them.
+The shortest comes first: what it leaves is for the others.
+"""
+MORE = 2
+"""So many times its share a kind takes at most, where its share is too short to say anything (workers start slowly)."""
 
-KINDS = {"decoding": Decoding, "memory": Tokens, "waiting": Waiting}
+KINDS = {"memory": Tokens, "decoding": Decoding, "waiting": Waiting}
 
 BATCH = 8
 SAMPLE_BYTES = 3 * 96 * 96
@@ -41,7 +46,7 @@ SAMPLE_BYTES = 3 * 96 * 96
 WAITING_FACTOR = 4
 """The most workers tried for each CPU with samples that are waited for; `per_cpu` has the other kinds' limit."""
 MOST_WORKERS = 64
-BLOCK_SECONDS = {"quick": 0.05, "standard": 0.05, "thorough": 0.1}
+BLOCK_SECONDS = 0.1
 EPOCH_SECONDS = 10.0
 """The length of an epoch, against which the start of the workers is compared."""
 TRANSFER_BATCH = 16
@@ -71,15 +76,22 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
         yield Gap(fact="bench.dataloader", reason=NO_FOLDER)
         return
     thorough = context.budget == "thorough"
-    shares = SHARES if thorough else {kind: SHARES[kind] for kind in KINDS}
-    seconds = {name: share / sum(shares.values()) * context.seconds for name, share in shares.items()}
-    bench = Bench(context=context, name="dataloader", block_seconds=BLOCK_SECONDS[context.budget])
+    shares = {name: share for name, share in SHARES.items() if thorough or name in KINDS}
+    deadline = time.monotonic() + context.seconds
+
+    def seconds(name: str) -> float:
+        """A part's share of the time that is left."""
+        left, own, all_left = deadline - time.monotonic(), shares[name], sum(shares.values())
+        del shares[name]
+        return max(0.0, left) * own / all_left
+
+    bench = Bench(context=context, name="dataloader", block_seconds=BLOCK_SECONDS)
     workers = 0
     try:
         with own_threads(context.facts.cpu.budget):
             for kind, dataset in KINDS.items():
                 context.say(f"samples: {kind}")
-                rows = _curve(bench, kind, dataset, seconds[kind])
+                rows = _curve(bench, kind, dataset, seconds(kind))
                 yield from rows
                 if kind == "decoding" and (best := fewest(curve(rows, kind))):
                     workers = best.workers
@@ -96,6 +108,7 @@ def _curve(bench: Bench, kind: str, dataset: Callable[[], Any], seconds: float) 
         limit=_most(facts, kind),
         alive=_alive(facts),
         seconds=seconds,
+        at_most=MORE * seconds,
         block_seconds=bench.block_seconds,
     )
     measured = measure_curve(trial)
@@ -103,17 +116,17 @@ def _curve(bench: Bench, kind: str, dataset: Callable[[], Any], seconds: float) 
     return [bench.row(samples, LoadingParams(kind=kind, workers=count)) for count, samples in rates if all(samples)]
 
 
-def _other_options(bench: Bench, count: int, seconds: dict[str, float]) -> Iterator[Measurement]:
+def _other_options(bench: Bench, count: int, seconds: Callable[[str], float]) -> Iterator[Measurement]:
     context, source, options = bench.context, _source(Decoding(), BATCH), Options(workers=count)
     context.say("prefetch_factor")
-    yield from options_of.prefetch(bench, source, options, seconds["prefetch"])
+    yield from options_of.prefetch(bench, source, options, seconds("prefetch"))
     context.say("persistent_workers")
-    yield from options_of.epochs(bench, source, options, EPOCH_SECONDS, seconds["epochs"])
+    yield from options_of.epochs(bench, source, options, EPOCH_SECONDS, seconds("epochs"))
     if context.cuda and _transfer_fits(context.facts):
         context.say("pin_memory")
         images = _source(Images(), TRANSFER_BATCH)
         workers = Options(workers=min(TRANSFER_WORKERS, context.facts.cpu.budget))
-        yield from options_of.transfer(bench, images, workers, seconds["transfer"])
+        yield from options_of.transfer(bench, images, workers, seconds("transfer"))
 
 
 def _source(dataset: Any, batch: int) -> Source:

@@ -4,19 +4,20 @@ A bench that fails, hangs, is killed or runs out of memory becomes a Gap with it
 the next one, and the profile is still written. One device is measured, or (`together`) all GPUs of the node.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import partial
 
 from gputune import checks, facts, recommend
 from gputune.bench_process.restarting import RestartingProcess
 from gputune.errors import MeasureError
-from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
-from gputune.probing.again import run_again
-from gputune.probing.plan import check_names, plan, time_to_run_again
+from gputune.probing.again import run_again, seconds_to_run_again
+from gputune.probing.plan import Job, check_names, fitting, left_out, plan, seconds_for
 from gputune.probing.request import ALL, Progress, Request, device_of, devices_of
 from gputune.probing.running import Lane
 from gputune.probing.together import common_profile, measure_together, own_profiles
@@ -40,38 +41,47 @@ def probe(
     Raises UsageError for an unknown name, MeasureError where nothing could be measured.
     """
     check_names(request)
+    started = time.monotonic()
     host = host or Host()
     with RestartingProcess() as process:
         machine = facts.read(host, variables=checks.variables())
         if request.device == ALL:
-            lanes, host_rows, gaps = _measure_all(request, host, machine, process, progress)
+            devices, gaps = devices_of(machine)
+            jobs = plan(devices[0], request)
+            fitted = fitting(jobs, started + seconds_for(devices[0], request) - time.monotonic())
+            names = {job.name for job in fitted}
+            gaps += left_out([job for job in jobs if job.name not in names])
+            lane_on = partial(Lane.on, facts=machine, host=host)
+            lanes, host_rows = _measure_all(devices, process, lane_on, fitted, progress)
             own = own_profiles(machine, lanes, host_rows, gaps, created=_now())
             for device, profile in own.items():
                 each(device, profile)
             return common_profile(own, lanes)
         device = device_of(machine, request.device)
-        jobs, left_out = plan(device, request)
+        jobs, seconds = plan(device, request), seconds_for(device, request)
         lane = Lane.on(device, process, machine, host)
-        lane.do(jobs, progress)
-        run_again(lane, jobs, time_to_run_again(jobs, request), progress)
+        lane.do(jobs, progress, ends=started + seconds)
+        run_again(lane, jobs, seconds_to_run_again(jobs, seconds), progress)
         _check_measured([lane], lane.measurements)
         rows, gaps = _of_other_benches(earlier, fingerprint(machine, device), request)
-        gaps += [*left_out, *lane.gaps]
-        return recommend.profile_of(machine, [*rows, *lane.measurements], device, created=_now(), gaps=gaps)
+        rows, gaps = [*rows, *lane.measurements], [*gaps, *lane.gaps]
+        return recommend.profile_of(machine, rows, device, created=_now(), gaps=gaps)
 
 
 def _measure_all(
-    request: Request, host: Host, machine: Facts, first: RestartingProcess, progress: Callable[[Progress], None]
-) -> tuple[list[Lane], list[Measurement], list[Gap]]:
-    """Return the measurements of each device and of the host, and a Gap for each device and bench that was left out."""
-    devices, other_models = devices_of(machine)
-    jobs, left_out = plan(devices[0], request)
+    devices: Sequence[str],
+    first: RestartingProcess,
+    lane_on: Callable[[str, RestartingProcess], Lane],
+    jobs: Sequence[Job],
+    progress: Callable[[Progress], None],
+) -> tuple[list[Lane], list[Measurement]]:
+    """Return a lane for each device, with its measurements, and those of the host."""
     with ExitStack() as stack:
         processes = [first, *(stack.enter_context(RestartingProcess()) for _ in devices[1:])]
-        lanes = [Lane.on(device, own, machine, host) for device, own in zip(devices, processes, strict=True)]
+        lanes = list(map(lane_on, devices, processes))
         host_rows = measure_together(lanes, jobs, progress)
     _check_measured(lanes, [*host_rows, *(row for lane in lanes for row in lane.measurements)])
-    return lanes, host_rows, [*other_models, *left_out]
+    return lanes, host_rows
 
 
 def _of_other_benches(

@@ -4,6 +4,7 @@ first time does not suffice for what they found.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,10 +19,21 @@ from gputune.probing.running import Lane
 from gputune.recommend.trust import disturbance, is_busy
 from gputune.settings import omp_threads
 
+AGAIN_SHARE = 0.25
+"""The part of a probe's time that is added for running again what was disturbed."""
 LOOK_SECONDS = 1.0
 """How long is watched whether the machine is calm."""
 APART_SECONDS = 5.0
 """The least time between two runs that are to agree."""
+
+
+def seconds_to_run_again(jobs: Sequence[Job], seconds: float) -> float:
+    """Return how long benches may run again after so many `seconds` of a probe; where these have no end, so long that
+    all of them may.
+    """
+    if math.isfinite(seconds):
+        return AGAIN_SHARE * seconds
+    return APART_SECONDS + LOOK_SECONDS + sum(job.seconds for job in jobs)
 
 
 def run_again(lane: Lane, jobs: Sequence[Job], seconds: float, progress: Callable[[Progress], None]) -> None:

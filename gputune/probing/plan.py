@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,17 +13,15 @@ from gputune.errors import UsageError
 from gputune.facts.gap import Gap
 from gputune.probing.request import ALL, OPTIONS, Request
 
-BUDGET_SECONDS: Mapping[str, Mapping[Budget, float]] = {
-    "cuda": {"quick": 8, "standard": 55, "thorough": 570},
-    "cpu": {"quick": 8, "standard": 47, "thorough": 280},
+PROMISED_SECONDS: Mapping[str, Mapping[Budget, float]] = {
+    "cuda": {"quick": 10, "standard": 60, "thorough": 600},
+    "cpu": {"quick": 10, "standard": 60, "thorough": 300},
 }
-"""How long the benches of a budget measure together, by kind of device. With the time to start up, the standard
-budget takes a minute. What only the user can name, and the comparison of all GPUs, take their time on top."""
+"""How long a probe takes from its start to its end, by kind of device, where nothing disturbs it. What only the user
+can name, and the comparison of all GPUs, take their time on top."""
 
-AGAIN_SHARE = 0.25
-"""The share of the plan's time in which benches that were disturbed may run again."""
-
-MOMENT_SECONDS = 6.0
+END_SECONDS = 1.5
+"""From the end of the last bench to the end of the probe: processes end, and the profile is written."""
 
 LEAST_SHARE = 0.6
 """A bench that gets a smaller share of its seconds is left out: with less, a comparison that would reach its look at
@@ -72,29 +71,32 @@ def check_names(request: Request) -> None:
         )
 
 
-def plan(device: str, request: Request) -> tuple[list[Job], list[Gap]]:
-    """Return the benches to run, the most valuable first, and a Gap for each that the budget has no room for.
+def plan(device: str, request: Request) -> list[Job]:
+    """Return the benches to run, the most valuable first, each with the seconds that it has where there is time for
+    all.
 
-    With `only`, these benches get their seconds, also where the budget has none for them. Otherwise the benches that
-    have seconds in this budget share it (see `fit`). A bench of what only the user can name is planned when it was
-    named, with its seconds for each; one that compares GPUs, when all are measured.
+    A bench that is asked for by name has seconds also where the budget has none for it. One of what only the user can
+    name is planned when it was named, with its seconds for each; one that compares GPUs, when all are measured.
     """
-    jobs = [job for name in benches.names() if _wanted(job := _job(name, device, request), request)]
-    if request.only:
-        return jobs, []
-    sharing = [job for job in jobs if job.shares_the_budget]
-    fitted = {job.name: job for job in fit(sharing, BUDGET_SECONDS[benches.kind_of(device)][request.budget])}
-    left_out = [job for job in sharing if job.name not in fitted]
-    gaps = [Gap(fact=f"bench.{job.name}", reason="not measured in this budget") for job in left_out]
-    return [fitted.get(job.name, job) for job in jobs if job not in left_out], gaps
+    return [job for name in benches.names() if _wanted(job := _job(name, device, request), request)]
 
 
-def time_to_run_again(jobs: Sequence[Job], request: Request) -> float:
-    """Return the seconds for running again what was disturbed: of a probe of all a share, of benches that were asked
-    for by name enough for all of them, with a moment between.
+def seconds_for(device: str, request: Request) -> float:
+    """Return how long the benches may measure from the start of the probe on: without end where they were asked for
+    by name.
     """
-    seconds = sum(job.seconds for job in jobs)
-    return seconds + MOMENT_SECONDS if request.only else AGAIN_SHARE * seconds
+    return math.inf if request.only else PROMISED_SECONDS[benches.kind_of(device)][request.budget] - END_SECONDS
+
+
+def fitting(jobs: Sequence[Job], seconds: float) -> list[Job]:
+    """Return the jobs that there is time for, those that share the budget as `fit` has them."""
+    fitted = {job.name: job for job in fit([job for job in jobs if job.shares_the_budget], seconds)}
+    return [fitted.get(job.name, job) for job in jobs if job.name in fitted or not job.shares_the_budget]
+
+
+def left_out(jobs: Sequence[Job]) -> list[Gap]:
+    """Return a Gap for each job that there was no time for."""
+    return [Gap(fact=f"bench.{job.name}", reason="not measured in this budget") for job in jobs]
 
 
 def fit(jobs: Sequence[Job], seconds: float) -> list[Job]:
@@ -103,7 +105,7 @@ def fit(jobs: Sequence[Job], seconds: float) -> list[Job]:
     As many of the most valuable as possible keep their time, and the rest is shortened in proportion, to LEAST_SHARE at
     the least. Where even that does not make room, the least valuable is left out.
     """
-    if sum(job.seconds for job in jobs) <= seconds:
+    if not jobs or sum(job.seconds for job in jobs) <= seconds:
         return list(jobs)
     for count in reversed(range(len(jobs))):
         whole, rest = jobs[:count], jobs[count:]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from statistics import median_low
 
@@ -15,8 +18,9 @@ from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
 from gputune.probing import busy
-from gputune.probing.plan import Job
+from gputune.probing.plan import Job, fitting, left_out
 from gputune.probing.request import Progress
+from gputune.recommend.trust import is_busy
 
 WHOLE_BENCH: dict[str, Callable[[list[float]], float]] = {
     "pcie_generation": max,
@@ -42,17 +46,47 @@ class Lane:
         process.measure_on(device, facts)
         return cls(process=process, facts=facts, device=device, host=host)
 
-    def do(self, jobs: Sequence[Job], progress: Callable[[Progress], None]) -> None:
-        """Run the jobs in turn. What cannot run here, or fails, leaves a Gap."""
-        for number, job in enumerate(jobs, start=1):
-            reason = benches.missing(job.bench, self.facts, self.device)
-            if reason:
-                self.gaps.append(Gap(fact=f"bench.{job.name}", reason=reason))
-                continue
-            begun = Progress(number=number, count=len(jobs), bench=job.name, doing="", seconds=job.seconds)
-            self._run(job, begun, progress)
+    def do(self, jobs: Sequence[Job], progress: Callable[[Progress], None], ends: float = math.inf) -> None:
+        """Run the jobs in turn, until `ends` by the monotonic clock. What cannot run here, or fails, leaves a Gap.
+
+        Before each job the time that is left is divided anew, so that what a slow machine or a long import takes is
+        taken from the least valuable.
+        """
+        left = self._able(jobs)
+        count = len(left)
+        self.ready()
+        while fitted := fitting(left, ends - time.monotonic()):
+            job = self._first_of(fitted)
+            begun, before = count - len(left) + 1, time.monotonic()
+            self._run(job, Progress(number=begun, count=count, bench=job.name, doing="", seconds=job.seconds), progress)
             if job.traits.user_code:
                 self.process.kill()
+            if not job.shares_the_budget:
+                ends += time.monotonic() - before
+            left = [other for other in left if other.name != job.name]
+        self.gaps += left_out(left)
+
+    def ready(self) -> None:
+        """Wait until the process is ready, so that what follows takes only its own time."""
+        with suppress(BenchFailed):  # the first bench will fail with the same reason
+            self.process.start()
+
+    def _able(self, jobs: Sequence[Job]) -> list[Job]:
+        """The jobs that can run here, and a Gap for each that cannot."""
+        reasons = {job.name: benches.missing(job.bench, self.facts, self.device) for job in jobs}
+        self.gaps += [Gap(fact=f"bench.{name}", reason=reason) for name, reason in reasons.items() if reason]
+        return [job for job in jobs if not reasons[job.name]]
+
+    def _first_of(self, jobs: Sequence[Job]) -> Job:
+        """The most valuable job; while others use the CPUs, the most valuable of the GPU's, if there is one left."""
+        of_the_gpu = [job for job in jobs if self.device.startswith("cuda") and not job.traits.of_the_host]
+        return (of_the_gpu if self._busy and of_the_gpu else jobs)[0]
+
+    @property
+    def _busy(self) -> bool:
+        """Whether others used the CPUs during the latest bench."""
+        seen = [row.conditions["other_cpus"] for row in self.measurements if "other_cpus" in row.conditions]
+        return bool(seen) and is_busy(self.facts, seen[-1], on_gpu=False)
 
     def _run(self, job: Job, begun: Progress, progress: Callable[[Progress], None]) -> None:
         progress(begun)

@@ -7,11 +7,10 @@ repeated at the end: by then a neighbour's passing load is gone.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 
 from gputune import plugins, recommend
-from gputune.bench_process.failure import BenchFailed
 from gputune.benches import side_by_side
 from gputune.checks.slow_gpu import suspects
 from gputune.facts import Facts
@@ -46,7 +45,7 @@ def measure_together(
         return lambda lane: lane.do(jobs, report if lane is lanes[0] else lambda progress: None)
 
     with at_once(lanes) as on_all:
-        on_all(ready)
+        on_all(Lane.ready)
         on_all(do(comparing, 0))
         _number_run(lanes, 1)
         on_all(do(own, len(comparing)))
@@ -57,7 +56,7 @@ def measure_together(
         host_rows = able.measurements[before:]
         del able.measurements[before:]
         if suspects([row for lane in lanes for row in lane.measurements]):
-            on_all(ready)  # a lane that needs a new process would begin when the others have finished
+            on_all(Lane.ready)  # a lane that needs a new process would begin when the others have finished
             on_all(do(comparing, 0))
             _number_run(lanes, 2)
     return host_rows
@@ -85,11 +84,6 @@ def at_once(lanes: Sequence[Lane]) -> Iterator[Callable[[Callable[[Lane], None]]
             for lane in lanes:
                 lane.process.stop()
             raise
-
-
-def ready(lane: Lane) -> None:
-    with suppress(BenchFailed):  # the first bench will fail with the same reason
-        lane.process.start()
 
 
 def _number_run(lanes: Sequence[Lane], run: int) -> None:

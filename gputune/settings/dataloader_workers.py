@@ -111,9 +111,11 @@ def fewest(rows: LoadingRows) -> LoadingParams | None:
 
 
 def _in_turn(rows: LoadingRows) -> LoadingRows:
-    """The longest rows, which were taken in turn: shorter ones are from a search, or were given up."""
+    """The longest rows, which were taken in turn: shorter ones are from a search, or were given up. None at all is
+    always among them, whose first rounds may have been enough.
+    """
     longest = max((len(row.samples) for row in rows.values()), default=0)
-    return {params: row for params, row in rows.items() if len(row.samples) == longest}
+    return {params: row for params, row in rows.items() if len(row.samples) == longest or not params.workers}
 
 
 def _ratio(best: Measurement, row: Measurement) -> float:

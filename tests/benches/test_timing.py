@@ -87,9 +87,9 @@ def test_before_and_after_surround_every_block_untimed(clock):
     assert or_gap([row], "bench.test", "it") == [row]
 
 
-def test_a_race_leaves_what_may_win_and_what_is_kept_and_rounds_go_on_from_there():
+def test_rounds_go_on_from_where_a_race_ended():
     arms = [Arm(params={}, run=lambda rate=rate: rate, work=1) for rate in (1.0, 5.0, 9.0, 10.0)]
-    left = race(arms, arms[:1], 60, 0.8)
-    assert left == [arms[0], *arms[2:]]
-    in_turn(against_first(left), 60)
-    assert [len(arm.samples) for arm in arms] == [12, 4, 12, 12]
+    race(arms, 60)
+    assert [len(arm.samples) for arm in arms] == [4, 4, 4, 4]
+    in_turn(against_first(arms[2:]), 60)
+    assert [len(arm.samples) for arm in arms] == [4, 4, 12, 12]

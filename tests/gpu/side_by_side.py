@@ -20,7 +20,7 @@ from gputune.host import Host
 from gputune.probing.plan import plan
 from gputune.probing.request import Request, devices_of
 from gputune.probing.running import Lane
-from gputune.probing.together import at_once, ready
+from gputune.probing.together import at_once
 from gputune.profile import load
 
 LOAD = """
@@ -61,12 +61,12 @@ def recorded(sets):
     machine = facts.read(Host())
     devices, _ = devices_of(machine)
     request = Request(device="all", budget="quick", only=["side_by_side"])
-    jobs, _ = plan(devices[0], request)
+    jobs = plan(devices[0], request)
     kept = []
     with ExitStack() as stack:
         lanes = [Lane.on(where, stack.enter_context(RestartingProcess()), machine, Host()) for where in devices]
         with at_once(lanes) as on_all:
-            on_all(ready)
+            on_all(Lane.ready)
             for load_of in sets:
                 with loaded(load_of) if load_of else ExitStack():
                     on_all(lambda lane: lane.do(jobs, lambda progress: None))

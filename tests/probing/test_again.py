@@ -8,8 +8,8 @@ from recorded import RecordedHost, facts_of
 
 from gputune.facts.gap import Gap
 from gputune.probing import Request, again, busy
-from gputune.probing.again import merged, run_again, waiting_for
-from gputune.probing.plan import plan, time_to_run_again
+from gputune.probing.again import merged, run_again, seconds_to_run_again, waiting_for
+from gputune.probing.plan import plan, seconds_for
 from gputune.probing.running import Lane
 
 TWO = facts_of("cpu-only", affinity=range(2))
@@ -31,6 +31,9 @@ class Process:
         self.runs = list(runs)
         self.asked = []
 
+    def start(self):
+        """It always is ready."""
+
     def run(self, request):
         self.asked.append(round(request.seconds, 1))
         yield from self.runs.pop(0)
@@ -48,7 +51,7 @@ def probed(monkeypatch):
         monkeypatch.setattr(busy, "conditions", lambda before, after: {})
         process = Process(*runs)
         lane = Lane(process=process, facts=TWO, device="cpu", host=RecordedHost("cpu-only"))
-        jobs, _ = plan("cpu", Request(only=["cpu_threads"]))
+        jobs = plan("cpu", Request(only=["cpu_threads"]))
         lane.do(jobs, lambda progress: None)
         run_again(lane, jobs, seconds, lambda progress: None)
         return lane, process, clock[0]
@@ -77,7 +80,7 @@ def test_fewer_threads_are_measured_a_second_time_apart_and_both_stay(probed):
     lane, _, waited = probed(threads(1.44), threads(0.64))
     assert samples(lane.measurements) == [(pytest.approx(1.44, rel=0.01), 1), (pytest.approx(0.64, rel=0.01), 2)]
     assert waited >= again.APART_SECONDS
-    assert waiting_for(lane, plan("cpu", Request())[0]) == []
+    assert waiting_for(lane, plan("cpu", Request())) == []
 
 
 def test_what_is_decided_does_not_run_again(probed):
@@ -102,8 +105,9 @@ def test_what_was_said_of_the_first_run_goes_with_its_rows(probed):
 
 
 def test_a_probe_of_all_gives_it_a_share_of_its_time_and_benches_asked_for_by_name_get_enough():
-    jobs, _ = plan("cpu", Request())
-    assert time_to_run_again(jobs, Request()) == pytest.approx(0.25 * sum(job.seconds for job in jobs))
+    def seconds(request):
+        return seconds_to_run_again(plan("cpu", request), seconds_for("cpu", request))
+
+    assert seconds(Request()) == 0.25 * seconds_for("cpu", Request())
     asked = Request(only=["cpu_threads", "dataloader"])
-    jobs, _ = plan("cpu", asked)
-    assert time_to_run_again(jobs, asked) >= sum(job.seconds for job in jobs) + again.APART_SECONDS
+    assert seconds(asked) >= sum(job.seconds for job in plan("cpu", asked)) + again.APART_SECONDS

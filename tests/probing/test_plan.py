@@ -10,9 +10,8 @@ from gputune.bench_process.messages import BenchRequest
 from gputune.benches import BenchTraits, traits
 from gputune.facts.gap import Gap
 from gputune.probing import Request
-from gputune.probing.plan import BUDGET_SECONDS, LEAST_SHARE, Job, fit, plan
+from gputune.probing.plan import LEAST_SHARE, Job, fit, fitting, left_out, plan, seconds_for
 
-FULL = BUDGET_SECONDS["cpu"]["standard"]
 SHAPES = (MatmulShape(m=8, n=8, k=8),) * 3
 
 
@@ -43,11 +42,16 @@ def test_the_least_valuable_are_shortened_alike_and_below_the_least_share_left_o
 
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
-def test_no_plan_takes_longer_than_its_budget(device, budget):
+def test_no_plan_takes_longer_than_its_budget_and_a_start_of_some_seconds_leaves_none_out(device, budget):
     """What only the user can name comes on top."""
-    jobs, _ = plan(device, Request(budget=budget, shapes=SHAPES))
-    seconds = sum(job.seconds for job in jobs if job.shares_the_budget)
-    assert 0 < seconds <= BUDGET_SECONDS[benches.kind_of(device)][budget]
+    request = Request(budget=budget, shapes=SHAPES)
+    jobs, seconds = plan(device, request), seconds_for(device, request) - 3.5
+    fitted = fitting(jobs, seconds)
+    assert [job.name for job in fitted] == [job.name for job in jobs]
+    assert 0 < sum(job.seconds for job in fitted if job.shares_the_budget) <= seconds + 1e-9
+    assert [job.seconds for job in fitted if not job.shares_the_budget] == [
+        job.seconds for job in jobs if not job.shares_the_budget
+    ]
 
 
 @pytest.fixture
@@ -71,19 +75,20 @@ def made_up(monkeypatch):
 
 
 def planned(**wanted):
-    return [(job.name, job.seconds) for job in plan("cpu", Request(**wanted))[0]]
+    return [(job.name, job.seconds) for job in plan("cpu", Request(**wanted))]
 
 
 def test_a_new_bench_in_a_full_budget_costs_the_least_valuable(made_up):
-    made_up(("last", 3, 20), ("first", 1, FULL - 20), ("added", 2, 3))
-    assert planned() == [("first", FULL - 20), ("added", 3), ("last", 17)]
+    made_up(("last", 3, 20), ("first", 1, 30), ("added", 2, 3))
+    fitted = fitting(plan("cpu", Request()), 50)
+    assert [(job.name, job.seconds) for job in fitted] == [("first", 30), ("added", 3), ("last", 17)]
 
 
 def test_what_is_left_out_is_a_gap(made_up):
-    made_up(("last", 3, FULL), ("first", 1, FULL))
-    jobs, gaps = plan("cpu", Request())
-    assert [job.name for job in jobs] == ["first"]
-    assert gaps == [Gap(fact="bench.last", reason="not measured in this budget")]
+    made_up(("last", 3, 50), ("first", 1, 50))
+    jobs = plan("cpu", Request())
+    assert [job.name for job in fitting(jobs, 50)] == ["first"]
+    assert left_out(jobs[1:]) == [Gap(fact="bench.last", reason="not measured in this budget")]
 
 
 def test_equal_ranks_are_in_the_order_of_names(made_up):
@@ -98,10 +103,10 @@ def test_a_bench_that_is_named_gets_time_where_the_budget_has_none_for_it(made_u
 
 
 def test_a_bench_of_what_the_user_names_runs_only_then_and_has_its_seconds_for_each(made_up):
-    made_up(("shaped", 1, 5), ("always", 2, FULL), shaped={"OPTION": "shapes"})
-    assert planned() == [("always", FULL)]
+    made_up(("shaped", 1, 5), ("always", 2, 50), shaped={"OPTION": "shapes"})
+    assert planned() == [("always", 50)]
     assert planned(only=["shaped"]) == []
-    assert planned(shapes=SHAPES) == [("shaped", 15), ("always", FULL)]
+    assert planned(shapes=SHAPES) == [("shaped", 15), ("always", 50)]
 
 
 @pytest.mark.parametrize(("device", "names"), [("auto", ["own"]), ("all", ["comparing", "own"])])

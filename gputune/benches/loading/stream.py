@@ -57,21 +57,22 @@ class Stream:
         """Samples per second of one block: whole rounds of the workers, for at least `seconds`. The consumer sleeps for
         `step_seconds` after each batch.
 
-        The first batch is not counted: with workers it was begun before they were stopped, without any it waits for
-        torch's threads to wake (50 to 70 ms, measured on 16 CPUs). Only a batch so slow that this does not matter is
-        the whole block. Before a consumer with a step goes on, it gives the workers `batch_seconds`, in which they make
-        one batch together.
+        Workers are timed from the moment they go on: what they had begun when they were stopped makes up for what they
+        will have begun at the end. (Timed from the first batch on, 32 workers on 16 CPUs seemed a third faster than
+        16, and over seconds were as fast.) Elsewhere the first batch is not counted: without workers it waits for
+        torch's threads to wake (50 to 70 ms, measured on 16 CPUs), unless it is so slow that this does not matter; for
+        a consumer with a step it may be ready, and the workers then have `batch_seconds` to make one batch together.
         """
-        self._signal(signal.SIGCONT)
         workers = self.options.workers
+        started, count, taken = time.perf_counter(), 0, 0.0
+        self._signal(signal.SIGCONT)
         with guarded(self.source.stall or self.source.patience, seconds + max(1, workers) * step_seconds):
-            started = time.perf_counter()
-            self.take()
-            count, taken = 1, time.perf_counter() - started + step_seconds
-            if workers or taken < LONG_SECONDS + step_seconds:
-                if workers and step_seconds:
-                    time.sleep(min(step_seconds, batch_seconds))
-                count, started, taken = 0, time.perf_counter(), 0.0
+            if step_seconds or not workers:
+                self.take()
+                count, taken = 1, time.perf_counter() - started + step_seconds
+                if workers or taken < LONG_SECONDS + step_seconds:
+                    time.sleep(min(step_seconds, batch_seconds) if workers else 0)
+                    started, count, taken = time.perf_counter(), 0, 0.0
             while taken < seconds:
                 for _ in range(max(1, workers)):
                     self.take()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -12,13 +12,12 @@ from gputune.benches._user_code import UserCodeError
 from gputune.benches.loading.source import Options, Source
 from gputune.benches.loading.stream import Stream
 from gputune.benches.loading.worker_search import affordable, search
+from gputune.measurement import comparison_of
 from gputune.rounds import ranked
 
 BLOCK_SECONDS = 0.08
 SEARCH_SHARE = 0.5
 """The search's share of the seconds; the rest is for the contenders in turn."""
-RACE_FROM = 3
-"""More contenders than this race first; `STILL_WORTH` says which go on."""
 STILL_WORTH = 0.93
 """The share of the best contender's rate below which one is not timed any longer after the first rounds."""
 
@@ -54,6 +53,10 @@ class Trial:
     enough: float | None = None
     """Samples per second that the consumer takes."""
     block_seconds: float = BLOCK_SECONDS
+
+    @property
+    def longest(self) -> float:
+        return max(self.seconds, self.at_most or 0.0)
 
 
 def measure(trial: Trial) -> Curve:
@@ -105,7 +108,7 @@ def _rough(streams: _Streams, curve: Curve, count: int, seconds: float) -> float
 
 def _in_turn(trial: Trial, streams: _Streams, curve: Curve, started: float) -> None:
     working = {count: rates for count, rates in curve.rough.items() if count not in curve.failed}
-    seconds = max(trial.seconds, trial.at_most or 0.0) - (time.monotonic() - started)
+    seconds = trial.longest - (time.monotonic() - started)
     cost = {count: taken + max(1, count) * trial.step_seconds for count, taken in curve.sample_seconds.items()}
     names = affordable(working, cost, seconds, trial.enough, workers=trial.alive)
     streams.keep(names)
@@ -115,19 +118,35 @@ def _in_turn(trial: Trial, streams: _Streams, curve: Curve, started: float) -> N
         return lambda: streams.of(count).rate(trial.block_seconds, trial.step_seconds, each)
 
     arms = {count: Arm(params={"workers": count}, run=take(count), work=1) for count in names}
-    none = [arm for count, arm in arms.items() if not count]
     left = list(arms.values())
     try:
-        if len(left) > RACE_FROM:
-            left = race(left, none, trial.seconds - (time.monotonic() - started), STILL_WORTH)
-            if len(left) == 1:  # so that there is something to compare it with
-                left = sorted(arms.values(), key=lambda arm: median(arm.samples))[-2:]
-        passed = time.monotonic() - started
-        in_turn(ranked(left), trial.seconds - passed, (trial.at_most or trial.seconds) - passed)
+        race(left, started + trial.longest - time.monotonic())
+        left = worth_timing(arms)
+        if len(left) > 1:
+            passed = time.monotonic() - started
+            in_turn(ranked(left), trial.seconds - passed, trial.longest - passed)
     except UserCodeError as error:
         curve.failed[streams.latest] = error
-    curve.rates = {count: arm.samples for count, arm in arms.items() if arm in left and arm.samples}
-    curve.rough |= {count: arm.samples for count, arm in arms.items() if arm not in left and not trial.step_seconds}
+    timed = {count: arm for count, arm in arms.items() if arm.samples and (arm in left or not count)}
+    curve.rates = {count: arm.samples for count, arm in timed.items()}
+    curve.rough |= {count: arm.samples for count, arm in arms.items() if count not in timed and not trial.step_seconds}
+
+
+def worth_timing(arms: Mapping[int, Arm]) -> list[Arm]:
+    """The arms to go on with after the first rounds: those that may be the best, and those by which workers are held
+    against none, unless these lie far apart already.
+    """
+    medians = {count: median(arm.samples) for count, arm in arms.items()}
+    best = max(medians, key=lambda count: medians[count])
+    others = [count for count in medians if bool(count) != bool(best)]
+    rival = max(others, key=lambda count: medians[count], default=best)
+    ratios = [new / old for new, old in zip(arms[best].samples, arms[rival].samples, strict=True)]
+    told_apart = rival != best and comparison_of(ratios) is not None
+    return [
+        arm
+        for count, arm in arms.items()
+        if (count == rival and not told_apart) or (medians[count] >= STILL_WORTH * medians[best])
+    ]
 
 
 class _Streams:

@@ -1,0 +1,97 @@
+"""A lane keeps the time of its probe, whatever its benches take, and leaves the host alone while others use it."""
+
+from types import SimpleNamespace
+
+import pytest
+from making import row
+from recorded import RecordedHost, facts_of
+
+from gputune import benches
+from gputune.bench_process.messages import BenchRequest
+from gputune.facts.gap import Gap
+from gputune.probing import busy, running
+from gputune.probing.plan import Job
+from gputune.probing.running import Lane
+
+
+def job(name, seconds, **constants):
+    return Job(SimpleNamespace(__name__=name, **constants), BenchRequest(bench=name, seconds=seconds, budget="quick"))
+
+
+class Process:
+    """A bench process on a clock of its own, in which starting and each bench take so long."""
+
+    def __init__(self, clock, starting, taking):
+        self.clock, self.starting, self.taking = clock, starting, taking
+        self.asked = []
+
+    def start(self):
+        self.clock[0] += self.starting
+        self.starting = 0.0
+
+    def run(self, request):
+        self.asked.append((request.bench, round(request.seconds, 2)))
+        self.clock[0] += self.taking.get(request.bench, request.seconds)
+        yield row(request.bench, "throughput", 1.0)
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """A function that runs jobs until the clock is at `ends`: what was asked of the process, and the lane."""
+    clock = [0.0]
+    monkeypatch.setattr(running.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(benches, "missing", lambda bench, facts, device: None)
+
+    def ran(*jobs, ends, starting=0.0, others=0.0, device="cuda:0", **taking):
+        monkeypatch.setattr(busy, "conditions", lambda before, after: {"other_cpus": others})
+        process = Process(clock, starting, taking)
+        lane = Lane(process=process, facts=facts_of("cpu-only"), device=device, host=RecordedHost("cpu-only"))
+        lane.do(jobs, lambda progress: None, ends=ends)
+        return process.asked, lane
+
+    return ran
+
+
+ALL = (job("first", 10), job("second", 10), job("last", 10))
+
+
+def test_in_time_each_bench_has_its_own(ran):
+    assert ran(*ALL, ends=30)[0] == [("first", 10), ("second", 10), ("last", 10)]
+
+
+def test_a_long_start_is_taken_from_the_least_valuable(ran):
+    assert ran(*ALL, ends=30, starting=3)[0] == [("first", 10), ("second", 10), ("last", 7)]
+
+
+def test_so_is_what_a_bench_took_too_long(ran):
+    asked, lane = ran(*ALL, ends=30, first=14)
+    assert asked == [("first", 10), ("second", 10), ("last", 6)]
+    assert lane.gaps == []
+
+
+def test_what_a_bench_did_not_need_is_for_those_that_would_be_short(ran):
+    assert ran(*ALL, ends=27, first=8, second=8)[0] == [("first", 10), ("second", 10), ("last", 10)]
+
+
+def test_what_there_is_no_time_for_is_a_gap(ran):
+    asked, lane = ran(*ALL, ends=30, first=20)
+    assert asked == [("first", 10), ("second", 10)]
+    assert lane.gaps == [Gap(fact="bench.last", reason="not measured in this budget")]
+
+
+def test_what_the_user_named_takes_its_time_on_top(ran):
+    named = job("named", 20, OPTION="shapes")
+    assert ran(named, *ALL, ends=30)[0] == [("named", 20), ("first", 10), ("second", 10), ("last", 10)]
+
+
+@pytest.mark.parametrize(
+    ("others", "device", "order"),
+    [
+        (0.0, "cuda:0", ["first", "host", "last"]),
+        (64.0, "cuda:0", ["first", "last", "host"]),
+        (64.0, "cpu", ["first", "host", "last"]),
+    ],
+)
+def test_while_others_use_the_cpus_a_gpus_benches_come_first(ran, others, device, order):
+    asked, _ = ran(ALL[0], job("host", 5, OF_THE_HOST=True), ALL[2], ends=100, others=others, device=device)
+    assert [name for name, _ in asked] == order
