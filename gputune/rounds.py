@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Generic, TypeVar
 
-from .measurement import FEWEST_PAIRS, LOOKS, comparison_of
+from .measurement import BY_FAR, FEWEST_PAIRS, LOOKS, comparison_of
 
 
 @dataclass(kw_only=True, eq=False)
@@ -47,7 +47,8 @@ class Rounds(Generic[A]):
     deadline: float = math.inf
     """By the caller's clock, which gives `next` its `now`."""
     latest: float = -math.inf
-    """Until there are `FEWEST_PAIRS` rounds, without which nothing can be said, the deadline is this if it is later."""
+    """The deadline, if it is later, for what cannot be told yet: with fewer than `FEWEST_PAIRS` rounds, or where the
+    samples of an undecided pair disagree in scale."""
     reserve: float = 1.0
     """A round starts only where the deadline is at least this many of the last round's durations away."""
     most: int = LOOKS[-1]
@@ -99,7 +100,8 @@ class Rounds(Generic[A]):
             return kept >= self.most
         if kept in LOOKS and decided(self.arms):
             return True
-        deadline = self.deadline if kept >= FEWEST_PAIRS else max(self.deadline, self.latest)
+        telling = kept >= FEWEST_PAIRS and not disagreeing(self.arms)
+        deadline = self.deadline if telling else max(self.deadline, self.latest)
         return now + self.reserve * (now - self._round_start) > deadline
 
 
@@ -113,16 +115,33 @@ def order(arms: Sequence[A], number: int, *, shuffled: bool = True) -> list[A]:
 
 def decided(arms: Sequence[Arm]) -> bool:
     """Whether each arm is decided against its baseline, and the fastest of the ranked arms against the others."""
+    return all(_pair_decided(arm, other) for arm, other in _pairs(arms))
+
+
+def disagreeing(arms: Sequence[Arm]) -> bool:
+    """Whether an arm is not decided against its baseline, or the fastest against another, since the ratios of their
+    samples differ by more than what lies far apart.
+    """
+    undecided = (_ratios(arm, other) for arm, other in _pairs(arms) if not _pair_decided(arm, other))
+    return any(max(ratios) > BY_FAR * min(ratios) for ratios in undecided)
+
+
+def _pairs(arms: Sequence[Arm]) -> list[tuple[Arm, Arm]]:
+    """What is to be decided: each arm against its baseline, the fastest of the ranked ones against the others."""
     pairs = [(arm, arm.baseline) for arm in arms if arm.baseline is not None and arm.baseline in arms]
     ranking = [arm for arm in arms if arm.ranked]
     if ranking:
         fastest = max(ranking, key=lambda arm: median(arm.samples))
         pairs += [(fastest, arm) for arm in ranking if arm is not fastest]
-    return all(_pair_decided(arm, other) for arm, other in pairs)
+    return pairs
+
+
+def _ratios(arm: Arm, other: Arm) -> list[float]:
+    return [new / old for new, old in zip(arm.samples, other.samples, strict=True)]
 
 
 def _pair_decided(arm: Arm, other: Arm) -> bool:
-    comparison = comparison_of([new / old for new, old in zip(arm.samples, other.samples, strict=True)])
+    comparison = comparison_of(_ratios(arm, other))
     if comparison is None or comparison.verdict == "undecided":
         return False
     if arm.worth is None:

@@ -91,6 +91,15 @@ def test_what_can_say_nothing_yet_may_take_longer(latest, kept):
     assert len(rounds.arms[0].samples) == kept
 
 
+@pytest.mark.parametrize(("scatter", "kept"), [((1.0, 1.3), 9), ((1.0, 5.0), 15), ((5.0, 5.0), 9)])
+def test_samples_that_disagree_in_scale_are_looked_at_again(scatter, kept):
+    """The second of two arms is once as fast as the first and once five times; until the last moment, if need be."""
+    first, second = against_first(arms(2))
+    rounds = Rounds(arms=[first, second], deadline=18, latest=30)
+    run(rounds, lambda arm: 1.0 if arm is first else scatter[len(arm.samples) % 2])
+    assert len(first.samples) == kept
+
+
 @pytest.mark.parametrize(("reserve", "kept"), [(1, 2), (0, 3)])
 def test_a_round_may_begin_as_long_as_its_reserve_is_left(reserve, kept):
     rounds = Rounds(arms=arms(1), deadline=2.5, reserve=reserve)

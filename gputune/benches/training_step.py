@@ -170,7 +170,7 @@ def _precisions(context: Context, name: str, size: Size, seconds: float) -> list
         if not arms and time_of(context, arm.run, 1) * len(planned) > seconds:
             return [*found, *or_gap([], _fact(name), what)]
         if context.cuda:
-            found.append(PEAK_MEMORY.row(context, [(_peak_bytes(arm) - before) / 2**20], arm.params))
+            found.append(PEAK_MEMORY.row(context, [(_peak_bytes(context, arm) - before) / 2**20], arm.params))
         arms.append(arm)
     return [*found, *or_gap(interleave(context, ranked(arms), seconds, STEPS), _fact(name), what)]
 
@@ -186,12 +186,24 @@ def _allocated_bytes(context: Context) -> int:
     return int(torch.cuda.memory_allocated(context.device))
 
 
-def _peak_bytes(arm: Arm) -> int:
+def _peak_bytes(context: Context, arm: Arm) -> int:
     """The most that is allocated while a step runs."""
+    _forget_peak(context)
+    arm.run()
+    return _peak(context)
+
+
+def _forget_peak(context: Context) -> None:
     import torch
 
-    torch.cuda.reset_peak_memory_stats()
-    arm.run()
+    if context.cuda:
+        torch.cuda.reset_peak_memory_stats()
+
+
+def _peak(context: Context) -> int:
+    """The most bytes that were allocated on the GPU since the peak was forgotten."""
+    import torch
+
     return int(torch.cuda.max_memory_allocated())
 
 
@@ -200,12 +212,14 @@ def _options(context: Context, name: str, size: Size, best: Combination, seconds
     compilable = context.budget == "thorough"
     searchable = context.cuda and NETWORKS[name].images and best.precision in MIXED
     arms: list[Arm] = []
+    before = _allocated_bytes(context)
     for compiled in (False, True) if compilable else (False,):
         trainee: Trainee | None = None
         for search, fused in itertools.product((False, True) if searchable else (False,), (False, True)):
             combination = replace(best, compiled=compiled, cudnn_benchmark=search, fused=fused)
             try:
                 trainee = trainee or Trainee(NETWORKS[name], size, context.device, replace(best, compiled=compiled))
+                _forget_peak(context)
                 arm, taken = _started(trainee, combination, "options")
             except Exception as error:  # a compiler may fail with anything
                 if out_of_memory(error) or not (compiled or fused):
@@ -213,6 +227,8 @@ def _options(context: Context, name: str, size: Size, best: Combination, seconds
                 yield Gap(fact=_fact(name), reason=_refused(combination, error))
                 continue
             arms.append(arm)
+            if searchable and not fused and not compiled:  # the first step, in which the search takes its memory
+                yield PEAK_MEMORY.row(context, [(_peak(context) - before) / 2**20], arm.params)
             if (compiled or search) and not fused and not (compiled and search):
                 metric = Metric(BENCH, "s", "compile_time" if compiled else "search_time")
                 yield metric.row(context, [taken], arm.params)

@@ -58,7 +58,7 @@ def _probe(host: Host, here: Fingerprint, folder: Path) -> None:
 
     tempfile.TemporaryFile(dir=folder).close()  # fails now rather than after a minute of measuring
     say(f"probing this machine before the command starts, since {VARIABLE}={host.environ[VARIABLE]}: about a minute")
-    profile = probing.probe(probing.Request(), host=host)
+    profile = probing.probe(probing.Request(), host=host, cached=lambda _: places.latest(here, host.environ))
     # Nodes that share the folder probe at the same time, and all ranks of a job are to have the first one's.
     places.keep(profile, here, host.environ, replace=host.environ[VARIABLE] == "always")
 

@@ -13,7 +13,8 @@ from gputune.errors import MeasureError, UsageError
 
 if TYPE_CHECKING:
     from gputune.bench_process import UserDataset
-    from gputune.profile import Profile
+    from gputune.host import Host
+    from gputune.profile import Fingerprint, Profile
 
 
 def probe(
@@ -62,16 +63,20 @@ def probe(
             metavar="DIR", help="With --device all: also write each GPU's own profile there, as cuda0.yaml ..."
         ),
     ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start anew, without what the latest probe of this machine chose.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the profile as JSON on stdout.")] = False,
 ) -> None:
     """Measure this machine and write its profile.
 
-    The programs of a profile that it replaces are kept.
+    What the latest probe of this machine chose stands unless this one certainly contradicts it. The programs of a
+    profile that it replaces are kept.
     """
     from gputune import probing
     from gputune.benches import matmul_shapes
     from gputune.cli._output import check_writable, write
-    from gputune.profile import dump_json, keeping
+    from gputune.profile import dump_json, keeping, readable
     from gputune.report import terminal
     from gputune.report.progress import shown
 
@@ -90,7 +95,13 @@ def probe(
         dataset=_dataset(dataset, batch_size, step_ms),
     )
     with shown() as progress:
-        profile = probing.probe(request, progress=progress, each=own.__setitem__, earlier=_earlier(target))
+        profile = probing.probe(
+            request,
+            progress=progress,
+            each=own.__setitem__,
+            earlier=readable(target),
+            cached=(lambda here: None) if fresh else _cached,
+        )
     whole = keeping(profile, target) if target else profile
     if target:
         write(whole, target)
@@ -105,15 +116,22 @@ def probe(
     _save_each(own, each)
 
 
-def _earlier(target: Path | None) -> Profile | None:
-    """The profile that is to be replaced; None where there is none that can be read."""
-    from gputune.errors import ProfileError
-    from gputune.profile import load
+def _cached(fingerprint: Fingerprint) -> Profile | None:
+    """The latest profile of this machine; None where TF32 is overridden, under which none is kept."""
+    from gputune.facts.environment import TF32_OVERRIDE
+    from gputune.host import Host
+    from gputune.profile import places
 
-    try:
-        return load(target, tell=lambda line: None) if target and target.is_file() else None
-    except (ProfileError, OSError):
-        return None
+    host = Host()
+    return None if TF32_OVERRIDE in host.environ else places.latest(_key(fingerprint, host), host.environ)
+
+
+def _key(fingerprint: Fingerprint, host: Host) -> Fingerprint:
+    """The fingerprint under which a profile is cached: as it is read without torch, where it is of the same device."""
+    from gputune.runtime.local_fingerprint import local_fingerprint
+
+    here = local_fingerprint(host)
+    return here if here.device == fingerprint.device else fingerprint
 
 
 def _say_what_waits(profile: Profile, device: str, target: Path | None) -> None:
@@ -180,13 +198,11 @@ def _keep(profile: Profile, own: bool, quick: bool, partial: bool) -> None:
     from gputune.host import Host
     from gputune.host.stderr import say
     from gputune.profile import places
-    from gputune.runtime.local_fingerprint import local_fingerprint
 
     host = Host()
-    here = local_fingerprint(host)
-    fingerprint = here if here.device == profile.fingerprint.device else profile.fingerprint
+    fingerprint = _key(profile.fingerprint, host)
     path = places.cached(fingerprint, host.environ)
-    if partial and not _covers(profile, _earlier(path)):
+    if partial and not _covers(profile, places.latest(fingerprint, host.environ)):
         return
     reasons = {
         "its DataLoader is one dataset's; name it: gputune apply PROFILE": own,

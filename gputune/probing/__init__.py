@@ -7,7 +7,6 @@ the next one, and the profile is still written. One device is measured, or (`tog
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from functools import partial
 
 from gputune import checks, facts, recommend
@@ -21,22 +20,24 @@ from gputune.probing.plan import Job, check_names, fitting, left_out, plan, seco
 from gputune.probing.request import ALL, Progress, Request, device_of, devices_of
 from gputune.probing.running import Lane
 from gputune.probing.together import common_profile, measure_together, own_profiles
-from gputune.profile import Fingerprint, Profile, fingerprint
+from gputune.profile import Fingerprint, Profile, fingerprint, now
 
 __all__ = ["Progress", "Request", "device_of", "probe"]
 
 
-def probe(
+def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
     request: Request,
     *,
     host: Host | None = None,
     progress: Callable[[Progress], None] = lambda progress: None,
     each: Callable[[str, Profile], None] = lambda device, profile: None,
     earlier: Profile | None = None,
+    cached: Callable[[Fingerprint], Profile | None] = lambda here: None,
 ) -> Profile:
     """Measure this machine and return its profile. Of all GPUs, `each` first gets every device and its own profile.
 
-    Where one device's benches are asked for by name, what an `earlier` profile of it has of the others is kept.
+    Where one device's benches are asked for by name, what an `earlier` profile of it has of the others is kept. The
+    choices of the `cached` profile of this fingerprint stand unless what is measured contradicts them with certainty.
 
     Raises UsageError for an unknown name, MeasureError where nothing could be measured.
     """
@@ -53,7 +54,7 @@ def probe(
             gaps += left_out([job for job in jobs if job.name not in names])
             lane_on = partial(Lane.on, facts=machine, host=host)
             lanes, host_rows = _measure_all(devices, process, lane_on, fitted, progress)
-            own = own_profiles(machine, lanes, host_rows, gaps, created=_now())
+            own = own_profiles(machine, lanes, host_rows, gaps, _standing(cached, fingerprint(machine, devices[0])))
             for device, profile in own.items():
                 each(device, profile)
             return common_profile(own, lanes)
@@ -61,11 +62,18 @@ def probe(
         jobs, seconds = plan(device, request), seconds_for(device, request)
         lane = Lane.on(device, process, machine, host)
         lane.do(jobs, progress, ends=started + seconds)
-        run_again(lane, jobs, seconds_to_run_again(jobs, seconds), progress)
+        here = fingerprint(machine, device)
+        standing = _standing(cached, here)
+        run_again(lane, jobs, seconds_to_run_again(jobs, seconds), progress, standing)
         _check_measured([lane], lane.measurements)
-        rows, gaps = _of_other_benches(earlier, fingerprint(machine, device), request)
+        rows, gaps = _of_other_benches(earlier, here, request)
         rows, gaps = [*rows, *lane.measurements], [*gaps, *lane.gaps]
-        return recommend.profile_of(machine, rows, device, created=_now(), gaps=gaps)
+        return recommend.profile_of(machine, rows, device, created=now(), gaps=gaps, standing=standing)
+
+
+def _standing(cached: Callable[[Fingerprint], Profile | None], here: Fingerprint) -> recommend.Standing:
+    profile = cached(here)
+    return recommend.standing_of(profile, here) if profile else recommend.NOTHING_STANDS
 
 
 def _measure_all(
@@ -107,7 +115,3 @@ def _check_measured(lanes: Sequence[Lane], measured: Sequence[Measurement]) -> N
         f"nothing could be measured on {devices}: {'; '.join(reasons) or 'no bench fits this budget'}",
         "see: gputune check",
     )
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -36,10 +36,16 @@ def seconds_to_run_again(jobs: Sequence[Job], seconds: float) -> float:
     return APART_SECONDS + LOOK_SECONDS + sum(job.seconds for job in jobs)
 
 
-def run_again(lane: Lane, jobs: Sequence[Job], seconds: float, progress: Callable[[Progress], None]) -> None:
+def run_again(
+    lane: Lane,
+    jobs: Sequence[Job],
+    seconds: float,
+    progress: Callable[[Progress], None],
+    standing: recommend.Standing = recommend.NOTHING_STANDS,
+) -> None:
     """Run again, for at most so many seconds, the jobs that provisional choices wait for, the most valuable first."""
     end = time.monotonic() + seconds
-    waiting = waiting_for(lane, jobs)
+    waiting = waiting_for(lane, jobs, standing)
     while waiting:
         fitting = [job for job in waiting if LEAST_SHARE * job.seconds <= end - time.monotonic() - LOOK_SECONDS]
         if not fitting:
@@ -51,9 +57,10 @@ def run_again(lane: Lane, jobs: Sequence[Job], seconds: float, progress: Callabl
         _run(lane, fitting[0], end, progress)
 
 
-def waiting_for(lane: Lane, jobs: Sequence[Job]) -> list[Job]:
-    """The jobs that provisional choices from the lane's measurements wait for."""
-    general, own = recommend.choices(lane.facts, lane.measurements), recommend.families(lane.facts, lane.measurements)
+def waiting_for(lane: Lane, jobs: Sequence[Job], standing: recommend.Standing = recommend.NOTHING_STANDS) -> list[Job]:
+    """The jobs that provisional choices from the lane's measurements, beside what stands, wait for."""
+    general = recommend.choices(lane.facts, lane.measurements, standing)
+    own = recommend.families(lane.facts, lane.measurements, standing)
     waited_for = {bench for benches in recommend.provisional(general, own).values() for bench in benches}
     return [job for job in jobs if job.name in waited_for]
 

@@ -19,7 +19,7 @@ from gputune.measurement import Measurement
 from gputune.probing.plan import Job
 from gputune.probing.request import Progress
 from gputune.probing.running import Lane
-from gputune.profile import Profile, differing_settings, representative_index
+from gputune.profile import Profile, differing_settings, now, representative_index
 
 SHORT_SECONDS = 0.2
 """How long an interrupt may go unseen."""
@@ -98,7 +98,11 @@ def _number_run(lanes: Sequence[Lane], run: int) -> None:
 
 
 def own_profiles(
-    facts: Facts, lanes: Sequence[Lane], host_rows: Sequence[Measurement], gaps: Sequence[Gap], *, created: str
+    facts: Facts,
+    lanes: Sequence[Lane],
+    host_rows: Sequence[Measurement],
+    gaps: Sequence[Gap],
+    standing: recommend.Standing,
 ) -> dict[str, Profile]:
     """Return the profile of each device that has measurements, or of the first where none has any."""
     comparison = [row for lane in lanes for row in lane.measurements if row.bench == COMPARISON]
@@ -107,8 +111,9 @@ def own_profiles(
             facts,
             [*comparison, *(row for row in lane.measurements if row.bench != COMPARISON), *host_rows],
             lane.device,
-            created=created,
+            created=now(),
             gaps=[*gaps, *lane.gaps],
+            standing=standing,
         )
         for lane in [lane for lane in lanes if lane.measurements] or lanes[:1]
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from gputune.checks import Finding
@@ -111,6 +112,11 @@ class Profile:
     measurements: tuple[Measurement, ...]
     findings: tuple[Finding, ...]
     gaps: tuple[Gap, ...]
+
+
+def now() -> str:
+    """The time at which a profile is created: UTC, ISO 8601."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def fingerprint(facts: Facts, device: str) -> Fingerprint:

@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from gputune.errors import ProfileError
 from gputune.host.stderr import say
 from gputune.profile.document import Profile, Program
 from gputune.profile.limits import MOST_BYTES, MOST_PROGRAMS, program_bytes
-from gputune.profile.reading import load
+from gputune.profile.reading import readable
 from gputune.version import __version__, release
 
 ROOM = MOST_BYTES // 4
@@ -17,11 +16,8 @@ ROOM = MOST_BYTES // 4
 
 def keeping(profile: Profile, path: Path) -> Profile:
     """The profile with the programs of the file that it is to replace, where that can be read."""
-    try:
-        old = load(path, tell=lambda line: None)
-    except ProfileError:
-        return profile
-    return with_programs(profile, old.programs)
+    old = readable(path)
+    return with_programs(profile, old.programs) if old else profile
 
 
 def with_programs(profile: Profile, programs: Iterable[Program], tell: Callable[[str], None] = say) -> Profile:

@@ -15,6 +15,7 @@ from pathlib import Path
 from gputune.errors import MeasureError
 from gputune.profile.document import Fingerprint, Profile
 from gputune.profile.keeping import keeping
+from gputune.profile.reading import readable
 from gputune.profile.writing import save
 
 MACHINE = (Path("/var/lib/gputune"), Path("/etc/gputune"))
@@ -30,6 +31,11 @@ def cached(fingerprint: Fingerprint, environ: Mapping[str, str]) -> Path | None:
     """The profile of this fingerprint, the user's before the machine's; None where there is no such file."""
     paths = [folder / file_name(fingerprint) for folder in (user_folder(environ), *MACHINE) if folder]
     return next((path for path in paths if os.path.isfile(path)), None)  # noqa: PTH113 - Path.is_file may raise
+
+
+def latest(fingerprint: Fingerprint, environ: Mapping[str, str]) -> Profile | None:
+    """The cached profile of this fingerprint; None where there is none that can be read."""
+    return readable(cached(fingerprint, environ))
 
 
 def shipped(fingerprint: Fingerprint) -> Path | None:

@@ -43,6 +43,14 @@ def load(path: str | Path, tell: Callable[[str], None] = say) -> Profile:
         raise ProfileError(f"{path}: {_shown(str(fault))}", fault.remedy) from None
 
 
+def readable(path: str | Path | None) -> Profile | None:
+    """The profile of a file; None where there is none that can be read."""
+    try:
+        return load(path, tell=lambda line: None) if path and os.path.isfile(path) else None  # noqa: PTH113 - may raise
+    except ProfileError:
+        return None
+
+
 def _shown(text: str) -> str:
     """A message that quotes a file: short, on one line and without terminal escapes."""
     text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

@@ -59,8 +59,9 @@ def _plain(profile: Profile) -> dict[str, Any]:
     own = (program["settings"] for program in data.get("programs", ()))
     for choices in (data["settings"], *data["families"].values(), *own):
         for choice in choices.values():
-            if not choice["provisional"]:
-                del choice["provisional"]  # nor this
+            for key in ("provisional", "since"):
+                if not choice[key]:
+                    del choice[key]  # nor these
     try:
         limits.check(data)
         limits.check_programs(data.get("programs", ()))

@@ -2,36 +2,69 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from gputune import checks
+from gputune import checks, plugins
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 from gputune.profile import SCHEMA, Profile, fingerprint
+from gputune.recommend.standing import GENERAL, NOTHING_STANDS, Standing, Stood, kept, recorded, standing_of
 from gputune.recommend.trust import believed
-from gputune.settings import Choice, _training, all_settings, dataloader_workers
+from gputune.settings import Choice, _training, all_settings, dataloader_workers, load
+from gputune.settings._evidence import NOT_MEASURED
 from gputune.version import __version__
 
+__all__ = [
+    "NOTHING_STANDS",
+    "Standing",
+    "choices",
+    "families",
+    "profile_of",
+    "provisional",
+    "recorded",
+    "standing_of",
+]
 
-def choices(facts: Facts, measurements: Sequence[Measurement]) -> dict[str, Choice]:
+
+def choices(
+    facts: Facts, measurements: Sequence[Measurement], standing: Standing = NOTHING_STANDS
+) -> dict[str, Choice]:
     """The general choice of every setting."""
+    stood = standing.get(GENERAL, {})
     return {
-        name: believed(facts, measurements, setting, setting.recommend(facts, measurements))
+        name: _final(facts, measurements, setting.recommend(facts, measurements), stood.get(name), (name, GENERAL))
         for name, setting in all_settings().items()
     }
 
 
-def families(facts: Facts, measurements: Sequence[Measurement]) -> dict[str, dict[str, Choice]]:
-    """The choices that differ by kind of network, or of a dataset's samples, for each kind measured."""
+def families(
+    facts: Facts, measurements: Sequence[Measurement], standing: Standing = NOTHING_STANDS
+) -> dict[str, dict[str, Choice]]:
+    """The choices that differ by kind of network, or of a dataset's samples, for each kind measured, now or before."""
     able = {name: setting for name, setting in all_settings().items() if hasattr(setting, "of_family")}
-    chosen = {
-        kind: {
-            name: believed(facts, measurements, setting, choice)
-            for name, setting in able.items()
-            if (choice := setting.of_family(facts, measurements, kind))
-        }
-        for kind in (*_training.families(measurements), *dataloader_workers.FAMILIES)
-    }
+    kinds = dict.fromkeys((*_training.families(measurements), *dataloader_workers.FAMILIES, *standing))
+    chosen: dict[str, dict[str, Choice]] = {kind: {} for kind in kinds if kind != GENERAL}
+    for kind, own in chosen.items():
+        stood = _without_kinds_of_samples(standing.get(kind, {}), measurements)
+        for name, setting in able.items():
+            choice = setting.of_family(facts, measurements, kind)
+            if choice is None and name in stood:
+                choice = Choice(value=stood[name].value, reason=NOT_MEASURED)
+            if choice is not None:
+                own[name] = _final(facts, measurements, choice, stood.get(name), (name, kind))
     return {kind: own for kind, own in chosen.items() if own}
+
+
+def _without_kinds_of_samples(stood: Mapping[str, Stood], measurements: Sequence[Measurement]) -> Mapping[str, Stood]:
+    """Beside the user's own dataset, which comes first, nothing stands for kinds of synthetic samples."""
+    own = dataloader_workers.bench_of(measurements) == "dataset"
+    return {name: one for name, one in stood.items() if not own or name != plugins.name_of(dataloader_workers)}
+
+
+def _final(
+    facts: Facts, measurements: Sequence[Measurement], choice: Choice, stood: Stood | None, place: tuple[str, str]
+) -> Choice:
+    """A setting's choice, held against who disturbed the measurement and against what stands."""
+    return kept(facts, measurements, believed(facts, measurements, load(place[0]), choice), stood, place)
 
 
 def provisional(
@@ -46,17 +79,26 @@ def provisional(
     return {name: tuple(found) for name, found in waiting.items()}
 
 
-def profile_of(
-    facts: Facts, measurements: Sequence[Measurement], device: str, *, created: str, gaps: Sequence[Gap] = ()
+def profile_of(  # noqa: PLR0913 - what a profile follows from
+    facts: Facts,
+    measurements: Sequence[Measurement],
+    device: str,
+    *,
+    created: str,
+    gaps: Sequence[Gap] = (),
+    standing: Standing = NOTHING_STANDS,
 ) -> Profile:
-    """The profile of `device`; `created` is in ISO 8601. The facts' gaps are added to `gaps`, the benches'."""
+    """The profile of `device`; `created` is in ISO 8601. The facts' gaps are added to `gaps`, the benches'.
+
+    `standing` is what an earlier probe chose, and is kept unless the measurements contradict it with certainty.
+    """
     return Profile(
         schema=SCHEMA,
         created=created,
         gputune=__version__,
         fingerprint=fingerprint(facts, device),
-        settings=choices(facts, measurements),
-        families=families(facts, measurements),
+        settings=choices(facts, measurements, standing),
+        families=families(facts, measurements, standing),
         measurements=tuple(measurements),
         findings=checks.run(facts, measurements),
         gaps=(*facts.gaps, *gaps),

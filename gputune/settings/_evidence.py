@@ -8,6 +8,13 @@ NOT_MEASURED = "not measured in this run's budget"
 TOO_FEW = "too few samples in this run to tell"
 
 
+def never() -> Comparison:
+    """The speed of a value that must not be used, however fast it is."""
+    from ..measurement import Comparison as Known
+
+    return Known(ratio=0.0, low=0.0, high=0.0, pairs=0)
+
+
 def select(measurements: Iterable[Measurement], bench: str, metric: str, **params: object) -> list[Measurement]:
     """The rows of a bench and metric whose parameters include `params`."""
     return [

@@ -31,6 +31,10 @@ MIXED = ("bfloat16", "float16")
 FLAGS = ("channels_last", "cudnn_benchmark", "fused", "compiled")
 
 WORTH_MIXED = 1.10
+WORTH_SEARCH = 1.10
+"""What cuDNN's own search must certainly gain: it costs time at every new shape, and memory."""
+MOST_MEMORY = 1.25
+"""How many times the peak memory may be that cuDNN's own search takes. (It tripled that of a U-Net.)"""
 LEAST_FALL = 0.2
 """FP32's loss must fall by this much for the final losses to mean anything."""
 MOST_SKIPPED = 2
@@ -122,7 +126,34 @@ def first_best(measurements: Measurements, network: str) -> Combination | None:
 
 def best(measurements: Measurements, network: str) -> Combination | None:
     """The combination to recommend; None where the network's steps were not measured."""
-    return best_of(steps(measurements, network, "options")) or first_best(measurements, network)
+    return best_of(options(measurements, network)) or first_best(measurements, network)
+
+
+def options(measurements: Measurements, network: str) -> Steps:
+    """The second group, without cuDNN's own search where that does not pay."""
+    rows = steps(measurements, network, "options")
+    if (gain := search_gain(measurements, network)) and gain.low > WORTH_SEARCH:
+        memory = search_memory(measurements, network)
+        if memory is not None and memory <= MOST_MEMORY:
+            return rows
+    return {one: row for one, row in rows.items() if not one.cudnn_benchmark}
+
+
+def search_gain(measurements: Measurements, network: str) -> Comparison | None:
+    """The speed of the steps with cuDNN's own search over that without, whose other options are the fastest."""
+    rows = steps(measurements, network, "options")
+    without = [one for one in rows if not one.cudnn_benchmark and _set(one, "cudnn_benchmark", True) in rows]
+    if not without:
+        return None
+    fastest = max(without, key=lambda one: rows[one].median)
+    return compared(rows[_set(fastest, "cudnn_benchmark", True)], rows[fastest])
+
+
+def search_memory(measurements: Measurements, network: str) -> float | None:
+    """The peak memory of a first step with cuDNN's own search, in which it searches, by that of one without."""
+    rows = select(measurements, BENCH, "peak_memory", network=network, stage="options")
+    peaks = {bool(row.params.get("cudnn_benchmark")): row.median for row in rows}
+    return peaks[True] / peaks[False] if peaks.get(False) and True in peaks else None
 
 
 def refusals(measurements: Measurements, network: str) -> dict[str, str]:
@@ -192,7 +223,7 @@ def base_precision(rows: Steps) -> str:
 
 def option(measurements: Measurements, network: str, flag: str) -> tuple[bool, Comparison | None] | None:
     """Whether the best combination has a flag, and its speed with against without; None where not measured."""
-    rows = allowed(measurements, network) if flag == "channels_last" else steps(measurements, network, "options")
+    rows = allowed(measurements, network) if flag == "channels_last" else options(measurements, network)
     chosen = best_of(rows)
     if chosen is None or not any(getattr(one, flag) for one in rows):
         return None

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Literal
 
 from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import NOT_MEASURED, TOO_FEW, choose, compared, first, missing, no_gain, pooled, range_text
+from ._evidence import NOT_MEASURED, TOO_FEW, choose, compared, first, missing, never, no_gain, pooled, range_text
 from ._training import (
     BENCH,
     MIXED,
@@ -37,6 +37,7 @@ USE = "with tuning.autocast():"
 NUMERICS: Numerics = "mixed"
 DEPENDS = ("device", "compute_capability")
 
+WORTH = WORTH_MIXED
 NEITHER = "this device multiplies neither bfloat16 nor float16 natively"
 Pairs = Mapping[str, "tuple[Measurement | None, Measurement | None]"]
 
@@ -56,7 +57,7 @@ def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice |
     refused = "".join(f"; {name} refused: {why}" for name, why in refusals(measurements, family).items())
     candidates = [one for one in rows if one.precision in MIXED and one.channels_last == chosen.channels_last]
     if not candidates:
-        return choose(None, refused.removeprefix("; ") or NEITHER)
+        return choose(None, refused.removeprefix("; ") or NEITHER, None, BENCH)
     mixed = chosen if chosen in candidates else max(candidates, key=lambda one: rows[one].median)
     base = replace(chosen, precision=base_precision(rows))
     comparison = compared(rows[mixed], rows.get(base))
@@ -70,13 +71,22 @@ def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice |
     return choose(None, f"{_not_worth(comparison)}: {what}{refused}", comparison, BENCH)
 
 
+def gain_of(facts: Facts, measurements: Measurements, value: str, family: str) -> Comparison | None:
+    networks = [family] if family else families(measurements)
+    if any(value in refusals(measurements, network) for network in networks):
+        return never()
+    pairs = _pairs(measurements, networks, value)
+    return _pooled(pairs) if pairs else None
+
+
 def _over_networks(measurements: Measurements, networks: list[str]) -> Choice:
     """The choice for a network of no known kind: the dtype that gains over all networks that were measured."""
     refused = {name for network in networks for name in refusals(measurements, network)}
     pairs = {name: _pairs(measurements, networks, name) for name in MIXED if name not in refused}
     gains = {name: gain for name, measured in pairs.items() if (gain := _pooled(measured))}
     if not gains:
-        return choose(None, _why_none(measurements, networks, refused))
+        why = _why_none(measurements, networks, refused)
+        return choose(None, why, None, *([BENCH] if why != TOO_FEW else []))
     name = "bfloat16" if "bfloat16" in gains else "float16"
     if "float16" in gains and gains["float16"].low > WORTH_A_SCALER * gains[name].high:
         name = "float16"

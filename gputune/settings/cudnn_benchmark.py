@@ -1,15 +1,16 @@
 """Let cuDNN time its algorithms for each new convolution shape and keep the fastest (`torch.backends.cudnn.benchmark`).
 
-It pays only where cuDNN's own choice is poor, costs a search for every new shape (so it hurts where shapes vary), and
-may choose another algorithm in the next run. Deterministic mode (`cudnn.deterministic` or
+It pays only where cuDNN's own choice is poor, costs a search for every new shape (so it hurts where shapes vary), takes
+memory for what it tries, and may choose another algorithm in the next run. So it must certainly gain a tenth in whole
+training steps whose peak memory was looked at. Deterministic mode (`cudnn.deterministic` or
 `torch.use_deterministic_algorithms`) wins over it.
 
 Source: PyTorch, "Reproducibility" and "Performance tuning guide".
 """
 
 from . import Choice, Comparison, Facts, Measurements, Numerics, Phase
-from ._evidence import choose, decide, decide_between, first, of_device, select
-from ._training import BENCH, option
+from ._evidence import NOT_MEASURED, choose, first, missing, no_gain, of_device, pooled, range_text, select
+from ._training import BENCH, MOST_MEMORY, WORTH_SEARCH, search_gain, search_memory
 
 VALUE = bool
 PHASE: Phase = "process"
@@ -17,23 +18,42 @@ NUMERICS: Numerics = "rounding"
 DEPENDS = ("device", "compute_capability", "torch")
 DEFAULT = False
 
+WORTH = WORTH_SEARCH
+
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
     if not of_device(measurements):
         return choose(False, "it concerns GPUs only")
-    chosen, comparison = option(measurements, "convnet", "cudnn_benchmark") or (False, None)
-    if comparison:
-        return _by_steps(measurements, chosen, comparison)
+    gain = search_gain(measurements, "convnet")
+    return _by_steps(measurements, gain) if gain else _by_convolutions(measurements)
+
+
+def _by_steps(measurements: Measurements, gain: Comparison) -> Choice:
+    taken, memory = first(measurements, BENCH, "search_time", network="convnet"), search_memory(measurements, "convnet")
+    cost = f", the first of which took {taken.median:.3g} s," if taken else ""
+    what = f"steps of a convnet with cuDNN's own search{cost} ran {range_text(gain)} as fast as with torch's default"
+    if memory is not None:
+        what += f", with {memory:.3g} times the peak memory"
+    if gain.verdict != "gain":
+        return choose(False, f"{no_gain(gain)}: {what}", gain, BENCH)
+    if gain.low <= WORTH_SEARCH:
+        return choose(False, f"not certain to gain the tenth that a search is worth: {what}", gain, BENCH)
+    if memory is None:
+        return choose(False, f"its peak memory is not known: {what}", gain, BENCH)
+    if memory > MOST_MEMORY:
+        return choose(False, f"it takes too much memory: {what}", gain, BENCH)
+    return choose(True, what, gain, BENCH)
+
+
+def _by_convolutions(measurements: Measurements) -> Choice:
+    """Without training steps nothing is recommended: they show what it takes of memory, and of a whole step."""
     on = select(measurements, "conv", "throughput", cudnn_benchmark=True)
     off = select(measurements, "conv", "throughput", cudnn_benchmark=False)
-    return decide_between(on, off, (False, True), f"{len(on)} convolutions with cuDNN's own search", "conv")
-
-
-def _by_steps(measurements: Measurements, chosen: bool, comparison: Comparison) -> Choice:
-    taken = first(measurements, BENCH, "search_time", network="convnet")
-    cost = f", the first of which took {taken.median:.3g} s" if taken else ""
-    what = f"steps of a convnet with cuDNN's own search{cost},"
-    return decide(comparison, (False, True), what, BENCH, chosen=chosen)
+    comparison = pooled(on, off)
+    if comparison is None:
+        return choose(False, missing(on, off))
+    what = f"{len(on)} convolutions with cuDNN's own search ran {range_text(comparison)} as fast"
+    return choose(False, f"training steps {NOT_MEASURED}; {what}", comparison, "conv")
 
 
 def apply(value: bool) -> None:

@@ -12,7 +12,7 @@ Source: PyTorch, "torch.utils.data"; measured here.
 
 from dataclasses import replace
 
-from . import Choice, Facts, Measurement, Measurements, Numerics, Phase, Value
+from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase, Value
 from ._evidence import NOT_MEASURED, choose, compared, counted, missing, no_gain, range_text
 from ._loading_rows import WORKERS, LoadingParams, LoadingRows, loading_rows
 
@@ -56,6 +56,12 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
 
 def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:
     return by_kind(measurements).get(family)
+
+
+def gain_of(facts: Facts, measurements: Measurements, value: int, family: str) -> Comparison | None:
+    rows = curve(measurements, family or ("dataset" if curve(measurements, "dataset") else "decoding"))
+    some, none = _with_workers(rows, value), _with_workers(rows, 0)
+    return compared(rows[some], rows[none]) if some and none else None
 
 
 def by_kind(measurements: Measurements) -> dict[str, Choice]:

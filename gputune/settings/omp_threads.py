@@ -17,8 +17,8 @@ Source: PyTorch, "CPU threading and TorchScript inference"; oneMKL, MKL_NUM_THRE
 import os
 from dataclasses import replace
 
-from . import Choice, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import NOT_MEASURED, choose, counted, missing, no_gain, range_text, select
+from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
+from ._evidence import NOT_MEASURED, choose, compared, counted, missing, no_gain, range_text, select
 
 VALUE = int | None
 PHASE: Phase = "launch"
@@ -45,6 +45,11 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
     alone = choice.reason if choice.gain is None else "what one process measured does not speak against it"
     reason = f"{limits}: {counted(facts.cpu.budget, 'thread')}, where torch would start {_own(facts)}; {alone}"
     return choose(facts.cpu.budget, reason)
+
+
+def gain_of(facts: Facts, measurements: Measurements, value: int, family: str = "") -> Comparison | None:
+    rows = _of_time(select(measurements, BENCH, "throughput"), 1)
+    return compared(next((row for row in rows if row.params["threads"] == value), None), _default(rows))
 
 
 def _own(facts: Facts) -> int:
@@ -115,13 +120,13 @@ def _of_one_run(rows: Measurements) -> Choice:
     if default is None:
         return choose(None, NOT_MEASURED)
     others = [(row, row.against(default)) for row in rows if row is not default]
-    compared = [(row, comparison) for row, comparison in others if comparison]
+    told = [(row, comparison) for row, comparison in others if comparison]
     if not others:
         reason = f"the process's own {default.params['threads']} is the only count to try"
         return choose(None, reason, None, BENCH)
-    if not compared:
+    if not told:
         return choose(None, missing(default, others))
-    row, comparison = max(compared, key=lambda pair: pair[1].ratio)
+    row, comparison = max(told, key=lambda pair: pair[1].ratio)
     threads = counted(row.params["threads"], "thread")
     what = f"CPU matmul with {threads} ran {range_text(comparison)} as fast as with {default.params['threads']}"
     if comparison.verdict == "gain":

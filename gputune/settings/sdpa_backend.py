@@ -54,20 +54,42 @@ Shapes = dict[Workload, "Measurement"]
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
     if not of_device(measurements):
         return choose(None, "it concerns GPUs only")
+    dtype, default, complete = _measured(measurements)
+    if default and not complete:
+        return choose(None, "no other back end ran at every shape that torch's own choice was measured at")
+    gains = {name: gain for name in complete if (gain := gain_of(facts, measurements, name))}
+    if not gains:
+        return choose(None, missing(default, complete))
+    name = _first_of_the_fastest(complete, gains)
+    slower = losing({str(shape): (complete[name][shape], default[shape]) for shape in default})
+    return _choice(name, gains[name], len(slower), f"{dtype}, {counted(len(default), 'shape')}")
+
+
+def gain_of(facts: Facts, measurements: Measurements, value: str, family: str = "") -> Comparison | None:
+    _, default, complete = _measured(measurements)
+    return _over(complete[value], default) if value in complete else None
+
+
+def _measured(measurements: Measurements) -> tuple[str, Shapes, dict[str, Shapes]]:
+    """The dtype, the rows of torch's own choice, and those of each back end that ran at every shape."""
     dtype = next((name for name in ("bfloat16", "float16") if select(measurements, BENCH, RATE, dtype=name)), "")
     rows = select(measurements, BENCH, RATE, dtype=dtype)
     default = _by_shape(rows, "default")
     others = {name: _by_shape(rows, name) for name in _TOGGLES}
-    complete = {name: shapes for name, shapes in others.items() if default and default.keys() <= shapes.keys()}
-    if default and not complete:
-        return choose(None, "no other back end ran at every shape that torch's own choice was measured at")
-    gains = {name: pooled([shapes[one] for one in default], [*default.values()]) for name, shapes in complete.items()}
-    compared = [(name, gain) for name, gain in gains.items() if gain]
-    if not compared:
-        return choose(None, missing(default, complete))
-    name, best = max(compared, key=lambda pair: pair[1].ratio)
-    slower = losing({str(shape): (complete[name][shape], default[shape]) for shape in default})
-    return _choice(name, best, len(slower), f"{dtype}, {counted(len(default), 'shape')}")
+    return dtype, default, {name: own for name, own in others.items() if default and default.keys() <= own.keys()}
+
+
+def _over(shapes: Shapes, others: Shapes) -> Comparison | None:
+    return pooled([shapes[one] for one in others], [*others.values()])
+
+
+def _first_of_the_fastest(complete: dict[str, Shapes], gains: dict[str, Comparison]) -> str:
+    """The first back end, in the order of `_TOGGLES`, over which the fastest does not gain."""
+    fastest = max(gains, key=lambda name: gains[name].ratio)
+    if gains[fastest].verdict != "gain":
+        return fastest
+    over = {name: _over(complete[fastest], complete[name]) for name in gains}
+    return next(name for name, by in over.items() if name == fastest or not by or by.verdict != "gain")
 
 
 def _choice(name: str, best: Comparison, slower: int, where: str) -> Choice:

@@ -115,6 +115,8 @@ def probe(request, **options):
         time.sleep(0.02)
     if os.environ.get("PROBE_FAILS"):
         raise MeasureError("nothing could be measured", "see: gputune check")
+    if options.get("cached") and (before := options["cached"](local_fingerprint(Host()))):
+        print("before:", before.settings["omp_threads"].value, file=sys.stderr)
     return profile({"omp_threads": os.getpid() % 4000 + 1}, fingerprint=local_fingerprint(Host()))
 
 probing.probe = probe
@@ -143,6 +145,20 @@ def test_a_probe_fills_the_cache(env: dict[str, str], cache: str, tmp_path: Path
     assert kept.read_bytes() == (tmp_path / "p.yaml").read_bytes()
     threads = load(kept).settings["omp_threads"].value
     assert apply_auto(cache, "auto").stdout == f'{{"settings":{{"omp_threads":{threads}}}}}\n'
+
+
+def test_what_the_cached_profile_chose_stands_unless_a_probe_is_to_be_fresh(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    def said(*options: str, **variables: str) -> str:
+        return probe(env | variables, tmp_path, *options).stderr
+
+    assert "before: " not in said()
+    assert "before: " not in said("--fresh")
+    assert "before: " not in said(NVIDIA_TF32_OVERRIDE="0")
+    [kept] = (Path(env["XDG_CACHE_HOME"]) / "gputune").iterdir()
+    chose = load(kept).settings["omp_threads"].value
+    assert f"before: {chose}\n" in said()
 
 
 def test_a_new_probe_keeps_the_programs_of_the_file_and_of_the_cache(

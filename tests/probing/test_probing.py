@@ -16,6 +16,7 @@ from gputune.host import Unreadable
 from gputune.probing import Request, busy
 from gputune.probing.plan import plan
 from gputune.probing.running import Lane, with_conditions
+from gputune.settings import Choice
 
 
 @pytest.mark.parametrize(
@@ -122,6 +123,18 @@ def test_with_benches_asked_for_by_name_an_earlier_profile_of_this_device_keeps_
     assert [gap for gap in profile.gaps if gap.fact.startswith("bench.")] == gaps[1:]
     elsewhere = replace(earlier, fingerprint=replace(earlier.fingerprint, torch="2.5.0"))
     assert [row.bench for row in probing.probe(once, earlier=elsewhere).measurements] == ["conv"]
+
+
+def test_what_the_cached_profile_of_this_machine_chose_stands(plant):
+    plant(precision="yield told('precision')")
+    request = Request(device="cpu", budget="quick", only=["precision"])
+    first = probing.probe(request)
+    chose = Choice(value=1, reason="one thread ran faster", evidence=("cpu_threads",))
+    cached = replace(first, settings=first.settings | {"omp_threads": chose}, created="2026-11-20T00:00:00Z")
+    asked = []
+    second = probing.probe(request, cached=lambda here: asked.append(here) or cached)
+    assert asked == [first.fingerprint]
+    assert (second.settings["omp_threads"].value, second.settings["omp_threads"].since) == (1, cached.created)
 
 
 @pytest.mark.slow

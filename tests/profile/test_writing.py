@@ -161,12 +161,13 @@ def plain(made: Profile) -> Any:
 
 
 def as_json(made: Profile) -> Any:
-    """The fields as they are, without what says nothing: no programs, and choices that are not provisional."""
+    """The fields as they are, without what says nothing: no programs, nothing provisional, nothing that stands."""
     data = json.loads(json.dumps(asdict(made)))
     for group in (data["settings"], *data["families"].values(), *(one["settings"] for one in data["programs"])):
         for choice in group.values():
-            if not choice["provisional"]:
-                del choice["provisional"]
+            for key in ("provisional", "since"):
+                if not choice[key]:
+                    del choice[key]
     return data if data["programs"] else {key: value for key, value in data.items() if key != "programs"}
 
 

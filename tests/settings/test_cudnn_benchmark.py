@@ -7,7 +7,7 @@ import torch_child
 from making import row, steps
 from recorded import facts_of
 
-from gputune.settings._training import Combination
+from gputune.settings._training import Combination, best
 from gputune.settings.cudnn_benchmark import recommend
 
 H200 = facts_of()
@@ -21,19 +21,12 @@ def measured(on: float, off: float) -> list[Any]:
     ]
 
 
-def test_a_gain_over_all_shapes_turns_it_on() -> None:
-    choice = recommend(H200, measured(120.0, 100.0))
-    assert choice.value is True
-    assert choice.gain == pytest.approx(1.2, rel=0.01)
-    assert choice.reason.startswith("2 convolutions with cuDNN's own search ran 1.2 times")
-    assert choice.evidence == ("conv",)
-
-
-@pytest.mark.parametrize("on", [100.0, 102.0, 90.0])
-def test_no_gain_is_torchs_default_and_says_so(on: float) -> None:
+@pytest.mark.parametrize("on", [120.0, 100.0, 90.0])
+def test_convolutions_alone_do_not_turn_it_on(on: float) -> None:
     choice = recommend(H200, measured(on, 100.0))
-    assert choice.value is False
-    assert choice.reason.startswith("no gain: ")
+    assert (choice.value, choice.gain) == (False, pytest.approx(on / 100.0, rel=0.01))
+    assert choice.reason.startswith("training steps not measured in this run's budget; 2 convolutions with cuDNN's own")
+    assert choice.evidence == ("conv",)
 
 
 def test_a_shape_that_was_measured_only_one_way_decides_nothing() -> None:
@@ -46,19 +39,39 @@ def test_not_measured() -> None:
     assert recommend(facts_of("cpu-only"), []).value is False
 
 
-def convnet(on: float, off: float) -> list[Any]:
+def convnet(on: float, off: float, memory: float | None = 1.02) -> list[Any]:
+    """The steps of a convnet, and by how much the search raised their peak memory."""
     chosen = {"precision": "bfloat16", "channels_last": True}
     rates = {Combination(**chosen, cudnn_benchmark=True): on, Combination(**chosen): off}
     taken = row("training_step", "search_time", 0.75, network="convnet", stage="options")
-    return [taken, *steps("convnet", rates, "options")]
+    peaks = [
+        row("training_step", "peak_memory", mebibytes, network="convnet", stage="options", **searching)
+        for mebibytes, searching in ((1000.0, {}), (1000.0 * (memory or 0.0), {"cudnn_benchmark": True}))
+    ]
+    return [taken, *(peaks if memory else []), *steps("convnet", rates, "options")]
 
 
 def test_the_steps_of_a_convnet_come_before_convolutions() -> None:
     choice = recommend(H200, measured(90.0, 100.0) + convnet(130.0, 100.0))
     assert (choice.value, choice.gain) == (True, pytest.approx(1.3))
-    what = "steps of a convnet with cuDNN's own search, the first of which took 0.753 s,"
-    assert choice.reason == f"{what} ran 1.3 times (1.3 to 1.3) as fast as with torch's default"
+    what = "steps of a convnet with cuDNN's own search, the first of which took 0.753 s, ran 1.3 times (1.3 to 1.3)"
+    assert choice.reason == f"{what} as fast as with torch's default, with 1.02 times the peak memory"
     assert choice.evidence == ("training_step",)
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        (convnet(109.0, 100.0), "not certain to gain the tenth that a search is worth: steps"),
+        (convnet(130.0, 100.0, memory=None), "its peak memory is not known: steps"),
+        (convnet(130.0, 100.0, memory=3.0), "it takes too much memory: steps"),
+    ],
+)
+def test_it_must_gain_a_tenth_with_its_memory_looked_at(rows: list[Any], why: str) -> None:
+    choice = recommend(H200, rows)
+    assert choice.value is False
+    assert choice.reason.startswith(why)
+    assert best(rows, "convnet") == Combination(precision="bfloat16", channels_last=True)
 
 
 def test_steps_that_gain_nothing_keep_torchs_default_though_convolutions_gain() -> None:
@@ -68,7 +81,7 @@ def test_steps_that_gain_nothing_keep_torchs_default_though_convolutions_gain() 
 
 
 def test_without_steps_that_searched_convolutions_decide() -> None:
-    assert recommend(H200, measured(130.0, 100.0) + convnet(130.0, 100.0)[2:]).evidence == ("conv",)
+    assert recommend(H200, measured(130.0, 100.0) + convnet(130.0, 100.0)[-1:]).evidence == ("conv",)
 
 
 def test_applied_it_reads_back() -> None:

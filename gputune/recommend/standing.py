@@ -1,0 +1,106 @@
+"""What stands: the choices of an earlier probe of the same machine, which a new one keeps unless its rows contradict
+them with certainty. Two probes in a row then say the same, although what lies close together falls now to one side and
+now to the other.
+
+**The rule**: a choice falls where another value certainly gains over it, by more than 3 %, or by what a setting with a
+higher bar (`WORTH`) asks for; and where something other than speed decides, such as the accuracy guard. What an earlier
+probe did not measure, or only on a disturbed machine, does not stand.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gputune import benches
+from gputune.facts import Facts
+from gputune.measurement import LEAST_GAIN, Measurement
+from gputune.profile.document import Fingerprint, Profile
+from gputune.settings import Choice, Value, load
+
+GENERAL = ""
+"""The family of choices that hold for all."""
+Interval = tuple[float, float]
+Place = tuple[str, str]
+"""A setting, and a family."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stood:
+    """A value, and since when it stands (UTC, ISO 8601)."""
+
+    value: Value
+    since: str
+
+
+Standing = Mapping[str, Mapping[str, Stood]]
+"""By family and setting."""
+NOTHING_STANDS: Standing = {}
+
+
+def standing_of(earlier: Profile, here: Fingerprint) -> Standing:
+    """What of an earlier profile stands for a new probe of the same machine."""
+    return {
+        family: {
+            name: Stood(value=choice.value, since=choice.since or earlier.created)
+            for name, choice in group.items()
+            if (choice.evidence or choice.since) and not choice.provisional
+            if not earlier.fingerprint.differences(here, load(name).DEPENDS)
+        }
+        for family, group in ({GENERAL: earlier.settings} | earlier.families).items()
+    }
+
+
+def recorded(profile: Profile) -> Standing:
+    """What stood when a profile was made, as far as it still stands in it: with its facts and measurements, this gives
+    the same profile again.
+    """
+    return {
+        family: {name: Stood(value=choice.value, since=choice.since) for name, choice in group.items() if choice.since}
+        for family, group in ({GENERAL: profile.settings} | profile.families).items()
+    }
+
+
+def kept(
+    facts: Facts, measurements: Sequence[Measurement], choice: Choice, stood: Stood | None, place: Place
+) -> Choice:
+    """The choice that this run alone leads to, or what stood before."""
+    if stood is None:
+        return choice
+    agrees = choice.value == stood.value and not choice.provisional
+    decided = choice.evidence and not choice.provisional
+    if decided and not agrees and _falls(facts, measurements, choice, stood.value, place):
+        return choice
+    contradicts = "" if agrees or not decided else ", and this run does not contradict it with certainty"
+    reason = f"stands since {stood.since[:10]}{contradicts}: {choice.reason}"
+    return replace(choice, value=stood.value, since=stood.since, provisional=False, reason=reason)
+
+
+def _falls(facts: Facts, measurements: Sequence[Measurement], choice: Choice, stood: Value, place: Place) -> bool:
+    """Whether what stood must give way to the choice of this run."""
+    if choice.interval is None or any(benches.traits(benches.load(bench)).user_code for bench in choice.evidence):
+        return True  # decided by something else than speed, or on the user's own code
+    setting = load(place[0])
+    default = setting.recommend(facts, ()).value
+    worth = getattr(setting, "WORTH", LEAST_GAIN)
+    if choice.value == default and choice.interval[0] > worth:
+        return True  # the other value is worth it by its speed, and was refused all the same
+
+    def gain(value: Value) -> Interval | None:
+        return (1.0, 1.0) if value == default else _gain(facts, measurements, choice, value, place)
+
+    new, old = gain(choice.value), gain(stood)
+    if new is None or old is None:
+        return False
+    least = worth if stood == default else LEAST_GAIN * LEAST_GAIN / worth if choice.value == default else LEAST_GAIN
+    return new[0] > least * old[1]
+
+
+def _gain(
+    facts: Facts, measurements: Sequence[Measurement], choice: Choice, value: Value, place: Place
+) -> Interval | None:
+    """The interval of a value's speed over torch's default; None where this run does not know it."""
+    name, family = place
+    of = getattr(load(name), "gain_of", None)
+    if of is None:
+        return choice.interval  # with two values, the choice is about the other one
+    comparison = of(facts, measurements, value, family)
+    return comparison.interval if comparison else None

@@ -1,0 +1,182 @@
+"""What an earlier probe chose stands, unless a new one's rows contradict it with certainty."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from making import precisions, row
+from recorded import facts_of
+
+from gputune import recommend
+from gputune.measurement import Measurement
+from gputune.profile import Profile, dump, parse
+
+H200 = facts_of()
+FIRST, SECOND = "2026-11-20T09:00:00Z", "2026-11-23T12:00:00Z"
+
+
+def probed(rows: list[Measurement], before: Profile | None = None, created: str = FIRST) -> Profile:
+    """The profile of a probe with these rows, of a machine that one before probed."""
+    standing = recommend.standing_of(before, before.fingerprint) if before else recommend.NOTHING_STANDS
+    return recommend.profile_of(H200, rows, "cuda:0", created=created, standing=standing)
+
+
+def fused(ratio: float) -> list[Measurement]:
+    """A convnet's steps, also with the fused optimizer, whose ratios scatter evenly within 6 % of this one."""
+    apart = [100.0 * ratio * (1 + 0.06 * (number - 5.5) / 5.5) for number in range(12)]
+    base = {"network": "convnet", "batch": 8, "precision": "tf32"}
+    off = replace(row("training_step", "throughput", 100.0), samples=(100.0,) * 12)
+    return [
+        *(replace(off, params={**base, "stage": stage}) for stage in ("precision", "options")),
+        replace(off, params={**base, "stage": "options", "fused": True}, samples=tuple(apart)),
+    ]
+
+
+def chosen(profile: Profile, name: str = "fused_optimizer", family: str = "convnet") -> Any:
+    return (profile.families[family] if family else profile.settings)[name]
+
+
+@pytest.mark.parametrize("ratio", [1.25, 1.02, 0.98])
+def test_a_gain_stands_until_the_default_certainly_gains_over_it(ratio: float) -> None:
+    first = probed(fused(1.2))
+    assert (chosen(first).value, chosen(first).since) == (True, None)
+    second = chosen(probed(fused(ratio), first, SECOND))
+    assert (second.value, second.since) == (True, FIRST)
+    assert second.reason.startswith("stands since 2026-11-20")
+
+
+def test_what_certainly_lost_falls_and_the_new_choice_does_not_say_since() -> None:
+    second = chosen(probed(fused(0.85), probed(fused(1.2)), SECOND))
+    assert (second.value, second.since) == (False, None)
+    assert second.reason.startswith("no gain: ")
+
+
+@pytest.mark.parametrize(("ratio", "value"), [(1.04, False), (1.08, False), (1.2, True)])
+def test_torchs_default_stands_until_another_value_certainly_gains_3_percent(ratio: float, value: bool) -> None:
+    assert chosen(probed(fused(ratio), probed(fused(1.0)), SECOND)).value is value
+    assert chosen(probed(fused(1.08))).value is True, "which alone would do"
+
+
+def test_it_goes_on_standing_since_the_first_time() -> None:
+    second = probed(fused(1.01), probed(fused(1.2)), SECOND)
+    third = chosen(probed(fused(1.2), second, "2026-12-01T00:00:00Z"))
+    assert (third.value, third.since) == (True, FIRST)
+    assert third.reason.startswith("stands since 2026-11-20: its steps with the fused optimizer ran 1.2 times")
+
+
+@given(st.lists(st.floats(0.9, 1.3), min_size=2, max_size=6))
+def test_no_sequence_of_probes_takes_a_choice_back_and_forth_without_certainty(ratios: list[float]) -> None:
+    before: Profile | None = None
+    for number, ratio in enumerate(ratios):
+        profile = probed(fused(ratio), before, f"2026-11-{number + 1:02}T00:00:00Z")
+        if before and chosen(before).value != chosen(profile).value:
+            low, high = chosen(profile).interval
+            assert low > 1.03 if chosen(profile).value else high < 1 / 1.03
+        before = profile
+
+
+def test_a_file_with_what_stood_follows_from_its_own_contents() -> None:
+    made = probed(fused(1.01), probed(fused(1.2)), SECOND)
+    read = parse(dump(made).encode())
+    assert read == made
+    again = recommend.profile_of(H200, read.measurements, "cuda:0", created=SECOND, standing=recommend.recorded(read))
+    assert again == made
+
+
+def test_what_a_probe_did_not_measure_stands() -> None:
+    first = probed(fused(1.2))
+    second = probed([], first, SECOND)
+    assert chosen(second).reason == "stands since 2026-11-20: not measured in this run's budget"
+    assert chosen(second).value is True
+    assert chosen(probed(fused(1.2), second, SECOND)).since == FIRST
+
+
+def test_what_was_not_measured_or_is_provisional_does_not_stand() -> None:
+    assert probed([], probed([])).settings["omp_threads"].since is None
+    disturbed = [replace(one, conditions={"other_cpus": 64.0}) for one in threads(1.4)]
+    first = probed(disturbed)
+    assert first.settings["omp_threads"].provisional
+    assert probed(threads(0.6), first, SECOND).settings["omp_threads"].since is None
+
+
+def threads(one: float) -> list[Measurement]:
+    return [
+        row("cpu_threads", "throughput", rate, threads=count, default=count == 16)
+        for count, rate in ((16, 1.0), (1, one))
+    ]
+
+
+def test_a_disturbed_run_leaves_what_stands() -> None:
+    disturbed = [replace(one, conditions={"other_cpus": 64.0}) for one in threads(1.4)]
+    choice = probed(disturbed, probed(threads(0.6)), SECOND).settings["omp_threads"]
+    assert (choice.value, choice.provisional, choice.since) == (None, False, FIRST)
+
+
+def loaded(kind: str = "decoding", **rates: float) -> list[Measurement]:
+    return [
+        row("dataloader", "throughput", rate, kind=kind, workers=int(name.removeprefix("w")))
+        for name, rate in rates.items()
+    ]
+
+
+def test_of_many_values_the_new_one_must_certainly_gain_over_the_one_that_stands() -> None:
+    first = probed(loaded(w0=100.0, w16=500.0, w32=490.0))
+    assert chosen(first, "dataloader_workers", "").value == 16
+
+    def second(**rates: float) -> Any:
+        return chosen(probed(loaded(**rates), first, SECOND), "dataloader_workers", "").value
+
+    assert second(w0=100.0, w16=500.0, w32=514.0) == 16
+    assert second(w0=100.0, w16=500.0, w32=700.0) == 32
+    assert second(w0=100.0, w32=700.0) == 16, "16 were not measured"
+    assert second(w0=100.0, w16=50.0) == 0
+
+
+def test_a_users_own_dataset_comes_before_what_stands_of_synthetic_samples() -> None:
+    first = probed([*loaded(w0=100.0, w16=500.0), *loaded("waiting", w0=100.0, w16=500.0)])
+    own = [row("dataset", "throughput", 100.0, kind="dataset", workers=count, batch=8) for count in (0, 4)]
+    second = probed(own, first, SECOND)
+    assert chosen(second, "dataloader_workers", "").value == 0
+    assert second.families == {}
+
+
+def test_a_precision_that_the_accuracy_guard_refuses_falls() -> None:
+    first = probed(precisions("mlp", tf32=100.0, bfloat16=190.0))
+    assert chosen(first, "amp_dtype", "mlp").value == "bfloat16"
+    diverged = row(
+        "training_step", "final_loss", 9.0,
+        network="mlp", precision="bfloat16", seed=0, steps=60, first_loss=2.0, diverged=True,
+    )  # fmt: skip
+    rows = [*precisions("mlp", tf32=100.0, bfloat16=190.0, float16=105.0), diverged]
+    assert chosen(probed(rows, first, SECOND), "amp_dtype", "mlp").value is None
+
+
+def test_mixed_precision_stands_though_it_gains_less_than_it_had_to() -> None:
+    first = probed(precisions("mlp", tf32=100.0, bfloat16=115.0))
+    assert chosen(probed(precisions("mlp", tf32=100.0, bfloat16=106.0), first), "amp_dtype", "mlp").value == "bfloat16"
+    assert chosen(probed(precisions("mlp", tf32=100.0, bfloat16=90.0), first), "amp_dtype", "mlp").value is None
+    slow, fast = precisions("mlp", tf32=100.0, bfloat16=90.0), precisions("mlp", tf32=100.0, bfloat16=115.0)
+    assert chosen(probed(fast, probed(slow)), "amp_dtype", "mlp").value == "bfloat16"
+
+
+def test_on_another_machine_nothing_stands_that_depends_on_it() -> None:
+    first = probed([*fused(1.2), *threads(0.6)])
+    there = replace(first.fingerprint, torch="2.12.0", cpu_budget=4)
+    standing = recommend.standing_of(first, there)
+    assert "omp_threads" not in standing[""]
+    assert "fused_optimizer" not in standing["convnet"]
+
+
+def test_a_shipped_profile_is_fresh() -> None:
+    from test_recommend import PROFILES
+
+    from gputune.profile import load
+
+    for path in PROFILES:
+        profile = load(path)
+        groups = (profile.settings, *profile.families.values())
+        assert all(choice.since is None for group in groups for choice in group.values())
