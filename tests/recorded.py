@@ -24,17 +24,20 @@ class RecordedHost(Host):
     `environ` and `files` replace some of the recorded ones (None removes one), `torch` some of torch's answers, and
     `gpu` some of NVML's about the GPU of `gpu_index`; `nvml` and `torch` may also be an `Unreadable` to raise, and
     `nvml` any object with NVML's three methods. Every folder is writable except those below one of `closed`, and every
-    device can be opened except those `denied`. Every file system has `space` bytes free. gputune runs under
-    `own_python`, and the `python` on the path answers `where` its torch is.
+    device can be opened except those `denied`. Every file system has `space` bytes free. Its CPUs are idle, on
+    a clock that goes on by a second with each look. gputune runs under `own_python`, and the `python` on the path
+    answers `where` its torch is.
     """
 
     def __init__(self, folder: str = "nvidia-h200-x1", **overrides: Any) -> None:
         answers = json.loads((MACHINES / folder / "answers.json").read_text())
         super().__init__(root="/nonexistent", environ=_over(answers["env"], overrides.get("environ")), python="python")
-        self.files: dict[str, str] = _over(answers["files"], overrides.get("files"))
+        idle = {"/proc/stat": "".join(f"cpu{cpu} 0 0 0 0 0 0 0 0 0 0\n" for cpu in range(1024))}
+        self.files: dict[str, str] = _over(idle | answers["files"], overrides.get("files"))
         self.shm = overrides.get("shm", answers["shm"])
         self.cpus = overrides.get("affinity", answers["affinity"])
         self.counts = answers["cpu_counts"]
+        self.clock = 0.0
         self.who = overrides.get("user", answers["user"])
         self.closed = overrides.get("closed", ())
         self.space = overrides.get("space", 1 << 40)
@@ -86,6 +89,13 @@ class RecordedHost(Host):
             return self.space, self.space
         answer = os.statvfs_result(self.shm)
         return answer.f_blocks * answer.f_frsize, answer.f_bavail * answer.f_frsize
+
+    def monotonic(self) -> float:
+        self.clock += 1.0
+        return self.clock
+
+    def own_cpu_seconds(self) -> float:
+        return 0.0
 
     def affinity(self) -> frozenset[int]:
         return frozenset(self.cpus)

@@ -10,6 +10,7 @@ Source: nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetProcessUtilization an
 from gputune.checks._answers import Finding, Findings, Measurements, counted, judge_gpus, ok, unknown, warning
 from gputune.checks._load import conditions, unmeasured
 from gputune.facts import Facts, Gpu
+from gputune.facts.busy import is_busy
 
 ANOTHER = "wait, or choose another GPU with CUDA_VISIBLE_DEVICES, and probe again"
 MOMENTARY = True
@@ -36,11 +37,10 @@ def _gpu(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
 
 
 def _cpu(facts: Facts, measurements: Measurements) -> Finding:
-    cpus, budget = facts.cpu.affinity_count, facts.cpu.budget
     seen = [row.conditions["other_cpus"] for row in measurements if "other_cpus" in row.conditions]
     if not seen:
         return unknown("how much of the CPUs others used could not be read", "CPU")
-    usage = f"other processes used up to {max(seen):.1f} of {cpus} CPUs"
-    if max(seen) - (cpus - budget) > max(0.5, budget / 4):
+    usage = f"other processes used up to {max(seen):.1f} of {facts.cpu.affinity_count} CPUs"
+    if is_busy(facts.cpu, max(seen)):
         return warning(f"{usage} during the measurements", "wait until they are idle, and probe again", "CPU")
     return ok(usage, "CPU")

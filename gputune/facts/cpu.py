@@ -31,6 +31,10 @@ class Cpu:
     """Periods in which the kernel stopped the group because its quota was used up; None as for `quota_periods`."""
     grant: int | None = None
     """The number of CPUs that the scheduler granted to this rank; None if it does not say."""
+    others: float | None = None
+    """How many of the affinity's CPUs others used while the facts were read; None where that is unknown."""
+    stolen: float | None = None
+    """How many of these other guests of the host used; None as for `others`."""
     budget: int
     """Whole CPUs for this rank: the smallest of affinity, quota (rounded down) and grant, shared by the local ranks."""
 

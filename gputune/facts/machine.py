@@ -1,9 +1,10 @@
 """All facts about a machine, and the function that reads them."""
 
+import time
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from gputune.facts import container, cpu, driver, environment, gpu, libraries, memory, pci, precision, process
+from gputune.facts import busy, container, cpu, driver, environment, gpu, libraries, memory, pci, precision, process
 from gputune.facts.container import Container
 from gputune.facts.cpu import Cpu
 from gputune.facts.driver import Driver
@@ -62,16 +63,19 @@ def read(host: Host, *, gpu_required: bool = False, variables: Collection[str] =
     `variables` are environment variables to keep in addition to those of torch and NVIDIA's libraries.
     """
     gaps = Gaps()
+    before = busy.read(host)
     torch = ask_torch(host, gaps)
     nvml = _nvml(host, bool(torch.get("devices")), gaps)
     granted = scheduler.read(host)
+    cpus = cpu.read(host, granted, gaps)
+    others, stolen = _use_by_others(host, before, gaps)
     return Facts(
         gpus=gpu.read(nvml, torch.get("devices") or [], gaps),
         pci_gpus=pci.read(host, gaps),
         driver=driver.read(host, nvml, gaps),
         libraries=libraries.read(host, torch, gaps),
         precision=precision.read(host, torch),
-        cpu=cpu.read(host, granted, gaps),
+        cpu=replace(cpus, others=others, stolen=stolen),
         memory=memory.read(host, gaps),
         container=container.read(host),
         process=process.read(host, gaps),
@@ -80,6 +84,19 @@ def read(host: Host, *, gpu_required: bool = False, variables: Collection[str] =
         gpu_required=gpu_required,
         gaps=tuple(gaps.found),
     )
+
+
+def _use_by_others(host: Host, before: busy.Reading | None, gaps: Gaps) -> tuple[float | None, float | None]:
+    """How many CPUs others used since a first look, after a moment at the least, and how many of them were stolen."""
+    if before is None:
+        gaps.add("cpu.others", "/proc/stat does not count the CPUs of this process")
+        return None, None
+    time.sleep(max(0.0, busy.LEAST_SECONDS - (host.monotonic() - before.at)))
+    found = busy.conditions(before, busy.read(host))
+    if not found:
+        gaps.add("cpu.others", "the counts of /proc/stat contradict each other")
+        return None, None
+    return found["other_cpus"], found.get("stolen_cpus", 0.0)
 
 
 def _nvml(host: Host, gpu_seen: bool, gaps: Gaps) -> Nvml | None:

@@ -8,6 +8,7 @@ import os
 import platform
 import shutil
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,24 @@ class Host(Files):
         import psutil
 
         return int(psutil.virtual_memory().total)
+
+    def monotonic(self) -> float:
+        """Seconds on a clock that only goes forward."""
+        return time.monotonic()
+
+    def own_cpu_seconds(self) -> float:
+        """The CPU seconds of this process and all its descendants, also those that have been waited for."""
+        import psutil
+
+        this = psutil.Process()
+        total = 0.0
+        for process in [this, *this.children(recursive=True)]:
+            try:
+                times = process.cpu_times()
+            except psutil.Error:  # it has just ended
+                continue
+            total += times.user + times.system + times.children_user + times.children_system
+        return total
 
     def cpu_counts(self) -> tuple[int, int | None]:
         """Logical CPUs online on the host, and physical cores where known."""

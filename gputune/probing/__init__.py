@@ -16,7 +16,7 @@ from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
 from gputune.probing.again import run_again, seconds_to_run_again
-from gputune.probing.plan import Job, check_names, fitting, left_out, plan, seconds_for
+from gputune.probing.plan import check_names, fitting, left_out, plan, seconds_for
 from gputune.probing.request import ALL, Progress, Request, device_of, devices_of
 from gputune.probing.running import Lane
 from gputune.probing.together import common_profile, measure_together, own_profiles
@@ -48,13 +48,15 @@ def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
         machine = facts.read(host, variables=checks.variables())
         if request.device == ALL:
             devices, gaps = devices_of(machine)
-            jobs = plan(devices[0], request)
-            fitted = fitting(jobs, started + seconds_for(devices[0], request) - time.monotonic())
+            jobs, seconds = plan(devices[0], request), seconds_for(devices[0], request)
+            fitted = fitting(jobs, started + seconds - time.monotonic())
             names = {job.name for job in fitted}
             gaps += left_out([job for job in jobs if job.name not in names])
-            lane_on = partial(Lane.on, facts=machine, host=host)
-            lanes, host_rows = _measure_all(devices, process, lane_on, fitted, progress)
-            own = own_profiles(machine, lanes, host_rows, gaps, _standing(cached, fingerprint(machine, devices[0])))
+            standing = _standing(cached, fingerprint(machine, devices[0]))
+            again = seconds_to_run_again([job for job in fitted if job.traits.of_the_host], seconds)
+            measure = partial(measure_together, jobs=fitted, progress=progress, seconds=again, standing=standing)
+            lanes, host_rows = _measure_all(devices, process, partial(Lane.on, facts=machine, host=host), measure)
+            own = own_profiles(machine, lanes, host_rows, gaps, standing)
             for device, profile in own.items():
                 each(device, profile)
             return common_profile(own, lanes)
@@ -80,14 +82,13 @@ def _measure_all(
     devices: Sequence[str],
     first: RestartingProcess,
     lane_on: Callable[[str, RestartingProcess], Lane],
-    jobs: Sequence[Job],
-    progress: Callable[[Progress], None],
+    measure: Callable[[list[Lane]], list[Measurement]],
 ) -> tuple[list[Lane], list[Measurement]]:
     """Return a lane for each device, with its measurements, and those of the host."""
     with ExitStack() as stack:
         processes = [first, *(stack.enter_context(RestartingProcess()) for _ in devices[1:])]
         lanes = list(map(lane_on, devices, processes))
-        host_rows = measure_together(lanes, jobs, progress)
+        host_rows = measure(lanes)
     _check_measured(lanes, [*host_rows, *(row for lane in lanes for row in lane.measurements)])
     return lanes, host_rows
 

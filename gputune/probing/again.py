@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gputune import recommend
+from gputune.facts import busy
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
-from gputune.probing import busy
 from gputune.probing.plan import LEAST_SHARE, Job
 from gputune.probing.request import Progress
 from gputune.probing.running import Lane
-from gputune.recommend.trust import disturbance, is_busy
+from gputune.recommend.trust import disturbance
 from gputune.settings import omp_threads
 
 AGAIN_SHARE = 0.25
@@ -70,7 +70,7 @@ def _is_calm(lane: Lane) -> bool:
     before = busy.read(lane.host)
     time.sleep(LOOK_SECONDS)
     others = busy.used_by_others(before, busy.read(lane.host))
-    return others is None or not is_busy(lane.facts, others, on_gpu=False)
+    return others is None or not busy.is_busy(lane.facts.cpu, others)
 
 
 def _run(lane: Lane, job: Job, end: float, progress: Callable[[Progress], None]) -> None:

@@ -13,14 +13,13 @@ from gputune import benches
 from gputune.bench_process.failure import BenchFailed
 from gputune.bench_process.messages import Activity
 from gputune.bench_process.restarting import RestartingProcess
-from gputune.facts import Facts, memory
+from gputune.facts import Facts, busy, memory
+from gputune.facts.busy import is_busy
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
-from gputune.probing import busy
 from gputune.probing.plan import Job, fitting, left_out
 from gputune.probing.request import Progress
-from gputune.recommend.trust import is_busy
 
 WHOLE_BENCH: dict[str, Callable[[list[float]], float]] = {
     "pcie_generation": max,
@@ -86,7 +85,7 @@ class Lane:
     def _busy(self) -> bool:
         """Whether others used the CPUs during the latest bench."""
         seen = [row.conditions["other_cpus"] for row in self.measurements if "other_cpus" in row.conditions]
-        return bool(seen) and is_busy(self.facts, seen[-1], on_gpu=False)
+        return bool(seen) and is_busy(self.facts.cpu, seen[-1])
 
     def _run(self, job: Job, begun: Progress, progress: Callable[[Progress], None]) -> None:
         progress(begun)

@@ -16,6 +16,7 @@ from gputune.checks.slow_gpu import suspects
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
+from gputune.probing.again import run_again
 from gputune.probing.plan import Job
 from gputune.probing.request import Progress
 from gputune.probing.running import Lane
@@ -28,9 +29,15 @@ COMPARISON = plugins.name_of(side_by_side)
 
 
 def measure_together(
-    lanes: Sequence[Lane], jobs: Sequence[Job], progress: Callable[[Progress], None]
+    lanes: Sequence[Lane],
+    jobs: Sequence[Job],
+    progress: Callable[[Progress], None],
+    seconds: float,
+    standing: recommend.Standing,
 ) -> list[Measurement]:
-    """Fill the lanes; return the rows of what measures the host, which hold for all of them."""
+    """Fill the lanes; return the rows of what measures the host, which hold for all of them. What was disturbed of it
+    runs again, for at most so many seconds.
+    """
     comparing = [job for job in jobs if job.traits.side_by_side]
     of_the_host = [job for job in jobs if job.traits.of_the_host]
     own = [job for job in jobs if job not in (*comparing, *of_the_host)]
@@ -50,11 +57,17 @@ def measure_together(
         _number_run(lanes, 1)
         on_all(do(own, len(comparing)))
         able = next((lane for lane in lanes if lane.measurements), lanes[0])
-        before = len(able.measurements)
         report = counted_from(len(jobs) - len(of_the_host))
-        on_all(lambda lane: lane.do(of_the_host if lane is able else [], report))
-        host_rows = able.measurements[before:]
-        del able.measurements[before:]
+
+        def measure_host(lane: Lane) -> None:
+            if lane is able:
+                lane.do(of_the_host, report)
+                run_again(lane, of_the_host, seconds, report, standing)
+
+        on_all(measure_host)
+        names = {job.name for job in of_the_host}
+        host_rows = [row for row in able.measurements if row.bench in names]
+        able.measurements = [row for row in able.measurements if row.bench not in names]
         if suspects([row for lane in lanes for row in lane.measurements]):
             on_all(Lane.ready)  # a lane that needs a new process would begin when the others have finished
             on_all(do(comparing, 0))

@@ -17,14 +17,11 @@ from dataclasses import replace
 from gputune import benches
 from gputune.checks.throttling import FAULTS
 from gputune.facts import Facts
+from gputune.facts.busy import is_busy
 from gputune.measurement import BY_FAR, Measurement
 from gputune.plugins import Setting
 from gputune.settings import Choice
 
-CPUS_OF_A_GPU = 2
-SLACK_CPUS, SLACK_SHARE = 0.25, 0.02
-"""The CPUs that others may use of those that a bench needs, and the share of them, whichever is more. While machines
-were idle, others used up to 0.05 of 2 CPUs and 0.04 of 16."""
 SM_PERCENT = 5
 """The share of a GPU that another process may use."""
 
@@ -37,7 +34,7 @@ def disturbance(facts: Facts, measurements: Sequence[Measurement], bench: str) -
     def most(condition: str) -> float:
         return max((row.conditions[condition] for row in rows if condition in row.conditions), default=0.0)
 
-    if is_busy(facts, most("other_cpus"), on_gpu=on_gpu):
+    if is_busy(facts.cpu, most("other_cpus"), on_gpu=on_gpu):
         stolen = f", {most('stolen_cpus'):.2g} of them on other guests of the host" if most("stolen_cpus") else ""
         return f"others used {most('other_cpus'):.2g} of {facts.cpu.affinity_count} CPUs{stolen}"
     if not on_gpu:
@@ -51,13 +48,6 @@ def disturbance(facts: Facts, measurements: Sequence[Measurement], bench: str) -
 
 def _of_the_host(bench: str) -> bool:
     return bench in benches.names() and benches.traits(benches.load(bench)).of_the_host
-
-
-def is_busy(facts: Facts, others: float, *, on_gpu: bool) -> bool:
-    """Whether others, who use so many CPUs, leave a bench of the GPU, or of the host, fewer than it needs."""
-    needed = min(CPUS_OF_A_GPU, facts.cpu.budget) if on_gpu else facts.cpu.budget
-    slack = max(SLACK_CPUS, SLACK_SHARE * needed)
-    return facts.cpu.affinity_count - others < needed - slack
 
 
 def believed(facts: Facts, measurements: Sequence[Measurement], setting: Setting, choice: Choice) -> Choice:

@@ -6,8 +6,9 @@ import pytest
 from making import row
 from recorded import RecordedHost, facts_of
 
+from gputune.facts import busy
 from gputune.facts.gap import Gap
-from gputune.probing import Request, again, busy
+from gputune.probing import Request, again
 from gputune.probing.again import merged, run_again, seconds_to_run_again, waiting_for
 from gputune.probing.plan import plan, seconds_for
 from gputune.probing.running import Lane

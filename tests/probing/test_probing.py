@@ -11,9 +11,10 @@ from gputune import probing
 from gputune.bench_process import UserDataset
 from gputune.bench_process.failure import BenchFailed
 from gputune.errors import MeasureError, UsageError
+from gputune.facts import busy
 from gputune.facts.gap import Gap
 from gputune.host import Unreadable
-from gputune.probing import Request, busy
+from gputune.probing import Request
 from gputune.probing.plan import plan
 from gputune.probing.running import Lane, with_conditions
 from gputune.settings import Choice

@@ -8,8 +8,9 @@ from recorded import RecordedHost, facts_of
 
 from gputune import benches
 from gputune.bench_process.messages import BenchRequest
+from gputune.facts import busy
 from gputune.facts.gap import Gap
-from gputune.probing import busy, running
+from gputune.probing import running
 from gputune.probing.plan import Job
 from gputune.probing.running import Lane
 

@@ -1,10 +1,10 @@
-"""CPU time that others used of our CPUs during a bench: on a shared machine it measures its neighbours too."""
+"""CPU time that others use of our CPUs: on a shared machine a measurement measures its neighbours too."""
 
 import os
-import time
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from gputune.facts.cpu import Cpu
 from gputune.host import Host, Unreadable
 
 _BUSY = (0, 1, 2, 5, 6, 7)
@@ -14,8 +14,13 @@ guests of the host used. Idle and iowait do not; guest and guest_nice are contai
 Source: Linux, proc_stat(5).
 """
 _STOLEN = (7,)
-_LEAST_SECONDS = 0.2
+LEAST_SECONDS = 0.2
 """The kernel counts in steps of 0.01 s on each CPU, so a shorter interval says nothing."""
+
+CPUS_OF_A_GPU = 2
+SLACK_CPUS, SLACK_SHARE = 0.25, 0.02
+"""The CPUs that others may use of those that are needed, and the share of them, whichever is more. While machines were
+idle, others used up to 0.05 of 2 CPUs and 0.04 of 16."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +43,7 @@ def read(host: Host) -> Reading | None:
         busy, stolen = (ticks_of(stat, cpus, columns) / ticks for columns in (_BUSY, _STOLEN))
     except Unreadable:
         return None
-    return Reading(at=time.monotonic(), busy=busy, stolen=stolen, own=own_seconds())
+    return Reading(at=host.monotonic(), busy=busy, stolen=stolen, own=host.own_cpu_seconds())
 
 
 def conditions(before: Reading | None, after: Reading | None) -> dict[str, float]:
@@ -57,7 +62,7 @@ def used_by_others(before: Reading | None, after: Reading | None) -> float | Non
     if before is None or after is None:
         return None
     seconds, own = after.at - before.at, after.own - before.own
-    if seconds < _LEAST_SECONDS or own < 0:
+    if seconds < LEAST_SECONDS or own < 0:
         return None
     others = (after.busy - before.busy - own) / seconds
     if others < -max(0.1, 0.1 * own / seconds):
@@ -77,16 +82,10 @@ def ticks_of(stat: str, cpus: Collection[int], columns: Collection[int] = _BUSY)
         raise Unreadable("/proc/stat does not list the CPUs of this process") from None
 
 
-def own_seconds() -> float:
-    """Return the CPU seconds of this process and all its descendants, also those that have been waited for."""
-    import psutil
-
-    this = psutil.Process()
-    total = 0.0
-    for process in [this, *this.children(recursive=True)]:
-        try:
-            times = process.cpu_times()
-        except psutil.Error:  # it has just ended
-            continue
-        total += times.user + times.system + times.children_user + times.children_system
-    return total
+def is_busy(cpu: Cpu, others: float, *, on_gpu: bool = False) -> bool:
+    """Whether others, who use so many CPUs, leave fewer than are needed: all of this process's, since threads that
+    share work wait for the one whose CPU is taken, or for a GPU two, for the thread that launches kernels and the one
+    of the backward pass.
+    """
+    needed = min(CPUS_OF_A_GPU, cpu.budget) if on_gpu else cpu.budget
+    return cpu.affinity_count - others < needed - max(SLACK_CPUS, SLACK_SHARE * needed)
