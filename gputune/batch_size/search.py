@@ -89,8 +89,9 @@ class _Search:
             if not batches:
                 return
             names = ", ".join(map(str, batches))
+            left = self.runner.seconds_left() - SHARES["once more"] * self.request.seconds
+            seconds = max(1.0, min(left, SHARES["throughput"] * self.request.seconds))
             self._report("throughput", names)
-            seconds = max(1.0, SHARES["throughput"] * self.request.seconds)
             self.timed, failure = self.runner.run(batches, seconds, timed=True)
             if failure is None and self.timed:
                 return

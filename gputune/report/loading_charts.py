@@ -5,26 +5,27 @@ from itertools import chain, repeat
 
 from gputune.measurement import Measurement
 from gputune.report.charts import Bar, Cell, Chart, number, ratio
-from gputune.settings._loading_rows import LoadingParams, loading_rows
-from gputune.settings.dataloader_workers import KINDS, of_kind
+from gputune.settings._loading_rows import LoadingParams, LoadingRows, loading_rows
+from gputune.settings.dataloader_workers import KINDS, curve, of_kind
 
 Rates = Mapping[int, tuple[LoadingParams, Measurement]]
 DATASET = "your dataset"
 
 
 def workers(measurements: Sequence[Measurement]) -> Iterator[Chart]:
-    """The user's own dataset, then each kind of synthetic samples; a star marks what is recommended for it.
+    """The user's own dataset, then each kind of synthetic samples; a star marks what these rows recommend for it.
 
-    Rows whose batches were not handed over are left out. Ratios are of rows that were taken in turn with no workers.
+    Rows whose batches were not handed over are left out. Ratios are of rows that were taken in turn with no workers;
+    the others were looked at in the search, and are no rivals of the star.
     """
     lines = [
         line
         for kind in ("dataset", *KINDS)
-        for line in _lines(kind, _rates(measurements, kind), of_kind(measurements, kind))
+        for line in _lines(kind, _rates(measurements, kind), curve(measurements, kind), of_kind(measurements, kind))
     ]
     if lines:
         yield Chart(
-            title="DataLoader: samples/s by number of workers (* recommended)",
+            title="DataLoader: samples/s by workers (* the fewest within 3 % of the best)",
             columns=("samples", "", "workers", "", "samples/s", "to 0 workers"),
             numbers=("workers", "samples/s"),
             rows=lines,
@@ -38,12 +39,12 @@ def _rates(measurements: Sequence[Measurement], kind: str) -> Rates:
     return dict(sorted(by_count.items()))
 
 
-def _lines(kind: str, rates: Rates, recommended: int | None) -> Iterator[tuple[Cell, ...]]:
+def _lines(kind: str, rates: Rates, in_turn: LoadingRows, recommended: int | None) -> Iterator[tuple[Cell, ...]]:
     most = max((row.median for _, row in rates.values()), default=0.0)
     none = rates[0][1] if 0 in rates else None
-    for name, (count, (_, row)) in zip(_names(kind, rates), rates.items(), strict=False):
+    for name, (count, (params, row)) in zip(_names(kind, rates), rates.items(), strict=False):
         star = "*" if count == recommended else ""
-        times = ratio(row, none) if none and len(row.samples) == len(none.samples) else ""
+        times = ratio(row, none) if none and params in in_turn else "in the search only"
         yield name, star, str(count), Bar(value=row.median, most=most), number(row.median), times
 
 

@@ -63,7 +63,7 @@ def _backends(shape: str, backends: Mapping[str, Measurement]) -> list[tuple[Cel
 
 
 def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
-    """Steps of each network in both groups, the fastest first; a star marks what is recommended.
+    """Steps of each network in both groups, the fastest first; a star marks what these rows recommend.
 
     The groups were measured one after the other, so each has ratios of its own: the first to torch's defaults, the
     second to the same precision and memory format without options. Why a precision is refused, the families' reasons
@@ -84,15 +84,16 @@ def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
             )
             for tried, row in _ranked(rates)
         ]
+        options, worth = _training.steps(known, network, "options"), _training.options(known, network)
         yield Chart(
-            title=f"Training steps: {network}, batch {batch} (* recommended)",
+            title=f"Training steps: {network}, batch {batch} (* the simplest that none gains over)",
             columns=("", "", "ms", "to the default", "MiB"),
             numbers=("ms", "MiB"),
-            rows=[*lines, *_options(_training.steps(known, network, "options"), best)],
+            rows=[*lines, *_options(options, best, worth)],
         )
 
 
-def _options(rates: Steps, best: Combination | None) -> list[tuple[Cell, ...]]:
+def _options(rates: Steps, best: Combination | None, worth: Steps) -> list[tuple[Cell, ...]]:
     if not rates:
         return []
     alone = replace(next(iter(rates)), cudnn_benchmark=False, fused=False, compiled=False)
@@ -101,6 +102,8 @@ def _options(rates: Steps, best: Combination | None) -> list[tuple[Cell, ...]]:
         options = [flag for flag in _training.FLAGS if getattr(tried, flag) and not getattr(alone, flag)]
         name = f"  + {' '.join(options)}" if options else "  alone"
         lines.append(("*" if tried == best else "", name, _milliseconds(row), ratio(row, rates.get(alone)), ""))
+    if len(worth) < len(rates):
+        lines.append(("", "  (cudnn_benchmark was not worth it)", "", "", ""))
     return lines
 
 
@@ -123,7 +126,7 @@ def _memory(known: Sequence[Measurement], network: str) -> dict[tuple[str, bool]
     return {
         (str(row.params["precision"]), bool(row.params.get("channels_last"))): number(row.median)
         for row in known
-        if row.metric == "peak_memory" and row.params["network"] == network
+        if (row.metric, row.params["network"], row.params.get("stage")) == ("peak_memory", network, "precision")
     }
 
 

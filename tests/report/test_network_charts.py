@@ -88,11 +88,12 @@ def test_training_steps_are_ranked_in_both_groups_and_the_recommended_one_is_mar
         step("precision", 4000.0, "bfloat16", channels_last=True),
         step("precision", 2000.0, "tf32"),
         replace(step("precision", 1.0, "tf32", metric="peak_memory"), samples=(1442.0,)),
+        replace(step("options", 1.0, "tf32", metric="peak_memory"), samples=(9999.0,)),
         step("options", 4000.0, "bfloat16", channels_last=True),
         step("options", 5000.0, "bfloat16", channels_last=True, fused=True),
     ]
     chart = one(network_charts.training, found)
-    assert chart.title == "Training steps: convnet, batch 256 (* recommended)"
+    assert chart.title == "Training steps: convnet, batch 256 (* the simplest that none gains over)"
     assert chart.rows == [
         ("", "bfloat16 channels_last", "63.8", "4.00x (4.00-4.00)", ""),
         ("", "tf32", "128", "2.00x (2.00-2.00)", "1442"),
@@ -100,6 +101,20 @@ def test_training_steps_are_ranked_in_both_groups_and_the_recommended_one_is_mar
         ("", "options on bfloat16 channels_last:", "", "to it alone", ""),
         ("*", "  + fused", "51.0", "1.25x (1.25-1.25)", ""),
         ("", "  alone", "63.8", "1x", ""),
+    ]
+
+
+def test_that_cudnns_own_search_was_not_worth_it_is_said_below_the_faster_rows():
+    found = [
+        step("precision", 1000.0, "bfloat16"),
+        step("options", 1000.0, "bfloat16"),
+        step("options", 1080.0, "bfloat16", cudnn_benchmark=True),
+    ]
+    chart = one(network_charts.training, found)
+    assert [line[:2] for line in chart.rows[-3:]] == [
+        ("", "  + cudnn_benchmark"),
+        ("*", "  alone"),
+        ("", "  (cudnn_benchmark was not worth it)"),
     ]
 
 
