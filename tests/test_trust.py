@@ -86,9 +86,23 @@ def test_so_is_a_default_that_a_disturbed_bench_speaks_for() -> None:
     assert (choice.value, choice.provisional) == (0, True)
 
 
-def test_what_lies_far_apart_is_believed_of_workers() -> None:
-    choice = chosen("dataloader_workers", SIXTEEN, beside(loaded("cuda:0", w0=776.0, w16=4562.0), other_cpus=8.0))
-    assert (choice.value, choice.provisional) == (16, False)
+@pytest.mark.parametrize(
+    ("facts", "others", "rates", "value"),
+    [
+        (SIXTEEN, 8.0, {"w16": 2600.0}, 16),
+        (SIXTEEN, 8.0, {"w16": 2300.0}, 0),
+        (SIXTEEN, 14.0, {"w16": 4562.0}, 0),
+        (SIXTEEN, 16.0, {"w16": 9000.0}, 0),
+        (TWO, 0.3, {"w2": 2300.0}, 0),
+        (TWO, 0.3, {"w2": 2450.0}, 2),
+        (TWO, 1.05, {"w2": 2500.0}, 0),
+    ],
+)
+def test_of_workers_a_gain_is_believed_that_no_larger_share_of_the_cpus_explains(
+    facts: Facts, others: float, rates: dict[str, float], value: int
+) -> None:
+    choice = chosen("dataloader_workers", facts, beside(loaded("cuda:0", w0=1000.0, **rates), other_cpus=others))
+    assert (choice.value, choice.provisional) == (value, not value)
 
 
 def test_what_lies_far_apart_is_believed_of_a_gpu_and_never_of_threads() -> None:

@@ -14,13 +14,14 @@ from gputune.bench_process import Context
 from gputune.benches.loading import options as options_of
 from gputune.benches.loading.options import Bench
 from gputune.benches.loading.samples import TRANSFER_SHAPE, Decoding, Images, Tokens, Waiting
-from gputune.benches.loading.source import NO_FOLDER, Options, Source, own_threads
+from gputune.benches.loading.source import NO_FOLDER, Options, Source, free_cpus, own_threads
 from gputune.benches.loading.stream import end_workers
 from gputune.benches.loading.worker_curve import Trial
 from gputune.benches.loading.worker_curve import measure as measure_curve
 from gputune.benches.loading.worker_search import per_cpu
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
+from gputune.host import Host
 from gputune.measurement import Measurement
 from gputune.resources.room import temporary_folder
 from gputune.settings._loading_rows import LoadingParams
@@ -35,8 +36,6 @@ SHARES = {"memory": 0.08, "decoding": 0.22, "waiting": 0.17, "prefetch": 0.2, "e
 """Shares of the seconds, in the order in which they are taken; outside the thorough budget the kinds share all of them.
 The shortest comes first: what it leaves is for the others.
 """
-MORE = 2
-"""So many times its share a kind takes at most, where its share is too short to say anything (workers start slowly)."""
 
 KINDS = {"memory": Tokens, "decoding": Decoding, "waiting": Waiting}
 
@@ -88,10 +87,12 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
     bench = Bench(context=context, name="dataloader", block_seconds=BLOCK_SECONDS)
     workers = 0
     try:
-        with own_threads(context.facts.cpu.budget):
-            for kind, dataset in KINDS.items():
+        with own_threads(free_cpus(context.facts.cpu, Host())):
+            for kind in KINDS:
                 context.say(f"samples: {kind}")
-                rows = _curve(bench, kind, dataset, seconds(kind))
+                share = seconds(kind)
+                later = deadline - time.monotonic() - share if shares else share
+                rows = _curve(bench, kind, share, share + later / 2)
                 yield from rows
                 if kind == "decoding" and (best := fewest(curve(rows, kind))):
                     workers = best.workers
@@ -101,14 +102,14 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
         end_workers()
 
 
-def _curve(bench: Bench, kind: str, dataset: Callable[[], Any], seconds: float) -> list[Measurement]:
+def _curve(bench: Bench, kind: str, seconds: float, at_most: float) -> list[Measurement]:
     facts = bench.context.facts
     trial = Trial(
-        source=_source(dataset(), BATCH),
+        source=_source(KINDS[kind](), BATCH),
         limit=_most(facts, kind),
         alive=_alive(facts),
         seconds=seconds,
-        at_most=MORE * seconds,
+        at_most=at_most,
         block_seconds=bench.block_seconds,
     )
     measured = measure_curve(trial)

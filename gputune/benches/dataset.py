@@ -20,13 +20,14 @@ from gputune.benches._user_code import UserCodeError
 from gputune.benches.loading import options as options_of
 from gputune.benches.loading.batches import Described
 from gputune.benches.loading.options import Bench
-from gputune.benches.loading.source import Options, Source, own_threads
+from gputune.benches.loading.source import Options, Source, free_cpus, own_threads
 from gputune.benches.loading.stream import end_workers
 from gputune.benches.loading.user_dataset import PIECE_SECONDS, RECEIVED_SECONDS, Look, look, source_of
 from gputune.benches.loading.worker_curve import BLOCK_SECONDS, Curve, Trial
 from gputune.benches.loading.worker_curve import measure as measure_curve
 from gputune.benches.loading.worker_search import per_cpu
 from gputune.facts.gap import Gap
+from gputune.host import Host
 from gputune.measurement import FEWEST_PAIRS, Measurement
 from gputune.settings._evidence import counted
 from gputune.settings._loading_rows import LoadingParams
@@ -74,7 +75,7 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
             seen = look(source)
             plan = _Plan.of(context, source, seen, dataset.step_ms, started)
             yield plan.bytes_row()
-            with own_threads(context.facts.cpu.budget):
+            with own_threads(free_cpus(context.facts.cpu, Host())):
                 yield from _timed(context, plan)
         except UserCodeError as error:
             yield Gap(fact="bench.dataset", reason=str(error), cause=error.cause)

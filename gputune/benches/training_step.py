@@ -31,13 +31,15 @@ from gputune.rounds import against_first, ranked
 from gputune.settings import _training
 from gputune.settings._training import BENCH, MIXED, Combination
 
-SECONDS = {"cuda": {"standard": 23, "thorough": 240}, "cpu": {"standard": 13, "thorough": 120}}
+SECONDS = {"cuda": {"standard": 21, "thorough": 240}, "cpu": {"standard": 13, "thorough": 120}}
 RANK = 3
 
-SHARES = {"mlp": 0.8, "convnet": 3.0, "transformer": 2.5, "recurrent": 2.0}
+SHARES = {"mlp": 1.4, "convnet": 3.0, "transformer": 2.3, "recurrent": 2.0}
 """How the seconds are divided. The convnet's share includes cuDNN's search, which took 0.8 to 5.2 s on machines of
 one model: in the standard budget the convnet comes last, so that its search takes no time from another network.
 """
+PRECISIONS_SHARE, OPTIONS_SHARE = 0.45, 0.3
+"""The parts of a network's seconds in which its two groups are measured; the rest goes into making them ready."""
 GUARD_SHARE = 0.5
 """The accuracy guard's part of a network's seconds. Its trainings cannot be shortened: they run whole or not at all."""
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
@@ -53,8 +55,8 @@ def measure(context: Context) -> Iterator[Found]:
     names = list(NETWORKS)
     if context.budget != "thorough":
         names = sorted((name for name in names if name != "recurrent"), key=lambda name: NETWORKS[name].images)
-    deadline = time.monotonic() + context.seconds
     importlib.import_module("torch._dynamo")  # takes seconds, which the first optimizer would be charged for
+    deadline = time.monotonic() + context.seconds
     with _empty_compile_cache():
         for number, name in enumerate(names):
             left = deadline - time.monotonic()
@@ -65,7 +67,7 @@ def measure(context: Context) -> Iterator[Found]:
 def _network(context: Context, name: str, seconds: float) -> Iterator[Found]:
     """A network's rows, each as soon as it is measured, so that a later failure loses none of them."""
     context.say(f"{name}: precision")
-    size, found = _at_a_batch_that_fits(context, name, seconds * 0.45)
+    size, found = _at_a_batch_that_fits(context, name, seconds * PRECISIONS_SHARE)
     yield from found
     rows = [row for row in found if isinstance(row, Measurement)]
     precisions = list(dict.fromkeys(str(row.params["precision"]) for row in rows))
@@ -77,7 +79,7 @@ def _network(context: Context, name: str, seconds: float) -> Iterator[Found]:
     if best is None:
         return
     context.say(f"{name}: options")
-    yield from _kept(context, name, _options(context, name, size, best, seconds * 0.25))
+    yield from _kept(context, name, _options(context, name, size, best, seconds * OPTIONS_SHARE))
     if context.budget == "thorough":
         forward = [Combination(precision=one, channels_last=best.channels_last) for one in precisions]
         yield from _kept(context, name, _forward(context, name, size, forward, seconds * 0.1))

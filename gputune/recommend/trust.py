@@ -8,9 +8,10 @@ backward pass.
 
 **The rule**: a choice that rests on a disturbed bench is what it would be unmeasured, and provisional. A gain of twice
 and more is believed on a GPU, where the disturbance falls on both sides alike, and for a setting that says so
-(`BELIEVED_FROM`).
+(`BELIEVED_FROM`), as far as it is more than a larger share of the CPUs would bring.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -22,6 +23,8 @@ from gputune.measurement import BY_FAR, Measurement
 from gputune.plugins import Setting
 from gputune.settings import Choice
 
+MANY_CPUS = 8
+SHARE_MARGIN = 1.25
 SM_PERCENT = 5
 """The share of a GPU that another process may use."""
 
@@ -54,16 +57,33 @@ def believed(facts: Facts, measurements: Sequence[Measurement], setting: Setting
     """The choice, or the one without any measurement, and provisional, where it rests on a disturbed bench."""
     causes = ((bench, disturbance(facts, measurements, bench)) for bench in choice.evidence)
     bench, why = next(((bench, why) for bench, why in causes if why), ("", None))
-    if why is None or choice.provisional or _lies_far_apart(measurements, setting, choice, bench):
+    if why is None or choice.provisional or _lies_far_apart(facts, measurements, setting, choice, bench):
         return choice
     reason = f"provisional, since {why} while {bench} measured: {choice.reason}"
     return replace(choice, value=setting.recommend(facts, ()).value, reason=reason, provisional=True)
 
 
-def _lies_far_apart(measurements: Sequence[Measurement], setting: Setting, choice: Choice, bench: str) -> bool:
+def _lies_far_apart(
+    facts: Facts, measurements: Sequence[Measurement], setting: Setting, choice: Choice, bench: str
+) -> bool:
     on_gpu = any(row.bench == bench and row.device.startswith("cuda") for row in measurements)
     believed_from = BY_FAR if on_gpu and not _of_the_host(bench) else getattr(setting, "BELIEVED_FROM", None)
     if believed_from is None or choice.interval is None:
         return False
+    if _of_the_host(bench):
+        believed_from = _beyond_its_share(facts, measurements, bench, believed_from)
     low, high = choice.interval
     return low >= believed_from or high <= 1 / believed_from
+
+
+def _beyond_its_share(facts: Facts, measurements: Sequence[Measurement], bench: str, believed_from: float) -> float:
+    """The ratio from which a gain is more than a larger share of the CPUs: who has more processes gets more of what is
+    contested, and who has one computes with fewer threads than the idle machine would give it.
+
+    On few CPUs threads speed up one process as much as processes do, and the share comes on top.
+    """
+    seen = [row.conditions.get("other_cpus", 0.0) for row in measurements if row.bench == bench]
+    left = max(0.0, 1 - max(seen, default=0.0) / facts.cpu.affinity_count)
+    if not left:
+        return math.inf
+    return max(believed_from, SHARE_MARGIN / left) if facts.cpu.budget >= MANY_CPUS else believed_from / left

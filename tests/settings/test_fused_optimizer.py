@@ -28,6 +28,25 @@ def test_a_gain_over_all_networks() -> None:
     assert choice.evidence == ("training_step",)
 
 
+def uncertain(rows: list[Any], network: str) -> list[Any]:
+    """With the samples of a network's steps scattered by a fifth."""
+    return [
+        replace(one, samples=tuple(sample * (0.8 + 0.1 * (n * 3 % 5)) for n, sample in enumerate(one.samples)))
+        if one.params["network"] == network and "fused" in one.params
+        else one
+        for one in rows
+    ]
+
+
+@pytest.mark.parametrize(("convnet", "value"), [(106.0, True), (101.0, False)])
+def test_a_gain_of_most_networks_is_not_drowned_by_one_that_scatters(convnet: float, value: bool) -> None:
+    rows = measured("mlp", 104.0) + measured("transformer", 111.0) + measured("convnet", convnet)
+    choice = recommend(H200, uncertain(rows, "mlp"))
+    assert choice.interval is not None
+    assert choice.interval[0] < 1
+    assert choice.value is value
+
+
 def test_each_network_has_its_own() -> None:
     rows = measured("mlp", 90.0) + measured("transformer", 140.0)
     own = {name: of_family(H200, rows, name) for name in ("mlp", "transformer")}

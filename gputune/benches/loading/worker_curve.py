@@ -124,7 +124,8 @@ def _in_turn(trial: Trial, streams: _Streams, curve: Curve, started: float) -> N
         left = worth_timing(arms)
         if len(left) > 1:
             passed = time.monotonic() - started
-            in_turn(ranked(left), trial.seconds - passed, trial.longest - passed)
+            longest = trial.longest if arms.get(0) in left else trial.seconds
+            in_turn(ranked(left), trial.seconds - passed, longest - passed)
     except UserCodeError as error:
         curve.failed[streams.latest] = error
     timed = {count: arm for count, arm in arms.items() if arm.samples and (arm in left or not count)}
