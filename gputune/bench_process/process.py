@@ -12,7 +12,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from gputune.bench_process.failure import BenchFailed
@@ -31,17 +31,17 @@ _WARNING = re.compile(r"^\S+:\d+: \w*Warning: .*\n(?:  .*\n?)?", re.MULTILINE)
 class BenchProcess:
     """One child process on one device. Use as a context manager: on exit nothing of it is left.
 
-    It imports torch from the moment it is created, while the parent reads the machine.
+    It imports torch, and `imports`, from the moment it is created, while the parent reads the machine.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, imports: Sequence[str] = ()) -> None:
         requests_reader, self._requests = os.pipe()
         self._answers, answers_writer = os.pipe()
         self._stderr = os.memfd_create("gputune-bench-process")
         self._buffer = b""
         arguments = map(str, (requests_reader, answers_writer, os.getpid()))
         self._child = subprocess.Popen(
-            [sys.executable, "-P", "-m", "gputune.bench_process.serve", *arguments],
+            [sys.executable, "-P", "-m", "gputune.bench_process.serve", *arguments, *imports],
             stdin=subprocess.DEVNULL,
             stdout=self._stderr,
             stderr=self._stderr,

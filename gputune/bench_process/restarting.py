@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gputune.bench_process.failure import BenchFailed
 from gputune.bench_process.messages import Activity, BenchRequest, Start
@@ -18,7 +18,8 @@ FAILED_STARTS = 2
 class RestartingProcess:
     """One bench process at a time. The first starts on entry; `measure_on` then names the device."""
 
-    def __init__(self) -> None:
+    def __init__(self, imports: Sequence[str] = ()) -> None:
+        self._imports = imports
         self._process: BenchProcess | None = None
         self._start: Start
         self._ready = False
@@ -27,7 +28,7 @@ class RestartingProcess:
         self._stopped = False
 
     def __enter__(self) -> RestartingProcess:
-        self._process = BenchProcess()
+        self._process = BenchProcess(self._imports)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -74,7 +75,7 @@ class RestartingProcess:
         if self._process is None or self._ready or self._failed_starts:
             if self._process:
                 self._process.close()
-            self._process = BenchProcess()
+            self._process = BenchProcess(self._imports)
             if self._stopped:  # by another thread, meanwhile
                 self._process.kill()
         self._ready = False

@@ -1,8 +1,8 @@
 """The child side of the bench process: imports torch once, then runs benches on request, over pipes of its own.
 
-`python -m gputune.bench_process.serve REQUESTS ANSWERS PARENT`: two file descriptors and the parent's pid. It ends,
-with everything it started, when the requests end or the parent does, even in the middle of a bench that holds the
-interpreter.
+`python -m gputune.bench_process.serve REQUESTS ANSWERS PARENT [MODULE ...]`: two file descriptors, the parent's pid,
+and modules to import beside torch. It ends, with everything it started, when the requests end or the parent does, even
+in the middle of a bench that holds the interpreter.
 """
 
 import importlib
@@ -10,7 +10,8 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from typing import get_args
 
@@ -20,7 +21,7 @@ from gputune.bench_process.messages import Activity, Answer, BenchRequest, Done,
 from gputune.resources.unreadable import Cause
 
 
-def main(requests_fd: int, answers_fd: int, parent: int) -> None:
+def main(requests_fd: int, answers_fd: int, parent: int, imports: Sequence[str] = ()) -> None:
     die_with(parent)
     guard(requests_fd)
     be_killed_first()
@@ -35,7 +36,7 @@ def main(requests_fd: int, answers_fd: int, parent: int) -> None:
             answers.write(encode(answer))
             answers.flush()
 
-        _serve(requests, send)
+        _serve(requests, send, imports)
 
 
 def _listen(descriptor: int, requests: queue.Queue[str]) -> None:
@@ -45,9 +46,12 @@ def _listen(descriptor: int, requests: queue.Queue[str]) -> None:
             requests.put(line)
 
 
-def _serve(requests: queue.Queue[str], send: Callable[[Answer], None]) -> None:
+def _serve(requests: queue.Queue[str], send: Callable[[Answer], None], imports: Sequence[str]) -> None:
     try:
         importlib.import_module("torch")  # while the parent is still reading the machine
+        for module in imports:
+            with suppress(Exception):  # the bench that needs it will say so
+                importlib.import_module(module)
         start = decode(requests.get())
         _prepare(start.device)
     except Exception as error:
@@ -86,4 +90,4 @@ def _raised(error: Exception) -> Raised:
 
 
 if __name__ == "__main__":
-    main(*(int(argument) for argument in sys.argv[1:]))
+    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])

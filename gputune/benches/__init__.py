@@ -4,7 +4,8 @@
 docstring is what `gputune explain NAME` prints. Files whose name starts with an underscore are what benches share.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from gputune import plugins
@@ -22,12 +23,16 @@ class BenchTraits:
     """It runs the user's code, so the next bench gets a fresh process."""
     of_the_host: bool = False
     """It measures the host: where all GPUs of a node are measured at once, it runs once, alone."""
+    imports: tuple[str, ...] = ()
+    """Modules that take long to import; the process imports them before the benches begin."""
+    least_seconds: Mapping[str, float] = field(default_factory=dict)
+    """What it takes however little it is given, by kind of device."""
     side_by_side: bool = False
     """It compares the GPUs of a node: it runs only where all of them are measured at once."""
 
 
 def traits(bench: plugins.Bench) -> BenchTraits:
-    names = ("OPTION", "USER_CODE", "OF_THE_HOST", "SIDE_BY_SIDE")
+    names = ("OPTION", "USER_CODE", "OF_THE_HOST", "IMPORTS", "LEAST_SECONDS", "SIDE_BY_SIDE")
     return BenchTraits(**{name.lower(): getattr(bench, name) for name in names if hasattr(bench, name)})
 
 
@@ -53,6 +58,11 @@ def load(name: str) -> plugins.Bench:
 def seconds(bench: plugins.Bench, device: str, budget: Budget) -> float:
     """Return how many seconds a bench is to measure on a device in a budget with time for all; 0 leaves it out."""
     return float(bench.SECONDS.get(kind_of(device), {}).get(budget, 0))
+
+
+def least_seconds(bench: plugins.Bench, device: str) -> float:
+    """Return how long a bench takes on a device however little it is given."""
+    return traits(bench).least_seconds.get(kind_of(device), 0.0)
 
 
 def kind_of(device: str) -> Literal["cuda", "cpu"]:

@@ -16,7 +16,7 @@ from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
 from gputune.probing.again import run_again, seconds_to_run_again
-from gputune.probing.plan import check_names, fitting, left_out, plan, seconds_for
+from gputune.probing.plan import check_names, fitting, imports, left_out, plan, seconds_for
 from gputune.probing.request import ALL, Progress, Request, device_of, devices_of
 from gputune.probing.running import Lane
 from gputune.probing.together import common_profile, measure_together, own_profiles
@@ -44,7 +44,8 @@ def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
     check_names(request)
     started = time.monotonic()
     host = host or Host()
-    with RestartingProcess() as process:
+    modules = imports(request)
+    with RestartingProcess(modules) as process:
         machine = facts.read(host, variables=checks.variables())
         if request.device == ALL:
             devices, gaps = devices_of(machine)
@@ -55,7 +56,8 @@ def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
             standing = _standing(cached, fingerprint(machine, devices[0]))
             again = seconds_to_run_again([job for job in fitted if job.traits.of_the_host], seconds)
             measure = partial(measure_together, jobs=fitted, progress=progress, seconds=again, standing=standing)
-            lanes, host_rows = _measure_all(devices, process, partial(Lane.on, facts=machine, host=host), measure)
+            lane_on = partial(Lane.on, facts=machine, host=host)
+            lanes, host_rows = _measure_all(devices, process, modules, lane_on, measure)
             own = own_profiles(machine, lanes, host_rows, gaps, standing)
             for device, profile in own.items():
                 each(device, profile)
@@ -81,12 +83,13 @@ def _standing(cached: Callable[[Fingerprint], Profile | None], here: Fingerprint
 def _measure_all(
     devices: Sequence[str],
     first: RestartingProcess,
+    modules: Sequence[str],
     lane_on: Callable[[str, RestartingProcess], Lane],
     measure: Callable[[list[Lane]], list[Measurement]],
 ) -> tuple[list[Lane], list[Measurement]]:
     """Return a lane for each device, with its measurements, and those of the host."""
     with ExitStack() as stack:
-        processes = [first, *(stack.enter_context(RestartingProcess()) for _ in devices[1:])]
+        processes = [first, *(stack.enter_context(RestartingProcess(modules)) for _ in devices[1:])]
         lanes = list(map(lane_on, devices, processes))
         host_rows = measure(lanes)
     _check_measured(lanes, [*host_rows, *(row for lane in lanes for row in lane.measurements)])

@@ -20,12 +20,12 @@ PROMISED_SECONDS: Mapping[str, Mapping[Budget, float]] = {
 """How long a probe takes from its start to its end, by kind of device, where nothing disturbs it. What only the user
 can name, and the comparison of all GPUs, take their time on top."""
 
-END_SECONDS = 0.8
+END_SECONDS = 1.0
 """From the end of the last bench to the end of the probe: processes end, and the profile is written."""
 
 LEAST_SHARE = 0.6
-"""A bench that gets a smaller share of its seconds is left out: with less, a comparison that would reach its look at
-20 pairs does not even reach the one at 12."""
+"""A bench that would get a smaller share of its seconds is left out: with less, a comparison that would reach its look
+at 20 pairs does not even reach the one at 12."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,8 @@ class Job:
 
     bench: plugins.Bench
     request: BenchRequest
+    least: float
+    """The seconds below which it is left out."""
 
     @property
     def name(self) -> str:
@@ -81,6 +83,12 @@ def plan(device: str, request: Request) -> list[Job]:
     return [job for name in benches.names() if _wanted(job := _job(name, device, request), request)]
 
 
+def imports(request: Request) -> list[str]:
+    """Return the modules that the benches of a request import, on whatever device."""
+    jobs = [job for device in ("cuda", "cpu") for job in plan(device, request)]
+    return list(dict.fromkeys(module for job in jobs for module in job.traits.imports))
+
+
 def seconds_for(device: str, request: Request) -> float:
     """Return how long the benches may measure from the start of the probe on: without end where they were asked for
     by name.
@@ -102,17 +110,19 @@ def left_out(jobs: Sequence[Job]) -> list[Gap]:
 def fit(jobs: Sequence[Job], seconds: float) -> list[Job]:
     """Return `jobs`, the most valuable first, so that together they take at most `seconds`.
 
-    As many of the most valuable as possible keep their time, and the rest is shortened in proportion, to LEAST_SHARE at
-    the least. Where even that does not make room, the least valuable is left out.
+    What is too much is taken from the least valuable, then from the one before it, of each no more than leaves its
+    least. Where even that does not make room, the least valuable is left out.
     """
-    if not jobs or sum(job.seconds for job in jobs) <= seconds:
-        return list(jobs)
-    for count in reversed(range(len(jobs))):
-        whole, rest = jobs[:count], jobs[count:]
-        share = (seconds - sum(job.seconds for job in whole)) / sum(job.seconds for job in rest)
-        if share >= LEAST_SHARE:
-            return [*whole, *(replace(job, request=replace(job.request, seconds=share * job.seconds)) for job in rest)]
-    return fit(jobs[:-1], seconds)
+    kept = list(jobs)
+    while kept and sum(job.least for job in kept) > seconds:
+        kept.pop()
+    too_much = sum(job.seconds for job in kept) - seconds
+    for place in reversed(range(len(kept))):
+        job = kept[place]
+        cut = min(max(0.0, too_much), job.seconds - job.least)
+        too_much -= cut
+        kept[place] = replace(job, request=replace(job.request, seconds=job.seconds - cut))
+    return kept
 
 
 def _wanted(job: Job, request: Request) -> bool:
@@ -128,16 +138,14 @@ def _job(name: str, device: str, request: Request) -> Job:
     option = benches.traits(bench).option
     each = _seconds(bench, device, request.budget, wanted=name in request.only)
     seconds = each if option is None else each * len(request.named(option))
-    return Job(
-        bench,
-        BenchRequest(
-            bench=bench.__name__,
-            seconds=seconds,
-            budget=request.budget,
-            shapes=tuple(request.shapes),
-            dataset=tuple(request.dataset),
-        ),
+    request_of_it = BenchRequest(
+        bench=bench.__name__,
+        seconds=seconds,
+        budget=request.budget,
+        shapes=tuple(request.shapes),
+        dataset=tuple(request.dataset),
     )
+    return Job(bench, request_of_it, min(seconds, max(LEAST_SHARE * seconds, benches.least_seconds(bench, device))))
 
 
 def _seconds(bench: plugins.Bench, device: str, budget: Budget, *, wanted: bool) -> float:

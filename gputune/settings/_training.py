@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..measurement import LEAST_GAIN
 from . import Choice, Comparison, Measurement, Measurements
 from ._evidence import beats, choose, compared, decide, missing, pooled, select
 from ._rows import Row
@@ -254,12 +253,15 @@ def but_for(names: Sequence[str]) -> str:
     return f", though {' and '.join(names)} ran slower (see families)" if names else ""
 
 
-def choice_everywhere(measurements: Measurements, flag: str, what: str) -> tuple[Choice, list[str]]:
+def choice_everywhere(
+    measurements: Measurements, flag: str, what: str, *, free: bool = False
+) -> tuple[Choice, list[str]]:
     """The choice for a flag over all networks, and the networks that are slower with it. `what` names the steps with
     it, with `{}` for the networks.
 
-    It is on where it gains over all, or for most networks while it certainly slows none down (a small network's steps
-    are the host's, and scatter by a fifth). Networks with too few samples are left out, unless none has enough.
+    It is on where it gains over all. What is `free` but for a line in the script is on as well where it gains for one
+    and certainly slows none down: a small network's steps are the host's, and scatter by a fifth. Networks with too few
+    samples are left out, unless none has enough.
     """
     pairs = {}
     for network in families(measurements):
@@ -272,7 +274,7 @@ def choice_everywhere(measurements: Measurements, flag: str, what: str) -> tuple
     comparison = pooled([on for on, _ in enough.values()], [off for _, off in enough.values()])
     if comparison is None:
         return choose(False, missing(enough)), []
-    gaining, slower = [network for network, pair in enough.items() if beats(*pair)], losing(enough)
-    mostly = comparison.ratio > LEAST_GAIN and 2 * len(gaining) > len(enough) and not slower
-    chosen = comparison.verdict == "gain" or mostly
+    slower = losing(enough)
+    for_one = free and comparison.ratio > 1 and not slower and any(beats(*pair) for pair in enough.values())
+    chosen = comparison.verdict == "gain" or for_one
     return decide(comparison, (False, True), what.format(", ".join(enough)), BENCH, chosen=chosen), slower

@@ -59,7 +59,8 @@ def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice |
 
 
 def gain_of(facts: Facts, measurements: Measurements, value: int, family: str) -> Comparison | None:
-    rows = curve(measurements, family or ("dataset" if curve(measurements, "dataset") else "decoding"))
+    bench = bench_of(measurements)
+    rows = loading_rows(measurements, bench, "dataset" if bench == "dataset" else family or "decoding")
     some, none = _with_workers(rows, value), _with_workers(rows, 0)
     return compared(rows[some], rows[none]) if some and none else None
 

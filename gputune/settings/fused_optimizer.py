@@ -19,7 +19,8 @@ DEPENDS = ("device", "compute_capability", "torch")
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    choice, slower = choice_everywhere(measurements, "fused", "training steps ({}) with the fused optimizer")
+    what = "training steps ({}) with the fused optimizer"
+    choice, slower = choice_everywhere(measurements, "fused", what, free=True)
     return replace(choice, reason=choice.reason + but_for(slower))
 
 

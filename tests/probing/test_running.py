@@ -16,7 +16,8 @@ from gputune.probing.running import Lane
 
 
 def job(name, seconds, **constants):
-    return Job(SimpleNamespace(__name__=name, **constants), BenchRequest(bench=name, seconds=seconds, budget="quick"))
+    request = BenchRequest(bench=name, seconds=seconds, budget="quick")
+    return Job(SimpleNamespace(__name__=name, **constants), request, 0.6 * seconds)
 
 
 class Process:

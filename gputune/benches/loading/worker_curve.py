@@ -46,6 +46,8 @@ class Trial:
     """The most workers of one loader."""
     alive: int
     """The most workers that may exist at once; beyond that loaders are ended, and started again."""
+    counts: tuple[int, ...] | None = None
+    """The numbers of workers to time in turn; None: those that a search finds."""
     seconds: float
     at_most: float | None = None
     """Seconds after which it ends in any case, where `seconds` were too few to say anything."""
@@ -64,13 +66,21 @@ def measure(trial: Trial) -> Curve:
     curve, streams = Curve(), _Streams(trial)
     started = time.monotonic()
     try:
-        _search(trial, streams, curve, started + SEARCH_SHARE * trial.seconds)
-        if not any(map(any, curve.rough.values())):
-            raise next(iter(curve.failed.values()), UserCodeError("no batch was loaded"))
-        _in_turn(trial, streams, curve, started)
+        _in_turn(trial, streams, curve, started, trial.counts or _found(trial, streams, curve, started))
     finally:
         streams.keep([])
     return curve
+
+
+def _found(trial: Trial, streams: _Streams, curve: Curve, started: float) -> Sequence[int]:
+    """The counts that a search finds worth timing."""
+    _search(trial, streams, curve, started + SEARCH_SHARE * trial.seconds)
+    if not any(map(any, curve.rough.values())):
+        raise next(iter(curve.failed.values()), UserCodeError("no batch was loaded"))
+    working = {count: rates for count, rates in curve.rough.items() if count not in curve.failed}
+    cost = {count: taken + max(1, count) * trial.step_seconds for count, taken in curve.sample_seconds.items()}
+    left = trial.longest - (time.monotonic() - started)
+    return affordable(working, cost, left, trial.enough, workers=trial.alive)
 
 
 def _search(trial: Trial, streams: _Streams, curve: Curve, deadline: float) -> None:
@@ -106,15 +116,11 @@ def _rough(streams: _Streams, curve: Curve, count: int, seconds: float) -> float
     return rate
 
 
-def _in_turn(trial: Trial, streams: _Streams, curve: Curve, started: float) -> None:
-    working = {count: rates for count, rates in curve.rough.items() if count not in curve.failed}
-    seconds = trial.longest - (time.monotonic() - started)
-    cost = {count: taken + max(1, count) * trial.step_seconds for count, taken in curve.sample_seconds.items()}
-    names = affordable(working, cost, seconds, trial.enough, workers=trial.alive)
+def _in_turn(trial: Trial, streams: _Streams, curve: Curve, started: float, names: Sequence[int]) -> None:
     streams.keep(names)
 
     def take(count: int) -> Callable[[], float]:
-        each = trial.source.samples / median(working[count])
+        each = trial.source.samples / median(curve.rough[count]) if trial.step_seconds else 0.0
         return lambda: streams.of(count).rate(trial.block_seconds, trial.step_seconds, each)
 
     arms = {count: Arm(params={"workers": count}, run=take(count), work=1) for count in names}
