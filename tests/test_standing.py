@@ -136,6 +136,18 @@ def test_of_many_values_the_new_one_must_certainly_gain_over_the_one_that_stands
     assert second(w0=100.0, w16=50.0) == 0
 
 
+def test_what_is_kept_has_its_own_gain() -> None:
+    first = probed(loaded(w0=100.0, w16=500.0, w32=490.0))
+    none, some, more = loaded(w0=100.0, w16=500.0, w32=540.0)
+    more = replace(more, samples=tuple(540.0 * (0.92 + 0.16 * number / 11) for number in range(12)))
+    alone = chosen(probed([none, some, more]), "dataloader_workers", "")
+    assert (alone.value, alone.gain) == (32, pytest.approx(5.4, rel=0.01))
+    kept = chosen(probed([none, some, more], first), "dataloader_workers", "")
+    assert (kept.value, kept.gain) == (16, pytest.approx(5.0, rel=0.01))
+    unknown = chosen(probed([none, more], first), "dataloader_workers", "")
+    assert (unknown.value, unknown.gain, unknown.interval) == (16, None, None)
+
+
 def test_a_users_own_dataset_comes_before_what_stands_of_synthetic_samples() -> None:
     first = probed([*loaded(w0=100.0, w16=500.0), *loaded("waiting", w0=100.0, w16=500.0)])
     own = [row("dataset", "throughput", 100.0, kind="dataset", workers=count, batch=8) for count in (0, 4)]

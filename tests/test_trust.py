@@ -76,7 +76,7 @@ def test_a_choice_from_a_disturbed_bench_keeps_the_default_and_is_provisional() 
     choice = chosen("dataloader_workers", TWO, beside(loaded(w0=100.0, w2=150.0), other_cpus=1.05))
     assert (choice.value, choice.provisional, choice.evidence) == (0, True, ("dataloader",))
     assert choice.gain == pytest.approx(1.5)
-    assert choice.reason.startswith("provisional, since others used 1.1 of 2 CPUs while dataloader measured: samples")
+    assert choice.reason.startswith("not trusted, since others used 1.1 of 2 CPUs while dataloader measured: samples")
     quiet = chosen("dataloader_workers", TWO, beside(loaded(w0=100.0, w2=150.0), other_cpus=0.05))
     assert (quiet.value, quiet.provisional) == (2, False)
 

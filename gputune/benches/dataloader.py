@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gputune.bench_process import Context
+from gputune.benches._threads import free_cpus, own_threads
 from gputune.benches.loading import options as options_of
 from gputune.benches.loading.options import Bench
 from gputune.benches.loading.samples import TRANSFER_SHAPE, Decoding, Images, Tokens, Waiting
-from gputune.benches.loading.source import NO_FOLDER, Options, Source, free_cpus, own_threads
+from gputune.benches.loading.source import NO_FOLDER, Options, Source
 from gputune.benches.loading.stream import end_workers
 from gputune.benches.loading.worker_curve import Trial
 from gputune.benches.loading.worker_curve import measure as measure_curve

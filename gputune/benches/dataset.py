@@ -16,11 +16,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gputune.bench_process import Context
+from gputune.benches._threads import free_cpus, own_threads
 from gputune.benches._user_code import UserCodeError
 from gputune.benches.loading import options as options_of
 from gputune.benches.loading.batches import Described
 from gputune.benches.loading.options import Bench
-from gputune.benches.loading.source import Options, Source, free_cpus, own_threads
+from gputune.benches.loading.source import Options, Source
 from gputune.benches.loading.stream import end_workers
 from gputune.benches.loading.user_dataset import PIECE_SECONDS, RECEIVED_SECONDS, Look, look, source_of
 from gputune.benches.loading.worker_curve import BLOCK_SECONDS, Curve, Trial

@@ -13,7 +13,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,8 +23,10 @@ from gputune.benches._errors import first_sentence, one_line, out_of_memory, syn
 from gputune.benches._guard import final_losses
 from gputune.benches._networks import NETWORKS, Size
 from gputune.benches._steps import Trainee, set_flags
+from gputune.benches._threads import free_cpus, own_threads
 from gputune.benches._timing import Arm, Metric, interleave, or_gap, time_of
 from gputune.facts.gap import Gap
+from gputune.host import Host
 from gputune.measurement import Measurement
 from gputune.rounds import against_first, ranked
 from gputune.settings import _training
@@ -56,7 +58,11 @@ def measure(context: Context) -> Iterator[Found]:
     names = list(NETWORKS)
     if context.budget != "thorough":
         names = sorted((name for name in names if name != "recurrent"), key=lambda name: NETWORKS[name].images)
-    deadline = time.monotonic() + context.seconds
+    with nullcontext() if context.cuda else own_threads(free_cpus(context.facts.cpu, Host())):
+        yield from _networks(context, names, time.monotonic() + context.seconds)
+
+
+def _networks(context: Context, names: Sequence[str], deadline: float) -> Iterator[Found]:
     with _empty_compile_cache():
         for number, name in enumerate(names):
             left = deadline - time.monotonic()

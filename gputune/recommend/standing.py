@@ -69,9 +69,25 @@ def kept(
     decided = choice.evidence and not choice.provisional
     if decided and not agrees and _falls(facts, measurements, choice, stood.value, place):
         return choice
-    contradicts = "" if agrees or not decided else ", and this run does not contradict it with certainty"
-    reason = f"stands since {stood.since[:10]}{contradicts}: {choice.reason}"
-    return replace(choice, value=stood.value, since=stood.since, provisional=False, reason=reason)
+    contradicts = "" if agrees or not choice.evidence else ", and this run does not contradict it with certainty"
+    return replace(
+        choice if agrees else _about(facts, measurements, choice, stood.value, place),
+        value=stood.value,
+        since=stood.since,
+        provisional=False,
+        reason=f"stands since {stood.since[:10]}{contradicts}: {choice.reason}",
+    )
+
+
+def _about(facts: Facts, measurements: Sequence[Measurement], choice: Choice, value: Value, place: Place) -> Choice:
+    """The choice with the gain that belongs to another value; torch's default has that of its rival."""
+    setting = load(place[0])
+    gain_of = getattr(setting, "gain_of", None)
+    if gain_of is None or value == setting.recommend(facts, ()).value:
+        return choice
+    comparison = gain_of(facts, measurements, value, place[1])
+    gain, interval = (comparison.ratio, comparison.interval) if comparison else (None, None)
+    return replace(choice, gain=gain, interval=interval)
 
 
 def _falls(facts: Facts, measurements: Sequence[Measurement], choice: Choice, stood: Value, place: Place) -> bool:
@@ -98,9 +114,6 @@ def _gain(
     facts: Facts, measurements: Sequence[Measurement], choice: Choice, value: Value, place: Place
 ) -> Interval | None:
     """The interval of a value's speed over torch's default; None where this run does not know it."""
-    name, family = place
-    of = getattr(load(name), "gain_of", None)
-    if of is None:
+    if not hasattr(load(place[0]), "gain_of"):
         return choice.interval  # with two values, the choice is about the other one
-    comparison = of(facts, measurements, value, family)
-    return comparison.interval if comparison else None
+    return _about(facts, measurements, choice, value, place).interval

@@ -59,7 +59,7 @@ def believed(facts: Facts, measurements: Sequence[Measurement], setting: Setting
     bench, why = next(((bench, why) for bench, why in causes if why), ("", None))
     if why is None or choice.provisional or _lies_far_apart(facts, measurements, setting, choice, bench):
         return choice
-    reason = f"provisional, since {why} while {bench} measured: {choice.reason}"
+    reason = f"not trusted, since {why} while {bench} measured: {choice.reason}"
     return replace(choice, value=setting.recommend(facts, ()).value, reason=reason, provisional=True)
 
 

@@ -45,7 +45,7 @@ def _flags_put_back():
 @pytest.fixture
 def one_thread():
     """Many small operations on CPUs that others use too wait for their own threads most of the time."""
-    from gputune.benches.loading.source import own_threads
+    from gputune.benches._threads import own_threads
 
     with own_threads(1):
         yield

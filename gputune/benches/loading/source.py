@@ -2,26 +2,18 @@
 
 import copy
 import multiprocessing
-import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from gputune.benches._user_code import UserCodeError
-from gputune.facts import busy
-from gputune.facts.cpu import Cpu
-from gputune.host import Host
 from gputune.resources.room import temporary_folder
 from gputune.settings._scaling import PREFETCH
 from gputune.settings.dataloader_threads import WorkerThreads
 
 NO_FOLDER = "workers need a folder for temporary files, and there is none: set TMPDIR, or docker run --tmpfs /tmp"
-
-
-LOOK_SECONDS = 0.25
-"""How long is watched how many CPUs others use."""
 
 
 @dataclass(frozen=True)
@@ -132,31 +124,6 @@ def _loader(dataset: Any, **arguments: Any) -> Any:
     with warnings.catch_warnings():  # about more workers than CPUs, which is what is being tried
         warnings.filterwarnings("ignore", "This DataLoader will create")
         return torch.utils.data.DataLoader(dataset, **arguments)
-
-
-@contextmanager
-def own_threads(cpus: int) -> Iterator[None]:
-    """Let torch compute with no more threads than this; torch itself counts the CPU affinity only."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(min(before, cpus))
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def free_cpus(cpu: Cpu, host: Host) -> int:
-    """How many CPUs of the budget others leave now, one at the least; all of it where that cannot be read.
-
-    Threads that share work wait for the one whose CPU is taken: beside eight busy loops on 16 CPUs, loading without
-    workers came to 31 samples/s with 16 threads, where the idle machine made 880.
-    """
-    first = busy.read(host)
-    time.sleep(LOOK_SECONDS if first else 0)
-    others = busy.used_by_others(first, busy.read(host))
-    return max(1, min(cpu.budget, round(cpu.affinity_count - (others or 0.0))))
 
 
 def _forever(epoch: Iterable[Any], piece: int | None) -> Iterator[Any]:

@@ -8,13 +8,11 @@ import psutil
 import pytest
 import torch
 from broken_datasets import Ends, Hangs, Killed, Numbers, Raises, Round, Undivided
-from recorded import RecordedHost, facts_of
 from torch.utils.data import BatchSampler, SequentialSampler
 
 from gputune.benches._user_code import UserCodeError
-from gputune.benches.loading.source import Options, Source, apart, free_cpus, own_threads
+from gputune.benches.loading.source import Options, Source, apart
 from gputune.benches.loading.stream import Stream, failure
-from gputune.facts import busy
 
 
 def source(dataset, batch=4, **more):
@@ -247,21 +245,6 @@ def test_a_dataset_that_hangs_in_this_process_is_interrupted():
 def test_an_empty_stream_does_not_go_round_for_ever():
     with pytest.raises(UserCodeError, match="the dataset is empty"):
         Stream(Source(dataset=Ends(), batch_size=4), Options(workers=0)).open()
-
-
-@pytest.mark.parametrize(("others", "cpus"), [(0.0, 16), (0.4, 16), (8.1, 8), (15.9, 1), (None, 16)])
-def test_it_computes_with_what_others_leave(monkeypatch, others, cpus):
-    monkeypatch.setattr(busy, "used_by_others", lambda before, after: others)
-    assert free_cpus(facts_of().cpu, RecordedHost()) == cpus
-
-
-def test_torch_computes_with_no_more_threads_than_there_are_cpus():
-    before = torch.get_num_threads()
-    with own_threads(1):
-        assert torch.get_num_threads() == 1
-    assert torch.get_num_threads() == before
-    with own_threads(1000):
-        assert torch.get_num_threads() == before
 
 
 def test_what_a_dataset_opens_here_is_not_open_in_workers_that_are_forked_later():
