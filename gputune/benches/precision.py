@@ -28,7 +28,7 @@ from gputune.measurement import Measurement
 from gputune.rounds import against_first
 from gputune.settings import _tf32
 
-SECONDS = {"cuda": {"quick": 2, "standard": 3.5, "thorough": 15}, "cpu": {"quick": 3, "standard": 4, "thorough": 10}}
+SECONDS = {"cuda": {"quick": 1.9, "standard": 3.5, "thorough": 15}, "cpu": {"quick": 3, "standard": 4, "thorough": 10}}
 RANK = 1
 
 GPU_SIZE = 4096
