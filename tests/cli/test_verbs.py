@@ -99,7 +99,7 @@ class TestProbe:
         assert [path.name for path in folder.iterdir()] == ["p.yaml"]
 
     def test_each_gpu_s_profile_keeps_the_programs_of_the_one_it_replaces(self, monkeypatch, tmp_path):
-        def measured(request, *, progress, each, earlier):
+        def measured(request, *, progress, each, **standing):
             each("cuda:0", making.profile())
             return making.profile()
 
@@ -112,7 +112,7 @@ class TestProbe:
         assert load(tmp_path / "p.yaml").programs == ()
 
     def test_a_gpu_s_profile_that_cannot_be_written_does_not_cost_the_one_for_all(self, monkeypatch, tmp_path, capsys):
-        def measured(request, *, progress, each, earlier):
+        def measured(request, *, progress, each, **standing):
             each("cuda:0", making.profile())
             return making.profile()
 

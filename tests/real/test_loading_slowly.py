@@ -139,7 +139,7 @@ def test_a_curve_of_each_kind_that_leaves_nobody_behind(machine):
     kinds = {
         kind: {row.params["workers"] for row in rows if row.params["kind"] == kind} for kind in dataloader_workers.KINDS
     }
-    assert all({0, 1} <= counts for counts in kinds.values())
+    assert all({0, max(counts) // 2, max(counts) // 4} <= counts for counts in kinds.values())
     assert {row.params["kind"] for row in rows} == set(kinds), "the other options are for the thorough budget"
     assert dataloader_workers.of_kind(rows, "memory") == 0
     assert dataloader_workers.of_kind(rows, "waiting") > machine.cpu.budget
