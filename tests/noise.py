@@ -96,13 +96,13 @@ def share_of_gains(machine: Machine, gain: float = 1.0, pairs: int | None = None
     return gains / times
 
 
-def main() -> None:
-    print(f"{'':16}{'equal: looks':>14}{'4 pairs':>9}{'8 pairs':>9}{'3 times: looks':>16}{'4 pairs':>9}{'8 pairs':>9}")
-    for name, machine in MACHINES.items():
+def table(machines: dict[str, Machine]) -> None:
+    print(f"{'':20}{'equal: looks':>14}{'4 pairs':>9}{'8 pairs':>9}{'3 times: looks':>16}{'4 pairs':>9}{'8 pairs':>9}")
+    for name, machine in machines.items():
         shares = [share_of_gains(machine, gain, pairs) for gain in (1.0, 3.0) for pairs in (None, 4, 8)]
         widths = (14, 9, 9, 16, 9, 9)
-        print(f"{name:16}" + "".join(f"{share:>{width}.2%}" for share, width in zip(shares, widths, strict=True)))
+        print(f"{name:20}" + "".join(f"{share:>{width}.2%}" for share, width in zip(shares, widths, strict=True)))
 
 
 if __name__ == "__main__":
-    main()
+    table(MACHINES)
