@@ -2,9 +2,12 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from making import precisions, steps
 from recorded import facts_of
 
@@ -91,3 +94,23 @@ def test_a_family_has_a_choice_only_of_settings_that_every_profile_has():
     able = [name for name, setting in all_settings().items() if hasattr(setting, "of_family")]
     assert {"amp_dtype", "channels_last", "compile", "fused_optimizer"} <= set(able)
     assert all(all_settings()[name].PHASE == "code" for name in able), "a process has one value of the others"
+
+
+@cache
+def shipped_rows():
+    return load(PROFILES[0]).measurements
+
+
+@settings(deadline=None)  # a first call reads the profile
+@given(st.data())
+def test_rows_of_another_version_are_left_out(data: st.DataObject) -> None:
+    """As in a file that a probe of some benches completes: a key may be missing, or hold what nobody knows here."""
+    rows = list(shipped_rows())
+    number = data.draw(st.integers(0, len(rows) - 1))
+    params = dict(rows[number].params)
+    if params:
+        name = data.draw(st.sampled_from(sorted(params)))
+        params |= {name: data.draw(st.sampled_from(["float8", 3, 0.5, True]))}
+        params = data.draw(st.sampled_from([params, {key: value for key, value in params.items() if key != name}]))
+    rows[number] = replace(rows[number], params=params)
+    assert recommend.profile_of(facts_of(), rows, "cuda:0", created="").settings

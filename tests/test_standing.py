@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from making import precisions, row
+from making import precisions, row, steps
 from recorded import facts_of
 
 from gputune import recommend
 from gputune.measurement import Measurement
 from gputune.profile import Profile, dump, parse
+from gputune.settings._training import Combination
 
 H200 = facts_of()
 FIRST, SECOND = "2026-11-20T09:00:00Z", "2026-11-23T12:00:00Z"
@@ -154,6 +155,8 @@ def test_a_users_own_dataset_comes_before_what_stands_of_synthetic_samples() -> 
     second = probed(own, first, SECOND)
     assert chosen(second, "dataloader_workers", "").value == 0
     assert second.families == {}
+    too_few = [replace(one, samples=one.samples[:3]) for one in own]
+    assert chosen(probed(too_few, first, SECOND), "dataloader_workers", "").value == 0
 
 
 def test_a_precision_that_the_accuracy_guard_refuses_falls() -> None:
@@ -175,12 +178,119 @@ def test_mixed_precision_stands_though_it_gains_less_than_it_had_to() -> None:
     assert chosen(probed(fast, probed(slow)), "amp_dtype", "mlp").value == "bfloat16"
 
 
-def test_on_another_machine_nothing_stands_that_depends_on_it() -> None:
+def test_nothing_stands_on_another_machine_or_by_another_version() -> None:
     first = probed([*fused(1.2), *threads(0.6)])
-    there = replace(first.fingerprint, torch="2.12.0", cpu_budget=4)
-    standing = recommend.standing_of(first, there)
-    assert "omp_threads" not in standing[""]
-    assert "fused_optimizer" not in standing["convnet"]
+    here = first.fingerprint
+    assert {"omp_threads"} <= recommend.standing_of(first, here)[""].keys()
+    for change in ({"torch": "2.12.0"}, {"cpu_budget": 4}, {"driver": "600.1"}):
+        assert recommend.standing_of(first, replace(here, **change)) == {}
+    assert recommend.standing_of(replace(first, gputune="0.2.0"), here) == {}
+
+
+def searched(gain: float, memory: float) -> list[Measurement]:
+    """A convnet's steps with cuDNN's own search, and how much more memory the first of them took."""
+    rates = {Combination(cudnn_benchmark=True): 100.0 * gain, Combination(): 100.0}
+    peaks = [
+        row("training_step", "peak_memory", mebibytes, network="convnet", stage="options", **searching)
+        for mebibytes, searching in ((1000.0, {}), (1000.0 * memory, {"cudnn_benchmark": True}))
+    ]
+    return [*steps("convnet", rates, "options"), *steps("convnet", {Combination(): 100.0}), *peaks]
+
+
+def test_what_is_refused_for_another_reason_than_its_speed_falls_however_fast_it_is() -> None:
+    first = probed(searched(1.3, memory=1.02))
+    assert chosen(first, "cudnn_benchmark", "").value is True
+    assert chosen(probed(searched(1.08, memory=1.02), first, SECOND), "cudnn_benchmark", "").value is True
+    assert chosen(probed(searched(1.08, memory=3.0), first, SECOND), "cudnn_benchmark", "").value is False
+
+
+def attention(*slower_at_128: str, **rates: float) -> list[Measurement]:
+    return [
+        row(
+            "attention", "throughput", rate * (0.6 if backend in slower_at_128 and head == 128 else 1.0),
+            dtype="bfloat16", head=head, length=4096, causal=True, backend=backend,
+        )
+        for backend, rate in rates.items()
+        for head in (64, 128)
+    ]  # fmt: skip
+
+
+def test_a_back_end_falls_by_its_own_rows_and_not_by_those_of_a_rival() -> None:
+    first = probed(attention(default=100.0, cudnn=150.0, flash=110.0))
+    assert chosen(first, "sdpa_backend", "").value == "cudnn"
+
+    def second(*slower: str, **rates: float) -> Any:
+        return chosen(probed(attention(*slower, default=100.0, **rates), first, SECOND), "sdpa_backend", "").value
+
+    assert second("cudnn", cudnn=150.0, flash=90.0) is None, "slower at one shape"
+    assert second("flash", cudnn=120.0, flash=160.0) == "cudnn", "only the faster one is slower at a shape"
+
+
+def compiled(convnet: float) -> list[Measurement]:
+    pairs = {"mlp": 1.3, "convnet": convnet}
+    return [
+        one
+        for network, gain in pairs.items()
+        for one in (
+            *steps(network, {Combination(): 100.0}),
+            *steps(network, {Combination(): 100.0, Combination(compiled=True): 100.0 * gain}, "options"),
+        )
+    ]
+
+
+def test_compiling_falls_where_it_slows_a_network_down() -> None:
+    first = probed(compiled(convnet=1.2))
+    assert chosen(first, "compile", "").value is True
+    assert chosen(probed(compiled(convnet=0.9), first, SECOND), "compile", "").value is False
+
+
+def test_what_a_quick_probe_has_only_hints_of_stands() -> None:
+    first = probed(precisions("mlp", tf32=100.0, bfloat16=190.0))
+    hints = [row("precision", "throughput", rate, dtype=dtype) for dtype, rate in (("bfloat16", 700), ("float32", 50))]
+    choice = chosen(probed(hints, first, SECOND), "amp_dtype", "")
+    assert (choice.value, choice.since) == ("bfloat16", FIRST)
+    assert chosen(probed(hints), "amp_dtype", "").unmeasured
+
+
+def test_what_the_machine_s_facts_decide_does_not_stand_against_them() -> None:
+    first = probed(threads(0.6))
+    limited = replace(H200, cpu=replace(H200.cpu, quota=4.0, quota_source="cgroup", budget=4))
+    standing = recommend.standing_of(first, first.fingerprint)
+    choice = recommend.choices(limited, [], standing)["omp_threads"]
+    assert (choice.value, choice.since) == (4, None)
+
+
+def test_fewer_threads_that_stand_fall_where_either_of_two_runs_says_so() -> None:
+    def twice(one: float, other: float) -> list[Measurement]:
+        return [*threads(one), *(replace(each, params={**each.params, "time": 2}) for each in threads(other))]
+
+    first = probed(twice(1.4, 1.5))
+    assert chosen(first, "omp_threads", "").value == 1
+    assert chosen(probed(twice(1.4, 1.0), first, SECOND), "omp_threads", "").value == 1
+    assert chosen(probed(twice(1.4, 0.6), first, SECOND), "omp_threads", "").value is None
+
+
+def prefetched(workers: int, four: float) -> list[Measurement]:
+    return [
+        row("dataloader", "throughput", rate, kind="prefetch", workers=workers, prefetch_factor=ahead)
+        for ahead, rate in ((4, four), (2, 100.0))
+    ]
+
+
+def test_a_loaders_other_options_stand_and_fall_with_its_number_of_workers() -> None:
+    first = probed([*loaded(w0=100.0, w16=500.0), *prefetched(16, 120.0)])
+    assert chosen(first, "dataloader_prefetch_factor", "").value == 4
+
+    def second(rows: list[Measurement]) -> Any:
+        return chosen(probed(rows, first, SECOND), "dataloader_prefetch_factor", "")
+
+    assert second(loaded(w0=100.0, w16=500.0)).value == 4
+    assert second(loaded(w0=100.0, w16=90.0)).reason == "no workers, so nothing is prefetched"
+    none, some, most = loaded(w0=100.0, w16=500.0, w32=540.0)
+    most = replace(most, samples=tuple(540.0 * (0.92 + 0.16 * number / 11) for number in range(12)))
+    more = second([none, some, most, *prefetched(32, 90.0)])
+    assert (more.value, more.since) == (4, FIRST), "16 workers stand, and with 32 it was measured"
+    assert second(loaded(w0=100.0, w16=500.0, w32=700.0)).unmeasured
 
 
 def test_a_shipped_profile_is_fresh() -> None:

@@ -68,6 +68,13 @@ def test_what_others_use_of_cpus_beyond_a_quota_is_not_ours() -> None:
     assert disturbance(facts, beside(loaded(w0=1.0), other_cpus=8.0), "dataloader") is None
 
 
+def test_what_others_do_does_not_change_what_something_else_than_speed_decides() -> None:
+    """A dataset that can be loaded in workers only keeps them."""
+    rows = [row("dataset", "throughput", 100.0, device="cpu", kind="dataset", workers=4, batch=8)]
+    choice = recommend.choices(TWO, beside(rows, other_cpus=1.5))["dataloader_workers"]
+    assert (choice.value, choice.provisional) == (4, False)
+
+
 def chosen(name: str, facts: Facts, rows: list[Any]) -> Choice:
     return recommend.choices(facts, rows)[name]
 

@@ -1,6 +1,5 @@
 """How many threads torch computes with while a bench measures on CPUs that others may use."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -31,7 +30,5 @@ def free_cpus(cpu: Cpu, host: Host) -> int:
     Threads that share work wait for the one whose CPU is taken: beside eight busy loops on 16 CPUs, loading without
     workers came to 31 samples/s with 16 threads, where the idle machine made 880.
     """
-    first = busy.read(host)
-    time.sleep(LOOK_SECONDS if first else 0)
-    others = busy.used_by_others(first, busy.read(host))
-    return max(1, min(cpu.budget, round(cpu.affinity_count - (others or 0.0))))
+    others = busy.watched(host, LOOK_SECONDS) or 0.0
+    return max(1, min(cpu.budget, round(cpu.affinity_count - others)))

@@ -13,12 +13,13 @@ from typing import Any
 
 from gputune.bench_process import Context
 from gputune.benches._threads import free_cpus, own_threads
+from gputune.benches._user_code import UserCodeError
 from gputune.benches.loading import options as options_of
 from gputune.benches.loading.options import Bench
 from gputune.benches.loading.samples import TRANSFER_SHAPE, Decoding, Images, Tokens, Waiting
 from gputune.benches.loading.source import NO_FOLDER, Options, Source
 from gputune.benches.loading.stream import end_workers
-from gputune.benches.loading.worker_curve import Trial
+from gputune.benches.loading.worker_curve import Curve, Trial
 from gputune.benches.loading.worker_curve import measure as measure_curve
 from gputune.benches.loading.worker_search import per_cpu
 from gputune.facts import Facts
@@ -26,6 +27,7 @@ from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
 from gputune.resources.room import temporary_folder
+from gputune.settings._evidence import counted
 from gputune.settings._loading_rows import LoadingParams
 from gputune.settings._scaling import PREFETCH
 from gputune.settings.dataloader_workers import curve, fewest
@@ -89,24 +91,39 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
         return max(0.0, left) * own / all_left
 
     bench = Bench(context=context, name="dataloader", block_seconds=BLOCK_SECONDS["decoding"])
-    workers = 0
+    rows: list[Measurement] = []
     try:
         with own_threads(free_cpus(context.facts.cpu, Host())):
             for kind in KINDS:
                 context.say(f"samples: {kind}")
                 share = seconds(kind)
                 later = deadline - time.monotonic() - share if shares else share
-                rows = _curve(bench, kind, share, share + later / 2)
-                yield from rows
-                if kind == "decoding" and (best := fewest(curve(rows, kind))):
-                    workers = best.workers
-            if thorough and workers:
-                yield from _other_options(bench, workers, seconds)
+                for one in _of_kind(bench, kind, share, share + later / 2):
+                    yield one
+                    rows += [one] if isinstance(one, Measurement) else []
+            best = fewest(curve(rows, "decoding"))
+            if thorough and best and best.workers:
+                yield from _other_options(bench, best.workers, seconds)
     finally:
         end_workers()
 
 
-def _curve(bench: Bench, kind: str, seconds: float, at_most: float) -> list[Measurement]:
+def _of_kind(bench: Bench, kind: str, seconds: float, at_most: float) -> Iterator[Measurement | Gap]:
+    fact = f"bench.dataloader.{kind}"
+    try:
+        measured = _curve(bench, kind, seconds, at_most)
+    except UserCodeError as error:
+        yield Gap(fact=fact, reason=str(error), cause=error.cause)
+        return
+    rates = sorted({**measured.rough, **measured.rates}.items())
+    for count, samples in rates:
+        if all(samples):
+            yield bench.row(samples, LoadingParams(kind=kind, workers=count))
+    for count, why in sorted(measured.failed.items()):
+        yield Gap(fact=fact, reason=f"{counted(count, 'worker')}: {why}", cause=why.cause)
+
+
+def _curve(bench: Bench, kind: str, seconds: float, at_most: float) -> Curve:
     facts = bench.context.facts
     most = _most(facts, kind)
     counts = tuple(dict.fromkeys((0, *(max(1, most // part) for part in (4, 2, 1)))))
@@ -119,9 +136,7 @@ def _curve(bench: Bench, kind: str, seconds: float, at_most: float) -> list[Meas
         at_most=at_most,
         block_seconds=BLOCK_SECONDS[kind],
     )
-    measured = measure_curve(trial)
-    rates = sorted({**measured.rough, **measured.rates}.items())
-    return [bench.row(samples, LoadingParams(kind=kind, workers=count)) for count, samples in rates if all(samples)]
+    return measure_curve(trial)
 
 
 def _other_options(bench: Bench, count: int, seconds: Callable[[str], float]) -> Iterator[Measurement]:

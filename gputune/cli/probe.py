@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gputune.errors import MeasureError, UsageError
+from gputune.cli import _again, _cached
+from gputune.errors import UsageError
 
 if TYPE_CHECKING:
     from gputune.bench_process import UserDataset
-    from gputune.host import Host
-    from gputune.profile import Fingerprint, Profile
+    from gputune.profile import Profile
 
 
 def probe(
@@ -30,7 +29,7 @@ def probe(
         str,
         typer.Option(
             help="Run only these benches, separated by commas. "
-            "What the file that it replaces has of the others is kept, if it is of this device."
+            "What the file that it replaces has of the others is kept, if it is of this device (not with --device all)."
         ),
     ] = "",
     shapes: Annotated[
@@ -81,7 +80,8 @@ def probe(
     from gputune.report.progress import shown
 
     target = output if output or as_json else Path("profile.yaml")
-    if target and str(target) != "-":
+    to_file = target is not None and str(target) != "-"
+    if target and to_file:
         check_writable(target)
     _check_each(each, device)
     own: dict[str, Profile] = {}
@@ -100,7 +100,7 @@ def probe(
             progress=progress,
             each=own.__setitem__,
             earlier=readable(target),
-            cached=(lambda here: None) if fresh else _cached,
+            cached=(lambda here: None) if fresh else _cached.latest,
         )
     whole = keeping(profile, target) if target else profile
     if target:
@@ -109,55 +109,23 @@ def probe(
         print(dump_json(whole), end="", flush=True)
     if sys.stderr is not None:
         terminal.print_profile(whole, sys.stderr)
-        if target and str(target) != "-":
+        if to_file:
             print(f"\nWritten to {target}. Use it:\n    gputune apply {target} -- python train.py", file=sys.stderr)
-        _say_what_waits(profile, device, target)
-    _keep(profile, own=_has_own_dataset(profile) or dataset is not None, quick=budget == "quick", partial=bool(names))
+    own_dataset = _has_own_dataset(profile) or dataset is not None
+    _cached.keep(profile, own=own_dataset, quick=budget == "quick", partial=bool(names))
     _save_each(own, each)
-
-
-def _cached(fingerprint: Fingerprint) -> Profile | None:
-    """The latest profile of this machine; None where TF32 is overridden, under which none is kept."""
-    from gputune.facts.environment import TF32_OVERRIDE
-    from gputune.host import Host
-    from gputune.profile import places
-
-    host = Host()
-    return None if TF32_OVERRIDE in host.environ else places.latest(_key(fingerprint, host), host.environ)
-
-
-def _key(fingerprint: Fingerprint, host: Host) -> Fingerprint:
-    """The fingerprint under which a profile is cached: as it is read without torch, where it is of the same device."""
-    from gputune.runtime.local_fingerprint import local_fingerprint
-
-    here = local_fingerprint(host)
-    return here if here.device == fingerprint.device else fingerprint
-
-
-def _say_what_waits(profile: Profile, device: str, target: Path | None) -> None:
-    """The one command that measures again what the provisional choices rest on."""
-    from gputune.recommend import provisional
-
-    waiting = provisional(profile.settings, profile.families)
-    if not waiting:
-        return
-    benches = ",".join(dict.fromkeys(bench for names in waiting.values() for bench in names))
-    options = f" --device {device}" if device != "auto" else ""
-    options += f" -o {shlex.quote(str(target))}" if target and str(target) not in ("-", "profile.yaml") else ""
-    print(
-        f"\nProvisional: {', '.join(waiting)}. Once this machine is idle:\n    gputune probe --only {benches}{options}",
-        file=sys.stderr,
-    )
+    given = {
+        "--only": only, "--device": device if device != "auto" else None, "--budget": budget if budget != "standard" else None,
+        "--shapes": shapes, "--dataset": dataset, "--batch-size": batch_size, "--step-ms": step_ms,
+        "--each": each, "--fresh": fresh, "-o": output, "--json": as_json,
+    }  # fmt: skip
+    again = _again.command(profile, given, completes=to_file and device != "all")
+    if again and sys.stderr is not None:
+        print(f"\n{again}", file=sys.stderr)
 
 
 def _has_own_dataset(profile: Profile) -> bool:
     return any(row.bench == "dataset" for row in profile.measurements)
-
-
-def _covers(profile: Profile, cached: Profile | None) -> bool:
-    """Whether a profile of some benches has, with what it kept of others, all that the cached one has."""
-    known, measured = ({row.bench for row in one.measurements} if one else set() for one in (cached, profile))
-    return bool(known) and measured >= known
 
 
 def _check_each(folder: Path | None, device: str) -> None:
@@ -190,30 +158,3 @@ def _dataset(path: str | None, batch_size: int | None, step_ms: float | None) ->
         return ()
     _user_code.check(path, "--dataset")
     return (UserDataset(path=path, batch_size=batch_size, step_ms=step_ms),)
-
-
-def _keep(profile: Profile, own: bool, quick: bool, partial: bool) -> None:
-    """Also save it where `gputune apply auto` looks, unless it would not suit other programs."""
-    from gputune.facts.environment import TF32_OVERRIDE
-    from gputune.host import Host
-    from gputune.host.stderr import say
-    from gputune.profile import places
-
-    host = Host()
-    fingerprint = _key(profile.fingerprint, host)
-    path = places.cached(fingerprint, host.environ)
-    if partial and not _covers(profile, places.latest(fingerprint, host.environ)):
-        return
-    reasons = {
-        "its DataLoader is one dataset's; name it: gputune apply PROFILE": own,
-        f"measured under {TF32_OVERRIDE}; unset {TF32_OVERRIDE}": TF32_OVERRIDE in host.environ,
-        "a longer probe may have written the one there; probe in the standard budget": quick and path,
-    }
-    why = next((reason for reason, holds in reasons.items() if holds), None)
-    try:
-        if why is None:
-            places.keep(profile, fingerprint, host.environ)
-    except MeasureError as error:
-        why = str(error)
-    if why:
-        say(f"not kept for gputune apply auto: {why}")

@@ -1,6 +1,7 @@
 """CPU time that others use of our CPUs: on a shared machine a measurement measures its neighbours too."""
 
 import os
+import time
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -68,6 +69,15 @@ def used_by_others(before: Reading | None, after: Reading | None) -> float | Non
     if others < -max(0.1, 0.1 * own / seconds):
         return None
     return round(max(0.0, others), 2)
+
+
+def watched(host: Host, seconds: float) -> float | None:
+    """Return how many CPUs' worth of time others use, watched for so long; None at once where that cannot be read."""
+    before = read(host)
+    if before is None:
+        return None
+    time.sleep(seconds)
+    return used_by_others(before, read(host))
 
 
 def ticks_of(stat: str, cpus: Collection[int], columns: Collection[int] = _BUSY) -> int:

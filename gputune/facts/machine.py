@@ -94,7 +94,7 @@ def _use_by_others(host: Host, before: busy.Reading | None, gaps: Gaps) -> tuple
     time.sleep(max(0.0, busy.LEAST_SECONDS - (host.monotonic() - before.at)))
     found = busy.conditions(before, busy.read(host))
     if not found:
-        gaps.add("cpu.others", "the counts of /proc/stat contradict each other")
+        gaps.add("cpu.others", "two looks at /proc/stat, one after the other, contradict each other")
         return None, None
     return found["other_cpus"], found.get("stolen_cpus", 0.0)
 

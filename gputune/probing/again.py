@@ -12,7 +12,6 @@ from dataclasses import replace
 from gputune import recommend
 from gputune.facts import busy
 from gputune.facts.gap import Gap
-from gputune.measurement import Measurement
 from gputune.probing.plan import LEAST_SHARE, Job
 from gputune.probing.request import Progress
 from gputune.probing.running import Lane
@@ -46,54 +45,64 @@ def run_again(
     """Run again, for at most so many seconds, the jobs that provisional choices wait for, the most valuable first."""
     end = time.monotonic() + seconds
     waiting = waiting_for(lane, jobs, standing)
-    while waiting:
-        fitting = [job for job in waiting if LEAST_SHARE * job.seconds <= end - time.monotonic() - LOOK_SECONDS]
-        if not fitting:
-            return
+    while fitting := [job for job in waiting if _takes_at_least(lane, job) <= end - time.monotonic()]:
         progress(Progress(number=1, count=len(waiting), bench=fitting[0].name, doing="waits", seconds=seconds))
-        if not _is_calm(lane):
-            continue
-        waiting.remove(fitting[0])
-        _run(lane, fitting[0], end, progress)
+        others = busy.watched(lane.host, LOOK_SECONDS) or 0.0
+        if job := next((job for job in fitting if not _is_disturbed(lane, job, others)), None):
+            waiting.remove(job)
+            _run(lane, job, end, progress)
 
 
 def waiting_for(lane: Lane, jobs: Sequence[Job], standing: recommend.Standing = recommend.NOTHING_STANDS) -> list[Job]:
-    """The jobs that provisional choices from the lane's measurements, beside what stands, wait for."""
+    """The jobs that provisional choices from the lane's measurements, beside what stands, wait for; and the one whose
+    two runs are to agree, since what stands can only fall by both.
+    """
     general = recommend.choices(lane.facts, lane.measurements, standing)
     own = recommend.families(lane.facts, lane.measurements, standing)
     waited_for = {bench for benches in recommend.provisional(general, own).values() for bench in benches}
+    if omp_threads.recommend(lane.facts, lane.measurements).provisional and _is_to_agree(lane, omp_threads.BENCH):
+        waited_for.add(omp_threads.BENCH)
     return [job for job in jobs if job.name in waited_for]
 
 
-def _is_calm(lane: Lane) -> bool:
-    """Whether others leave the CPUs alone now; where that cannot be read, yes."""
-    before = busy.read(lane.host)
-    time.sleep(LOOK_SECONDS)
-    others = busy.used_by_others(before, busy.read(lane.host))
-    return others is None or not busy.is_busy(lane.facts.cpu, others)
+def _takes_at_least(lane: Lane, job: Job) -> float:
+    """Seconds from the look whether the machine is calm to the end of a job's least."""
+    apart = APART_SECONDS if _is_to_agree(lane, job.name) else 0.0
+    return LOOK_SECONDS + apart + LEAST_SHARE * job.seconds
+
+
+def _is_disturbed(lane: Lane, job: Job, others: float) -> bool:
+    """Whether others, who use so many CPUs, would disturb a job."""
+    on_gpu = lane.device.startswith("cuda") and not job.traits.of_the_host
+    return busy.is_busy(lane.facts.cpu, others, on_gpu=on_gpu)
+
+
+def _is_to_agree(lane: Lane, bench: str) -> bool:
+    """Whether a second run of a bench, whose first was undisturbed, is to agree with that one."""
+    return bench == omp_threads.BENCH and disturbance(lane.facts, lane.measurements, bench) is None
 
 
 def _run(lane: Lane, job: Job, end: float, progress: Callable[[Progress], None]) -> None:
     first = [row for row in lane.measurements if row.bench == job.name]
     others = [row for row in lane.measurements if row.bench != job.name]
-    to_agree = job.name == omp_threads.BENCH and disturbance(lane.facts, first, job.name) is None
+    to_agree = _is_to_agree(lane, job.name)
     if to_agree:
         time.sleep(APART_SECONDS)
     gaps, lane.gaps, lane.measurements = lane.gaps, [], []
     seconds = min(job.seconds, end - time.monotonic())
     lane.do([replace(job, request=replace(job.request, seconds=seconds))], progress)
-    second = lane.measurements
-    lane.measurements = [*others, *merged(first, second, to_agree=to_agree)]
-    kept = [gap for gap in gaps if to_agree or not second or not _is_of(gap, job)]
-    lane.gaps = list(dict.fromkeys([*kept, *lane.gaps]))
+    second, of_second = lane.measurements, lane.gaps
+    is_whole = bool(second) and {gap.fact for gap in of_second} <= {gap.fact for gap in gaps}
+    if to_agree:
+        again = [replace(row, params={**row.params, omp_threads.TIME: 2}) for row in second]
+        lane.measurements, lane.gaps = [*others, *first, *again], [*gaps, *of_second]
+    elif is_whole or not first:
+        lane.measurements = [*others, *second]
+        lane.gaps = [*(gap for gap in gaps if not _is_of(gap, job)), *of_second]
+    else:  # what is missing in the second run must not cost what the first one has
+        lane.measurements, lane.gaps = [*others, *first], gaps
+    lane.gaps = list(dict.fromkeys(lane.gaps))
 
 
 def _is_of(gap: Gap, job: Job) -> bool:
     return f"{gap.fact}.".startswith(f"bench.{job.name}.")
-
-
-def merged(first: Sequence[Measurement], second: Sequence[Measurement], *, to_agree: bool) -> list[Measurement]:
-    """The rows to keep of a bench that ran twice: the second's, or, told apart, those of both, which are to agree."""
-    if not to_agree:
-        return list(second or first)
-    return [*first, *(replace(row, params={**row.params, omp_threads.TIME: 2}) for row in second)]

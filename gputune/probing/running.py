@@ -90,22 +90,22 @@ class Lane:
     def _run(self, job: Job, begun: Progress, progress: Callable[[Progress], None]) -> None:
         progress(begun)
         rows: list[Measurement] = []
-        conditions: dict[str, float] = {}
-        before = busy.read(self.host)
+        before = latest = busy.read(self.host)
         kills_before = memory.oom_kills(self.host)
         try:
             for answer in self.process.run(job.request):
                 if isinstance(answer, Activity):
                     progress(replace(begun, doing=answer.text))
+                    latest = busy.read(self.host)
                 elif isinstance(answer, Gap):
                     self.gaps.append(self._explained(answer, kills_before))
                 else:
                     rows.append(answer)
-            conditions = busy.conditions(before, busy.read(self.host))
-        except BenchFailed as failed:  # the conditions stay unknown: the times of the dead process's children are lost
+            latest = busy.read(self.host)
+        except BenchFailed as failed:  # the CPU times of the dead process are lost, so the reading before counts
             gap = Gap(fact=f"bench.{job.name}", reason=str(failed), cause=failed.cause)
             self.gaps.append(self._explained(gap, kills_before))
-        self.measurements += with_conditions(rows, conditions)
+        self.measurements += with_conditions(rows, busy.conditions(before, latest))
 
     def _explained(self, gap: Gap, kills_before: int | None) -> Gap:
         """Where a process was killed, add what the kernel's count of OOM kills since before the bench says."""

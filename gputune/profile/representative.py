@@ -3,33 +3,41 @@
 from collections.abc import Iterator, Sequence
 
 from gputune.profile.document import Profile
-from gputune.settings import Value
+from gputune.settings import Choice
 
 
 def representative_index(profiles: Sequence[Profile]) -> int:
-    """The index of the profile that differs least from all the others; of several such the one with the most samples
-    (a quick probe agrees with a longer one in what it did not measure), then the first.
+    """The index of the profile that differs least from all the others, in what was measured for both; of several such
+    the one with the most samples, then the first. So a quick probe, which agrees with a longer one but measured less,
+    does not stand for it.
 
     One profile is taken as a whole, never a mixture: what is recommended for a network was measured as one combination.
     """
     return min(
         range(len(profiles)),
         key=lambda index: (
-            sum(len(differing_settings(profiles[index], other)) for other in profiles),
+            sum(_disagreements(profiles[index], other) for other in profiles),
             -sum(len(row.samples) for row in profiles[index].measurements),
         ),
     )
 
 
+def _disagreements(profile: Profile, other: Profile) -> int:
+    """How many settings differ of those that were measured, or decided, in both profiles."""
+    mine, theirs = (
+        {name: choice.value for name, choice in _choices(one) if not choice.unmeasured} for one in (profile, other)
+    )
+    return sum(mine[name] != theirs[name] for name in mine.keys() & theirs.keys())
+
+
 def differing_settings(profile: Profile, other: Profile) -> list[str]:
     """The settings (`cudnn_benchmark`, `convnet.channels_last`) whose values differ, or which only one profile has."""
-    mine, theirs = dict(_values(profile)), dict(_values(other))
+    mine, theirs = ({name: choice.value for name, choice in _choices(one)} for one in (profile, other))
     return [name for name in {**mine, **theirs} if name not in mine or name not in theirs or mine[name] != theirs[name]]
 
 
-def _values(profile: Profile) -> Iterator[tuple[str, Value]]:
-    for name, choice in profile.settings.items():
-        yield name, choice.value
+def _choices(profile: Profile) -> Iterator[tuple[str, Choice]]:
+    yield from profile.settings.items()
     for family, choices in profile.families.items():
         for name, choice in choices.items():
-            yield f"{family}.{name}", choice.value
+            yield f"{family}.{name}", choice

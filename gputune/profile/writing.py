@@ -59,7 +59,7 @@ def _plain(profile: Profile) -> dict[str, Any]:
     own = (program["settings"] for program in data.get("programs", ()))
     for choices in (data["settings"], *data["families"].values(), *own):
         for choice in choices.values():
-            for key in ("provisional", "since"):
+            for key in ("unmeasured", "provisional", "since"):
                 if not choice[key]:
                     del choice[key]  # nor these
     try:

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from gputune import checks, plugins
+from gputune import checks
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 from gputune.profile import SCHEMA, Profile, fingerprint
+from gputune.recommend.loading import WORKERS, is_of_loading, with_workers
 from gputune.recommend.standing import GENERAL, NOTHING_STANDS, Standing, Stood, kept, recorded, standing_of
 from gputune.recommend.trust import believed
 from gputune.settings import Choice, _training, all_settings, dataloader_workers, load
-from gputune.settings._evidence import NOT_MEASURED
+from gputune.settings._evidence import NOT_MEASURED, unmeasured
 from gputune.version import __version__
 
 __all__ = [
@@ -29,10 +30,13 @@ def choices(
     facts: Facts, measurements: Sequence[Measurement], standing: Standing = NOTHING_STANDS
 ) -> dict[str, Choice]:
     """The general choice of every setting."""
-    stood = standing.get(GENERAL, {})
+    stood = _beside_own_dataset(standing.get(GENERAL, {}), measurements)
+    own = {name: setting.recommend(facts, measurements) for name, setting in all_settings().items()}
+    workers = _final(facts, measurements, own[WORKERS], stood.get(WORKERS), (WORKERS, GENERAL))
+    own, stood = with_workers(facts, workers, own, stood)
     return {
-        name: _final(facts, measurements, setting.recommend(facts, measurements), stood.get(name), (name, GENERAL))
-        for name, setting in all_settings().items()
+        name: workers if name == WORKERS else _final(facts, measurements, choice, stood.get(name), (name, GENERAL))
+        for name, choice in own.items()
     }
 
 
@@ -44,20 +48,21 @@ def families(
     kinds = dict.fromkeys((*_training.families(measurements), *dataloader_workers.FAMILIES, *standing))
     chosen: dict[str, dict[str, Choice]] = {kind: {} for kind in kinds if kind != GENERAL}
     for kind, own in chosen.items():
-        stood = _without_kinds_of_samples(standing.get(kind, {}), measurements)
+        stood = _beside_own_dataset(standing.get(kind, {}), measurements)
         for name, setting in able.items():
             choice = setting.of_family(facts, measurements, kind)
             if choice is None and name in stood:
-                choice = Choice(value=stood[name].value, reason=NOT_MEASURED)
+                choice = unmeasured(setting.recommend(facts, ()).value, NOT_MEASURED)
             if choice is not None:
                 own[name] = _final(facts, measurements, choice, stood.get(name), (name, kind))
     return {kind: own for kind, own in chosen.items() if own}
 
 
-def _without_kinds_of_samples(stood: Mapping[str, Stood], measurements: Sequence[Measurement]) -> Mapping[str, Stood]:
-    """Beside the user's own dataset, which comes first, nothing stands for kinds of synthetic samples."""
-    own = dataloader_workers.bench_of(measurements) == "dataset"
-    return {name: one for name, one in stood.items() if not own or name != plugins.name_of(dataloader_workers)}
+def _beside_own_dataset(stood: Mapping[str, Stood], measurements: Sequence[Measurement]) -> Mapping[str, Stood]:
+    """Beside the user's own dataset, which comes first, nothing stands that was measured on synthetic samples."""
+    if dataloader_workers.bench_of(measurements) != "dataset":
+        return stood
+    return {name: one for name, one in stood.items() if not is_of_loading(name)}
 
 
 def _final(

@@ -4,7 +4,8 @@ now to the other.
 
 **The rule**: a choice falls where another value certainly gains over it, by more than 3 %, or by what a setting with a
 higher bar (`WORTH`) asks for; and where something other than speed decides, such as the accuracy guard. What an earlier
-probe did not measure, or only on a disturbed machine, does not stand.
+probe did not measure, or only on a disturbed machine, does not stand, and nothing does on another machine, with another
+number of CPUs, or by another version of gputune, whose rules may be others.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from gputune.facts import Facts
 from gputune.measurement import LEAST_GAIN, Measurement
 from gputune.profile.document import Fingerprint, Profile
 from gputune.settings import Choice, Value, load
+from gputune.version import __version__
 
 GENERAL = ""
 """The family of choices that hold for all."""
@@ -38,12 +40,13 @@ NOTHING_STANDS: Standing = {}
 
 def standing_of(earlier: Profile, here: Fingerprint) -> Standing:
     """What of an earlier profile stands for a new probe of the same machine."""
+    if earlier.fingerprint != here or earlier.gputune != __version__:
+        return NOTHING_STANDS
     return {
         family: {
             name: Stood(value=choice.value, since=choice.since or earlier.created)
             for name, choice in group.items()
-            if (choice.evidence or choice.since) and not choice.provisional
-            if not earlier.fingerprint.differences(here, load(name).DEPENDS)
+            if (choice.evidence or choice.since) and not choice.unmeasured and not choice.provisional
         }
         for family, group in ({GENERAL: earlier.settings} | earlier.families).items()
     }
@@ -63,20 +66,25 @@ def kept(
     facts: Facts, measurements: Sequence[Measurement], choice: Choice, stood: Stood | None, place: Place
 ) -> Choice:
     """The choice that this run alone leads to, or what stood before."""
-    if stood is None:
+    if stood is None or _is_decided_by_facts(choice):
         return choice
     agrees = choice.value == stood.value and not choice.provisional
-    decided = choice.evidence and not choice.provisional
+    decided = not choice.unmeasured and not choice.provisional
     if decided and not agrees and _falls(facts, measurements, choice, stood.value, place):
         return choice
-    contradicts = "" if agrees or not choice.evidence else ", and this run does not contradict it with certainty"
+    contradicts = "" if agrees or choice.unmeasured else ", and this run does not contradict it with certainty"
     return replace(
         choice if agrees else _about(facts, measurements, choice, stood.value, place),
         value=stood.value,
         since=stood.since,
+        unmeasured=False,
         provisional=False,
         reason=f"stands since {stood.since[:10]}{contradicts}: {choice.reason}",
     )
+
+
+def _is_decided_by_facts(choice: Choice) -> bool:
+    return not choice.evidence and not choice.unmeasured
 
 
 def _about(facts: Facts, measurements: Sequence[Measurement], choice: Choice, value: Value, place: Place) -> Choice:
@@ -95,10 +103,7 @@ def _falls(facts: Facts, measurements: Sequence[Measurement], choice: Choice, st
     if choice.interval is None or any(benches.traits(benches.load(bench)).user_code for bench in choice.evidence):
         return True  # decided by something else than speed, or on the user's own code
     setting = load(place[0])
-    default = setting.recommend(facts, ()).value
-    worth = getattr(setting, "WORTH", LEAST_GAIN)
-    if choice.value == default and choice.interval[0] > worth:
-        return True  # the other value is worth it by its speed, and was refused all the same
+    default, worth = setting.recommend(facts, ()).value, getattr(setting, "WORTH", LEAST_GAIN)
 
     def gain(value: Value) -> Interval | None:
         return (1.0, 1.0) if value == default else _gain(facts, measurements, choice, value, place)
@@ -106,8 +111,11 @@ def _falls(facts: Facts, measurements: Sequence[Measurement], choice: Choice, st
     new, old = gain(choice.value), gain(stood)
     if new is None or old is None:
         return False
-    least = worth if stood == default else LEAST_GAIN * LEAST_GAIN / worth if choice.value == default else LEAST_GAIN
-    return new[0] > least * old[1]
+    if stood == default:
+        return new[0] > worth
+    if choice.value == default:  # as far below its bar as the bar of others is above torch's default
+        return old[1] < worth / LEAST_GAIN**2
+    return new[0] > LEAST_GAIN * old[1]
 
 
 def _gain(

@@ -55,9 +55,16 @@ def _of_the_host(bench: str) -> bool:
 
 def believed(facts: Facts, measurements: Sequence[Measurement], setting: Setting, choice: Choice) -> Choice:
     """The choice, or the one without any measurement, and provisional, where it rests on a disturbed bench."""
+    if choice.interval is None:  # decided by something else than speed, which others' work does not change
+        return choice
     causes = ((bench, disturbance(facts, measurements, bench)) for bench in choice.evidence)
     bench, why = next(((bench, why) for bench, why in causes if why), ("", None))
-    if why is None or choice.provisional or _lies_far_apart(facts, measurements, setting, choice, bench):
+    if (
+        why is None
+        or choice.provisional
+        or choice.unmeasured
+        or _lies_far_apart(facts, measurements, setting, choice, bench)
+    ):
         return choice
     reason = f"not trusted, since {why} while {bench} measured: {choice.reason}"
     return replace(choice, value=setting.recommend(facts, ()).value, reason=reason, provisional=True)

@@ -16,7 +16,7 @@ def workers(measurements: Sequence[Measurement]) -> Iterator[Chart]:
     """The user's own dataset, then each kind of synthetic samples; a star marks what these rows recommend for it.
 
     Rows whose batches were not handed over are left out. Ratios are of rows that were taken in turn with no workers;
-    the others were looked at in the search, and are no rivals of the star.
+    the others had a first look, in a search or until they lay behind, and are no rivals of the star.
     """
     lines = [
         line
@@ -44,7 +44,7 @@ def _lines(kind: str, rates: Rates, in_turn: LoadingRows, recommended: int | Non
     none = rates[0][1] if 0 in rates else None
     for name, (count, (params, row)) in zip(_names(kind, rates), rates.items(), strict=False):
         star = "*" if count == recommended else ""
-        times = ratio(row, none) if none and params in in_turn else "in the search only"
+        times = ratio(row, none) if none and params in in_turn else "a first look only"
         yield name, star, str(count), Bar(value=row.median, most=most), number(row.median), times
 
 

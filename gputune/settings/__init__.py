@@ -12,8 +12,9 @@ A setting's file has
 - `recommend(facts, measurements) -> Choice`, always: without a gain, torch's default and the reason;
 - where it differs by kind of network, or of a dataset's samples, `of_family(facts, measurements, family) -> Choice |
   None`, None where it was not measured for that kind;
-- where it has more than two values, `gain_of(facts, measurements, value, family) -> Comparison | None`, the speed of a
-  value over torch's default, in a family or (with an empty one) in general; None where these rows do not tell;
+- where it has more than two values, or refuses one for another reason than its speed, `gain_of(facts, measurements,
+  value, family) -> Comparison | None`: the speed of a value over torch's default, in a family or (with an empty one) in
+  general; `_evidence.never()` for what is refused; None where these rows do not tell;
 - where a change must bring more than 3 %, `WORTH`, the ratio from which it is worth it;
 - where others' work on the CPUs cannot be what makes a large gain, `BELIEVED_FROM`, the ratio from which it is believed
   although they worked meanwhile;
@@ -57,8 +58,9 @@ class Choice:
 
     `gain` is the measured speed of the alternative divided by that of torch's default, with its `interval` at 99 %,
     also where the default is kept because of it; both are None where neither was measured. `evidence` names the benches
-    behind the choice. `provisional`: they were disturbed, or measured too little, so the value is torch's default until
-    they are run again. `since` (UTC, ISO 8601): an earlier probe of this machine chose the value, and it still stands.
+    behind the choice. `unmeasured`: nothing that would tell was measured, or too little of it. `provisional`: the
+    benches were disturbed, or must run again before they are believed. In both cases the value is torch's default.
+    `since` (UTC, ISO 8601): an earlier probe of this machine chose the value, and it still stands.
     """
 
     value: Value
@@ -66,6 +68,7 @@ class Choice:
     interval: tuple[float, float] | None = None
     reason: str
     evidence: tuple[str, ...] = field(default=())
+    unmeasured: bool = False
     provisional: bool = False
     since: str | None = None
 

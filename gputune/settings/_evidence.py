@@ -46,6 +46,11 @@ def choose(value: Value, reason: str, comparison: Comparison | None = None, *evi
     return Choice(value=value, gain=gain, interval=interval, reason=reason, evidence=evidence)
 
 
+def unmeasured(default: Value, reason: str) -> Choice:
+    """Leave torch's default, since what would tell was not measured, or too little of it."""
+    return Choice(value=default, reason=reason, unmeasured=True)
+
+
 def range_text(comparison: Comparison) -> str:
     """A comparison in words: `1.02 times (0.99 to 1.05)`."""
     return f"{comparison.ratio:.3g} times ({comparison.low:.3g} to {comparison.high:.3g})"
@@ -62,7 +67,7 @@ def decide_between(
     """Decide as `decide` does, by rows of the second of `values` and, paired in order, of torch's default."""
     comparison = pooled(candidates, baselines)
     if comparison is None:
-        return choose(values[0], missing(candidates, baselines))
+        return unmeasured(values[0], missing(candidates, baselines))
     return decide(comparison, values, what, bench)
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from . import Choice, Comparison, Measurement, Measurements
-from ._evidence import beats, choose, compared, decide, missing, pooled, select
+from ._evidence import beats, compared, decide, missing, pooled, select, unmeasured
 from ._rows import Row
 
 BENCH = "training_step"
@@ -82,8 +82,9 @@ Training = tuple[FinalLoss, float]
 
 
 def steps(measurements: Measurements, network: str, stage: str) -> dict[Combination, Measurement]:
-    """The rows of a network's steps in one group, by combination."""
+    """The rows of a network's steps in one group, by combination; rows of a file may be of another version."""
     rows = select(measurements, BENCH, "throughput", network=network, stage=stage)
+    rows = [row for row in rows if row.params.get("precision") in PRECISIONS]
     flags = [{flag: bool(row.params.get(flag, False)) for flag in FLAGS} for row in rows]
     return {Combination(precision=str(row.params["precision"]), **on): row for row, on in zip(rows, flags, strict=True)}
 
@@ -253,6 +254,23 @@ def but_for(names: Sequence[str]) -> str:
     return f", though {' and '.join(names)} ran slower (see families)" if names else ""
 
 
+def pairs_of(measurements: Measurements, flag: str) -> dict[str, tuple[Measurement, Measurement]]:
+    """By network, the rows of its steps with a flag alone and without; of those with enough samples, if any has."""
+    pairs = {}
+    for network in families(measurements):
+        rows = steps(measurements, network, "options")
+        base = next((one for one in rows if not (one.fused or one.compiled or one.cudnn_benchmark)), None)
+        with_flag = _set(base, flag, True) if base else None
+        if base and with_flag in rows:
+            pairs[network] = (rows[with_flag], rows[base])
+    return {network: pair for network, pair in pairs.items() if compared(*pair)} or pairs
+
+
+def pooled_pairs(pairs: Mapping[str, tuple[Measurement, Measurement]]) -> Comparison | None:
+    """The gain over all networks."""
+    return pooled([on for on, _ in pairs.values()], [off for _, off in pairs.values()])
+
+
 def choice_everywhere(
     measurements: Measurements, flag: str, what: str, *, free: bool = False
 ) -> tuple[Choice, list[str]]:
@@ -263,17 +281,10 @@ def choice_everywhere(
     and certainly slows none down: a small network's steps are the host's, and scatter by a fifth. Networks with too few
     samples are left out, unless none has enough.
     """
-    pairs = {}
-    for network in families(measurements):
-        rows = steps(measurements, network, "options")
-        base = next((one for one in rows if not (one.fused or one.compiled or one.cudnn_benchmark)), None)
-        with_flag = _set(base, flag, True) if base else None
-        if base and with_flag in rows:
-            pairs[network] = (rows[with_flag], rows[base])
-    enough = {network: pair for network, pair in pairs.items() if compared(*pair)} or pairs
-    comparison = pooled([on for on, _ in enough.values()], [off for _, off in enough.values()])
+    enough = pairs_of(measurements, flag)
+    comparison = pooled_pairs(enough)
     if comparison is None:
-        return choose(False, missing(enough)), []
+        return unmeasured(False, missing(enough)), []
     slower = losing(enough)
     for_one = free and comparison.ratio > 1 and not slower and any(beats(*pair) for pair in enough.values())
     chosen = comparison.verdict == "gain" or for_one

@@ -15,7 +15,19 @@ from dataclasses import replace
 from typing import Literal
 
 from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import NOT_MEASURED, TOO_FEW, choose, compared, first, missing, never, no_gain, pooled, range_text
+from ._evidence import (
+    NOT_MEASURED,
+    TOO_FEW,
+    choose,
+    compared,
+    first,
+    missing,
+    never,
+    no_gain,
+    pooled,
+    range_text,
+    unmeasured,
+)
 from ._training import (
     BENCH,
     MIXED,
@@ -62,7 +74,7 @@ def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice |
     base = replace(chosen, precision=base_precision(rows))
     comparison = compared(rows[mixed], rows.get(base))
     if comparison is None:
-        return choose(None, missing(rows.get(base), rows[mixed]))
+        return unmeasured(None, missing(rows.get(base), rows[mixed]))
     what = f"its steps in {mixed.precision} ran {range_text(comparison)} as fast as in {_label(base.precision)}"
     if mixed is chosen:
         scaler = ", with a GradScaler" if mixed.precision == "float16" else ""
@@ -86,7 +98,7 @@ def _over_networks(measurements: Measurements, networks: list[str]) -> Choice:
     gains = {name: gain for name, measured in pairs.items() if (gain := _pooled(measured))}
     if not gains:
         why = _why_none(measurements, networks, refused)
-        return choose(None, why, None, *([BENCH] if why != TOO_FEW else []))
+        return unmeasured(None, why) if why == TOO_FEW else choose(None, why, None, BENCH)
     name = "bfloat16" if "bfloat16" in gains else "float16"
     if "float16" in gains and gains["float16"].low > WORTH_A_SCALER * gains[name].high:
         name = "float16"
@@ -139,7 +151,7 @@ def _by_matmuls(facts: Facts, measurements: Measurements) -> Choice:
         return choose(None, NEITHER)
     comparison = compared(row, base)
     if comparison is None or row is None:
-        return choose(None, missing(base, row))
+        return unmeasured(None, missing(base, row))
     name = row.params["dtype"]
     what = f"{name} matmul ran {range_text(comparison)} as fast as in {_label(base_name)}"
-    return choose(None, f"training steps {NOT_MEASURED}; {what}", comparison, "precision")
+    return replace(choose(None, f"training steps {NOT_MEASURED}; {what}", comparison, "precision"), unmeasured=True)

@@ -9,9 +9,20 @@ Source: PyTorch, "Introduction to torch.compile".
 import math
 from dataclasses import replace
 
-from . import Choice, Facts, Measurements, Numerics, Phase
-from ._evidence import compared, first
-from ._training import BENCH, best, but_for, choice_everywhere, choice_of_option, steps
+from . import Choice, Comparison, Facts, Measurements, Numerics, Phase
+from ._evidence import compared, first, never
+from ._training import (
+    BENCH,
+    best,
+    but_for,
+    choice_everywhere,
+    choice_of_option,
+    losing,
+    option,
+    pairs_of,
+    pooled_pairs,
+    steps,
+)
 
 VALUE = bool
 PHASE: Phase = "code"
@@ -29,6 +40,13 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
         reason = f"not for every kind of network: {choice.reason}{but_for(slower)}"
         return replace(choice, value=False, reason=reason)
     return choice
+
+
+def gain_of(facts: Facts, measurements: Measurements, value: bool, family: str = "") -> Comparison | None:
+    if family:
+        return (option(measurements, family, "compiled") or (False, None))[1]
+    pairs = pairs_of(measurements, "compiled")
+    return never() if losing(pairs) else pooled_pairs(pairs)
 
 
 def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:

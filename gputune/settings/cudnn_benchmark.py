@@ -8,8 +8,22 @@ training steps whose peak memory was looked at. Deterministic mode (`cudnn.deter
 Source: PyTorch, "Reproducibility" and "Performance tuning guide".
 """
 
+from dataclasses import replace
+
 from . import Choice, Comparison, Facts, Measurements, Numerics, Phase
-from ._evidence import NOT_MEASURED, choose, first, missing, no_gain, of_device, pooled, range_text, select
+from ._evidence import (
+    NOT_MEASURED,
+    choose,
+    first,
+    missing,
+    never,
+    no_gain,
+    of_device,
+    pooled,
+    range_text,
+    select,
+    unmeasured,
+)
 from ._training import BENCH, MOST_MEMORY, WORTH_SEARCH, search_gain, search_memory
 
 VALUE = bool
@@ -26,6 +40,11 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
         return choose(False, "it concerns GPUs only")
     gain = search_gain(measurements, "convnet")
     return _by_steps(measurements, gain) if gain else _by_convolutions(measurements)
+
+
+def gain_of(facts: Facts, measurements: Measurements, value: bool, family: str = "") -> Comparison | None:
+    memory = search_memory(measurements, "convnet")
+    return never() if memory is not None and memory > MOST_MEMORY else search_gain(measurements, "convnet")
 
 
 def _by_steps(measurements: Measurements, gain: Comparison) -> Choice:
@@ -51,9 +70,9 @@ def _by_convolutions(measurements: Measurements) -> Choice:
     off = select(measurements, "conv", "throughput", cudnn_benchmark=False)
     comparison = pooled(on, off)
     if comparison is None:
-        return choose(False, missing(on, off))
+        return unmeasured(False, missing(on, off))
     what = f"{len(on)} convolutions with cuDNN's own search ran {range_text(comparison)} as fast"
-    return choose(False, f"training steps {NOT_MEASURED}; {what}", comparison, "conv")
+    return replace(choose(False, f"training steps {NOT_MEASURED}; {what}", comparison, "conv"), unmeasured=True)
 
 
 def apply(value: bool) -> None:

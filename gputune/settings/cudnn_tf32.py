@@ -7,7 +7,7 @@ Source: PyTorch, "CUDA semantics" notes.
 """
 
 from . import Choice, Facts, Measurements, Numerics, Phase
-from ._evidence import choose, compared, first, missing, of_device, range_text
+from ._evidence import choose, compared, first, missing, of_device, range_text, unmeasured
 from ._tf32 import cudnn, set_cudnn
 from .matmul_precision import TF32_ERROR
 
@@ -26,7 +26,7 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
     error = first(measurements, "conv", "relative_error", dtype="tf32")
     comparison = compared(fp32, tf32)
     if comparison is None or tf32 is None or fp32 is None or error is None:
-        return choose(True, f"torch's default; {missing(tf32, fp32, error)}")
+        return unmeasured(True, f"torch's default; {missing(tf32, fp32, error)}")
     if error.median < TF32_ERROR:
         reason = "torch's default, which has no effect: NVIDIA_TF32_OVERRIDE or the hardware forbids TF32"
         return choose(True, reason, None, "conv")

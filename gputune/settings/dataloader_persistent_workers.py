@@ -7,7 +7,7 @@ Source: PyTorch, "torch.utils.data".
 """
 
 from . import Choice, Facts, Measurements, Numerics, Phase
-from ._evidence import NOT_MEASURED, TOO_FEW, choose, counted, decide
+from ._evidence import NOT_MEASURED, TOO_FEW, choose, counted, decide, unmeasured
 from ._loading_rows import loading_rows
 from .dataloader_workers import NEARLY_BEST, bench_of, chosen_workers
 
@@ -29,13 +29,13 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
         params.persistent_workers: (params, row) for params, row in loading_rows(measurements, bench, "epochs").items()
     }
     if True not in rows or False not in rows:
-        return choose(False, NOT_MEASURED)
+        return unmeasured(False, NOT_MEASURED)
     (params, kept), (_, renewed) = rows[True], rows[False]
     comparison = kept.against(renewed)
     epoch = f"an epoch of {params.epoch_seconds or 0:.3g} s"
     if comparison:
         return decide(comparison, (False, True), f"{epoch} with workers kept from the epoch before", bench)
     if min(len(kept.samples), len(renewed.samples)) < LEAST_PAIRS or kept.median >= NEARLY_BEST * renewed.median:
-        return choose(False, TOO_FEW)
+        return unmeasured(False, TOO_FEW)
     started = counted(params.workers, "worker")
     return choose(False, f"no gain: to start {started} is next to nothing beside {epoch}", None, bench)

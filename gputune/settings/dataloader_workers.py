@@ -13,7 +13,7 @@ Source: PyTorch, "torch.utils.data"; measured here.
 from dataclasses import replace
 
 from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase, Value
-from ._evidence import NOT_MEASURED, choose, compared, counted, missing, no_gain, range_text
+from ._evidence import NOT_MEASURED, choose, compared, counted, missing, no_gain, range_text, unmeasured
 from ._loading_rows import WORKERS, LoadingParams, LoadingRows, loading_rows
 
 VALUE = int
@@ -35,7 +35,8 @@ FAMILIES = ("memory", "waiting")
 NEARLY_BEST = 1.03
 """The fewest workers within this ratio of the best: each costs memory and a process."""
 BELIEVED_FROM = 2.0
-"""A gain that is believed although others used the CPUs meanwhile: workers cost them alike with all counts."""
+"""A gain that is believed although others used the CPUs meanwhile, which slows loading down with any number of
+workers."""
 LEEWAY = 1.25
 """With synthetic samples a gain above the number of workers times this is not believed."""
 FED = 1.01
@@ -154,14 +155,14 @@ def _with_workers(rows: LoadingRows, workers: int) -> LoadingParams | None:
 def _against_none(rows: LoadingRows, kind: str) -> Choice:
     none, best = _with_workers(rows, 0), fewest(rows)
     if none is None or best is None or not any(one.workers for one in rows):
-        return choose(0, NOT_MEASURED)
+        return unmeasured(0, NOT_MEASURED)
     bench = rows[best].bench
     fastest = best if best.workers else max((one for one in rows if one.workers), key=lambda one: rows[one].median)
     comparison, workers = compared(rows[fastest], rows[none]), counted(fastest.workers, "worker")
     if comparison is None:
         more = ": --budget thorough takes longer" if bench == "dataset" else ""
         slow = "" if best.workers else f": {SAMPLES[kind]} came no faster with {workers} than with none"
-        return choose(0, missing(rows[fastest], rows[none]) + (slow or more))
+        return unmeasured(0, missing(rows[fastest], rows[none]) + (slow or more))
     sentence = f"{SAMPLES[kind]} came {range_text(comparison)} as fast with {workers} as with none"
     if kind in KINDS and comparison.ratio > LEEWAY * fastest.workers:
         said = f"not believed: {sentence}, and {workers} cannot be as fast as that; loading without any was disturbed"

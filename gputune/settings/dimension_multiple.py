@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import NOT_MEASURED, choose, compared, missing, select
+from ._evidence import NOT_MEASURED, choose, compared, missing, select, unmeasured
 from ._rows import Row
 
 VALUE = dict[Literal["bfloat16", "float16", "float8_e4m3fn", "float32", "tf32"], int]
@@ -47,18 +47,27 @@ class Alignment(Row):
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    rows = select(measurements, BENCH, "throughput")
+    rows = [row for row in select(measurements, BENCH, "throughput") if Alignment.of(row.params)]
     dtypes = list(dict.fromkeys(str(row.params["dtype"]) for row in rows))
     needs = {dtype: {dim: _multiple(rows, dtype, dim) for dim in "MNK"} for dtype in dtypes}
     value = {dtype: max(dims["N"] or 1, dims["K"] or 1) for dtype, dims in needs.items() if dims["N"] or dims["K"]}
     if not value:
-        return choose({}, missing(rows))
+        return unmeasured({}, missing(rows))
     gain = max((_loss(rows, dtype) for dtype in dtypes), key=lambda loss: loss.ratio if loss else 0, default=None)
     reason = "; ".join(f"{dtype}: {_words(dims)}" for dtype, dims in needs.items())
-    paid = gain if gain and max(value.values()) > 1 else None
-    if paid:
-        reason += f". An aligned size ran up to {paid.ratio:.3g} times as fast as an odd one"
-    return choose(value, reason, paid, BENCH)
+    if gain and max(value.values()) > 1:
+        reason += f". An aligned size ran up to {gain.ratio:.3g} times as fast as an odd one"
+    return choose(value, reason, gain, BENCH)
+
+
+def gain_of(facts: Facts, measurements: Measurements, value: dict[str, int], family: str = "") -> Comparison | None:
+    """The largest gain of a dtype's multiple over an odd size, over N and K."""
+    gains = []
+    for dtype, multiple in value.items():
+        for dim in "NK":
+            sizes = by_multiple(measurements, dtype, dim, "forward")
+            gains.append(compared(sizes.get(multiple), sizes.get(1)))
+    return max(filter(None, gains), key=lambda gain: gain.ratio, default=None)
 
 
 def padding_gain(measurements: Measurements, dtype: str, n: int, padded: int) -> Comparison | None:

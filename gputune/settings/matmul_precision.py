@@ -9,8 +9,8 @@ Source: PyTorch, "Numerical accuracy" and "CUDA semantics" notes.
 
 from typing import Literal
 
-from . import Choice, Facts, Measurements, Numerics, Phase
-from ._evidence import choose, compared, first, missing, no_gain, of_device, range_text
+from . import Choice, Comparison, Facts, Measurements, Numerics, Phase
+from ._evidence import choose, compared, first, missing, never, no_gain, of_device, range_text, unmeasured
 from ._tf32 import matmul, set_matmul
 from ._training import BENCH, refused_anywhere
 
@@ -32,7 +32,8 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
     error = first(measurements, "precision", "relative_error", dtype="tf32")
     comparison = compared(tf32, fp32)
     if comparison is None or tf32 is None or fp32 is None or error is None:
-        return choose("ieee", missing(tf32, fp32, error) if _has_tf32(facts) else "this GPU has no TF32 Tensor Cores")
+        untold = unmeasured("ieee", missing(tf32, fp32, error))
+        return untold if _has_tf32(facts) else choose("ieee", "this GPU has no TF32 Tensor Cores")
     if error.median < TF32_ERROR:
         reason = "TF32 was switched on and did not take effect: NVIDIA_TF32_OVERRIDE or the hardware forbids it"
         return choose("ieee", reason, comparison, "precision")
@@ -48,6 +49,13 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
     else:
         reason = f"{no_gain(comparison)}: {speeds}, {range_text(comparison)}"
     return choose("ieee", reason, comparison, "precision")
+
+
+def gain_of(facts: Facts, measurements: Measurements, value: str, family: str = "") -> Comparison | None:
+    if refused_anywhere(measurements, "tf32"):
+        return never()
+    rows = (first(measurements, "precision", "throughput", dtype=dtype) for dtype in ("tf32", "float32"))
+    return compared(*rows)
 
 
 def _relative_error(measurements: Measurements, dtype: str) -> float:

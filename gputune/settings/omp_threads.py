@@ -18,7 +18,7 @@ import os
 from dataclasses import replace
 
 from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import NOT_MEASURED, choose, compared, counted, missing, no_gain, range_text, select
+from ._evidence import NOT_MEASURED, choose, compared, counted, missing, no_gain, range_text, select, unmeasured
 
 VALUE = int | None
 PHASE: Phase = "launch"
@@ -34,7 +34,7 @@ NAMES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    rows = select(measurements, BENCH, "throughput")
+    rows = _rows(measurements)
     limits = _limits(facts)
     if not limits:
         return _measured(rows)
@@ -48,8 +48,17 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
 
 
 def gain_of(facts: Facts, measurements: Measurements, value: int, family: str = "") -> Comparison | None:
-    rows = _of_time(select(measurements, BENCH, "throughput"), 1)
-    return compared(next((row for row in rows if row.params["threads"] == value), None), _default(rows))
+    """The smaller one of two runs."""
+    gains = []
+    for time in (1, 2):
+        rows = _of_time(_rows(measurements), time)
+        gains.append(compared(next((row for row in rows if row.params["threads"] == value), None), _default(rows)))
+    return min(filter(None, gains), key=lambda gain: gain.ratio, default=None)
+
+
+def _rows(measurements: Measurements) -> list[Measurement]:
+    """Those that can be read: rows of a file may be of another version."""
+    return [row for row in select(measurements, BENCH, "throughput") if type(row.params.get("threads")) is int]
 
 
 def _own(facts: Facts) -> int:
@@ -118,14 +127,14 @@ def _default(rows: Measurements) -> Measurement | None:
 def _of_one_run(rows: Measurements) -> Choice:
     default = _default(rows)
     if default is None:
-        return choose(None, NOT_MEASURED)
+        return unmeasured(None, NOT_MEASURED)
     others = [(row, row.against(default)) for row in rows if row is not default]
     told = [(row, comparison) for row, comparison in others if comparison]
     if not others:
         reason = f"the process's own {default.params['threads']} is the only count to try"
         return choose(None, reason, None, BENCH)
     if not told:
-        return choose(None, missing(default, others))
+        return unmeasured(None, missing(default, others))
     row, comparison = max(told, key=lambda pair: pair[1].ratio)
     threads = counted(row.params["threads"], "thread")
     what = f"CPU matmul with {threads} ran {range_text(comparison)} as fast as with {default.params['threads']}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import choose, counted, missing, no_gain, of_device, pooled, range_text, select
+from ._evidence import choose, counted, missing, never, no_gain, of_device, pooled, range_text, select, unmeasured
 from ._rows import Row
 from ._training import losing
 
@@ -57,17 +57,18 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
     dtype, default, complete = _measured(measurements)
     if default and not complete:
         return choose(None, "no other back end ran at every shape that torch's own choice was measured at")
-    gains = {name: gain for name in complete if (gain := gain_of(facts, measurements, name))}
+    gains = {name: gain for name in complete if (gain := _over(complete[name], default))}
     if not gains:
-        return choose(None, missing(default, complete))
+        return unmeasured(None, missing(default, complete))
     name = _first_of_the_fastest(complete, gains)
-    slower = losing({str(shape): (complete[name][shape], default[shape]) for shape in default})
-    return _choice(name, gains[name], len(slower), f"{dtype}, {counted(len(default), 'shape')}")
+    return _choice(name, gains[name], _slower(complete[name], default), f"{dtype}, {counted(len(default), 'shape')}")
 
 
 def gain_of(facts: Facts, measurements: Measurements, value: str, family: str = "") -> Comparison | None:
     _, default, complete = _measured(measurements)
-    return _over(complete[value], default) if value in complete else None
+    if value not in complete:
+        return None
+    return never() if _slower(complete[value], default) else _over(complete[value], default)
 
 
 def _measured(measurements: Measurements) -> tuple[str, Shapes, dict[str, Shapes]]:
@@ -81,6 +82,11 @@ def _measured(measurements: Measurements) -> tuple[str, Shapes, dict[str, Shapes
 
 def _over(shapes: Shapes, others: Shapes) -> Comparison | None:
     return pooled([shapes[one] for one in others], [*others.values()])
+
+
+def _slower(shapes: Shapes, others: Shapes) -> int:
+    """At how many shapes it is certainly slower."""
+    return len(losing({str(shape): (shapes[shape], others[shape]) for shape in others}))
 
 
 def _first_of_the_fastest(complete: dict[str, Shapes], gains: dict[str, Comparison]) -> str:

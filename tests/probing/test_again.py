@@ -9,9 +9,10 @@ from recorded import RecordedHost, facts_of
 from gputune.facts import busy
 from gputune.facts.gap import Gap
 from gputune.probing import Request, again
-from gputune.probing.again import merged, run_again, seconds_to_run_again, waiting_for
+from gputune.probing.again import run_again, seconds_to_run_again, waiting_for
 from gputune.probing.plan import plan, seconds_for
 from gputune.probing.running import Lane
+from gputune.recommend.standing import Stood
 
 TWO = facts_of("cpu-only", affinity=range(2))
 
@@ -92,9 +93,32 @@ def test_nothing_is_begun_that_would_not_have_its_time(probed):
     assert probed(threads(1.44), seconds=2.0)[1].asked == [3.0]
 
 
-def test_a_second_run_that_gave_nothing_leaves_the_first():
-    first = threads(1.44, others=1.0)
-    assert merged(first, [], to_agree=False) == merged(first, [], to_agree=True) == first
+def test_a_second_run_that_gave_less_leaves_the_first(probed):
+    cut = Gap(fact="bench.cpu_threads", reason="the process was killed")
+    for second in ([], [*threads(0.64), cut]):
+        lane, *_ = probed(threads(1.44, others=1.0), second)
+        assert samples(lane.measurements) == [(pytest.approx(1.44, rel=0.01), 1)]
+        assert lane.gaps == []
+
+
+def test_two_runs_apart_are_begun_only_where_there_is_time_for_the_pause(probed):
+    assert probed(threads(1.44), threads(0.64), seconds=6.0)[1].asked == [3.0]
+
+
+def test_two_cpus_that_others_leave_are_calm_enough_for_a_gpu(monkeypatch):
+    lane = Lane(process=Process(), facts=facts_of(), device="cuda:0", host=RecordedHost("cpu-only"))
+    steps, loading = plan("cuda:0", Request(only=["training_step", "dataloader"]))
+    others = lane.facts.cpu.affinity_count / 2
+    assert not again._is_disturbed(lane, steps, others)
+    assert again._is_disturbed(lane, loading, others)
+
+
+def test_what_stands_of_threads_can_fall_by_two_runs(probed):
+    lane, *_ = probed(threads(1.44), threads(1.5))
+    first = [row for row in lane.measurements if "time" not in row.params]
+    stands = {"": {"omp_threads": Stood(value=None, since="2026-11-20T09:00:00Z")}}
+    lane.measurements = first
+    assert [job.name for job in waiting_for(lane, plan("cpu", Request()), stands)] == ["cpu_threads"]
 
 
 def test_what_was_said_of_the_first_run_goes_with_its_rows(probed):

@@ -10,6 +10,7 @@ from recorded import RecordedHost, facts_of
 from gputune import probing
 from gputune.bench_process import UserDataset
 from gputune.bench_process.failure import BenchFailed
+from gputune.bench_process.messages import Activity
 from gputune.errors import MeasureError, UsageError
 from gputune.facts import busy
 from gputune.facts.gap import Gap
@@ -170,12 +171,14 @@ def measured(*answers, facts=None):
     return lane
 
 
-def test_the_cpus_that_others_used_are_unknown_where_the_process_died(monkeypatch):
+def test_what_others_used_until_a_process_died_is_that_of_the_look_before(monkeypatch):
     """The times of its own children were lost with it."""
-    monkeypatch.setattr(busy, "conditions", lambda before, after: {"other_cpus": 1.5})
+    looks = iter("abcd")
+    monkeypatch.setattr(busy, "read", lambda host: next(looks))
+    monkeypatch.setattr(busy, "conditions", lambda before, after: {"other_cpus": ord(after) - ord(before)})
     died = BenchFailed(how="exit code", number=9)
-    lane = measured(row("precision", "throughput", 1.0), died)
-    assert lane.measurements[0].conditions == {}
+    lane = measured(row("precision", "throughput", 1.0), Activity(text="conv"), died)
+    assert lane.measurements[0].conditions == {"other_cpus": 1}
     assert lane.gaps == [Gap(fact="bench.precision", reason=str(died))]
     assert measured(row("precision", "throughput", 1.0)).measurements[0].conditions == {"other_cpus": 1.5}
 

@@ -165,7 +165,7 @@ def as_json(made: Profile) -> Any:
     data = json.loads(json.dumps(asdict(made)))
     for group in (data["settings"], *data["families"].values(), *(one["settings"] for one in data["programs"])):
         for choice in group.values():
-            for key in ("provisional", "since"):
+            for key in ("unmeasured", "provisional", "since"):
                 if not choice[key]:
                     del choice[key]
     return data if data["programs"] else {key: value for key, value in data.items() if key != "programs"}

@@ -68,7 +68,7 @@ def test_five_percent_are_worth_a_changed_shape(rate: float, multiple: int) -> N
 
 def test_nothing_is_gained_where_no_padding_helps() -> None:
     choice = recommend(H200, measured("bfloat16", "N", FAST))
-    assert (choice.value, choice.gain) == ({"bfloat16": 1}, None)
+    assert (choice.value, choice.gain) == ({"bfloat16": 1}, 1.0)
     assert choice.reason == "bfloat16: any N"
 
 

@@ -1,4 +1,4 @@
-"""Throughput by number of workers of one source: a rough search, then its contenders timed in turn."""
+"""Throughput by number of workers of one source: given numbers, or the contenders of a rough search, timed in turn."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ class Trial:
 
 
 def measure(trial: Trial) -> Curve:
-    """Search, then time in turn. A count whose loader fails is in `failed`; raises UserCodeError where none works."""
+    """Time the counts of a trial in turn, or those that a search finds. One whose loader fails is in `failed`; raises
+    UserCodeError where none works.
+    """
     curve, streams = Curve(), _Streams(trial)
     started = time.monotonic()
     try:
@@ -75,8 +77,7 @@ def measure(trial: Trial) -> Curve:
 def _found(trial: Trial, streams: _Streams, curve: Curve, started: float) -> Sequence[int]:
     """The counts that a search finds worth timing."""
     _search(trial, streams, curve, started + SEARCH_SHARE * trial.seconds)
-    if not any(map(any, curve.rough.values())):
-        raise next(iter(curve.failed.values()), UserCodeError("no batch was loaded"))
+    _check_working(curve, any(map(any, curve.rough.values())))
     working = {count: rates for count, rates in curve.rough.items() if count not in curve.failed}
     cost = {count: taken + max(1, count) * trial.step_seconds for count, taken in curve.sample_seconds.items()}
     left = trial.longest - (time.monotonic() - started)
@@ -123,20 +124,39 @@ def _in_turn(trial: Trial, streams: _Streams, curve: Curve, started: float, name
         each = trial.source.samples / median(curve.rough[count]) if trial.step_seconds else 0.0
         return lambda: streams.of(count).rate(trial.block_seconds, trial.step_seconds, each)
 
+    def on_working(arms: dict[int, Arm], run: Callable[[list[Arm]], None]) -> dict[int, Arm]:
+        """The arms that a run could do with; one whose loader fails is left out, and the others go on."""
+        left = dict(arms)
+        while left:
+            try:
+                run(list(left.values()))
+                break
+            except UserCodeError as error:
+                curve.failed[streams.latest] = error
+                streams.drop(streams.latest, failed=True)
+                del left[streams.latest]
+        return left
+
+    def further(left: list[Arm]) -> None:
+        passed = time.monotonic() - started
+        longest = trial.longest if arms.get(0) in left else trial.seconds
+        in_turn(ranked(left), trial.seconds - passed, longest - passed)
+
     arms = {count: Arm(params={"workers": count}, run=take(count), work=1) for count in names}
-    left = list(arms.values())
-    try:
-        race(left, started + trial.longest - time.monotonic())
-        left = worth_timing(arms)
-        if len(left) > 1:
-            passed = time.monotonic() - started
-            longest = trial.longest if arms.get(0) in left else trial.seconds
-            in_turn(ranked(left), trial.seconds - passed, longest - passed)
-    except UserCodeError as error:
-        curve.failed[streams.latest] = error
-    timed = {count: arm for count, arm in arms.items() if arm.samples and (arm in left or not count)}
+    raced = on_working(arms, lambda left: race(left, started + trial.longest - time.monotonic()))
+    raced = {count: arm for count, arm in raced.items() if arm.samples}
+    _check_working(curve, bool(raced))
+    left = {count: arm for count, arm in raced.items() if arm in worth_timing(raced)}
+    if len(left) > 1:
+        left = on_working(left, further)
+    timed = {count: arm for count, arm in raced.items() if count in left or not count}
     curve.rates = {count: arm.samples for count, arm in timed.items()}
-    curve.rough |= {count: arm.samples for count, arm in arms.items() if count not in timed and not trial.step_seconds}
+    curve.rough |= {count: arm.samples for count, arm in raced.items() if count not in timed and not trial.step_seconds}
+
+
+def _check_working(curve: Curve, working: bool) -> None:
+    if not working:
+        raise next(iter(curve.failed.values()), UserCodeError("no batch was loaded"))
 
 
 def worth_timing(arms: Mapping[int, Arm]) -> list[Arm]:

@@ -1,0 +1,89 @@
+"""Numbers of workers timed in turn: what fails is left out and said, and the others go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from gputune import benches
+from gputune.bench_process import Context
+from gputune.benches._user_code import UserCodeError
+from gputune.benches.loading import worker_curve
+from gputune.benches.loading.source import Options, Source
+from gputune.benches.loading.worker_curve import Trial, measure
+from gputune.facts.gap import Gap
+
+
+@dataclass
+class Loader:
+    """Loads with each worker, and one process more, 100 samples/s; some numbers of workers fail, at once or later."""
+
+    source: Source
+    options: Options
+    at_once = ()
+    later = ()
+    blocks = 0
+
+    def open(self):
+        if self.options.workers in self.at_once:
+            raise UserCodeError("a worker was killed by SIGKILL", "killed")
+        return 0.01
+
+    def rate(self, seconds, step_seconds=0.0, batch_seconds=0.0):
+        self.blocks += 1
+        if self.options.workers in self.later and self.blocks > 6:
+            raise UserCodeError("too late")
+        return 100.0 * (self.options.workers + 1)
+
+    def close(self, *, failed=False):
+        """Nothing is left."""
+
+
+@pytest.fixture
+def loaders(monkeypatch):
+    monkeypatch.setattr(worker_curve, "Stream", Loader)
+    return monkeypatch
+
+
+def curve(counts=(0, 4, 8, 16)):
+    source = Source(dataset=[], batch_size=1)
+    return measure(Trial(source=source, counts=counts, limit=16, alive=32, seconds=0.5))
+
+
+def test_a_number_of_workers_that_fails_does_not_cost_the_others(loaders):
+    loaders.setattr(Loader, "at_once", (16,))
+    measured = curve()
+    assert {0, 8} <= measured.rates.keys() <= {0, 4, 8}
+    assert {count: (str(why), why.cause) for count, why in measured.failed.items()} == {
+        16: ("a worker was killed by SIGKILL", "killed")
+    }
+    assert all(samples for samples in (*measured.rates.values(), *measured.rough.values()))
+
+
+def test_one_that_fails_later_is_left_out_and_the_others_are_timed_to_the_end(loaders):
+    loaders.setattr(Loader, "later", (16,))
+    loaders.setattr(worker_curve, "STILL_WORTH", 0.3)
+    measured = curve()
+    assert list(measured.failed) == [16]
+    assert 16 not in measured.rates
+    assert len(measured.rates[8]) >= 12
+
+
+def test_where_none_works_the_reason_is_raised(loaders):
+    loaders.setattr(Loader, "at_once", (0, 4, 8, 16))
+    with pytest.raises(UserCodeError, match="SIGKILL"):
+        curve()
+
+
+def test_the_bench_goes_on_with_the_next_kind_of_samples(loaders, two_cpus):
+    loaders.setattr(Loader, "at_once", (8,))
+    context = Context(device="cpu", facts=two_cpus, seconds=1.0, budget="standard")
+    found = list(benches.load("dataloader").measure(context))
+    assert [(one.fact, one.reason) for one in found if isinstance(one, Gap)] == [
+        ("bench.dataloader.waiting", "8 workers: a worker was killed by SIGKILL")
+    ]
+    assert {one.params["kind"] for one in found if not isinstance(one, Gap)} == {"memory", "decoding", "waiting"}
+    loaders.setattr(Loader, "at_once", tuple(range(64)))
+    gaps = list(benches.load("dataloader").measure(context))
+    assert [gap.fact for gap in gaps] == [f"bench.dataloader.{kind}" for kind in ("memory", "decoding", "waiting")]

@@ -1,0 +1,30 @@
+"""The command that measures again what is provisional names what it needs, and no more."""
+
+from dataclasses import replace
+
+import making
+import pytest
+
+from gputune.cli import _again
+
+GIVEN = {"--shapes": "mine.txt", "--dataset": "data.py:train", "--batch-size": 64, "--fresh": False, "-o": None}
+
+
+@pytest.mark.parametrize(
+    ("bench", "options"),
+    [
+        ("dataset", "--only dataset --dataset data.py:train --batch-size 64"),
+        ("dataloader", "--only dataloader"),
+    ],
+)
+def test_a_dataset_is_named_where_it_is_what_is_waited_for(bench, options):
+    made = making.profile()
+    waiting = replace(made.settings["dataloader_workers"], provisional=True, evidence=(bench,))
+    made = replace(made, settings={**made.settings, "dataloader_workers": waiting})
+    assert _again.command(made, GIVEN, completes=True).endswith(f"gputune probe {options}")
+    whole = "gputune probe --shapes mine.txt --dataset data.py:train --batch-size 64"
+    assert _again.command(made, GIVEN, completes=False).endswith(whole)
+
+
+def test_nothing_is_offered_where_nothing_is_provisional():
+    assert _again.command(making.profile(), GIVEN, completes=True) is None
