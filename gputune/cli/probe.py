@@ -115,7 +115,7 @@ def probe(
     _cached.keep(profile, own=own_dataset, quick=budget == "quick", partial=bool(names))
     _save_each(own, each)
     given = {
-        "--only": only, "--device": device if device != "auto" else None, "--budget": budget if budget != "standard" else None,
+        "--only": only, "--device": device != "auto" and device, "--budget": budget != "standard" and budget,
         "--shapes": shapes, "--dataset": dataset, "--batch-size": batch_size, "--step-ms": step_ms,
         "--each": each, "--fresh": fresh, "-o": output, "--json": as_json,
     }  # fmt: skip

@@ -223,3 +223,11 @@ def test_the_common_one_of_several_profiles_differs_least_from_the_others():
     assert representative_index(profiles) == 1
     assert differing_settings(profiles[0], profiles[1]) == ["compile"]
     assert representative_index(profiles[:2]) == 0, "of equals the first"
+
+
+def test_two_quick_probes_do_not_outvote_a_longer_one_that_they_agree_with():
+    quick = making.profile(measurements=(making.row("precision", "throughput", 1.0),))
+    unmeasured = replace(quick.settings["compile"], value=False, unmeasured=True)
+    quick = replace(quick, settings={**quick.settings, "compile": unmeasured})
+    longer = making.profile(measurements=tuple(making.row(name, "throughput", 1.0) for name in ("precision", "conv")))
+    assert representative_index([quick, quick, longer]) == 2
