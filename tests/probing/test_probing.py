@@ -1,6 +1,8 @@
 """A probe goes on past a bench that fails, says what is missing, and refuses what it cannot do in one line."""
 
 from dataclasses import replace
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 import stand_in
@@ -173,9 +175,9 @@ def measured(*answers, facts=None):
 
 def test_what_others_used_until_a_process_died_is_that_of_the_look_before(monkeypatch):
     """The times of its own children were lost with it."""
-    looks = iter("abcd")
-    monkeypatch.setattr(busy, "read", lambda host: next(looks))
-    monkeypatch.setattr(busy, "conditions", lambda before, after: {"other_cpus": ord(after) - ord(before)})
+    looks = count()
+    monkeypatch.setattr(busy, "read", lambda host: SimpleNamespace(at=next(looks)))
+    monkeypatch.setattr(busy, "conditions", lambda before, after: {"other_cpus": after.at - before.at})
     died = BenchFailed(how="exit code", number=9)
     lane = measured(row("precision", "throughput", 1.0), Activity(text="conv"), died)
     assert lane.measurements[0].conditions == {"other_cpus": 1}

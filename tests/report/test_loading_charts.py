@@ -61,13 +61,13 @@ def test_counts_stand_in_their_order_whatever_the_order_of_the_rows():
     assert [line[2] for line in lines(found)] == ["0", "2", "8", "16"]
 
 
-def test_rows_of_the_search_have_a_rate_and_say_so_but_neither_a_ratio_nor_a_star():
+def test_rows_of_a_first_look_have_a_rate_and_say_so_but_neither_a_ratio_nor_a_star():
     found = synthetic("decoding", w0=100.0, w4=380.0) + short(synthetic("decoding", w2=190.0, w8=900.0))
     assert lines(found) == [
         ("decoding", "", "0", "100", "1x"),
-        ("", "", "2", "190", "in the search only"),
+        ("", "", "2", "190", "a first look only"),
         ("", "*", "4", "381", "3.80x (3.80-3.80)"),
-        ("", "", "8", "900", "in the search only"),
+        ("", "", "8", "900", "a first look only"),
     ]
 
 
