@@ -4,9 +4,10 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,28 +27,52 @@ def ask(words: Sequence[str], environ: Mapping[str, str], deadline_seconds: floa
     Raises `Unreadable` if it cannot be started, is silent until the deadline, or writes anything else.
     """
     reader, writer = os.pipe()
+    child = None
     try:
-        child = subprocess.Popen(
-            [*words, str(writer)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=[writer],
-            start_new_session=True,
-            env=dict(environ),
-        )
-    except OSError as error:
-        os.close(reader)
-        raise Unreadable(f"{words[0]}: {error.strerror}") from None
-    finally:
-        os.close(writer)
-    try:
+        with _signals_held():
+            try:
+                child = subprocess.Popen(
+                    [*words, str(writer)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=[writer],
+                    start_new_session=True,
+                    env=dict(environ),
+                )
+            except OSError as error:
+                raise Unreadable(f"{words[0]}: {error.strerror}") from None
+            finally:
+                os.close(writer)
         return _answer(words[0], _drain(reader, time.monotonic() + deadline_seconds), child)
     except TimeoutError:
         raise Unreadable(f"{words[0]} gave no answer within {deadline_seconds:g} s", "no_answer") from None
     finally:
         os.close(reader)
-        end(child)
+        if child:
+            end(child)
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Let Python's handlers of SIGINT and SIGTERM wait until the end: one that raises in the middle of Popen would
+    leave a child that nobody knows of.
+    """
+    if threading.current_thread() is not threading.main_thread():  # only that one runs handlers
+        yield
+        return
+    came: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    held = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in held:
+        signal.signal(number, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in held.items():
+            signal.signal(number, handler)
+        for one in came:
+            signal.raise_signal(one)
 
 
 def end(child: subprocess.Popen[Any], patience_seconds: float = 10.0) -> None:
