@@ -15,7 +15,7 @@ from gputune import recommend
 from gputune.facts import Facts
 from gputune.profile import dump, load, parse
 from gputune.settings import all_settings
-from gputune.settings._training import Combination
+from gputune.settings._training_rows import Combination
 from gputune.strict_types import convert
 
 PROFILES = sorted((Path(__file__).parents[1] / "profiles").glob("*.yaml"))

@@ -14,7 +14,7 @@ from recorded import facts_of
 from gputune import recommend
 from gputune.measurement import Measurement
 from gputune.profile import Profile, dump, parse
-from gputune.settings._training import Combination
+from gputune.settings._training_rows import Combination
 
 H200 = facts_of()
 FIRST, SECOND = "2026-11-20T09:00:00Z", "2026-11-23T12:00:00Z"

@@ -14,7 +14,7 @@ from gputune.benches._steps import Trainee, set_flags
 from gputune.benches._timing import Metric
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement, rounded
-from gputune.settings._training import BENCH, Combination, FinalLoss
+from gputune.settings._training_rows import BENCH, Combination, FinalLoss
 
 SEEDS = range(5)
 STEPS = 60

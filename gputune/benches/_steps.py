@@ -6,7 +6,7 @@ from typing import Any
 
 from gputune.benches._networks import Network, Size
 from gputune.settings import _tf32
-from gputune.settings._training import MIXED, Combination
+from gputune.settings._training_rows import MIXED, Combination
 
 
 class Trainee:

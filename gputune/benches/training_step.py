@@ -30,7 +30,7 @@ from gputune.host import Host
 from gputune.measurement import Measurement
 from gputune.rounds import against_first, ranked
 from gputune.settings import _training
-from gputune.settings._training import BENCH, MIXED, Combination
+from gputune.settings._training_rows import BENCH, MIXED, Combination
 
 SECONDS = {"cuda": {"standard": 20, "thorough": 240}, "cpu": {"standard": 13, "thorough": 120}}
 RANK = 3

@@ -10,7 +10,7 @@ from gputune.profile import SCHEMA, Profile, fingerprint
 from gputune.recommend.loading import WORKERS, is_of_loading, with_workers
 from gputune.recommend.standing import GENERAL, NOTHING_STANDS, Standing, Stood, kept, recorded, standing_of
 from gputune.recommend.trust import believed
-from gputune.settings import Choice, _training, all_settings, dataloader_workers, load
+from gputune.settings import Choice, _training_rows, all_settings, dataloader_workers, load
 from gputune.settings._evidence import NOT_MEASURED, unmeasured
 from gputune.version import __version__
 
@@ -45,7 +45,7 @@ def families(
 ) -> dict[str, dict[str, Choice]]:
     """The choices that differ by kind of network, or of a dataset's samples, for each kind measured, now or before."""
     able = {name: setting for name, setting in all_settings().items() if hasattr(setting, "of_family")}
-    kinds = dict.fromkeys((*_training.families(measurements), *dataloader_workers.FAMILIES, *standing))
+    kinds = dict.fromkeys((*_training_rows.families(measurements), *dataloader_workers.FAMILIES, *standing))
     chosen: dict[str, dict[str, Choice]] = {kind: {} for kind in kinds if kind != GENERAL}
     for kind, own in chosen.items():
         stood = _beside_own_dataset(standing.get(kind, {}), measurements)

@@ -6,8 +6,8 @@ from itertools import zip_longest
 
 from gputune.measurement import Measurement
 from gputune.report.charts import Bar, Cell, Chart, number, rate, ratio, rows
-from gputune.settings import _training
-from gputune.settings._training import Combination, Steps
+from gputune.settings import _accuracy_guard, _training, _training_rows
+from gputune.settings._training_rows import Combination, Steps
 from gputune.settings.sdpa_backend import Workload
 
 
@@ -70,9 +70,9 @@ def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
     say.
     """
     known = _readable(measurements)
-    for network in _training.families(known):
-        rates = _training.steps(known, network, "precision")
-        best, refused = _training.best(known, network), _training.refusals(known, network)
+    for network in _training_rows.families(known):
+        rates = _training_rows.steps(known, network, "precision")
+        best, refused = _training.best(known, network), _accuracy_guard.refusals(known, network)
         memory, batch = _memory(known, network), next(iter(rates.values())).params["batch"]
         lines = [
             (
@@ -84,7 +84,7 @@ def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
             )
             for tried, row in _ranked(rates)
         ]
-        options, worth = _training.steps(known, network, "options"), _training.options(known, network)
+        options, worth = _training_rows.steps(known, network, "options"), _training.options(known, network)
         yield Chart(
             title=f"Training steps: {network}, batch {batch} (* the simplest that none gains over)",
             columns=("", "", "ms", "to the default", "MiB"),
@@ -99,7 +99,7 @@ def _options(rates: Steps, best: Combination | None, worth: Steps) -> list[tuple
     alone = replace(next(iter(rates)), cudnn_benchmark=False, fused=False, compiled=False)
     lines: list[tuple[Cell, ...]] = [("", f"options on {_name(alone)}:", "", "to it alone", "")]
     for tried, row in _ranked(rates):
-        options = [flag for flag in _training.FLAGS if getattr(tried, flag) and not getattr(alone, flag)]
+        options = [flag for flag in _training_rows.FLAGS if getattr(tried, flag) and not getattr(alone, flag)]
         name = f"  + {' '.join(options)}" if options else "  alone"
         lines.append(("*" if tried == best else "", name, _milliseconds(row), ratio(row, rates.get(alone)), ""))
     if len(worth) < len(rates):
@@ -117,7 +117,7 @@ def _readable(measurements: Sequence[Measurement]) -> list[Measurement]:
     return [
         row
         for row in complete
-        if row.params["precision"] in _training.PRECISIONS and row.params["network"] in _training.FAMILIES
+        if row.params["precision"] in _training_rows.PRECISIONS and row.params["network"] in _training_rows.FAMILIES
     ]
 
 
@@ -135,7 +135,7 @@ def _ranked(rates: Steps) -> list[tuple[Combination, Measurement]]:
 
 
 def _name(combination: Combination) -> str:
-    return " ".join([combination.precision, *(flag for flag in _training.FLAGS if getattr(combination, flag))])
+    return " ".join([combination.precision, *(flag for flag in _training_rows.FLAGS if getattr(combination, flag))])
 
 
 def _milliseconds(row: Measurement) -> str:
@@ -170,7 +170,7 @@ def _by_precision(measured: Sequence[Measurement], title: str) -> Iterator[Chart
     for row in measured:
         group = groups.setdefault((str(row.params["network"]), float(row.params["batch"])), {})
         group[str(row.params["precision"])] = row
-    precisions = [name for name in _training.PRECISIONS if any(name in group for group in groups.values())]
+    precisions = [name for name in _training_rows.PRECISIONS if any(name in group for group in groups.values())]
     if groups:
         yield Chart(
             title=title,
@@ -178,7 +178,7 @@ def _by_precision(measured: Sequence[Measurement], title: str) -> Iterator[Chart
             numbers=("batch",),
             rows=[
                 (network, f"{batch:.0f}", *(_cell(groups[network, batch], precision) for precision in precisions))
-                for network, batch in sorted(groups, key=lambda key: (_training.FAMILIES.index(key[0]), key[1]))
+                for network, batch in sorted(groups, key=lambda key: (_training_rows.FAMILIES.index(key[0]), key[1]))
             ],
         )
 

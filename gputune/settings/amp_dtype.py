@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Literal
 
 from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
+from ._accuracy_guard import guard_words, refusals
 from ._evidence import (
     NOT_MEASURED,
     TOO_FEW,
@@ -28,19 +29,8 @@ from ._evidence import (
     range_text,
     unmeasured,
 )
-from ._training import (
-    BENCH,
-    MIXED,
-    WORTH_MIXED,
-    allowed,
-    base_precision,
-    but_for,
-    families,
-    first_best,
-    guard_words,
-    losing,
-    refusals,
-)
+from ._training import WORTH_MIXED, allowed, base_precision, but_for, first_best, losing
+from ._training_rows import BENCH, MIXED, families
 from .matmul_precision import recommend as recommend_matmul
 
 VALUE = Literal["bfloat16", "float16"] | None

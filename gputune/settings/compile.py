@@ -11,18 +11,8 @@ from dataclasses import replace
 
 from . import Choice, Comparison, Facts, Measurements, Numerics, Phase
 from ._evidence import compared, first, never
-from ._training import (
-    BENCH,
-    best,
-    but_for,
-    choice_everywhere,
-    choice_of_option,
-    losing,
-    option,
-    pairs_of,
-    pooled_pairs,
-    steps,
-)
+from ._training import best, but_for, choice_everywhere, choice_of_option, losing, option, pairs_of, pooled_pairs
+from ._training_rows import BENCH, steps
 
 VALUE = bool
 PHASE: Phase = "code"

@@ -24,7 +24,8 @@ from ._evidence import (
     select,
     unmeasured,
 )
-from ._training import BENCH, MOST_MEMORY, WORTH_SEARCH, search_gain, search_memory
+from ._training import MOST_MEMORY, WORTH_SEARCH, search_gain, search_memory
+from ._training_rows import BENCH
 
 VALUE = bool
 PHASE: Phase = "process"

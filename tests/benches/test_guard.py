@@ -12,7 +12,7 @@ from gputune.benches import _guard
 from gputune.benches._guard import final_losses
 from gputune.benches._networks import Size
 from gputune.facts.gap import Gap
-from gputune.settings._training import guard_words, refusals
+from gputune.settings._accuracy_guard import guard_words, refusals
 
 SMALL = Size(batch=2, width=64, depth=1, length=16, classes=32)
 FACTS = facts_of("cpu-only")

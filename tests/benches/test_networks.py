@@ -11,7 +11,8 @@ from gputune.benches import _guard
 from gputune.benches._networks import NETWORKS
 from gputune.benches._steps import Trainee
 from gputune.inject.family import family
-from gputune.settings._training import FAMILIES, LEAST_FALL, Combination
+from gputune.settings._accuracy_guard import LEAST_FALL
+from gputune.settings._training_rows import FAMILIES, Combination
 
 MANY_WORDS = {"classes": 4096}
 """As a GPU gets."""

@@ -15,7 +15,7 @@ from gputune.benches._networks import NETWORKS, Size
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
-from gputune.settings import _training
+from gputune.settings import _training, _training_rows
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -76,7 +76,7 @@ def test_each_precision_in_each_format_and_each_option_on_the_best_of_them(small
     dtypes = on_cpu().dtypes
     rows, _ = measured()
     for name, formats in (("mlp", {False}), ("convnet", {False, True})):
-        first, second = (_training.steps(rows, name, stage) for stage in ("precision", "options"))
+        first, second = (_training_rows.steps(rows, name, stage) for stage in ("precision", "options"))
         assert {(one.precision, one.channels_last) for one in first} == {
             (dtype, last) for dtype in dtypes for last in formats
         }
@@ -89,7 +89,7 @@ def test_each_precision_in_each_format_and_each_option_on_the_best_of_them(small
 def test_what_was_measured_decides(small: Callable[..., None]) -> None:
     small("mlp")
     rows, _ = measured()
-    assert _training.families(rows) == ["mlp"]
+    assert _training_rows.families(rows) == ["mlp"]
     chosen, gain = _training.option(rows, "mlp", "fused") or (None, None)
     assert chosen in (True, False)
     assert gain is not None
@@ -225,7 +225,7 @@ class TestThorough:
         assert not gaps
         best = _training.first_best(rows, "mlp")
         assert best is not None
-        assert set(_training.steps(rows, "mlp", "options")) == {
+        assert set(_training_rows.steps(rows, "mlp", "options")) == {
             replace(best, fused=fused, compiled=compiled) for fused in (False, True) for compiled in (False, True)
         }
         (taken,) = [row for row in rows if row.metric == "compile_time"]

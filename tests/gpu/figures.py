@@ -27,7 +27,7 @@ from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
 from gputune.profile import Profile, load
-from gputune.settings import Choice, _training
+from gputune.settings import Choice, _training, _training_rows
 
 DEVICE = "cuda:0"
 GRID = range(1024, 15 * 1024 + 1, 1024)
@@ -135,7 +135,7 @@ def families() -> dict[str, dict[str, Any]]:
 
     torch._dynamo.config.cache_size_limit = 64
     found = rows_of(measured("training_step", "thorough"))
-    return {name: _exhaustively(name, _training.best(found, name)) for name in _training.families(found)}
+    return {name: _exhaustively(name, _training.best(found, name)) for name in _training_rows.families(found)}
 
 
 def _exhaustively(name: str, recommended: Any) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def _exhaustively(name: str, recommended: Any) -> dict[str, Any]:
 
     medians = _in_turn({one: lambda one=one: rate(one) for one in steps})
     best = max(medians, key=lambda one: medians[one])
-    default = _training.Combination()
+    default = _training_rows.Combination()
     trainees.clear()
     steps.clear()
     gc.collect()
@@ -179,11 +179,11 @@ def _exhaustively(name: str, recommended: Any) -> dict[str, Any]:
 def _combinations(images: bool) -> Iterator[Any]:
     both = (False, True)
     every = itertools.product(
-        _training.PRECISIONS, both if images else (False,), both if images else (False,), both, both
+        _training_rows.PRECISIONS, both if images else (False,), both if images else (False,), both, both
     )
     for precision, last, search, fused, compiled in every:
-        if not search or precision in _training.MIXED:
-            yield _training.Combination(
+        if not search or precision in _training_rows.MIXED:
+            yield _training_rows.Combination(
                 precision=precision, channels_last=last, cudnn_benchmark=search, fused=fused, compiled=compiled
             )
 

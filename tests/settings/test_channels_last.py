@@ -8,7 +8,7 @@ import pytest
 from making import final_losses, precisions, row, steps
 from recorded import facts_of
 
-from gputune.settings._training import Combination
+from gputune.settings._training_rows import Combination
 from gputune.settings.channels_last import of_family, recommend
 
 H200 = facts_of()

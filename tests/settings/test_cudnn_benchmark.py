@@ -7,7 +7,8 @@ import torch_child
 from making import row, steps
 from recorded import facts_of
 
-from gputune.settings._training import Combination, best
+from gputune.settings._training import best
+from gputune.settings._training_rows import Combination
 from gputune.settings.cudnn_benchmark import recommend
 
 H200 = facts_of()

@@ -8,7 +8,7 @@ from making import precisions, steps
 from recorded import facts_of
 
 from gputune.settings._evidence import NOT_MEASURED, TOO_FEW
-from gputune.settings._training import Combination
+from gputune.settings._training_rows import Combination
 from gputune.settings.fused_optimizer import of_family, recommend
 
 H200 = facts_of()

@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from making import final_loss, final_losses, precisions, row, steps
 
-from gputune.settings import _training
+from gputune.settings import _accuracy_guard, _training, _training_rows
+from gputune.settings._accuracy_guard import refusals
 from gputune.settings._evidence import beats
-from gputune.settings._training import Combination, best, choice_everywhere, families, first_best, option, refusals
+from gputune.settings._training import best, choice_everywhere, first_best, option
+from gputune.settings._training_rows import Combination, families
 
 PLAIN = Combination()
 TF32, BFLOAT16, FLOAT16 = (Combination(precision=name) for name in ("tf32", "bfloat16", "float16"))
@@ -18,13 +20,13 @@ FUSED, COMPILED, BOTH = Combination(fused=True), Combination(compiled=True), Com
 
 combinations = st.builds(
     Combination,
-    precision=st.sampled_from(_training.PRECISIONS),
-    **{flag: st.booleans() for flag in _training.FLAGS},
+    precision=st.sampled_from(_training_rows.PRECISIONS),
+    **{flag: st.booleans() for flag in _training_rows.FLAGS},
 )
 
 
 def chosen(rates: dict[Combination, float], stage: str = "precision") -> Combination | None:
-    return _training.best_of(_training.steps(steps("mlp", rates, stage), "mlp", stage))
+    return _training.best_of(_training_rows.steps(steps("mlp", rates, stage), "mlp", stage))
 
 
 class TestTheRule:
@@ -73,11 +75,11 @@ class TestTheRule:
     @pytest.mark.slow
     @given(rates=st.dictionaries(combinations, st.floats(50, 200), min_size=1, max_size=10))
     def test_it_is_within_3_percent_of_the_best_and_never_slower_than_the_default(self, rates: Any) -> None:
-        rows = _training.steps(steps("mlp", rates), "mlp", "precision")
+        rows = _training_rows.steps(steps("mlp", rates), "mlp", "precision")
         found = _training.best_of(rows)
         assert found is not None
         default = min(rows, key=lambda one: one.simplicity)
-        exact = [one for one in rows if one.precision not in _training.MIXED]
+        exact = [one for one in rows if one.precision not in _training_rows.MIXED]
         alike = exact if found in exact else [one for one in rows if one not in exact]
         assert max(rows[one].median for one in alike) <= 1.031 * rows[found].median
         among_all = (
@@ -111,7 +113,7 @@ class TestTheRule:
         assert (one.simplicity == other.simplicity) == (one == other)
         assert PLAIN.simplicity <= one.simplicity
         (row,) = steps("mlp", {one: 1.0})
-        assert list(_training.steps([row], "mlp", "precision")) == [one]
+        assert list(_training_rows.steps([row], "mlp", "precision")) == [one]
 
 
 class TestTheGuard:
@@ -156,17 +158,17 @@ class TestTheGuard:
     def test_nor_where_fp32_itself_diverged(self, seed: int) -> None:
         rows = final_losses("mlp", *self.EXACT, bfloat16=9.0)
         rows[seed] = final_loss("mlp", "float32", 0.0, seed, diverged=True)
-        assert "fell too little" in _training.guard_words(rows, "mlp")
+        assert "fell too little" in _accuracy_guard.guard_words(rows, "mlp")
         assert refusals(rows, "mlp") == {}
 
     def test_each_network_is_guarded_by_itself(self) -> None:
         rows = final_losses("mlp", *self.EXACT, bfloat16=1.0) + final_losses("transformer", *self.EXACT, bfloat16=1.5)
         assert list(refusals(rows, "mlp")) == []
         assert list(refusals(rows, "transformer")) == ["bfloat16"]
-        assert _training.refused_anywhere(rows, "bfloat16") == (
+        assert _accuracy_guard.refused_anywhere(rows, "bfloat16") == (
             "transformer: its final loss was 1.5 instead of FP32's 1, whose seeds scatter by 0.1"
         )
-        assert _training.refused_anywhere(rows, "float16") is None
+        assert _accuracy_guard.refused_anywhere(rows, "float16") is None
 
     def test_a_refused_precision_is_no_candidate_however_fast(self) -> None:
         rows = precisions("mlp", float32=100.0, tf32=200.0, bfloat16=400.0)
@@ -176,13 +178,13 @@ class TestTheGuard:
     def test_its_words(self) -> None:
         learned, flat = final_losses("mlp", *self.EXACT), final_losses("mlp", 1.7, 1.7)
         assert (
-            _training.guard_words(learned, "mlp")
+            _accuracy_guard.guard_words(learned, "mlp")
             == "its final loss differs from FP32's by no more than FP32's seeds do"
         )
-        assert _training.guard_words(flat, "mlp") == "FP32's own loss fell too little to compare final losses"
+        assert _accuracy_guard.guard_words(flat, "mlp") == "FP32's own loss fell too little to compare final losses"
         begun = final_losses("mlp", 1.0)
-        assert _training.guard_words(begun, "mlp") == _training.guard_words([], "mlp")
-        assert _training.guard_words([], "mlp") == "final losses not compared in this run's budget"
+        assert _accuracy_guard.guard_words(begun, "mlp") == _accuracy_guard.guard_words([], "mlp")
+        assert _accuracy_guard.guard_words([], "mlp") == "final losses not compared in this run's budget"
 
 
 class TestOptions:
