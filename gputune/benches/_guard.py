@@ -1,7 +1,7 @@
 """The accuracy guard: the final losses of short trainings, in FP32 from several seeds and in each other precision
 from the first.
 
-`settings/_training.py` holds the rule that refuses a precision for them.
+`settings/_accuracy_guard.py` holds the rule that refuses a precision for them.
 """
 
 import math

@@ -20,8 +20,11 @@ PROMISED_SECONDS: Mapping[str, Mapping[Budget, float]] = {
 """How long a probe takes from its start to its end, by kind of device, where nothing disturbs it. What only the user
 can name, and the comparison of all GPUs, take their time on top."""
 
-END_SECONDS = 1.1
+END_SECONDS = 1.4
 """From the end of the last bench to the end of the probe: processes end, and the profile is written."""
+
+ESSENTIAL_RANK = 4
+"""Benches up to this rank are essential: they decide what gains most, and give up time for one another only."""
 
 LEAST_SHARE = 0.6
 """A bench that would get a smaller share of its seconds is left out: with less, a comparison that would reach its look
@@ -48,6 +51,10 @@ class Job:
     @property
     def traits(self) -> benches.BenchTraits:
         return benches.traits(self.bench)
+
+    @property
+    def is_essential(self) -> bool:
+        return self.bench.RANK <= ESSENTIAL_RANK
 
     @property
     def shares_the_budget(self) -> bool:
@@ -97,8 +104,13 @@ def seconds_for(device: str, request: Request) -> float:
 
 
 def fitting(jobs: Sequence[Job], seconds: float) -> list[Job]:
-    """Return the jobs that there is time for, those that share the budget as `fit` has them."""
-    fitted = {job.name: job for job in fit([job for job in jobs if job.shares_the_budget], seconds)}
+    """Return the jobs that there is time for. Of those that share the budget the essential ones are fitted first, and
+    the others into what these leave.
+    """
+    sharing = [job for job in jobs if job.shares_the_budget]
+    essential = fit([job for job in sharing if job.is_essential], seconds)
+    left = seconds - sum(job.seconds for job in essential)
+    fitted = {job.name: job for job in [*essential, *fit([job for job in sharing if not job.is_essential], left)]}
     return [fitted.get(job.name, job) for job in jobs if job.name in fitted or not job.shares_the_budget]
 
 

@@ -77,7 +77,10 @@ class Lane:
         return [job for job in jobs if not reasons[job.name]]
 
     def _first_of(self, jobs: Sequence[Job]) -> Job:
-        """The most valuable job; while others use the CPUs, the most valuable of the GPU's, if there is one left."""
+        """The most valuable job. While others use the CPUs the GPU's come before the host's, first among the essential
+        jobs, then among the others.
+        """
+        jobs = [job for job in jobs if job.is_essential] or jobs
         of_the_gpu = [job for job in jobs if self.device.startswith("cuda") and not job.traits.of_the_host]
         return (of_the_gpu if self._busy and of_the_gpu else jobs)[0]
 

@@ -10,16 +10,18 @@ from loaded import on_cpu, sorted_out
 from recorded import facts_of
 
 from gputune.bench_process import Context
-from gputune.benches import training_step
+from gputune.benches import _training_groups, training_step
 from gputune.benches._networks import NETWORKS, Size
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 from gputune.settings import _training, _training_rows
+from gputune.settings._training_rows import Combination
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 FACTS = facts_of("cpu-only")
+MLP = NETWORKS["mlp"]
 TINY = {
     "mlp": Size(batch=16, width=64, depth=2),
     "convnet": Size(batch=4, width=8, depth=1, length=32, classes=4),
@@ -31,11 +33,14 @@ TINY = {
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, twelve_rounds: Any) -> Callable[..., None]:
     """Leaves these networks, tiny ones, each changed as told, and measures no longer than it must."""
-    monkeypatch.setattr(training_step, "interleave", twelve_rounds)
+    monkeypatch.setattr(_training_groups, "interleave", twelve_rounds)
 
     def leave(*names: str, **changes: Any) -> None:
         kept = {name: replace(NETWORKS[name], cpu=TINY[name], **changes) for name in names or NETWORKS}
-        monkeypatch.setattr(training_step, "NETWORKS", kept)
+        for name in set(NETWORKS) - set(kept):
+            monkeypatch.delitem(NETWORKS, name)
+        for name, network in kept.items():
+            monkeypatch.setitem(NETWORKS, name, network)
 
     return leave
 
@@ -50,7 +55,7 @@ def fitting(batch: int) -> Callable[[Size], Any]:
     def build(size: Size) -> Any:
         if size.batch > batch:
             raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of")
-        return NETWORKS["mlp"].build(size)
+        return MLP.build(size)
 
     return build
 
@@ -109,9 +114,7 @@ def test_and_at_last_that_is_a_gap_and_the_next_network_is_measured(
     small: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small("mlp", "transformer")
-    impossible = {**training_step.NETWORKS}
-    impossible["mlp"] = replace(impossible["mlp"], build=fitting(1))
-    monkeypatch.setattr(training_step, "NETWORKS", impossible)
+    monkeypatch.setitem(NETWORKS, "mlp", replace(NETWORKS["mlp"], build=fitting(1)))
     rows, gaps = measured()
     assert gaps == [Gap(fact="bench.training_step.mlp", reason="even a batch of 2 did not fit: CUDA out of memory")]
     assert {row.params["network"] for row in rows} == {"transformer"}
@@ -122,14 +125,14 @@ def test_memory_that_ends_amid_the_options_is_a_gap_and_loses_nothing_that_was_m
     small: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small("mlp")
-    options = training_step._options
+    options = _training_groups.options
 
     def needing_more(context: Context, name: str, size: Size, *rest: Any) -> Any:
         if size.batch > 8:
             raise RuntimeError("CUDA out of memory. Tried to allocate")
         yield from options(context, name, size, *rest)
 
-    monkeypatch.setattr(training_step, "_options", needing_more)
+    monkeypatch.setattr(_training_groups, "options", needing_more)
     rows, gaps = measured()
     assert {row.params["stage"] for row in rows} == {"precision"}
     assert [gap.reason for gap in gaps] == ["CUDA out of memory"]
@@ -145,7 +148,7 @@ def test_mixed_precision_in_which_no_step_runs_is_a_gap_and_the_rest_is_measured
     def loss(output: Any, targets: Any) -> Any:
         if output.dtype == torch.bfloat16:
             raise RuntimeError("could not create\na primitive descriptor")
-        return NETWORKS["mlp"].loss(output, targets)
+        return MLP.loss(output, targets)
 
     small("mlp", loss=loss)
     monkeypatch.setattr(torch, "compile", lambda model: model)
@@ -159,7 +162,7 @@ def test_mixed_precision_in_which_no_step_runs_is_a_gap_and_the_rest_is_measured
 def test_steps_too_slow_for_one_of_each_are_a_gap(small: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     """As on two CPUs of which somebody else keeps one busy."""
     small("mlp")
-    monkeypatch.setattr(training_step, "time_of", lambda *_: 60.0)
+    monkeypatch.setattr(_training_groups, "time_of", lambda *_: 60.0)
     rows, gaps = measured()
     assert not rows
     reason = "the budget ran out before the mlp's steps could be measured"
@@ -232,3 +235,26 @@ class TestThorough:
         assert taken.unit == "s"
         assert 0 < taken.median < 60
         assert {row.metric for row in rows} == {"throughput", "compile_time"}, "search and memory are a GPU's"
+
+
+@pytest.mark.parametrize(
+    ("network", "precision", "budget", "seconds_left", "searched"),
+    [
+        ("convnet", "bfloat16", "standard", 3, True),
+        ("convnet", "bfloat16", "standard", 1, False),
+        ("convnet", "bfloat16", "thorough", -5, True),
+        ("convnet", "tf32", "standard", 3, False),
+        ("mlp", "bfloat16", "standard", 3, False),
+    ],
+)
+def test_cudnns_search_is_begun_where_it_may_gain_and_time_is_left(
+    network: str, precision: str, budget: Any, seconds_left: float, searched: bool
+) -> None:
+    context = Context(device="cuda:0", facts=FACTS, seconds=1, budget=budget)
+    best = Combination(precision=precision, channels_last=network == "convnet")
+    bases, gaps = _training_groups.bases_of(context, network, best, seconds_left)
+    assert bases[0] == best
+    assert any(base.cudnn_benchmark for base in bases) == searched
+    assert any(base.compiled for base in bases) == (budget == "thorough")
+    missing = Gap(fact="bench.training_step.convnet", reason="the budget ran out before cuDNN's own search")
+    assert gaps == ([missing] if seconds_left == 1 else [])

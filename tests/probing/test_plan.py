@@ -85,6 +85,19 @@ def test_a_new_bench_in_a_full_budget_costs_the_least_valuable(made_up):
     assert [(job.name, job.seconds) for job in fitted] == [("first", 30), ("added", 3), ("last", 17)]
 
 
+def test_essential_benches_keep_their_time_and_the_others_share_what_these_leave(made_up):
+    made_up(("first", 1, 20), ("essential", 4, 10), ("other", 5, 5), ("last", 6, 5))
+    jobs = plan("cpu", Request())
+    assert [(job.name, job.seconds) for job in fitting(jobs, 38)] == [
+        ("first", 20),
+        ("essential", 10),
+        ("other", 5),
+        ("last", 3),
+    ]
+    assert [(job.name, job.seconds) for job in fitting(jobs, 34)] == [("first", 20), ("essential", 10), ("other", 4)]
+    assert [(job.name, job.seconds) for job in fitting(jobs, 20)] == [("first", 14), ("essential", 6)]
+
+
 def test_what_is_left_out_is_a_gap(made_up):
     made_up(("last", 3, 50), ("first", 1, 50))
     jobs = plan("cpu", Request())

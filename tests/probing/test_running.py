@@ -17,7 +17,7 @@ from gputune.probing.running import Lane
 
 def job(name, seconds, **constants):
     request = BenchRequest(bench=name, seconds=seconds, budget="quick")
-    return Job(SimpleNamespace(__name__=name, **constants), request, 0.6 * seconds)
+    return Job(SimpleNamespace(**{"__name__": name, "RANK": 9, **constants}), request, 0.6 * seconds)
 
 
 class Process:
@@ -97,3 +97,11 @@ def test_what_the_user_named_takes_its_time_on_top(ran):
 def test_while_others_use_the_cpus_a_gpus_benches_come_first(ran, others, device, order):
     asked, _ = ran(ALL[0], job("host", 5, OF_THE_HOST=True), ALL[2], ends=100, others=others, device=device)
     assert [name for name, _ in asked] == order
+
+
+def test_but_an_essential_bench_of_the_host_does_not_wait_for_those_that_are_not(ran):
+    essential = (job("training", 10, RANK=3), job("loading", 10, RANK=4, OF_THE_HOST=True))
+    asked, _ = ran(essential[1], essential[0], *ALL, ends=100, others=64.0)
+    assert [name for name, _ in asked] == ["loading", "training", "first", "second", "last"]
+    asked, _ = ran(job("gpu", 5, RANK=1), essential[1], essential[0], *ALL, ends=100, others=64.0)
+    assert [name for name, _ in asked] == ["gpu", "training", "loading", "first", "second", "last"]

@@ -1,0 +1,138 @@
+"""The groups in which the training steps of a reference network are measured: the arms of each are timed in turn."""
+
+import gc
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from gputune.bench_process import Context
+from gputune.benches._errors import one_line, out_of_memory, synchronize
+from gputune.benches._networks import NETWORKS, Size
+from gputune.benches._steps import Trainee
+from gputune.benches._timing import Arm, Metric, interleave, or_gap, time_of
+from gputune.benches._training_arms import (
+    PEAK_MEMORY,
+    STEPS,
+    allocated_bytes,
+    arm_of,
+    fact_of,
+    forget_peak,
+    peak_bytes,
+    peak_since,
+    started,
+)
+from gputune.facts.gap import Gap
+from gputune.measurement import Measurement
+from gputune.rounds import against_first, ranked
+from gputune.settings._training_rows import BENCH, MIXED, Combination
+
+SEARCH_SECONDS = 2.0
+"""With less than this left of a network's seconds cuDNN's search is not begun, except in the thorough budget: nothing
+tells beforehand how long it takes.
+"""
+OTHER_BATCHES = (128, 256, 513)
+
+Found = Measurement | Gap
+
+
+def precisions(context: Context, name: str, size: Size, seconds: float) -> list[Found]:
+    """Every precision in both formats, with the peak memory of each. Mixed precision in which no step runs is a Gap, as
+    are steps of which not even one each fits into the seconds.
+    """
+    formats = (False, True) if NETWORKS[name].images else (False,)
+    planned = list(itertools.product(context.dtypes, formats))
+    what = f"the {name}'s steps"
+    arms: list[Arm] = []
+    found: list[Found] = []
+    for precision, last in planned:
+        combination = Combination(precision=precision, channels_last=last)
+        before = allocated_bytes(context)
+        trainee = Trainee(NETWORKS[name], size, context.device, combination)
+        try:
+            arm, _ = started(trainee, combination, "precision")
+        except RuntimeError as error:
+            if out_of_memory(error) or precision not in MIXED:
+                raise
+            synchronize(context)
+            del trainee  # its memory is not to be free only while the next one's is measured
+            gc.collect()
+            found.append(Gap(fact=fact_of(name), reason=f"a step in {precision} failed: {one_line(error)}"))
+            continue
+        if not arms and time_of(context, arm.run, 1) * len(planned) > seconds:
+            return [*found, *or_gap([], fact_of(name), what)]
+        if context.cuda:
+            found.append(PEAK_MEMORY.row(context, [(peak_bytes(context, arm) - before) / 2**20], arm.params))
+        arms.append(arm)
+    return [*found, *or_gap(interleave(context, ranked(arms), seconds, STEPS), fact_of(name), what)]
+
+
+def bases_of(
+    context: Context, name: str, best: Combination, seconds_left: float
+) -> tuple[list[Combination], list[Gap]]:
+    """The best precision and format, with torch.compile and cuDNN's own search as far as this device and budget have
+    them; and a Gap where no time is left for the search.
+    """
+    thorough = context.budget == "thorough"
+    bases = [best, replace(best, compiled=True)] if thorough else [best]
+    if not (context.cuda and NETWORKS[name].images and best.precision in MIXED):
+        return bases, []
+    if not thorough and seconds_left < SEARCH_SECONDS:
+        return bases, [Gap(fact=fact_of(name), reason="the budget ran out before cuDNN's own search")]
+    return [replace(base, cudnn_benchmark=search) for base in bases for search in (False, True)], []
+
+
+def options(context: Context, name: str, size: Size, bases: Sequence[Combination], seconds: float) -> Iterator[Found]:
+    """Each of the bases, with the fused optimizer and without."""
+    searches = any(base.cudnn_benchmark for base in bases)
+    arms: list[Arm] = []
+    trainees: dict[bool, Trainee] = {}
+    before = allocated_bytes(context)
+    for base, fused in itertools.product(bases, (False, True)):
+        combination, compiled = replace(base, fused=fused), base.compiled
+        try:
+            if compiled not in trainees:
+                trainees[compiled] = Trainee(NETWORKS[name], size, context.device, base)
+            forget_peak(context)
+            arm, taken = started(trainees[compiled], combination, "options")
+        except Exception as error:  # a compiler may fail with anything
+            if out_of_memory(error) or not (compiled or fused):
+                raise
+            yield Gap(fact=fact_of(name), reason=_refused(combination, error))
+            continue
+        arms.append(arm)
+        if searches and not fused and not compiled:  # the first step, in which the search takes its memory
+            yield PEAK_MEMORY.row(context, [(peak_since(context) - before) / 2**20], arm.params)
+        if not fused and compiled != base.cudnn_benchmark:
+            metric = Metric(BENCH, "s", "compile_time" if compiled else "search_time")
+            yield metric.row(context, [taken], arm.params)
+    yield from or_gap(interleave(context, ranked(arms), seconds, STEPS), fact_of(name), f"the {name}'s options")
+
+
+def _refused(combination: Combination, error: Exception) -> str:
+    what = "torch.compile" if combination.compiled else "the fused optimizer" if combination.fused else "the step"
+    return f"{what} failed: {one_line(error)}"
+
+
+def forward(
+    context: Context, name: str, size: Size, combinations: Sequence[Combination], seconds: float
+) -> list[Measurement]:
+    """Forward passes under inference_mode."""
+    arms = []
+    for combination in combinations:
+        trainee = Trainee(NETWORKS[name], size, context.device, combination)
+        trainee.model.eval()
+        arms.append(arm_of(trainee, combination, "inference", trainee.inference))
+    return interleave(context, against_first(arms), seconds, STEPS)
+
+
+def batches(context: Context, size: Size, precisions: Sequence[str], seconds: float) -> list[Measurement]:
+    """The MLP's other batches, each precision against FP32 at the same batch."""
+    arms: list[Arm] = []
+    for batch in OTHER_BATCHES:
+        of_batch: list[Arm] = []
+        for precision in (precision for precision in precisions if precision != "float16"):
+            combination = Combination(precision=precision)
+            trainee = Trainee(NETWORKS["mlp"], replace(size, batch=batch), context.device, combination)
+            of_batch.append(arm_of(trainee, combination, "batch", trainee.stepper(fused=False)[0]))
+        arms += against_first(of_batch)
+    return interleave(context, arms, seconds, STEPS)
