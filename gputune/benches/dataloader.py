@@ -30,7 +30,7 @@ from gputune.resources.room import temporary_folder
 from gputune.settings._evidence import counted
 from gputune.settings._loading_rows import LoadingParams
 from gputune.settings._scaling import PREFETCH
-from gputune.settings.dataloader_workers import curve, fewest
+from gputune.settings.dataloader_workers import curve, preferred
 
 SECONDS = {"cuda": {"standard": 10, "thorough": 60}, "cpu": {"standard": 10, "thorough": 60}}
 RANK = 4
@@ -101,7 +101,7 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
                 for one in _of_kind(bench, kind, share, share + later / 2):
                     yield one
                     rows += [one] if isinstance(one, Measurement) else []
-            best = fewest(curve(rows, "decoding"))
+            best = preferred(curve(rows, "decoding"))
             if thorough and best and best.workers:
                 yield from _other_options(bench, best.workers, seconds)
     finally:

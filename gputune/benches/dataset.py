@@ -34,7 +34,7 @@ from gputune.settings._evidence import counted
 from gputune.settings._loading_rows import LoadingParams
 from gputune.settings._scaling import HELD, PREFETCH
 from gputune.settings._shared_memory import SHARE
-from gputune.settings.dataloader_workers import curve, fewest
+from gputune.settings.dataloader_workers import curve, preferred
 
 SECONDS = {"cuda": {"quick": 16, "standard": 16, "thorough": 60}, "cpu": {"quick": 16, "standard": 16, "thorough": 60}}
 RANK = 0
@@ -183,7 +183,7 @@ def _timed(context: Context, plan: _Plan) -> Iterator[Measurement | Gap]:
     for count, error in sorted(measured.failed.items()):
         yield Gap(fact="bench.dataset", reason=f"{counted(count, 'worker')}: {error}", cause=error.cause)
     rates = curve(rows, "dataset")
-    best = fewest(rates)
+    best = preferred(rates)
     if best and best.workers:
         per_second = rates[best].median
         yield from _other_options(context, plan, best.workers, per_second, measured.starts[best.workers])

@@ -10,7 +10,7 @@ from making import row
 from recorded import facts_of
 
 from gputune.settings import Choice
-from gputune.settings.dataloader_workers import KINDS, bench_of, curve, fewest, of_family, of_kind
+from gputune.settings.dataloader_workers import KINDS, bench_of, curve, of_family, of_kind, preferred
 from gputune.settings.dataloader_workers import recommend as _recommend
 
 HOST = facts_of()
@@ -64,6 +64,18 @@ class TestSyntheticSamples:
         apart = [none, noisy(four, 1.0, 1.0, 1.0), noisy(eight, 1.1, 1.1, 0.2)]
         assert recommend(apart).value == 8, "in most rounds they were 11 % faster"
 
+    @pytest.mark.parametrize(("most", "chosen"), [(101.0, 16), (99.0, 16), (88.0, 16), (86.0, 8)])
+    def test_of_few_rounds_the_most_that_cannot_be_told_from_the_best(self, most: float, chosen: int) -> None:
+        choice = recommend(short(measured(w0=20.0, w4=50.0, w8=100.0, w16=most), 4))
+        assert choice.value == chosen
+        assert choice.reason.endswith("; too few rounds to tell it from fewer workers") == (99.0 >= most > 86.0)
+
+    def test_of_few_rounds_none_is_left_only_for_what_gains(self) -> None:
+        assert recommend(short(measured(w0=100.0, w4=99.0, w8=98.0), 4)).value == 0
+
+    def test_few_rounds_of_the_users_own_dataset_still_give_the_fewest(self) -> None:
+        assert recommend(short(loaded(rates={0: 20.0, 8: 99.0, 16: 100.0}), 4)).value == 8
+
     @pytest.mark.parametrize("rates", [{"w1": 99.0, "w2": 80.0}, {"w1": 101.0, "w2": 102.0}])
     def test_no_gain(self, rates: dict[str, float]) -> None:
         choice = recommend(measured(w0=100.0, **rates))
@@ -79,7 +91,7 @@ class TestSyntheticSamples:
     def test_rows_of_the_search_are_shorter_and_never_chosen(self) -> None:
         choice = recommend(measured(w0=100.0, w4=380.0) + short(measured(w2=400.0, w16=900.0)))
         assert choice.value == 4
-        best = fewest(curve(measured(w0=1.0, w4=4.0) + short(measured(w2=9.0)), "decoding"))
+        best = preferred(curve(measured(w0=1.0, w4=4.0) + short(measured(w2=9.0)), "decoding"))
         assert best is not None
         assert best.workers == 4
 
