@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
@@ -82,12 +83,12 @@ def _type(kind: Any) -> _Type:
     return _Scalar((kind,))
 
 
-class _Type:
-    def convert(self, value: Any) -> Any:
-        raise NotImplementedError
+class _Type(ABC):
+    @abstractmethod
+    def convert(self, value: Any) -> Any: ...
 
-    def schema(self, definitions: dict[str, Schema]) -> Schema:
-        raise NotImplementedError
+    @abstractmethod
+    def schema(self, definitions: dict[str, Schema]) -> Schema: ...
 
     def unknown(self, value: Any) -> Iterator[Place]:
         return iter(())

@@ -26,7 +26,7 @@ class BenchTraits:
     imports: tuple[str, ...] = ()
     """Modules that take long to import; the process imports them before the benches begin."""
     least_seconds: Mapping[str, float] = field(default_factory=dict)
-    """What it takes however little it is given, by kind of device."""
+    """The seconds that the bench takes on each kind of device even when it is given fewer."""
     side_by_side: bool = False
     """It compares the GPUs of a node: it runs only where all of them are measured at once."""
 

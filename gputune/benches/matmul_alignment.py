@@ -20,7 +20,7 @@ from gputune.measurement import Measurement
 from gputune.rounds import against_first
 from gputune.settings.dimension_multiple import WORTH, Alignment
 
-SECONDS = {"cuda": {"quick": 3.7, "standard": 5, "thorough": 65}, "cpu": {"quick": 5, "standard": 7, "thorough": 40}}
+SECONDS = {"cuda": {"quick": 2.5, "standard": 5, "thorough": 65}, "cpu": {"quick": 5, "standard": 7, "thorough": 40}}
 RANK = 2
 
 BASE = {"cuda": 4096, "cpu": 512}

@@ -4,7 +4,7 @@ What could not be read is a `Gap`, never a zero and never a crash. The names bel
 `gputune apply` runs before every program and needs only three of the subjects.
 """
 
-# ruff: noqa: F403, F405
+# ruff: noqa: F403, F405 - a type checker takes the names from `machine`, and at run time they are imported on first use
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -9,7 +9,7 @@ from .root import Root
 
 
 def line(rows: Mapping[str, Applied], roots: Sequence[Root], tuned: Tuned | None) -> str:
-    """What was put into the models, in the words of the settings."""
+    """Return a line that says which settings were applied to which models of the program, which were not, and why."""
     models = ", ".join(dict.fromkeys(f"{root.name} ({root.family})" if root.family else root.name for root in roots))
     put = [_put(row) for row in rows.values() if row.status == "applied"]
     left = [

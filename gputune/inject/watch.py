@@ -44,7 +44,7 @@ class Watch:
         self._original: Any = None
         self._watched: Any = None
         self._hooks: list[Any] = []
-        """Those on the gradients of outputs."""
+        """Handles of the hooks that were placed on the gradients of the watched module's outputs."""
 
     @property
     def sights(self) -> set[Sight]:

@@ -1,4 +1,6 @@
-"""What a program does by itself, seen in functions of torch that it passes through during one training step."""
+"""Observes, through functions of torch that are called during one training step, what a program already does by itself:
+that it uses autocast or checkpointing, or differentiates twice.
+"""
 
 from collections.abc import Callable
 from typing import Any, Literal

@@ -99,7 +99,9 @@ def _measure_all(
 def _of_other_benches(
     earlier: Profile | None, here: Fingerprint, request: Request
 ) -> tuple[list[Measurement], list[Gap]]:
-    """What an earlier profile of this device has of the benches that were not asked for."""
+    """Return the rows and gaps that an earlier profile of the same machine holds of benches which this probe, asked for
+    some benches by name, does not run; nothing where all benches run.
+    """
     if earlier is None or not request.only or earlier.fingerprint != here:
         return [], []
     asked = {f"bench.{name}" for name in request.only}

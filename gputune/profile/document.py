@@ -56,7 +56,9 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What was measured on one training script of the user's, and how a process recognises itself as that program."""
+    """Settings measured on one training script of the user's, with the names and keys by which a process finds out that
+    it runs that script.
+    """
 
     entry: str
     """The script's file name (`train.py`) or the module's name (`package.train`), never a path."""

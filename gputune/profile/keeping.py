@@ -11,7 +11,9 @@ from gputune.profile.reading import readable
 from gputune.version import __version__, release
 
 ROOM = MOST_BYTES // 4
-"""What programs take together, so that the largest profile of a probe can be written with them."""
+"""The most bytes that all programs of a profile may take together: beside them the largest profile that a probe writes
+must still fit into the limit of a profile's file.
+"""
 
 
 def keeping(profile: Profile, path: Path) -> Profile:

@@ -1,6 +1,6 @@
-"""What stands: the choices of an earlier probe of the same machine, which a new one keeps unless its rows contradict
-them with certainty. Two probes in a row then say the same, although what lies close together falls now to one side and
-now to the other.
+"""Keeps the choices of an earlier probe of the same machine, unless the rows of the new probe contradict them with
+certainty. Without this, values that lie close together would be recommended now this way and now that. A choice that is
+kept is said to stand.
 
 **The rule**: a choice falls where another value certainly gains over it, by more than 3 %, or by what a setting with a
 higher bar (`WORTH`) asks for; and where something other than speed decides, such as the accuracy guard. What an earlier
@@ -39,7 +39,9 @@ NOTHING_STANDS: Standing = {}
 
 
 def standing_of(earlier: Profile, here: Fingerprint) -> Standing:
-    """What of an earlier profile stands for a new probe of the same machine."""
+    """Return the choices of an earlier profile that a new probe is to keep unless its rows contradict them: none where
+    the two differ in fingerprint or in the version of gputune.
+    """
     if earlier.fingerprint != here or earlier.gputune != __version__:
         return NOTHING_STANDS
     return {
@@ -53,8 +55,8 @@ def standing_of(earlier: Profile, here: Fingerprint) -> Standing:
 
 
 def recorded(profile: Profile) -> Standing:
-    """What stood when a profile was made, as far as it still stands in it: with its facts and measurements, this gives
-    the same profile again.
+    """Return the earlier choices that a profile says it has kept. Recommending anew from the profile's facts and
+    measurements, with these, gives the same profile again.
     """
     return {
         family: {name: Stood(value=choice.value, since=choice.since) for name, choice in group.items() if choice.since}

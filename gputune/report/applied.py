@@ -18,7 +18,9 @@ def print_applied(applied: Sequence[Applied], stream: IO[str]) -> None:
 
 
 def print_advice(advice: Advice | None, stream: IO[str]) -> None:
-    """What would be put into models, by their kind, and into the programs that were tuned."""
+    """Print a table of the settings that `gputune apply` would put into models of each kind, and into training scripts
+    that were measured themselves.
+    """
     if not advice:
         return
     rows = [(f"a {family}", values) for family, values in advice.families.items()]

@@ -1,4 +1,5 @@
-"""What `gputune apply` puts into unchanged scripts, as lines of Python for those who would rather write them.
+"""Writes the settings of a profile as lines of Python, for users who would rather change their script than run it below
+`gputune apply`.
 
 The lines assume a script's own `model`, `optimizer`, `inputs`, `targets`, `loss_function` and `dataset`.
 """

@@ -58,7 +58,7 @@ def _tell_caches_apart(root: Root) -> None:
     dtype = root.call.dtype or root.seen.autocast
     settings = getattr(torch.compiler, "config", None)
     if dtype is not None and getattr(settings, "cache_key_tag", None) == "":
-        settings.cache_key_tag = f"autocast {dtype}"  # type: ignore[union-attr]
+        settings.cache_key_tag = f"autocast {dtype}"  # type: ignore[union-attr]  # getattr found it, so it is there
 
 
 def _is_compiled(module: Any) -> bool:
