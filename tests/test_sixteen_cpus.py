@@ -15,12 +15,13 @@ PROBES: dict[str, dict[str, dict[str, list[float]]]] = json.loads(
     (MACHINES / "sixteen-cpus" / "loading.json").read_bytes()
 )
 SWEEPS = [
-    ("first, idle", "decoding", {16: 3615, 24: 3510, 32: 3550}),
-    ("second, idle", "decoding", {16: 3692, 24: 3894, 32: 3943}),
-    ("with half of its CPUs busy", "decoding", {16: 2658, 24: 3530, 32: 3765}),
-    ("first, idle", "waiting", {32: 11107, 64: 11697}),
-    ("second, idle", "waiting", {32: 11960, 64: 11470}),
+    ("first machine, idle", "decoding", {0: 749, 16: 3615, 24: 3510, 32: 3550}),
+    ("first machine, busy", "decoding", {16: 2658, 24: 3530, 32: 3765}),
+    ("first machine, idle", "waiting", {32: 11107, 64: 11697}),
+    ("second machine, idle", "decoding", {0: 798, 16: 3692, 24: 3894, 32: 3943}),
+    ("second machine, idle", "waiting", {32: 11960, 64: 11470}),
 ]
+"""Samples per second by number of workers, on the machine of the probes so named."""
 CHOSEN = {"memory": 0, "decoding": 32, "waiting": 64}
 
 
@@ -48,4 +49,7 @@ def test_every_probe_chooses_the_same_workers(probe: str) -> None:
 
 @pytest.mark.parametrize(("machine", "kind", "rates"), SWEEPS)
 def test_which_come_within_95_percent_of_the_best_of_a_sweep(machine: str, kind: str, rates: dict[int, int]) -> None:
-    assert rates[CHOSEN[kind]] >= 0.95 * max(rates.values()), machine
+    chosen = {dataloader_workers.of_kind(rows(probe), kind) for probe in PROBES if probe.startswith(machine)}
+    assert chosen
+    assert all(rates[workers] >= 0.95 * max(rates.values()) for workers in chosen if workers is not None)
+    assert None not in chosen

@@ -293,6 +293,36 @@ def test_a_loaders_other_options_stand_and_fall_with_its_number_of_workers() -> 
     assert second(loaded(w0=100.0, w16=500.0, w32=700.0)).unmeasured
 
 
+def aligned(dtype: str, multiple: int) -> list[Measurement]:
+    """Matmuls in a dtype whose sizes N run at full speed in multiples of this one, and at half of it else."""
+    return [
+        row(
+            "matmul_alignment", "throughput", 1000.0 * (1.0 if one >= multiple else 0.5),
+            dtype=dtype, product="forward", dim="N", size=1024 + one, multiple=one,
+        )
+        for one in (1, 2, 4, 8, 16)
+    ]  # fmt: skip
+
+
+def test_another_multiple_of_one_dtype_and_a_newly_measured_dtype_are_seen_beside_another_dtypes_larger_gain() -> None:
+    first = probed(aligned("bfloat16", 8))
+    assert chosen(first, "dimension_multiple", "").value == {"bfloat16": 8}
+    second = probed([*aligned("bfloat16", 8), *aligned("tf32", 4)], first, SECOND)
+    assert chosen(second, "dimension_multiple", "").value == {"bfloat16": 8, "tf32": 4}
+    third = probed([*aligned("bfloat16", 8), *aligned("tf32", 8)], second, SECOND)
+    assert chosen(third, "dimension_multiple", "").value == {"bfloat16": 8, "tf32": 8}
+    again = probed(aligned("bfloat16", 8), third, SECOND)
+    assert chosen(again, "dimension_multiple", "").value == {"bfloat16": 8, "tf32": 8}, "of tf32 it says nothing"
+
+
+def test_what_is_refused_falls_also_where_nothing_else_was_measured() -> None:
+    first = probed(searched(1.5, memory=1.0))
+    assert chosen(first, "cudnn_benchmark", "").value is True
+    memory_alone = [one for one in searched(1.5, memory=3.0) if one.metric == "peak_memory"]
+    assert chosen(probed(memory_alone, first, SECOND), "cudnn_benchmark", "").value is False
+    assert chosen(probed(fused(1.2), first, SECOND), "cudnn_benchmark", "").value is True
+
+
 def test_a_shipped_profile_is_fresh() -> None:
     from test_recommend import PROFILES
 

@@ -26,13 +26,15 @@ class BenchTraits:
     imports: tuple[str, ...] = ()
     """Modules that take long to import; the process imports them before the benches begin."""
     least_seconds: Mapping[str, float] = field(default_factory=dict)
-    """The seconds that the bench takes on each kind of device even when it is given fewer."""
+    """The seconds that the bench takes on a kind of device even when it is given fewer; for a kind not named, none."""
     side_by_side: bool = False
     """It compares the GPUs of a node: it runs only where all of them are measured at once."""
+    two_runs: bool = False
+    """A setting that rests on it may ask two undisturbed runs to agree; the second's rows stand beside the first's."""
 
 
 def traits(bench: plugins.Bench) -> BenchTraits:
-    names = ("OPTION", "USER_CODE", "OF_THE_HOST", "IMPORTS", "LEAST_SECONDS", "SIDE_BY_SIDE")
+    names = ("OPTION", "USER_CODE", "OF_THE_HOST", "IMPORTS", "LEAST_SECONDS", "SIDE_BY_SIDE", "TWO_RUNS")
     return BenchTraits(**{name.lower(): getattr(bench, name) for name in names if hasattr(bench, name)})
 
 

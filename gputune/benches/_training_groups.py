@@ -53,10 +53,12 @@ def precisions(context: Context, name: str, size: Size, seconds: float) -> list[
         except RuntimeError as error:
             if out_of_memory(error) or precision not in MIXED:
                 raise
-            synchronize(context)
-            del trainee  # its memory is not to be free only while the next one's is measured
-            gc.collect()
             found.append(Gap(fact=fact_of(name), reason=f"a step in {precision} failed: {one_line(error)}"))
+            arm = None
+        if arm is None:
+            synchronize(context)
+            del trainee  # its memory is not to be free only while the next one's is measured; the error held it, too
+            gc.collect()
             continue
         if not arms and time_of(context, arm.run, 1) * len(planned) > seconds:
             return [*found, *or_gap([], fact_of(name), what)]

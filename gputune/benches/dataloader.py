@@ -27,7 +27,6 @@ from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
 from gputune.resources.room import temporary_folder
-from gputune.settings._evidence import counted
 from gputune.settings._loading_rows import LoadingParams
 from gputune.settings._scaling import PREFETCH
 from gputune.settings.dataloader_workers import curve, preferred
@@ -115,12 +114,10 @@ def _of_kind(bench: Bench, kind: str, seconds: float, at_most: float) -> Iterato
     except UserCodeError as error:
         yield Gap(fact=fact, reason=str(error), cause=error.cause)
         return
-    rates = sorted({**measured.rough, **measured.rates}.items())
-    for count, samples in rates:
+    for count, samples in sorted(measured.all_rates.items()):
         if all(samples):
             yield bench.row(samples, LoadingParams(kind=kind, workers=count))
-    for count, why in sorted(measured.failed.items()):
-        yield Gap(fact=fact, reason=f"{counted(count, 'worker')}: {why}", cause=why.cause)
+    yield from measured.gaps(fact)
 
 
 def _curve(bench: Bench, kind: str, seconds: float, at_most: float) -> Curve:

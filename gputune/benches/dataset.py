@@ -30,7 +30,6 @@ from gputune.benches.loading.worker_search import per_cpu
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import FEWEST_PAIRS, Measurement
-from gputune.settings._evidence import counted
 from gputune.settings._loading_rows import LoadingParams
 from gputune.settings._scaling import HELD, PREFETCH
 from gputune.settings._shared_memory import SHARE
@@ -180,8 +179,7 @@ def _timed(context: Context, plan: _Plan) -> Iterator[Measurement | Gap]:
     measured = _curve(plan, plan.fitting, share, sent=True)
     rows = list(_rows(plan, measured, sent=True))
     yield from rows
-    for count, error in sorted(measured.failed.items()):
-        yield Gap(fact="bench.dataset", reason=f"{counted(count, 'worker')}: {error}", cause=error.cause)
+    yield from measured.gaps("bench.dataset")
     rates = curve(rows, "dataset")
     best = preferred(rates)
     if best and best.workers:
@@ -210,7 +208,7 @@ def _curve(plan: _Plan, limit: int, seconds: float, *, sent: bool) -> Curve:
 
 def _rows(plan: _Plan, curve: Curve, *, sent: bool) -> Iterator[Measurement]:
     options = plan.options if sent else Options
-    for count, samples in sorted((curve.rates if plan.step_ms else {**curve.rough, **curve.rates}).items()):
+    for count, samples in sorted((curve.rates if plan.step_ms else curve.all_rates).items()):
         if all(samples):
             ahead = options(count).prefetch_factor if count else None
             yield plan.bench.row(samples, replace(plan.params(count), prefetch_factor=ahead, sent=sent))

@@ -27,8 +27,10 @@ def command(profile: Profile, given: Mapping[str, object], *, completes: bool) -
     if completes:
         benches = list(dict.fromkeys(bench for names in waiting.values() for bench in names))
         left_out = ("--only", "--shapes", *(() if "dataset" in benches else OF_DATASET))
-        options = {"--only": ",".join(benches)} | {
-            name: value for name, value in options.items() if name not in left_out
+        options = {
+            "--only": ",".join(benches),
+            **({"--dataset": "FILE.py:CALLABLE"} if "dataset" in benches else {}),
+            **{name: value for name, value in options.items() if name not in left_out},
         }
     words = [part for name, value in options.items() for part in ([name] if value is True else [name, str(value)])]
     return f"Provisional: {', '.join(waiting)}. Once this machine is idle:\n    gputune probe {shlex.join(words)}"

@@ -64,9 +64,9 @@ def _signals_held() -> Iterator[None]:
     came: list[int] = []
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     held = {number: handler for number, handler in handlers.items() if callable(handler)}
-    for number in held:
-        signal.signal(number, lambda number, frame: came.append(number))
     try:
+        for number in held:
+            signal.signal(number, lambda number, frame: came.append(number))
         yield
     finally:
         for number, handler in held.items():

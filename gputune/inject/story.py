@@ -9,7 +9,9 @@ from .root import Root
 
 
 def line(rows: Mapping[str, Applied], roots: Sequence[Root], tuned: Tuned | None) -> str:
-    """Return a line that says which settings were applied to which models of the program, which were not, and why."""
+    """Return a line that says which settings were applied to the program's models, which were not and why, and how this
+    run differs from the one that was tuned.
+    """
     models = ", ".join(dict.fromkeys(f"{root.name} ({root.family})" if root.family else root.name for root in roots))
     put = [_put(row) for row in rows.values() if row.status == "applied"]
     left = [

@@ -44,7 +44,7 @@ class Watch:
         self._original: Any = None
         self._watched: Any = None
         self._hooks: list[Any] = []
-        """Handles of the hooks that were placed on the gradients of the watched module's outputs."""
+        """Handles of the hooks on the watched models' outputs, which notice that a program differentiates twice."""
 
     @property
     def sights(self) -> set[Sight]:

@@ -1,5 +1,5 @@
-"""Observes, through functions of torch that are called during one training step, what a program already does by itself:
-that it uses autocast or checkpointing, or differentiates twice.
+"""Wraps functions of torch during one training step, to find out whether the program itself uses autocast or
+checkpointing.
 """
 
 from collections.abc import Callable

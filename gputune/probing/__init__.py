@@ -100,7 +100,7 @@ def _of_other_benches(
     earlier: Profile | None, here: Fingerprint, request: Request
 ) -> tuple[list[Measurement], list[Gap]]:
     """Return the rows and gaps that an earlier profile of the same machine holds of benches which this probe, asked for
-    some benches by name, does not run; nothing where all benches run.
+    some benches by name, does not run; nothing where all benches run, or where no earlier profile has this fingerprint.
     """
     if earlier is None or not request.only or earlier.fingerprint != here:
         return [], []

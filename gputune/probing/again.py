@@ -12,11 +12,11 @@ from dataclasses import replace
 from gputune import recommend
 from gputune.facts import busy
 from gputune.facts.gap import Gap
-from gputune.probing.plan import LEAST_SHARE, Job
+from gputune.probing.plan import Job
 from gputune.probing.request import Progress
 from gputune.probing.running import Lane
 from gputune.recommend.trust import disturbance
-from gputune.settings import omp_threads
+from gputune.settings._evidence import TIME
 
 AGAIN_SHARE = 0.25
 """The part of a probe's time that is added for running again what was disturbed."""
@@ -32,7 +32,7 @@ def seconds_to_run_again(jobs: Sequence[Job], seconds: float) -> float:
     """
     if math.isfinite(seconds):
         return AGAIN_SHARE * seconds
-    return APART_SECONDS + LOOK_SECONDS + sum(job.seconds for job in jobs)
+    return APART_SECONDS + sum(LOOK_SECONDS + job.seconds for job in jobs)
 
 
 def run_again(
@@ -54,21 +54,24 @@ def run_again(
 
 
 def waiting_for(lane: Lane, jobs: Sequence[Job], standing: recommend.Standing = recommend.NOTHING_STANDS) -> list[Job]:
-    """The jobs that provisional choices from the lane's measurements, beside what stands, wait for; and the one whose
-    two runs are to agree, since what stands can only fall by both.
+    """The jobs that provisional choices from the lane's measurements, beside what stands, wait for; and a job whose two
+    runs are to agree also where something stands, since that gives way only to both.
     """
+    waited_for = _waited_for(lane, standing)
+    alone = _waited_for(lane, recommend.NOTHING_STANDS)
+    return [job for job in jobs if job.name in waited_for or (job.name in alone and _is_to_agree(lane, job))]
+
+
+def _waited_for(lane: Lane, standing: recommend.Standing) -> set[str]:
     general = recommend.choices(lane.facts, lane.measurements, standing)
     own = recommend.families(lane.facts, lane.measurements, standing)
-    waited_for = {bench for benches in recommend.provisional(general, own).values() for bench in benches}
-    if omp_threads.recommend(lane.facts, lane.measurements).provisional and _is_to_agree(lane, omp_threads.BENCH):
-        waited_for.add(omp_threads.BENCH)
-    return [job for job in jobs if job.name in waited_for]
+    return {bench for benches in recommend.provisional(general, own).values() for bench in benches}
 
 
 def _takes_at_least(lane: Lane, job: Job) -> float:
     """Seconds from the look whether the machine is calm to the end of a job's least."""
-    apart = APART_SECONDS if _is_to_agree(lane, job.name) else 0.0
-    return LOOK_SECONDS + apart + LEAST_SHARE * job.seconds
+    apart = APART_SECONDS if _is_to_agree(lane, job) else 0.0
+    return LOOK_SECONDS + apart + job.least
 
 
 def _is_disturbed(lane: Lane, job: Job, others: float) -> bool:
@@ -77,30 +80,31 @@ def _is_disturbed(lane: Lane, job: Job, others: float) -> bool:
     return busy.is_busy(lane.facts.cpu, others, on_gpu=on_gpu)
 
 
-def _is_to_agree(lane: Lane, bench: str) -> bool:
-    """Whether a second run of a bench, whose first was undisturbed, is to agree with that one."""
-    return bench == omp_threads.BENCH and disturbance(lane.facts, lane.measurements, bench) is None
+def _is_to_agree(lane: Lane, job: Job) -> bool:
+    """Whether a second run of a job, whose first was undisturbed, is to agree with that one."""
+    return job.traits.two_runs and disturbance(lane.facts, lane.measurements, job.name) is None
 
 
 def _run(lane: Lane, job: Job, end: float, progress: Callable[[Progress], None]) -> None:
     first = [row for row in lane.measurements if row.bench == job.name]
     others = [row for row in lane.measurements if row.bench != job.name]
-    to_agree = _is_to_agree(lane, job.name)
+    to_agree = _is_to_agree(lane, job)
     if to_agree:
         time.sleep(APART_SECONDS)
     gaps, lane.gaps, lane.measurements = lane.gaps, [], []
     seconds = min(job.seconds, end - time.monotonic())
     lane.do([replace(job, request=replace(job.request, seconds=seconds))], progress)
     second, of_second = lane.measurements, lane.gaps
-    is_whole = bool(second) and {gap.fact for gap in of_second} <= {gap.fact for gap in gaps}
+    is_whole = bool(second) and set(of_second) <= set(gaps)
     if to_agree:
-        again = [replace(row, params={**row.params, omp_threads.TIME: 2}) for row in second]
+        again = [replace(row, params={**row.params, TIME: 2}) for row in second]
         lane.measurements, lane.gaps = [*others, *first, *again], [*gaps, *of_second]
-    elif is_whole or not first:
+    elif is_whole:
         lane.measurements = [*others, *second]
         lane.gaps = [*(gap for gap in gaps if not _is_of(gap, job)), *of_second]
     else:  # what is missing in the second run must not cost what the first one has
-        lane.measurements, lane.gaps = [*others, *first], gaps
+        missing = [replace(gap, reason=f"run again: {gap.reason}") for gap in of_second if gap not in gaps]
+        lane.measurements, lane.gaps = [*others, *first], [*gaps, *missing]
     lane.gaps = list(dict.fromkeys(lane.gaps))
 
 

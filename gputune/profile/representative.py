@@ -7,9 +7,9 @@ from gputune.settings import Choice
 
 
 def representative_index(profiles: Sequence[Profile]) -> int:
-    """The index of the profile that differs least from all the others, in what was measured for both; of several such
-    the one with the most samples, then the first. So a quick probe, which agrees with a longer one but measured less,
-    does not stand for it.
+    """The index of the profile that differs least from what all the others measured; of several such the one with the
+    most samples, then the first. What another one measured and this one did not counts as a difference, so a quick
+    probe, which agrees with a longer one but measured less, does not stand for it.
 
     One profile is taken as a whole, never a mixture: what is recommended for a network was measured as one combination.
     """
@@ -23,11 +23,11 @@ def representative_index(profiles: Sequence[Profile]) -> int:
 
 
 def _disagreements(profile: Profile, other: Profile) -> int:
-    """How many settings differ of those that were measured, or decided, in both profiles."""
+    """How many settings that the other profile measured, or decided, have another value in this one, or none."""
     mine, theirs = (
         {name: choice.value for name, choice in _choices(one) if not choice.unmeasured} for one in (profile, other)
     )
-    return sum(mine[name] != theirs[name] for name in mine.keys() & theirs.keys())
+    return sum(name not in mine or mine[name] != value for name, value in theirs.items())
 
 
 def differing_settings(profile: Profile, other: Profile) -> list[str]:

@@ -2,10 +2,10 @@
 certainty. Without this, values that lie close together would be recommended now this way and now that. A choice that is
 kept is said to stand.
 
-**The rule**: a choice falls where another value certainly gains over it, by more than 3 %, or by what a setting with a
-higher bar (`WORTH`) asks for; and where something other than speed decides, such as the accuracy guard. What an earlier
-probe did not measure, or only on a disturbed machine, does not stand, and nothing does on another machine, with another
-number of CPUs, or by another version of gputune, whose rules may be others.
+**The rule**: a choice that stands is dropped ("falls") where another value certainly gains over it, by more than 3 %,
+or by what a setting with a higher bar (`WORTH`) asks for; and where something other than speed decides, such as the
+accuracy guard. What an earlier probe did not measure, or only on a disturbed machine, does not stand. Nothing stands
+where any field of the fingerprint (GPU, driver, torch, number of CPUs, ...) or gputune's version differs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 
 from gputune import benches
 from gputune.facts import Facts
-from gputune.measurement import LEAST_GAIN, Measurement
+from gputune.measurement import LEAST_GAIN, Comparison, Measurement
 from gputune.profile.document import Fingerprint, Profile
 from gputune.settings import Choice, Value, load
+from gputune.settings._evidence import never
 from gputune.version import __version__
 
 GENERAL = ""
@@ -39,8 +40,9 @@ NOTHING_STANDS: Standing = {}
 
 
 def standing_of(earlier: Profile, here: Fingerprint) -> Standing:
-    """Return the choices of an earlier profile that a new probe is to keep unless its rows contradict them: none where
-    the two differ in fingerprint or in the version of gputune.
+    """Return, by family and setting, the choices of `earlier` that were measured and are not provisional: a new probe
+    keeps them unless its rows contradict them. There are none where the fingerprint of `earlier` is not `here`, or
+    another version of gputune wrote it.
     """
     if earlier.fingerprint != here or earlier.gputune != __version__:
         return NOTHING_STANDS
@@ -55,8 +57,8 @@ def standing_of(earlier: Profile, here: Fingerprint) -> Standing:
 
 
 def recorded(profile: Profile) -> Standing:
-    """Return the earlier choices that a profile says it has kept. Recommending anew from the profile's facts and
-    measurements, with these, gives the same profile again.
+    """Return the earlier choices (those with `since`) that a profile says it has kept. Recommending anew from the
+    profile's facts and measurements, with these, gives the same profile again.
     """
     return {
         family: {name: Stood(value=choice.value, since=choice.since) for name, choice in group.items() if choice.since}
@@ -69,6 +71,8 @@ def kept(
 ) -> Choice:
     """The choice that this run alone leads to, or what stood before."""
     if stood is None or _is_decided_by_facts(choice):
+        return choice
+    if choice.unmeasured and _speed(facts, measurements, stood.value, place) == never():
         return choice
     agrees = choice.value == stood.value and not choice.provisional
     decided = not choice.unmeasured and not choice.provisional
@@ -89,14 +93,19 @@ def _is_decided_by_facts(choice: Choice) -> bool:
     return not choice.evidence and not choice.unmeasured
 
 
+def _speed(facts: Facts, measurements: Sequence[Measurement], value: Value, place: Place) -> Comparison | None:
+    """A value's speed over torch's default; None where this run, or the setting, cannot tell."""
+    gain_of = getattr(load(place[0]), "gain_of", None)
+    return gain_of(facts, measurements, value, place[1]) if gain_of else None
+
+
 def _about(facts: Facts, measurements: Sequence[Measurement], choice: Choice, value: Value, place: Place) -> Choice:
     """The choice with the gain that belongs to another value; torch's default has that of its rival."""
     setting = load(place[0])
-    gain_of = getattr(setting, "gain_of", None)
-    if gain_of is None or value == setting.recommend(facts, ()).value:
+    if not hasattr(setting, "gain_of") or value == setting.recommend(facts, ()).value:
         return choice
-    comparison = gain_of(facts, measurements, value, place[1])
-    gain, interval = (comparison.ratio, comparison.interval) if comparison else (None, None)
+    speed = _speed(facts, measurements, value, place)
+    gain, interval = (speed.ratio, speed.interval) if speed and speed != never() else (None, None)
     return replace(choice, gain=gain, interval=interval)
 
 
@@ -115,7 +124,7 @@ def _falls(facts: Facts, measurements: Sequence[Measurement], choice: Choice, st
         return False
     if stood == default:
         return new[0] > worth
-    if choice.value == default:  # as far below its bar as the bar of others is above torch's default
+    if choice.value == default:  # it falls as far below its bar as 1 / LEAST_GAIN lies below LEAST_GAIN
         return old[1] < worth / LEAST_GAIN**2
     return new[0] > LEAST_GAIN * old[1]
 
@@ -126,4 +135,5 @@ def _gain(
     """The interval of a value's speed over torch's default; None where this run does not know it."""
     if not hasattr(load(place[0]), "gain_of"):
         return choice.interval  # with two values, the choice is about the other one
-    return _about(facts, measurements, choice, value, place).interval
+    speed = _speed(facts, measurements, value, place)
+    return speed.interval if speed else None

@@ -18,8 +18,8 @@ def print_applied(applied: Sequence[Applied], stream: IO[str]) -> None:
 
 
 def print_advice(advice: Advice | None, stream: IO[str]) -> None:
-    """Print a table of the settings that `gputune apply` would put into models of each kind, and into training scripts
-    that were measured themselves.
+    """Print a table of the settings that `gputune apply` would put into models of each kind, and into each training
+    script whose own steps were measured.
     """
     if not advice:
         return

@@ -1,4 +1,4 @@
-"""Writes the settings of a profile as lines of Python, for users who would rather change their script than run it below
+"""Writes the settings of a profile as lines of Python, for users who would rather edit their script than start it with
 `gputune apply`.
 
 The lines assume a script's own `model`, `optimizer`, `inputs`, `targets`, `loss_function` and `dataset`.

@@ -1,10 +1,14 @@
 """Selecting and comparing measurements, and turning a comparison into a choice."""
 
+import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 from . import Choice, Comparison, Measurement, Measurements, Value
 
 NOT_MEASURED = "not measured in this run's budget"
+TIME = "time"
+"""The parameter of the rows of a second run, which is to agree with the first."""
 TOO_FEW = "too few samples in this run to tell"
 
 
@@ -13,6 +17,19 @@ def never() -> Comparison:
     from ..measurement import Comparison as Known
 
     return Known(ratio=0.0, low=0.0, high=0.0, pairs=0)
+
+
+def product(comparisons: Iterable[Comparison]) -> Comparison | None:
+    """The product of several gains, with the widest interval that it may have; None of none."""
+    factors = list(comparisons)
+    if not factors:
+        return None
+    return replace(
+        factors[0],
+        ratio=math.prod(one.ratio for one in factors),
+        low=math.prod(one.low for one in factors),
+        high=math.prod(one.high for one in factors),
+    )
 
 
 def select(measurements: Iterable[Measurement], bench: str, metric: str, **params: object) -> list[Measurement]:

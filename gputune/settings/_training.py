@@ -140,7 +140,7 @@ def pairs_of(measurements: Measurements, flag: str) -> dict[str, tuple[Measureme
 
 
 def pooled_pairs(pairs: Mapping[str, tuple[Measurement, Measurement]]) -> Comparison | None:
-    """The gain over all networks."""
+    """How much faster the first rows of the pairs are than the second, over all networks together."""
     return pooled([on for on, _ in pairs.values()], [off for _, off in pairs.values()])
 
 

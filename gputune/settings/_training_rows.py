@@ -56,7 +56,7 @@ Steps = Mapping[Combination, "Measurement"]
 
 
 def steps(measurements: Measurements, network: str, stage: str) -> dict[Combination, Measurement]:
-    """The rows of a network's steps in one group, by combination; rows of a file may be of another version."""
+    """The rows of a network's steps in one group, by combination; those with an unknown precision are left out."""
     rows = select(measurements, BENCH, "throughput", network=network, stage=stage)
     rows = [row for row in rows if row.params.get("precision") in PRECISIONS]
     flags = [{flag: bool(row.params.get(flag, False)) for flag in FLAGS} for row in rows]

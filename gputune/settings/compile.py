@@ -56,7 +56,8 @@ def _cost(measurements: Measurements, family: str) -> str:
     rows = steps(measurements, family, "options")
     compiled, eager = rows.get(replace(chosen, compiled=True)), rows.get(replace(chosen, compiled=False))
     comparison = compared(compiled, eager)
-    if eager is None or comparison is None or comparison.ratio <= 1 or not chosen.compiled:
+    batch = eager.params.get("batch") if eager else None
+    if not eager or not comparison or comparison.ratio <= 1 or not chosen.compiled or type(batch) is not int:
         return words
-    saved = float(eager.params["batch"]) / eager.median * (1 - 1 / comparison.ratio)
+    saved = batch / eager.median * (1 - 1 / comparison.ratio)
     return f"{words}, paid back after {math.ceil(taken.median / saved)} steps"

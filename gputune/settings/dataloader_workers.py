@@ -2,9 +2,10 @@
 
 Where the user's own dataset was measured (`gputune probe --dataset`), the fewest workers within 3 % of the best, or
 with a consumer's step the fewest with which it waits for less than 1 % of its step. Otherwise measured on three kinds
-of synthetic samples. The general choice is made for those that cost CPU time, as decoding images does. Slices of
-memory, for which workers usually cost more than they bring, and samples that are waited for, as from an object store,
-which may want more workers than there are CPUs, have a choice of their own in the profile's `families`.
+of synthetic samples, by the same rule, except that of few rounds, which cannot tell so little apart, the most workers
+within 15 % of the best are chosen. The general choice is made for samples that cost CPU time, as decoding images does.
+Slices of memory, for which workers usually cost more than they bring, and samples that are waited for, as from an
+object store, which may want more workers than there are CPUs, have a choice of their own in the profile's `families`.
 `Tuning.dataloader_kwargs(dataset)` finds out which kind a dataset is.
 
 Source: PyTorch, "torch.utils.data"; measured here.
@@ -35,9 +36,10 @@ FAMILIES = ("memory", "waiting")
 NEARLY_BEST = 1.03
 """The fewest workers within this ratio of the best: each costs memory and a process."""
 FEW_ROUNDS, CLOSE = 12, 1.15
-"""With fewer rounds of synthetic samples, each of which scatters by a tenth, what lies within this ratio of the best
-cannot be told from it, and the most workers are chosen: on 16 CPUs of H200 machines 32 came within 2 % of the best of
-seconds, and 16 lost up to 29 %; of samples that are waited for 64 came within 4 %, and 32 within 5 %.
+"""Samples per second of a short round scatter by a tenth. With fewer rounds than this a number of workers within this
+ratio of the best cannot be told from it, and of such the most are chosen. (In sweeps of eight seconds for each number,
+on 16 CPUs of H200 machines, 32 workers came within 2 % of the best and 16 lost up to 29 %; with samples that are waited
+for, 64 came within 4 % and 32 within 5 %.)
 """
 BELIEVED_FROM = 2.0
 """A gain that is believed although others used the CPUs meanwhile, which slows loading down with any number of
@@ -113,7 +115,8 @@ def without_limit(measurements: Measurements) -> LoadingParams | None:
 
 def preferred(rows: LoadingRows) -> LoadingParams | None:
     """The fewest workers that keep the consumer fed, where one step of it is known, or else whose median throughput is
-    within `NEARLY_BEST` of the best row's; of few rounds the most within `CLOSE` of it. None without rows.
+    within `NEARLY_BEST` of the best row's; of few rounds the most within `CLOSE` of it, if they are certainly faster
+    than none. None without rows.
     """
     if not rows:
         return None
@@ -121,10 +124,17 @@ def preferred(rows: LoadingRows) -> LoadingParams | None:
     best = rows[fastest]
     if fastest.workers and fastest.kind in KINDS and len(best.samples) < FEW_ROUNDS:
         close = [params for params, row in rows.items() if params.workers and best.median <= CLOSE * row.median]
-        return max(close, key=lambda params: params.workers)
+        gaining = [params for params in close if _gains(rows, params)]
+        return max(gaining or [fastest], key=lambda params: params.workers)
     near = [params for params, row in rows.items() if _ratio(best, row) <= NEARLY_BEST]
     fed = [params for params, row in rows.items() if _is_fed(params, row)]
     return min(fed or near, key=lambda params: params.workers)
+
+
+def _gains(rows: LoadingRows, params: LoadingParams) -> bool:
+    none = _with_workers(rows, 0)
+    comparison = compared(rows[params], rows[none]) if none else None
+    return comparison is not None and comparison.low > 1
 
 
 def _fastest(rows: LoadingRows) -> LoadingParams:
@@ -170,14 +180,14 @@ def _against_none(rows: LoadingRows, kind: str) -> Choice:
     if none is None or best is None or not any(one.workers for one in rows):
         return unmeasured(0, NOT_MEASURED)
     bench = rows[best].bench
-    fastest = best if best.workers else _fastest({one: row for one, row in rows.items() if one.workers})
-    comparison, workers = compared(rows[fastest], rows[none]), counted(fastest.workers, "worker")
+    tried = best if best.workers else _fastest({one: row for one, row in rows.items() if one.workers})
+    comparison, workers = compared(rows[tried], rows[none]), counted(tried.workers, "worker")
     if comparison is None:
         more = ": --budget thorough takes longer" if bench == "dataset" else ""
         slow = "" if best.workers else f": {SAMPLES[kind]} came no faster with {workers} than with none"
-        return unmeasured(0, missing(rows[fastest], rows[none]) + (slow or more))
+        return unmeasured(0, missing(rows[tried], rows[none]) + (slow or more))
     sentence = f"{SAMPLES[kind]} came {range_text(comparison)} as fast with {workers} as with none"
-    if kind in KINDS and comparison.ratio > LEEWAY * fastest.workers:
+    if kind in KINDS and comparison.ratio > LEEWAY * tried.workers:
         said = f"not believed: {sentence}, and {workers} cannot be as fast as that; loading without any was disturbed"
         return replace(choose(0, said, comparison, bench), provisional=True)
     if best.workers and comparison.low > 1:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import NOT_MEASURED, choose, compared, missing, select, unmeasured
+from ._evidence import NOT_MEASURED, choose, compared, missing, product, select, unmeasured
 from ._rows import Row
 
 VALUE = dict[Literal["bfloat16", "float16", "float8_e4m3fn", "float32", "tf32"], int]
@@ -61,13 +61,15 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
 
 
 def gain_of(facts: Facts, measurements: Measurements, value: dict[str, int], family: str = "") -> Comparison | None:
-    """The largest gain of a dtype's multiple over an odd size, over N and K."""
+    """The gains of all dtypes' multiples over odd sizes, multiplied, so that another multiple of any dtype shows; of
+    each dtype the larger gain of N and K.
+    """
     gains = []
     for dtype, multiple in value.items():
-        for dim in "NK":
-            sizes = by_multiple(measurements, dtype, dim, "forward")
-            gains.append(compared(sizes.get(multiple), sizes.get(1)))
-    return max(filter(None, gains), key=lambda gain: gain.ratio, default=None)
+        sizes = [by_multiple(measurements, dtype, dim, "forward") for dim in "NK"]
+        own = [gain for one in sizes if (gain := compared(one.get(multiple), one.get(1)))]
+        gains += [max(own, key=lambda gain: gain.ratio)] if own else []
+    return product(gains)
 
 
 def padding_gain(measurements: Measurements, dtype: str, n: int, padded: int) -> Comparison | None:

@@ -18,7 +18,7 @@ import os
 from dataclasses import replace
 
 from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import NOT_MEASURED, choose, compared, counted, missing, no_gain, range_text, select, unmeasured
+from ._evidence import NOT_MEASURED, TIME, choose, compared, counted, missing, no_gain, range_text, select, unmeasured
 
 VALUE = int | None
 PHASE: Phase = "launch"
@@ -27,8 +27,6 @@ DEPENDS = ("cpu", "cpu_budget")
 LIMITS = (1, 4096)
 
 BENCH = "cpu_threads"
-TIME = "time"
-"""The parameter of a second run's rows."""
 NAMES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Where one of these is set, the count that torch started with is the user's."""
 
@@ -48,7 +46,7 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
 
 
 def gain_of(facts: Facts, measurements: Measurements, value: int, family: str = "") -> Comparison | None:
-    """The smaller one of two runs."""
+    """The smaller of the gains that two runs measured, where there are two."""
     gains = []
     for time in (1, 2):
         rows = _of_time(_rows(measurements), time)
@@ -57,7 +55,7 @@ def gain_of(facts: Facts, measurements: Measurements, value: int, family: str = 
 
 
 def _rows(measurements: Measurements) -> list[Measurement]:
-    """Those that can be read: rows of a file may be of another version."""
+    """The rows of this bench; those of a file may be of another version, and are left out where they cannot be read."""
     return [row for row in select(measurements, BENCH, "throughput") if type(row.params.get("threads")) is int]
 
 

@@ -85,7 +85,7 @@ def _over(shapes: Shapes, others: Shapes) -> Comparison | None:
 
 
 def _slower(shapes: Shapes, others: Shapes) -> int:
-    """At how many shapes it is certainly slower."""
+    """At how many shapes one back end is certainly slower than another."""
     return len(losing({str(shape): (shapes[shape], others[shape]) for shape in others}))
 
 

@@ -26,5 +26,13 @@ def test_a_dataset_is_named_where_it_is_what_is_waited_for(bench, options):
     assert _again.command(made, GIVEN, completes=False).endswith(whole)
 
 
+def test_a_dataset_whose_rows_are_of_an_earlier_probe_is_to_be_named_by_the_user():
+    made = making.profile()
+    waiting = replace(made.settings["dataloader_workers"], provisional=True, evidence=("dataset",))
+    made = replace(made, settings={**made.settings, "dataloader_workers": waiting})
+    offered = _again.command(made, {"-o": "mine.yaml"}, completes=True)
+    assert offered.endswith("gputune probe --only dataset --dataset FILE.py:CALLABLE -o mine.yaml")
+
+
 def test_nothing_is_offered_where_nothing_is_provisional():
     assert _again.command(making.profile(), GIVEN, completes=True) is None

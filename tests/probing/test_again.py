@@ -95,10 +95,18 @@ def test_nothing_is_begun_that_would_not_have_its_time(probed):
 
 def test_a_second_run_that_gave_less_leaves_the_first(probed):
     cut = Gap(fact="bench.cpu_threads", reason="the process was killed")
-    for second in ([], [*threads(0.64), cut]):
+    for second, said in (([], []), ([*threads(0.64), cut], [replace(cut, reason="run again: the process was killed")])):
         lane, *_ = probed(threads(1.44, others=1.0), second)
         assert samples(lane.measurements) == [(pytest.approx(1.44, rel=0.01), 1)]
-        assert lane.gaps == []
+        assert lane.gaps == said
+
+
+def test_also_where_a_gap_of_the_same_fact_was_there_before(probed):
+    """A network has one fact, whatever is missing of it."""
+    before, now = (Gap(fact="bench.cpu_threads", reason=why) for why in ("one count failed", "the budget ran out"))
+    lane, *_ = probed([*threads(1.44, others=1.0), before], [*threads(0.64), now])
+    assert samples(lane.measurements) == [(pytest.approx(1.44, rel=0.01), 1)]
+    assert lane.gaps == [before, replace(now, reason="run again: the budget ran out")]
 
 
 def test_two_runs_apart_are_begun_only_where_there_is_time_for_the_pause(probed):
@@ -135,4 +143,11 @@ def test_a_probe_of_all_gives_it_a_share_of_its_time_and_benches_asked_for_by_na
 
     assert seconds(Request()) == 0.25 * seconds_for("cpu", Request())
     asked = Request(only=["cpu_threads", "dataloader"])
-    assert seconds(asked) >= sum(job.seconds for job in plan("cpu", asked)) + again.APART_SECONDS
+    looks = 2 * again.LOOK_SECONDS
+    assert seconds(asked) >= sum(job.seconds for job in plan("cpu", asked)) + again.APART_SECONDS + looks
+
+
+def test_a_bench_that_takes_its_time_however_little_it_is_given_is_begun_only_with_that_much():
+    lane = Lane(process=Process(), facts=facts_of(), device="cuda:0", host=RecordedHost("cpu-only"))
+    (attention,) = plan("cuda:0", Request(only=["attention"], budget="standard"))
+    assert again._takes_at_least(lane, attention) == again.LOOK_SECONDS + attention.seconds

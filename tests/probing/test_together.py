@@ -231,3 +231,13 @@ def test_two_quick_probes_do_not_outvote_a_longer_one_that_they_agree_with():
     quick = replace(quick, settings={**quick.settings, "compile": unmeasured})
     longer = making.profile(measurements=tuple(making.row(name, "throughput", 1.0) for name in ("precision", "conv")))
     assert representative_index([quick, quick, longer]) == 2
+
+
+def test_what_measured_nothing_does_not_stand_for_longer_ones_that_disagree():
+    nothing = making.profile()
+    nothing = replace(
+        nothing, settings={name: replace(choice, unmeasured=True) for name, choice in nothing.settings.items()}
+    )
+    on = making.profile()
+    off = making.profile({**making.CHOSEN, "compile": False})
+    assert representative_index([nothing, off, on, off, on, on]) == 2

@@ -73,6 +73,10 @@ class TestSyntheticSamples:
     def test_of_few_rounds_none_is_left_only_for_what_gains(self) -> None:
         assert recommend(short(measured(w0=100.0, w4=99.0, w8=98.0), 4)).value == 0
 
+    def test_of_few_rounds_more_workers_than_the_fastest_only_if_they_certainly_gain_themselves(self) -> None:
+        found = short(measured(w0=100.0, w2=214.0, w4=196.0), 4)
+        assert recommend(found).value == 2, "by far, as twice and more is"
+
     def test_few_rounds_of_the_users_own_dataset_still_give_the_fewest(self) -> None:
         assert recommend(short(loaded(rates={0: 20.0, 8: 99.0, 16: 100.0}), 4)).value == 8
 

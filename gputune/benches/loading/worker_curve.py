@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -12,14 +12,19 @@ from gputune.benches._user_code import UserCodeError
 from gputune.benches.loading.source import Options, Source
 from gputune.benches.loading.stream import Stream
 from gputune.benches.loading.worker_search import affordable, search
+from gputune.facts.gap import Gap
 from gputune.measurement import comparison_of
 from gputune.rounds import ranked
+from gputune.settings._evidence import counted
+from gputune.settings.dataloader_workers import CLOSE
 
 BLOCK_SECONDS = 0.08
 SEARCH_SHARE = 0.5
 """The search's share of the seconds; the rest is for the contenders in turn."""
 STILL_WORTH = 0.93
-"""The share of the best contender's rate below which one is not timed any longer after the first rounds."""
+"""The share of the best contender's rate below which one that a search found is not timed any longer after the first
+rounds; numbers that were given go on until they are too slow to be chosen after few rounds (`CLOSE`).
+"""
 
 
 @dataclass(kw_only=True)
@@ -34,6 +39,16 @@ class Curve:
     failed: dict[int, UserCodeError] = field(default_factory=dict)
     sample_seconds: dict[int, float] = field(default_factory=dict)
     """How long the latest sample of the search took."""
+
+    @property
+    def all_rates(self) -> dict[int, list[float]]:
+        """By number of workers, the samples taken in turn, or those of the search where there are no others."""
+        return {**self.rough, **self.rates}
+
+    def gaps(self, fact: str) -> Iterator[Gap]:
+        """A Gap of `fact` for each number of workers whose loader failed."""
+        for count, error in sorted(self.failed.items()):
+            yield Gap(fact=fact, reason=f"{counted(count, 'worker')}: {error}", cause=error.cause)
 
 
 @dataclass(kw_only=True)
@@ -55,6 +70,10 @@ class Trial:
     enough: float | None = None
     """Samples per second that the consumer takes."""
     block_seconds: float = BLOCK_SECONDS
+
+    @property
+    def still_worth(self) -> float:
+        return 1 / CLOSE if self.counts else STILL_WORTH
 
     @property
     def longest(self) -> float:
@@ -146,7 +165,8 @@ def _in_turn(trial: Trial, streams: _Streams, curve: Curve, started: float, name
     raced = on_working(arms, lambda left: race(left, started + trial.longest - time.monotonic()))
     raced = {count: arm for count, arm in raced.items() if arm.samples}
     _check_working(curve, bool(raced))
-    left = {count: arm for count, arm in raced.items() if arm in worth_timing(raced)}
+    worth = worth_timing(raced, trial.still_worth)
+    left = {count: arm for count, arm in raced.items() if arm in worth}
     if len(left) > 1:
         left = on_working(left, further)
     timed = {count: arm for count, arm in raced.items() if count in left or not count}
@@ -159,9 +179,9 @@ def _check_working(curve: Curve, working: bool) -> None:
         raise next(iter(curve.failed.values()), UserCodeError("no batch was loaded"))
 
 
-def worth_timing(arms: Mapping[int, Arm]) -> list[Arm]:
-    """The arms to go on with after the first rounds: those that may be the best, and those by which workers are held
-    against none, unless these lie far apart already.
+def worth_timing(arms: Mapping[int, Arm], still_worth: float) -> list[Arm]:
+    """The arms to go on with after the first rounds: those that may be the best, with at least the share `still_worth`
+    of its rate, and those by which workers are held against none, unless these lie far apart already.
     """
     medians = {count: median(arm.samples) for count, arm in arms.items()}
     best = max(medians, key=lambda count: medians[count])
@@ -172,7 +192,7 @@ def worth_timing(arms: Mapping[int, Arm]) -> list[Arm]:
     return [
         arm
         for count, arm in arms.items()
-        if (count == rival and not told_apart) or (medians[count] >= STILL_WORTH * medians[best])
+        if (count == rival and not told_apart) or (medians[count] >= still_worth * medians[best])
     ]
 
 

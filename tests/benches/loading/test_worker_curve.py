@@ -63,7 +63,7 @@ def test_a_number_of_workers_that_fails_does_not_cost_the_others(loaders):
 
 def test_one_that_fails_later_is_left_out_and_the_others_are_timed_to_the_end(loaders):
     loaders.setattr(Loader, "later", (16,))
-    loaders.setattr(worker_curve, "STILL_WORTH", 0.3)
+    loaders.setattr(worker_curve, "CLOSE", 4.0)
     measured = curve()
     assert list(measured.failed) == [16]
     assert 16 not in measured.rates
