@@ -110,7 +110,7 @@ def test_rows_of_another_version_are_left_out(data: st.DataObject) -> None:
     params = dict(rows[number].params)
     if params:
         name = data.draw(st.sampled_from(sorted(params)))
-        params |= {name: data.draw(st.sampled_from(["float8", 3, 0.5, True]))}
+        params |= {name: data.draw(st.sampled_from(["float8", 3, 0.5, 0, -1, True]))}
         params = data.draw(st.sampled_from([params, {key: value for key, value in params.items() if key != name}]))
     rows[number] = replace(rows[number], params=params)
     assert recommend.profile_of(facts_of(), rows, "cuda:0", created="").settings

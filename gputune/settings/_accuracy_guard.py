@@ -63,8 +63,8 @@ def _comparable(exact: Sequence[Training]) -> bool:
     """Whether final losses compare: several seeds of FP32, none diverged, and the first fell far enough."""
     if any(run.diverged for run, _ in exact):
         return False
-    falls = [1 - loss / run.first_loss for run, loss in exact if run.seed == 0]
-    return len(exact) >= 2 and bool(falls) and falls[0] >= LEAST_FALL
+    falls = [loss <= (1 - LEAST_FALL) * run.first_loss for run, loss in exact if run.seed == 0]
+    return len(exact) >= 2 and bool(falls) and falls[0]
 
 
 def guard_words(measurements: Measurements, network: str) -> str:

@@ -57,7 +57,9 @@ def _cost(measurements: Measurements, family: str) -> str:
     compiled, eager = rows.get(replace(chosen, compiled=True)), rows.get(replace(chosen, compiled=False))
     comparison = compared(compiled, eager)
     batch = eager.params.get("batch") if eager else None
-    if not eager or not comparison or comparison.ratio <= 1 or not chosen.compiled or type(batch) is not int:
+    if not eager or not comparison or comparison.ratio <= 1 or not chosen.compiled:
+        return words
+    if type(batch) is not int or batch < 1:  # the row of another version
         return words
     saved = batch / eager.median * (1 - 1 / comparison.ratio)
     return f"{words}, paid back after {math.ceil(taken.median / saved)} steps"
