@@ -31,7 +31,7 @@ from gputune.settings._loading_rows import LoadingParams
 from gputune.settings._scaling import PREFETCH
 from gputune.settings.dataloader_workers import curve, preferred
 
-SECONDS = {"cuda": {"standard": 10, "thorough": 60}, "cpu": {"standard": 10, "thorough": 60}}
+SECONDS = {"cuda": {"standard": 11.5, "thorough": 60}, "cpu": {"standard": 10, "thorough": 60}}
 RANK = 4
 OF_THE_HOST = True
 

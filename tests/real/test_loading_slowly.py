@@ -64,7 +64,7 @@ def test_the_other_options_in_the_thorough_budget(machine):
     rows = list(benches.load("dataloader").measure(context))
     others = {row.params["kind"] for row in rows} - set(dataloader_workers.KINDS)
     chosen = recommend.choices(machine, rows)
-    if dataloader_workers.fewest(dataloader_workers.curve(rows, "decoding")).workers:
+    if dataloader_workers.preferred(dataloader_workers.curve(rows, "decoding")).workers:
         assert others == {"prefetch", "epochs"}
         assert chosen["dataloader_persistent_workers"].reason != "not measured in this run's budget"
     else:
