@@ -127,12 +127,13 @@ def left_out(jobs: Sequence[Job]) -> list[Gap]:
 def fit(jobs: Sequence[Job], seconds: float) -> list[Job]:
     """Return `jobs`, the most valuable first, so that together they take at most `seconds`.
 
-    What is too much is taken from the least valuable, then from the one before it, of each no more than leaves its
-    least. Where even that does not make room, the least valuable is left out.
+    A job whose least does not fit beside that of more valuable ones is left out. What is then too much is taken from
+    the least valuable, then from the one before it, of each no more than leaves its least.
     """
-    kept = list(jobs)
-    while kept and sum(job.least for job in kept) > seconds:
-        kept.pop()
+    kept: list[Job] = []
+    for job in jobs:
+        if sum(one.least for one in kept) + job.least <= seconds:
+            kept.append(job)
     too_much = sum(job.seconds for job in kept) - seconds
     for place in reversed(range(len(kept))):
         job = kept[place]

@@ -41,6 +41,10 @@ def test_the_least_valuable_are_shortened_first_and_below_the_least_share_left_o
     assert [one.name for one in left] == [one.name for one in jobs[: len(fitted)]]
 
 
+def test_a_short_one_fits_where_a_more_valuable_one_does_not():
+    assert [(one.name, one.seconds) for one in fit([job("long", 20), job("short", 10)], 8)] == [("short", 8)]
+
+
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
 def test_no_plan_takes_longer_than_its_budget_and_a_start_of_some_seconds_leaves_none_out(device, budget):
