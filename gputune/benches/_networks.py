@@ -207,7 +207,7 @@ NETWORKS = {
         optimizer="SGD",
         rate=0.001,
         guard_rate=0.01,
-        cuda=Size(batch=512, width=64, depth=2, length=112, classes=100),
+        cuda=Size(batch=1024, width=64, depth=2, length=112, classes=100),
         cpu=Size(batch=8, width=16, depth=1, length=64, classes=10),
         images=True,
     ),

@@ -30,6 +30,10 @@ SEARCH_SECONDS = 2.0
 """With less than this left of a network's seconds cuDNN's search is not begun, except in the thorough budget: nothing
 tells beforehand how long it takes.
 """
+SHORTEST_SHARE = 0.5
+"""Of the options' seconds, in the standard budget: what a search takes beyond `SEARCH_SECONDS` is taken from them, down
+to this part. (On a machine that had just started it took 6.6 s, and the probe longer than it promises.)
+"""
 OTHER_BATCHES = (128, 256, 513)
 
 Found = Measurement | Gap
@@ -86,6 +90,7 @@ def bases_of(
 def options(context: Context, name: str, size: Size, bases: Sequence[Combination], seconds: float) -> Iterator[Found]:
     """Each of the bases, with the fused optimizer and without."""
     searches = any(base.cudnn_benchmark for base in bases)
+    shortest = seconds if context.budget == "thorough" else SHORTEST_SHARE * seconds
     arms: list[Arm] = []
     trainees: dict[bool, Trainee] = {}
     before = allocated_bytes(context)
@@ -107,6 +112,7 @@ def options(context: Context, name: str, size: Size, bases: Sequence[Combination
         if not fused and compiled != base.cudnn_benchmark:
             metric = Metric(BENCH, "s", "compile_time" if compiled else "search_time")
             yield metric.row(context, [taken], arm.params)
+            seconds = max(shortest, seconds - max(0.0, taken - SEARCH_SECONDS))
     yield from or_gap(interleave(context, ranked(arms), seconds, STEPS), fact_of(name), f"the {name}'s options")
 
 

@@ -29,7 +29,7 @@ from gputune.measurement import Measurement
 from gputune.settings import _training
 from gputune.settings._training_rows import Combination
 
-SECONDS = {"cuda": {"standard": 22, "thorough": 240}, "cpu": {"standard": 13, "thorough": 120}}
+SECONDS = {"cuda": {"standard": 21.3, "thorough": 240}, "cpu": {"standard": 13, "thorough": 120}}
 RANK = 3
 IMPORTS = ("torch._dynamo",)
 """Every optimizer of torch imports it with its first step."""
