@@ -26,14 +26,6 @@ from gputune.measurement import Measurement
 from gputune.rounds import against_first, ranked
 from gputune.settings._training_rows import BENCH, MIXED, Combination
 
-SEARCH_SECONDS = 2.0
-"""With less than this left of a network's seconds cuDNN's search is not begun, except in the thorough budget: nothing
-tells beforehand how long it takes.
-"""
-SHORTEST_SHARE = 0.5
-"""Of the options' seconds, in the standard budget: what a search takes beyond `SEARCH_SECONDS` is taken from them, down
-to this part. (On a machine that had just started it took 6.6 s, and the probe longer than it promises.)
-"""
 OTHER_BATCHES = (128, 256, 513)
 
 Found = Measurement | Gap
@@ -72,25 +64,21 @@ def precisions(context: Context, name: str, size: Size, seconds: float) -> list[
     return [*found, *or_gap(interleave(context, ranked(arms), seconds, STEPS), fact_of(name), what)]
 
 
-def bases_of(
-    context: Context, name: str, best: Combination, seconds_left: float
-) -> tuple[list[Combination], list[Gap]]:
-    """The best precision and format, with torch.compile and cuDNN's own search as far as this device and budget have
-    them; and a Gap where no time is left for the search.
+def bases_of(context: Context, name: str, best: Combination) -> list[Combination]:
+    """The best precision and format; in the thorough budget also with torch.compile and cuDNN's own search, as far as
+    this device has them.
     """
-    thorough = context.budget == "thorough"
-    bases = [best, replace(best, compiled=True)] if thorough else [best]
+    if context.budget != "thorough":
+        return [best]
+    bases = [best, replace(best, compiled=True)]
     if not (context.cuda and NETWORKS[name].images and best.precision in MIXED):
-        return bases, []
-    if not thorough and seconds_left < SEARCH_SECONDS:
-        return bases, [Gap(fact=fact_of(name), reason="the budget ran out before cuDNN's own search")]
-    return [replace(base, cudnn_benchmark=search) for base in bases for search in (False, True)], []
+        return bases
+    return [replace(base, cudnn_benchmark=search) for base in bases for search in (False, True)]
 
 
 def options(context: Context, name: str, size: Size, bases: Sequence[Combination], seconds: float) -> Iterator[Found]:
     """Each of the bases, with the fused optimizer and without."""
     searches = any(base.cudnn_benchmark for base in bases)
-    shortest = seconds if context.budget == "thorough" else SHORTEST_SHARE * seconds
     arms: list[Arm] = []
     trainees: dict[bool, Trainee] = {}
     before = allocated_bytes(context)
@@ -112,7 +100,6 @@ def options(context: Context, name: str, size: Size, bases: Sequence[Combination
         if not fused and compiled != base.cudnn_benchmark:
             metric = Metric(BENCH, "s", "compile_time" if compiled else "search_time")
             yield metric.row(context, [taken], arm.params)
-            seconds = max(shortest, seconds - max(0.0, taken - SEARCH_SECONDS))
     yield from or_gap(interleave(context, ranked(arms), seconds, STEPS), fact_of(name), f"the {name}'s options")
 
 

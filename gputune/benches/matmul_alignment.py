@@ -6,6 +6,7 @@ of two itself, need the same number of tiles of 128, so that they differ in alig
 is beside them shows what an exactly filled last tile, or a wave of tiles less, is worth.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -41,12 +42,13 @@ class Group:
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
     groups = plan(context)
-    sizes = sum(len(group.added) for group in groups)
+    end, left = time.monotonic() + context.seconds, sum(len(group.added) for group in groups)
     for group in groups:
         title = f"{group.dtype} {group.dim}, {group.product.replace('_', ' of ')}"
         context.say(title)
         arms = against_first([_arm(context, group, added) for added in group.added])
-        seconds = context.seconds * len(group.added) / sizes
+        seconds = (end - time.monotonic()) * len(arms) / left
+        left -= len(arms)
         rows = interleave(context, arms, seconds, Metric("matmul_alignment", "TFLOP/s"))
         yield from or_gap(rows, "bench.matmul_alignment", title)
 

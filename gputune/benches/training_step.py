@@ -1,10 +1,11 @@
-"""Whole optimizer steps of four reference networks: precision, memory format, cuDNN search, fused optimizer, compile.
+"""Whole optimizer steps of four reference networks: precision, memory format, fused optimizer, compile, cuDNN's search.
 
 The networks are a multilayer perceptron (PyTorch's mixed-precision recipe), a ResNet-style convnet, a decoder
 transformer and an LSTM. Each is measured in two groups: every precision in both memory formats, and, on the best of
 these, every combination of the other options. In the thorough budget an accuracy guard compares final losses,
-torch.compile takes part, the MLP is measured at other batches (which show where the host is the limit), and forward
-passes under inference_mode too.
+torch.compile and cuDNN's own search take part (the first step of a search took from one to eight seconds on machines of
+one model), the MLP is measured at other batches (which show where the host is the limit), and forward passes under
+inference_mode too.
 """
 
 import gc
@@ -29,16 +30,14 @@ from gputune.measurement import Measurement
 from gputune.settings import _training
 from gputune.settings._training_rows import Combination
 
-SECONDS = {"cuda": {"standard": 21.3, "thorough": 240}, "cpu": {"standard": 13, "thorough": 120}}
+SECONDS = {"cuda": {"standard": 20.5, "thorough": 240}, "cpu": {"standard": 13, "thorough": 120}}
 RANK = 3
 IMPORTS = ("torch._dynamo",)
 """Every optimizer of torch imports it with its first step."""
 
-SHARES = {"mlp": 1.4, "convnet": 3.4, "transformer": 2.3, "recurrent": 2.0}
-"""How the seconds are divided. The convnet's share includes cuDNN's search, which took 0.8 to 6.6 s on machines of
-one model: in the standard budget the convnet comes last, so that its search takes no time from another network.
-"""
-PRECISIONS_SHARE, OPTIONS_SHARE = 0.45, 0.3
+SHARES = {"mlp": 1.5, "convnet": 3.4, "transformer": 2.3, "recurrent": 2.0}
+"""How the seconds are divided: the convnet is measured in two memory formats."""
+PRECISIONS_SHARE, OPTIONS_SHARE = 0.52, 0.22
 """The parts of a network's seconds in which its two groups are measured; the rest goes into making them ready."""
 GUARD_SHARE = 0.5
 """The accuracy guard's part of a network's seconds. Its trainings cannot be shortened: they run whole or not at all."""
@@ -49,7 +48,7 @@ SMALLEST_BATCH = 2
 def measure(context: Context) -> Iterator[Found]:
     names = list(NETWORKS)
     if context.budget != "thorough":
-        names = sorted((name for name in names if name != "recurrent"), key=lambda name: NETWORKS[name].images)
+        names = [name for name in names if name != "recurrent"]
     with nullcontext() if context.cuda else own_threads(free_cpus(context.facts.cpu, Host())):
         yield from _networks(context, names, time.monotonic() + context.seconds)
 
@@ -64,7 +63,6 @@ def _networks(context: Context, names: Sequence[str], deadline: float) -> Iterat
 
 def _network(context: Context, name: str, seconds: float) -> Iterator[Found]:
     """A network's rows, each as soon as it is measured, so that a later failure loses none of them."""
-    deadline = time.monotonic() + seconds
     context.say(f"{name}: precision")
     size, found = _at_a_batch_that_fits(context, name, seconds * PRECISIONS_SHARE)
     yield from found
@@ -78,8 +76,7 @@ def _network(context: Context, name: str, seconds: float) -> Iterator[Found]:
     if best is None:
         return
     context.say(f"{name}: options")
-    bases, left_out = _training_groups.bases_of(context, name, best, deadline - time.monotonic())
-    yield from left_out
+    bases = _training_groups.bases_of(context, name, best)
     yield from _kept(context, name, _training_groups.options(context, name, size, bases, seconds * OPTIONS_SHARE))
     if context.budget == "thorough":
         forward = [Combination(precision=one, channels_last=best.channels_last) for one in precisions]

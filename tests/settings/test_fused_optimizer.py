@@ -59,6 +59,19 @@ def test_each_network_has_its_own() -> None:
     )
 
 
+@pytest.mark.parametrize(("convnet", "value"), [(100.5, True), (102.0, True), (99.5, False), (100.0, False)])
+def test_where_it_is_on_in_general_a_network_has_it_with_any_certain_gain(convnet: float, value: bool) -> None:
+    """A gain of about 3 % would be chosen in one probe and not in the next."""
+    rows = measured("transformer", 140.0) + measured("convnet", convnet)
+    own = of_family(H200, rows, "convnet")
+    assert own is not None
+    assert own.value is value
+    assert own.reason.startswith("on in general, and certainly no slower here: its steps") is value
+    alone = of_family(H200, measured("convnet", convnet), "convnet")
+    assert alone is not None
+    assert alone.value is False
+
+
 def test_no_gain_is_torchs_default_and_says_so() -> None:
     choice = recommend(H200, measured("mlp", 101.0))
     assert (choice.value, choice.gain) == (False, pytest.approx(1.01))
