@@ -36,4 +36,4 @@ def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice |
     little = not chosen and comparison.low > 1 and bool(recommend(facts, measurements).value)
     what = "its steps with the fused optimizer"
     choice = decide(comparison, (False, True), what, BENCH, chosen=chosen or little)
-    return replace(choice, reason=f"on in general, and certainly no slower here: {choice.reason}") if little else choice
+    return replace(choice, reason=f"on in general, and here {choice.reason}") if little else choice
