@@ -112,6 +112,17 @@ def test_of_workers_a_gain_is_believed_that_no_larger_share_of_the_cpus_explains
     assert (choice.value, choice.provisional) == (value, not value)
 
 
+@pytest.mark.parametrize(("scatter", "value"), [(0.3, 16), (0.45, 0)])
+def test_which_is_its_gain_while_the_interval_is_to_lie_beyond_twice(scatter: float, value: int) -> None:
+    none, some = loaded("cuda:0", w0=1000.0, w16=2900.0)
+    spread = [1 + scatter * (2 * number / 11 - 1) for number in range(12)]
+    some = replace(some, samples=tuple(2900.0 * factor for factor in spread))
+    choice = chosen("dataloader_workers", SIXTEEN, beside([none, some], other_cpus=7.5))
+    assert choice.interval is not None
+    assert choice.interval[0] < 2.35, "a larger share of the CPUs would explain 1.25 / (8.5 / 16)"
+    assert (choice.value, choice.provisional) == (value, not value)
+
+
 def test_what_lies_far_apart_is_believed_of_a_gpu_and_never_of_threads() -> None:
     rows = [
         row("precision", "throughput", 40.0, dtype="float32", relative_error=1e-7),

@@ -4,7 +4,7 @@ Three kinds of samples: `decoding` costs CPU time, as reading and resizing an im
 something already in memory, such as tokens; `waiting` is waited for, as an object store's answer is. For each kind the
 most workers that are worth trying, half and a quarter of them are timed in turn with none; those that fall behind are
 given up soon. (One look at each is not enough to choose by: on 16 CPUs it scatters by a quarter.) The thorough budget
-searches for the number of workers instead (doubling, then closing in on the bend), and measures the other options too.
+measures the other options too.
 """
 
 import time
@@ -40,12 +40,13 @@ END_SHARE = 0.1
 take a second.
 """
 
-SHARES = {"memory": 0.08, "decoding": 0.22, "waiting": 0.17, "prefetch": 0.2, "epochs": 0.16, "transfer": 0.17}
+SHARES = {"memory": 0.08, "waiting": 0.17, "decoding": 0.22, "prefetch": 0.2, "epochs": 0.16, "transfer": 0.17}
 """Shares of the seconds, in the order in which they are taken; outside the thorough budget the kinds share all of them.
-The shortest comes first: what it leaves is for the others.
+The shortest comes first, since what it leaves is for the others, and of the kinds the one that scatters most comes
+last, so that its rounds take no time from another.
 """
 
-KINDS = {"memory": Tokens, "decoding": Decoding, "waiting": Waiting}
+KINDS = {"memory": Tokens, "waiting": Waiting, "decoding": Decoding}
 
 BATCH = 8
 SAMPLE_BYTES = 3 * 96 * 96
@@ -131,7 +132,7 @@ def _curve(bench: Bench, kind: str, seconds: float, at_most: float) -> Curve:
     counts = tuple(dict.fromkeys((0, *(max(1, most // part) for part in (4, 2, 1)))))
     trial = Trial(
         source=_source(KINDS[kind](), BATCH),
-        counts=None if bench.context.budget == "thorough" else counts,
+        counts=counts,
         limit=most,
         alive=_alive(facts),
         seconds=seconds,

@@ -8,7 +8,7 @@ backward pass.
 
 **The rule**: a choice that rests on a disturbed bench is what it would be unmeasured, and provisional. A gain of twice
 and more is believed on a GPU, where the disturbance falls on both sides alike, and for a setting that says so
-(`BELIEVED_FROM`), as far as it is more than a larger share of the CPUs would bring.
+(`BELIEVED_FROM`), where it is also more than a larger share of the CPUs would bring.
 """
 
 import math
@@ -75,12 +75,15 @@ def _lies_far_apart(
 ) -> bool:
     on_gpu = any(row.bench == bench and row.device.startswith("cuda") for row in measurements)
     believed_from = BY_FAR if on_gpu and not _of_the_host(bench) else getattr(setting, "BELIEVED_FROM", None)
-    if believed_from is None or choice.interval is None:
+    if believed_from is None or choice.interval is None or not choice.gain:
         return False
-    if _of_the_host(bench):
-        believed_from = _beyond_its_share(facts, measurements, bench, believed_from)
     low, high = choice.interval
-    return low >= believed_from or high <= 1 / believed_from
+    certainly = low >= believed_from or high <= 1 / believed_from
+    if not _of_the_host(bench):
+        return certainly
+    return certainly and max(choice.gain, 1 / choice.gain) >= _beyond_its_share(
+        facts, measurements, bench, believed_from
+    )
 
 
 def _beyond_its_share(facts: Facts, measurements: Sequence[Measurement], bench: str, believed_from: float) -> float:

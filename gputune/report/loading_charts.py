@@ -25,7 +25,7 @@ def workers(measurements: Sequence[Measurement]) -> Iterator[Chart]:
     ]
     if lines:
         yield Chart(
-            title="DataLoader: samples/s by workers (* within 3 % of the best, of few rounds 15 %)",
+            title="DataLoader: samples/s by workers (* within 3 % of the best, short rounds: 20 %)",
             columns=("samples", "", "workers", "", "samples/s", "to 0 workers"),
             numbers=("workers", "samples/s"),
             rows=lines,

@@ -16,14 +16,17 @@ from gputune.facts.gap import Gap
 from gputune.measurement import comparison_of
 from gputune.rounds import ranked
 from gputune.settings._evidence import counted
-from gputune.settings.dataloader_workers import CLOSE
 
 BLOCK_SECONDS = 0.08
 SEARCH_SHARE = 0.5
 """The search's share of the seconds; the rest is for the contenders in turn."""
 STILL_WORTH = 0.93
 """The share of the best contender's rate below which one that a search found is not timed any longer after the first
-rounds; numbers that were given go on until they are too slow to be chosen after few rounds (`CLOSE`).
+rounds.
+"""
+STILL_WORTH_GIVEN = 0.7
+"""The same for numbers that were given, whose ratio scatters by a tenth after four rounds: far enough below that of the
+slowest that may be chosen.
 """
 
 
@@ -73,7 +76,7 @@ class Trial:
 
     @property
     def still_worth(self) -> float:
-        return 1 / CLOSE if self.counts else STILL_WORTH
+        return STILL_WORTH_GIVEN if self.counts else STILL_WORTH
 
     @property
     def longest(self) -> float:
