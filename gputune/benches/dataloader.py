@@ -36,9 +36,7 @@ RANK = 4
 OF_THE_HOST = True
 
 END_SHARE = 0.1
-"""The part of the seconds that is kept back for the last turn to end, and its workers: those of 16 CPUs, 112 at once,
-take a second.
-"""
+"""The part of the seconds that is kept back for the last turn, and its workers, to end."""
 
 SHARES = {"memory": 0.08, "waiting": 0.17, "decoding": 0.22, "prefetch": 0.2, "epochs": 0.16, "transfer": 0.17}
 """Shares of the seconds, in the order in which they are taken; outside the thorough budget the kinds share all of them.
@@ -102,8 +100,8 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
             for kind in KINDS:
                 context.say(f"samples: {kind}")
                 share = seconds(kind)
-                later = deadline - time.monotonic() - share if shares else share
-                for one in _of_kind(bench, kind, share, share + later / 2):
+                later = deadline - time.monotonic() - share
+                for one in _of_kind(bench, kind, share, share + max(0.0, later) / 2):
                     yield one
                     rows += [one] if isinstance(one, Measurement) else []
             best = preferred(curve(rows, "decoding"))
@@ -133,7 +131,6 @@ def _curve(bench: Bench, kind: str, seconds: float, at_most: float) -> Curve:
     trial = Trial(
         source=_source(KINDS[kind](), BATCH),
         counts=counts,
-        limit=most,
         alive=_alive(facts),
         seconds=seconds,
         at_most=at_most,

@@ -8,7 +8,7 @@ backward pass.
 
 **The rule**: a choice that rests on a disturbed bench is what it would be unmeasured, and provisional. A gain of twice
 and more is believed on a GPU, where the disturbance falls on both sides alike, and for a setting that says so
-(`BELIEVED_FROM`), where it is also more than a larger share of the CPUs would bring.
+(`BELIEVED_FROM`), where the median is also more than a larger share of the CPUs would bring.
 """
 
 import math
@@ -78,17 +78,15 @@ def _lies_far_apart(
     if believed_from is None or choice.interval is None or not choice.gain:
         return False
     low, high = choice.interval
-    certainly = low >= believed_from or high <= 1 / believed_from
-    if not _of_the_host(bench):
-        return certainly
-    return certainly and max(choice.gain, 1 / choice.gain) >= _beyond_its_share(
-        facts, measurements, bench, believed_from
-    )
+    if believed_from > low and high > 1 / believed_from:
+        return False
+    explained = _by_a_larger_share(facts, measurements, bench, believed_from) if _of_the_host(bench) else 0.0
+    return max(choice.gain, 1 / choice.gain) >= explained
 
 
-def _beyond_its_share(facts: Facts, measurements: Sequence[Measurement], bench: str, believed_from: float) -> float:
-    """The ratio from which a gain is more than a larger share of the CPUs: who has more processes gets more of what is
-    contested, and who has one computes with fewer threads than the idle machine would give it.
+def _by_a_larger_share(facts: Facts, measurements: Sequence[Measurement], bench: str, believed_from: float) -> float:
+    """The gain that a larger share of the CPUs may bring: who has more processes gets more of what is contested, and
+    who has one computes with fewer threads than the idle machine would give it.
 
     On few CPUs threads speed up one process as much as processes do, and the share comes on top.
     """
@@ -96,4 +94,4 @@ def _beyond_its_share(facts: Facts, measurements: Sequence[Measurement], bench: 
     left = max(0.0, 1 - max(seen, default=0.0) / facts.cpu.affinity_count)
     if not left:
         return math.inf
-    return max(believed_from, SHARE_MARGIN / left) if facts.cpu.budget >= MANY_CPUS else believed_from / left
+    return (SHARE_MARGIN if facts.cpu.budget >= MANY_CPUS else believed_from) / left

@@ -89,7 +89,7 @@ def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
             title=f"Training steps: {network}, batch {batch} (* the simplest that none gains over)",
             columns=("", "", "ms", "to the default", "MiB"),
             numbers=("ms", "MiB"),
-            rows=[*lines, *_options(options, best, worth)],
+            rows=[*lines, *_options(options, best, worth), *_like_all(known, network)],
         )
 
 
@@ -105,6 +105,11 @@ def _options(rates: Steps, best: Combination | None, worth: Steps) -> list[tuple
     if len(worth) < len(rates):
         lines.append(("", "  (cudnn_benchmark was not worth it)", "", "", ""))
     return lines
+
+
+def _like_all(known: Sequence[Measurement], network: str) -> list[tuple[Cell, ...]]:
+    like_all = _training.has_fused_like_all(known, network)
+    return [("", "  (fused, since all networks together gain by it)", "", "", "")] if like_all else []
 
 
 def _readable(measurements: Sequence[Measurement]) -> list[Measurement]:

@@ -5,7 +5,8 @@ formats where there are images; the second ("options") every combination of the 
 
 **The rule**: of torch's defaults and the combinations that gain over them (the interval excludes 1 and the gain
 exceeds 3 %) the simplest over which the fastest of them does not gain in turn. So each step away from the defaults
-has to be worth it, and what is recommended is never slower than they are. Mixed precision changes results and takes
+has to be worth it, and what is recommended is never slower than they are. (But for the fused optimizer, which a network
+has where all together gain by it and it is not slower itself.) Mixed precision changes results and takes
 lines in the script: the fastest of it must gain 10 % over the fastest without, or it is out of the question. (Where
 the host is the limit, as for a small network, its gain is the host's of the moment: an H200's MLP ran 0.88 to 0.91
 times as fast in it in four probes, and in one of ten others it came out ahead.)
@@ -60,7 +61,7 @@ def first_best(measurements: Measurements, network: str) -> Combination | None:
 
 def best(measurements: Measurements, network: str) -> Combination | None:
     """The combination to recommend; None where the network's steps were not measured."""
-    return best_of(options(measurements, network)) or first_best(measurements, network)
+    return _best_of_options(measurements, network) or first_best(measurements, network)
 
 
 def options(measurements: Measurements, network: str) -> Steps:
@@ -71,6 +72,28 @@ def options(measurements: Measurements, network: str) -> Steps:
         if memory is not None and memory <= MOST_MEMORY:
             return rows
     return {one: row for one, row in rows.items() if not one.cudnn_benchmark}
+
+
+def has_fused_like_all(measurements: Measurements, network: str) -> bool:
+    """Whether a network has the fused optimizer although its own steps do not certainly gain by it: where those of all
+    networks together do, unless its own are certainly slower, or by more than `LEAST_GAIN`. What lies close to 1 would
+    otherwise be chosen in one probe and not in the next.
+    """
+    from ..measurement import LEAST_GAIN  # slow to import, and the shim imports this file
+
+    rows = options(measurements, network)
+    chosen = best_of(rows)
+    if chosen is None or chosen.fused:
+        return False
+    comparison = compared(rows.get(replace(chosen, fused=True)), rows[chosen])
+    if comparison is None or comparison.high < 1 or comparison.ratio < 1 / LEAST_GAIN:
+        return False
+    return bool(choice_everywhere(measurements, "fused", "{}", free=True)[0].value)
+
+
+def _best_of_options(measurements: Measurements, network: str) -> Combination | None:
+    chosen = best_of(options(measurements, network))
+    return replace(chosen, fused=True) if chosen and has_fused_like_all(measurements, network) else chosen
 
 
 def search_gain(measurements: Measurements, network: str) -> Comparison | None:
@@ -97,8 +120,9 @@ def base_precision(rows: Steps) -> str:
 
 def option(measurements: Measurements, network: str, flag: str) -> tuple[bool, Comparison | None] | None:
     """Whether the best combination has a flag, and its speed with against without; None where not measured."""
-    rows = allowed(measurements, network) if flag == "channels_last" else options(measurements, network)
-    chosen = best_of(rows)
+    in_first = flag == "channels_last"
+    rows = allowed(measurements, network) if in_first else options(measurements, network)
+    chosen = best_of(rows) if in_first else _best_of_options(measurements, network)
     if chosen is None or not any(getattr(one, flag) for one in rows):
         return None
     on, off = (rows.get(_set(chosen, flag, value)) for value in (True, False))

@@ -2,11 +2,12 @@
 
 Where the user's own dataset was measured (`gputune probe --dataset`), the fewest workers within 3 % of the best, or
 with a consumer's step the fewest with which it waits for less than 1 % of its step. Otherwise measured on three kinds
-of synthetic samples, whose short rounds cannot tell so little apart: of these the most workers within 20 % of the best
-are chosen. The general choice is made for samples that cost CPU time, as decoding images does.
-Slices of memory, for which workers usually cost more than they bring, and samples that are waited for, as from an
-object store, which may want more workers than there are CPUs, have a choice of their own in the profile's `families`.
-`Tuning.dataloader_kwargs(dataset)` finds out which kind a dataset is.
+of synthetic samples, which stand for others and are timed in short rounds, so that small differences mean nothing: the
+most workers within 20 % of the best that gain more than that over none, or else the fastest, if it gains. The general
+choice is made for samples that cost CPU time, as decoding images does. Slices of memory, for which workers usually cost
+more than they bring, and samples that are waited for, as from an object store, which may want more workers than there
+are CPUs, have a choice of their own in the profile's `families`. `Tuning.dataloader_kwargs(dataset)` finds out which
+kind a dataset is.
 
 Source: PyTorch, "torch.utils.data"; measured here.
 """
@@ -37,11 +38,11 @@ NEARLY_BEST = 1.03
 """The fewest workers within this ratio of the best: each costs memory and a process."""
 CLOSE = 1.20
 """With synthetic samples a number of workers within this ratio of the best is not told from it, and of such the most
-are chosen. Their rounds take a tenth of a second: they scatter by a tenth, and workers that were stopped between them
-are slower to go on the more there are, so that even twelve rounds mislead. (On 16 CPUs of three H200 machines, in
-rounds 16 workers were up to 1.16 times as fast as 32. In sweeps of eight seconds for each number they lost 0 to 29 %,
-and 32 came within 2 % of the best on the idle machines; with samples that are waited for, 64 came within 4 % of it and
-32 within 5 %.)
+are chosen, where they gain more than this over none. Rounds of a tenth of a second scatter by a tenth, and workers that
+were stopped between them are slower to go on the more there are, so that even twelve rounds mislead. (On 16 CPUs of
+three H200 machines, in rounds 16 workers were up to 1.16 times as fast as 32. In sweeps of eight seconds for each
+number they lost 0 to 29 %, and 32 came within 2 % of the best on the idle machines; with samples that are waited for,
+64 came within 4 % of it and 32 within 5 %.)
 """
 BELIEVED_FROM = 2.0
 """A gain that is believed although others used the CPUs meanwhile, which slows loading down with any number of
@@ -118,7 +119,7 @@ def without_limit(measurements: Measurements) -> LoadingParams | None:
 def preferred(rows: LoadingRows) -> LoadingParams | None:
     """The fewest workers that keep the consumer fed, where one step of it is known, or else whose median throughput is
     within `NEARLY_BEST` of the best row's; with synthetic samples, unless none at all is, the most within `CLOSE` of it
-    that are certainly faster than none. None without rows.
+    that certainly gain more than that over none, or else the fastest. None without rows.
     """
     if not rows:
         return None
@@ -136,7 +137,7 @@ def preferred(rows: LoadingRows) -> LoadingParams | None:
 def _gains(rows: LoadingRows, params: LoadingParams) -> bool:
     none = _with_workers(rows, 0)
     comparison = compared(rows[params], rows[none]) if none else None
-    return comparison is not None and comparison.low > 1
+    return comparison is not None and comparison.low > 1 and comparison.ratio > CLOSE
 
 
 def _fastest(rows: LoadingRows) -> LoadingParams:
@@ -189,14 +190,24 @@ def _against_none(rows: LoadingRows, kind: str) -> Choice:
         slow = "" if best.workers else f": {SAMPLES[kind]} came no faster with {workers} than with none"
         return unmeasured(0, missing(rows[tried], rows[none]) + (slow or more))
     sentence = f"{SAMPLES[kind]} came {range_text(comparison)} as fast with {workers} as with none"
-    if kind in KINDS and comparison.ratio > LEEWAY * tried.workers:
-        said = f"not believed: {sentence}, and {workers} cannot be as fast as that; loading without any was disturbed"
+    if kind in KINDS and (too_fast := _too_fast(rows, none)):
+        few = counted(too_fast.workers, "worker")
+        said = f"not believed: {sentence}, and {few} seemed faster than can be; loading without any was disturbed"
         return replace(choose(0, said, comparison, bench), provisional=True)
     if best.workers and comparison.low > 1:
         if kind in KINDS and best.workers > _fastest(rows).workers:
             sentence += "; such short rounds do not tell it from fewer workers"
         return choose(best.workers, sentence, comparison, bench)
     return choose(0, f"{no_gain(comparison)}: {sentence}", comparison, bench)
+
+
+def _too_fast(rows: LoadingRows, none: LoadingParams) -> LoadingParams | None:
+    """A number of workers that seemed faster over none than so many can be."""
+    for params, row in rows.items():
+        comparison = compared(row, rows[none]) if params.workers else None
+        if comparison and comparison.ratio > LEEWAY * params.workers:
+            return params
+    return None
 
 
 def _for_dataset(rows: LoadingRows, measurements: Measurements) -> Choice:

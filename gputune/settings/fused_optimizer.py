@@ -3,7 +3,7 @@
 torch's default updates parameters in groups (`foreach`), with several kernels for each and a copy of their size in
 memory. The fused form exists for SGD, Adam, AdamW and Adagrad and sums in another order.
 
-Where it is on in general, a kind of network has it too, unless its own steps are certainly slower with it, or by more
+Where all networks together gain by it, each kind has it, unless its own steps are certainly slower with it, or by more
 than 3 %: what lies close to 1 would be chosen in one probe and not in the next. (On an H200 the steps of an MLP, which
 the host bounds, ran 0.99 to 1.10 times as fast with it in ten probes, and 1.03 times over all of them.)
 
@@ -12,10 +12,8 @@ Source: PyTorch, "torch.optim" documentation.
 
 from dataclasses import replace
 
-from . import Choice, Comparison, Facts, Measurements, Numerics, Phase
-from ._evidence import decide
-from ._training import but_for, choice_everywhere, option
-from ._training_rows import BENCH
+from . import Choice, Facts, Measurements, Numerics, Phase
+from ._training import but_for, choice_everywhere, choice_of_option, has_fused_like_all, option
 
 VALUE = bool
 PHASE: Phase = "code"
@@ -27,20 +25,12 @@ DEPENDS = ("device", "compute_capability", "torch")
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
     what = "training steps ({}) with the fused optimizer"
     choice, slower = choice_everywhere(measurements, "fused", what, free=True)
-    return replace(choice, reason=choice.reason + but_for(slower))
+    without = [network for network in slower if not (option(measurements, network, "fused") or (False, None))[0]]
+    return replace(choice, reason=choice.reason + but_for(without))
 
 
 def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:
-    chosen, comparison = option(measurements, family, "fused") or (False, None)
-    if comparison is None:
-        return None
-    as_in_general = not chosen and not _is_slower(comparison) and bool(recommend(facts, measurements).value)
-    what = "its steps with the fused optimizer"
-    choice = decide(comparison, (False, True), what, BENCH, chosen=chosen or as_in_general)
-    return replace(choice, reason=f"on in general, and here {choice.reason}") if as_in_general else choice
-
-
-def _is_slower(comparison: Comparison) -> bool:
-    from ..measurement import LEAST_GAIN  # slow to import, and the shim imports this file
-
-    return comparison.high < 1 or comparison.ratio < 1 / LEAST_GAIN
+    choice = choice_of_option(measurements, family, "fused", "its steps with the fused optimizer")
+    if choice is None or not has_fused_like_all(measurements, family):
+        return choice
+    return replace(choice, reason=f"on for all networks together, and here {choice.reason}")

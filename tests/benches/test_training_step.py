@@ -246,7 +246,7 @@ class TestThorough:
         ("mlp", "bfloat16", "thorough", False),
     ],
 )
-def test_cudnns_search_is_tried_where_it_may_gain_and_nobody_waits(
+def test_cudnns_search_is_tried_where_it_may_gain_in_the_thorough_budget_only(
     network: str, precision: str, budget: Any, searched: bool
 ) -> None:
     context = Context(device="cuda:0", facts=FACTS, seconds=1, budget=budget)

@@ -24,9 +24,8 @@ def short(rows):
 
 
 def lines(measurements):
-    """Without the bars."""
-    (chart,) = loading_charts.workers(measurements)
-    return [(*line[:3], *line[4:]) for line in chart.rows]
+    """Those of all charts, without the bars."""
+    return [(*line[:3], *line[4:]) for chart in loading_charts.workers(measurements) for line in chart.rows]
 
 
 def test_the_dataset_comes_first_then_each_kind_of_samples_and_a_star_marks_what_is_recommended():
@@ -46,6 +45,14 @@ def test_the_dataset_comes_first_then_each_kind_of_samples_and_a_star_marks_what
         ("", "", "4", "20.1", "0.0200x (0.0200-0.0200)"),
         ("waiting", "", "0", "10.0", "1x"),
         ("", "*", "16", "161", "16.0x (16.0-16.0)"),
+    ]
+
+
+def test_each_title_says_which_number_has_the_star():
+    found = [*synthetic("decoding", w0=100.0, w4=380.0), *own({0: 100.0, 2: 200.0})]
+    assert [chart.title.partition("(")[2] for chart in loading_charts.workers(found)] == [
+        "* the fewest within 3 % of the best)",
+        "* the most within 20 % of the best)",
     ]
 
 

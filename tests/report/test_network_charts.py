@@ -104,6 +104,24 @@ def test_training_steps_are_ranked_in_both_groups_and_the_recommended_one_is_mar
     ]
 
 
+def test_a_star_on_the_fused_optimizer_that_others_gain_by_has_a_word_why():
+    found = [
+        step(stage, rate, "tf32", network, **options)
+        for network, fused in (("mlp", 1000.0), ("transformer", 1400.0))
+        for stage, rate, options in (
+            ("precision", 1000.0, {}),
+            ("options", 1000.0, {}),
+            ("options", fused, {"fused": True}),
+        )
+    ]
+    mlp, transformer = network_charts.training(found)
+    assert [line[:2] for line in mlp.rows[-2:]] == [
+        ("*", "  + fused"),
+        ("", "  (fused, since all networks together gain by it)"),
+    ]
+    assert [line[:2] for line in transformer.rows[-2:]] == [("*", "  + fused"), ("", "  alone")]
+
+
 def test_that_cudnns_own_search_was_not_worth_it_is_said_below_the_faster_rows():
     found = [
         step("precision", 1000.0, "bfloat16"),

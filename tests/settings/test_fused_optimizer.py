@@ -7,6 +7,8 @@ import pytest
 from making import precisions, steps
 from recorded import facts_of
 
+from gputune.settings import _training
+from gputune.settings import compile as compile_setting
 from gputune.settings._evidence import NOT_MEASURED, TOO_FEW
 from gputune.settings._training_rows import Combination
 from gputune.settings.fused_optimizer import of_family, recommend
@@ -60,13 +62,13 @@ def test_each_network_has_its_own() -> None:
 
 
 @pytest.mark.parametrize(("convnet", "value"), [(100.5, True), (102.0, True), (100.0, True), (99.5, False)])
-def test_where_it_is_on_in_general_a_network_has_it_unless_it_is_certainly_slower(convnet: float, value: bool) -> None:
+def test_where_all_networks_gain_together_each_has_it_unless_certainly_slower(convnet: float, value: bool) -> None:
     """What lies close to 1 would be chosen in one probe and not in the next."""
     rows = measured("transformer", 140.0) + measured("convnet", convnet)
     own = of_family(H200, rows, "convnet")
     assert own is not None
     assert own.value is value
-    assert own.reason.startswith("on in general, and here its steps") is value
+    assert own.reason.startswith("on for all networks together, and here its steps") is value
     alone = of_family(H200, measured("convnet", convnet), "convnet")
     assert alone is not None
     assert alone.value is False
@@ -79,6 +81,30 @@ def test_or_by_more_than_3_percent_even_if_that_is_not_certain(mlp: float, value
     assert own.interval is not None
     assert own.interval[0] < 1 < own.interval[1]
     assert own.value is value
+
+
+def test_which_makes_it_a_part_of_the_one_combination_that_the_network_gets() -> None:
+    compiled = replace(TF32, compiled=True)
+    rates = {TF32: 100.0, replace(TF32, fused=True): 102.5, compiled: 110.0, replace(compiled, fused=True): 110.2}
+    convnet = precisions("convnet", tf32=100.0) + steps("convnet", rates, "options")
+    assert _training.best(convnet, "convnet") == compiled
+    rows = convnet + measured("transformer", 140.0)
+    assert _training.best(rows, "convnet") == replace(compiled, fused=True)
+    option = compile_setting.of_family(H200, rows, "convnet")
+    assert option is not None
+    assert option.gain == pytest.approx(110.2 / 102.5, rel=0.001), "both with the fused optimizer"
+
+
+def test_a_network_is_named_as_slower_only_where_its_own_choice_is_another() -> None:
+    compiled = replace(TF32, compiled=True)
+    rates = {TF32: 100.0, replace(TF32, fused=True): 98.0, compiled: 120.0, replace(compiled, fused=True): 121.0}
+    convnet = precisions("convnet", tf32=100.0) + steps("convnet", rates, "options")
+    rows = convnet + measured("transformer", 140.0)
+    own = of_family(H200, rows, "convnet")
+    assert own is not None
+    assert own.value is True
+    assert "slower" not in recommend(H200, rows).reason
+    assert recommend(H200, rows + measured("mlp", 98.0)).reason.endswith("though mlp ran slower (see families)")
 
 
 def test_no_gain_is_torchs_default_and_says_so() -> None:

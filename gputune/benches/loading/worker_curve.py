@@ -36,7 +36,8 @@ class Curve:
 
     rates: dict[int, list[float]] = field(default_factory=dict)
     rough: dict[int, list[float]] = field(default_factory=dict)
-    """From the search, without the consumer's step."""
+    """From the search, without the consumer's step; of numbers that were given, the first rounds of those that fell
+    behind."""
     starts: dict[int, float] = field(default_factory=dict)
     """Seconds from starting so many workers to the first batch."""
     failed: dict[int, UserCodeError] = field(default_factory=dict)
@@ -45,7 +46,7 @@ class Curve:
 
     @property
     def all_rates(self) -> dict[int, list[float]]:
-        """By number of workers, the samples taken in turn, or those of the search where there are no others."""
+        """By number of workers, the samples taken in turn, or the rough ones where there are no others."""
         return {**self.rough, **self.rates}
 
     def gaps(self, fact: str) -> Iterator[Gap]:
@@ -60,8 +61,8 @@ class Trial:
 
     source: Source
     options: Callable[[int], Options] = Options
-    limit: int
-    """The most workers of one loader."""
+    limit: int = 0
+    """The most workers of one loader that a search tries."""
     alive: int
     """The most workers that may exist at once; beyond that loaders are ended, and started again."""
     counts: tuple[int, ...] | None = None

@@ -8,6 +8,7 @@ import pytest
 
 from gputune import benches
 from gputune.bench_process import Context
+from gputune.benches import dataloader
 from gputune.benches._user_code import UserCodeError
 from gputune.benches.loading import worker_curve
 from gputune.benches.loading.source import Options, Source
@@ -48,7 +49,7 @@ def loaders(monkeypatch):
 
 def curve(counts=(0, 4, 8, 16)):
     source = Source(dataset=[], batch_size=1)
-    return measure(Trial(source=source, counts=counts, limit=16, alive=32, seconds=0.5))
+    return measure(Trial(source=source, counts=counts, alive=32, seconds=0.5))
 
 
 def test_a_number_of_workers_that_fails_does_not_cost_the_others(loaders):
@@ -87,3 +88,13 @@ def test_the_bench_goes_on_with_the_next_kind_of_samples(loaders, two_cpus):
     loaders.setattr(Loader, "at_once", tuple(range(64)))
     gaps = list(benches.load("dataloader").measure(context))
     assert [gap.fact for gap in gaps] == [f"bench.dataloader.{kind}" for kind in ("memory", "waiting", "decoding")]
+
+
+@pytest.mark.parametrize("budget", ["standard", "thorough"])
+def test_every_budget_times_the_same_numbers_and_last_the_samples_that_scatter_most(loaders, two_cpus, budget):
+    loaders.setattr(dataloader, "_other_options", lambda *given: iter(()))
+    counts = {}
+    for row in dataloader.measure(Context(device="cpu", facts=two_cpus, seconds=1.0, budget=budget)):
+        counts.setdefault(row.params["kind"], []).append(row.params["workers"])
+    assert counts == {"memory": [0, 1, 2], "waiting": [0, 2, 4, 8], "decoding": [0, 1, 2]}
+    assert list(counts)[-1] == "decoding"
