@@ -1,9 +1,20 @@
 """The synthetic samples: three kinds, and how many workers suit each."""
 
-from dataclasses import replace
+import math
+import random
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+
+import pytest
+from recorded import facts_of
 
 from gputune import benches
 from gputune.bench_process import Context
+from gputune.benches import _timing, dataloader
+from gputune.benches.loading import worker_curve
+from gputune.benches.loading.samples import Decoding, Tokens, Waiting
+from gputune.benches.loading.source import Options, Source
+from gputune.settings.dataloader_workers import of_kind
 
 
 def test_a_small_shared_memory_is_a_reason_not_to_run(two_cpus):
@@ -16,3 +27,56 @@ def test_without_a_folder_for_temporary_files_workers_would_hang_and_nothing_is_
     monkeypatch.setattr(bench, "temporary_folder", lambda: False)
     [gap] = bench.measure(Context(device="cpu", facts=two_cpus, seconds=1, budget="quick"))
     assert (gap.fact, "--tmpfs /tmp" in gap.reason) == ("bench.dataloader", True)
+
+
+@dataclass
+class SixteenCpus:
+    """A loader on 16 CPUs, by a clock of its own: how long its workers take to start, and how fast they load, as on an
+    H200 machine, with rounds that scatter by a tenth.
+    """
+
+    source: Source
+    options: Options
+    start_seconds = 0.0
+    now = 0.0
+    noise = random.Random(0)
+    rates = {
+        Tokens: {0: 238_000, 1: 11_000, 2: 14_000, 4: 16_000},
+        Waiting: {0: 466, 16: 7_450, 32: 12_000, 64: 12_000},
+        Decoding: {0: 780, 8: 1_850, 16: 3_600, 32: 3_600},
+    }
+
+    def open(self):
+        SixteenCpus.now += self.options.workers * self.start_seconds
+        return 0.0
+
+    def rate(self, seconds, step_seconds=0.0, batch_seconds=0.0):
+        workers = self.options.workers
+        rate = self.rates[type(self.source.dataset)][workers] * self.noise.gauss(1, 0.1)
+        one_round = max(1, workers) * self.source.batch_size / rate
+        SixteenCpus.now += 0.02 + one_round * math.ceil(seconds / one_round)
+        return rate
+
+    def close(self, *, failed=False):
+        """Nothing is left."""
+
+
+SECONDS, LEAST = dataloader.SECONDS["cuda"]["standard"], dataloader.LEAST_SECONDS["cuda"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("seconds", "start_seconds"), [(SECONDS, 0.01), (SECONDS, 0.027), (LEAST, 0.027)])
+def test_on_16_cpus_each_kind_has_rounds_enough_also_where_workers_start_slowly(
+    monkeypatch, seconds, start_seconds, seed
+):
+    """As on a machine that has just started, where 112 workers took three seconds."""
+    for module in (_timing, dataloader, worker_curve):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: SixteenCpus.now))
+    monkeypatch.setattr(dataloader, "free_cpus", lambda *given: 16)
+    monkeypatch.setattr(worker_curve, "Stream", SixteenCpus)
+    monkeypatch.setattr(SixteenCpus, "start_seconds", start_seconds)
+    monkeypatch.setattr(SixteenCpus, "noise", random.Random(seed))
+    facts, began = facts_of("nvidia-h200-x1", affinity=range(16)), SixteenCpus.now
+    rows = list(dataloader.measure(Context(device="cuda:0", facts=facts, seconds=seconds, budget="standard")))
+    assert SixteenCpus.now - began <= seconds
+    assert [of_kind(rows, kind) for kind in ("memory", "waiting", "decoding")] == [0, 64, 32]
