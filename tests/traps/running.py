@@ -19,6 +19,8 @@ ALL: dict[str, Any] = {"amp_dtype": "bfloat16", "channels_last": True, "fused_op
 """What is put in; `compile` only where a script is about it, since that takes seconds."""
 SAID, REPORT = "gputune: ", '{"gputune":'
 """How the lines begin that are gputune's, and its report."""
+GLOO_ABORTS = "terminate called without an active exception"
+"""What a rank says whose gloo threads abort it as it exits: seldom, and without gputune as well (torch 2.13)."""
 NO_GPU = "No CUDA runtime is found"
 """What torch for CUDA says without a GPU when it compiles for the first time, whoever asked for it."""
 
@@ -62,12 +64,20 @@ def forked(python: str, script: str, folder: Path, env: Mapping[str, str]) -> En
 
 
 def fresh(python: str, script: str, folder: Path, env: Mapping[str, str], words: Sequence[str] = ()) -> Ended:
-    """Run a script in a process of its own, through the real shim; `words` come before it."""
+    """Run a script in a process of its own, through the real shim; `words` come before it. One that torch itself aborts
+    as it exits is run a second time.
+    """
     path = {"PYTHONPATH": SHIM} if "GPUTUNE_APPLY" in env else {}
     command = [python, *words, str(HERE / "scripts" / f"{script}.py")]
-    done = subprocess.run(
-        command, env={**env, **path}, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False
-    )
+
+    def once() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, env={**env, **path}, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+
+    done = once()
+    if GLOO_ABORTS in done.stderr:
+        done = once()
     return _ended(done.returncode, done.stdout, done.stderr)
 
 

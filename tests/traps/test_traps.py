@@ -61,7 +61,7 @@ def test_a_program_ends_as_it_would(python: str, name: str, tmp_path: Path) -> N
         pytest.skip("not in this torch")
     plain = run(python, name, tmp_path / "plain", False, trap)
     put = run(python, name, tmp_path / "put", True, trap)
-    assert (put.code, put.stdout) == (plain.code, plain.stdout), put.stderr[-2000:]
+    assert (put.code, put.stdout) == (plain.code, plain.stdout), f"{plain.stderr[-2000:]}\n--\n{put.stderr[-2000:]}"
     shown: Callable[[str], str] = own_line if trap.raises else str
     assert shown(put.stderr) == shown(plain.stderr)
     assert dict(put.rows) == dict(trap.rows)
