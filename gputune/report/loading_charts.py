@@ -10,6 +10,11 @@ from gputune.settings.dataloader_workers import KINDS, curve, of_kind
 
 Rates = Mapping[int, tuple[LoadingParams, Measurement]]
 DATASET = "your dataset"
+STARS = {
+    ("dataset",): "the fewest within 3 % of the best",
+    KINDS: "the most within 20 % of the best that gain",
+}
+"""By the kinds of samples in one chart, which number of workers has the star."""
 
 
 def workers(measurements: Sequence[Measurement]) -> Iterator[Chart]:
@@ -19,7 +24,7 @@ def workers(measurements: Sequence[Measurement]) -> Iterator[Chart]:
     Rows whose batches were not handed over are left out. Ratios are of rows that were taken in turn with no workers;
     the others had a first look, in a search or until they lay behind, and are no rivals of the star.
     """
-    for kinds, star in ((("dataset",), "the fewest within 3 %"), (KINDS, "the most within 20 %")):
+    for kinds, star in STARS.items():
         lines = [
             line
             for kind in kinds
@@ -27,7 +32,7 @@ def workers(measurements: Sequence[Measurement]) -> Iterator[Chart]:
         ]
         if lines:
             yield Chart(
-                title=f"DataLoader: samples/s by workers (* {star} of the best)",
+                title=f"DataLoader: samples/s by workers (* {star})",
                 columns=("samples", "", "workers", "", "samples/s", "to 0 workers"),
                 numbers=("workers", "samples/s"),
                 rows=lines,
