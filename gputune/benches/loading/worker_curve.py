@@ -25,8 +25,8 @@ STILL_WORTH = 0.93
 rounds.
 """
 STILL_WORTH_GIVEN = 0.7
-"""The same for numbers that were given, whose ratio scatters by a tenth after four rounds: far enough below that of the
-slowest that may be chosen.
+"""The share of the best rate below which a number of workers that was given is not timed any longer. After the first
+rounds a ratio scatters by a tenth, so this lies far below that of the slowest that may be chosen.
 """
 
 
