@@ -127,7 +127,7 @@ def disagreeing(arms: Sequence[Arm]) -> bool:
 
 
 def _pairs(arms: Sequence[Arm]) -> list[tuple[Arm, Arm]]:
-    """What is to be decided: each arm against its baseline, the fastest of the ranked ones against the others."""
+    """Return the pairs to be decided: each arm and its baseline, the fastest ranked arm and each other ranked one."""
     pairs = [(arm, arm.baseline) for arm in arms if arm.baseline is not None and arm.baseline in arms]
     ranking = [arm for arm in arms if arm.ranked]
     if ranking:

@@ -2,17 +2,21 @@
 
 Each machine gives the speed of one block after another; two settings run in blocks in turn, A B B A. The table has the
 share of comparisons, looked at after 12, 20 and 32 pairs, that end as a gain, for settings that are equal and for one
-three times as fast; and the share that a single look at four or eight pairs calls a gain.
+three times as fast; the share by the median's interval alone, without what lies far apart; and the share that a single
+look at four or eight pairs calls a gain.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from statistics import median
+from typing import Any
 
-from gputune.measurement import LOOKS, comparison_of
+from gputune.measurement import LOOKS, Comparison, comparison_of, median_interval
 
 Machine = Callable[[random.Random], Iterator[float]]
+Rule = Callable[[list[float]], Comparison | None]
 
 
 def scattering(spread: float) -> Machine:
@@ -75,33 +79,49 @@ def ratios(machine: Machine, rng: random.Random, gain: float = 1.0, pairs: int =
     return found
 
 
-def verdict(taken: list[float]) -> str:
+def by_interval(ratios: list[float]) -> Comparison | None:
+    """The comparison by the median's interval alone."""
+    interval = median_interval(ratios)
+    return interval and Comparison(ratio=median(ratios), low=interval[0], high=interval[1], pairs=len(ratios))
+
+
+def verdict(taken: list[float], rule: Rule) -> str:
     """The verdict at the looks of a bench that has time for all of them."""
     found = "undecided"
     for look in LOOKS:
-        comparison = comparison_of(taken[:look])
+        comparison = rule(taken[:look])
         found = comparison.verdict if comparison else found
         if found != "undecided":
             break
     return found
 
 
-def share_of_gains(machine: Machine, gain: float = 1.0, pairs: int | None = None, times: int = 4000) -> float:
+def share_of_gains(
+    machine: Machine, gain: float = 1.0, pairs: int | None = None, rule: Rule = comparison_of, times: int = 4000
+) -> float:
     """The share of comparisons that end as a gain: by all looks, or by one at so many pairs."""
     rng, gains = random.Random(1), 0
     for _ in range(times):
         taken = ratios(machine, rng, gain, pairs or LOOKS[-1])
-        comparison = comparison_of(taken) if pairs else None
-        gains += (comparison.verdict if comparison else "undecided" if pairs else verdict(taken)) == "gain"
+        comparison = rule(taken) if pairs else None
+        gains += (comparison.verdict if comparison else "undecided" if pairs else verdict(taken, rule)) == "gain"
     return gains / times
 
 
+COLUMNS: dict[str, dict[str, Any]] = {
+    "looks": {},
+    "interval": {"rule": by_interval},
+    "4 pairs": {"pairs": 4},
+    "8 pairs": {"pairs": 8},
+}
+
+
 def table(machines: dict[str, Machine]) -> None:
-    print(f"{'':20}{'equal: looks':>14}{'4 pairs':>9}{'8 pairs':>9}{'3 times: looks':>16}{'4 pairs':>9}{'8 pairs':>9}")
+    titles = [f"{what}{name}" for what in ("equal: ", "3 times: ") for name in COLUMNS]
+    print(f"{'':20}" + "".join(f"{title:>19}" for title in titles))
     for name, machine in machines.items():
-        shares = [share_of_gains(machine, gain, pairs) for gain in (1.0, 3.0) for pairs in (None, 4, 8)]
-        widths = (14, 9, 9, 16, 9, 9)
-        print(f"{name:20}" + "".join(f"{share:>{width}.2%}" for share, width in zip(shares, widths, strict=True)))
+        shares = [share_of_gains(machine, gain, **column) for gain in (1.0, 3.0) for column in COLUMNS.values()]
+        print(f"{name:20}" + "".join(f"{share:>19.2%}" for share in shares))
 
 
 if __name__ == "__main__":

@@ -133,7 +133,7 @@ def _curve(bench: Bench, kind: str, seconds: float, at_most: float) -> Curve:
     most = _most(facts, kind)
     counts = tuple(dict.fromkeys((0, *(max(1, most // part) for part in (4, 2, 1)))))
     trial = Trial(
-        source=_source(KINDS[kind](), BATCH),
+        source=source_of(kind),
         counts=counts,
         alive=_alive(facts),
         seconds=seconds,
@@ -154,6 +154,11 @@ def _other_options(bench: Bench, count: int, seconds: Callable[[str], float]) ->
         images = _source(Images(), TRANSFER_BATCH)
         workers = Options(workers=min(TRANSFER_WORKERS, context.facts.cpu.budget))
         yield from options_of.transfer(bench, images, workers, seconds("transfer"))
+
+
+def source_of(kind: str) -> Source:
+    """The synthetic samples of one kind."""
+    return _source(KINDS[kind](), BATCH)
 
 
 def _source(dataset: Any, batch: int) -> Source:

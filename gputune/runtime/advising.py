@@ -1,4 +1,4 @@
-"""What of a profile may be put into the models of a program, held against this machine and the limits that were given.
+"""Which choices of a profile may be put into the models of a program, on this machine and within the given limits.
 
 A profile's `families` were measured on reference networks, so they are put in only where the user asks for it. A
 profile's `programs` were tuned on purpose, so they need no further word.
@@ -28,7 +28,7 @@ WITHOUT_IMAGES = ("mlp", "recurrent")
 
 
 def advice(profile: Profile, here: Fingerprint, terms: Terms) -> Advice:
-    """What is put in under these terms; empty where nothing is."""
+    """Return the values to put into models under these terms; an empty Advice where there are none."""
     device = "cuda" if profile.fingerprint.gpu else "cpu"
     loading = _loading(profile, here, terms)
     programs = _programs(profile, here, terms)
@@ -93,7 +93,7 @@ def _fits(name: str, value: Value, there: Fingerprint, here: Fingerprint, terms:
 
 
 def _programs(profile: Profile, here: Fingerprint, terms: Terms) -> tuple[Tuned, ...]:
-    """Those of which anything is left, the newest first, since the payload may not hold all."""
+    """Return the tuned programs of which any value may be put in, the newest first: the payload may not hold all."""
     newest = sorted(profile.programs, key=lambda one: one.created, reverse=True)
     tuned = [_tuned(program, here, terms) for program in newest]
     return tuple(one for one in tuned if one.settings or one.loading)

@@ -37,7 +37,7 @@ class Plan:
     gpu: bool = True
     """Whether the profile was measured on a GPU."""
     advice: Advice | None = None
-    """What is put into the models of the program."""
+    """The values that are put into the models of the program; None where nothing is."""
     waiting: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
     """By kind of network, what would be put in if the user asked for it."""
     tf32_line: str = ""

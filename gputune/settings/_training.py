@@ -23,7 +23,7 @@ from ._training_rows import BENCH, MIXED, Combination, Steps, families, steps
 
 WORTH_MIXED = 1.10
 WORTH_SEARCH = 1.10
-"""What cuDNN's own search must certainly gain: it costs time at every new shape, and memory."""
+"""The ratio that cuDNN's own search must certainly exceed: it costs time at every new shape, and memory."""
 MOST_MEMORY = 1.25
 """How many times the peak memory may be that cuDNN's own search takes. (It tripled that of a U-Net.)"""
 

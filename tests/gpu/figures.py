@@ -101,26 +101,8 @@ def _in_turn(arms: dict[Any, Callable[[], float]]) -> dict[Any, float]:
     return {name: statistics.median(values) for name, values in samples.items()}
 
 
-def repeated() -> dict[str, Any]:
-    """Five standard probes in a row: how their recommended values differ, and how the steady peak scatters."""
-    profiles, seconds = zip(*(probe() for _ in range(5)), strict=True)
-    values = [{name: choice.value for name, choice in _choices(profile).items()} for profile in profiles]
-    found = {name: [one.get(name) for one in values] for name in values[0]}
-    differing = {name: each for name, each in found.items() if any(one != each[0] for one in each)}
-    steady = [row.median for profile in profiles for row in profile.measurements if row.metric == "steady"]
-    return {
-        "seconds": [round(one, 1) for one in seconds],
-        "differing": differing,
-        "their gains": {
-            name: [getattr(_choices(profile).get(name), "gain", None) for profile in profiles] for name in differing
-        },
-        "steady TFLOP/s": steady,
-        "steady variation": statistics.stdev(steady) / statistics.mean(steady),
-        "gaps": sorted({gap.reason for profile in profiles for gap in profile.gaps if gap.fact.startswith("bench")}),
-    }
-
-
-def _choices(profile: Profile) -> dict[str, Choice]:
+def choices_of(profile: Profile) -> dict[str, Choice]:
+    """The general choices, and those of the families, named `family.setting`."""
     own = {f"{family}.{name}": one for family, each in profile.families.items() for name, one in each.items()}
     return {**profile.settings, **own}
 
@@ -331,8 +313,7 @@ def budgets() -> dict[str, float]:
 
 
 FIGURES = {
-    one.__name__: one
-    for one in (budgets, peak, repeated, padding, families, beside_another, small_card, old_card, failing)
+    one.__name__: one for one in (budgets, peak, padding, families, beside_another, small_card, old_card, failing)
 }
 
 

@@ -1,0 +1,28 @@
+"""Probes in a row go through the same motions without a GPU; `python tests/five_probes.py` prints their figures."""
+
+import five_probes
+import pytest
+
+from gputune.settings import Choice
+
+
+def test_what_differs_is_named_with_the_value_of_each_probe() -> None:
+    first = {"mlp.amp_dtype": Choice(value=None, reason=""), "omp_threads": Choice(value=None, reason="")}
+    second = {"mlp.amp_dtype": Choice(value="bfloat16", reason=""), "omp_threads": Choice(value=None, reason="")}
+    assert five_probes.differing([first, first]) == {}
+    assert five_probes.differing([first, second, {}]) == {"mlp.amp_dtype": [None, "bfloat16", None]}
+
+
+@pytest.mark.slow
+def test_probes_in_a_row_beside_a_loop() -> None:
+    found = five_probes.in_a_row(1, "--device", "cpu", "--only", "precision", count=2)
+    assert len(found["seconds"]) == 2
+    assert (found["differing"], found["differing alone"]) == ({}, {})
+    assert found["workers"]["decoding"] == [None, None]
+
+
+@pytest.mark.slow
+def test_a_sweep_has_a_rate_for_each_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(five_probes, "POINTS", {"memory": (0, 1)})
+    rates = five_probes.sweep(0, seconds=0.2)["memory"]
+    assert rates[0] > rates[1] > 0
