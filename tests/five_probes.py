@@ -1,11 +1,13 @@
-"""Standard probes in a row, on an idle host and beside busy loops on half of its CPUs: `python tests/five_probes.py`.
+"""Standard probes in a row, on an idle host and beside busy loops on half of its CPUs: `python tests/five_probes.py`, or
+`python tests/five_probes.py LOOPS...` beside these numbers of loops.
 
-Printed are, for both, the seconds of each probe, the values that differ from the first probe's (whose choices stand),
+Printed are, for each, the seconds of each probe, the values that differ from the first probe's (whose choices stand),
 those that differ where the rows of each probe are looked at alone, as with `--fresh`, and the workers for each kind of
 samples; then the rates of sweeps, eight seconds for each number of workers.
 """
 
 import os
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from statistics import mean
@@ -82,7 +84,7 @@ def _rate(kind: str, count: int, seconds: float) -> float:
 
 def main() -> None:
     half = len(os.sched_getaffinity(0)) // 2
-    for loops in (0, half):
+    for loops in [int(one) for one in sys.argv[1:]] or [0, half]:
         print(f"\nbeside {loops} loops")
         for name, value in {**in_a_row(loops), "sweep": sweep(loops)}.items():
             print(f"  {name}: {value}", flush=True)
