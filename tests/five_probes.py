@@ -1,5 +1,5 @@
-"""Standard probes in a row, on an idle host and beside busy loops on half of its CPUs: `python tests/five_probes.py`, or
-`python tests/five_probes.py LOOPS...` beside these numbers of loops.
+"""Standard probes in a row, on an idle host and beside busy loops on half of its CPUs: `python tests/five_probes.py`.
+`python tests/five_probes.py LOOPS...` runs them beside these numbers of loops.
 
 Printed are, for each, the seconds of each probe, the values that differ from the first probe's (whose choices stand),
 those that differ where the rows of each probe are looked at alone, as with `--fresh`, and the workers for each kind of
