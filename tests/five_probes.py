@@ -3,14 +3,15 @@
 
 Printed are, for each, the seconds of each probe, the values that differ from the first probe's (whose choices stand),
 those that differ where the rows of each probe are looked at alone, as with `--fresh`, and the workers for each kind of
-samples; then the rates of sweeps, eight seconds for each number of workers.
+samples; then the rates of sweeps with their standard errors, twelve seconds for each number of workers.
 """
 
+import math
 import os
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from statistics import mean
+from statistics import mean, stdev
 from typing import Any
 
 from gpu.figures import choices_of, probe
@@ -28,8 +29,8 @@ from gputune.settings import Choice
 from gputune.settings.dataloader_workers import KINDS, of_kind
 
 COUNT = 5
-POINT_SECONDS = 8.0
-POINTS = {"decoding": (0, 8, 16, 24, 32, 48), "memory": (0, 1, 4), "waiting": (16, 32, 48, 64)}
+TURNS, TURN_SECONDS = 4, 3.0
+POINTS = {"decoding": (16, 24, 32, 40, 48), "memory": (0, 1), "waiting": (32, 48, 64)}
 
 
 def in_a_row(loops: int, *options: str, count: int = COUNT) -> dict[str, Any]:
@@ -59,24 +60,29 @@ def _alone(machine: Facts, profile: Profile) -> dict[str, Choice]:
     return choices_of(recommend.profile_of(machine, profile.measurements, device, created=profile.created))
 
 
-def sweep(loops: int, seconds: float = POINT_SECONDS) -> dict[str, dict[int, int]]:
-    """Samples per second by kind and number of workers, in two turns, the second in the reverse order."""
-    rates: dict[str, dict[int, list[float]]] = {kind: {count: [] for count in POINTS[kind]} for kind in POINTS}
+def sweep(loops: int, points: Mapping[str, Sequence[int]] = POINTS) -> dict[str, dict[int, str]]:
+    """Samples per second by kind and number of workers, in turns of which every second is in the reverse order."""
+    rates: dict[str, dict[int, list[float]]] = {
+        kind: {count: [] for count in counts} for kind, counts in points.items()
+    }
     cpu = facts.read(Host(), variables=checks.variables()).cpu
-    with busy_loops(loops):
-        for direction in (1, -1):
+    with busy_loops(loops), own_threads(free_cpus(cpu, Host())):
+        for turn in range(TURNS):
             for kind, of_count in rates.items():
-                for count in list(of_count)[::direction]:
-                    with own_threads(free_cpus(cpu, Host())):
-                        of_count[count].append(_rate(kind, count, seconds / 2))
-    return {kind: {count: round(mean(both)) for count, both in of_count.items()} for kind, of_count in rates.items()}
+                for count in list(of_count)[:: -1 if turn % 2 else 1]:
+                    of_count[count].append(_rate(kind, count, TURN_SECONDS))
+    return {kind: {count: _with_error(each) for count, each in of_count.items()} for kind, of_count in rates.items()}
+
+
+def _with_error(rates: Sequence[float]) -> str:
+    return f"{mean(rates):.0f} ({stdev(rates) / math.sqrt(len(rates)):.0f})"
 
 
 def _rate(kind: str, count: int, seconds: float) -> float:
     stream = Stream(dataloader.source_of(kind), Options(workers=count))
     try:
         stream.open()
-        stream.rate(seconds / 8)
+        stream.rate(seconds / 6)
         return stream.rate(seconds)
     finally:
         stream.close()

@@ -22,7 +22,8 @@ def test_probes_in_a_row_beside_a_loop() -> None:
 
 
 @pytest.mark.slow
-def test_a_sweep_has_a_rate_for_each_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(five_probes, "POINTS", {"memory": (0, 1)})
-    rates = five_probes.sweep(0, seconds=0.2)["memory"]
-    assert rates[0] > rates[1] > 0
+def test_a_sweep_has_a_rate_and_its_error_for_each_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(five_probes, "TURN_SECONDS", 0.1)
+    rates = five_probes.sweep(0, {"memory": (0, 1)})["memory"]
+    (none, _), (one, error) = [map(float, rates[count].rstrip(")").split("(")) for count in (0, 1)]
+    assert none > one > error > 0

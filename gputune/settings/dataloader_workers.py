@@ -41,8 +41,8 @@ CLOSE = 1.20
 are chosen, where they gain more than this over none. Rounds of a tenth of a second scatter by a tenth, and workers that
 were stopped between them are slower to go on the more there are, so that even twelve rounds mislead. (On 16 CPUs of
 three H200 machines, in rounds 16 workers were up to 1.16 times as fast as 32. In sweeps of eight seconds for each
-number they lost 0 to 29 %, and 32 came within 2 % of the best on the idle machines; with samples that are waited for,
-64 came within 4 % of it and 32 within 5 %.)
+number they lost 0 to 29 %; 40 came within 2 % of the best on an idle machine and beside busy loops, and 48 that wait
+were the best on three idle machines.)
 """
 BELIEVED_FROM = 2.0
 """A gain that is believed although others used the CPUs meanwhile, which slows loading down with any number of

@@ -194,7 +194,7 @@ def test_what_takes_long_leaves_time_for_fewer():
 @pytest.mark.parametrize(
     ("cpu", "workers"),
     [
-        ({"budget": 16, "logical_count": 16, "quota": None}, 2),
+        ({"budget": 16, "logical_count": 16, "quota": None}, 2.5),
         ({"budget": 16, "logical_count": 16, "quota": 16.0}, 1),
         ({"budget": 16, "logical_count": 64, "quota": None}, 1),
         ({"budget": 2, "logical_count": 2, "quota": None}, 1),
