@@ -86,9 +86,14 @@ def _most(facts: Facts, kind: str) -> int:
     return min(MOST_WORKERS[kind], int(facts.cpu.budget * factor))
 
 
+def _counts(facts: Facts, kind: str) -> tuple[int, ...]:
+    most = _most(facts, kind)
+    return tuple(dict.fromkeys((0, *(max(1, most // part) for part in (4, 2, 1)))))
+
+
 def _alive(facts: Facts) -> int:
     """The most workers at once: the largest loader's, and those of loaders with half, a quarter, ... as many."""
-    return 2 * _most(facts, "waiting")
+    return 2 * max(_most(facts, kind) for kind in KINDS)
 
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
@@ -139,11 +144,9 @@ def _of_kind(bench: Bench, kind: str, seconds: float, at_most: float) -> Iterato
 
 def _curve(bench: Bench, kind: str, seconds: float, at_most: float) -> Curve:
     facts = bench.context.facts
-    most = _most(facts, kind)
-    counts = tuple(dict.fromkeys((0, *(max(1, most // part) for part in (4, 2, 1)))))
     trial = Trial(
         source=source_of(kind),
-        counts=counts,
+        counts=_counts(facts, kind),
         alive=_alive(facts),
         seconds=seconds,
         at_most=at_most,
