@@ -30,7 +30,7 @@ from gputune.settings.dataloader_workers import KINDS, of_kind
 
 COUNT = 5
 TURNS, TURN_SECONDS = 4, 3.0
-POINTS = {"decoding": (16, 24, 32, 40, 48), "memory": (0, 1), "waiting": (32, 48, 64)}
+POINTS = {"decoding": (16, 24, 32, 40, 48), "memory": (0, 1), "waiting": (32, 40, 48)}
 
 
 def in_a_row(loops: int, *options: str, count: int = COUNT) -> dict[str, Any]:
