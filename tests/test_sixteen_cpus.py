@@ -1,7 +1,7 @@
-"""Standard probes on the 16 CPUs of H200 machines, idle and with half of the CPUs busy: the loading rows of forty-four,
+"""Standard probes on the 16 CPUs of H200 machines, idle and with half of the CPUs busy: the loading rows of sixty,
 beside sweeps of 8 and of 12 seconds for each number of workers, and the training steps of ten. Four to twelve short
 samples lead to the same number of workers every time, and it is nearly the sweeps' best; each network gets the same
-options every time. (The probes of four machines tried up to 32 and 64 workers, those of the sixth up to 40 and 48.)
+options every time. (The probes of four machines tried up to 32 and 64 workers, those of the others up to 40 and 48.)
 """
 
 import json
@@ -32,6 +32,12 @@ SWEEPS = [
     ("third machine, busy", "memory", {0: 152146, 1: 8455, 4: 14712}),
     ("third machine, busy", "decoding", {0: 730, 8: 1720, 16: 2176, 24: 2542, 32: 2697}),
     ("third machine, busy", "waiting", {16: 7349, 32: 11083, 48: 10815, 64: 10711}),
+    ("seventh machine, idle", "memory", {0: 263309, 1: 14082}),
+    ("seventh machine, idle", "decoding", {24: 4604, 32: 4432, 40: 4713, 48: 4817}),
+    ("seventh machine, idle", "waiting", {32: 14871, 40: 16145, 48: 16589}),
+    ("seventh machine, busy", "memory", {0: 237525, 1: 12112}),
+    ("seventh machine, busy", "decoding", {24: 3273, 32: 3739, 40: 3677, 48: 3634}),
+    ("seventh machine, busy", "waiting", {32: 12726, 40: 12827, 48: 12655}),
 ]
 """Samples per second by number of workers, on the machine of the probes so named. (Beside the eight loops 48 workers
 decoded 2927 samples, 1.09 times as many as 32, since they had a larger share of the CPUs: 48 of 56 instead of 32 of 40
@@ -59,7 +65,7 @@ TRAINING: dict[str, list[dict[str, Any]]] = json.loads((MACHINES / "sixteen-cpus
 
 
 def chosen_in(probe: str) -> dict[str, int]:
-    return CHOSEN_OF_48 if probe.startswith("sixth machine") else CHOSEN_OF_64
+    return CHOSEN_OF_48 if probe.startswith(("sixth", "seventh", "eighth")) else CHOSEN_OF_64
 
 
 def rows(probe: str) -> list[Measurement]:

@@ -17,11 +17,12 @@ PROMISED_SECONDS: Mapping[str, Mapping[Budget, float]] = {
     "cuda": {"quick": 10, "standard": 60, "thorough": 600},
     "cpu": {"quick": 10, "standard": 60, "thorough": 300},
 }
-"""How long a probe takes from its start to its end, by kind of device, where nothing disturbs it. What only the user
+"""How long the command takes from its start to its end, by kind of device, where nothing disturbs it. What only the user
 can name, and the comparison of all GPUs, take their time on top."""
 
-END_SECONDS = 0.5
-"""From the end of the last bench to the end of the probe: processes end, and the profile is written."""
+OWN_SECONDS = 1.1
+"""What a probe takes before it plans, when Python starts and imports gputune (0.2 to 0.5 s), and after its last bench,
+when processes end and the profile is written (0.2 to 0.6 s)."""
 
 OVERRUN_SHARE = 0.02
 """The part of a probe's time that is kept back for benches that take longer than their seconds."""
@@ -105,7 +106,7 @@ def seconds_for(device: str, request: Request) -> float:
     """
     if request.only:
         return math.inf
-    return (1 - OVERRUN_SHARE) * PROMISED_SECONDS[benches.kind_of(device)][request.budget] - END_SECONDS
+    return (1 - OVERRUN_SHARE) * PROMISED_SECONDS[benches.kind_of(device)][request.budget] - OWN_SECONDS
 
 
 def fitting(jobs: Sequence[Job], seconds: float) -> list[Job]:

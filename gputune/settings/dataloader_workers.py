@@ -3,7 +3,7 @@
 Where the user's own dataset was measured (`gputune probe --dataset`), the fewest workers within 3 % of the best, or
 with a consumer's step the fewest with which it waits for less than 1 % of its step. Otherwise measured on three kinds
 of synthetic samples, which stand for others and are timed in short rounds, so that small differences mean nothing: the
-most workers within 20 % of the best that gain more than that over none, or else the fastest, if it gains. The general
+most workers within 30 % of the best that gain more than that over none, or else the fastest, if it gains. The general
 choice is made for samples that cost CPU time, as decoding images does. Slices of memory, for which workers usually cost
 more than they bring, and samples that are waited for, as from an object store, which may want more workers than there
 are CPUs, have a choice of their own in the profile's `families`. `Tuning.dataloader_kwargs(dataset)` finds out which
@@ -36,13 +36,13 @@ FAMILIES = ("memory", "waiting")
 """The kinds of samples with a choice beside the general one, which is made for `decoding`."""
 NEARLY_BEST = 1.03
 """The fewest workers within this ratio of the best: each costs memory and a process."""
-CLOSE = 1.20
+CLOSE = 1.30
 """With synthetic samples a number of workers within this ratio of the best is not told from it, and of such the most
 are chosen, where they gain more than this over none. Rounds of a tenth of a second scatter by a tenth, and workers that
 were stopped between them are slower to go on the more there are, so that even twelve rounds mislead. (On 16 CPUs of
-three H200 machines, in rounds 16 workers were up to 1.16 times as fast as 32. In sweeps of eight seconds for each
-number they lost 0 to 29 %; 40 came within 2 % of the best on an idle machine and beside busy loops, and 48 that wait
-were the best on three idle machines.)
+H200 machines, in four to seven rounds of 60 probes, half of the workers were up to 1.25 times as fast as all. In sweeps
+of eight and twelve seconds for each number 16 lost 0 to 29 %, and 40 came within 3 % of the best on two machines, idle
+and beside busy loops; 48 that wait were the best on four idle machines.)
 """
 BELIEVED_FROM = 2.0
 """A gain that is believed although others used the CPUs meanwhile, which slows loading down with any number of

@@ -103,6 +103,11 @@ def test_nothing_accumulates_from_step_to_step(small: None) -> None:
     assert all(bool((one == other).all()) for one, other in zip(first, second, strict=True))
 
 
+def test_what_loading_the_kernels_takes_is_part_of_the_time(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "_load", lambda context, shapes: time.sleep(0.02))
+    assert measured(0.01) == ([], ["the budget ran out at 1 of 1 shapes"])
+
+
 def test_math_is_not_tried_where_its_matrices_would_not_fit() -> None:
     assert attention._impossible(shape(length=4096), "math") is None
     why = attention._impossible(shape(length=16384), "math")

@@ -46,7 +46,7 @@ def noisy(one: Any, *factors: float) -> Any:
 
 class TestSyntheticSamples:
     def test_the_most_that_their_short_rounds_do_not_tell_from_the_best(self) -> None:
-        choice = recommend(measured(w0=100.0, w2=200.0, w4=380.0, w8=310.0, w16=300.0))
+        choice = recommend(measured(w0=100.0, w2=200.0, w4=380.0, w8=285.0, w16=270.0))
         assert choice.value == 4
         assert choice.gain == pytest.approx(3.8, rel=0.01)
         assert choice.reason.startswith("samples that cost CPU time came 3.8 times (3.")
@@ -54,15 +54,15 @@ class TestSyntheticSamples:
         assert choice.evidence == ("dataloader",)
 
     @pytest.mark.parametrize("rounds", [4, 32])
-    @pytest.mark.parametrize(("most", "chosen"), [(101.0, 16), (99.0, 16), (84.0, 16), (83.0, 8)])
-    def test_which_are_those_within_20_percent(self, rounds: int, most: float, chosen: int) -> None:
+    @pytest.mark.parametrize(("most", "chosen"), [(101.0, 16), (99.0, 16), (78.0, 16), (76.0, 8)])
+    def test_which_are_those_within_30_percent(self, rounds: int, most: float, chosen: int) -> None:
         choice = recommend(short(measured(w0=20.0, w4=50.0, w8=100.0, w16=most), rounds))
         assert choice.value == chosen
-        assert choice.reason.endswith("; such short rounds do not tell it from fewer workers") == (99.0 >= most > 83.0)
+        assert choice.reason.endswith("; such short rounds do not tell it from fewer workers") == (99.0 >= most > 76.0)
 
     @pytest.mark.parametrize(
         ("rates", "chosen"),
-        [({"w1": 106.0, "w2": 101.0}, 1), ({"w4": 125.0, "w8": 104.5}, 4), ({"w4": 145.0, "w8": 125.0}, 8)],
+        [({"w1": 106.0, "w2": 101.0}, 1), ({"w4": 125.0, "w8": 104.5}, 4), ({"w4": 145.0, "w8": 135.0}, 8)],
     )
     def test_the_most_are_chosen_only_where_they_gain_more_than_that_over_none(
         self, rates: dict[str, float], chosen: int
