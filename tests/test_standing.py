@@ -125,7 +125,7 @@ def loaded(kind: str = "decoding", **rates: float) -> list[Measurement]:
 
 
 def test_of_many_values_the_new_one_must_certainly_gain_over_the_one_that_stands() -> None:
-    first = probed(loaded(w0=100.0, w16=500.0, w32=400.0))
+    first = probed(loaded(w0=100.0, w16=500.0, w32=380.0))
     assert chosen(first, "dataloader_workers", "").value == 16
 
     def second(**rates: float) -> Any:
@@ -138,7 +138,7 @@ def test_of_many_values_the_new_one_must_certainly_gain_over_the_one_that_stands
 
 
 def test_what_is_kept_has_its_own_gain() -> None:
-    first = probed(loaded(w0=100.0, w16=500.0, w32=400.0))
+    first = probed(loaded(w0=100.0, w16=500.0, w32=380.0))
     none, some, more = loaded(w0=100.0, w16=500.0, w32=540.0)
     more = replace(more, samples=tuple(540.0 * (0.92 + 0.16 * number / 11) for number in range(12)))
     alone = chosen(probed([none, some, more]), "dataloader_workers", "")

@@ -17,8 +17,8 @@ PROMISED_SECONDS: Mapping[str, Mapping[Budget, float]] = {
     "cuda": {"quick": 10, "standard": 60, "thorough": 600},
     "cpu": {"quick": 10, "standard": 60, "thorough": 300},
 }
-"""How long the command takes from its start to its end, by kind of device, where nothing disturbs it. What only the user
-can name, and the comparison of all GPUs, take their time on top."""
+"""How long the command takes from its start to its end, by kind of device, where nothing disturbs it. What only the
+user can name, and the comparison of all GPUs, take their time on top."""
 
 OWN_SECONDS = 1.1
 """What a probe takes before it plans, when Python starts and imports gputune (0.2 to 0.5 s), and after its last bench,

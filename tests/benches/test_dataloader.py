@@ -102,8 +102,27 @@ def test_decoding_takes_longer_where_one_of_its_few_rounds_was_disturbed(monkeyp
     assert taken <= (1 + dataloader.OVERTIME_SHARE) * LEAST
 
 
-def workers_on_16_cpus(monkeypatch, seconds, start_seconds, seed):
-    """The numbers of workers for the kinds of samples, and the seconds that a standard probe takes for them."""
+@pytest.mark.parametrize(
+    ("device", "names"), [("cuda:0", ["prefetch", "transfer", "epochs"]), ("cpu", ["prefetch", "epochs"])]
+)
+def test_epochs_take_what_all_others_leave_and_have_eight_pairs_of_starts(monkeypatch, device, names):
+    taken = []
+
+    def takes(name, seconds):
+        taken.append((name, seconds))
+        SixteenCpus.now += seconds if name == "epochs" else min(seconds, 7)
+        return []
+
+    for name in ("prefetch", "transfer", "epochs"):
+        monkeypatch.setattr(dataloader.options_of, name, lambda *given, name=name: takes(name, given[-1]))
+    _, whole = workers_on_16_cpus(monkeypatch, 60, 0.027, 0, device=device, budget="thorough")
+    assert [name for name, _ in taken] == names
+    assert taken[-1][1] > 8 * 1.4
+    assert 50 < whole <= 60
+
+
+def workers_on_16_cpus(monkeypatch, seconds, start_seconds, seed, *, device="cuda:0", budget="standard"):
+    """The numbers of workers for the kinds of samples, and the seconds that were taken."""
     for module in (_timing, dataloader, worker_curve):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: SixteenCpus.now))
     monkeypatch.setattr(dataloader, "free_cpus", lambda *given: 16)
@@ -111,6 +130,6 @@ def workers_on_16_cpus(monkeypatch, seconds, start_seconds, seed):
     monkeypatch.setattr(SixteenCpus, "start_seconds", start_seconds)
     monkeypatch.setattr(SixteenCpus, "noise", random.Random(seed))
     facts, began = facts_of("nvidia-h200-x1", affinity=range(16)), SixteenCpus.now
-    rows = list(dataloader.measure(Context(device="cuda:0", facts=facts, seconds=seconds, budget="standard")))
+    rows = list(dataloader.measure(Context(device=device, facts=facts, seconds=seconds, budget=budget)))
     kinds = ("memory", "waiting", "decoding")
     return [of_kind(rows, kind) for kind in kinds], SixteenCpus.now - began
