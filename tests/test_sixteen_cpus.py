@@ -1,5 +1,5 @@
 """Standard probes on the 16 CPUs of H200 machines, idle and with half of the CPUs busy: the loading rows of sixty,
-beside sweeps of 8 and of 12 seconds for each number of workers, and the training steps of ten. Four to twelve short
+beside sweeps of 8 to 18 seconds for each number of workers, and the training steps of ten. Four to twelve short
 samples lead to the same number of workers every time, and it is nearly the sweeps' best; each network gets the same
 options every time. (The probes of four machines tried up to 32 and 64 workers, those of the others up to 40 and 48.)
 """

@@ -26,7 +26,7 @@ rounds.
 """
 STILL_WORTH_GIVEN = 0.7
 """The share of the best rate below which a number of workers that was given is not timed any longer. After the first
-rounds a ratio scatters by a tenth, so this lies far below that of the slowest that may be chosen.
+rounds a ratio scatters by a tenth, so this lies below that of the slowest that may be chosen.
 """
 
 
