@@ -23,7 +23,7 @@ from gputune.settings.sdpa_backend import Workload
 
 SECONDS = {"cuda": {"standard": 5.1, "thorough": 60}}
 LEAST_SECONDS = {"cuda": 5.1}
-"""On an H200 `_load` takes 1.4 to 2.2 s of them, and twelve rounds at both shapes of the standard budget the rest."""
+"""On an H200 `_load` takes 1.4 to 2.4 s of them, and twelve rounds at both shapes of the standard budget the rest."""
 RANK = 6
 
 HEADS = 16

@@ -47,11 +47,11 @@ OVERTIME_SHARE = 0.15
 busy loops on 16 CPUs one of five probes took five rounds, and one of these was disturbed.)
 """
 
-SHARES = {"memory": 0.08, "waiting": 0.17, "decoding": 0.22, "prefetch": 0.2, "transfer": 0.17, "epochs": 0.16}
+SHARES = {"memory": 0.08, "waiting": 0.17, "decoding": 0.22, "prefetch": 0.17, "transfer": 0.14, "epochs": 0.22}
 """Shares of the seconds, in the order in which they are taken; outside the thorough budget the kinds share all of them.
 The shortest comes first, since what it leaves is for the others, and of the kinds the one that scatters most comes
-last, so that its rounds take no time from another. Whole epochs take what all others leave: a pair of them, of which
-one starts 40 workers, takes 1.4 s on an H200 machine.
+last, so that its rounds take no time from another. Whole epochs take what all others leave, and have time for eight
+pairs if these leave nothing: a pair of them, of which one starts 40 workers, takes 1.4 s on an H200 machine.
 """
 
 KINDS = {"memory": Tokens, "waiting": Waiting, "decoding": Decoding}

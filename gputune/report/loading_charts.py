@@ -6,13 +6,13 @@ from itertools import chain, repeat
 from gputune.measurement import Measurement
 from gputune.report.charts import Bar, Cell, Chart, number, ratio
 from gputune.settings._loading_rows import LoadingParams, LoadingRows, loading_rows
-from gputune.settings.dataloader_workers import KINDS, curve, of_kind
+from gputune.settings.dataloader_workers import CLOSE, KINDS, NEARLY_BEST, curve, of_kind
 
 Rates = Mapping[int, tuple[LoadingParams, Measurement]]
 DATASET = "your dataset"
 STARS = {
-    ("dataset",): "the fewest within 3 % of the best",
-    KINDS: "the most within 20 % of the best that gain",
+    ("dataset",): f"the fewest within {100 * (NEARLY_BEST - 1):.0f} % of the best",
+    KINDS: f"the most within {100 * (CLOSE - 1):.0f} % of the best that gain",
 }
 """By the kinds of samples in one chart, which number of workers has the star."""
 

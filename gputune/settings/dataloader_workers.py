@@ -40,8 +40,8 @@ CLOSE = 1.30
 """With synthetic samples a number of workers within this ratio of the best is not told from it, and of such the most
 are chosen, where they gain more than this over none. Rounds of a tenth of a second scatter by a tenth, and workers that
 were stopped between them are slower to go on the more there are, so that even twelve rounds mislead. (On 16 CPUs of
-H200 machines, in four to seven rounds of 60 probes, half of the workers were up to 1.25 times as fast as all. In sweeps
-of eight and twelve seconds for each number 16 lost 0 to 29 %, and 40 came within 3 % of the best on two machines, idle
+H200 machines, in the rounds of 60 probes, half of the workers were up to 1.15 times as fast as all, and once 1.25. In
+sweeps of 8 to 18 seconds for each number 16 lost 0 to 29 %, and 40 came within 3 % of the best on two machines, idle
 and beside busy loops; 48 that wait were the best on four idle machines.)
 """
 BELIEVED_FROM = 2.0

@@ -52,7 +52,7 @@ def test_each_title_says_which_number_has_the_star():
     found = [*synthetic("decoding", w0=100.0, w4=380.0), *own({0: 100.0, 2: 200.0})]
     assert [chart.title.partition("(")[2] for chart in loading_charts.workers(found)] == [
         "* the fewest within 3 % of the best)",
-        "* the most within 20 % of the best that gain)",
+        "* the most within 30 % of the best that gain)",
     ]
 
 

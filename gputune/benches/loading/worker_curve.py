@@ -26,7 +26,8 @@ rounds.
 """
 STILL_WORTH_GIVEN = 0.7
 """The share of the best rate below which a number of workers that was given is not timed any longer. After the first
-rounds a ratio scatters by a tenth, so this lies below that of the slowest that may be chosen.
+rounds a ratio scatters by a tenth, so this lies below that of the slowest that may be chosen. (In the first four of 60
+probes on 16 CPUs the most workers reached at least 0.85 of it.)
 """
 
 
