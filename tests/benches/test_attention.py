@@ -5,6 +5,7 @@ refuses.
 import time
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -103,11 +104,6 @@ def test_nothing_accumulates_from_step_to_step(small: None) -> None:
     assert all(bool((one == other).all()) for one, other in zip(first, second, strict=True))
 
 
-def test_what_loading_the_kernels_takes_is_part_of_the_time(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "_load", lambda context, shapes: time.sleep(0.02))
-    assert measured(0.01) == ([], ["the budget ran out at 1 of 1 shapes"])
-
-
 def test_math_is_not_tried_where_its_matrices_would_not_fit() -> None:
     assert attention._impossible(shape(length=4096), "math") is None
     why = attention._impossible(shape(length=16384), "math")
@@ -142,23 +138,26 @@ def test_where_torchs_own_choice_fails_nothing_is_compared(small: None, monkeypa
     assert measured() == ([], ["default ran out of memory at 1 of 1 shapes"])
 
 
-@pytest.mark.slow
-def test_loading_a_back_end_takes_nothing_from_the_time(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
+@pytest.mark.parametrize(("loading", "left"), [(1.0, [2.0, 2.0]), (4.0, [0.5, 0.5]), (5.5, [])])
+def test_the_time_that_loading_the_kernels_leaves_is_shared_by_all_shapes(
+    monkeypatch: pytest.MonkeyPatch, loading: float, left: list[float]
+) -> None:
+    clock, given = [0.0], []
 
-    loaded: list[bool] = []
-    attend = torch.nn.functional.scaled_dot_product_attention
+    def load(context: Any, shapes: list[Shape]) -> None:
+        clock[0] += loading
 
-    def slow_at_first(*args: Any, **kwargs: Any) -> Any:
-        if not loaded:
-            loaded.append(True)
-            time.sleep(1)
-        return attend(*args, **kwargs)
+    def group(context: Any, shape: Shape, seconds: float, refused: Any) -> list[Any]:
+        given.append(seconds)
+        clock[0] += seconds
+        return []
 
-    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", slow_at_first)
-    rows, reasons = measured(0.8)
-    assert {row.params["backend"] for row in rows} == {"default", "flash"}
-    assert "the budget ran out at 1 of 1 shapes" not in reasons
+    monkeypatch.setattr(attention, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(attention, "groups", lambda dtypes, budget: [shape(), shape(head=128)])
+    monkeypatch.setattr(attention, "_load", load)
+    monkeypatch.setattr(attention, "_group", group)
+    assert measured(5.0)[1] == ([] if left else ["the budget ran out at 2 of 2 shapes"])
+    assert given == left
 
 
 @pytest.mark.parametrize("seconds", [0, 1e-4])
