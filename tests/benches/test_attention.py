@@ -2,7 +2,6 @@
 refuses.
 """
 
-import time
 from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
