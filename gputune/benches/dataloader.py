@@ -63,7 +63,7 @@ WAITING_FACTOR = 4
 """The most workers tried for each CPU with samples that are waited for; `per_cpu` has the limit for decoding."""
 MOST_WORKERS = {"decoding": 64, "memory": 4, "waiting": 48}
 """Slices of memory take longer on their way from a worker than it takes to make them, and one process takes about 2000
-batches a second, which 35 workers that wait bring it. (In sweeps on 16 CPUs of three idle machines 48 such workers were
+batches a second, which 35 workers that wait bring it. (In sweeps on 16 CPUs of four idle machines 48 such workers were
 the fastest, and 64 lost up to 7 %.)
 """
 BLOCK_SECONDS = {"decoding": 0.1, "memory": 0.05, "waiting": 0.1}

@@ -21,8 +21,8 @@ PROMISED_SECONDS: Mapping[str, Mapping[Budget, float]] = {
 user can name, and the comparison of all GPUs, take their time on top."""
 
 OWN_SECONDS = 1.1
-"""What a probe takes before it plans, when Python starts and imports gputune (0.2 to 0.5 s), and after its last bench,
-when processes end and the profile is written (0.2 to 0.6 s)."""
+"""The seconds of a probe's command that are kept back from the benches. Before them Python starts and imports gputune,
+which takes 0.2 to 0.5 s; after them processes end and the profile is written, which takes 0.2 to 0.6 s."""
 
 OVERRUN_SHARE = 0.02
 """The part of a probe's time that is kept back for benches that take longer than their seconds."""
