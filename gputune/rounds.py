@@ -73,6 +73,11 @@ class Rounds(Generic[A]):
             self._waiting = order(self.arms, number, shuffled=self.shuffled)
         return self._waiting[0] if self._waiting else None
 
+    @property
+    def within_a_round(self) -> bool:
+        """Whether some arms of the round have a sample and others not yet."""
+        return bool(self._waiting or self._taken)
+
     def push(self, sample: float) -> None:
         """Take the sample of the arm that `next` returned."""
         self._taken.append((self._waiting.pop(0), sample))

@@ -54,6 +54,8 @@ class Call:
         self._outside: list[Suspect] = []
         """Suspects that were taken out, to be put back one for each call."""
         self._rewound = REWOUND
+        self.raised: Callable[[Exception], None] | None = None
+        """Called with what a call raises, before the program sees it. Only in a program that is being tuned."""
 
     def suspect(self, one: Suspect) -> None:
         self._suspects.append(one)
@@ -67,8 +69,16 @@ class Call:
         if not torch.is_grad_enabled() or torch.compiler.is_compiling() or torch._C._get_tracing_state():
             return call(*inputs, **named)
         if not self._suspects and not self._outside:
-            return self._run(call, inputs, named)
+            return self._run(call, inputs, named) if self.raised is None else self._told(call, inputs, named)
         return self._guarded(call, inputs, named)
+
+    def _told(self, call: Any, inputs: Any, named: Any) -> Any:
+        try:
+            return self._run(call, inputs, named)
+        except Exception as error:
+            if self.raised:
+                self.raised(error)
+            raise
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy and a pickle hold None instead, also where a model's own `__getstate__` saves all its attributes."""

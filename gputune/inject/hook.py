@@ -21,7 +21,9 @@ from . import decision, payload
 from .applied import Applied, Reason, Why
 
 if TYPE_CHECKING:
+    from .advice import Advice
     from .injection import Injection
+    from .trial import Trial
 
 REPORT = "GPUTUNE_REPORT"
 """If 1, or json, every Python that imported torch reports on stderr at exit what was applied and what changed later."""
@@ -47,6 +49,8 @@ def run(text: str) -> None:
                 say(f"{name} was not applied: {row.why}")
         if carried.advice:
             inject(carried.advice.plain)
+        if carried.trial:
+            _begin(carried.trial, carried.advice)
     except Exception as error:
         say(f"settings were not applied: {type(error).__name__}: {error}")
         return
@@ -54,6 +58,17 @@ def run(text: str) -> None:
         import atexit
 
         atexit.register(_report)
+
+
+def _begin(trial: Trial, advice: Advice | None) -> None:
+    """Begin a run of a program that is being tuned, or end: it must not write where it should not."""
+    from .tuning import run
+
+    try:
+        run.start(trial, advice, now)
+    except Exception as error:
+        say(f"this run could not be begun: {type(error).__name__}: {error}")
+        os._exit(1)
 
 
 def apply(name: str, value: Value) -> dict[str, Any]:

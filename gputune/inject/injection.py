@@ -9,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import settings
@@ -125,7 +125,9 @@ class Injection:
     def _convert(self, wrap: Any, model: Any) -> None:
         from .hands import channels_last
 
-        root = self._root(model, Seen(model=weakref.ref(model), shapes=[]))
+        seen = Seen(model=weakref.ref(model), shapes=[])
+        root = _root(self._watch, model, seen, self._optimizers, self.advice.device)
+        root.converted, root.failed = model in self._converted, self._failed
         tuned = self.advice.program([_key(model)])
         values = tuned.settings if tuned else self.advice.by_family(family(model))
         if not values.get("channels_last") or root.left_alone() or channels_last.obstacle(root, True):
@@ -152,9 +154,10 @@ class Injection:
 
     def _found(self) -> list[Root]:
         """The models that were seen and still exist."""
-        found = [(seen.model(), seen) for seen in self._watch.seen.values()]
-        self._watch.seen.clear()
-        return [self._root(model, seen) for model, seen in found if model is not None]
+        roots = found_roots(self._watch, self._optimizers, self.advice.device)
+        for root in roots:
+            root.converted, root.failed = root.model in self._converted, self._failed
+        return roots
 
     def _put_into(self, roots: list[Root]) -> None:
         tuned = self.advice.program([_key(root.model) for root in roots])
@@ -172,17 +175,6 @@ class Injection:
             self._into(root, tuned, hands.names())
         self._outcome.settle()
         self._report(roots, tuned)
-
-    def _root(self, model: Any, seen: Seen) -> Root:
-        return Root(
-            model=model,
-            seen=seen,
-            device=self.advice.device,
-            optimizers=[one for one in self._optimizers if _trains(one, model)],
-            sights=self._watch.sights,
-            converted=model in self._converted,
-            failed=self._failed,
-        )
 
     def _into(self, root: Root, tuned: Tuned | None, names: list[str]) -> None:
         if tuned and _key(root.model) not in tuned.models:
@@ -210,7 +202,7 @@ class Injection:
 
     def _guard(self, root: Root, name: str, hand: Any, value: Value) -> None:
         """Have the setting taken out again where a call of the model fails because of it."""
-        if not hasattr(hand, "take_out"):
+        if not hand.IN_CALLS:
             return
 
         root.call.suspect(
@@ -235,6 +227,18 @@ class Injection:
 def _key(model: Any) -> tuple[str, str]:
     found = key(model)
     return found.class_name, found.digest
+
+
+def found_roots(watch: Watch, optimizers: Iterable[Any], device: str) -> list[Root]:
+    """The models that were seen and still exist; the watch forgets them."""
+    found = [(seen.model(), seen) for seen in watch.seen.values()]
+    watch.seen.clear()
+    return [_root(watch, model, seen, optimizers, device) for model, seen in found if model is not None]
+
+
+def _root(watch: Watch, model: Any, seen: Seen, optimizers: Iterable[Any], device: str) -> Root:
+    training = [one for one in optimizers if _trains(one, model)]
+    return Root(model=model, seen=seen, device=device, optimizers=training, sights=watch.sights)
 
 
 def _trains(optimizer: Any, model: Any) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from .. import plugins, settings
 from ..settings import Value
 from .advice import Advice
+from .trial import Trial
 
 VARIABLE = "GPUTUNE_APPLY"
 MOST_BYTES = 16384
@@ -22,14 +24,18 @@ class Payload:
     """The version of torch that was measured, where a value depends on it."""
     advice: Advice | None = None
     """The settings put into models."""
+    trial: Trial | None = None
+    """What this run is for, where the program is being tuned."""
 
     @property
     def text(self) -> str:
         """Canonical JSON; empty where there is nothing to do."""
-        if not self.settings and not self.advice:
+        if not self.settings and not self.advice and not self.trial:
             return ""
-        advice = {"advice": self.advice.plain} if self.advice else {}
-        data = {"settings": dict(self.settings), **({"torch": self.torch} if self.torch else {}), **advice}
+        more: dict[str, Any] = {"torch": self.torch} if self.torch else {}
+        more |= {"advice": self.advice.plain} if self.advice else {}
+        more |= {"trial": self.trial.plain} if self.trial else {}
+        data = {"settings": dict(self.settings), **more}
         return json.dumps(data, sort_keys=True, separators=(",", ":"))
 
 
@@ -47,12 +53,13 @@ def parse(text: str) -> Payload:
     data = json.loads(text)
     if not isinstance(data, dict) or not isinstance(data.get("settings"), dict):
         raise ValueError(f"{VARIABLE} is not a JSON object with settings")
-    advice = data.get("advice")
+    advice, trial = data.get("advice"), data.get("trial")
     try:
         return Payload(
             settings=data["settings"],
             torch=data.get("torch"),
             advice=Advice.from_plain(advice) if advice else None,
+            trial=Trial.from_plain(trial) if trial else None,
         )
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"{VARIABLE} is not understood: {error}") from None

@@ -30,6 +30,10 @@ class Root:
     """The features that the program was seen to use."""
     converted: bool = False
     """Whether its parameters were brought into channels_last before DistributedDataParallel wrapped it."""
+    in_turn: bool = False
+    """Whether settings are only tried, in turn, so that what comes before the wrap may be put in behind it."""
+    compiled: dict[Any, Callable[..., Any]] = field(default_factory=dict)
+    """The compiled call for each dtype of autocast, which is made once."""
     failed: Callable[[str, Why], None] = lambda setting, why: None
     """Called where a setting that was put in fails later."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
@@ -23,6 +23,8 @@ LONGEST_ENTRY = 255
 MOST_MODELS = 32
 MOST_SHAPES = 32
 MOST_DIMENSIONS = 8
+MOST_WINDOWS = 16
+MOST_STARTS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,42 @@ class Fingerprint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """Whether a program trains with its settings as it does in FP32."""
+
+    verdict: Literal["accepted", "refused", "unknown", "off"]
+    """Refused: no combination was accepted, and nothing is put in. Unknown: no loss was seen. Off: it was not asked."""
+    steps: int
+    """The length of each run, in iterations of the training loop."""
+    reason: str = ""
+    fp32: tuple[tuple[float, float], ...] = ()
+    """For each part of a run, the lowest and the highest mean loss that FP32 runs of other seeds had."""
+    tuned: tuple[float, ...] = ()
+    """For each part, the mean loss with the settings."""
+
+    def __post_init__(self) -> None:
+        _check_length(self.fp32, MOST_WINDOWS, "fp32")
+        _check_length(self.tuned, MOST_WINDOWS, "tuned")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmation:
+    """How long steps take in whole starts of a program, in turn with torch's defaults and with its settings."""
+
+    plain_ms: tuple[float, ...]
+    tuned_ms: tuple[float, ...]
+    cost_seconds: float
+    """How much longer the first steps take with the settings."""
+
+    def __post_init__(self) -> None:
+        for name in ("plain_ms", "tuned_ms"):
+            times = getattr(self, name)
+            _check_length(times, MOST_STARTS, name)
+            if not times or min(times) <= 0:
+                raise Mismatch("times above 0 expected", (name,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
     """Settings measured on one training script of the user's, with the names and keys by which a process finds out that
     it runs that script.
@@ -74,6 +112,10 @@ class Program:
     by_numerics: dict[Numerics, dict[str, Value]]
     """The best combination of values whose effect on results stays within each level."""
     measurements: tuple[Measurement, ...] = ()
+    guard: Guard | None = None
+    confirmation: Confirmation | None = None
+    gaps: tuple[Gap, ...] = ()
+    """The settings that could not be tried, or failed, and why."""
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.entry) <= LONGEST_ENTRY or "/" in self.entry:

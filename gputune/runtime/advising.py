@@ -93,10 +93,12 @@ def _fits(name: str, value: Value, there: Fingerprint, here: Fingerprint, terms:
 
 
 def _programs(profile: Profile, here: Fingerprint, terms: Terms) -> tuple[Tuned, ...]:
-    """Return the tuned programs of which any value may be put in, the newest first: the payload may not hold all."""
+    """Return the tuned programs, the newest first, since the payload may not hold all. Those of which nothing may be
+    put in are there where others' choices would be put in instead: torch's defaults were measured to be best for them.
+    """
     newest = sorted(profile.programs, key=lambda one: one.created, reverse=True)
     tuned = [_tuned(program, here, terms) for program in newest]
-    return tuple(one for one in tuned if one.settings or one.loading)
+    return tuple(one for one in tuned if one.settings or one.loading or puts_families(terms))
 
 
 def _tuned(program: Program, here: Fingerprint, terms: Terms) -> Tuned:

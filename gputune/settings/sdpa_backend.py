@@ -34,6 +34,8 @@ _OFF = {
 """The back ends switched off so that a back end comes first, whether or not torch puts cuDNN before flash."""
 _CUDNN_FIRST = [3, 1, 2, 0]
 """cuDNN, flash, efficient, math, as `SDPBackend` counts them: torch's own order where it prefers cuDNN."""
+_order: list[list[int]] = []
+"""Torch's own order, once it has been replaced here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,16 +116,25 @@ def _by_shape(rows: Measurements, backend: str) -> Shapes:
     return {shape: row for row in select(rows, BENCH, RATE, backend=backend) if (shape := Workload.of(row.params))}
 
 
-def apply(value: str) -> None:
-    """Put one back end first. Raises ValueError where the program switched some itself, or where this torch cannot."""
+def apply(value: str | None) -> None:
+    """Put one back end first; None puts torch's own order back, as it was before. Raises ValueError where the program
+    switched some itself, or where this torch cannot.
+    """
     import torch
 
+    if value is None:
+        _switch_off(_off_by_default())
+        if _order:
+            torch._C._set_sdp_priority_order(_order.pop())
+        return
     if current() is None and _off() != _off_by_default():
         raise ValueError("the program has switched back ends of attention itself")
     if value == "cudnn":
         if not hasattr(torch._C, "_set_sdp_priority_order"):
             raise ValueError("this torch cannot try cuDNN before the others: that came with 2.6")
         _switch_off(frozenset())
+        if not _cudnn_first():
+            _order[:] = [list(torch._C._get_sdp_priority_order())]
         torch._C._set_sdp_priority_order(_CUDNN_FIRST)
         return
     off = _OFF[value] & _toggles()

@@ -4,7 +4,8 @@ A hand has
 
 - `obstacle(root, value) -> Obstacle | None`: why the setting is not put into this model, if it is not;
 - `put_in(root, value) -> Value`: puts it in, and returns the value that is in force. It may raise;
-- where the model's calls may fail because of it, `take_out(root)`, after which the model is as it was before.
+- `take_out(root)`, after which the model is as it was before;
+- `IN_CALLS`: whether the model's calls may fail because of it, and it is then taken out.
 
 `gputune.inject.injection` finds them by their files' names.
 """
@@ -27,6 +28,8 @@ class Obstacle:
 
 
 class Hand(plugins.Plugin, Protocol):
+    IN_CALLS: bool
+
     def obstacle(self, root: Root, value: Value) -> Obstacle | None: ...
 
     def put_in(self, root: Root, value: Value) -> Value: ...

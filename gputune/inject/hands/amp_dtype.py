@@ -9,6 +9,8 @@ from ..applied import Reason
 from ..root import Root
 from . import Obstacle
 
+IN_CALLS = True
+
 
 def obstacle(root: Root, value: Value) -> Obstacle | None:
     import torch

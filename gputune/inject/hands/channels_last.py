@@ -12,6 +12,8 @@ from ..applied import Reason
 from ..root import Root, is_ddp
 from . import Obstacle
 
+IN_CALLS = True
+
 
 def obstacle(root: Root, value: Value) -> Obstacle | None:
     if has_volumes(root.model):
@@ -22,7 +24,7 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
         return None
     if is_last(root.model):
         return Obstacle(Reason.OWN_FORMAT(), users=True)
-    return Obstacle(Reason.WRAPPED_BEFORE()) if is_ddp(root.model) else None
+    return Obstacle(Reason.WRAPPED_BEFORE()) if is_ddp(root.model) and not root.in_turn else None
 
 
 def put_in(root: Root, value: Value) -> Value:

@@ -9,6 +9,8 @@ from ..compiled import compiled_call
 from ..root import Root
 from . import Obstacle
 
+IN_CALLS = True
+
 
 def obstacle(root: Root, value: Value) -> Obstacle | None:
     import torch
@@ -34,13 +36,15 @@ def put_in(root: Root, value: Value) -> Value:
         config.donated_buffer = False  # with it, backward(retain_graph=True) raises
     _tell_caches_apart(root)
     call = call_of(root.inner, root.device)
-    call.compiled = compiled_call(
-        root.inner,
-        lambda why: root.failed("compile", Reason.COMPILE_FAILED(why)),
-        in_float32=call.dtype is not None,  # of this model's own call, not of the wrap's
-        # torch refuses to run reentrant checkpointing outside Tensor.backward.
-        rehearse_on=None if "reentrant checkpointing" in root.sights else root.device,
-    )
+    if call.dtype not in root.compiled:
+        root.compiled[call.dtype] = compiled_call(
+            root.inner,
+            lambda why: root.failed("compile", Reason.COMPILE_FAILED(why)),
+            in_float32=call.dtype is not None,  # of this model's own call, not of the wrap's
+            # torch refuses to run reentrant checkpointing outside Tensor.backward.
+            rehearse_on=None if "reentrant checkpointing" in root.sights else root.device,
+        )
+    call.compiled = root.compiled[call.dtype]
     return True
 
 

@@ -14,10 +14,13 @@ from ..applied import Reason
 from ..root import Root
 from . import Obstacle
 
+IN_CALLS = False
 KINDS = ("Adam", "AdamW", "SGD")
 """The classes with a fused form on every device, exactly: a subclass may step in its own way."""
 _ours: "weakref.WeakSet[Any]" = weakref.WeakSet()
 """The optimizers that were fused here."""
+_at_rest: "weakref.WeakSet[Any]" = weakref.WeakSet()
+"""Those of them that step in torch's own form for the time being."""
 OPTIONS = ("fused", "foreach", "capturable", "differentiable")
 
 
@@ -32,13 +35,24 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
 
 def put_in(root: Root, value: Value) -> Value:
     for optimizer in root.optimizers:
-        if optimizer not in _ours and _obstacle(optimizer, root.device) is None:
+        if optimizer in _at_rest:
+            _at_rest.remove(optimizer)
+            _fuse(optimizer)
+        elif optimizer not in _ours and _obstacle(optimizer, root.device) is None:
             _fuse(optimizer)
             _ours.add(optimizer)
             optimizer.register_load_state_dict_post_hook(_fuse)
             optimizer.register_state_dict_post_hook(_unfused)
             optimizer.__getstate__ = _getstate(weakref.ref(optimizer))
     return True
+
+
+def take_out(root: Root) -> None:
+    """Have the optimizers step in torch's own form, as they did before."""
+    for optimizer in root.optimizers:
+        if optimizer in _ours and optimizer not in _at_rest:
+            _at_rest.add(optimizer)
+            _unfuse(optimizer)
 
 
 def _obstacle(optimizer: Any, device: str) -> Obstacle | None:
@@ -65,6 +79,8 @@ def _obstacle(optimizer: Any, device: str) -> Obstacle | None:
 def _fuse(optimizer: Any) -> None:
     import torch
 
+    if optimizer in _at_rest:
+        return
     for group in optimizer.param_groups:
         if group.get("foreach") is None:
             group["fused"] = True
@@ -72,6 +88,15 @@ def _fuse(optimizer: Any) -> None:
         if "step" in state:
             step = torch.as_tensor(state["step"], dtype=torch.float32)
             state["step"] = step.to(parameter.device)
+
+
+def _unfuse(optimizer: Any) -> None:
+    for group in optimizer.param_groups:
+        if group.get("foreach") is None:
+            group["fused"] = None
+    counted = _counted_on_cpu(dict(optimizer.state))
+    for parameter, state in counted.items():
+        optimizer.state[parameter] = state
 
 
 def _unfused(optimizer: Any, saved: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,177 @@
+"""`gputune tune`: find the settings with which a training script that nobody changed runs fastest."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gputune.cli import _choices
+from gputune.errors import MeasureError, UsageError
+from gputune.settings import LEVELS, Numerics
+
+if TYPE_CHECKING:
+    from gputune.host import Host
+    from gputune.profile import Profile
+    from gputune.trials.progress import Progress
+    from gputune.trials.request import Request
+    from gputune.trials.result import Tuned
+
+CONTEXT = {"allow_interspersed_args": False}
+"""Words after the options belong to the command."""
+
+
+def tune(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- CMD...", help="The command that trains, and its arguments.")
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The profile that gets the result; it keeps all else that it has.")
+    ] = Path("profile.yaml"),
+    profile: Annotated[
+        str | None,
+        typer.Option(metavar="PROFILE|auto", help="Do not try what this profile, or the one of this machine, refused."),
+    ] = None,
+    only: Annotated[str, typer.Option(metavar="NAME,...", help="Change these settings alone.")] = "",
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            min=20,
+            max=1_000_000,
+            help="The most steps of the measuring run.",
+            show_default="400, or what 15 s have of short ones",
+        ),
+    ] = None,
+    numerics: Annotated[
+        str, typer.Option(metavar="LEVEL", help="How far results may change: exact, rounding, tf32 or mixed.")
+    ] = "mixed",
+    guard_steps: Annotated[
+        int, typer.Option("--guard-steps", min=20, max=1_000_000, help="The steps of each run that guards the loss.")
+    ] = 100,
+    no_guard: Annotated[
+        bool, typer.Option("--no-guard", help="Do not compare the loss with FP32's; the result says so.")
+    ] = False,
+    allow_writes: Annotated[
+        bool,
+        typer.Option("--allow-writes", help="Let checkpoints be written where they always are, and trackers record."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the program's part of the profile as JSON.")] = False,
+) -> None:
+    """Start CMD some ten times, find the settings with which its own steps run fastest, and write them to a profile.
+
+    Checkpoints go to a scratch folder meanwhile, and experiment trackers are off; what else CMD writes, it writes.
+    """
+    from gputune.cli._output import check_writable
+    from gputune.host import Host
+    from gputune.report.programs import answer, json_text, print_program
+    from gputune.runtime.launch import inherited
+    from gputune.trials.logs import kept_log
+    from gputune.trials.request import Request
+    from gputune.trials.tuning import tune as run
+
+    words = _command(command or [])
+    _choices.require(numerics, LEVELS, "level", "--numerics")
+    check_writable(output)
+    before = _existing(output)
+    host = Host()
+    request = Request(
+        command=words, environ=inherited(), profile=_narrowing(profile, host), only=_choices.settings(only, "--only"),
+        steps=steps, level=_level(numerics), guard_steps=None if no_guard else guard_steps, allow_writes=allow_writes,
+    )  # fmt: skip
+    _begin(request)
+    with kept_log(host.environ, words) as log, _shown() as progress:
+        result = run(request, log, host=host, progress=progress)
+    if not result.disturbed:
+        _write(result, before, output, host)
+    if as_json:
+        print(json_text(result.program), flush=True)
+    if sys.stderr is not None:
+        print_program(result, sys.stderr)
+        print(answer(result, output, words), file=sys.stderr)
+    if result.disturbed:
+        raise MeasureError(f"{result.program.entry}: nothing can be told, since {result.disturbed}", "try again later")
+
+
+def _command(words: list[str]) -> list[str]:
+    if words[:1] == ["--"]:
+        words = words[1:]
+    if not words:
+        raise UsageError("no command was given", "name the one that trains: gputune tune -- python train.py")
+    if words[0].startswith("-"):
+        raise UsageError(f"{words[0]}: there is no such option", "see: gputune tune --help")
+    return words
+
+
+def _level(word: str) -> Numerics:
+    return next(level for level in LEVELS if level == word)
+
+
+def _existing(output: Path) -> Profile | None:
+    """The profile that gets the result. Raises ProfileError for a file that is none, which would be lost."""
+    from gputune.profile import load
+
+    return load(output) if output.exists() else None
+
+
+def _narrowing(named: str | None, host: Host) -> Profile | None:
+    from gputune.profile import load
+    from gputune.runtime.local_fingerprint import local_fingerprint
+    from gputune.runtime.locate import AUTO, locate
+
+    if named is None:
+        return None
+    return load(locate(local_fingerprint(host), host.environ) if named == AUTO else named)
+
+
+def _begin(request: Request) -> None:
+    """Say what the runs may do to the user's things, before the first of them."""
+    from gputune.host.stderr import say
+    from gputune.runtime.reach import beyond_reach
+
+    if why := beyond_reach(request.command):
+        raise UsageError(f"{request.command[0]}: {why}", "name a command whose Python can be reached")
+    writes = "it writes what it always writes" if request.allow_writes else (
+        "checkpoints go to a scratch folder and trackers are off, but what else it writes, it writes"
+    )  # fmt: skip
+    say(f"starting {request.command[0]} some ten times; {writes}")
+
+
+@contextmanager
+def _shown() -> Iterator[Callable[[Progress], None]]:
+    """Show what is being done: on a terminal in one changing line, elsewhere a line for each part of the work."""
+    from gputune.host.stderr import say
+    from gputune.report.programs import doing
+    from gputune.report.progress import waiting
+
+    with waiting("reading this machine's facts") as update:
+        if update is not None:
+            yield lambda progress: update(doing(progress))
+            return
+        parts: list[str] = []
+
+        def line(progress: Progress) -> None:
+            if progress.part not in parts:
+                parts.append(progress.part)
+                say(progress.part)
+
+        yield line
+
+
+def _write(result: Tuned, before: Profile | None, output: Path, host: Host) -> None:
+    """Into the file, and into this machine's cached profile, where `gputune apply auto` finds it."""
+    from gputune.cli._output import write
+    from gputune.host.stderr import say
+    from gputune.profile import places, readable, with_programs
+    from gputune.runtime.local_fingerprint import local_fingerprint
+
+    write(with_programs(before or result.profile, [result.program]), output)
+    here = local_fingerprint(host)
+    try:
+        cached = readable(places.cached(here, host.environ))
+        places.keep(with_programs(cached or result.profile, [result.program]), here, host.environ)
+    except MeasureError as error:
+        say(f"not kept for gputune apply auto: {error}")

@@ -1,0 +1,91 @@
+"""Switching the settings of a running program between two steps, back and forth.
+
+What is put into models goes through the hands, and torch's flags through the settings; nothing is compiled twice, and
+nothing is repeated where it fails: the whole run ends then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ... import settings
+from ...settings import Value
+from .. import decision, hands
+from ..applied import Reason, Why
+from ..outcome import left
+from ..root import Root
+
+Values = Mapping[str, Value]
+
+
+class Arms:
+    """The settings in force in the models `roots` and in torch's flags; at first none."""
+
+    def __init__(self, roots: Sequence[Root]) -> None:
+        self.roots = list(roots)
+        self._now: dict[str, Value] = {}
+        self._able: dict[str, list[Root]] = {}
+
+    def obstacles(self, candidates: Values) -> dict[str, dict[str, Any]]:
+        """By setting, the row of each candidate that cannot be put into any model, or whose flag the program set."""
+        rows = {name: self._obstacle(name, value) for name, value in candidates.items()}
+        return {name: row.plain for name, row in rows.items() if row is not None}
+
+    def _obstacle(self, name: str, value: Value) -> Any:
+        setting = settings.load(name)
+        if setting.PHASE != "code":
+            current, default = setting.current(), setting.default()
+            return decision.left_alone(setting, value, current, default, default)
+        found: list[tuple[Why, bool]] = []
+        for root in self.roots:
+            alone = root.left_alone()
+            obstacle = None if alone else hands.load(name).obstacle(root, value)
+            if alone or obstacle:
+                found.append((alone, False) if alone else (obstacle.why, obstacle.users))  # type: ignore[union-attr]
+            else:
+                self._able.setdefault(name, []).append(root)
+        if name in self._able:
+            return None
+        why, users = found[0] if found else (Reason.NO_MODEL(), False)
+        return left(name, why, users)
+
+    def switch(self, values: Values) -> None:
+        """Have exactly these settings in force, and torch's defaults for all others."""
+        for name in sorted(self._now.keys() - values.keys(), reverse=True):
+            self._off(name)
+            del self._now[name]
+        for name in sorted(values):
+            if self._now.get(name) != values[name] or self._follows_another(name, values):
+                self._on(name, values[name])
+        self._now = dict(values)
+
+    def _follows_another(self, name: str, values: Values) -> bool:
+        """Whether a compiled call is another one in another precision."""
+        return name == "compile" and self._now.get("amp_dtype") != values.get("amp_dtype")
+
+    def _on(self, name: str, value: Value) -> None:
+        setting = settings.load(name)
+        if setting.PHASE != "code":
+            setting.apply(value)
+            return
+        for root in self._able.get(name, []):
+            hands.load(name).put_in(root, value)
+
+    def _off(self, name: str) -> None:
+        setting = settings.load(name)
+        if setting.PHASE != "code":
+            setting.apply(setting.default())
+            return
+        for root in self._able.get(name, []):
+            hands.load(name).take_out(root)
+
+    def watch(self, raised: Any) -> None:
+        """Have `raised` called with what a model's call raises while anything is in force."""
+
+        def of_an_arm(error: BaseException) -> None:
+            if self._now:
+                raised(error)
+
+        for root in self.roots:
+            root.call.raised = of_an_arm

@@ -1,0 +1,51 @@
+"""The iterations of a training loop, told from outside by the steps of its optimizers.
+
+Where several optimizers take turns, an iteration ends with the step of the one that was seen last for the first time:
+a GAN's two, or a critic that steps five times for each step of the generator, have one period each. A step within a
+step, as a subclass's that calls its parent's, is no step of its own.
+"""
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+
+class Iterations:
+    """Calls `ended` after each iteration, in the thread and the process that trains."""
+
+    def __init__(self, ended: Callable[[], None]) -> None:
+        self._ended = ended
+        self.optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._last: weakref.ref[Any] | None = None
+        self._depth = 0
+        self._home = (os.getpid(), 0)
+
+    def start(self) -> None:
+        from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+        register_optimizer_step_pre_hook(self._begun)
+        register_optimizer_step_post_hook(self._stepped)
+
+    def _begun(self, *_: Any) -> None:
+        if not self._home[1]:
+            self._home = (os.getpid(), threading.get_ident())
+        if self._at_home():
+            self._depth += 1
+
+    def _stepped(self, optimizer: Any, *_: Any) -> None:
+        if not self._at_home():
+            return
+        self._depth -= 1
+        if self._depth > 0:
+            return
+        self._depth = 0
+        if optimizer not in self.optimizers:
+            self.optimizers.add(optimizer)
+            self._last = weakref.ref(optimizer)
+        if self._last is None or self._last() in (optimizer, None):
+            self._ended()
+
+    def _at_home(self) -> bool:
+        return (os.getpid(), threading.get_ident()) == self._home

@@ -1,0 +1,76 @@
+"""The loss of each iteration: the scalars that a program calls `backward` on, kept on their device until the end."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import Any
+
+
+class Losses:
+    """Of every iteration since `start`. One with several backward calls, as with accumulated gradients, has their mean.
+
+    `torch.autograd.grad` is not seen, nor is a backward call on anything but a scalar.
+    """
+
+    def __init__(self) -> None:
+        self._iterations: list[Any] = []
+        self._now: list[Any] = []
+        self._depth = 0
+        self._scaled: tuple[weakref.ref[Any], Any] | None = None
+
+    def start(self) -> None:
+        import torch
+
+        self._follow(torch.Tensor, "backward")
+        self._follow(torch.autograd, "backward")
+        scaler = torch.amp.GradScaler
+        scale = scaler.scale
+
+        @functools.wraps(scale)
+        def scaled(this: Any, outputs: Any) -> Any:
+            answer = scale(this, outputs)
+            if isinstance(answer, torch.Tensor):
+                self._scaled = (weakref.ref(answer), outputs.detach())
+            return answer
+
+        scaler.scale = scaled
+
+    def stepped(self) -> None:
+        """An iteration has ended."""
+        import torch
+
+        self._iterations.append(torch.stack(self._now).mean() if self._now else None)
+        self._now = []
+
+    def plain(self) -> list[float | None]:
+        """The loss of each iteration; None where none was seen, and for one that is no number."""
+        return [None if one is None else float(one) for one in self._iterations]
+
+    def _follow(self, holder: Any, name: str) -> None:
+        import torch
+
+        original = getattr(holder, name)
+
+        @functools.wraps(original)
+        def followed(*inputs: Any, **named: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return original(*inputs, **named)
+            self._depth += 1
+            try:
+                if self._depth == 1 and inputs:
+                    self._note(inputs[0])
+                return original(*inputs, **named)
+            finally:
+                self._depth -= 1
+
+        setattr(holder, name, followed)
+
+    def _note(self, given: Any) -> None:
+        import torch
+
+        for one in [given] if isinstance(given, torch.Tensor) else given:
+            if isinstance(one, torch.Tensor) and one.numel() == 1:
+                known = self._scaled is not None and self._scaled[0]() is one
+                value = self._scaled[1] if known and self._scaled else one.detach()
+                self._now.append(value.float().reshape(()).clone())

@@ -1,0 +1,79 @@
+"""A measuring run: models are found in the second step; then settings are switched and blocks of steps are timed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..injection import MOST_MODELS, PATIENCE, found_roots
+from ..models import key
+from ..rehearsal import graphs
+from ..root import Root
+from ..watch import Watch
+from .arms import Arms
+from .blocks import Clock
+
+if TYPE_CHECKING:
+    from .run import Run
+
+MOST_COMPILING = 6
+"""So many steps more are let pass where each has compiled something."""
+
+
+def work(run: Run) -> Iterator[int]:
+    """Say what was found, then obey one order after the other, each of which is answered."""
+    yield 1
+    watch = Watch(run.device)
+    watch.start()
+    for _ in range(PATIENCE):
+        yield 1
+        if watch.seen:
+            break
+    watch.stop()
+    roots = found_roots(watch, run.iterations.optimizers, run.device)
+    arms = Arms(roots if len(roots) <= MOST_MODELS else [])
+    arms.watch(run.raised)
+    for root in roots:
+        root.in_turn, root.failed = True, lambda name, why: run.raised(RuntimeError(f"{name}: {why}"))
+    run.send(found=_found(roots))
+    while True:
+        order = run.receive()
+        if order["do"] == "look":
+            run.send(obstacles=arms.obstacles(order["candidates"]))
+        else:
+            yield from _block(run, arms, order)
+
+
+def _found(roots: list[Root]) -> dict[str, Any]:
+    keys = [key(root.model) for root in roots]
+    return {
+        "models": [[one.class_name, one.digest] for one in keys],
+        "families": sorted({root.family for root in roots if root.family}),
+        "shapes": [list(shape) for root in roots for shape in root.seen.shapes],
+        "images": any(_has_images(root.model) for root in roots),
+    }
+
+
+def _has_images(model: Any) -> bool:
+    from ..hands.channels_last import has_images
+
+    return has_images(model)
+
+
+def _block(run: Run, arms: Arms, order: dict[str, Any]) -> Iterator[int]:
+    """Switch, let some steps pass (more of them as long as they compile), and time the others."""
+    arms.switch(order["values"])
+    run.loading.fed = bool(order.get("fed"))
+    made = graphs() if "compile" in order["values"] else 0
+    for number in range(order["settle"] + MOST_COMPILING):
+        if number >= order["settle"] and ("compile" not in order["values"] or made == graphs()):
+            break
+        made = graphs() if "compile" in order["values"] else 0
+        yield 1
+        run.send(passed=1)
+    clock = Clock(run.device)
+    run.loading.seconds = 0.0
+    yield order["steps"]
+    answer = clock.stop()
+    compiled = graphs() - made if "compile" in order["values"] else 0
+    run.send(block={**answer, "steps": order["steps"], "waited": run.loading.seconds, "compiled": compiled})

@@ -1,0 +1,143 @@
+"""A program that was tuned: what was tried, what the guard saw, and the answer in one line."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+from typing import IO, TYPE_CHECKING
+
+from gputune.measurement import Measurement
+from gputune.profile import Confirmation, Program
+from gputune.report.charts import Cell, Chart, number, ratio
+from gputune.report.tables import console_of, draw
+
+if TYPE_CHECKING:
+    from gputune.trials.progress import Progress
+    from gputune.trials.result import Tuned
+
+WITHIN = 0.03
+"""How far whole starts may lie outside of the interval of the steps that took turns, without a word."""
+STAGES = ("precision", "options", "compile", "final")
+
+
+def json_text(program: Program) -> str:
+    return json.dumps(asdict(program), indent=2)
+
+
+def doing(progress: Progress) -> str:
+    """One line for a terminal."""
+    words = [progress.part]
+    if progress.doing:
+        words.append(progress.doing)
+    if progress.steps is not None:
+        words.append(f"{progress.steps} steps")
+    if progress.share is not None:
+        words.append(f"{min(99, round(100 * progress.share))} %")
+    return ": ".join(words[:2]) + "".join(f", {word}" for word in words[2:])
+
+
+def print_program(result: Tuned, stream: IO[str]) -> None:
+    """Print what was tried, with times, memory and losses, and what was left out and why."""
+    console = console_of(stream)
+    for chart in charts(result.program):
+        draw(console, chart)
+    for gap in result.program.gaps:
+        console.print(f"not tried: {gap.fact} ({gap.reason})", markup=False, highlight=False)
+    for combination, why in result.refused.items():
+        console.print(f"refused by the guard: {combination} ({why})", markup=False, highlight=False)
+
+
+def charts(program: Program) -> Iterator[Chart]:
+    """One chart of the arms, and one of the guard's losses."""
+    rows = [row for row in program.measurements if row.metric == "throughput" and row.params.get("stage") in STAGES]
+    if rows:
+        yield Chart(
+            title=f"{program.entry}: its own steps",
+            columns=("compared", "", "ms", "to the first", "MiB"),
+            numbers=("ms", "MiB"),
+            rows=list(_arms(rows)),
+        )
+    guard = program.guard
+    if guard and guard.fp32:
+        yield Chart(
+            title=f"Mean loss of {guard.steps} steps, in {len(guard.fp32)} parts: FP32 with three seeds, and tuned",
+            columns=("part", "FP32 from", "to", "tuned"),
+            numbers=("FP32 from", "to", "tuned"),
+            rows=[
+                (str(place + 1), number(low), number(high), number(one))
+                for place, ((low, high), one) in enumerate(zip(guard.fp32, guard.tuned, strict=False))
+            ],
+        )
+
+
+def _arms(rows: Sequence[Measurement]) -> Iterator[tuple[Cell, ...]]:
+    """Each stage's arms; one that was dropped after the first rounds has fewer samples."""
+    firsts: dict[str, Measurement] = {}
+    for row in rows:
+        stage = str(row.params["stage"])
+        new = stage not in firsts
+        first = firsts.setdefault(stage, row)
+        memory = number(row.conditions["peak_mib"]) if "peak_mib" in row.conditions else ""
+        yield (stage if new else "", _name(row), number(1000 / row.median), "" if new else ratio(row, first), memory)
+
+
+def _name(row: Measurement) -> str:
+    values = {name: value for name, value in row.params.items() if name != "stage"}
+    return " + ".join(name if value is True else str(value) for name, value in sorted(values.items())) or "defaults"
+
+
+def answer(result: Tuned, path: Path, command: Sequence[str]) -> str:
+    """The last line of a tune of a command, whose result is in the file `path`."""
+    program = result.program
+    if result.disturbed:
+        return f"{program.entry}: this machine is too busy to tell: {result.disturbed}"
+    if result.gain is None:
+        refused = "; what was faster, the guard refused" if result.refused else ""
+        return f"{program.entry}: nothing is to be gained here: torch's defaults are best{refused}"
+    default = next(row for row in program.measurements if row.params == {"stage": "final"})
+    found = result.gain
+    before = 1000 / default.median
+    words = [
+        f"{program.entry}: {before:.4g} -> {before / found.ratio:.4g} ms a step, "
+        f"{found.ratio:.3g} times ({found.low:.3g} to {found.high:.3g}) as fast",
+        _losses(program),
+        *_memory(result),
+        *_confirmed(program.confirmation, (found.low, found.high)),
+        shlex.join(["gputune", "apply", str(path), "--", *command]),
+    ]
+    return "; ".join(words)
+
+
+def _losses(program: Program) -> str:
+    verdict = program.guard.verdict if program.guard else "off"
+    return {
+        "accepted": "loss within FP32's own spread",
+        "unknown": f"its loss could not be compared ({program.guard.reason if program.guard else ''})",
+        "off": "its loss was not compared",
+        "refused": "",
+    }[verdict]
+
+
+def _memory(result: Tuned) -> list[str]:
+    return [f"{result.more_memory:.2f} times the memory"] if result.more_memory else []
+
+
+def _confirmed(confirmation: Confirmation | None, interval: tuple[float, float]) -> list[str]:
+    """How whole starts agree, and after how many steps the first ones' cost is paid back."""
+    if confirmation is None:
+        return []
+    plain, tuned = median(confirmation.plain_ms), median(confirmation.tuned_ms)
+    whole, (low, high) = plain / tuned, interval
+    words = []
+    if whole > high * (1 + WITHIN) or whole < low * (1 - WITHIN):
+        beyond = whole / high - 1 if whole > high else whole / low - 1
+        words.append(f"but {whole:.3g} times in whole starts, {100 * beyond:+.0f} % beyond that")
+    if plain > tuned:
+        steps = max(0.0, 1000 * confirmation.cost_seconds / (plain - tuned))
+        minutes = steps * tuned / 60e3
+        words.append(f"paid back after {steps:.0f} steps ({minutes:.1f} min)")
+    return words

@@ -1,0 +1,58 @@
+"""What may be tried with a program, before anything is known of it: from the machine, the user and a profile. Pure."""
+
+from collections.abc import Collection
+
+from gputune.facts import Facts
+from gputune.inject import decision
+from gputune.profile import Profile
+from gputune.settings import LEVELS, Numerics, Value, load
+
+TRIED: dict[str, Value] = {
+    "matmul_precision": "tf32",
+    "amp_dtype": "bfloat16",
+    "channels_last": True,
+    "fused_optimizer": True,
+    "cudnn_benchmark": True,
+    "sdpa_backend": "flash",
+    "compile": True,
+}
+"""The settings that can be switched between two steps, and the value that is tried of each beside torch's default."""
+OF_GPUS = ("matmul_precision", "cudnn_benchmark", "sdpa_backend")
+
+
+def candidates(
+    facts: Facts, device: str, *, level: Numerics = "mixed", only: Collection[str] = (), profile: Profile | None = None
+) -> dict[str, Value]:
+    """By setting, the value to try. `device` is cuda or cpu; `only` names the settings that may change, or is empty.
+
+    A profile leaves out what it refused for another reason than speed: a format that the hardware lacks, or whose
+    errors are too large.
+    """
+    found = {
+        name: value
+        for name, value in TRIED.items()
+        if (not only or name in only)
+        and LEVELS.index(load(name).NUMERICS) <= LEVELS.index(level)
+        and _works(facts, device, name)
+        and not _refused(profile, name)
+    }
+    backend = profile.settings["sdpa_backend"].value if profile and "sdpa_backend" in profile.settings else None
+    if "sdpa_backend" in found and backend:
+        found["sdpa_backend"] = backend
+    return found
+
+
+def _works(facts: Facts, device: str, name: str) -> bool:
+    if device == "cpu":
+        return name not in OF_GPUS
+    dtypes = {dtype for gpu in facts.gpus for dtype in gpu.tensor_core_dtypes}
+    needed = {"matmul_precision": "tf32", "amp_dtype": "bfloat16"}.get(name)
+    return needed is None or needed in dtypes
+
+
+def _refused(profile: Profile | None, name: str) -> bool:
+    """Whether a measured choice of the profile's is torch's default although it gains."""
+    choice = profile.settings.get(name) if profile else None
+    if choice is None or choice.unmeasured or choice.provisional or choice.gain is None or choice.interval is None:
+        return False
+    return decision.is_default(load(name), choice.value) and choice.interval[0] > 1.03

@@ -1,0 +1,47 @@
+"""A combination of settings that a program is run with; everything that it does not name is torch's default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gputune import settings
+from gputune.settings import LEVELS, Numerics, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """Settings and their values, by name."""
+
+    items: tuple[tuple[str, Value], ...] = ()
+
+    @classmethod
+    def of(cls, values: Mapping[str, Value]) -> Combination:
+        return cls(tuple(sorted(values.items())))
+
+    @property
+    def values(self) -> dict[str, Value]:
+        return dict(self.items)
+
+    @property
+    def level(self) -> Numerics:
+        """The largest effect on results that any of its settings has."""
+        effects = [settings.load(name).NUMERICS for name, _ in self.items]
+        return max(effects, key=LEVELS.index, default="exact")
+
+    def plus(self, name: str, value: Value) -> Combination:
+        return self.of({**self.values, name: value})
+
+    def minus(self, name: str) -> Combination:
+        return self.of({n: v for n, v in self.items if n != name})
+
+    def within(self, level: Numerics) -> Combination:
+        """This one without the settings whose effect on results is larger."""
+        kept = {n: v for n, v in self.items if LEVELS.index(settings.load(n).NUMERICS) <= LEVELS.index(level)}
+        return self.of(kept)
+
+    def __str__(self) -> str:
+        return " + ".join(name if value is True else str(value) for name, value in self.items) or "torch's defaults"
+
+
+DEFAULT = Combination()

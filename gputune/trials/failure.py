@@ -1,0 +1,29 @@
+"""How a run of the user's program can fail."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+How = Literal["raised", "memory", "ended", "silent", "never stepped", "nodes"]
+
+
+@dataclass(eq=False, kw_only=True)
+class RunFailed(Exception):
+    """A run gave no result."""
+
+    how: How
+    """It raised an exception, ran out of the GPU's memory, ended, was silent for too long, never took a training step,
+    or spans several nodes."""
+    detail: str = ""
+    rank: int | None = None
+
+    def __str__(self) -> str:
+        who = f"rank {self.rank} " if self.rank is not None else "it "
+        words = {
+            "raised": f"{who}raised {self.detail}",
+            "memory": f"{who}ran out of the GPU's memory",
+            "ended": f"{who}ended{self.detail and f' ({self.detail})'}",
+            "silent": f"{who}took no step for {self.detail}",
+            "never stepped": f"no training step was seen within {self.detail}",
+            "nodes": "it runs on several nodes",
+        }
+        return words[self.how]

@@ -1,0 +1,63 @@
+"""The guard's runs: FP32 three times and a combination twice, from the start, each pair with the same seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gputune.inject.advice import Advice
+from gputune.profile import Guard
+from gputune.trials import guard
+from gputune.trials.combination import Combination
+from gputune.trials.job import Job, Start
+from gputune.trials.measuring import COMPILE_SECONDS
+from gputune.trials.progress import Progress
+
+FP32_SHIFTS = (0, 1, 2)
+TUNED_SHIFTS = (0, 1)
+PART = "guarding the loss"
+
+
+class Runs:
+    """The runs of one program; those in FP32 serve all combinations."""
+
+    def __init__(self, *, start: Start, steps: int, progress: Callable[[Progress], None]) -> None:
+        self._start, self._steps, self._progress = start, steps, progress
+        self._fp32: list[guard.Recorded] = []
+        self._chance: guard.Recorded | None = None
+
+    def of(self, combination: Combination, advice: Advice) -> Guard:
+        """What the guard says of a combination. Raises RunFailed where the program itself fails."""
+        if not self._fp32:
+            self._fp32 = [self._recorded(None, shift) for shift in FP32_SHIFTS]
+        tuned = [self._recorded(advice, shift) for shift in TUNED_SHIFTS]
+        precision = _precision(combination)
+        found = guard.verdict(self._fp32, tuned, precision)
+        if guard.asks_for_chance(found):
+            found = guard.verdict(self._fp32, tuned, precision, self._by_chance())
+        return Guard(
+            verdict=found.outcome, steps=self._steps, reason=str(found.why), fp32=found.fp32, tuned=found.tuned
+        )
+
+    def _by_chance(self) -> guard.Recorded:
+        """FP32 with the first seed, up to the compared iteration, in which dropout draws other numbers."""
+        if self._chance is None:
+            steps = self._fp32[0].compared
+            self._chance = self._recorded(None, FP32_SHIFTS[0], steps=steps, other_numbers=True)
+        return self._chance
+
+    def _recorded(
+        self, advice: Advice | None, shift: int, *, steps: int | None = None, other_numbers: bool = False
+    ) -> guard.Recorded:
+        what = f"{'FP32' if advice is None else 'with the settings'}, seed {shift + 1}"
+        self._progress(Progress(part=PART, doing=what))
+        with Job(self._start, "guard", shift=shift, advice=advice, other_numbers=other_numbers) as job:
+            job.first()
+            answer: dict[str, Any] = job.ask(COMPILE_SECONDS, do="record", steps=steps or self._steps)
+            job.finish()
+        return guard.Recorded.from_plain(answer["recorded"])
+
+
+def _precision(combination: Combination) -> Any:
+    values = combination.values
+    return values.get("amp_dtype") or values.get("matmul_precision") or "ieee"

@@ -1,0 +1,297 @@
+"""One start of the user's command: its ranks, what they are told, and what they answer.
+
+Rank 0's answers count. All ranks get the same order at the same step, so that they stay in step.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from gputune.inject import payload
+from gputune.inject.advice import Advice
+from gputune.inject.payload import Payload
+from gputune.inject.scratch._trackers import variables
+from gputune.inject.trial import Role, Trial
+from gputune.runtime.environment import SHIM
+from gputune.runtime.ranks import starts_ranks
+from gputune.trials.failure import RunFailed
+
+START_SECONDS = 600.0
+"""Within this time a program is to take its first training step: it may prepare its data before."""
+LAUNCHER_SECONDS = 10.0
+"""How long a launcher may take to notice that its ranks have ended."""
+KEEPER_SECONDS = 15.0
+SCRATCH = "scratch"
+SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "fish", "busybox")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How the user's command is started each time."""
+
+    command: Sequence[str]
+    environ: Mapping[str, str]
+    folder: Path
+    """A private folder, for the socket and for checkpoints."""
+    log: IO[bytes]
+    """Where stdout and stderr of the command go."""
+    allow_writes: bool = False
+    start_seconds: float = START_SECONDS
+
+
+@dataclass(eq=False, slots=True)
+class Rank:
+    connection: socket.socket
+    pid: int = 0
+    number: int = 0
+    waiting: bytes = b""
+    answers: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Job:
+    """A running command. Use as a context manager: on exit nothing of it is left."""
+
+    def __init__(
+        self,
+        start: Start,
+        role: Role,
+        *,
+        advice: Advice | None = None,
+        shift: int | None = None,
+        other_numbers: bool = False,
+    ) -> None:
+        self._start = start
+        self.hello: dict[str, Any] = {}
+        """What rank 0 said of itself."""
+        self._ranks: list[Rank] = []
+        self._scratch = start.folder / SCRATCH
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        path = start.folder / "socket"
+        with suppress(FileNotFoundError):
+            path.unlink()
+        self._listener.bind(str(path))
+        self._listener.listen(128)
+        trial = Trial(
+            role=role,
+            socket=str(path),
+            scratch="" if start.allow_writes else str(self._scratch),
+            shift=shift,
+            other_numbers=other_numbers,
+        )
+        text = Payload(advice=advice, trial=trial).text
+        self._keeper, self._lifeline = _spawn(start, text)
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(OSError):
+            os.close(self._lifeline)
+        try:
+            self._keeper.wait(KEEPER_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._keeper.kill()
+        self._listener.close()
+        for rank in self._ranks:
+            rank.connection.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def first(self) -> dict[str, Any]:
+        """Wait until every rank has taken its first steps; return what rank 0 then says. Raises RunFailed."""
+        deadline = time.monotonic() + self._start.start_seconds
+        try:
+            while not self.hello or len(self._ranks) < self.hello["world"]:
+                self._hear(deadline)
+            if self.hello["local"] < self.hello["world"]:
+                raise RunFailed(how="nodes")
+            return self._answers(deadline)
+        except TimeoutError:
+            seconds = f"{self._start.start_seconds:.0f} s"
+            raise RunFailed(how="never stepped", detail=seconds) from None
+
+    def ask(self, seconds: float, **order: Any) -> dict[str, Any]:
+        """Give all ranks an order, and return rank 0's answer. Raises RunFailed, also where a rank takes more than
+        `seconds` from one word to the next.
+        """
+        for rank in self._ranks:
+            try:
+                rank.connection.sendall(json.dumps(order).encode() + b"\n")
+            except OSError:
+                raise self._end_of(rank) from None
+        return self._answers(None, seconds)
+
+    def finish(self) -> None:
+        """Have all ranks flush what they wrote and end, before anything behind their loops can run."""
+        with suppress(RunFailed):
+            self.ask(KEEPER_SECONDS, do="end")
+        if not _kill_shells([rank.pid for rank in self._ranks], self._keeper.pid):
+            with suppress(RunFailed, OSError):
+                for rank in self._ranks:
+                    rank.connection.sendall(b'{"do": "exit"}\n')
+            if starts_ranks(self._start.command):
+                with suppress(subprocess.TimeoutExpired):
+                    self._keeper.wait(LAUNCHER_SECONDS)
+            else:
+                self._wait_for_ranks()
+
+    def _wait_for_ranks(self) -> None:
+        """Until each has closed its connection by ending: a moment."""
+        for rank in self._ranks:
+            rank.connection.settimeout(1.0)
+            with suppress(OSError):
+                while rank.connection.recv(4096):
+                    pass
+
+    def _answers(self, deadline: float | None, seconds: float = 0.0) -> dict[str, Any]:
+        """The answer of rank 0, once every rank has given one. A rank that passes a step has more time."""
+        until = time.monotonic() + seconds if deadline is None else deadline
+        while not all(rank.answers for rank in self._ranks):
+            try:
+                passed = self._hear(until)
+            except TimeoutError:
+                if deadline is not None:
+                    raise
+                late = next(rank for rank in self._ranks if not rank.answers)
+                raise RunFailed(how="silent", rank=self._name(late), detail=f"{seconds:.0f} s") from None
+            if passed and deadline is None:
+                until = time.monotonic() + seconds
+        first = min(self._ranks, key=lambda rank: rank.number)
+        answers = [rank.answers.pop(0) for rank in self._ranks]
+        return answers[self._ranks.index(first)]
+
+    def _hear(self, deadline: float) -> bool:
+        """Take what ranks say; whether any passed a step. Raises TimeoutError, and RunFailed where one has ended."""
+        watched = [self._listener, *(rank.connection for rank in self._ranks)]
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        ready = select.select(watched, [], [], min(left, 0.2))[0]
+        if self._listener in ready:
+            self._greet(self._listener.accept()[0])
+        passed = False
+        for rank in [one for one in self._ranks if one.connection in ready]:
+            for message in self._read(rank):
+                passed |= self._take(rank, message)
+        if not ready and self._keeper.poll() is not None:
+            raise RunFailed(how="ended", detail=_ending(self._keeper.returncode))
+        return passed
+
+    def _greet(self, connection: socket.socket) -> None:
+        """A new rank says hello first. Another process of the same rank, as of a program that starts trainings of its
+        own side by side, is not measured.
+        """
+        rank = Rank(connection)
+        connection.settimeout(10.0)
+        try:
+            while b"\n" not in rank.waiting:
+                if not (chunk := connection.recv(65536)):
+                    raise OSError
+                rank.waiting += chunk
+        except OSError:
+            connection.close()
+            return
+        line, _, rank.waiting = rank.waiting.partition(b"\n")
+        hello = json.loads(line)["hello"]
+        rank.number, rank.pid = hello["rank"], hello["pid"]
+        if any(other.number == rank.number for other in self._ranks):
+            connection.close()
+            return
+        connection.settimeout(None)
+        self._ranks.append(rank)
+        if not self.hello or rank.number < self.hello["rank"]:
+            self.hello = hello
+        for message in _lines(rank):
+            self._take(rank, message)
+
+    def _read(self, rank: Rank) -> Iterator[dict[str, Any]]:
+        try:
+            chunk = rank.connection.recv(1 << 20)
+        except OSError:
+            chunk = b""
+        if not chunk:
+            raise self._end_of(rank)
+        rank.waiting += chunk
+        yield from _lines(rank)
+
+    def _take(self, rank: Rank, message: dict[str, Any]) -> bool:
+        if "passed" in message:
+            return True
+        if "raised" in message:
+            how: Any = "memory" if message.get("out_of_memory") else "raised"
+            raise RunFailed(how=how, detail=message["raised"], rank=self._name(rank))
+        rank.answers.append(message)
+        return False
+
+    def _end_of(self, rank: Rank) -> RunFailed:
+        """A rank has ended; the command's exit code says more where it ends too."""
+        with suppress(subprocess.TimeoutExpired):
+            self._keeper.wait(LAUNCHER_SECONDS if starts_ranks(self._start.command) else 2.0)
+        return RunFailed(how="ended", rank=self._name(rank), detail=_ending(self._keeper.returncode))
+
+    def _name(self, rank: Rank) -> int | None:
+        return rank.number if len(self._ranks) > 1 else None
+
+
+def _ending(code: int | None) -> str:
+    if code is None:
+        return ""
+    return f"killed by signal {code - 128}" if code > 128 else f"exit code {code}"
+
+
+def _lines(rank: Rank) -> Iterator[dict[str, Any]]:
+    while b"\n" in rank.waiting:
+        line, _, rank.waiting = rank.waiting.partition(b"\n")
+        yield json.loads(line)
+
+
+def _spawn(start: Start, text: str) -> tuple[subprocess.Popen[bytes], int]:
+    """The keeper with the command below it, and our end of the pipe whose closing ends both."""
+    environ = {**start.environ, payload.VARIABLE: text}
+    before = environ.get("PYTHONPATH", "")
+    environ["PYTHONPATH"] = f"{SHIM}{os.pathsep}{before}" if before else SHIM
+    if not start.allow_writes:
+        environ |= variables(str(start.folder / SCRATCH))
+    reader, writer = os.pipe()
+    try:
+        keeper = subprocess.Popen(
+            [sys.executable, "-P", "-m", "gputune.trials.keeper", str(reader), "--", *start.command],
+            stdin=subprocess.DEVNULL,
+            stdout=start.log,
+            stderr=start.log,
+            pass_fds=[reader],
+            start_new_session=True,
+            env=environ,
+        )
+    finally:
+        os.close(reader)
+    return keeper, writer
+
+
+def _kill_shells(pids: Sequence[int], keeper: int) -> bool:
+    """Kill the shells between the keeper and these processes, which would go on with their next line; whether there
+    were any.
+    """
+    import psutil
+
+    found = False
+    for pid in pids:
+        with suppress(psutil.Error):
+            for parent in psutil.Process(pid).parents():
+                if parent.pid == keeper:
+                    break
+                if parent.name() in SHELLS:
+                    found = True
+                    parent.kill()
+    return found

@@ -1,0 +1,196 @@
+"""The measuring run: the search is driven through blocks of the program's own steps; what fails costs a new start."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gputune.facts import busy
+from gputune.host import Host
+from gputune.inject.applied import Applied
+from gputune.settings import Value
+from gputune.trials.combination import DEFAULT, Combination
+from gputune.trials.failure import RunFailed
+from gputune.trials.job import Job, Start
+from gputune.trials.progress import Progress
+from gputune.trials.search import Block, Search, Tried
+
+SECONDS = 35.0
+"""How long the search takes at most, but for compiling; longer where steps are slow, see `STEPS_OF_TIME`."""
+STEPS_OF_TIME = 100
+"""The search has the time of so many of the program's own steps at the least."""
+STEPS = 400
+"""The most steps of a search, or as many as take `STEPS_SECONDS` if they are short, where the user says no number."""
+STEPS_SECONDS = 15.0
+BLOCK, FEWEST, MOST = 0.04, 2, 48
+"""How many seconds of steps a block has, and how many steps at the least and at the most. Where the host is the limit,
+blocks of a few steps of 1.5 ms were slower by a fifth than longer ones: each begins with an idle GPU."""
+FIRST_SETTLE, SETTLE = 3, 1
+"""The steps behind a switch that are not timed, the first time and later."""
+BLOCK_SECONDS, COMPILE_SECONDS = 60.0, 600.0
+"""How long a process may be silent: so long or ten of its usual blocks, and longer while it compiles."""
+MOST_STARTS = 8
+PART = "measuring the program's own steps"
+
+
+@dataclass(kw_only=True)
+class Measured:
+    """What a measuring run found."""
+
+    hello: Mapping[str, Any]
+    found: Mapping[str, Any]
+    """The models, as the process describes them."""
+    arms: list[Tried]
+    """The last comparison: torch's defaults, the winner, and what is left of it within each level."""
+    tried: list[Tried]
+    left: dict[str, Applied]
+    """By setting, why it could not be tried."""
+    failed: dict[str, str]
+    """By combination, how it failed."""
+    steps: int
+    seconds: float
+    first_seconds: dict[str, float]
+    """By combination, what its first steps took."""
+    conditions: dict[str, float]
+
+
+@dataclass(kw_only=True)
+class Attempts:
+    """What is known from the starts before."""
+
+    without: set[str] = field(default_factory=set)
+    """Settings that failed wherever they were tried."""
+    left_out: set[Combination] = field(default_factory=set)
+    worked: set[Combination] = field(default_factory=set)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def blame(self, combination: Combination, failure: RunFailed) -> None:
+        """Leave out the settings that never worked, or else the combination."""
+        self.failed[str(combination)] = str(failure)
+        known = {item for one in self.worked for item in one.items}
+        new = {name for name, value in combination.items if (name, value) not in known}
+        self.without |= new
+        if not new:
+            self.left_out.add(combination)
+
+
+def measure(
+    start: Start,
+    candidates: Mapping[str, Value],
+    *,
+    steps: int | None,
+    host: Host,
+    progress: Callable[[Progress], None],
+) -> Measured:
+    """`steps` are the most that the search may take; None for as many as it should.
+
+    Raises RunFailed where the program gives no result with torch's defaults.
+    """
+    attempts = Attempts()
+    for _ in range(MOST_STARTS):
+        wanted = {name: value for name, value in candidates.items() if name not in attempts.without}
+        with Job(start, "measure") as job:
+            progress(Progress(part=PART, doing="waiting for its first step"))
+            session = _Session(job, wanted, attempts, steps, progress)
+            try:
+                return session.run(host)
+            except RunFailed as failure:
+                if session.current == DEFAULT:
+                    raise
+                attempts.blame(session.current, failure)
+                progress(Progress(part=f"{session.current} failed: {failure}; starting again without it"))
+    raise RunFailed(how="ended", detail=f"{MOST_STARTS} starts in turn failed")
+
+
+class _Session:
+    """One start of the program."""
+
+    def __init__(
+        self,
+        job: Job,
+        candidates: Mapping[str, Value],
+        attempts: Attempts,
+        steps: int | None,
+        progress: Callable[[Progress], None],
+    ) -> None:
+        self._job, self._candidates, self._attempts = job, candidates, attempts
+        self._most, self._progress = steps, progress
+        self.current = DEFAULT
+        self._seen: set[Combination] = set()
+        self._first: dict[str, float] = {}
+        self._used = 0
+        self._step_seconds = 0.0
+        self._begun = self._compiling = 0.0
+
+    def run(self, host: Host) -> Measured:
+        found = self._job.first()["found"]
+        before, self._begun = busy.read(host), time.monotonic()
+        looked = self._job.ask(BLOCK_SECONDS, do="look", candidates=self._candidates)["obstacles"]
+        left = {name: Applied.from_plain(row) for name, row in looked.items()}
+        able = {name: value for name, value in self._candidates.items() if name not in left}
+        able = _of_kinds(able, found)
+        search = Search(measure=self._block, used=self._share, left_out=self._attempts.left_out.__contains__)
+        self._block(DEFAULT)  # once before, so that time and steps can be planned
+        winner = search.best(able, images=found["images"])
+        arms = search.final(winner)
+        self.current = DEFAULT
+        conditions = busy.conditions(before, busy.read(host))
+        seconds = time.monotonic() - self._begun
+        self._job.finish()
+        return Measured(
+            hello=self._job.hello, found=found, arms=arms, tried=search.tried, left=left,
+            failed=self._attempts.failed, steps=self._used, seconds=seconds, first_seconds=self._first,
+            conditions=conditions,
+        )  # fmt: skip
+
+    def _share(self) -> float:
+        """The share of the time or of the steps that is used up."""
+        if not self._step_seconds:
+            return 0.0
+        limit = max(SECONDS, STEPS_OF_TIME * self._step_seconds)
+        seconds = time.monotonic() - self._begun - self._compiling
+        most = self._most or max(STEPS, STEPS_SECONDS / self._step_seconds)
+        return max(seconds / limit, self._used / most)
+
+    def _steps(self) -> int:
+        """The steps of a block, the same for all arms. Before anything is known of them they are few."""
+        if not self._step_seconds:
+            return FEWEST
+        affordable = MOST if self._most is None else max(FEWEST, self._most // 130)
+        return min(max(FEWEST, round(BLOCK / self._step_seconds)), MOST, affordable)
+
+    def _block(self, combination: Combination) -> Block:
+        self.current = combination
+        first = combination not in self._seen
+        compiles = first and "compile" in combination.values
+        steps = self._steps()
+        settle = FIRST_SETTLE if first else SETTLE
+        patience = COMPILE_SECONDS if compiles else max(BLOCK_SECONDS, 10 * (steps + settle) * self._step_seconds)
+        self._progress(Progress(part=PART, doing=str(combination), steps=self._used, share=self._share()))
+        begun = time.monotonic()
+        answer = self._job.ask(patience, do="block", values=combination.values, settle=settle, steps=steps)["block"]
+        taken = time.monotonic() - begun
+        if answer["compiled"]:
+            raise RunFailed(how="raised", detail="it was compiled anew while it was timed")
+        if first:
+            self._first[str(combination)] = taken - answer["seconds"]
+            self._compiling += taken if compiles else 0.0
+        self._seen.add(combination)
+        self._attempts.worked.add(combination)
+        self._used += steps + settle
+        if combination == DEFAULT:
+            self._step_seconds = answer["seconds"] / steps
+        waited = answer["waited"] / answer["seconds"]
+        return Block(rate=steps / answer["seconds"], peak_bytes=answer["peak_bytes"], waited=waited)
+
+
+def _of_kinds(candidates: Mapping[str, Value], found: Mapping[str, Any]) -> dict[str, Value]:
+    """Without what does not concern this kind of network."""
+    able = dict(candidates)
+    if not found["images"]:
+        able.pop("cudnn_benchmark", None)
+    if "transformer" not in found["families"]:
+        able.pop("sdpa_backend", None)
+    return able

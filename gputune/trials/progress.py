@@ -1,0 +1,15 @@
+"""What a tune is doing."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    part: str
+    """The part of the work: measuring, guarding, confirming."""
+    doing: str = ""
+    """What is tried or waited for in it."""
+    steps: int | None = None
+    """The steps of the program that this part used so far."""
+    share: float | None = None
+    """The share of this part that is done; None where it cannot be told."""

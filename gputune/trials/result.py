@@ -1,0 +1,130 @@
+"""From what was measured to the program in a profile. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gputune import recommend
+from gputune.facts import Facts
+from gputune.facts.gap import Gap
+from gputune.inject.models import ModelKey
+from gputune.measurement import LOOKS, Comparison, Measurement, rounded
+from gputune.profile import Guard, Profile, Program, fingerprint, now
+from gputune.profile.document import MOST_DIMENSIONS, MOST_MODELS, MOST_SHAPES
+from gputune.settings import Choice
+from gputune.settings._evidence import range_text
+from gputune.trials.combination import DEFAULT, Combination
+from gputune.trials.measuring import Measured
+from gputune.trials.search import Tried, by_level, choice, gain, greedy
+
+BENCH = "tune"
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """The result for one program."""
+
+    program: Program
+    profile: Profile
+    """A profile of this machine with nothing measured but the program."""
+    combination: Combination
+    gain: Comparison | None
+    """To torch's defaults; None where nothing is gained."""
+    more_memory: float | None = None
+    """How many times the memory of torch's defaults it takes, where that is more."""
+    disturbed: str = ""
+    """Who else used the machine meanwhile, so that nothing can be told."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """By combination, why the guard refused it."""
+
+
+def ranking(measured: Measured) -> list[tuple[Tried, Comparison]]:
+    """The combinations of the last comparison that gain over torch's defaults, the one to take first."""
+    default = default_of(measured)
+    gains = {id(arm): gain(arm, default) for arm in measured.arms}
+    left = [arm for arm in measured.arms if (found := gains[id(arm)]) and found.verdict == "gain"]
+    ranked: list[tuple[Tried, Comparison]] = []
+    while left:
+        best = choice(left, default.peak_bytes)
+        found = gains[id(best)]
+        assert found is not None
+        ranked.append((best, found))
+        left.remove(best)
+    return ranked
+
+
+def default_of(measured: Measured) -> Tried:
+    return next(arm for arm in measured.arms if arm.combination == DEFAULT)
+
+
+def tuned(
+    measured: Measured, found: tuple[Tried, Comparison] | None, machine: Facts, device: str, guard: Guard
+) -> Tuned:
+    """The result with the combination that was found, or None for torch's defaults."""
+    default = default_of(measured)
+    combination = found[0].combination if found else DEFAULT
+    models = [ModelKey(class_name=name, digest=digest) for name, digest in measured.found["models"]]
+    levels = {level: one.values for level, one in by_level(_accepted(measured, found)) if one != DEFAULT}
+    program = Program(
+        entry=measured.hello["entry"][:255],
+        created=now(),
+        fingerprint=replace(fingerprint(machine, device), torch=measured.hello["torch"]),
+        models=tuple(models[:MOST_MODELS]),
+        input_shapes=tuple(tuple(shape[:MOST_DIMENSIONS]) for shape in measured.found["shapes"][:MOST_SHAPES]),
+        world_size=measured.hello["world"],
+        settings=_choices(combination, found[1]) if found else {},
+        by_numerics=levels,
+        measurements=tuple(_rows(measured.tried, device, measured.conditions)),
+        guard=guard,
+        gaps=tuple(_gaps(measured)),
+    )
+    more = greedy(found[0], default.peak_bytes) if found else False
+    memory = (found[0].peak_bytes or 0) / (default.peak_bytes or 1) if found and more else None
+    unmeasured = recommend.profile_of(machine, (), device, created=program.created)
+    return Tuned(
+        program=program, profile=unmeasured, combination=combination, gain=found[1] if found else None,
+        more_memory=memory,
+    )  # fmt: skip
+
+
+def _accepted(measured: Measured, found: tuple[Tried, Comparison] | None) -> list[Tried]:
+    """The arms of the last comparison that are part of what the guard accepted: no others count for any level."""
+    accepted = set(found[0].combination.items) if found else set()
+    return [arm for arm in measured.arms if set(arm.combination.items) <= accepted]
+
+
+def _choices(combination: Combination, found: Comparison) -> dict[str, Choice]:
+    """Settings were not measured one by one: what is known is how fast they are together."""
+    together = "alone" if len(combination.items) == 1 else f"all {len(combination.items)} settings together"
+    reason = f"the program's own steps ran {range_text(found)} as fast as with torch's defaults, {together}"
+    return {
+        name: Choice(value=value, gain=found.ratio, interval=found.interval, reason=reason, evidence=(BENCH,))
+        for name, value in combination.items
+    }
+
+
+def _rows(tried: Sequence[Tried], device: str, conditions: dict[str, float]) -> list[Measurement]:
+    rows: list[Measurement] = []
+    for arm in tried:
+        if not arm.samples:
+            continue
+        params: dict[str, Any] = {"stage": arm.stage, **arm.combination.values}
+        own = {"waited": rounded(max(arm.waits))} if arm.waits and max(arm.waits) > 0 else {}
+        if arm.peak_bytes is not None:
+            own["peak_mib"] = float(arm.peak_bytes // MIB)
+        samples = tuple(rounded(sample) for sample in arm.samples[: LOOKS[-1]])
+        rows.append(
+            Measurement(
+                bench=BENCH, metric="throughput", unit="steps/s", samples=samples, params=params, device=device,
+                conditions=own if rows else own | conditions,
+            )
+        )  # fmt: skip
+    return rows
+
+
+def _gaps(measured: Measured) -> list[Gap]:
+    left = [Gap(fact=name, reason=row.why) for name, row in measured.left.items()]
+    return left + [Gap(fact=name, reason=why, cause="exited") for name, why in measured.failed.items()]

@@ -1,0 +1,181 @@
+"""Which combination of settings runs a program's steps fastest: what is tried, in which order. Pure: time and samples
+come in.
+
+Settings are combined greedily in three stages, each on the best of the one before: precisions in both memory formats;
+the optimizer's form and the libraries' own choices; compiling, which is done once. A stage is a comparison in rounds
+that drops what is far behind. The last comparison, of torch's defaults, of what is left of the winner within each
+lower effect on results, and of the winner itself, goes on until it is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from gputune.measurement import LOOKS, Comparison, comparison_of
+from gputune.rounds import Arm, Rounds, ranked
+from gputune.settings import LEVELS, Numerics, Value
+from gputune.trials.combination import DEFAULT, Combination
+
+FIRST_LOOK = 4
+"""The rounds after which a stage drops what is far behind."""
+STAGE_ROUNDS = 8
+BEHIND = 0.9
+"""The speed of an arm, to that of the fastest, below which it is dropped."""
+ENDS = {"precision": 0.35, "options": 0.5, "compile": 0.65, "final": 1.0}
+"""By stage, the share of the search by which its last round is to end."""
+AS_GOOD = 1.01
+"""A combination of more settings must be faster than one of fewer by this ratio, or else the fewer are taken."""
+MORE_MEMORY = 1.10
+WORTH_MEMORY = 1.05
+"""A combination that takes more than `MORE_MEMORY` times the memory of torch's defaults must be faster, by this ratio,
+than the best one that does not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """What one block of steps showed."""
+
+    rate: float
+    """Steps/s."""
+    peak_bytes: int | None = None
+    """The peak of the memory allocated on the GPU; None without a GPU."""
+    waited: float = 0.0
+    """The share of the time in which the program waited for its data loader."""
+
+
+@dataclass(kw_only=True, eq=False)
+class Tried(Arm):
+    """One combination in one comparison."""
+
+    combination: Combination
+    stage: str
+    peaks: list[int] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+
+    @property
+    def rate(self) -> float:
+        return median(self.samples) if self.samples else 0.0
+
+    @property
+    def peak_bytes(self) -> int | None:
+        return max(self.peaks, default=None)
+
+
+Measure = Callable[[Combination], Block]
+
+
+@dataclass(kw_only=True)
+class Search:
+    """The search for one program. `measure` runs a block and may raise."""
+
+    measure: Measure
+    used: Callable[[], float]
+    """The share of the steps and of the time for the search that is used up."""
+    left_out: Callable[[Combination], bool] = lambda one: False
+    """Whether a combination is known to fail."""
+    tried: list[Tried] = field(default_factory=list)
+
+    def best(self, candidates: Mapping[str, Value], *, images: bool) -> Combination:
+        """The combination that is to be compared with torch's defaults at last."""
+        best = self._stage("precision", DEFAULT, _precisions(candidates, images))
+        best = self._stage("options", best, _options(candidates, best))
+        if "compile" in candidates:
+            best = self._stage("compile", best, [best.plus("compile", True)])
+        return best
+
+    def final(self, winner: Combination) -> list[Tried]:
+        """Torch's defaults, what is left of the winner within each level, and the winner, compared until decided. What
+        is left is not compiled, which would take as long as all else.
+        """
+        less = [winner.within(level) for level in LEVELS]
+        arms = self._usable([DEFAULT, *(one.minus("compile") for one in (*less, winner)), winner])
+        if len(arms) == 1:
+            return [arm for arm in self.tried if arm.combination == DEFAULT][-1:]
+        return self._compare("final", arms, most=LOOKS[-1])
+
+    def _stage(self, name: str, start: Combination, others: Iterable[Combination]) -> Combination:
+        arms = self._usable([start, *others])
+        if len(arms) < 2:
+            return start
+        ended = self._compare(name, arms, most=STAGE_ROUNDS)
+        return choice(ended, self._memory()).combination
+
+    def _usable(self, combinations: Iterable[Combination]) -> list[Combination]:
+        return [one for one in dict.fromkeys(combinations) if not self.left_out(one)]
+
+    def _memory(self) -> int | None:
+        """The peak of torch's defaults."""
+        peaks = (arm.peak_bytes for arm in self.tried if arm.combination == DEFAULT)
+        return next((peak for peak in peaks if peak is not None), None)
+
+    def _compare(self, stage: str, combinations: Sequence[Combination], *, most: int) -> list[Tried]:
+        arms = ranked([Tried(combination=one, stage=stage) for one in combinations])
+        self.tried += arms
+        rounds: Rounds[Tried] = Rounds(arms=arms, deadline=ENDS[stage], most=most)
+        while arm := rounds.next(self.used()):
+            block = self.measure(arm.combination)
+            if block.peak_bytes is not None:
+                arm.peaks.append(block.peak_bytes)
+            arm.waits.append(block.waited)
+            rounds.push(block.rate)
+            if stage != "final" and len(rounds.arms[0].samples) == FIRST_LOOK and not rounds.within_a_round:
+                for one in behind(rounds.arms):
+                    rounds.drop(one)
+        return [arm for arm in rounds.arms if arm.samples]
+
+
+def behind(arms: Sequence[Tried]) -> list[Tried]:
+    """The arms that are out after the first look: far behind the fastest."""
+    fastest = max(arm.rate for arm in arms)
+    return [arm for arm in arms if arm.rate < BEHIND * fastest]
+
+
+def choice(arms: Sequence[Tried], memory: int | None) -> Tried:
+    """The arm to go on with: the fastest, or one of fewer settings that is as fast; more memory must be earned."""
+    frugal = [arm for arm in arms if not greedy(arm, memory)]
+    fastest = max(arms, key=lambda arm: arm.rate)
+    if frugal and greedy(fastest, memory):
+        other = max(frugal, key=lambda arm: arm.rate)
+        fastest = fastest if fastest.rate > WORTH_MEMORY * other.rate else other
+    as_good = [arm for arm in frugal if AS_GOOD * arm.rate >= fastest.rate]
+    return min([fastest, *as_good], key=lambda arm: (len(arm.combination.items), -arm.rate))
+
+
+def greedy(arm: Tried, memory: int | None) -> bool:
+    return bool(memory) and arm.peak_bytes is not None and arm.peak_bytes > MORE_MEMORY * (memory or 0)
+
+
+def gain(arm: Tried, default: Tried) -> Comparison | None:
+    """How much faster an arm is than another of the same rounds."""
+    return comparison_of([new / old for new, old in zip(arm.samples, default.samples, strict=True)])
+
+
+def by_level(arms: Sequence[Tried]) -> Iterator[tuple[Numerics, Combination]]:
+    """For each level of effects on results, the best of the last comparison's combinations that gains within it."""
+    default = next(arm for arm in arms if arm.combination == DEFAULT)
+    for level in LEVELS:
+        within = [arm for arm in arms if LEVELS.index(arm.combination.level) <= LEVELS.index(level)]
+        gaining = [arm for arm in within if (found := gain(arm, default)) and found.verdict == "gain"]
+        best = max(gaining, key=lambda arm: arm.rate, default=default)
+        yield level, best.combination
+
+
+def _precisions(candidates: Mapping[str, Value], images: bool) -> list[Combination]:
+    """Each precision, alone and with TF32 for what mixed precision leaves in FP32, in both memory formats."""
+    tf32 = {n: v for n, v in candidates.items() if n == "matmul_precision"}
+    half = {n: v for n, v in candidates.items() if n == "amp_dtype"}
+    last = {n: v for n, v in candidates.items() if n == "channels_last"} if images else {}
+    found = [tf32, half, {**tf32, **half}]
+    found += [{**one, **last} for one in ({}, *found)] if last else []
+    return [Combination.of(one) for one in found if one]
+
+
+def _options(candidates: Mapping[str, Value], best: Combination) -> list[Combination]:
+    names = [name for name in ("fused_optimizer", "cudnn_benchmark", "sdpa_backend") if name in candidates]
+    fused = "fused_optimizer" in names
+    alone = [best.plus(name, candidates[name]) for name in names]
+    start = best.plus("fused_optimizer", True) if fused else best
+    together = [start.plus(name, candidates[name]) for name in names if name != "fused_optimizer"] if fused else []
+    return [*alone[:1], *together] if fused else alone

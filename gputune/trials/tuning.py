@@ -1,0 +1,128 @@
+"""A tune from its first start of the program to its last: measured, guarded, confirmed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
+
+from gputune import checks, facts
+from gputune.errors import MeasureError
+from gputune.facts import Facts
+from gputune.facts.busy import is_busy
+from gputune.host import Host
+from gputune.inject.advice import Advice
+from gputune.inject.advice import Tuned as TunedValues
+from gputune.measurement import BY_FAR, Comparison
+from gputune.probing.request import device_of
+from gputune.profile import Guard
+from gputune.trials import confirming, guarding
+from gputune.trials.candidates import candidates
+from gputune.trials.combination import Combination
+from gputune.trials.failure import RunFailed
+from gputune.trials.job import Start
+from gputune.trials.measuring import Measured, measure
+from gputune.trials.progress import Progress
+from gputune.trials.request import Request
+from gputune.trials.result import Tuned, ranking, tuned
+from gputune.trials.search import Tried
+
+Tell = Callable[[Progress], None]
+
+UNGUARDED = Guard(verdict="off", steps=0)
+
+
+def tune(request: Request, log: IO[bytes], *, host: Host, progress: Tell) -> Tuned:
+    """Tune a program. `log` takes its output.
+
+    Raises MeasureError where nothing can be measured, since the program does not run or takes no training step.
+    """
+    progress(Progress(part="reading this machine's facts"))
+    machine = facts.read(host, variables=checks.variables())
+    with tempfile.TemporaryDirectory(prefix="gputune-") as folder:
+        start = Start(
+            command=request.command, environ=request.environ, folder=Path(folder), log=log,
+            allow_writes=request.allow_writes,
+        )  # fmt: skip
+        try:
+            return _Tune(request, start, machine, progress).run(host)
+        except RunFailed as failure:
+            raise MeasureError(f"{' '.join(request.command)}: {failure}", _remedy(failure, log)) from None
+
+
+def _remedy(failure: RunFailed, log: IO[bytes]) -> str:
+    if failure.how == "nodes":
+        return "tune it on one node; the result serves on several"
+    if failure.how == "never stepped":
+        return "tune a command that trains with an optimizer of torch's"
+    return f"its output is in {log.name}"
+
+
+class _Tune:
+    """One tune of one command."""
+
+    def __init__(self, request: Request, start: Start, machine: Facts, progress: Tell) -> None:
+        self._request, self._start, self._machine, self._progress = request, start, machine, progress
+        self._device = device_of(machine, "auto")
+        self._kind = self._device.partition(":")[0]
+        self._refused: dict[str, str] = {}
+
+    def run(self, host: Host) -> Tuned:
+        """Raises RunFailed."""
+        asked = self._request
+        wanted = candidates(
+            self._machine, self._kind, level=asked.level, only=asked.only, profile=asked.profile
+        )  # fmt: skip
+        measured = measure(self._start, wanted, steps=asked.steps, host=host, progress=self._progress)
+        if busy := self._too_busy(measured):
+            nothing = tuned(measured, None, self._machine, self._device, UNGUARDED)
+            return replace(nothing, disturbed=busy)
+        accepted, guard = self._guarded(measured, ranking(measured))
+        result = tuned(measured, accepted, self._machine, self._device, guard)
+        result = replace(result, refused=self._refused)
+        return result if accepted is None else self._confirmed(measured, result)
+
+    def _guarded(
+        self, measured: Measured, ranked: list[tuple[Tried, Comparison]]
+    ) -> tuple[tuple[Tried, Comparison] | None, Guard]:
+        """The first combination that the guard accepts, and what it said."""
+        steps = self._request.guard_steps
+        if steps is None or not ranked:
+            return (ranked[0] if ranked else None), UNGUARDED
+        runs = guarding.Runs(start=self._start, steps=steps, progress=self._progress)
+        guard = UNGUARDED
+        for found in ranked:
+            combination = found[0].combination
+            guard = runs.of(combination, advice_for(measured, combination, self._kind))
+            if guard.verdict != "refused":
+                return found, guard
+            self._refused[str(combination)] = guard.reason
+        return None, guard
+
+    def _confirmed(self, measured: Measured, result: Tuned) -> Tuned:
+        advice = advice_for(measured, result.combination, self._kind)
+        whole = confirming.confirm(self._start, advice, self._progress)
+        return replace(result, program=replace(result.program, confirmation=whole))
+
+    def _too_busy(self, measured: Measured) -> str:
+        """Who used the machine, where only what lies far apart could be told, and nothing does."""
+        others, cpu = measured.conditions.get("other_cpus", 0.0), self._machine.cpu
+        if not is_busy(cpu, others, on_gpu=self._kind == "cuda"):
+            return ""
+        if any(found.low >= BY_FAR for _, found in ranking(measured)):
+            return ""
+        return f"others used {others:.2g} of {cpu.affinity_count} CPUs"
+
+
+def advice_for(measured: Measured, combination: Combination, device: str) -> Advice:
+    """What makes a start of this program run with the combination, as a profile that holds it would."""
+    program = TunedValues(
+        entry=measured.hello["entry"],
+        models=tuple((name, digest) for name, digest in measured.found["models"]),
+        settings=combination.values,
+        shapes=tuple(tuple(shape) for shape in measured.found["shapes"]),
+        world_size=measured.hello["world"],
+    )
+    return Advice(device=device, programs=(program,))
