@@ -206,6 +206,8 @@ def summary(planned: Plan) -> str:
             f"applied {count} settings, skipped {len(planned.elsewhere)} measured on another machine "
             f"({', '.join(planned.differences)}); --ignore-fingerprint applies them"
         )
+    for entry, differences in planned.tuned_elsewhere.items():
+        parts.append(f"{entry} was tuned on another machine ({', '.join(differences)}): not all of it is put in")
     if planned.left_out:
         parts.append(f"left out by numerics: {', '.join(planned.left_out)}")
     if planned.defeated:

@@ -35,6 +35,8 @@ class Tuned:
     """The shapes of the tensors that its models were called with."""
     world_size: int = 1
     loading: Loading | None = None
+    unguarded: bool = False
+    """Whether its loss was not compared with FP32's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,4 +123,6 @@ def _key(value: Any, collection: dict[str, Any]) -> str:
 def _first_line(error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error).split("\n")[0]
+    if "nesting depth" in problem:  # a limit of PyYAML's own, since 6.0.4
+        problem = f"nested more than {limits.DEEPEST} deep"
     return f"line {mark.line + 1}: {problem}" if mark else f"not YAML: {problem}"

@@ -115,8 +115,21 @@ def _tuned(program: Program, here: Fingerprint, terms: Terms) -> Tuned:
         settings={name: value for name, value in values.items() if _is_put_into_models(name)},
         shapes=program.input_shapes,
         world_size=program.world_size,
+        unguarded=bool(values) and program.guard is not None and program.guard.verdict in ("off", "unknown"),
         loading=_load(choices, measured, terms) if choices.get(WORKERS) else None,
     )
+
+
+def elsewhere(profile: Profile, here: Fingerprint, terms: Terms) -> dict[str, tuple[str, ...]]:
+    """By program that was tuned on another machine, how that differs in what its settings depend on."""
+    if terms.ignore_fingerprint:
+        return {}
+    found: dict[str, tuple[str, ...]] = {}
+    for program in profile.programs:
+        fields = dict.fromkeys(field for name in program.settings for field in settings.load(name).DEPENDS)
+        if differences := program.fingerprint.differences(here, list(fields)):
+            found[program.entry] = tuple(differences)
+    return found
 
 
 def _is_put_into_models(name: str) -> bool:

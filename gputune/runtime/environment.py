@@ -40,6 +40,8 @@ class Plan:
     """The values that are put into the models of the program; None where nothing is."""
     waiting: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
     """By kind of network, what would be put in if the user asked for it."""
+    tuned_elsewhere: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By program that was tuned on another machine, the differences."""
     tf32_line: str = ""
     """The notice that TF32 is on, for a user who set no limit; empty where there is no need for it."""
 
@@ -92,6 +94,7 @@ def plan(profile: Profile, here: Fingerprint, environ: Mapping[str, str], terms:
         ),
         advice=given,
         waiting={} if off else advising.waiting(profile, here, terms),
+        tuned_elsewhere={} if off else advising.elsewhere(profile, here, terms),
         gpu=profile.fingerprint.gpu is not None,
         # Not repeated below an apply with the same values.
         tf32_line="" if terms.numerics or environ.get(payload.VARIABLE) == text else numerics.tf32_line(profile, done),

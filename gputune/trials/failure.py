@@ -15,13 +15,15 @@ class RunFailed(Exception):
     or spans several nodes."""
     detail: str = ""
     rank: int | None = None
+    when: str = ""
+    """When it ended, in words."""
 
     def __str__(self) -> str:
         who = f"rank {self.rank} " if self.rank is not None else "it "
         words = {
             "raised": f"{who}raised {self.detail}",
             "memory": f"{who}ran out of the GPU's memory",
-            "ended": f"{who}ended{self.detail and f' ({self.detail})'}",
+            "ended": f"{who}ended{self.when and f' {self.when}'}{self.detail and f' ({self.detail})'}",
             "silent": f"{who}took no step for {self.detail}",
             "never stepped": f"no training step was seen within {self.detail}",
             "nodes": "it runs on several nodes",

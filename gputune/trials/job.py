@@ -117,6 +117,9 @@ class Job:
             if self.hello["local"] < self.hello["world"]:
                 raise RunFailed(how="nodes")
             return self._answers(deadline)
+        except RunFailed as failure:
+            failure.when = "before it had taken two training steps"
+            raise
         except TimeoutError:
             seconds = f"{self._start.start_seconds:.0f} s"
             raise RunFailed(how="never stepped", detail=seconds) from None

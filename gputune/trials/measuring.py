@@ -98,6 +98,7 @@ def measure(
                 return session.run(host)
             except RunFailed as failure:
                 if session.current == DEFAULT:
+                    failure.when = failure.when or f"after {session.used} steps, too few to tell"
                     raise
                 attempts.blame(session.current, failure)
                 progress(Progress(part=f"{session.current} failed: {failure}; starting again without it"))
@@ -120,7 +121,7 @@ class _Session:
         self.current = DEFAULT
         self._seen: set[Combination] = set()
         self._first: dict[str, float] = {}
-        self._used = 0
+        self.used = 0
         self._step_seconds = 0.0
         self._begun = self._compiling = 0.0
 
@@ -141,7 +142,7 @@ class _Session:
         self._job.finish()
         return Measured(
             hello=self._job.hello, found=found, arms=arms, tried=search.tried, left=left,
-            failed=self._attempts.failed, steps=self._used, seconds=seconds, first_seconds=self._first,
+            failed=self._attempts.failed, steps=self.used, seconds=seconds, first_seconds=self._first,
             conditions=conditions,
         )  # fmt: skip
 
@@ -152,7 +153,7 @@ class _Session:
         limit = max(SECONDS, STEPS_OF_TIME * self._step_seconds)
         seconds = time.monotonic() - self._begun - self._compiling
         most = self._most or max(STEPS, STEPS_SECONDS / self._step_seconds)
-        return max(seconds / limit, self._used / most)
+        return max(seconds / limit, self.used / most)
 
     def _steps(self) -> int:
         """The steps of a block, the same for all arms. Before anything is known of them they are few."""
@@ -168,7 +169,7 @@ class _Session:
         steps = self._steps()
         settle = FIRST_SETTLE if first else SETTLE
         patience = COMPILE_SECONDS if compiles else max(BLOCK_SECONDS, 10 * (steps + settle) * self._step_seconds)
-        self._progress(Progress(part=PART, doing=str(combination), steps=self._used, share=self._share()))
+        self._progress(Progress(part=PART, doing=str(combination), steps=self.used, share=self._share()))
         begun = time.monotonic()
         answer = self._job.ask(patience, do="block", values=combination.values, settle=settle, steps=steps)["block"]
         taken = time.monotonic() - begun
@@ -179,7 +180,7 @@ class _Session:
             self._compiling += taken if compiles else 0.0
         self._seen.add(combination)
         self._attempts.worked.add(combination)
-        self._used += steps + settle
+        self.used += steps + settle
         if combination == DEFAULT:
             self._step_seconds = answer["seconds"] / steps
         waited = answer["waited"] / answer["seconds"]

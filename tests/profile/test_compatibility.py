@@ -20,7 +20,7 @@ from gputune.version import __version__, release
 from .hostile import program as trained_program
 
 FILES = Path(__file__).with_name("files")
-NEWER = FILES / "0.4.0-newer.yaml"
+NEWER = FILES / "0.5.0-newer.yaml"
 
 
 def values(read: Profile) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class TestNewer:
     def test_what_is_left_out_is_one_line(self, words: str) -> None:
         done = gputune(*words.split(), str(NEWER))
         assert [line for line in done.stderr.splitlines() if "was written" in line] == [
-            f"gputune: {NEWER}: was written by gputune 0.4.0, and this is {__version__}: "
+            f"gputune: {NEWER}: was written by gputune 0.5.0, and this is {__version__}: "
             "skipped settings.matmul_precision, settings.warp_schedule, families.convnet.warp_schedule, "
             "programs.*.settings.warp_schedule, programs.*.by_numerics.exact.warp_schedule, 16 more"
         ]
@@ -110,7 +110,7 @@ class TestNewer:
         with pytest.raises(
             Fault, match=r"settings\.warp_schedule: there is no such setting|settings\.matmul_precision\.value"
         ):
-            parse(NEWER.read_bytes().replace(b"gputune: 0.4.0", f"gputune: {version}".encode()))
+            parse(NEWER.read_bytes().replace(b"gputune: 0.5.0", f"gputune: {version}".encode()))
 
 
 @pytest.mark.parametrize("version", [__version__, "0.1.0", "99.0.0"])
@@ -134,8 +134,8 @@ def test_a_retired_setting_is_ignored(version: str, monkeypatch: pytest.MonkeyPa
     ("version", "newer"),
     [
         (__version__, False), ("0.1.9", False), ("0.0.100", False), ("0.10.0", True), ("1.0.0", True),
-        ("0.4.0rc1", True),
-        ("0.4.0.dev12", True), (f"{__version__}rc1", False),
+        ("0.5.0rc1", True),
+        ("0.5.0.dev12", True), (f"{__version__}rc1", False),
     ],
 )  # fmt: skip
 def test_versions_are_compared_by_their_numbers(version: str, newer: bool) -> None:

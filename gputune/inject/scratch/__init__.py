@@ -2,7 +2,7 @@
 
 Each file is about one library. It has `MODULES`, the modules that it changes, and `redirect(module, places)`, which is
 called right after each of them was imported, so that a program's own `from ... import ...` gets what was changed. What
-a program writes by itself, with `open`, it writes.
+a program writes, renames or deletes by itself, with `open` or `os`, it does in its own folders.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Redirection(plugins.Plugin, Protocol):
 
 
 def redirect(folder: str) -> None:
-    """From now on in this process, write checkpoints below `folder`."""
+    """From now on in this process, write checkpoints below `folder`. What cannot be redirected is named on stderr."""
     places = Places(folder)
     for name in plugins.names(__name__):
         one = cast(Redirection, plugins.load(__name__, name))

@@ -17,6 +17,7 @@ class _Finder:
 
     def __init__(self) -> None:
         self.waiting: dict[str, list[Then]] = {}
+        """Kept after the call: a module that is imported anew has its own functions again."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name not in self.waiting or self not in sys.meta_path:
@@ -29,6 +30,11 @@ class _Finder:
                 return spec
         return None
 
+    def imported(self, name: str) -> None:
+        if module := sys.modules.get(name):
+            for then in self.waiting[name]:
+                _call(then, module)
+
     def _follow(self, name: str, loader: Any) -> None:
         body = getattr(loader, "exec_module", None)
         if body is None or isinstance(loader, type):
@@ -37,27 +43,53 @@ class _Finder:
         def exec_module(module: ModuleType) -> None:
             body(module)
             if module.__name__ == name:
-                _call(self.waiting.pop(name, []), module)
+                for then in self.waiting[name]:
+                    _call(then, module)
 
         with suppress(Exception):
             loader.exec_module = exec_module
+
+
+class _Followed(ModuleSpec):
+    """The spec of a module whose import has already begun. That it has ended is noted in the spec, and only there."""
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        super().__setattr__(key, value)
+        if key == "_initializing" and not value:
+            self.__class__ = ModuleSpec  # type: ignore[assignment]
+            _finder.imported(self.name)
 
 
 _finder = _Finder()
 
 
 def after(name: str, then: Then) -> None:
-    """Call `then` with a module once it has been imported; now, if it has been."""
-    if name in sys.modules:
-        _call([then], sys.modules[name])
-        return
+    """Call `then` with a module once it has been imported; now, if it has been. What it raises is told on stderr."""
     _finder.waiting.setdefault(name, []).append(then)
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
+    module = sys.modules.get(name)
+    if module is not None and not _will_tell(module):
+        _call(then, module)
 
 
-def _call(waiting: list[Then], module: ModuleType) -> None:
-    """A release of a library that has changed must not make the program's import fail."""
-    for then in waiting:
-        with suppress(AttributeError):
-            then(module)
+def _will_tell(module: ModuleType) -> bool:
+    """Whether the module is still being imported, as one is that itself imports torch, and its spec will tell of the
+    end.
+    """
+    spec = getattr(module, "__spec__", None)
+    if not getattr(spec, "_initializing", False):
+        return False
+    with suppress(TypeError):  # a spec of a class of its own
+        spec.__class__ = _Followed
+    return isinstance(spec, _Followed)
+
+
+def _call(then: Then, module: ModuleType) -> None:
+    """A library that has changed must not make the program's import fail."""
+    try:
+        then(module)
+    except Exception as error:
+        from ..hook import say
+
+        say(f"checkpoints of {module.__name__} are not redirected: {type(error).__name__}: {error}")

@@ -1,58 +1,83 @@
-"""Where a path of the user's lies in the scratch folder, and functions that are given such paths."""
+"""Where a path of the user's lies in the scratch folder."""
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
-import sys
-from collections.abc import Callable
-from pathlib import Path
+import re
+from pathlib import Path, PurePath
 from typing import Any
+
+_LOCAL = "file://"
 
 
 class Places:
-    """Paths below `folder`: /home/u/run/a.pt lies at FOLDER/home/u/run/a.pt. Links are not followed."""
+    """Paths below `folder`: /home/u/run/a.pt lies at FOLDER/home/u/run/a.pt. Links in them are not followed.
+
+    A path that is below the folder stays. What is no local path (a file object, s3://bucket) is returned as it is.
+    """
 
     def __init__(self, folder: str) -> None:
         self._folder = _absolute(folder)
+        # Lightning for one follows the links of the paths that it is given.
+        self._names = (self._folder, os.path.realpath(self._folder))
 
     def written(self, path: Any) -> Any:
-        """The place to write to instead of a path; its folder is there. What is no local path is returned as it is."""
-        text = self._local(path)
+        """The place to write to instead of a path; the folder it lies in is there. Raises OSError where that cannot be
+        made.
+        """
+        text = _local(path)
         if text is None:
             return path
         place = self._place(text)
         Path(place).parent.mkdir(parents=True, exist_ok=True)
         return _as(path, place)
 
+    def folder(self, path: Any) -> Any:
+        """As `written`; where the user has a folder of that name, there is one here too."""
+        place, text = self.written(path), _local(path)
+        if text is not None and Path(self._users(text)).is_dir():
+            Path(self._place(text)).mkdir(exist_ok=True)
+        return place
+
     def read(self, path: Any) -> Any:
         """The place to read from: the scratch folder's, if something was written there, else the user's own."""
-        text = self._local(path)
+        text = _local(path)
         if text is None:
             return path
-        place = self._place(text)
-        return _as(path, place) if Path(place).exists() else path
+        place, users = self._place(text), self._users(text)
+        if _holds(place, users):
+            return _as(path, place)
+        return _as(path, users) if text != users and Path(users).exists() else path
 
-    def users(self, path: Any) -> Any:
-        """The user's own path of one in the scratch folder."""
-        text = self._local(path)
-        if text is None or not self._is_ours(text):
-            return path
-        return _as(path, text[len(self._folder) :])
+    def both(self, path: Any) -> tuple[Any, Any]:
+        """The place in the scratch folder, and the user's own."""
+        text = _local(path)
+        return (path, path) if text is None else (_as(path, self._place(text)), _as(path, self._users(text)))
 
     def _place(self, text: str) -> str:
-        return text if self._is_ours(text) else self._folder + text
+        return text if self._name_in(text) else self._folder + text
 
-    def _is_ours(self, text: str) -> bool:
-        return text == self._folder or text.startswith(self._folder + os.sep)
+    def _users(self, text: str) -> str:
+        name = self._name_in(text)
+        return text[len(name) :] or os.sep if name else text
 
-    def _local(self, path: Any) -> str | None:
-        """The absolute path; None for a file object, a number, and an address such as s3://bucket."""
-        if not isinstance(path, str | bytes | os.PathLike):
-            return None
-        text = os.fsdecode(path)
-        return None if "://" in text or not text else _absolute(text)
+    def _name_in(self, text: str) -> str | None:
+        return next((name for name in self._names if f"{text}{os.sep}".startswith(f"{name}{os.sep}")), None)
+
+
+def _holds(place: str, users: str) -> bool:
+    """Whether to read here: a folder may have been made only for one deeper, and the user's have the files."""
+    if not Path(place).is_dir():
+        return Path(place).exists()
+    return not Path(users).exists() or any(not one.is_dir() for one in os.scandir(place))
+
+
+def _local(path: Any) -> str | None:
+    """The absolute path; None for what is not a path of this machine."""
+    if not isinstance(path, str | bytes | os.PathLike):
+        return None
+    text = os.fsdecode(path).removeprefix(_LOCAL)
+    return None if not text or re.match(r"[\w+.:-]+://", text) else _absolute(text)
 
 
 def _absolute(text: str) -> str:
@@ -63,28 +88,6 @@ def _as(path: Any, place: str) -> Any:
     """The place in the type of the path that it is for."""
     if isinstance(path, bytes):
         return os.fsencode(place)
-    return place if isinstance(path, str) else type(path)(place)
-
-
-def reroute(holder: Any, name: str, parameter: str, place: Callable[[Any], Any]) -> None:
-    """Have a function, or a method of a class, get another path as this parameter, wherever the function is known."""
-    original = vars(holder).get(name) if isinstance(holder, type) else getattr(holder, name, None)
-    if original is None:
-        return
-    number = list(inspect.signature(original).parameters).index(parameter)
-
-    @functools.wraps(original)
-    def rerouted(*inputs: Any, **named: Any) -> Any:
-        if len(inputs) > number:
-            inputs = (*inputs[:number], place(inputs[number]), *inputs[number + 1 :])
-        elif parameter in named:
-            named = {**named, parameter: place(named[parameter])}
-        return original(*inputs, **named)
-
-    setattr(holder, name, rerouted)
-    if isinstance(holder, type):
-        return
-    package = holder.__name__.partition(".")[0]
-    for module in [module for known, module in sys.modules.items() if known.partition(".")[0] == package]:
-        if vars(module).get(name) is original:
-            setattr(module, name, rerouted)
+    if isinstance(path, PurePath):
+        return type(path)(place)
+    return _LOCAL + place if isinstance(path, str) and path.startswith(_LOCAL) else place

@@ -1,34 +1,72 @@
-"""Lightning: the folders of a Trainer, of its checkpoints and of its loggers."""
+"""Lightning: the folders of a Trainer, of its checkpoints and of its loggers; Fabric's too."""
 
-from pathlib import Path
+import functools
+import os
 from types import ModuleType
 from typing import Any
 
-from ._places import Places, reroute
+from ._places import Places
+from ._rerouting import Paths, replace, reroute, reroute_all
 
-_PACKAGES = ("lightning.pytorch", "pytorch_lightning")
-_SUBMODULES = ("trainer.trainer", "callbacks.model_checkpoint", "loggers.csv_logs", "loggers.tensorboard")
-MODULES = tuple(f"{package}.{module}" for package in _PACKAGES for module in _SUBMODULES)
+TRAINER = "pytorch.trainer.trainer"
+PATHS: Paths = {
+    "fabric.fabric": [
+        ("Fabric.save", "path", "written"),
+        ("Fabric.load", "path", "read"),
+        ("Fabric.load_raw", "path", "read"),
+    ],
+    "fabric.loggers.csv_logs": [("CSVLogger.__init__", "root_dir", "written")],
+    "fabric.loggers.tensorboard": [("TensorBoardLogger.__init__", "root_dir", "written")],
+    "fabric.plugins.io.torch_io": [
+        ("TorchCheckpointIO.save_checkpoint", "path", "written"),
+        ("TorchCheckpointIO.load_checkpoint", "path", "read"),
+        # No file of the user's is removed, whatever a callback remembers of an earlier training.
+        ("TorchCheckpointIO.remove_checkpoint", "path", "written"),
+    ],
+    "fabric.utilities.cloud_io": [("_load", "path_or_url", "read"), ("_atomic_save", "filepath", "written")],
+    "pytorch.callbacks.model_checkpoint": [
+        ("ModelCheckpoint.__init__", "dirpath", "written"),
+        ("ModelCheckpoint.to_yaml", "filepath", "written"),
+    ],
+    "pytorch.callbacks.on_exception_checkpoint": [("OnExceptionCheckpoint.__init__", "dirpath", "written")],
+    "pytorch.core.module": [
+        ("LightningModule.to_onnx", "file_path", "written"),
+        ("LightningModule.to_torchscript", "file_path", "written"),
+    ],
+    "pytorch.loggers.csv_logs": [("CSVLogger.__init__", "save_dir", "written")],
+    "pytorch.loggers.mlflow": [("MLFlowLogger.__init__", "save_dir", "written")],
+    "pytorch.loggers.tensorboard": [("TensorBoardLogger.__init__", "save_dir", "written")],
+    "pytorch.loggers.wandb": [("WandbLogger.__init__", "save_dir", "written")],
+    TRAINER: [("Trainer.save_checkpoint", "filepath", "written")],
+}
+_PACKAGES = {"fabric": ("lightning.fabric", "lightning_fabric"), "pytorch": ("lightning.pytorch", "pytorch_lightning")}
+_NAMES = {
+    f"{package}.{rest}": name
+    for name in PATHS
+    for part, _, rest in [name.partition(".")]
+    for package in _PACKAGES[part]
+}
+"""The keys of PATHS, by the full names of the modules in either way to install Lightning."""
+MODULES = tuple(_NAMES)
+_NO_PATHS = ("best", "last", "hpc", "registry")
 
 
 def redirect(module: ModuleType, places: Places) -> None:
-    if module.__name__.endswith("trainer.trainer"):
-        reroute(module.Trainer, "save_checkpoint", "filepath", places.written)
-        _root(module.Trainer, places)
-    elif module.__name__.endswith("model_checkpoint"):
-        reroute(module.ModelCheckpoint, "__init__", "dirpath", places.written)
-    else:
-        kind = module.CSVLogger if hasattr(module, "CSVLogger") else module.TensorBoardLogger
-        reroute(kind, "__init__", "save_dir", places.written)
+    reroute_all(module, _NAMES[module.__name__], PATHS, places)
+    if _NAMES[module.__name__] != TRAINER:
+        return
+    for name in ("fit", "validate", "test", "predict"):
+        reroute(module, f"Trainer.{name}", "ckpt_path", lambda path: path if path in _NO_PATHS else places.read(path))
+    _redirect_root(module.Trainer, places)
 
 
-def _root(kind: Any, places: Places) -> None:
-    """Without a folder for everything of its own, a Trainer takes the current one."""
+def _redirect_root(kind: Any, places: Places) -> None:
+    """Without a folder for everything of its own, a Trainer takes the one in a variable, or the current one."""
     original = kind.__init__
 
+    @functools.wraps(original)
     def initialise(self: Any, *inputs: Any, **named: Any) -> None:
-        root = named.get("default_root_dir") or Path.cwd()
-        original(self, *inputs, **{**named, "default_root_dir": places.written(str(root))})
+        root = named.get("default_root_dir") or os.environ.get("PL_TRAINER_DEFAULT_ROOT_DIR") or os.curdir
+        original(self, *inputs, **{**named, "default_root_dir": places.written(root)})
 
-    initialise.__wrapped__ = original  # type: ignore[attr-defined]
-    kind.__init__ = initialise
+    replace(kind, "__init__", initialise)

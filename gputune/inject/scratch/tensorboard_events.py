@@ -1,24 +1,17 @@
 """TensorBoard has no variable that turns it off, so its events go to the scratch folder."""
 
-import functools
 from types import ModuleType
-from typing import Any
 
 from ._places import Places
+from ._rerouting import Paths, reroute_all
 
-MODULES = ("torch.utils.tensorboard.writer", "tensorboardX.writer")
+PATHS: Paths = {
+    "torch.utils.tensorboard.writer": [("FileWriter.__init__", "log_dir", "written")],
+    "tensorboardX.writer": [("FileWriter.__init__", "logdir", "written")],
+}
+"""The writers of files below every SummaryWriter, whose own folder thus keeps its name."""
+MODULES = tuple(PATHS)
 
 
 def redirect(module: ModuleType, places: Places) -> None:
-    kind: Any = module.SummaryWriter
-    original = kind.__init__
-    named_as = "log_dir" if module.__name__.startswith("torch.") else "logdir"
-
-    @functools.wraps(original)
-    def initialise(self: Any, *inputs: Any, **named: Any) -> None:
-        given = inputs[0] if inputs else named.pop(named_as, None)
-        # Without a name the writer makes one below runs/ in the current folder.
-        place = places.written(given or "runs/events")
-        original(self, place, *inputs[1:], **named)
-
-    kind.__init__ = initialise
+    reroute_all(module, module.__name__, PATHS, places)

@@ -1,60 +1,53 @@
-"""transformers: `save_pretrained` of everything that has it, and the folder of a Trainer."""
+"""transformers: `save_pretrained` and `from_pretrained` of everything that has them."""
 
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from ._places import Places, reroute
+from ._places import Places
+from ._rerouting import reroute
 
-TRAINER_UTILS, ARGUMENTS = "transformers.trainer_utils", "transformers.training_args"
-MODULES = (
-    "transformers.configuration_utils",
-    "transformers.feature_extraction_utils",
-    "transformers.generation.configuration_utils",
-    "transformers.image_processing_base",
-    "transformers.modeling_utils",
-    "transformers.processing_utils",
-    "transformers.tokenization_utils_base",
-    "transformers.video_processing_utils",
-    TRAINER_UTILS,
-    ARGUMENTS,
-)
+HUB = "transformers.utils.hub"
+_AUTO = (
+    "auto_factory", "configuration_auto", "feature_extraction_auto", "image_processing_auto", "modeling_auto",
+    "processing_auto", "tokenization_auto", "video_processing_auto",
+)  # fmt: skip
+SAVED, LOADED = ("save_directory",), ("pretrained_model_name_or_path", "pretrained_model_name")
+MODULES = (HUB, *(f"transformers.models.auto.{name}" for name in _AUTO))
 
 
 def redirect(module: ModuleType, places: Places) -> None:
-    if module.__name__ == ARGUMENTS:
-        _redirect_trainer(module.TrainingArguments, places)
-    elif module.__name__ == TRAINER_UTILS:
-        _find_users_checkpoints(module, places)
-    else:
-        for kind in [one for one in vars(module).values() if isinstance(one, type)]:
-            if kind.__module__ == module.__name__ and "save_pretrained" in vars(kind):
-                reroute(kind, "save_pretrained", "save_directory", places.written)
+    if module.__name__ == HUB:
+        _follow_subclasses(module.PushToHubMixin, places)
+        return
+    for kind in [one for one in vars(module).values() if isinstance(one, type) and one.__module__ == module.__name__]:
+        _redirect_class(kind, places)
 
 
-def _redirect_trainer(kind: Any, places: Places) -> None:
-    original = kind.__post_init__
+def _follow_subclasses(mixin: Any, places: Places) -> None:
+    """Models, configurations, tokenizers and processors have one base. Some of a single model's save in their own way,
+    and so may the program's.
+    """
 
-    def post_init(self: Any) -> None:
-        original(self)
-        for name in ("output_dir", "logging_dir"):
-            if getattr(self, name, None):
-                setattr(self, name, places.written(getattr(self, name)))
+    def init_subclass(cls: Any, /, **named: Any) -> None:
+        super(mixin, cls).__init_subclass__(**named)
+        _redirect_class(cls, places)
 
-    kind.__post_init__ = post_init
+    mixin.__init_subclass__ = classmethod(init_subclass)
+    waiting = [mixin]
+    while waiting:
+        subclasses = type.__subclasses__(waiting.pop())
+        waiting += subclasses
+        for kind in subclasses:
+            _redirect_class(kind, places)
 
 
-def _find_users_checkpoints(module: ModuleType, places: Places) -> None:
-    """A training that goes on from the user's last checkpoint finds it, where it has written none itself."""
-    original = module.get_last_checkpoint
-
-    def get_last_checkpoint(folder: Any) -> Any:
-        for place in (folder, places.users(folder)):
-            try:
-                found = original(place)
-            except FileNotFoundError:
-                found = None
-            if found is not None:
-                return found
-        return None
-
-    module.get_last_checkpoint = get_last_checkpoint  # type: ignore[attr-defined]
+def _redirect_class(kind: type, places: Places) -> None:
+    """What a class of the program's takes is its own affair, and must not make its definition fail."""
+    for name, parameters, place in (
+        ("save_pretrained", SAVED, places.written),
+        ("from_pretrained", LOADED, places.read),
+    ):
+        for parameter in parameters:
+            with suppress(LookupError, TypeError, ValueError):
+                reroute(kind, name, parameter, place)

@@ -10,14 +10,16 @@ from typing import Any
 class Losses:
     """Of every iteration since `start`. One with several backward calls, as with accumulated gradients, has their mean.
 
-    `torch.autograd.grad` is not seen, nor is a backward call on anything but a scalar.
+    What a `GradScaler` has scaled counts as it was before. `torch.autograd.grad` is not seen, nor is a backward call on
+    anything but a scalar.
     """
 
     def __init__(self) -> None:
         self._iterations: list[Any] = []
         self._now: list[Any] = []
         self._depth = 0
-        self._scaled: tuple[weakref.ref[Any], Any] | None = None
+        self._scaled: list[tuple[weakref.ref[Any], Any]] = []
+        """What was scaled in this iteration, with its value before."""
 
     def start(self) -> None:
         import torch
@@ -31,7 +33,7 @@ class Losses:
         def scaled(this: Any, outputs: Any) -> Any:
             answer = scale(this, outputs)
             if isinstance(answer, torch.Tensor):
-                self._scaled = (weakref.ref(answer), outputs.detach())
+                self._scaled.append((weakref.ref(answer), outputs.detach()))
             return answer
 
         scaler.scale = scaled
@@ -41,10 +43,10 @@ class Losses:
         import torch
 
         self._iterations.append(torch.stack(self._now).mean() if self._now else None)
-        self._now = []
+        self._now, self._scaled = [], []
 
     def plain(self) -> list[float | None]:
-        """The loss of each iteration; None where none was seen, and for one that is no number."""
+        """The loss of each iteration, which may be no number; None where no loss was seen."""
         return [None if one is None else float(one) for one in self._iterations]
 
     def _follow(self, holder: Any, name: str) -> None:
@@ -58,8 +60,8 @@ class Losses:
                 return original(*inputs, **named)
             self._depth += 1
             try:
-                if self._depth == 1 and inputs:
-                    self._note(inputs[0])
+                if self._depth == 1:
+                    self._note(inputs[0] if inputs else named.get("tensors"))
                 return original(*inputs, **named)
             finally:
                 self._depth -= 1
@@ -69,8 +71,9 @@ class Losses:
     def _note(self, given: Any) -> None:
         import torch
 
-        for one in [given] if isinstance(given, torch.Tensor) else given:
+        for one in [given] if isinstance(given, torch.Tensor) else given or ():
             if isinstance(one, torch.Tensor) and one.numel() == 1:
-                known = self._scaled is not None and self._scaled[0]() is one
-                value = self._scaled[1] if known and self._scaled else one.detach()
-                self._now.append(value.float().reshape(()).clone())
+                before = [value for reference, value in self._scaled if reference() is one]
+                value = (before[-1] if before else one.detach()).float().reshape(()).clone()
+                # Losses on several devices have their mean on the first one's.
+                self._now.append(value.to(self._now[0].device, non_blocking=True) if self._now else value)

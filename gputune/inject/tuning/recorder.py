@@ -1,7 +1,13 @@
-"""What a guard run records: the loss of every iteration, and at one of them the gradients and the optimizer's step."""
+"""What a guard run records: the loss of every iteration, and at one of them the gradients and the optimizer's step.
+
+Runs of equal seeds are compared at the first iteration in which all optimizers have stepped twice before: settings are
+put in after the second step, so by then they are in force, and weights, batch and random state are still the same.
+"""
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 from .loss import Losses
@@ -9,18 +15,28 @@ from .shadow import Shadow
 from .sketch import sketch
 
 COMPARED = 3
-"""The iteration at which runs of equal seeds still have equal weights, and settings are in force for the first time."""
+"""The iteration that is compared where one optimizer steps in each. A GAN's, whose two are told apart only when the
+second one has stepped, is the next one."""
+PATIENCE = 8
+"""After so many iterations an optimizer that has not stepped twice is waited for no longer."""
 
 
 class Recorder:
+    """The owner tells when an iteration has ended. Nothing is drawn from the program's random state, and nothing that
+    fails in here reaches the program.
+    """
+
     def __init__(self, compared: int = COMPARED) -> None:
+        self._steps_before = compared - 1
         self._compared = compared
         self._number = 1
         self._losses = Losses()
         self._gradients: list[list[Any]] = []
         self._steps: list[list[float]] = []
+        self._unchecked: list[str] = []
+        self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._shadow: Shadow | None = None
-        self._busy = False
+        self._depth = 0
 
     def start(self) -> None:
         from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
@@ -37,33 +53,60 @@ class Recorder:
     def stepped(self) -> None:
         """An iteration has ended."""
         self._number += 1
+        self._depth = 0
         self._losses.stepped()
+        waits = min(self._counts.values(), default=0) < self._steps_before
+        if self.is_compared and waits and self._number < PATIENCE:
+            self._compared += 1
 
     def plain(self) -> dict[str, Any]:
         """For JSON: `losses`, the number of the `compared` iteration (from 1), by parameter the norm, the number of
-        elements and the sketch of its `gradients`, and what `Shadow.compare` says of its `steps`.
+        elements and the sketch of its `gradients`, what `Shadow.compare` says of its `steps`, and why steps of an
+        optimizer are `unchecked`, one text for each optimizer.
         """
         return {
             "losses": self._losses.plain(),
             "compared": self._compared,
             "gradients": self._gradients,
             "steps": self._steps,
+            "unchecked": self._unchecked,
         }
 
     def _before(self, optimizer: Any, *_: Any) -> None:
-        if not self.is_compared or self._busy:
+        self._depth += 1
+        if self._depth > 1:  # a subclass's step that calls its parent's
             return
-        self._busy = True
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                gradient = parameter.grad
-                if gradient is not None and gradient.is_floating_point() and not gradient.is_sparse:
-                    self._gradients.append([float(gradient.norm()), gradient.numel(), sketch(gradient)])
-        if Shadow.fits(optimizer):
-            self._shadow = Shadow(optimizer)
+        self._counts[optimizer] = self._counts.get(optimizer, 0) + 1
+        if self.is_compared:
+            self._attempt(lambda: self._record(optimizer))
 
     def _after(self, *_: Any) -> None:
-        self._busy = False
-        if self._shadow is not None:
-            self._steps += self._shadow.compare()
+        self._depth = max(0, self._depth - 1)
+        shadow = self._shadow
+        if self._depth == 0 and shadow is not None:
             self._shadow = None
+            self._attempt(lambda: self._steps.extend(shadow.compare()))
+
+    def _record(self, optimizer: Any) -> None:
+        for group in optimizer.param_groups:
+            self._gradients += [_image(one.grad) for one in group["params"] if one.grad is not None]
+        if why := Shadow.obstacle(optimizer):
+            self._unchecked.append(why)
+        else:
+            self._shadow = Shadow(optimizer)
+
+    def _attempt(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:
+            self._unchecked.append(" ".join(f"{type(error).__name__}: {error}".split())[:200])
+
+
+def _image(gradient: Any) -> list[Any]:
+    import torch
+
+    if gradient.is_sparse:
+        gradient = gradient.coalesce().values()
+    if gradient.is_complex():
+        gradient = torch.view_as_real(gradient)
+    return [float(gradient.float().norm()), gradient.numel(), sketch(gradient)]

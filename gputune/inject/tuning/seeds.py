@@ -1,26 +1,33 @@
 """The random state of a program, shifted from outside, so that runs of it can be told apart from one another.
 
 Where a program seeds itself, its own seeds are shifted: torch's, Python's and NumPy's. Where it does not, it begins
-with a fixed state, so that runs can be compared at all. Generators that a program makes and seeds itself are left
-alone: what they draw, an order of samples as a rule, is then the same in all runs. A DataLoader's workers are seeded
-from torch's state and follow it.
+with a fixed state, so that runs can be compared at all; and where it asks for a state that nobody knows, as
+`numpy.random.default_rng()` does, it gets one that follows from torch's seed, another one each time.
+
+Seeds of `torch.Generator`, `random.Random` and `numpy.random.RandomState` objects are left alone: what these draw, an
+order of samples as a rule, is then the same in all runs. A DataLoader's workers, and the order of one that has no
+generator of its own, are seeded from torch's state and follow it.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import random
 import sys
 from collections.abc import Callable
+from operator import index
 from typing import Any
 
 UNSEEDED = 20_261_125
 """The seed of a program that has none of its own."""
 MOST = 1 << 32
+APART = 7919
+"""What lies between the seeds of two states that nobody was to know."""
 
 
 def shift(by: int) -> None:
-    """Shift all seeds of this process by so much, right after `import torch`."""
+    """Shift all seeds of this process by so much, right after `import torch`. With 0 each stays what it is."""
     import torch
 
     original = torch.manual_seed
@@ -40,17 +47,37 @@ def shift(by: int) -> None:
 
 def _wrap(holder: Any, name: str, by: int) -> None:
     original: Callable[..., Any] = getattr(holder, name)
+    if not by and name.startswith("manual"):
+        return
 
     @functools.wraps(original)
     def shifted(*inputs: Any, **named: Any) -> Any:
-        if inputs and isinstance(inputs[0], int):
-            inputs = ((inputs[0] + by) % MOST if inputs[0] >= 0 else inputs[0], *inputs[1:])
-        elif isinstance(named.get("seed"), int):
-            named = {**named, "seed": (named["seed"] + by) % MOST}
-        return original(*inputs, **named)
+        if not name.startswith("manual") and not inputs and not named:
+            return original(_unknown(by))
+        if inputs:
+            return original(_shifted(inputs[0], by), *inputs[1:], **named)
+        return original(**{key: _shifted(value, by) if key in ("seed", "a") else value for key, value in named.items()})
 
-    if by:
-        setattr(holder, name, shifted)
+    setattr(holder, name, shifted)
+
+
+def _shifted(seed: Any, by: int) -> Any:
+    """A seed that is a whole number, NumPy's as well, shifted; anything else as it is."""
+    try:
+        number = index(seed)
+    except TypeError:
+        return _unknown(by) if seed is None else seed
+    return (number + by) % MOST if by and number >= 0 else seed
+
+
+_unknowns = itertools.count(1)
+
+
+def _unknown(by: int) -> int:
+    """A seed where a program wants none: in each worker of a DataLoader another one."""
+    import torch
+
+    return int(torch.initial_seed() + by + APART * next(_unknowns)) % MOST
 
 
 def _numpy(by: int) -> None:

@@ -3,7 +3,9 @@
 from typing import Any
 
 SIZE = 64
-"""Numbers of an image: the norm is estimated with a standard error of about an eighth."""
+"""Numbers of an image: the norm is estimated with a standard error of one part in eleven."""
+DIGITS = 5
+"""Of each number, so that thousands of images fit into a message: an image takes 0.7 KB."""
 CHUNK = 1 << 22
 
 
@@ -21,8 +23,7 @@ def sketch(tensor: Any) -> list[float]:
         signed = part * _signs(begin, part.numel(), flat.device)
         short = -signed.numel() % SIZE
         sums += torch.nn.functional.pad(signed, (0, short)).view(-1, SIZE).sum(0)
-    found: list[float] = sums.tolist()
-    return found
+    return [float(f"{one:.{DIGITS}g}") for one in sums.tolist()]
 
 
 def _signs(begin: int, count: int, device: Any) -> Any:

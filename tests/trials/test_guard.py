@@ -1,0 +1,270 @@
+"""The rule on records that are made up."""
+
+import math
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gputune.trials import guard
+from gputune.trials.guard import LIMITS, Reason, Recorded, asks_for_chance, verdict
+from gputune.trials.recorded import Gradient
+
+DIGITS = random.Random(0)
+SKETCHES = [[DIGITS.gauss(0, 1) for _ in range(64)] for _ in range(4)]
+OTHERS = [[DIGITS.gauss(0, 1) for _ in range(64)] for _ in range(4)]
+
+
+def gradient(place: int, *, size: float = 1.0, error: float = 0.0, factor: float = 1.0) -> Gradient:
+    """One whose norm is `size`, changed by `factor` and by an error at a right angle of so many times its norm."""
+    base = [size * one for one in unit(SKETCHES[place])]
+    side = unit(rest(OTHERS[place], unit(SKETCHES[place])))
+    found = [factor * one + error * size * other for one, other in zip(base, side, strict=True)]
+    return Gradient(math.hypot(*found), tuple(found))
+
+
+def unit(numbers: list[float]) -> list[float]:
+    return [one / math.hypot(*numbers) for one in numbers]
+
+
+def rest(numbers: list[float], along: list[float]) -> list[float]:
+    part = sum(one * other for one, other in zip(numbers, along, strict=True))
+    return [one - part * other for one, other in zip(numbers, along, strict=True)]
+
+
+def losses(last: float = 1.0, count: int = 53, shift: int = 0, **changed: float) -> tuple[float, ...]:
+    """From 2 to `last`, with noise of a seed's own but for the first three; `at_7` gives the seventh."""
+    noise = random.Random(shift)
+    found = [2 + (last - 2) * place / (count - 1) for place in range(count)]
+    found[3:] = [one + noise.gauss(0, 0.01) for one in found[3:]]
+    for name, value in changed.items():
+        found[int(name.removeprefix("at_")) - 1] = value
+    return tuple(found)
+
+
+def record(**more: Any) -> Recorded:
+    given: dict[str, Any] = {"losses": losses(), "compared": 3, "steps": ((0.0, 1.0, 1.0),)}
+    given["gradients"] = tuple(gradient(place) for place in range(4))
+    return Recorded(**{**given, **more})
+
+
+FP32 = [record(losses=losses(shift=shift)) for shift in range(3)]
+
+
+def judge(precision: guard.Precision = "bfloat16", *, fp32: Any = None, chance: Any = None, **changed: Any) -> Any:
+    plain = FP32 if fp32 is None else fp32
+    return verdict(plain, [replace(one, **changed) for one in plain[:2]], precision, chance)
+
+
+def of(**change: float) -> tuple[Gradient, ...]:
+    return tuple(gradient(place, **change) for place in range(4))
+
+
+def test_what_is_the_same_is_accepted() -> None:
+    found = judge("ieee")
+    assert (found.outcome, found.accepted, found.why.reason) == ("accepted", True, Reason.SAME)
+    assert len(found.fp32) == len(found.tuned) == guard.PARTS
+    assert all(low <= high for low, high in found.fp32)
+
+
+class TestNotKnown:
+    @pytest.mark.parametrize("missing", [(), (1.0, 1.0), (1.0, 1.0, None, 1.0)])
+    def test_without_a_loss(self, missing: Any) -> None:
+        found = judge(fp32=[replace(one, losses=missing) for one in FP32])
+        assert (found.outcome, found.accepted, found.why.reason) == ("unknown", False, Reason.NO_LOSS)
+
+    def test_without_runs(self) -> None:
+        assert verdict([], [], "ieee").outcome == "unknown"
+
+    def test_where_fp32_itself_is_no_number(self) -> None:
+        fp32 = [*FP32[:2], replace(FP32[2], losses=losses(at_30=math.nan))]
+        assert judge(fp32=fp32).why.reason is Reason.FP32_NO_NUMBER
+        assert judge(fp32=fp32).outcome == "unknown"
+
+    @pytest.mark.parametrize("norm", [0.0, math.inf, math.nan])
+    def test_where_fp32_shows_no_gradient(self, norm: float) -> None:
+        nothing = (Gradient(norm, (norm,) * 64),)
+        found = judge(fp32=[replace(one, gradients=nothing) for one in FP32])
+        assert (found.outcome, found.why.reason) == ("unknown", Reason.FP32_NO_GRADIENT)
+
+    def test_where_runs_of_a_seed_are_no_repetitions(self) -> None:
+        found = judge(losses=losses(at_2=2.2), gradients=of(error=1.0))
+        assert (found.outcome, found.why.reason) == ("unknown", Reason.NOT_ALIKE)
+        assert "the loss of step 2 is" in str(found.why)
+        assert found.fp32
+
+    def test_where_other_iterations_are_compared(self) -> None:
+        assert judge(compared=4).why.reason is Reason.NOT_ALIKE
+
+    def test_but_a_loss_that_is_no_number_or_leaves_the_range_is_refused_all_the_same(self) -> None:
+        assert judge(losses=losses(at_2=2.2, at_40=math.nan)).why.reason is Reason.NO_NUMBER
+        assert judge(losses=losses(last=2.5, at_2=2.2)).why.reason is Reason.SPREAD
+
+
+class TestNumbers:
+    @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+    def test_a_loss_that_is_none(self, bad: float) -> None:
+        found = judge(losses=losses(at_30=bad))
+        assert (found.outcome, str(found.why)) == ("refused", "its loss is no number from step 30 on")
+        assert all(map(math.isfinite, found.tuned))
+
+    def test_a_gradient_that_is_none(self) -> None:
+        bad = (Gradient(math.nan, (math.nan,) * 64), *of()[1:])
+        assert judge(gradients=bad).outcome == "refused"
+
+
+class TestEqualWeights:
+    @pytest.mark.parametrize("precision", ["ieee", "tf32", "bfloat16"])
+    def test_the_loss(self, precision: guard.Precision) -> None:
+        at = FP32[0].loss or 0.0
+        allowed = LIMITS[precision].loss
+        assert judge(precision, losses=losses(at_3=at * (1 + 0.9 * allowed))).accepted
+        found = judge(precision, losses=losses(at_3=at * (1 - 1.1 * allowed)))
+        assert (found.outcome, found.why.reason) == ("refused", Reason.LOSS)
+
+    def test_a_loss_near_zero_is_held_against_the_usual_one(self) -> None:
+        fp32 = [replace(one, losses=(*one.losses[:2], 1e-9, *one.losses[3:])) for one in FP32]
+        assert judge(fp32=fp32, losses=losses(at_3=1e-3)).accepted
+
+    @pytest.mark.parametrize("precision", ["ieee", "tf32", "bfloat16"])
+    def test_errors_of_the_gradients(self, precision: guard.Precision) -> None:
+        allowed = LIMITS[precision].gradients
+        assert judge(precision, gradients=of(error=0.9 * allowed)).accepted
+        found = judge(precision, gradients=of(error=1.1 * allowed))
+        assert (found.outcome, found.why.reason) == ("refused", Reason.GRADIENTS)
+
+    @pytest.mark.parametrize("precision", ["ieee", "tf32", "bfloat16"])
+    @pytest.mark.parametrize("sign", [1, -1])
+    def test_a_wrong_factor_counts_for_more_than_errors(self, precision: guard.Precision, sign: int) -> None:
+        allowed = LIMITS[precision].along
+        assert judge(precision, gradients=of(factor=1 + sign * 0.9 * allowed)).accepted
+        found = judge(precision, gradients=of(factor=1 + sign * 1.1 * allowed))
+        assert (found.outcome, found.why.reason) == ("refused", Reason.ALONG)
+
+    def test_one_parameter_that_has_a_share_of_all(self) -> None:
+        fp32 = [replace(one, gradients=(gradient(0, size=0.2), *of()[1:])) for one in FP32]
+        found = judge(fp32=fp32, gradients=(gradient(0, size=0.2, error=0.9), *of()[1:]))
+        assert found.why.reason is Reason.PARAMETER
+        assert str(found.why).startswith("the gradient of parameter 0 differs by 90 %")
+
+    def test_one_whose_true_gradient_is_nearly_zero_does_not_count(self) -> None:
+        """A bias before a BatchNorm."""
+        fp32 = [replace(one, gradients=(gradient(0, size=1e-6), *of()[1:])) for one in FP32]
+        assert judge("ieee", fp32=fp32, gradients=(gradient(0, size=1e-3), *of()[1:])).accepted
+
+    def test_one_that_vanishes(self) -> None:
+        fp32 = [replace(one, gradients=(gradient(0, size=0.03), *of()[1:])) for one in FP32]
+        found = judge(fp32=fp32, gradients=(Gradient(0.0, (0.0,) * 64), *of()[1:]))
+        assert found.why == Reason.VANISHES(0)
+
+    def test_one_that_is_missing(self) -> None:
+        found = judge(gradients=of()[1:])
+        assert (found.outcome, found.why) == ("refused", Reason.MISSING(3, 4))
+
+
+class TestChance:
+    """What other random numbers of dropout make of FP32's own gradients is left to the loss."""
+
+    OTHER = record(gradients=of(error=1.0))
+
+    def test_is_asked_for_where_it_may_be_the_reason(self) -> None:
+        assert asks_for_chance(judge(gradients=of(error=0.9)))
+        assert asks_for_chance(judge("ieee", gradients=of(factor=1.02)))
+        assert not asks_for_chance(judge())
+        assert not asks_for_chance(judge(steps=((1.0, 1.0, 1.0),)))
+
+    def test_explains_as_much(self) -> None:
+        assert judge(gradients=of(error=1.9), chance=self.OTHER).accepted
+        assert judge(gradients=of(error=2.1), chance=self.OTHER).why.reason is Reason.GRADIENTS
+
+    def test_explains_no_loss_of_another_size(self) -> None:
+        assert judge(losses=losses(at_3=2.2), chance=self.OTHER).accepted
+        assert judge(losses=losses(at_3=5.0), chance=self.OTHER).why.reason is Reason.LOSS
+
+    def test_a_gpu_that_adds_in_another_order_explains_nothing(self) -> None:
+        nearly = record(gradients=of(error=1e-5))
+        assert judge("ieee", losses=losses(at_3=2.2), chance=nearly).why.reason is Reason.LOSS
+        assert judge("ieee", gradients=of(factor=1.03), chance=nearly).why.reason is Reason.ALONG
+
+
+class TestSteps:
+    @pytest.mark.parametrize(
+        ("step", "accepted"),
+        [
+            ((1e-4, 1.0, 1.0), True),
+            ((2e-3, 1.0, 1.0), False),
+            ((1e-7, 1e-6, 1.0), True),  # what storing it rounds off
+            ((1e-5, 1e-6, 1.0), False),
+            ((0.0, 0.0, 1.0), True),
+            ((1e-3, 0.0, 1.0), False),  # a step where there is none
+            ((math.nan, 1.0, 1.0), False),
+        ],
+    )
+    def test_differ_by_rounding_only(self, step: Any, accepted: bool) -> None:
+        found = judge("ieee", steps=((0.0, 1.0, 1.0), step))
+        assert found.accepted is accepted
+        assert accepted or found.why.reason is Reason.STEP
+
+    def test_that_nobody_could_check_are_no_reason(self) -> None:
+        assert judge(steps=(), unchecked=("Lion",)).accepted
+
+
+class TestSpread:
+    def test_an_end_outside_of_the_range(self) -> None:
+        for last in (0.8, 1.2):
+            found = judge(losses=losses(last=last))
+            assert (found.outcome, found.why.reason) == ("refused", Reason.SPREAD)
+
+    def test_one_run_of_two_is_enough(self) -> None:
+        tuned = [FP32[0], replace(FP32[1], losses=losses(last=1.3))]
+        assert verdict(FP32, tuned, "bfloat16").why.reason is Reason.SPREAD
+
+    def test_a_single_part_in_the_middle_is_not(self) -> None:
+        at: Any = {f"at_{place}": 1.9 for place in range(24, 34)}
+        assert judge(losses=losses(**at)).accepted
+        later: Any = {f"at_{place}": 1.9 for place in range(44, 54)}
+        assert judge(losses=losses(**later)).why.reason is Reason.SPREAD
+
+    def test_seeds_that_are_far_apart_allow_more(self) -> None:
+        fp32 = [record(losses=losses(last=last, shift=shift)) for shift, last in enumerate((0.8, 1.0, 1.2))]
+        assert judge(fp32=fp32, losses=losses(last=1.3)).accepted
+
+    def test_what_fell_to_nearly_nothing_is_left_alone(self) -> None:
+        fp32 = [replace(one, losses=(*one.losses[:3], *([1e-9] * 50))) for one in FP32]
+        assert judge(fp32=fp32, losses=(*FP32[0].losses[:3], *([1e-5] * 50))).accepted
+        assert not judge(fp32=fp32, losses=(*FP32[0].losses[:3], *([1e-2] * 50))).accepted
+
+    def test_iterations_without_a_loss_are_left_out(self) -> None:
+        assert judge(losses=tuple(None if place in (10, 20) else one for place, one in enumerate(losses()))).accepted
+
+
+class TestPlain:
+    DATA = {"losses": [1.0, None, math.nan], "compared": 3, "gradients": [[2.0, 5, [1, 2]]], "steps": [[0, 1, 2]]}
+
+    def test_is_read(self) -> None:
+        found = Recorded.from_plain({**self.DATA, "unchecked": ["LBFGS"]})
+        assert found.losses[:2] == (1.0, None)
+        assert found.gradients == (Gradient(2.0, (1.0, 2.0)),)
+        assert (found.steps, found.unchecked) == (((0.0, 1.0, 2.0),), ("LBFGS",))
+        assert Recorded.from_plain(self.DATA).unchecked == ()
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            {"losses": None}, {"losses": ["x"]}, {"compared": None}, {"compared": 0}, {"gradients": [[1.0, 2]]},
+            {"gradients": [[1.0, 2, [1.0]], [1.0, 2, [1.0, 2.0]]]}, {"steps": [[1.0]]}, {"steps": 3},
+        ],
+    )  # fmt: skip
+    def test_what_is_malformed_is_an_error(self, changed: Any) -> None:
+        with pytest.raises(ValueError, match=r"\w"):
+            Recorded.from_plain({**self.DATA, **changed})
+
+    def test_what_is_missing_is_an_error(self) -> None:
+        for name in self.DATA:
+            with pytest.raises(ValueError, match=name):
+                Recorded.from_plain({key: value for key, value in self.DATA.items() if key != name})
+
+    def test_no_mapping_is_an_error(self) -> None:
+        with pytest.raises(ValueError, match="not a record"):
+            Recorded.from_plain([])  # type: ignore[arg-type]
