@@ -2,7 +2,7 @@
 
 Each file is about one library. It has `MODULES`, the modules that it changes, and `redirect(module, places)`, which is
 called right after each of them was imported, so that a program's own `from ... import ...` gets what was changed. What
-a program writes, renames or deletes by itself, with `open` or `os`, it does in its own folders.
+a program writes by itself, with `open`, it writes.
 """
 
 from __future__ import annotations

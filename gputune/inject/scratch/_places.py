@@ -20,6 +20,9 @@ class Places:
         self._folder = _absolute(folder)
         # Lightning for one follows the links of the paths that it is given.
         self._names = (self._folder, os.path.realpath(self._folder))
+        self.saved: set[str] = set()
+        """The user's folders of what was written here instead."""
+        self._gone: set[str] = set()
 
     def written(self, path: Any) -> Any:
         """The place to write to instead of a path; the folder it lies in is there. Raises OSError where that cannot be
@@ -30,7 +33,23 @@ class Places:
             return path
         place = self._place(text)
         Path(place).parent.mkdir(parents=True, exist_ok=True)
+        self.saved.add(str(PurePath(self._users(text)).parent))
+        self._gone.discard(self._users(text))
         return _as(path, place)
+
+    def leave(self, path: Any) -> None:
+        """Have the program think that the user's own file is not there any more."""
+        if text := _local(path):
+            self._gone.add(self._users(text))
+
+    def is_gone(self, path: Any) -> bool:
+        text = _local(path) if self._gone else None
+        return text is not None and self._users(text) in self._gone
+
+    def is_beside_saved(self, path: Any) -> bool:
+        """Whether something was written instead of a path in the same folder, or in one above."""
+        text = _local(path) if self.saved else None
+        return text is not None and not self.saved.isdisjoint(map(str, PurePath(text).parents))
 
     def folder(self, path: Any) -> Any:
         """As `written`; where the user has a folder of that name, there is one here too."""

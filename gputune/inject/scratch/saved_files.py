@@ -1,0 +1,118 @@
+"""What a program does itself with files that it saved: an atomic save renames, a rotation deletes, a resume looks.
+
+Where a path has a copy in the scratch folder, these functions act on the copy. In a folder that checkpoints were saved
+to in this run, nothing of the user's is deleted: a program that keeps its three latest would count the user's, too.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import io
+import os
+import shutil
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from ._places import Places
+
+MODULES = ("os",)
+
+LOOKING = ("stat", "lstat")
+DELETING = ("remove", "unlink", "rmdir")
+RENAMING = ("rename", "replace")
+MOVING = (*RENAMING, "link")
+
+Wrap = Callable[[Any], Any]
+
+
+def redirect(module: ModuleType, places: Places) -> None:
+    lstat = os.lstat
+    copies = _Copies(places, lstat)
+    for name in LOOKING:
+        _replace(module, name, copies.looking)
+    for name in DELETING:
+        _replace(module, name, copies.deleting)
+    for name in MOVING:
+        _replace(module, name, copies.moving)
+    _replace(module, "symlink", copies.linking)
+    _replace(shutil, "rmtree", copies.deleting)
+    _replace(shutil, "copyfile", copies.moving)
+    for holder in (builtins, io):
+        _replace(holder, "open", copies.reading)
+
+
+def _replace(holder: Any, name: str, wrap: Wrap) -> None:
+    setattr(holder, name, wrap(getattr(holder, name)))
+
+
+class _Copies:
+    """The functions of the operating system, for paths of which there is a copy."""
+
+    def __init__(self, places: Places, lstat: Callable[[str], Any]) -> None:
+        self._places, self._lstat = places, lstat
+
+    def looking(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def looked(path: Any = ".", *inputs: Any, **named: Any) -> Any:
+            return original(self._copy(path, named) or path, *inputs, **named)
+
+        return looked
+
+    def reading(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def opened(file: Any, mode: str = "r", *inputs: Any, **named: Any) -> Any:
+            copy = None if isinstance(mode, str) and set(mode) & set("wax+") else self._copy(file, {})
+            return original(copy or file, mode, *inputs, **named)
+
+        return opened
+
+    def deleting(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def deleted(path: Any, *inputs: Any, **named: Any) -> Any:
+            if copy := self._copy(path, named):
+                original(copy, *inputs, **named)
+                return self._places.leave(path)
+            if self._places.is_beside_saved(path) and self._is_there(os.fspath(path)):
+                return self._places.leave(path)
+            return original(path, *inputs, **named)
+
+        return deleted
+
+    def moving(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def moved(src: Any, dst: Any, *inputs: Any, **named: Any) -> Any:
+            if copy := self._copy(src, named):
+                original(copy, self._places.written(dst), *inputs, **named)
+                if original.__name__ in RENAMING:
+                    self._places.leave(src)
+                return dst
+            return original(src, dst, *inputs, **named)
+
+        return moved
+
+    def linking(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def linked(src: Any, dst: Any, *inputs: Any, **named: Any) -> Any:
+            beside = os.path.join(os.path.dirname(os.fsdecode(dst)), os.fsdecode(src))  # noqa: PTH118, PTH120 - cheaper
+            return original(src, self._places.written(dst) if self._copy(beside, named) else dst, *inputs, **named)
+
+        return linked
+
+    def _copy(self, path: Any, named: Any) -> Any:
+        """The copy of a path in the scratch folder; None where there is none."""
+        if not self._places.saved or isinstance(path, int) or named.get("dir_fd") is not None:
+            return None
+        place, users = self._places.both(path)
+        if place is users or place == path:
+            return None
+        # What is gone is not there either.
+        return place if self._is_there(place) or self._places.is_gone(path) else None
+
+    def _is_there(self, path: Any) -> bool:
+        try:
+            self._lstat(path)
+        except (OSError, ValueError):
+            return False
+        return True
