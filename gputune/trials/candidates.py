@@ -44,7 +44,7 @@ def candidates(
 
 def _works(facts: Facts, device: str, name: str) -> bool:
     if device == "cpu":
-        return name not in OF_GPUS
+        return name not in OF_GPUS and (name != "amp_dtype" or facts.precision.cpu_bfloat16)
     dtypes = {dtype for gpu in facts.gpus for dtype in gpu.tensor_core_dtypes}
     needed = {"matmul_precision": "tf32", "amp_dtype": "bfloat16"}.get(name)
     return needed is None or needed in dtypes

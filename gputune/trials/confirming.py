@@ -9,9 +9,10 @@ from statistics import median
 from gputune.inject.advice import Advice
 from gputune.measurement import rounded
 from gputune.profile import Confirmation
-from gputune.trials.job import Job, Start
+from gputune.trials.job import Job
 from gputune.trials.measuring import BLOCK_SECONDS, COMPILE_SECONDS
 from gputune.trials.progress import Progress
+from gputune.trials.start import Start
 
 PAIRS = 3
 FIRST_STEPS = 12

@@ -9,9 +9,10 @@ from gputune.inject.advice import Advice
 from gputune.profile import Guard
 from gputune.trials import guard
 from gputune.trials.combination import Combination
-from gputune.trials.job import Job, Start
+from gputune.trials.job import Job
 from gputune.trials.measuring import COMPILE_SECONDS
 from gputune.trials.progress import Progress
+from gputune.trials.start import Start
 
 FP32_SHIFTS = (0, 1, 2)
 TUNED_SHIFTS = (0, 1)

@@ -11,44 +11,22 @@ import select
 import shutil
 import socket
 import subprocess
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from gputune.inject import payload
 from gputune.inject.advice import Advice
 from gputune.inject.payload import Payload
-from gputune.inject.scratch._trackers import variables
 from gputune.inject.trial import Role, Trial
-from gputune.runtime.environment import SHIM
 from gputune.runtime.ranks import starts_ranks
 from gputune.trials.failure import RunFailed
+from gputune.trials.start import SCRATCH, TEMPORARY, Start, kill_shells, spawn
 
-START_SECONDS = 600.0
-"""Within this time a program is to take its first training step: it may prepare its data before."""
 LAUNCHER_SECONDS = 10.0
 """How long a launcher may take to notice that its ranks have ended."""
 KEEPER_SECONDS = 15.0
-SCRATCH = "scratch"
-SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "fish", "busybox")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """How the user's command is started each time."""
-
-    command: Sequence[str]
-    environ: Mapping[str, str]
-    folder: Path
-    """A private folder, for the socket and for checkpoints."""
-    log: IO[bytes]
-    """Where stdout and stderr of the command go."""
-    allow_writes: bool = False
-    start_seconds: float = START_SECONDS
 
 
 @dataclass(eq=False, slots=True)
@@ -91,7 +69,7 @@ class Job:
             other_numbers=other_numbers,
         )
         text = Payload(advice=advice, trial=trial).text
-        self._keeper, self._lifeline = _spawn(start, text)
+        self._keeper, self._lifeline = spawn(start, text)
 
     def __enter__(self) -> Job:
         return self
@@ -106,7 +84,8 @@ class Job:
         self._listener.close()
         for rank in self._ranks:
             rank.connection.close()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        for name in (SCRATCH, TEMPORARY):
+            shutil.rmtree(self._start.folder / name, ignore_errors=True)
 
     def first(self) -> dict[str, Any]:
         """Wait until every rank has taken its first steps; return what rank 0 then says. Raises RunFailed."""
@@ -139,7 +118,7 @@ class Job:
         """Have all ranks flush what they wrote and end, before anything behind their loops can run."""
         with suppress(RunFailed):
             self.ask(KEEPER_SECONDS, do="end")
-        if not _kill_shells([rank.pid for rank in self._ranks], self._keeper.pid):
+        if not kill_shells([rank.pid for rank in self._ranks], self._keeper.pid):
             with suppress(RunFailed, OSError):
                 for rank in self._ranks:
                     rank.connection.sendall(b'{"do": "exit"}\n')
@@ -257,44 +236,3 @@ def _lines(rank: Rank) -> Iterator[dict[str, Any]]:
     while b"\n" in rank.waiting:
         line, _, rank.waiting = rank.waiting.partition(b"\n")
         yield json.loads(line)
-
-
-def _spawn(start: Start, text: str) -> tuple[subprocess.Popen[bytes], int]:
-    """The keeper with the command below it, and our end of the pipe whose closing ends both."""
-    environ = {**start.environ, payload.VARIABLE: text}
-    before = environ.get("PYTHONPATH", "")
-    environ["PYTHONPATH"] = f"{SHIM}{os.pathsep}{before}" if before else SHIM
-    if not start.allow_writes:
-        environ |= variables(str(start.folder / SCRATCH))
-    reader, writer = os.pipe()
-    try:
-        keeper = subprocess.Popen(
-            [sys.executable, "-P", "-m", "gputune.trials.keeper", str(reader), "--", *start.command],
-            stdin=subprocess.DEVNULL,
-            stdout=start.log,
-            stderr=start.log,
-            pass_fds=[reader],
-            start_new_session=True,
-            env=environ,
-        )
-    finally:
-        os.close(reader)
-    return keeper, writer
-
-
-def _kill_shells(pids: Sequence[int], keeper: int) -> bool:
-    """Kill the shells between the keeper and these processes, which would go on with their next line; whether there
-    were any.
-    """
-    import psutil
-
-    found = False
-    for pid in pids:
-        with suppress(psutil.Error):
-            for parent in psutil.Process(pid).parents():
-                if parent.pid == keeper:
-                    break
-                if parent.name() in SHELLS:
-                    found = True
-                    parent.kill()
-    return found

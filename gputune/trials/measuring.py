@@ -13,9 +13,10 @@ from gputune.inject.applied import Applied
 from gputune.settings import Value
 from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.failure import RunFailed
-from gputune.trials.job import Job, Start
+from gputune.trials.job import Job
 from gputune.trials.progress import Progress
 from gputune.trials.search import Block, Search, Tried
+from gputune.trials.start import Start
 
 SECONDS = 35.0
 """How long the search takes at most, but for compiling; longer where steps are slow, see `STEPS_OF_TIME`."""
@@ -98,7 +99,7 @@ def measure(
                 return session.run(host)
             except RunFailed as failure:
                 if session.current == DEFAULT:
-                    failure.when = failure.when or f"after {session.used} steps, too few to tell"
+                    failure.when = failure.when or f"after {session.used} measured steps, too few to tell"
                     raise
                 attempts.blame(session.current, failure)
                 progress(Progress(part=f"{session.current} failed: {failure}; starting again without it"))

@@ -22,12 +22,12 @@ from gputune.trials import confirming, guarding
 from gputune.trials.candidates import candidates
 from gputune.trials.combination import Combination
 from gputune.trials.failure import RunFailed
-from gputune.trials.job import Start
 from gputune.trials.measuring import Measured, measure
 from gputune.trials.progress import Progress
 from gputune.trials.request import Request
 from gputune.trials.result import Tuned, ranking, tuned
 from gputune.trials.search import Tried
+from gputune.trials.start import Start
 
 Tell = Callable[[Progress], None]
 

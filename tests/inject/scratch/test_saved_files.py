@@ -4,6 +4,7 @@ import pytest
 
 from .conftest import Users, digest
 
+pytestmark = pytest.mark.slow
 OLD = ("old_1.pt", "old_2.pt", "step_0.pt", "last.pt")
 
 

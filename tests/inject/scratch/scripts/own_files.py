@@ -1,5 +1,6 @@
 """Saves atomically, links the latest, looks for what it saved, and keeps the two latest."""
 
+# ruff: noqa: PT018, PTH105, PTH107, PTH110, PTH123, PTH202, PTH207
 import glob
 import os
 import shutil

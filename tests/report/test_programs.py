@@ -1,0 +1,94 @@
+"""The last line of a tune, and what is said before it."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from making import choices, profile, program, row
+
+from gputune.facts.gap import Gap
+from gputune.measurement import Comparison
+from gputune.profile import Confirmation, Guard
+from gputune.report.programs import answer, doing, json_text, print_program
+from gputune.trials.combination import DEFAULT, Combination
+from gputune.trials.progress import Progress
+from gputune.trials.result import Tuned
+
+GAIN = Comparison(ratio=6.01, low=5.96, high=6.04, pairs=12)
+GUARD = Guard(verdict="accepted", steps=100, fp32=((1.0, 1.1),), tuned=(1.05,))
+TIMES = Confirmation(plain_ms=(102.0, 102.4, 103.0), tuned_ms=(17.0, 17.0, 17.1), cost_seconds=22.2)
+FUSED = Combination.of({"fused_optimizer": True})
+
+
+def tuned(
+    gain: Comparison | None = GAIN, guard: Guard = GUARD, times: Confirmation | None = TIMES, **more: Any
+) -> Tuned:
+    rows = (
+        row("tune", "throughput", 10.0, stage="final"),
+        row("tune", "throughput", 60.1, stage="final", fused_optimizer=True),
+    )
+    made = program(settings=choices({"fused_optimizer": True}), measurements=rows, guard=guard, confirmation=times)
+    made = replace(made, gaps=(Gap(fact="channels_last", reason="it has no 2-d convolutions"),))
+    return Tuned(program=made, profile=profile(), combination=FUSED if gain else DEFAULT, gain=gain, **more)
+
+
+def last_line(found: Tuned) -> str:
+    return answer(found, Path("profile.yaml"), ["python", "train.py"])
+
+
+def test_a_gain() -> None:
+    assert last_line(tuned()) == (
+        "train.py: 99.65 -> 16.58 ms a step, 6.01 times (5.96 to 6.04) as fast; loss within FP32's own spread; "
+        "paid back after 260 steps (0.1 min); gputune apply profile.yaml -- python train.py"
+    )
+
+
+def test_no_gain() -> None:
+    assert last_line(tuned(gain=None)) == "train.py: nothing is to be gained here: torch's defaults are best"
+
+
+def test_no_gain_since_the_guard_refused() -> None:
+    said = last_line(tuned(gain=None, refused={"bfloat16": "its loss is no number from step 3 on"}))
+    assert said.endswith("torch's defaults are best; what was faster, the guard refused")
+
+
+def test_too_busy() -> None:
+    said = last_line(tuned(disturbed="others used 1.2 of 2 CPUs"))
+    assert said == "train.py: this machine is too busy to tell: others used 1.2 of 2 CPUs"
+
+
+def test_without_a_guard() -> None:
+    assert "its loss was not compared;" in last_line(tuned(guard=Guard(verdict="off", steps=0)))
+    unknown = Guard(verdict="unknown", steps=100, reason="no call of backward on a scalar was seen")
+    assert "could not be compared (no call of backward on a scalar was seen)" in last_line(tuned(guard=unknown))
+
+
+def test_whole_starts_that_do_not_agree() -> None:
+    slower = replace(TIMES, tuned_ms=(20.0, 20.0, 20.0))
+    assert "but 5.12 times in whole starts, -14 % beyond that" in last_line(tuned(times=slower))
+
+
+def test_more_memory() -> None:
+    assert "; 1.50 times the memory;" in last_line(tuned(more_memory=1.5))
+
+
+def test_what_was_tried_and_what_was_not() -> None:
+    stream = io.StringIO()
+    print_program(tuned(refused={"bfloat16": "its loss is no number from step 3 on"}), stream)
+    text = stream.getvalue()
+    assert "fused_optimizer" in text
+    assert "6.01x" in text
+    assert "not tried: channels_last (it has no 2-d convolutions)" in text
+    assert "refused by the guard: bfloat16 (its loss is no number from step 3 on)" in text
+    assert "Mean loss of 100 steps" in text
+
+
+def test_progress() -> None:
+    said = doing(Progress(part="measuring", doing="bfloat16", steps=40, share=0.25))
+    assert said == "measuring: bfloat16, 40 steps, 25 %"
+    assert doing(Progress(part="guarding")) == "guarding"
+
+
+def test_as_json() -> None:
+    assert '"entry": "train.py"' in json_text(tuned().program)

@@ -1,0 +1,58 @@
+"""Combinations, and which settings are candidates on a machine."""
+
+from dataclasses import replace
+
+from making import profile
+from recorded import facts_of
+
+from gputune.trials.candidates import TRIED, candidates
+from gputune.trials.combination import DEFAULT, Combination
+
+BOTH = Combination.of({"matmul_precision": "tf32", "fused_optimizer": True})
+
+
+def test_the_level_is_the_largest_effect() -> None:
+    assert (DEFAULT.level, BOTH.level) == ("exact", "tf32")
+    assert BOTH.plus("amp_dtype", "bfloat16").level == "mixed"
+
+
+def test_within_a_level() -> None:
+    assert BOTH.within("rounding") == BOTH.minus("matmul_precision") == Combination.of({"fused_optimizer": True})
+    assert BOTH.within("exact") == DEFAULT
+
+
+def test_in_words() -> None:
+    assert (str(DEFAULT), str(BOTH)) == ("torch's defaults", "fused_optimizer + tf32")
+
+
+class TestCandidates:
+    def test_on_a_gpu_with_all_formats(self) -> None:
+        assert candidates(facts_of(), "cuda") == TRIED
+
+    def test_on_a_cpu_without_bfloat16(self) -> None:
+        found = candidates(facts_of("cpu-only"), "cpu")
+        assert set(found) == {"channels_last", "fused_optimizer", "compile"}
+
+    def test_on_a_cpu_with_it(self) -> None:
+        facts = facts_of("cpu-only")
+        facts = replace(facts, precision=replace(facts.precision, cpu_bfloat16=True))
+        assert candidates(facts, "cpu")["amp_dtype"] == "bfloat16"
+
+    def test_within_a_level(self) -> None:
+        assert "amp_dtype" not in candidates(facts_of(), "cuda", level="tf32")
+        assert candidates(facts_of(), "cuda", level="exact") == {}
+
+    def test_only_some(self) -> None:
+        assert candidates(facts_of(), "cuda", only=("compile", "omp_threads")) == {"compile": True}
+
+    def test_a_profile_leaves_out_what_it_refused_although_it_gains(self) -> None:
+        made = profile({"matmul_precision": "ieee", "compile": False})
+        gains = {name: replace(choice, gain=2.0, interval=(1.9, 2.1)) for name, choice in made.settings.items()}
+        found = candidates(facts_of(), "cuda", profile=replace(made, settings=gains))
+        assert "compile" not in found
+        none = {name: replace(choice, gain=1.0, interval=(0.9, 1.1)) for name, choice in made.settings.items()}
+        assert "compile" in candidates(facts_of(), "cuda", profile=replace(made, settings=none))
+
+    def test_it_names_the_back_end_of_attention_to_try(self) -> None:
+        made = profile({"sdpa_backend": "cudnn"})
+        assert candidates(facts_of(), "cuda", profile=made)["sdpa_backend"] == "cudnn"

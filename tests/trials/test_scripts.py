@@ -1,0 +1,181 @@
+"""Scripts that end early, catch everything, spawn processes and the like: each gets a line or a result, and nothing of
+any is left behind.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from making import environ, until
+
+from gputune.facts import busy
+from gputune.host import Host
+from gputune.trials.candidates import TRIED
+from gputune.trials.failure import RunFailed
+from gputune.trials.measuring import Measured, measure
+from gputune.trials.start import Start
+
+pytestmark = pytest.mark.slow
+SCRIPTS = Path(__file__).parent / "scripts"
+TOKEN = "GPUTUNE_TEST_TOKEN"
+ONE = {"fused_optimizer": TRIED["fused_optimizer"]}
+
+
+class Folder:
+    """A user's folder, in which a command is measured."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path / "work"
+        self.path.mkdir()
+        self.token = str(path)
+        self.private = path / "private"
+        self.private.mkdir()
+        self.log = path / "log"
+
+    def environ(self) -> dict[str, str]:
+        here = {TOKEN: self.token, "OMP_NUM_THREADS": "1", "PYTHON": sys.executable, "TMPDIR": str(self.private)}
+        return environ(**here, PYTHONPATH=str(SCRIPTS), XDG_CACHE_HOME=str(self.path.parent / "cache"))
+
+    def measured(self, *command: str, seconds: float = 60, **candidates: object) -> Measured:
+        with self.log.open("wb") as log:
+            start = Start(
+                command=command, environ=self.environ(), folder=self.private, log=log, start_seconds=seconds,
+            )  # fmt: skip
+            before = Path.cwd()
+            os.chdir(self.path)
+            try:
+                wanted = {**ONE, **candidates}
+                return measure(start, wanted, steps=60, host=Host(), progress=lambda progress: None)  # type: ignore[arg-type]
+            finally:
+                os.chdir(before)
+
+    def failure(self, *command: str, seconds: float = 60) -> str:
+        with pytest.raises(RunFailed) as failed:
+            self.measured(*command, seconds=seconds)
+        assert "\n" not in str(failed.value)
+        return str(failed.value)
+
+    def processes(self) -> list[int]:
+        """The processes that were started here and still run."""
+        return [one.pid for one in psutil.process_iter() if one.pid != os.getpid() and _has(one, self.token)]
+
+
+def _has(process: psutil.Process, token: str) -> bool:
+    try:
+        return process.environ().get(TOKEN) == token and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Folder]:
+    made = Folder(tmp_path)
+    yield made
+    assert made.processes() == []
+    assert [one.name for one in made.private.iterdir()] in ([], ["socket"])
+
+
+def script(name: str) -> tuple[str, str]:
+    return sys.executable, str(SCRIPTS / f"{name}.py")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("ends_early", "it ended after 0 measured steps, too few to tell (exit code 0)"),
+        ("ends_at_once", "it ended before it had taken two training steps (exit code 1)"),
+        ("reads_stdin", "it ended before it had taken two training steps (exit code 1)"),
+    ],
+)
+def test_what_gives_no_result_is_a_line(folder: Folder, name: str, says: str) -> None:
+    said = folder.failure(*script(name))
+    assert said == says
+
+
+def test_what_never_steps_is_a_line(folder: Folder) -> None:
+    assert folder.failure(*script("never_steps"), seconds=8) == "no training step was seen within 8 s"
+
+
+def test_what_is_not_there_is_a_line(folder: Folder) -> None:
+    said = folder.failure("no-such-command")
+    assert said == "it ended before it had taken two training steps (exit code 127)"
+    assert "no-such-command: No such file or directory" in folder.log.read_text()
+
+
+@pytest.mark.parametrize(
+    "name", ["plain", "prints_much", "catches_everything", "ignores_signals", "seeds_itself", "spawns"]
+)
+def test_what_trains_gives_a_result(folder: Folder, name: str) -> None:
+    found = folder.measured(*script(name))
+    assert found.hello["entry"] == f"{name}.py"
+    assert {str(one.combination) for one in found.tried} == {"torch's defaults", "fused_optimizer"}
+    assert not found.failed
+    assert list(folder.path.iterdir()) == []
+
+
+def test_nothing_behind_the_loop_is_run(folder: Folder) -> None:
+    folder.measured(*script("saves_at_the_end"))
+    assert list(folder.path.iterdir()) == []
+
+
+def test_nor_the_next_line_of_a_shell(folder: Folder) -> None:
+    folder.measured("sh", str(SCRIPTS / "script.sh"))
+    assert list(folder.path.iterdir()) == []
+
+
+def test_a_checkpoint_to_go_on_from_stays_as_it_is(folder: Folder) -> None:
+    import torch
+    from torch import nn
+
+    layers = (nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10))
+    network = nn.Sequential(*layers)
+    optimizer = torch.optim.AdamW(network.parameters())
+    checkpoint = folder.path / "checkpoint.pt"
+    torch.save({"network": network.state_dict(), "optimizer": optimizer.state_dict()}, checkpoint)
+    before = checkpoint.read_bytes(), checkpoint.stat().st_mtime_ns
+    folder.measured(*script("resumes"))
+    assert (checkpoint.read_bytes(), checkpoint.stat().st_mtime_ns) == before
+
+
+def test_what_raises_is_left_out_in_a_new_start(folder: Folder) -> None:
+    found = folder.measured(*script("refuses_autocast"), amp_dtype="bfloat16")
+    assert list(found.failed) == ["bfloat16"]
+    assert "RuntimeError" in found.failed["bfloat16"]
+    assert "bfloat16" not in {str(one.combination) for one in found.tried}
+
+
+def test_ranks_of_torchrun_keep_in_step(folder: Folder) -> None:
+    found = folder.measured(
+        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", script("ranks")[1]
+    )  # fmt: skip
+    assert found.hello["world"] == 2
+    assert not found.failed
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_tune_that_is_ended_leaves_nothing(folder: Folder, how: signal.Signals) -> None:
+    words = [sys.executable, "-P", "-m", "gputune", "tune", "--no-guard", "--", *script("spawns")]
+    with folder.log.open("wb") as log:
+        child = subprocess.Popen(words, cwd=folder.path, env=folder.environ(), stdout=log, stderr=log)
+        until(lambda: len(folder.processes()) > 6)
+        time.sleep(1)
+        child.send_signal(how)
+        code = child.wait(30)
+    until(lambda: not folder.processes(), 20)
+    assert code == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[how]
+    assert list(folder.path.iterdir()) == []
+    if how == signal.SIGKILL:  # which leaves no time to remove them
+        for one in folder.private.iterdir():
+            subprocess.run(["rm", "-r", str(one)], check=True)
+
+
+def test_the_work_of_the_programs_own_processes_is_not_others(folder: Folder) -> None:
+    idle = busy.watched(Host(), 1.0) or 0.0
+    found = folder.measured(*script("spawns"))
+    assert found.conditions["other_cpus"] < idle + 0.5

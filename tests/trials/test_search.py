@@ -1,0 +1,153 @@
+"""The search for the best combination, with programs whose step times are made up."""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from gputune.trials.combination import DEFAULT, Combination
+from gputune.trials.search import MORE_MEMORY, Block, Search, Tried, behind, by_level, choice, gain
+
+ALL: Mapping[str, Any] = {
+    "matmul_precision": "tf32", "amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True,
+    "compile": True,
+}  # fmt: skip
+Factors = Mapping[str, float]
+
+
+class Program:
+    """Each setting makes a step so many times as fast; with noise, and with a memory of 1000 bytes."""
+
+    def __init__(self, factors: Factors, memory: Factors | None = None, noise: float = 0.01) -> None:
+        self.factors, self.memory, self.noise = factors, memory or {}, noise
+        self.blocks = 0
+        self.compiled: set[Combination] = set()
+        self._random = random.Random(1)
+
+    def measure(self, combination: Combination) -> Block:
+        self.blocks += 1
+        rate, peak = 10.0 * self._random.gauss(1, self.noise), 1000.0
+        for name, _ in combination.items:
+            rate *= self.factors.get(name, 1.0)
+            peak *= self.memory.get(name, 1.0)
+        if "compile" in combination.values:
+            self.compiled.add(combination)
+        return Block(rate=rate, peak_bytes=round(peak))
+
+    def search(self, **more: Any) -> Search:
+        return Search(measure=self.measure, used=lambda: self.blocks / 200, **more)
+
+
+def best(program: Program, candidates: Mapping[str, Any] = ALL, *, images: bool = True, **more: Any) -> Combination:
+    return program.search(**more).best(candidates, images=images)
+
+
+def arm(rate: float, peak: int | None = 1000, **values: Any) -> Tried:
+    made = Tried(combination=Combination.of(values), stage="final")
+    made.samples += [rate] * 12
+    made.peaks += [] if peak is None else [peak]
+    return made
+
+
+class TestBest:
+    def test_what_gains_is_combined(self) -> None:
+        found = best(Program({"amp_dtype": 2.0, "channels_last": 1.3, "fused_optimizer": 1.1, "compile": 1.2}))
+        assert found.values == {
+            "amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True, "compile": True,
+        }  # fmt: skip
+
+    def test_what_does_not_is_left_out(self) -> None:
+        slower = dict.fromkeys(ALL, 0.9)
+        assert best(Program(slower)) == DEFAULT
+
+    def test_of_equal_ones_the_fewer_settings_are_taken(self) -> None:
+        assert best(Program({}, noise=0.001)) == DEFAULT
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_the_better_precision_is_found_whatever_the_noise(self, seed: int) -> None:
+        program = Program({"matmul_precision": 2.2, "amp_dtype": 1.8, "fused_optimizer": 1.4}, noise=0.03)
+        program._random.seed(seed)
+        found = best(program, images=False)
+        assert found.values["matmul_precision"] == "tf32"
+        assert found.values["fused_optimizer"] is True
+
+    def test_only_the_best_is_compiled(self) -> None:
+        program = Program({"amp_dtype": 2.0, "compile": 1.5})
+        best(program)
+        assert len(program.compiled) == 1
+
+    def test_without_images_no_layout_is_tried(self) -> None:
+        program = Program({"channels_last": 3.0})
+        assert "channels_last" not in best(program, images=False).values
+
+    def test_what_failed_before_is_left_out(self) -> None:
+        bad = Combination.of({"amp_dtype": "bfloat16", "matmul_precision": "tf32"})
+        search = Program({"amp_dtype": 2.0, "matmul_precision": 1.5}).search(left_out=bad.__eq__)
+        assert search.best(ALL, images=False) == Combination.of({"amp_dtype": "bfloat16"})
+        assert bad not in [one.combination for one in search.tried]
+
+    def test_it_keeps_to_its_share(self) -> None:
+        program = Program(dict.fromkeys(ALL, 1.1), noise=0.05)
+        search = program.search()
+        search.final(search.best(ALL, images=True))
+        assert program.blocks <= 205
+
+
+class TestFinal:
+    def test_it_has_the_winner_and_what_is_left_of_it_within_each_level(self) -> None:
+        program = Program({"amp_dtype": 2.0, "fused_optimizer": 1.2, "compile": 1.2})
+        search = program.search()
+        winner = Combination.of({"amp_dtype": "bfloat16", "fused_optimizer": True, "compile": True})
+        arms = [one.combination for one in search.final(winner)]
+        fused = Combination.of({"fused_optimizer": True})
+        assert arms == [DEFAULT, fused, winner.minus("compile"), winner]
+        assert program.compiled == {winner}
+
+    def test_the_best_of_each_level(self) -> None:
+        arms = [
+            arm(10.0), arm(12.0, fused_optimizer=True), arm(20.0, fused_optimizer=True, matmul_precision="tf32"),
+            arm(19.0, fused_optimizer=True, amp_dtype="bfloat16"),
+        ]  # fmt: skip
+        levels = {level: found.values for level, found in by_level(arms)}
+        assert levels["exact"] == {}
+        assert levels["rounding"] == {"fused_optimizer": True}
+        assert levels["tf32"] == levels["mixed"] == {"fused_optimizer": True, "matmul_precision": "tf32"}
+
+    def test_where_nothing_is_left_nothing_is_measured_again(self) -> None:
+        program = Program({}, noise=0.001)
+        search = program.search()
+        winner = search.best(ALL, images=False)
+        blocks = program.blocks
+        assert [one.combination for one in search.final(winner)] == [DEFAULT]
+        assert program.blocks == blocks
+
+
+class TestChoice:
+    def test_more_memory_must_be_earned(self) -> None:
+        frugal, greedy = arm(10.0, fused_optimizer=True), arm(10.3, 2000, cudnn_benchmark=True)
+        assert choice([frugal, greedy], 1000) is frugal
+
+    def test_and_may_be(self) -> None:
+        frugal, greedy = arm(10.0, fused_optimizer=True), arm(11.0, 2000, cudnn_benchmark=True)
+        assert choice([frugal, greedy], 1000) is greedy
+
+    def test_a_little_more_is_no_matter(self) -> None:
+        frugal = arm(10.0)
+        greedy = arm(10.3, round(1000 * MORE_MEMORY), cudnn_benchmark=True)
+        assert choice([frugal, greedy], 1000) is greedy
+
+    def test_without_a_gpu_there_is_no_memory_to_look_at(self) -> None:
+        fast = arm(11.0, None, fused_optimizer=True)
+        assert choice([arm(10.0, None), fast], None) is fast
+
+
+def test_what_is_far_behind_is_dropped() -> None:
+    slow = arm(5.0)
+    assert behind([arm(10.0, fused_optimizer=True), slow, arm(9.5, compile=True)]) == [slow]
+
+
+def test_a_gain_has_an_interval() -> None:
+    found = gain(arm(20.0, fused_optimizer=True), arm(10.0))
+    assert found is not None
+    assert (found.ratio, found.interval, found.verdict) == (2.0, (2.0, 2.0), "gain")
