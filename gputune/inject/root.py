@@ -33,7 +33,7 @@ class Root:
     in_turn: bool = False
     """Whether settings are only tried, in turn, so that what comes before the wrap may be put in behind it."""
     compiled: dict[Any, Callable[..., Any]] = field(default_factory=dict)
-    """The compiled call for each dtype of autocast, which is made once."""
+    """The compiled call for each dtype of autocast, which is made once where settings are tried in turn."""
     failed: Callable[[str, Why], None] = lambda setting, why: None
     """Called where a setting that was put in fails later."""
 

@@ -36,7 +36,8 @@ def put_in(root: Root, value: Value) -> Value:
         config.donated_buffer = False  # with it, backward(retain_graph=True) raises
     _tell_caches_apart(root)
     call = call_of(root.inner, root.device)
-    if call.dtype not in root.compiled:
+    # What is put back on trial, after a call that failed, must be rehearsed anew.
+    if call.dtype not in root.compiled or not root.in_turn:
         root.compiled[call.dtype] = compiled_call(
             root.inner,
             lambda why: root.failed("compile", Reason.COMPILE_FAILED(why)),
