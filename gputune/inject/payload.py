@@ -25,7 +25,7 @@ class Payload:
     advice: Advice | None = None
     """The settings put into models."""
     trial: Trial | None = None
-    """What this run is for, where the program is being tuned."""
+    """The purpose of this run of a program that is being tuned; None in any other run."""
 
     @property
     def text(self) -> str:

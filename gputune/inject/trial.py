@@ -12,7 +12,7 @@ Role = Literal["measure", "guard", "time"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What every process of a run is told."""
+    """The purpose of a run, and what its processes need for it."""
 
     role: Role
     socket: str

@@ -20,7 +20,7 @@ KINDS = ("Adam", "AdamW", "SGD")
 _ours: "weakref.WeakSet[Any]" = weakref.WeakSet()
 """The optimizers that were fused here."""
 _at_rest: "weakref.WeakSet[Any]" = weakref.WeakSet()
-"""Those of them that step in torch's own form for the time being."""
+"""The optimizers fused here that step in torch's own form for the time being."""
 OPTIONS = ("fused", "foreach", "capturable", "differentiable")
 
 

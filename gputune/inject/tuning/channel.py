@@ -11,7 +11,7 @@ class Lost(ConnectionError):
 
 
 class Channel:
-    """Of this process alone: what a fork inherits neither sends nor receives."""
+    """A connection for this process alone: a fork that inherits it neither sends nor receives."""
 
     def __init__(self, path: str) -> None:
         """Raises OSError where nobody listens."""
