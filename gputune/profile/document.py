@@ -61,8 +61,9 @@ class Guard:
     """Whether a program trains with its settings as it does in FP32."""
 
     verdict: Literal["accepted", "refused", "unknown", "off"]
-    """Refused: no combination was accepted, and nothing is put in. Unknown: FP32 itself shows nothing to compare with, as
-    where no loss was seen or a script does not repeat itself. Off: it was not asked."""
+    """Refused: no combination was accepted, and nothing is put in. Unknown: FP32 itself shows nothing to compare with,
+    as where no loss was seen or a script does not repeat itself. Off: it was not asked.
+    """
     steps: int
     """The length of each run, in iterations of the training loop."""
     reason: str = ""
