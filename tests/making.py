@@ -174,8 +174,11 @@ def final_losses(network: str, *exact: float, **others: float) -> list[Measureme
 
 
 def environ(**variables: str) -> dict[str, str]:
-    """This process's environment without what gputune reads, and with `variables`. Warnings of torch's own are off."""
-    ours = {name for name in os.environ if name.startswith("GPUTUNE_") or name in _READ_BY_GPUTUNE}
+    """This process's environment without what gputune reads, and with `variables`. Warnings of torch's own are off.
+    inductor exports its cache's folder, in whichever test compiles first.
+    """
+    read = {*_READ_BY_GPUTUNE, "TORCHINDUCTOR_CACHE_DIR"}
+    ours = {name for name in os.environ if name.startswith("GPUTUNE_") or name in read}
     kept = {name: value for name, value in os.environ.items() if name not in ours}
     return {**kept, "PYTHONWARNINGS": "ignore", **variables}
 

@@ -102,7 +102,8 @@ class _Plan:
     def of(cls, context: Context, source: Source, seen: Look, step_ms: float | None, started: float) -> _Plan:
         facts = context.facts
         cpus, memory = facts.cpu.budget, facts.memory
-        useful = round(cpus * min(WAITING_FACTOR, per_cpu(facts.cpu) / max(seen.busy, 1e-3)))
+        computing = per_cpu(facts.cpu) * min(cpus, facts.cpu.quota or cpus) / max(seen.busy, 1e-3)
+        useful = round(min(WAITING_FACTOR * cpus, computing))  # a quota's pauses look like waiting, too
         wanted = min(MOST_WORKERS, useful, source.epoch_batches or MOST_WORKERS)
         free = [amount for amount in (memory.limit_free_bytes, memory.free_bytes) if amount is not None]
         alive = int(MEMORY_SHARE * min(free) / seen.worker_bytes) if free and seen.worker_bytes else 4 * wanted

@@ -81,6 +81,12 @@ def test_what_there_is_no_time_for_is_a_gap(ran):
     assert lane.gaps == [Gap(fact="bench.last", reason="not measured in this budget")]
 
 
+def test_after_a_start_that_used_up_all_of_it_the_most_valuable_bench_runs_with_its_least_time(ran):
+    asked, lane = ran(*ALL, ends=30, starting=40)
+    assert asked == [("first", 6)]
+    assert [gap.fact for gap in lane.gaps] == ["bench.second", "bench.last"]
+
+
 def test_what_the_user_named_takes_its_time_on_top(ran):
     named = job("named", 20, OPTION="shapes")
     assert ran(named, *ALL, ends=30)[0] == [("named", 20), ("first", 10), ("second", 10), ("last", 10)]
