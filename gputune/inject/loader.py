@@ -62,11 +62,8 @@ def entry() -> str:
 def _extra(given: Mapping[str, Any], loading: Loading, files: Files, note: Callable[[Applied], None]) -> dict[str, Any]:
     """The arguments to add to those of one DataLoader."""
     dataset = given.get("dataset")
-    if mine := next((name for name in GIVEN if name in given), None):
-        note(_kept(WORKERS, mine))
-        return {}
-    if why := _refusal(dataset, given, loading):
-        note(Applied(setting=WORKERS, status="skipped", source="torch", reasons=(why,)))
+    if left := obstacle(given, loading):
+        note(left)
         return {}
     load = _load(loading, dataset, files)
     pin = bool(loading.choices.get(PIN))
@@ -81,6 +78,14 @@ def _extra(given: Mapping[str, Any], loading: Loading, files: Files, note: Calla
             reasons = (Reason.PUT_IN("DataLoader"), *notes)
             note(Applied(setting=name, after=value, status="applied", source="profile", reasons=reasons))
     return extra
+
+
+def obstacle(given: Mapping[str, Any], loading: Loading) -> Applied | None:
+    """What becomes of workers in a DataLoader made with these arguments where it gets none; else None."""
+    if mine := next((name for name in GIVEN if name in given), None):
+        return _kept(WORKERS, mine)
+    why = _refusal(given.get("dataset"), given, loading)
+    return Applied(setting=WORKERS, status="skipped", source="torch", reasons=(why,)) if why else None
 
 
 def _kept(setting: str, argument: str) -> Applied:

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from gputune.measurement import Measurement
 from gputune.profile import Confirmation, Program
 from gputune.report.charts import Cell, Chart, number, ratio
 from gputune.report.tables import console_of, draw
+from gputune.trials.combination import Combination
 
 if TYPE_CHECKING:
     from gputune.trials.progress import Progress
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
 WITHIN = 0.03
 """How far whole starts may lie outside of the interval of the steps that took turns, without a word."""
-STAGES = ("precision", "options", "compile", "final")
+SEEN = 0.01
+"""The share of a step that is waited for data from which on it is shown."""
+STAGES = ("loading", "precision", "options", "compile", "final")
 
 
 def json_text(program: Program) -> str:
@@ -53,12 +56,13 @@ def print_program(result: Tuned, stream: IO[str]) -> None:
 
 def charts(program: Program) -> Iterator[Chart]:
     """One chart of the arms, and one of the guard's losses."""
-    rows = [row for row in program.measurements if row.metric == "throughput" and row.params.get("stage") in STAGES]
+    timed = [row for row in program.measurements if row.metric == "throughput" and row.median > 0]
+    rows = [row for row in timed if row.params.get("stage") in STAGES]
     if rows:
         yield Chart(
             title=f"{program.entry}: its own steps",
-            columns=("compared", "", "ms", "to the first", "MiB"),
-            numbers=("ms", "MiB"),
+            columns=("compared", "", "ms", "to the first", "MiB", "waits, %"),
+            numbers=("ms", "MiB", "waits, %"),
             rows=list(_arms(rows)),
         )
     guard = program.guard
@@ -82,12 +86,15 @@ def _arms(rows: Sequence[Measurement]) -> Iterator[tuple[Cell, ...]]:
         new = stage not in firsts
         first = firsts.setdefault(stage, row)
         memory = number(row.conditions["peak_mib"]) if "peak_mib" in row.conditions else ""
-        yield (stage if new else "", _name(row), number(1000 / row.median), "" if new else ratio(row, first), memory)
+        waited = row.conditions.get("waited", 0.0)
+        waits = f"{100 * waited:.0f}" if waited >= SEEN else ""
+        gained = "" if new else ratio(row, first)
+        yield (stage if new else "", _name(row), number(1000 / row.median), gained, memory, waits)
 
 
 def _name(row: Measurement) -> str:
-    values = {name: value for name, value in row.params.items() if name != "stage"}
-    return " + ".join(name if value is True else str(value) for name, value in sorted(values.items())) or "defaults"
+    values: dict[str, Any] = {name: value for name, value in row.params.items() if name != "stage"}
+    return str(Combination.of(values)) if values else "defaults"
 
 
 def answer(result: Tuned, path: Path, command: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile, Program
 from gputune.report import device_charts, loading_charts, matmul_charts, network_charts
 from gputune.report.charts import Chart
+from gputune.report.programs import charts as program_charts
 from gputune.report.severities import WORST_FIRST, worst
 from gputune.report.tables import add, console_of, draw, plain, table_of, value_text
 from gputune.settings import Choice
@@ -87,6 +88,9 @@ def _print_programs(console: Console, programs: Sequence[Program]) -> None:
         add(table, name, f"{models} in {counted(one.world_size, 'process')}: {values}")
     console.print()
     console.print(table)
+    for one in programs:
+        for chart in program_charts(one):
+            draw(console, chart)
 
 
 def _with_gain(name: str, choice: Choice) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gputune import settings
+from gputune.inject.loading import WORKERS
 from gputune.settings import LEVELS, Numerics, Value
 
 
@@ -24,6 +25,12 @@ class Combination:
         return dict(self.items)
 
     @property
+    def workers(self) -> int | None:
+        """Of the program's DataLoader; None for as many as it has by itself."""
+        value = self.values.get(WORKERS)
+        return value if isinstance(value, int) else None
+
+    @property
     def level(self) -> Numerics:
         """The largest effect on results that any of its settings has."""
         effects = [settings.load(name).NUMERICS for name, _ in self.items]
@@ -35,13 +42,23 @@ class Combination:
     def minus(self, name: str) -> Combination:
         return self.of({n: v for n, v in self.items if n != name})
 
+    def only(self, name: str) -> Combination:
+        """This one without all but one of its settings."""
+        return self.of({n: v for n, v in self.items if n == name})
+
     def within(self, level: Numerics) -> Combination:
         """This one without the settings whose effect on results is larger."""
         kept = {n: v for n, v in self.items if LEVELS.index(settings.load(n).NUMERICS) <= LEVELS.index(level)}
         return self.of(kept)
 
     def __str__(self) -> str:
-        return " + ".join(name if value is True else str(value) for name, value in self.items) or "torch's defaults"
+        return " + ".join(_word(*item) for item in self.items) or "torch's defaults"
+
+
+def _word(name: str, value: Value) -> str:
+    if name == WORKERS:
+        return f"{value} worker{'' if value == 1 else 's'}"
+    return name if value is True else str(value)
 
 
 DEFAULT = Combination()

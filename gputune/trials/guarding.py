@@ -22,7 +22,11 @@ PART = "guarding the loss"
 class Runs:
     """The runs of one program; those in FP32 serve all combinations."""
 
-    def __init__(self, *, start: Start, steps: int, progress: Callable[[Progress], None]) -> None:
+    def __init__(
+        self, *, start: Start, steps: int, progress: Callable[[Progress], None], plain: Advice | None = None
+    ) -> None:
+        """`plain` is what those in FP32 have, too: workers, with which a dataset draws other random numbers."""
+        self._plain = plain
         self._start, self._steps, self._progress = start, steps, progress
         self._fp32: list[guard.Recorded] = []
         self._chance: guard.Recorded | None = None
@@ -30,7 +34,7 @@ class Runs:
     def of(self, combination: Combination, advice: Advice) -> Guard:
         """What the guard says of a combination. Raises RunFailed where the program itself fails."""
         if not self._fp32:
-            self._fp32 = [self._recorded(None, shift) for shift in FP32_SHIFTS]
+            self._fp32 = [self._recorded(self._plain, shift) for shift in FP32_SHIFTS]
         tuned = [self._recorded(advice, shift) for shift in TUNED_SHIFTS]
         precision = _precision(combination)
         found = guard.verdict(self._fp32, tuned, precision)
@@ -44,13 +48,13 @@ class Runs:
         """FP32 with the first seed, up to the compared iteration, in which dropout draws other numbers."""
         if self._chance is None:
             steps = self._fp32[0].compared
-            self._chance = self._recorded(None, FP32_SHIFTS[0], steps=steps, other_numbers=True)
+            self._chance = self._recorded(self._plain, FP32_SHIFTS[0], steps=steps, other_numbers=True)
         return self._chance
 
     def _recorded(
         self, advice: Advice | None, shift: int, *, steps: int | None = None, other_numbers: bool = False
     ) -> guard.Recorded:
-        what = f"{'FP32' if advice is None else 'with the settings'}, seed {shift + 1}"
+        what = f"{'FP32' if advice is self._plain else 'with the settings'}, seed {shift + 1}"
         self._progress(Progress(part=PART, doing=what))
         with Job(self._start, "guard", shift=shift, advice=advice, other_numbers=other_numbers) as job:
             job.first()

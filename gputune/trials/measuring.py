@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gputune.facts import busy
+from gputune.facts import Facts, busy
 from gputune.host import Host
 from gputune.inject.applied import Applied
+from gputune.inject.loading import WORKERS
 from gputune.settings import Value
 from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.failure import RunFailed
 from gputune.trials.job import Job
+from gputune.trials.loading import WAITS, best_workers, most_workers
 from gputune.trials.progress import Progress
 from gputune.trials.search import Block, Search, Tried
 from gputune.trials.start import Start
@@ -33,7 +36,21 @@ FIRST_SETTLE, SETTLE = 3, 1
 BLOCK_SECONDS, COMPILE_SECONDS = 60.0, 600.0
 """How long a process may be silent: so long or ten of its usual blocks, and longer while it compiles."""
 MOST_STARTS = 8
+LOADING_SECONDS = 30.0
+"""How long numbers of workers are tried, apart from the search."""
+MOST_WAITED = 0.98
 PART = "measuring the program's own steps"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is to be tried, and where."""
+
+    candidates: Mapping[str, Value]
+    facts: Facts
+    """This machine's."""
+    steps: int | None = None
+    """The most that the search may take; None for as many as it should."""
 
 
 @dataclass(kw_only=True)
@@ -55,6 +72,8 @@ class Measured:
     first_seconds: dict[str, float]
     """By combination, what its first steps took."""
     conditions: dict[str, float]
+    waits: float = 0.0
+    """The share of a step with torch's defaults in which the program waits for its data."""
 
 
 @dataclass(kw_only=True)
@@ -66,35 +85,30 @@ class Attempts:
     left_out: set[Combination] = field(default_factory=set)
     worked: set[Combination] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
+    most_workers: int | None = None
+    """The most that may be tried, where more failed."""
 
     def blame(self, combination: Combination, failure: RunFailed) -> None:
         """Leave out the settings that never worked, or else the combination."""
         self.failed[str(combination)] = str(failure)
         known = {item for one in self.worked for item in one.items}
+        if combination.workers and (WORKERS, combination.workers) not in known:
+            self.most_workers = combination.workers - 1
+            return
         new = {name for name, value in combination.items if (name, value) not in known}
         self.without |= new
         if not new:
             self.left_out.add(combination)
 
 
-def measure(
-    start: Start,
-    candidates: Mapping[str, Value],
-    *,
-    steps: int | None,
-    host: Host,
-    progress: Callable[[Progress], None],
-) -> Measured:
-    """`steps` are the most that the search may take; None for as many as it should.
-
-    Raises RunFailed where the program gives no result with torch's defaults.
-    """
+def measure(start: Start, wanted: Wanted, *, host: Host, progress: Callable[[Progress], None]) -> Measured:
+    """Raises RunFailed where the program gives no result with torch's defaults."""
     attempts = Attempts()
     for _ in range(MOST_STARTS):
-        wanted = {name: value for name, value in candidates.items() if name not in attempts.without}
+        left = {name: value for name, value in wanted.candidates.items() if name not in attempts.without}
         with Job(start, "measure") as job:
             progress(Progress(part=PART, doing="waiting for its first step"))
-            session = _Session(job, wanted, attempts, steps, progress)
+            session = _Session(job, replace(wanted, candidates=left), attempts, progress)
             try:
                 return session.run(host)
             except RunFailed as failure:
@@ -112,30 +126,38 @@ class _Session:
     def __init__(
         self,
         job: Job,
-        candidates: Mapping[str, Value],
+        wanted: Wanted,
         attempts: Attempts,
-        steps: int | None,
         progress: Callable[[Progress], None],
     ) -> None:
-        self._job, self._candidates, self._attempts = job, candidates, attempts
-        self._most, self._progress = steps, progress
+        self._job, self._attempts, self._progress = job, attempts, progress
+        self._candidates, self._facts, self._most = dict(wanted.candidates), wanted.facts, wanted.steps
         self.current = DEFAULT
         self._seen: set[Combination] = set()
         self._first: dict[str, float] = {}
         self.used = 0
         self._step_seconds = 0.0
-        self._begun = self._compiling = 0.0
+        self._begun = self._apart = 0.0
+        self._workers: int | None = None
 
     def run(self, host: Host) -> Measured:
         found = self._job.first()["found"]
         before, self._begun = busy.read(host), time.monotonic()
+        loads = self._candidates.pop(WORKERS, None) is not None
         looked = self._job.ask(BLOCK_SECONDS, do="look", candidates=self._candidates)["obstacles"]
         left = {name: Applied.from_plain(row) for name, row in looked.items()}
         able = {name: value for name, value in self._candidates.items() if name not in left}
         able = _of_kinds(able, found)
         search = Search(measure=self._block, used=self._share, left_out=self._attempts.left_out.__contains__)
         self._block(DEFAULT)  # once before, so that time and steps can be planned
+        waits = self._block(DEFAULT).waited
+        if loads and waits >= WAITS:
+            search.start = self._loaded(search, DEFAULT, left)
+        fed = search.start.workers and self._block(search.start).waited < WAITS
         winner = search.best(able, images=found["images"])
+        if fed and self._block(winner).waited >= WAITS:
+            winner = self._loaded(search, winner, left)  # whose steps want their batches sooner
+            search.start = winner.only(WORKERS)
         arms = search.final(winner)
         self.current = DEFAULT
         conditions = busy.conditions(before, busy.read(host))
@@ -144,15 +166,48 @@ class _Session:
         return Measured(
             hello=self._job.hello, found=found, arms=arms, tried=search.tried, left=left,
             failed=self._attempts.failed, steps=self.used, seconds=seconds, first_seconds=self._first,
-            conditions=conditions,
+            conditions=conditions, waits=waits,
         )  # fmt: skip
+
+    def _loaded(self, search: Search, base: Combination, left: dict[str, Applied]) -> Combination:
+        """The combination with the number of workers that its steps want, which is found apart from the search."""
+        begun, used = time.monotonic(), self.used
+        loader = self._job.ask(BLOCK_SECONDS, do="loader")["loader"]
+        if row := loader.get("left"):
+            left[WORKERS] = Applied.from_plain(row)
+        most = most_workers(self._facts, loader, self._job.hello["local"]) if loader and not row else 0
+        if self._attempts.most_workers is not None:
+            most = min(most, self._attempts.most_workers)
+        if not most:
+            return base
+        plain = base.minus(WORKERS)
+        block = self._block(base)
+        enough = block.rate / (1 - min(block.waited, MOST_WAITED))
+        tried: dict[int, Tried] = {}
+
+        def rate(count: int) -> float:
+            one = plain.plus(WORKERS, count) if count else plain
+            arm = tried.setdefault(count, Tried(combination=one, stage="loading"))
+            arm.samples.append(arm.note(self._block(one)))
+            return arm.samples[-1]
+
+        late, share = begun + LOADING_SECONDS, (self._most or math.inf) / 2
+        workers = best_workers(
+            rate, most, enough, loader["batches"],
+            over=lambda: time.monotonic() > late or self.used - used > share,
+        )  # fmt: skip
+        search.tried += [tried[count] for count in sorted(tried)]
+        self._apart += time.monotonic() - begun
+        if self._most is None:
+            self.used = used
+        return plain.plus(WORKERS, workers) if workers else plain
 
     def _share(self) -> float:
         """The share of the time or of the steps that is used up."""
         if not self._step_seconds:
             return 0.0
         limit = max(SECONDS, STEPS_OF_TIME * self._step_seconds)
-        seconds = time.monotonic() - self._begun - self._compiling
+        seconds = time.monotonic() - self._begun - self._apart
         most = self._most or max(STEPS, STEPS_SECONDS / self._step_seconds)
         return max(seconds / limit, self.used / most)
 
@@ -167,18 +222,25 @@ class _Session:
         self.current = combination
         first = combination not in self._seen
         compiles = first and "compile" in combination.values
-        steps = self._steps()
+        workers = combination.workers
+        values = combination.minus(WORKERS).values
+        steps = max(self._steps(), workers or 0)  # a whole round of them
         settle = FIRST_SETTLE if first else SETTLE
+        if workers != self._workers:
+            settle += workers or 0  # what they had ready
+        self._workers = workers
         patience = COMPILE_SECONDS if compiles else max(BLOCK_SECONDS, 10 * (steps + settle) * self._step_seconds)
         self._progress(Progress(part=PART, doing=str(combination), steps=self.used, share=self._share()))
         begun = time.monotonic()
-        answer = self._job.ask(patience, do="block", values=combination.values, settle=settle, steps=steps)["block"]
+        answer = self._job.ask(patience, do="block", values=values, workers=workers, settle=settle, steps=steps)[
+            "block"
+        ]
         taken = time.monotonic() - begun
         if answer["compiled"]:
             raise RunFailed(how="raised", detail="it was compiled anew while it was timed")
         if first:
             self._first[str(combination)] = taken - answer["seconds"]
-            self._compiling += taken if compiles else 0.0
+            self._apart += taken if compiles else 0.0
         self._seen.add(combination)
         self._attempts.worked.add(combination)
         self.used += steps + settle

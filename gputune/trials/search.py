@@ -54,6 +54,13 @@ class Tried(Arm):
     peaks: list[int] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
 
+    def note(self, block: Block) -> float:
+        """Keep what a block showed beside its rate, and return that."""
+        if block.peak_bytes is not None:
+            self.peaks.append(block.peak_bytes)
+        self.waits.append(block.waited)
+        return block.rate
+
     @property
     def rate(self) -> float:
         return median(self.samples) if self.samples else 0.0
@@ -75,11 +82,13 @@ class Search:
     """The share of the steps and of the time for the search that is used up."""
     left_out: Callable[[Combination], bool] = lambda one: False
     """Whether a combination is known to fail."""
+    start: Combination = DEFAULT
+    """What all combinations have beside torch's defaults: a number of workers with which steps need not wait."""
     tried: list[Tried] = field(default_factory=list)
 
     def best(self, candidates: Mapping[str, Value], *, images: bool) -> Combination:
         """The combination that is to be compared with torch's defaults at last."""
-        best = self._stage("precision", DEFAULT, _precisions(candidates, images))
+        best = self._stage("precision", self.start, self._precisions(candidates, images))
         best = self._stage("options", best, _options(candidates, best))
         if "compile" in candidates:
             best = self._stage("compile", best, [best.plus("compile", True)])
@@ -89,7 +98,7 @@ class Search:
         """Torch's defaults, what is left of the winner within each level, and the winner, compared until decided. What
         is left is not compiled, which would take as long as all else.
         """
-        less = [winner.within(level) for level in LEVELS]
+        less = [self.start, *(winner.within(level) for level in LEVELS)]
         arms = self._usable([DEFAULT, *(one.minus("compile") for one in (*less, winner)), winner])
         if len(arms) == 1:
             return [arm for arm in self.tried if arm.combination == DEFAULT][-1:]
@@ -102,12 +111,15 @@ class Search:
         ended = self._compare(name, arms, most=STAGE_ROUNDS)
         return choice(ended, self._memory()).combination
 
+    def _precisions(self, candidates: Mapping[str, Value], images: bool) -> list[Combination]:
+        return [Combination.of({**self.start.values, **one}) for one in _precisions(candidates, images)]
+
     def _usable(self, combinations: Iterable[Combination]) -> list[Combination]:
         return [one for one in dict.fromkeys(combinations) if not self.left_out(one)]
 
     def _memory(self) -> int | None:
         """The peak of torch's defaults."""
-        peaks = (arm.peak_bytes for arm in self.tried if arm.combination == DEFAULT)
+        peaks = (arm.peak_bytes for arm in self.tried if arm.combination in (DEFAULT, self.start))
         return next((peak for peak in peaks if peak is not None), None)
 
     def _compare(self, stage: str, combinations: Sequence[Combination], *, most: int) -> list[Tried]:
@@ -116,10 +128,7 @@ class Search:
         rounds: Rounds[Tried] = Rounds(arms=arms, deadline=ENDS[stage], most=most)
         while arm := rounds.next(self.used()):
             block = self.measure(arm.combination)
-            if block.peak_bytes is not None:
-                arm.peaks.append(block.peak_bytes)
-            arm.waits.append(block.waited)
-            rounds.push(block.rate)
+            rounds.push(arm.note(block))
             if stage != "final" and len(rounds.arms[0].samples) == FIRST_LOOK and not rounds.within_a_round:
                 for one in behind(rounds.arms):
                     rounds.drop(one)
@@ -162,14 +171,14 @@ def by_level(arms: Sequence[Tried]) -> Iterator[tuple[Numerics, Combination]]:
         yield level, best.combination
 
 
-def _precisions(candidates: Mapping[str, Value], images: bool) -> list[Combination]:
+def _precisions(candidates: Mapping[str, Value], images: bool) -> list[dict[str, Value]]:
     """Each precision, alone and with TF32 for what mixed precision leaves in FP32, in both memory formats."""
     tf32 = {n: v for n, v in candidates.items() if n == "matmul_precision"}
     half = {n: v for n, v in candidates.items() if n == "amp_dtype"}
     last = {n: v for n, v in candidates.items() if n == "channels_last"} if images else {}
     found = [tf32, half, {**tf32, **half}]
     found += [{**one, **last} for one in ({}, *found)] if last else []
-    return [Combination.of(one) for one in found if one]
+    return [one for one in found if one]
 
 
 def _options(candidates: Mapping[str, Value], best: Combination) -> list[Combination]:

@@ -13,8 +13,9 @@ from gputune.errors import MeasureError
 from gputune.facts import Facts
 from gputune.facts.busy import is_busy
 from gputune.host import Host
-from gputune.inject.advice import Advice
+from gputune.inject.advice import Advice, Loading
 from gputune.inject.advice import Tuned as TunedValues
+from gputune.inject.loading import WORKERS
 from gputune.measurement import BY_FAR, Comparison
 from gputune.probing.request import device_of
 from gputune.profile import Guard
@@ -22,7 +23,7 @@ from gputune.trials import confirming, guarding
 from gputune.trials.candidates import candidates
 from gputune.trials.combination import Combination
 from gputune.trials.failure import RunFailed
-from gputune.trials.measuring import Measured, measure
+from gputune.trials.measuring import Measured, Wanted, measure
 from gputune.trials.progress import Progress
 from gputune.trials.request import Request
 from gputune.trials.result import Tuned, ranking, tuned
@@ -75,7 +76,10 @@ class _Tune:
         wanted = candidates(
             self._machine, self._kind, level=asked.level, only=asked.only, profile=asked.profile
         )  # fmt: skip
-        measured = measure(self._start, wanted, steps=asked.steps, host=host, progress=self._progress)
+        measured = measure(
+            self._start, Wanted(candidates=wanted, facts=self._machine, steps=asked.steps),
+            host=host, progress=self._progress,
+        )  # fmt: skip
         if busy := self._too_busy(measured):
             nothing = tuned(measured, None, self._machine, self._device, UNGUARDED)
             return replace(nothing, disturbed=busy)
@@ -91,18 +95,20 @@ class _Tune:
         steps = self._request.guard_steps
         if steps is None or not ranked:
             return (ranked[0] if ranked else None), UNGUARDED
-        runs = guarding.Runs(start=self._start, steps=steps, progress=self._progress)
+        loading = ranked[0][0].combination.only(WORKERS)
+        plain = self._advice(measured, loading) if loading.workers else None
+        runs = guarding.Runs(start=self._start, steps=steps, progress=self._progress, plain=plain)
         guard = UNGUARDED
         for found in ranked:
             combination = found[0].combination
-            guard = runs.of(combination, advice_for(measured, combination, self._kind))
+            guard = runs.of(combination, self._advice(measured, combination))
             if guard.verdict != "refused":
                 return found, guard
             self._refused[str(combination)] = guard.reason
         return None, guard
 
     def _confirmed(self, measured: Measured, result: Tuned) -> Tuned:
-        advice = advice_for(measured, result.combination, self._kind)
+        advice = self._advice(measured, result.combination)
         whole = confirming.confirm(self._start, advice, self._progress)
         return replace(result, program=replace(result.program, confirmation=whole))
 
@@ -115,14 +121,16 @@ class _Tune:
             return ""
         return f"others used {others:.2g} of {cpu.affinity_count} CPUs"
 
-
-def advice_for(measured: Measured, combination: Combination, device: str) -> Advice:
-    """What makes a start of this program run with the combination, as a profile that holds it would."""
-    program = TunedValues(
-        entry=measured.hello["entry"],
-        models=tuple((name, digest) for name, digest in measured.found["models"]),
-        settings=combination.values,
-        shapes=tuple(tuple(shape) for shape in measured.found["shapes"]),
-        world_size=measured.hello["world"],
-    )
-    return Advice(device=device, programs=(program,))
+    def _advice(self, measured: Measured, combination: Combination) -> Advice:
+        """What makes a start of this program run with the combination, as a profile that holds it would."""
+        workers = combination.workers
+        of_this_machine = {"cpu_budget": self._machine.cpu.budget, "own_dataset": True}
+        program = TunedValues(
+            entry=measured.hello["entry"],
+            models=tuple((name, digest) for name, digest in measured.found["models"]),
+            settings=combination.minus(WORKERS).values,
+            shapes=tuple(tuple(shape) for shape in measured.found["shapes"]),
+            world_size=measured.hello["world"],
+            loading=Loading(choices={WORKERS: workers}, measured=of_this_machine) if workers else None,
+        )
+        return Advice(device=self._kind, programs=(program,))

@@ -23,6 +23,13 @@ def test_within_a_level() -> None:
 
 def test_in_words() -> None:
     assert (str(DEFAULT), str(BOTH)) == ("torch's defaults", "fused_optimizer + tf32")
+    assert str(BOTH.plus("dataloader_workers", 8)) == "8 workers + fused_optimizer + tf32"
+
+
+def test_workers() -> None:
+    assert BOTH.workers is None
+    assert BOTH.plus("dataloader_workers", 8).workers == 8
+    assert BOTH.plus("dataloader_workers", 8).only("dataloader_workers").items == (("dataloader_workers", 8),)
 
 
 class TestCandidates:
@@ -31,7 +38,7 @@ class TestCandidates:
 
     def test_on_a_cpu_without_bfloat16(self) -> None:
         found = candidates(facts_of("cpu-only"), "cpu")
-        assert set(found) == {"channels_last", "fused_optimizer", "compile"}
+        assert set(found) == {"channels_last", "fused_optimizer", "compile", "dataloader_workers"}
 
     def test_on_a_cpu_with_it(self) -> None:
         facts = facts_of("cpu-only")
@@ -40,7 +47,7 @@ class TestCandidates:
 
     def test_within_a_level(self) -> None:
         assert "amp_dtype" not in candidates(facts_of(), "cuda", level="tf32")
-        assert candidates(facts_of(), "cuda", level="exact") == {}
+        assert set(candidates(facts_of(), "cuda", level="exact")) == {"dataloader_workers"}
 
     def test_only_some(self) -> None:
         assert candidates(facts_of(), "cuda", only=("compile", "omp_threads")) == {"compile": True}

@@ -15,15 +15,18 @@ import psutil
 import pytest
 from making import environ, until
 
+from gputune import facts
 from gputune.host import Host
 from gputune.trials.candidates import TRIED
 from gputune.trials.failure import RunFailed
-from gputune.trials.measuring import Measured, measure
+from gputune.trials.measuring import Measured, Wanted, measure
+from gputune.trials.result import ranking
 from gputune.trials.start import Start
 
 pytestmark = pytest.mark.slow
 SCRIPTS = Path(__file__).parent / "scripts"
 TOKEN = "GPUTUNE_TEST_TOKEN"
+FACTS = facts.read(Host())
 ONE = {"fused_optimizer": TRIED["fused_optimizer"]}
 
 
@@ -42,7 +45,7 @@ class Folder:
         here = {TOKEN: self.token, "OMP_NUM_THREADS": "1", "PYTHON": sys.executable, "TMPDIR": str(self.private)}
         return environ(**here, PYTHONPATH=str(SCRIPTS), XDG_CACHE_HOME=str(self.path.parent / "cache"))
 
-    def measured(self, *command: str, seconds: float = 60, **candidates: object) -> Measured:
+    def measured(self, *command: str, seconds: float = 60, steps: int | None = 60, **candidates: object) -> Measured:
         with self.log.open("wb") as log:
             start = Start(
                 command=command, environ=self.environ(), folder=self.private, log=log, start_seconds=seconds,
@@ -51,7 +54,9 @@ class Folder:
             os.chdir(self.path)
             try:
                 wanted = {**ONE, **candidates}
-                return measure(start, wanted, steps=60, host=Host(), progress=lambda progress: None)  # type: ignore[arg-type]
+                return measure(
+                    start, Wanted(candidates=wanted, facts=FACTS, steps=steps), host=Host(), progress=lambda _: None
+                )  # type: ignore[arg-type]
             finally:
                 os.chdir(before)
 
@@ -116,6 +121,25 @@ def test_what_trains_gives_a_result(folder: Folder, name: str) -> None:
     assert {str(one.combination) for one in found.tried} == {"torch's defaults", "fused_optimizer"}
     assert not found.failed
     assert list(folder.path.iterdir()) == []
+
+
+LOADED: dict[str, object] = {"dataloader_workers": TRIED["dataloader_workers"]}
+
+
+def test_what_waits_for_its_data_gets_workers(folder: Folder) -> None:
+    found = folder.measured(*script("loads"), steps=None, **LOADED)
+    assert found.waits > 0.5
+    best, gained = ranking(found)[0]
+    assert (best.combination.workers or 0) >= 2
+    assert gained.ratio > 2
+    assert {one.stage for one in found.tried} == {"loading", "options", "final"}
+
+
+def test_a_number_of_workers_of_the_programs_own_is_left(folder: Folder) -> None:
+    found = folder.measured(*script("loads"), "1", **LOADED)
+    assert found.waits > 0.5
+    assert str(found.left["dataloader_workers"].why) == "the program gave num_workers="
+    assert {one.combination.workers for one in found.tried} == {None}
 
 
 def test_nothing_behind_the_loop_is_run(folder: Folder) -> None:

@@ -40,6 +40,8 @@ def work(run: Run) -> Iterator[int]:
         order = run.receive()
         if order["do"] == "look":
             run.send(obstacles=arms.obstacles(order["candidates"]))
+        elif order["do"] == "loader":
+            run.send(loader=run.loaders.plain())
         else:
             yield from _block(run, arms, order)
 
@@ -63,7 +65,7 @@ def _has_images(model: Any) -> bool:
 def _block(run: Run, arms: Arms, order: dict[str, Any]) -> Iterator[int]:
     """Switch, let some steps pass (more of them as long as they compile), and time the others."""
     arms.switch(order["values"])
-    run.loading.fed = bool(order.get("fed"))
+    run.loaders.switch(order.get("workers"))
     made = graphs() if "compile" in order["values"] else 0
     for number in range(order["settle"] + MOST_COMPILING):
         if number >= order["settle"] and ("compile" not in order["values"] or made == graphs()):
@@ -72,8 +74,8 @@ def _block(run: Run, arms: Arms, order: dict[str, Any]) -> Iterator[int]:
         yield 1
         run.send(passed=1)
     clock = Clock(run.device)
-    run.loading.seconds = 0.0
+    run.loaders.seconds = 0.0
     yield order["steps"]
     answer = clock.stop()
     compiled = graphs() - made if "compile" in order["values"] else 0
-    run.send(block={**answer, "steps": order["steps"], "waited": run.loading.seconds, "compiled": compiled})
+    run.send(block={**answer, "steps": order["steps"], "waited": run.loaders.seconds, "compiled": compiled})

@@ -19,7 +19,7 @@ from . import ranks
 from .channel import Channel, Lost
 from .ending import end, quiesce
 from .iterations import Iterations
-from .waiting import Loading
+from .loaders import Loaders
 
 Rows = Callable[[], list[dict[str, Any]]]
 
@@ -38,14 +38,14 @@ class Run:
         """What became of the settings that are applied to this process, as `Applied.plain`."""
         self.device = device
         """The type of device that the program is tuned for."""
-        self.loading = Loading()
+        self.loaders = Loaders()
         self.iterations = Iterations(self._ended)
         self._channel: Channel | None = None
         self._work: Iterator[int] | None = None
         self._left = 1
 
     def start(self) -> None:
-        self.loading.start()
+        self.loaders.start()
         self.iterations.start()
         module = importlib.import_module(f".{WORK[self.trial.role]}", __package__)
         self._work = module.work(self)

@@ -19,9 +19,9 @@ def work(run: Run) -> Iterator[int]:
     while True:
         order = run.receive()
         clock = Clock(run.device)
-        run.loading.seconds = 0.0
+        run.loaders.seconds = 0.0
         yield order["steps"]
-        run.send(block={**clock.stop(), "steps": order["steps"], "waited": run.loading.seconds, "from": run_from})
+        run.send(block={**clock.stop(), "steps": order["steps"], "waited": run.loaders.seconds, "from": run_from})
         run_from += order["steps"]
 
 
