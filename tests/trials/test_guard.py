@@ -230,6 +230,12 @@ class TestSpread:
         fp32 = [record(losses=losses(last=last, shift=shift)) for shift, last in enumerate((0.8, 1.0, 1.2))]
         assert judge(fp32=fp32, losses=losses(last=1.3)).accepted
 
+    def test_losses_that_are_factors_apart_allow_a_factor_more(self) -> None:
+        ends = (0.004, 0.006, 0.010)
+        fp32 = [replace(FP32[0], losses=(*FP32[0].losses[:3], *([end] * 50))) for end in ends]
+        for end, outcome in ((0.022, "accepted"), (0.030, "refused"), (0.001, "accepted")):
+            assert judge(fp32=fp32, losses=(*FP32[0].losses[:3], *([end] * 50))).outcome == outcome
+
     def test_what_fell_to_nearly_nothing_is_left_alone(self) -> None:
         fp32 = [replace(one, losses=(*one.losses[:3], *([1e-9] * 50))) for one in FP32]
         assert judge(fp32=fp32, losses=(*FP32[0].losses[:3], *([1e-5] * 50))).accepted
