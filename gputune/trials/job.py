@@ -145,8 +145,7 @@ class Job:
             except TimeoutError:
                 if deadline is not None:
                     raise
-                late = next(rank for rank in self._ranks if not rank.answers)
-                raise RunFailed(how="silent", rank=self._name(late), detail=f"{seconds:.0f} s") from None
+                raise RunFailed(how="silent", rank=self._name(self._late()), detail=f"{seconds:.0f} s") from None
             if passed and deadline is None:
                 until = time.monotonic() + seconds
         first = min(self._ranks, key=lambda rank: rank.number)
@@ -222,8 +221,21 @@ class Job:
             self._keeper.wait(LAUNCHER_SECONDS if starts_ranks(self._start.command) else 2.0)
         return RunFailed(how="ended", rank=self._name(rank), detail=_ending(self._keeper.returncode))
 
+    def _late(self) -> Rank:
+        """The rank that the others wait for: one that is stopped, or else any that has not answered."""
+        silent = [rank for rank in self._ranks if not rank.answers]
+        return next(filter(_is_stopped, silent), silent[0])
+
     def _name(self, rank: Rank) -> int | None:
         return rank.number if len(self._ranks) > 1 else None
+
+
+def _is_stopped(rank: Rank) -> bool:
+    import psutil
+
+    with suppress(psutil.Error):
+        return bool(psutil.Process(rank.pid).status() == psutil.STATUS_STOPPED)
+    return False
 
 
 def _ending(code: int | None) -> str:

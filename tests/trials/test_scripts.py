@@ -4,6 +4,7 @@ any is left behind.
 
 import getpass
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from making import environ, until
 
 from gputune import facts
 from gputune.host import Host
+from gputune.trials import measuring
 from gputune.trials.candidates import TRIED
 from gputune.trials.failure import RunFailed
 from gputune.trials.measuring import Measured, Wanted, measure
@@ -173,12 +175,27 @@ def test_what_raises_is_left_out_in_a_new_start(folder: Folder) -> None:
     assert "bfloat16" not in {str(one.combination) for one in found.tried}
 
 
+def torchrun(*words: str) -> tuple[str, ...]:
+    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+    return sys.executable, *launcher, script("ranks")[1], *words
+
+
 def test_ranks_of_torchrun_keep_in_step(folder: Folder) -> None:
-    found = folder.measured(
-        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", script("ranks")[1]
-    )  # fmt: skip
+    found = folder.measured(*torchrun())
     assert found.hello["world"] == 2
     assert not found.failed
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [("SIGKILL", r"rank [01] ended after \d+ measured steps, .*"), ("SIGSTOP", "rank 1 took no step for 4 s")],
+)
+def test_a_rank_that_is_killed_or_stopped_is_a_line(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, how: str, says: str
+) -> None:
+    monkeypatch.setattr(measuring, "BLOCK_SECONDS", 4.0)
+    said = folder.failure(*torchrun(how))
+    assert re.fullmatch(says, said), said
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])

@@ -1,4 +1,8 @@
-"""Two ranks train one model together."""
+"""Two ranks train one model together. With the name of a signal rank 1 sends it to itself after some steps."""
+
+import os
+import signal
+import sys
 
 import torch
 import torch.distributed as dist
@@ -8,5 +12,6 @@ from torch import nn
 dist.init_process_group("gloo")
 torch.manual_seed(dist.get_rank())
 network = nn.parallel.DistributedDataParallel(training.model())
-for _ in training.forever(network, torch.optim.AdamW(network.parameters())):
-    pass
+for number, _ in enumerate(training.forever(network, torch.optim.AdamW(network.parameters()))):
+    if number == 6 and dist.get_rank() == 1 and sys.argv[1:]:
+        os.kill(os.getpid(), signal.Signals[sys.argv[1]])
