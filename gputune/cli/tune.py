@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -149,7 +150,13 @@ def _shown() -> Iterator[Callable[[Progress], None]]:
 
     with waiting("reading this machine's facts") as update:
         if update is not None:
-            yield lambda progress: update(doing(progress))
+            began: dict[str, float] = {}
+
+            def text(progress: Progress) -> None:
+                now = time.monotonic()
+                update(doing(progress, now - began.setdefault(progress.part, now)))
+
+            yield text
             return
         parts: list[str] = []
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 WITHIN = 0.03
 """How far whole starts may lie outside of the interval of the steps that took turns, without a word."""
+TELLS = 0.05
+"""The share of a part of the work from which on the time for the rest is told."""
 SEEN = 0.01
 """The share of a step that is waited for data from which on it is shown."""
 STAGES = ("loading", "precision", "options", "compile", "final")
@@ -31,15 +33,15 @@ def json_text(program: Program) -> str:
     return json.dumps(asdict(program), indent=2)
 
 
-def doing(progress: Progress) -> str:
-    """One line for a terminal."""
+def doing(progress: Progress, seconds: float) -> str:
+    """One line for a terminal, where this part of the work has taken so many `seconds` until now."""
     words = [progress.part]
     if progress.doing:
         words.append(progress.doing)
     if progress.steps is not None:
         words.append(f"{progress.steps} steps")
-    if progress.share is not None:
-        words.append(f"{min(99, round(100 * progress.share))} %")
+    if progress.share is not None and progress.share >= TELLS:
+        words.append(f"about {max(1.0, seconds * (1 / progress.share - 1)):.0f} s left")
     return ": ".join(words[:2]) + "".join(f", {word}" for word in words[2:])
 
 

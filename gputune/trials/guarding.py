@@ -16,6 +16,7 @@ from gputune.trials.start import Start
 
 FP32_SHIFTS = (0, 1, 2)
 TUNED_SHIFTS = (0, 1)
+RUNS = len(FP32_SHIFTS) + len(TUNED_SHIFTS)
 PART = "guarding the loss"
 
 
@@ -30,6 +31,7 @@ class Runs:
         self._start, self._steps, self._progress = start, steps, progress
         self._fp32: list[guard.Recorded] = []
         self._chance: guard.Recorded | None = None
+        self._done = 0
 
     def of(self, combination: Combination, advice: Advice) -> Guard:
         """What the guard says of a combination. Raises RunFailed where the program itself fails."""
@@ -55,11 +57,12 @@ class Runs:
         self, advice: Advice | None, shift: int, *, steps: int | None = None, other_numbers: bool = False
     ) -> guard.Recorded:
         what = f"{'FP32' if advice is self._plain else 'with the settings'}, seed {shift + 1}"
-        self._progress(Progress(part=PART, doing=what))
+        self._progress(Progress(part=PART, doing=what, share=min(self._done / RUNS, 1.0)))
         with Job(self._start, "guard", shift=shift, advice=advice, other_numbers=other_numbers) as job:
             job.first()
             answer: dict[str, Any] = job.ask(COMPILE_SECONDS, do="record", steps=steps or self._steps)
             job.finish()
+        self._done += 1
         return guard.Recorded.from_plain(answer["recorded"])
 
 

@@ -12,4 +12,4 @@ class Progress:
     steps: int | None = None
     """The steps of the program that this part used so far."""
     share: float | None = None
-    """The share of this part that is done; None where it cannot be told."""
+    """The share of this part that is done, in time; None where it cannot be told."""

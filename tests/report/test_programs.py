@@ -85,9 +85,10 @@ def test_what_was_tried_and_what_was_not() -> None:
 
 
 def test_progress() -> None:
-    said = doing(Progress(part="measuring", doing="bfloat16", steps=40, share=0.25))
-    assert said == "measuring: bfloat16, 40 steps, 25 %"
-    assert doing(Progress(part="guarding")) == "guarding"
+    said = doing(Progress(part="measuring", doing="bfloat16", steps=40, share=0.25), 5.0)
+    assert said == "measuring: bfloat16, 40 steps, about 15 s left"
+    assert doing(Progress(part="measuring", doing="bfloat16", share=0.01), 5.0) == "measuring: bfloat16"
+    assert doing(Progress(part="guarding"), 5.0) == "guarding"
 
 
 def test_as_json() -> None:
