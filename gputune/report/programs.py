@@ -105,6 +105,12 @@ def answer(result: Tuned, path: Path, command: Sequence[str]) -> str:
     if result.disturbed:
         return f"{program.entry}: this machine is too busy to tell: {result.disturbed}"
     if result.gain is None:
+        if result.seeming:
+            what, times = result.seeming
+            return (
+                f"{program.entry}: nothing is certain: {what} seemed {times:.3g} times as fast, in too few steps or "
+                "beside too much else to tell; tune again on an idle machine, or with more --steps"
+            )
         refused = "; what was faster, the guard refused" if result.refused else ""
         return f"{program.entry}: nothing is to be gained here: torch's defaults are best{refused}"
     default = next(row for row in program.measurements if row.params == {"stage": "final"})

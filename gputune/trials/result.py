@@ -10,7 +10,7 @@ from gputune import recommend
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.inject.models import ModelKey
-from gputune.measurement import LOOKS, Comparison, Measurement, rounded
+from gputune.measurement import LEAST_GAIN, LOOKS, Comparison, Measurement, rounded
 from gputune.profile import Guard, Profile, Program, fingerprint, now
 from gputune.profile.document import MOST_DIMENSIONS, MOST_MODELS, MOST_SHAPES
 from gputune.settings import Choice
@@ -39,6 +39,8 @@ class Tuned:
     """Who else used the machine meanwhile, so that nothing can be told."""
     refused: dict[str, str] = field(default_factory=dict)
     """By combination, why the guard refused it."""
+    seeming: tuple[Combination, float] | None = None
+    """What seemed to be so many times as fast where nothing certainly is."""
 
 
 def ranking(measured: Measured) -> list[tuple[Tried, Comparison]]:
@@ -54,6 +56,18 @@ def ranking(measured: Measured) -> list[tuple[Tried, Comparison]]:
         ranked.append((best, found))
         left.remove(best)
     return ranked
+
+
+def seeming(measured: Measured) -> tuple[Combination, float] | None:
+    """The combination of the last comparison that is fastest, and how much faster than torch's defaults it seems to be,
+    where its rounds leave open whether it gains.
+    """
+    default = default_of(measured)
+    best = max(measured.arms, key=lambda arm: arm.rate)
+    found = gain(best, default)
+    ratio = best.rate / default.rate if default.rate else 0.0
+    certain = found is not None and found.verdict != "undecided"
+    return None if certain or ratio <= LEAST_GAIN else (best.combination, ratio)
 
 
 def default_of(measured: Measured) -> Tried:
@@ -86,7 +100,7 @@ def tuned(
     unmeasured = recommend.profile_of(machine, (), device, created=program.created)
     return Tuned(
         program=program, profile=unmeasured, combination=combination, gain=found[1] if found else None,
-        more_memory=memory,
+        more_memory=memory, seeming=None if found else seeming(measured),
     )  # fmt: skip
 
 

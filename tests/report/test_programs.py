@@ -53,6 +53,11 @@ def test_no_gain_since_the_guard_refused() -> None:
     assert said.endswith("torch's defaults are best; what was faster, the guard refused")
 
 
+def test_what_only_seems_to_be_faster() -> None:
+    said = last_line(tuned(gain=None, seeming=(FUSED, 1.828)))
+    assert said.startswith("train.py: nothing is certain: fused_optimizer seemed 1.83 times as fast")
+
+
 def test_too_busy() -> None:
     said = last_line(tuned(disturbed="others used 1.2 of 2 CPUs"))
     assert said == "train.py: this machine is too busy to tell: others used 1.2 of 2 CPUs"

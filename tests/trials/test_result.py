@@ -1,0 +1,87 @@
+"""From what was measured to the program in a profile."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from recorded import facts_of
+
+from gputune.profile import Guard
+from gputune.trials.combination import DEFAULT, Combination
+from gputune.trials.measuring import Measured
+from gputune.trials.result import ranking, seeming, tuned
+from gputune.trials.search import Tried
+
+TF32 = {"matmul_precision": "tf32"}
+BOTH = {**TF32, "fused_optimizer": True}
+GUARD = Guard(verdict="off", steps=0)
+
+
+def arm(rates: Sequence[float], peak: int | None = None, **values: Any) -> Tried:
+    made = Tried(combination=Combination.of(values), stage="final")
+    made.samples += rates
+    made.peaks += [] if peak is None else [peak]
+    return made
+
+
+def measured(*arms: Tried) -> Measured:
+    hello = {"entry": "train.py", "torch": "2.11.0", "world": 1, "local": 1}
+    found = {"models": [["Net", "0" * 16]], "shapes": [[8, 4]], "families": [], "images": False}
+    return Measured(
+        hello=hello, found=found, arms=list(arms), tried=list(arms), left={}, failed={}, steps=100, seconds=5.0,
+        first_seconds={}, conditions={},
+    )  # fmt: skip
+
+
+def result_of(found: Measured) -> Any:
+    return tuned(found, next(iter(ranking(found)), None), facts_of(), "cuda:0", GUARD)
+
+
+PLAIN = arm([10.0] * 12)
+
+
+class TestRanking:
+    def test_the_fastest_that_gains_comes_first(self) -> None:
+        ranked = ranking(measured(PLAIN, arm([20.0] * 12, **TF32), arm([30.0] * 12, **BOTH)))
+        assert [one.combination.values for one, _ in ranked] == [BOTH, TF32]
+
+    def test_what_does_not_gain_is_none_of_them(self) -> None:
+        assert ranking(measured(PLAIN, arm([10.1] * 12, **TF32))) == []
+
+    def test_more_memory_must_be_earned(self) -> None:
+        plain, frugal = arm([10.0] * 12, peak=100), arm([20.0] * 12, peak=100, **TF32)
+        ranked = ranking(measured(plain, frugal, arm([20.5] * 12, peak=150, **BOTH)))
+        assert ranked[0][0].combination.values == TF32
+
+
+class TestSeeming:
+    def test_what_too_few_rounds_leave_open(self) -> None:
+        found = seeming(measured(arm([10.0, 11.0]), arm([20.0, 21.0], **TF32)))
+        assert found is not None
+        assert found[0].values == TF32
+        assert found[1] == pytest.approx(20.5 / 10.5)
+
+    def test_what_noise_leaves_open(self) -> None:
+        assert seeming(measured(PLAIN, arm([9.0, 14.0] * 6, **TF32))) is not None
+
+    def test_nothing_where_all_is_certain(self) -> None:
+        assert seeming(measured(PLAIN, arm([10.1] * 12, **TF32))) is None
+        assert seeming(measured(PLAIN, arm([20.0] * 12, **TF32))) is None
+
+
+class TestTuned:
+    def test_a_program_of_what_gains(self) -> None:
+        found = result_of(measured(PLAIN, arm([20.0] * 12, **TF32), arm([30.0] * 12, **BOTH)))
+        assert {name: choice.value for name, choice in found.program.settings.items()} == BOTH
+        assert {choice.gain for choice in found.program.settings.values()} == {3.0}
+        assert found.program.by_numerics == {"tf32": BOTH, "mixed": BOTH}
+        assert len(found.program.measurements) == 3
+
+    def test_nothing_gains(self) -> None:
+        found = result_of(measured(PLAIN, arm([10.1] * 12, **TF32)))
+        assert (found.combination, found.gain, found.seeming) == (DEFAULT, None, None)
+        assert found.program.settings == found.program.by_numerics == {}
+
+    def test_memory_is_said_where_it_is_more(self) -> None:
+        found = result_of(measured(arm([10.0] * 12, peak=100), arm([20.0] * 12, peak=150, **TF32)))
+        assert found.more_memory == 1.5
