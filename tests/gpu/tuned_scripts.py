@@ -1,0 +1,231 @@
+"""What `gputune tune` chooses for scripts that nobody changed, beside other combinations of the same settings in
+processes of their own: `python tests/gpu/tuned_scripts.py [SCRIPT...]`.
+
+Each script is measured as a tune measures it, without guard and confirmation. Then processes of that script take turns
+in short blocks: with torch's defaults, with the H200's flags, with its advice for the kind of network, with what was
+chosen, and with other combinations: with all of them for `ALL`, for the others with the six of `NAMED`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from math import prod
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import framework_scripts
+import unchanged_scripts
+from profile_choices import chosen
+from turns import BLOCK_SECONDS, PROFILE, ROUNDS, as_of_here, compared, first_steps, in_turn, python, under_apply
+
+from gputune import facts
+from gputune.host import Host
+from gputune.measurement import Comparison
+from gputune.profile import Profile, load, save
+from gputune.runtime.launch import inherited
+from gputune.runtime.local_fingerprint import local_fingerprint
+from gputune.settings import Value
+from gputune.trials.candidates import candidates
+from gputune.trials.combination import DEFAULT, Combination
+from gputune.trials.measuring import Measured, Wanted, measure
+from gputune.trials.result import ranking, tuned
+from gputune.trials.start import Start
+from gputune.trials.tuning import UNGUARDED
+
+UNCHANGED = unchanged_scripts.SCRIPTS
+FRAMEWORKS = ("hf_trainer", "lightning_fit", "accelerate_loop")
+ALL = ("mlp", "decoder")
+"""The scripts of which all combinations run: 16 each."""
+FORMS: dict[str, Sequence[Value]] = {
+    "matmul_precision": (None, "tf32"), "amp_dtype": (None, "bfloat16"), "fused_optimizer": (None, True),
+    "compile": (None, True),
+}  # fmt: skip
+TF32, HALF = {"matmul_precision": "tf32"}, {"amp_dtype": "bfloat16"}
+FUSED, COMPILED, LAST = {"fused_optimizer": True}, {"compile": True}, {"channels_last": True}
+NAMED: tuple[dict[str, Value], ...] = (
+    TF32 | FUSED, HALF | FUSED, TF32 | FUSED | LAST, HALF | FUSED | LAST, HALF | FUSED | COMPILED,
+    HALF | TF32 | FUSED | COMPILED | LAST,
+)  # fmt: skip
+"""For every other script, chosen before any of them was tuned; what a network cannot have is left out of each."""
+STEPS = "1000000"
+OTHERS = ("defaults", "flags", "family")
+CLOSE = 0.97
+"""The share of the best combination's speed that what is chosen reaches."""
+HEADER = (
+    "script", "chosen", *(f"ms/step, {one}" for one in (*OTHERS, "tuned", "best")), "best", "tuned, times defaults",
+    "tuned, % of the best", "measuring, s",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What became of one script."""
+
+    chosen: Combination
+    best: Combination
+    rates: dict[str, list[float]]
+    """Steps/s in each round, by `OTHERS` and by combination."""
+    to_defaults: Comparison
+    to_best: Comparison
+    measuring_seconds: float
+
+
+def script(name: str) -> list[str]:
+    """The command that trains without end."""
+    if name in UNCHANGED:
+        return python(f"unchanged/{name}.py")
+    return [sys.executable, str(framework_scripts.SCRIPTS / f"{name}.py"), STEPS]
+
+
+def blockwise(name: str) -> list[str]:
+    """The command that trains in the blocks it is asked for."""
+    return script(name) if name in UNCHANGED else framework_scripts.commands(name, Path())["alone"]
+
+
+def started(name: str, words: Sequence[str]) -> Any:
+    return unchanged_scripts.started(words) if name in UNCHANGED else framework_scripts.started(name, words)
+
+
+def others_of(name: str, found: Measured) -> list[Combination]:
+    if name in ALL:
+        rows = [dict(zip(FORMS, values, strict=True)) for values in itertools.product(*FORMS.values())]
+    else:
+        rows = list(NAMED)
+    able = {setting for setting in (*FORMS, "channels_last") if setting not in found.left}
+    kept = [{name: value for name, value in row.items() if value and name in able} for row in rows]
+    return list(dict.fromkeys(Combination.of(one) for one in kept if one))
+
+
+def measured(name: str, folder: Path) -> Measured:
+    """As `gputune tune` measures it. Raises RunFailed."""
+    machine = facts.read(Host())
+    path = os.pathsep.join(filter(None, [str(Path(__file__).parent / "training"), os.environ.get("PYTHONPATH")]))
+    environ = {**inherited(), "STEPS": STEPS, "PYTHONPATH": path}
+    with (folder / f"{name}.log").open("wb") as log:
+        start = Start(command=script(name), environ=environ, folder=folder, log=log)
+        able = candidates(machine, "cuda" if machine.gpus else "cpu")
+        return measure(start, Wanted(candidates=able, facts=machine), host=Host(), progress=lambda _: None)
+
+
+def profile_with(found: Measured, combination: Combination) -> Profile:
+    """The H200's, as if measured here, with a program that has the combination."""
+    base = as_of_here(load(PROFILE))
+    made = tuned(found, None, facts.read(Host()), (base.fingerprint.gpu and "cuda:0") or "cpu", UNGUARDED).program
+    values = combination.values
+    program = replace(
+        made, fingerprint=base.fingerprint, settings={name: chosen(value) for name, value in values.items()},
+        by_numerics={"mixed": values} if values else {}, measurements=(),
+    )  # fmt: skip
+    return replace(base, programs=(program,))
+
+
+def compared_with_others(
+    name: str, found: Measured, folder: Path, rounds: int = ROUNDS, block_seconds: float = BLOCK_SECONDS
+) -> Found:
+    ranked = ranking(found)
+    chosen_one = ranked[0][0].combination if ranked else DEFAULT
+    combinations = [one for one in dict.fromkeys([chosen_one, *others_of(name, found)]) if one != DEFAULT]
+    save(as_of_here(load(PROFILE)), folder / "profile.yaml")
+    words = dict(zip(OTHERS, _others(name, folder / "profile.yaml"), strict=True))
+    for number, one in enumerate(combinations):
+        path = folder / f"{number}.yaml"
+        save(profile_with(found, one), path)
+        words[str(one)] = under_apply(path, blockwise(name))
+    first_steps([partial(started, name, words[str(one)]) for one in combinations if "compile" in one.values])
+    with ExitStack() as stack:
+        working = {key: stack.enter_context(started(name, command)) for key, command in words.items()}
+        rates = in_turn(working, rounds, block_seconds)
+    best = max(combinations, key=lambda one: median(rates[str(one)]), default=DEFAULT)
+    if median(rates["defaults"]) > median(rates.get(str(best), [0.0])):
+        best = DEFAULT
+    rates[str(DEFAULT)] = rates["defaults"]
+    return Found(
+        chosen=chosen_one,
+        best=best,
+        rates=rates,
+        to_defaults=compared(rates[str(chosen_one)], rates["defaults"]),
+        to_best=compared(rates[str(chosen_one)], rates[str(best)]),
+        measuring_seconds=found.seconds,
+    )
+
+
+def _others(name: str, profile: Path) -> Iterator[list[str]]:
+    yield blockwise(name)
+    yield under_apply(profile, blockwise(name))
+    yield under_apply(profile, blockwise(name), "--numerics", "mixed")
+
+
+def row(name: str, found: Found) -> str:
+    times = [f"{1000 / median(found.rates[key]):.2f}" for key in (*OTHERS, str(found.chosen), str(found.best))]
+    gain, share = found.to_defaults, found.to_best
+    cells = [
+        name, str(found.chosen), *times, str(found.best), f"{gain.ratio:.2f} ({gain.low:.2f} to {gain.high:.2f})",
+        f"{100 * share.ratio:.1f} ({100 * share.low:.1f} to {100 * share.high:.1f})", f"{found.measuring_seconds:.0f}",
+    ]  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+def plain(found: Found) -> dict[str, Any]:
+    return {**asdict(found), "chosen": str(found.chosen), "best": str(found.best)}
+
+
+def mean(found: Sequence[Found], key: str) -> float:
+    """The geometric mean of how many times the speed of torch's defaults; `key` is of `OTHERS`, or tuned."""
+    rates = [(one.rates[str(one.chosen) if key == "tuned" else key], one.rates["defaults"]) for one in found]
+    return float(prod(median(own) / median(plain) for own, plain in rates) ** (1 / len(rates)))
+
+
+def asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = (*UNCHANGED, *FRAMEWORKS)
+    parser.add_argument("scripts", nargs="*", metavar="SCRIPT", help=f"of {', '.join(names)}; all by default")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--block-seconds", type=float, default=BLOCK_SECONDS)
+    parser.add_argument("--again", type=int, default=0, metavar="N", help="measure each so often, and compare nothing")
+    parser.add_argument("--to", type=Path, help="a JSON file for all rates")
+    return parser.parse_args()
+
+
+def in_a_row(names: Sequence[str], count: int, folder: Path) -> None:
+    """What so many measuring runs of each script chose, its milliseconds, and the seconds of the run."""
+    for name in names:
+        for _ in range(count):
+            found = measured(name, folder)
+            best = ranking(found)[0][0] if ranking(found) else found.arms[0]
+            print(f"{name}: {best.combination}, {1000 / best.rate:.3f} ms, {found.seconds:.0f} s", flush=True)
+
+
+def main() -> None:
+    wanted, here, begun = asked(), local_fingerprint(Host()), time.monotonic()
+    names, found = wanted.scripts or [*UNCHANGED, *FRAMEWORKS], {}
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(folder) / "inductor")
+        if wanted.again:
+            in_a_row(names, wanted.again, Path(folder))
+            return
+        for name in names:
+            own = Path(folder) / name
+            own.mkdir()
+            found[name] = compared_with_others(name, measured(name, own), own, wanted.rounds, wanted.block_seconds)
+            print(f"{time.monotonic() - begun:.0f} s  {row(name, found[name])}", file=sys.stderr, flush=True)
+            if wanted.to:
+                wanted.to.write_text(json.dumps({name: plain(one) for name, one in found.items()}))
+    print(f"on {here.gpu or 'the CPU, where the ratios mean nothing'}, torch {here.torch}\n")
+    print(f"| {' | '.join(HEADER)} |", "|---" * len(HEADER) + "|", *map(row, found, found.values()), sep="\n")
+    means = [f"{key} {mean(list(found.values()), key):.2f}" for key in (*OTHERS[1:], "tuned")]
+    print(f"\ngeometric mean of times the defaults: {', '.join(means)}")
+
+
+if __name__ == "__main__":
+    main()
