@@ -58,10 +58,11 @@ class Limits:
 LIMITS: dict[Precision, Limits] = {
     "ieee": Limits(loss=0.005, gradients=0.05, along=0.01, parameter=0.15),
     "tf32": Limits(loss=0.01, gradients=0.08, along=0.02, parameter=0.25),
-    "bfloat16": Limits(loss=0.02, gradients=0.30, along=0.10, parameter=0.75),
+    "bfloat16": Limits(loss=0.02, gradients=0.50, along=0.10, parameter=0.75),
 }
 """FP32 convolutions run in TF32 by torch's default, so `ieee` allows for that. In bfloat16 the sound programs of
-tests/trials/guard_cases.py show 0.0013, 0.10, 0.012 and 0.17 at the most, where there is no dropout."""
+tests/trials/guard_cases.py show 0.0013, 0.10, 0.012 and 0.17 at the most, where there is no dropout; a ResNet-18 with a
+batch of four, in which each layer's normalisation adds to the error, showed 0.33 of all gradients together."""
 CONSIDERABLE, NOTICEABLE = 0.05, 0.01
 """The share of the norm of all gradients from which a parameter's own difference counts, and its vanishing."""
 VANISHED = 0.05

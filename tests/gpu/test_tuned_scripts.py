@@ -6,6 +6,8 @@
 import pytest
 from tuned_scripts import ALL, CLOSE, FRAMEWORKS, UNCHANGED, Found, compared_with_others, mean, measured, others_of, row
 
+from gputune.inject import decision
+from gputune.inject.applied import Reason
 from gputune.measurement import LEAST_GAIN, comparison_of
 from gputune.trials.combination import Combination
 
@@ -26,7 +28,8 @@ def test_what_is_chosen_is_within_3_percent_of_the_best_and_no_slower_than_the_d
 @pytest.mark.slow
 def test_without_a_gpu_it_goes_through_the_same_motions(tmp_path):
     before = measured("mlp", tmp_path)
-    before.left |= {"compile": None, "amp_dtype": None, "matmul_precision": None}
+    row_of = decision.failed("compile", Reason.NO_MODEL())
+    before.left |= dict.fromkeys(("compile", "amp_dtype", "matmul_precision"), row_of)
     assert [one.values for one in others_of("mlp", before)] == [{"fused_optimizer": True}]
     found = compared_with_others("mlp", before, tmp_path, rounds=8, block_seconds=0.01)
     assert row("mlp", found).startswith("| mlp | ")
