@@ -46,15 +46,11 @@ class Tuned:
 def ranking(measured: Measured) -> list[tuple[Tried, Comparison]]:
     """The combinations of the last comparison that gain over torch's defaults, the one to take first."""
     default = default_of(measured)
-    gains = {id(arm): gain(arm, default) for arm in measured.arms}
-    left = [arm for arm in measured.arms if (found := gains[id(arm)]) and found.verdict == "gain"]
+    left = {arm: found for arm in measured.arms if (found := gain(arm, default)) and found.verdict == "gain"}
     ranked: list[tuple[Tried, Comparison]] = []
     while left:
-        best = choice(left, default.peak_bytes)
-        found = gains[id(best)]
-        assert found is not None
-        ranked.append((best, found))
-        left.remove(best)
+        best = choice(list(left), default.peak_bytes)
+        ranked.append((best, left.pop(best)))
     return ranked
 
 

@@ -39,10 +39,10 @@ class Arms:
             return decision.left_alone(setting, value, current, default, default)
         found: list[tuple[Why, bool]] = []
         for root in self.roots:
-            alone = root.left_alone()
-            obstacle = None if alone else hands.load(name).obstacle(root, value)
-            if alone or obstacle:
-                found.append((alone, False) if alone else (obstacle.why, obstacle.users))  # type: ignore[union-attr]
+            if alone := root.left_alone():
+                found.append((alone, False))
+            elif obstacle := hands.load(name).obstacle(root, value):
+                found.append((obstacle.why, obstacle.users))
             else:
                 self._able.setdefault(name, []).append(root)
         if name in self._able:
