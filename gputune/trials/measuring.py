@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from gputune.facts import Facts, busy
+from gputune.facts import busy
 from gputune.host import Host
 from gputune.inject.applied import Applied
 from gputune.inject.loading import WORKERS
 from gputune.settings import Value
+from gputune.trials.attempts import Attempts
 from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.failure import RunFailed
 from gputune.trials.job import Job
 from gputune.trials.loading import WAITS, best_workers, most_workers
+from gputune.trials.measured import Measured, Wanted
 from gputune.trials.progress import Progress
 from gputune.trials.search import Block, Search, Tried
 from gputune.trials.start import Start
@@ -40,65 +42,6 @@ LOADING_SECONDS = 30.0
 """How long numbers of workers are tried, apart from the search."""
 MOST_WAITED = 0.98
 PART = "measuring the program's own steps"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What is to be tried, and where."""
-
-    candidates: Mapping[str, Value]
-    facts: Facts
-    """This machine's."""
-    steps: int | None = None
-    """The most that the search may take; None for as many as it should."""
-
-
-@dataclass(kw_only=True)
-class Measured:
-    """What a measuring run found."""
-
-    hello: Mapping[str, Any]
-    found: Mapping[str, Any]
-    """The models, as the process describes them."""
-    arms: list[Tried]
-    """The last comparison: torch's defaults, the winner, and what is left of it within each level."""
-    tried: list[Tried]
-    left: dict[str, Applied]
-    """By setting, why it could not be tried."""
-    failed: dict[str, str]
-    """By combination, how it failed."""
-    steps: int
-    seconds: float
-    first_seconds: dict[str, float]
-    """By combination, what its first steps took."""
-    conditions: dict[str, float]
-    waits: float = 0.0
-    """The share of a step with torch's defaults in which the program waits for its data."""
-
-
-@dataclass(kw_only=True)
-class Attempts:
-    """What is known from the starts before."""
-
-    without: set[str] = field(default_factory=set)
-    """Settings that failed wherever they were tried."""
-    left_out: set[Combination] = field(default_factory=set)
-    worked: set[Combination] = field(default_factory=set)
-    failed: dict[str, str] = field(default_factory=dict)
-    most_workers: int | None = None
-    """The most that may be tried, where more failed."""
-
-    def blame(self, combination: Combination, failure: RunFailed) -> None:
-        """Leave out the settings that never worked, or else the combination."""
-        self.failed[str(combination)] = str(failure)
-        known = {item for one in self.worked for item in one.items}
-        if combination.workers and (WORKERS, combination.workers) not in known:
-            self.most_workers = combination.workers - 1
-            return
-        new = {name for name, value in combination.items if (name, value) not in known}
-        self.without |= new
-        if not new:
-            self.left_out.add(combination)
 
 
 def measure(start: Start, wanted: Wanted, *, host: Host, progress: Callable[[Progress], None]) -> Measured:

@@ -16,7 +16,7 @@ from gputune.profile.document import MOST_DIMENSIONS, MOST_MODELS, MOST_SHAPES
 from gputune.settings import Choice
 from gputune.settings._evidence import range_text
 from gputune.trials.combination import DEFAULT, Combination
-from gputune.trials.measuring import Measured
+from gputune.trials.measured import Measured
 from gputune.trials.search import Tried, by_level, choice, gain, greedy
 
 BENCH = "tune"

@@ -23,7 +23,8 @@ from gputune.trials import confirming, guarding
 from gputune.trials.candidates import candidates
 from gputune.trials.combination import Combination
 from gputune.trials.failure import RunFailed
-from gputune.trials.measuring import Measured, Wanted, measure
+from gputune.trials.measured import Measured, Wanted
+from gputune.trials.measuring import measure
 from gputune.trials.progress import Progress
 from gputune.trials.request import Request
 from gputune.trials.result import Tuned, ranking, tuned

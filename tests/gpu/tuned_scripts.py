@@ -38,7 +38,8 @@ from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.settings import Value
 from gputune.trials.candidates import candidates
 from gputune.trials.combination import DEFAULT, Combination
-from gputune.trials.measuring import Measured, Wanted, measure
+from gputune.trials.measured import Measured, Wanted
+from gputune.trials.measuring import measure
 from gputune.trials.result import ranking, tuned
 from gputune.trials.start import Start
 from gputune.trials.tuning import UNGUARDED

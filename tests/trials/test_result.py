@@ -8,7 +8,7 @@ from recorded import facts_of
 
 from gputune.profile import Guard
 from gputune.trials.combination import DEFAULT, Combination
-from gputune.trials.measuring import Measured
+from gputune.trials.measured import Measured
 from gputune.trials.result import ranking, seeming, tuned
 from gputune.trials.search import Tried
 

@@ -21,7 +21,8 @@ from gputune.host import Host
 from gputune.trials import measuring
 from gputune.trials.candidates import TRIED
 from gputune.trials.failure import RunFailed
-from gputune.trials.measuring import Measured, Wanted, measure
+from gputune.trials.measured import Measured, Wanted
+from gputune.trials.measuring import measure
 from gputune.trials.result import ranking
 from gputune.trials.start import Start
 

@@ -1,0 +1,46 @@
+"""What a measuring run is to try, and what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gputune.facts import Facts
+from gputune.inject.applied import Applied
+from gputune.settings import Value
+from gputune.trials.search import Tried
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is to be tried, and where."""
+
+    candidates: Mapping[str, Value]
+    facts: Facts
+    """This machine's."""
+    steps: int | None = None
+    """The most that the search may take; None for as many as it should."""
+
+
+@dataclass(kw_only=True)
+class Measured:
+    """What a measuring run found."""
+
+    hello: Mapping[str, Any]
+    found: Mapping[str, Any]
+    """The models, as the process describes them."""
+    arms: list[Tried]
+    """The last comparison: torch's defaults, the winner, and what is left of it within each level."""
+    tried: list[Tried]
+    left: dict[str, Applied]
+    """By setting, why it could not be tried."""
+    failed: dict[str, str]
+    """By combination, how it failed."""
+    steps: int
+    seconds: float
+    first_seconds: dict[str, float]
+    """By combination, what its first steps took."""
+    conditions: dict[str, float]
+    waits: float = 0.0
+    """The share of a step with torch's defaults in which the program waits for its data."""
