@@ -15,6 +15,7 @@ from gputune.profile import Confirmation, Program
 from gputune.report.charts import Cell, Chart, number, ratio
 from gputune.report.tables import console_of, draw
 from gputune.trials.combination import Combination
+from gputune.trials.loading import WAITS
 
 if TYPE_CHECKING:
     from gputune.trials.progress import Progress
@@ -50,6 +51,9 @@ def print_program(result: Tuned, stream: IO[str]) -> None:
     console = console_of(stream)
     for chart in charts(result.program):
         draw(console, chart)
+    if result.waits >= WAITS:
+        said = f"with torch's defaults its steps wait for data for {100 * result.waits:.0f} % of their time"
+        console.print(said, markup=False, highlight=False)
     for gap in result.program.gaps:
         console.print(f"not tried: {gap.fact} ({gap.reason})", markup=False, highlight=False)
     for combination, why in result.refused.items():

@@ -41,6 +41,7 @@ MOST_STARTS = 8
 LOADING_SECONDS = 30.0
 """How long numbers of workers are tried, apart from the search."""
 MOST_WAITED = 0.98
+"""Of a step; what is left is its own time, which cannot be told any better."""
 PART = "measuring the program's own steps"
 
 
@@ -175,9 +176,8 @@ class _Session:
         patience = COMPILE_SECONDS if compiles else max(BLOCK_SECONDS, 10 * (steps + settle) * self._step_seconds)
         self._progress(Progress(part=PART, doing=str(combination), steps=self.used, share=self._share()))
         begun = time.monotonic()
-        answer = self._job.ask(patience, do="block", values=values, workers=workers, settle=settle, steps=steps)[
-            "block"
-        ]
+        order = {"values": values, "workers": workers, "settle": settle, "steps": steps}
+        answer = self._job.ask(patience, do="block", **order)["block"]
         taken = time.monotonic() - begun
         if answer["compiled"]:
             raise RunFailed(how="raised", detail="it was compiled anew while it was timed")

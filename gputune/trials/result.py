@@ -39,6 +39,8 @@ class Tuned:
     """Who else used the machine meanwhile, so that nothing can be told."""
     refused: dict[str, str] = field(default_factory=dict)
     """By combination, why the guard refused it."""
+    waits: float = 0.0
+    """The share of a step with torch's defaults in which the program waits for its data."""
     seeming: tuple[Combination, float] | None = None
     """What seemed to be so many times as fast where nothing certainly is."""
 
@@ -96,7 +98,7 @@ def tuned(
     unmeasured = recommend.profile_of(machine, (), device, created=program.created)
     return Tuned(
         program=program, profile=unmeasured, combination=combination, gain=found[1] if found else None,
-        more_memory=memory, seeming=None if found else seeming(measured),
+        more_memory=memory, seeming=None if found else seeming(measured), waits=measured.waits,
     )  # fmt: skip
 
 

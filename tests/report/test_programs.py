@@ -78,6 +78,14 @@ def test_more_memory() -> None:
     assert "; 1.50 times the memory;" in last_line(tuned(more_memory=1.5))
 
 
+def test_steps_that_wait_for_their_data() -> None:
+    stream = io.StringIO()
+    print_program(tuned(waits=0.964), stream)
+    assert "its steps wait for data for 96 % of their time" in stream.getvalue()
+    print_program(tuned(waits=0.01), quiet := io.StringIO())
+    assert "wait for data" not in quiet.getvalue()
+
+
 def test_what_was_tried_and_what_was_not() -> None:
     stream = io.StringIO()
     print_program(tuned(refused={"bfloat16": "its loss is no number from step 3 on"}), stream)
