@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -127,7 +128,11 @@ def _write(line: str) -> None:
 
 
 def _set_for_program(name: str, value: Value) -> Applied:
-    return _remembered(_set(settings.load(name), value, Reason.IN_PROCESS()))
+    """Set one value in this process, unless the user exported the variable for it."""
+    setting, row = settings.load(name), None
+    if setting.PHASE == "launch":
+        row = decision.exported(setting, value, os.environ, payload.exported_by_us(os.environ))
+    return _remembered(replace(row, after=setting.current()) if row else _set(setting, value, Reason.IN_PROCESS()))
 
 
 def _current(name: str) -> Value:

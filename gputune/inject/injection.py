@@ -169,7 +169,7 @@ class Injection:
         self._tuned = tuned
         self._done.update(root.model for root in roots)
         for name, value in (tuned.settings if tuned else {}).items():
-            if settings.load(name).PHASE == "process":
+            if name not in hands.names():
                 self._outcome.replace(self._set_flag(name, value))
         for root in roots:
             self._into(root, tuned, hands.names())

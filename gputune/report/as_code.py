@@ -31,12 +31,13 @@ def _sdpa(value: Value) -> str:
 FLAGS: Mapping[str, Callable[[Value], str]] = {
     "cudnn_benchmark": lambda value: f"torch.backends.cudnn.benchmark = {value}",
     "cudnn_tf32": lambda value: f"torch.backends.cudnn.allow_tf32 = {value}",
+    "omp_threads": lambda value: f"torch.set_num_threads({value})",
     "matmul_precision": lambda value: (
         f'torch.set_float32_matmul_precision("{"high" if value == "tf32" else "highest"}")'
     ),
     "sdpa_backend": _sdpa,
 }
-"""The line for each setting that is a flag of torch's."""
+"""The line for each setting that is a flag of torch's, or that can be set in a running process."""
 
 ARGUMENTS = {
     "dataloader_workers": "num_workers",
@@ -70,7 +71,8 @@ def _start(values: Values) -> list[str]:
     chosen = {settings.load(name): value for name, value in values.items()}
     exported = [one.environ(value) for one, value in chosen.items() if one.PHASE == "launch" and value]
     variables = [f'os.environ.setdefault("{name}", "{value}")' for each in exported for name, value in each.items()]
-    return [*(["import os", "", *variables, ""] if variables else []), "import torch", "", *_flags(values)]
+    flags = _flags({name: value for name, value in values.items() if settings.load(name).PHASE != "launch"})
+    return [*(["import os", "", *variables, ""] if variables else []), "import torch", "", *flags]
 
 
 def _flags(values: Values) -> list[str]:

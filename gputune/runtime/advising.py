@@ -133,8 +133,8 @@ def elsewhere(profile: Profile, here: Fingerprint, terms: Terms) -> dict[str, tu
 
 
 def _is_put_into_models(name: str) -> bool:
-    """Whether a setting has a hand, or is a flag that is set once the models are known."""
-    return name in hands.names() or settings.load(name).PHASE == "process"
+    """Whether a setting has a hand, or can be set in a running process once the models are known."""
+    return name in hands.names() or hasattr(settings.load(name), "apply")
 
 
 def best(program: Program, limit: Numerics | None) -> Mapping[str, Value]:

@@ -41,7 +41,7 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
     if choice.value is not None or (_is_enforced(facts) and _is_slower(choice, _default(rows), facts.cpu.budget)):
         return choice
     alone = choice.reason if choice.gain is None else "what one process measured does not speak against it"
-    reason = f"{limits}: {counted(facts.cpu.budget, 'thread')}, where torch would start {_own(facts)}; {alone}"
+    reason = f"{limits}: {counted(facts.cpu.budget, 'thread')}, where torch would start {own(facts)}; {alone}"
     return choose(facts.cpu.budget, reason)
 
 
@@ -59,7 +59,7 @@ def _rows(measurements: Measurements) -> list[Measurement]:
     return [row for row in select(measurements, BENCH, "throughput") if type(row.params.get("threads")) is int]
 
 
-def _own(facts: Facts) -> int:
+def own(facts: Facts) -> int:
     """How many threads torch starts by itself: as measured where nobody chose, else one for each core."""
     cpu, threads = facts.cpu, facts.libraries.torch_threads
     if threads is not None and not set(NAMES) & set(facts.environment):
@@ -71,7 +71,7 @@ def _own(facts: Facts) -> int:
 def _limits(facts: Facts) -> str:
     """The limits that allow fewer CPUs than torch's own count of threads, in words; empty without any."""
     cpu, ranks = facts.cpu, facts.scheduler.local_ranks
-    if _own(facts) <= cpu.budget:
+    if own(facts) <= cpu.budget:
         return ""
     limits = []
     if cpu.quota is not None and cpu.quota < cpu.affinity_count:

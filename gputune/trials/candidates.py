@@ -5,7 +5,7 @@ from collections.abc import Collection
 from gputune.facts import Facts
 from gputune.inject import decision
 from gputune.profile import Profile
-from gputune.settings import LEVELS, Numerics, Value, load
+from gputune.settings import LEVELS, Numerics, Value, load, omp_threads
 
 TRIED: dict[str, Value] = {
     "matmul_precision": "tf32",
@@ -39,6 +39,9 @@ def candidates(
         and _works(facts, device, name)
         and not _refused(profile, name)
     }
+    threads = _threads(facts, profile) if device == "cpu" and LEVELS.index(level) >= LEVELS.index("rounding") else None
+    if threads and (not only or "omp_threads" in only):
+        found["omp_threads"] = threads
     backend = profile.settings["sdpa_backend"].value if profile and "sdpa_backend" in profile.settings else None
     if "sdpa_backend" in found and backend:
         found["sdpa_backend"] = backend
@@ -51,6 +54,18 @@ def _works(facts: Facts, device: str, name: str) -> bool:
     dtypes = {dtype for gpu in facts.gpus for dtype in gpu.tensor_core_dtypes}
     needed = {"matmul_precision": "tf32", "amp_dtype": "bfloat16"}.get(name)
     return needed is None or needed in dtypes
+
+
+def _threads(facts: Facts, profile: Profile | None) -> int | None:
+    """The count of threads to try beside torch's own: the profile's, as many as there are CPUs where torch starts more,
+    or else half of it. None where the user has decided.
+    """
+    if set(omp_threads.NAMES) & set(facts.environment):
+        return None
+    chosen = profile.settings["omp_threads"].value if profile and "omp_threads" in profile.settings else None
+    own, budget = omp_threads.own(facts), facts.cpu.budget
+    found = chosen if isinstance(chosen, int) else min(own // 2, budget) if own <= budget else budget
+    return found if 1 <= found != own else None
 
 
 def _refused(profile: Profile | None, name: str) -> bool:

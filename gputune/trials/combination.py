@@ -58,6 +58,8 @@ class Combination:
 def _word(name: str, value: Value) -> str:
     if name == WORKERS:
         return f"{value} worker{'' if value == 1 else 's'}"
+    if name == "omp_threads":
+        return f"{value} thread{'' if value == 1 else 's'}"
     return name if value is True else str(value)
 
 

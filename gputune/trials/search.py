@@ -182,7 +182,8 @@ def _precisions(candidates: Mapping[str, Value], images: bool) -> list[dict[str,
 
 
 def _options(candidates: Mapping[str, Value], best: Combination) -> list[Combination]:
-    names = [name for name in ("fused_optimizer", "cudnn_benchmark", "sdpa_backend") if name in candidates]
+    choices = ("fused_optimizer", "cudnn_benchmark", "sdpa_backend", "omp_threads")
+    names = [name for name in choices if name in candidates]
     fused = "fused_optimizer" in names
     alone = [best.plus(name, candidates[name]) for name in names]
     start = best.plus("fused_optimizer", True) if fused else best

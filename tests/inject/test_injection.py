@@ -205,11 +205,11 @@ class TestTuned:
 
     def test_a_program_is_known_by_its_models_and_gets_what_was_tuned_for_it(self, start: Start) -> None:
         model = mlp()
-        tuned = self.program(model, amp_dtype="bfloat16", cudnn_benchmark=True)
+        tuned = self.program(model, amp_dtype="bfloat16", cudnn_benchmark=True, omp_threads=1)
         session = start({"fused_optimizer": True}, programs=(tuned,))
         optimizer = trained(model)
         assert is_mixed(model)
-        assert session.flags == {"cudnn_benchmark": True}
+        assert session.flags == {"cudnn_benchmark": True, "omp_threads": 1}
         assert not optimizer.param_groups[0]["fused"]
         assert session.became("cudnn_benchmark") == ("applied", "in this process")
 

@@ -114,7 +114,14 @@ class TestScript:
         assert "DataLoader" not in text(made({"dataloader_workers": 0}))
 
     def test_every_flag_of_torchs_has_a_line(self) -> None:
-        assert set(FLAGS) == {name for name in settings.names() if settings.load(name).PHASE == "process"}
+        assert set(FLAGS) == {name for name in settings.names() if hasattr(settings.load(name), "apply")}
+
+    def test_threads_are_exported_for_all_scripts_and_set_in_one_that_was_tuned(self) -> None:
+        assert "set_num_threads" not in text(made({"omp_threads": 3}))
+        profile = made({})
+        one = {"omp_threads": 1}
+        tuned = program(settings=choices(one), by_numerics={"mixed": one}, fingerprint=profile.fingerprint)
+        assert "torch.set_num_threads(1)" in text(replace(profile, programs=(tuned,)))
 
 
 class TestPrograms:

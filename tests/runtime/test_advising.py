@@ -142,10 +142,11 @@ class TestPrograms:
         assert entries == ["4.py", "3.py", "2.py"]
 
     def test_what_must_be_exported_or_written_and_what_is_torchs_default_is_not_put_in(self) -> None:
-        values = {"omp_threads": 3, "compile": False, "channels_last": True, "dimension_multiple": {"tf32": 4}}
+        values = {"expandable_segments": True, "compile": False, "dimension_multiple": {"tf32": 4}}
+        values |= {"channels_last": True, "omp_threads": 3}
         made_with = program(settings=profile(values).settings)
         [tuned] = advice(made(programs=(made_with,)), H200, DEFAULT).programs
-        assert tuned.settings == {"channels_last": True}
+        assert tuned.settings == {"channels_last": True, "omp_threads": 3}
 
     def test_each_rests_on_the_machine_that_it_was_tuned_on(self) -> None:
         elsewhere = program(fingerprint=replace(H200, gpu="another", compute_capability="8.0"))

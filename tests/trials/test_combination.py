@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
 from making import profile
 from recorded import facts_of
 
+from gputune.facts import Facts
 from gputune.trials.candidates import TRIED, candidates
 from gputune.trials.combination import DEFAULT, Combination
 
@@ -38,7 +40,25 @@ class TestCandidates:
 
     def test_on_a_cpu_without_bfloat16(self) -> None:
         found = candidates(facts_of("cpu-only"), "cpu")
-        assert set(found) == {"channels_last", "fused_optimizer", "compile", "dataloader_workers"}
+        assert set(found) - {"omp_threads"} == {"channels_last", "fused_optimizer", "compile", "dataloader_workers"}
+
+    @pytest.mark.parametrize(("own", "budget", "tried"), [(8, 8, 4), (8, 3, 3), (2, 2, 1), (1, 1, None)])
+    def test_threads_on_a_cpu(self, own: int, budget: int, tried: int | None) -> None:
+        assert candidates(self.cpu(own, budget), "cpu").get("omp_threads") == tried
+
+    def test_threads_that_the_profile_chose(self) -> None:
+        assert candidates(self.cpu(8, 8), "cpu", profile=profile({"omp_threads": 6}))["omp_threads"] == 6
+
+    def test_threads_are_left_where_they_are_the_users_or_may_not_change(self) -> None:
+        facts = self.cpu(8, 8)
+        assert "omp_threads" not in candidates(facts, "cpu", level="exact")
+        assert "omp_threads" not in candidates(facts, "cpu", only=("compile",))
+        assert "omp_threads" not in candidates(replace(facts, environment={"OMP_NUM_THREADS": "8"}), "cpu")
+
+    def cpu(self, own: int, budget: int) -> Facts:
+        facts = facts_of("cpu-only")
+        libraries = replace(facts.libraries, torch_threads=own)
+        return replace(facts, environment={}, libraries=libraries, cpu=replace(facts.cpu, budget=budget))
 
     def test_on_a_cpu_with_it(self) -> None:
         facts = facts_of("cpu-only")

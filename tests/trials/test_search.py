@@ -57,6 +57,11 @@ class TestBest:
             "amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True, "compile": True,
         }  # fmt: skip
 
+    def test_threads_are_one_of_the_options(self) -> None:
+        candidates = {"fused_optimizer": True, "omp_threads": 1}
+        found = best(Program({"omp_threads": 1.5, "fused_optimizer": 1.2}), candidates)
+        assert str(found) == "fused_optimizer + 1 thread"
+
     def test_what_does_not_is_left_out(self) -> None:
         slower = dict.fromkeys(ALL, 0.9)
         assert best(Program(slower)) == DEFAULT

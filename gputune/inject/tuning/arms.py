@@ -26,6 +26,8 @@ class Arms:
         self.roots = list(roots)
         self._now: dict[str, Value] = {}
         self._able: dict[str, list[Root]] = {}
+        self._defaults: dict[str, Value] = {}
+        """By flag, what it was before any was switched."""
 
     def obstacles(self, candidates: Values) -> dict[str, dict[str, Any]]:
         """By setting, the row of each candidate that cannot be put into any model, or whose flag the program set."""
@@ -36,6 +38,7 @@ class Arms:
         setting = settings.load(name)
         if setting.PHASE != "code":
             current, default = setting.current(), setting.default()
+            self._defaults[name] = default
             return decision.left_alone(setting, value, current, default, default)
         found: list[tuple[Why, bool]] = []
         for root in self.roots:
@@ -75,7 +78,7 @@ class Arms:
     def _off(self, name: str) -> None:
         setting = settings.load(name)
         if setting.PHASE != "code":
-            setting.apply(setting.default())
+            setting.apply(self._defaults[name])
             return
         for root in self._able.get(name, []):
             hands.load(name).take_out(root)

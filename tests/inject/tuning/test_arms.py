@@ -1,5 +1,6 @@
 """Settings switched back and forth between the steps of a model that trains."""
 
+import os
 import weakref
 from typing import Any
 
@@ -47,6 +48,21 @@ def training() -> Training:
     made.step()
     assert made.arms.obstacles(ALL) == {}
     return made
+
+
+def test_threads_there_and_back(training: Training) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    own = torch.get_num_threads()
+    try:
+        assert training.arms.obstacles({"omp_threads": own + 1}) == {}
+        for _ in range(2):
+            training.arms.switch({"omp_threads": own + 1})
+            assert torch.get_num_threads() == own + 1
+            training.arms.switch({})
+            assert torch.get_num_threads() == own
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_there_and_back(training: Training) -> None:

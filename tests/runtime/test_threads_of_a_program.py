@@ -1,0 +1,55 @@
+"""The number of threads that was tuned for a program is set in its process, once its models are known."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from making import choices, command, environ, profile, program
+from torch import nn
+
+from gputune.host import Host
+from gputune.inject.models import key
+from gputune.profile import save
+from gputune.runtime.local_fingerprint import local_fingerprint
+
+pytestmark = pytest.mark.slow
+
+SCRIPT = """
+import torch
+torch.set_num_interop_threads(1)
+model = torch.nn.Sequential(torch.nn.Linear(4, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+seen = []
+for _ in range(4):
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+    seen.append(torch.get_num_threads())
+print(*seen)
+"""
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> list[str]:
+    """The command that applies a profile in which this very script is to have one thread."""
+    here, one = local_fingerprint(Host()), {"omp_threads": 1}
+    tuned = program(
+        "train.py", fingerprint=here, models=(key(nn.Sequential(nn.Linear(4, 4))),), settings=choices(one),
+        by_numerics={"rounding": one}, measurements=(),
+    )  # fmt: skip
+    save(replace(profile({}), fingerprint=here, programs=(tuned,)), tmp_path / "profile.yaml")
+    (tmp_path / "train.py").write_text(SCRIPT)
+    script = [sys.executable, str(tmp_path / "train.py")]
+    return [sys.executable, "-m", "gputune", "apply", "--strict", str(tmp_path / "profile.yaml"), "--", *script]
+
+
+def test_it_is_set_after_the_second_step(words: list[str]) -> None:
+    done = command(words, environ())
+    assert done.stdout.split()[1:] == ["1", "1", "1"]
+    assert "put into Sequential (mlp): omp_threads 1" in done.stderr
+
+
+def test_the_users_own_variable_is_kept(words: list[str]) -> None:
+    done = command(words, environ(OMP_NUM_THREADS="2", GPUTUNE_REPORT="1"))
+    assert len(set(done.stdout.split())) == 1
+    assert ": kept-user (environment), already exported: OMP_NUM_THREADS=2" in done.stderr
