@@ -98,8 +98,7 @@ class Loaders:
         def initialise(loader: Any, *inputs: Any, **named: Any) -> None:
             original(loader, *inputs, **named)
             given = dict(signature.bind(loader, *inputs, **named).arguments)
-            del given["self"]
-            self._given[loader] = given
+            self._given[loader] = {name: value for name, value in given.items() if value is not loader}
 
         kind.__init__ = initialise
 
