@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from making import before_others, command, environ, profile, written
+from making import before_others, command, environ, not_aborted, profile, written
 
 from gputune.profile import Fingerprint
 
@@ -24,7 +24,7 @@ def said(tmp_path: Path, here: Fingerprint, *words: str) -> tuple[list[str], str
     made = written(tmp_path, profile(VALUES, here))
     apply = (sys.executable, "-P", "-m", "gputune", "apply", "--numerics", "mixed", made, "--", sys.executable)
     env = environ(OMP_NUM_THREADS="1", PYTHONPATH=before_others(SCRIPTS))
-    done = command([*apply, *words], env=env)
+    done = not_aborted(lambda: command([*apply, *words], env=env))
     assert done.returncode == 0, done.stderr[-3000:]
     lines = [line[line.index("gputune: ") :] for line in done.stderr.splitlines() if "gputune: " in line]
     return lines, done.stdout.strip().splitlines()[-1]

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from making import environ
+from making import environ, not_aborted
 
 from gputune.runtime.environment import SHIM
 
@@ -19,10 +19,6 @@ ALL: dict[str, Any] = {"amp_dtype": "bfloat16", "channels_last": True, "fused_op
 """What is put in; `compile` only where a script is about it, since that takes seconds."""
 SAID, REPORT = "gputune: ", '{"gputune":'
 """How the lines begin that are gputune's, and its report."""
-GLOO_ABORTS = ("terminate called without an active exception", "failed (exitcode: -6)")
-"""What a rank, or torchrun of it, says where gloo's threads abort it as it exits, with gputune and without (torch 2.13:
-2 and 4 of 80 jobs, four at a time on two CPUs).
-"""
 NO_GPU = "No CUDA runtime is found"
 """What torch for CUDA says without a GPU when it compiles for the first time, whoever asked for it."""
 
@@ -77,10 +73,7 @@ def fresh(python: str, script: str, folder: Path, env: Mapping[str, str], words:
             command, env={**env, **path}, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False
         )
 
-    done = once()
-    for _ in range(2):
-        if any(words in done.stderr for words in GLOO_ABORTS):
-            done = once()
+    done = not_aborted(once)
     return _ended(done.returncode, done.stdout, done.stderr)
 
 
