@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from statistics import median
 from typing import Any
 
 from gputune.facts import busy
@@ -104,13 +105,14 @@ class _Session:
             search.start = winner.only(WORKERS)
         arms = search.final(winner)
         self.current = DEFAULT
+        seen = [share for arm in arms if arm.combination == DEFAULT for share in arm.waits]
         conditions = busy.conditions(before, busy.read(host))
         seconds = time.monotonic() - self._begun
         self._job.finish()
         return Measured(
             hello=self._job.hello, found=found, arms=arms, tried=search.tried, left=left,
             failed=self._attempts.failed, steps=self.used, seconds=seconds, first_seconds=self._first,
-            conditions=conditions, waits=waits,
+            conditions=conditions, waits=median(seen or [waits]),
         )  # fmt: skip
 
     def _loaded(self, search: Search, base: Combination, left: dict[str, Applied]) -> Combination:
