@@ -81,7 +81,7 @@ def _extra(given: Mapping[str, Any], loading: Loading, files: Files, note: Calla
 
 
 def obstacle(given: Mapping[str, Any], loading: Loading) -> Applied | None:
-    """What becomes of workers in a DataLoader made with these arguments where it gets none; else None."""
+    """The row that says why a DataLoader made with these arguments gets no workers; None where it gets some."""
     if mine := next((name for name in GIVEN if name in given), None):
         return _kept(WORKERS, mine)
     why = _refusal(given.get("dataset"), given, loading)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, Self, get_args
 
 Role = Literal["measure", "guard", "time"]
-"""What a run is for: to switch settings between steps and time them, to record losses, or to time steps as they are."""
+"""The purpose of a run: to time settings in turn, to record losses, or to time steps as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

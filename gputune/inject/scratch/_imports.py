@@ -56,7 +56,7 @@ class _Followed(ModuleSpec):
     def __setattr__(self, key: str, value: Any) -> None:
         super().__setattr__(key, value)
         if key == "_initializing" and not value:
-            self.__class__ = ModuleSpec  # type: ignore[assignment]
+            self.__class__ = ModuleSpec  # type: ignore[assignment]  # as it was before it was followed
             _finder.imported(self.name)
 
 

@@ -19,7 +19,7 @@ OFF: Mapping[str, str] = {
     "NEPTUNE_MODE": "offline",
     "CLEARML_OFFLINE_MODE": "1",
 }
-"""What does not depend on a folder."""
+"""The variables that switch trackers off, whatever the folder."""
 
 
 def variables(folder: str) -> Mapping[str, str]:

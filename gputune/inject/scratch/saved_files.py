@@ -1,4 +1,4 @@
-"""What a program does itself with files that it saved: an atomic save renames, a rotation deletes, a resume looks.
+"""Renaming, deleting and looking for saved files, as programs do in atomic saves, rotations and resumes.
 
 Where a path has a copy in the scratch folder, these functions act on the copy. In a folder that checkpoints were saved
 to in this run, nothing of the user's is deleted: a program that keeps its three latest would count the user's, too.

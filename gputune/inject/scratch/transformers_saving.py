@@ -43,11 +43,11 @@ def _follow_subclasses(mixin: Any, places: Places) -> None:
 
 
 def _redirect_class(kind: type, places: Places) -> None:
-    """What a class of the program's takes is its own affair, and must not make its definition fail."""
+    """Redirect the methods of one class that save and load."""
     for name, parameters, place in (
         ("save_pretrained", SAVED, places.written),
         ("from_pretrained", LOADED, places.read),
     ):
         for parameter in parameters:
-            with suppress(LookupError, TypeError, ValueError):
+            with suppress(LookupError, TypeError, ValueError):  # a class may take other arguments, and still be made
                 reroute(kind, name, parameter, place)

@@ -1,4 +1,4 @@
-"""What a process does in a run of a program that is being tuned: it obeys gputune, which decides outside of it.
+"""The part of a tune inside the program's process, which obeys gputune; that decides outside of it.
 
 Messages are lines of JSON on a Unix socket: a pipe would not survive torchrun, which closes descriptors. Between two
 training steps the process answers for the steps behind it and waits for its next order, so that all ranks of a job

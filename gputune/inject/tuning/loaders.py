@@ -38,7 +38,7 @@ class Loaders:
         self._latest: Callable[[], Any] = lambda: None
         self._batch_bytes = 0
         self._dataset: Any = None
-        """That of the loaders in whose place others may be asked."""
+        """The dataset whose loaders may be replaced by others."""
         self._workers: int | None = None
         self._others: dict[int, Other] = {}
 
@@ -68,8 +68,8 @@ class Loaders:
         kind.__init__, kind.__next__ = made, followed
 
     def plain(self) -> dict[str, Any]:
-        """Of the loader that was asked last, for JSON: its `workers`; the `batches` of an epoch, None where it has no
-        length; the `batch_bytes` of the tensors of one; and `left`, as `Applied.plain`, why other numbers of workers
+        """Describe the loader that was asked last, for JSON: its `workers`; the `batches` of an epoch, None where it has
+        no length; the `batch_bytes` of the tensors of one; and `left`, as `Applied.plain`, why other numbers of workers
         are not to be tried. Empty where no loader was asked.
         """
         loader = self._latest()

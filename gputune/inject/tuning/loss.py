@@ -8,7 +8,8 @@ from typing import Any
 
 
 class Losses:
-    """Of every iteration since `start`. One with several backward calls, as with accumulated gradients, has their mean.
+    """The losses of all iterations since `start`. An iteration with several backward calls, as with accumulated
+    gradients, has their mean.
 
     What a `GradScaler` has scaled counts as it was before. `torch.autograd.grad` is not seen, nor is a backward call on
     anything but a scalar.
@@ -19,7 +20,7 @@ class Losses:
         self._now: list[Any] = []
         self._depth = 0
         self._scaled: list[tuple[weakref.ref[Any], Any]] = []
-        """What was scaled in this iteration, with its value before."""
+        """The losses that a `GradScaler` scaled in this iteration, each with its value before."""
 
     def start(self) -> None:
         import torch

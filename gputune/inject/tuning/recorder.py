@@ -1,4 +1,4 @@
-"""What a guard run records: the loss of every iteration, and at one of them the gradients and the optimizer's step.
+"""The recording of a guard run: the loss of every iteration, and at one of them the gradients and the optimizer's step.
 
 Runs of equal seeds are compared at the first iteration in which all optimizers have stepped twice before: settings are
 put in after the second step, so by then they are in force, and weights, batch and random state are still the same.

@@ -35,7 +35,7 @@ class Run:
     def __init__(self, trial: Trial, rows: Rows, device: str) -> None:
         self.trial = trial
         self.rows = rows
-        """What became of the settings that are applied to this process, as `Applied.plain`."""
+        """Returns the rows that say how each setting was applied in this process, as `Applied.plain`."""
         self.device = device
         """The type of device that the program is tuned for."""
         self.loaders = Loaders()
