@@ -35,6 +35,7 @@ class Reason(Enum):
     AFTER_TORCH = "right after import torch"
     IN_PROCESS = "in this process"
     IN_PROCESS_LATE = "in this process, too late for its environment variable"
+    TUNED_WITHOUT = "as it was tuned"
     BY_VARIABLE = "through its environment variable"
     EXPORTS = "{all}"
     EXPORTED = "already exported: {all}"

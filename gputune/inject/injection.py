@@ -170,7 +170,9 @@ class Injection:
         self._done.update(root.model for root in roots)
         for name, value in (tuned.settings if tuned else {}).items():
             if name not in hands.names():
-                self._outcome.replace(self._set_flag(name, value))
+                row = self._set_flag(name, value)
+                as_tuned = row.status == "applied" and value == getattr(settings.load(name), "DEFAULT", None)
+                self._outcome.replace(row.and_because(Reason.TUNED_WITHOUT()) if as_tuned else row)
         for root in roots:
             self._into(root, tuned, hands.names())
         self._outcome.settle()

@@ -97,27 +97,41 @@ def _programs(profile: Profile, here: Fingerprint, terms: Terms) -> tuple[Tuned,
     put in are there where others' choices would be put in instead: torch's defaults were measured to be best for them.
     """
     newest = sorted(profile.programs, key=lambda one: one.created, reverse=True)
-    tuned = [_tuned(program, here, terms) for program in newest]
+    tuned = [_tuned(profile, program, here, terms) for program in newest]
     return tuple(one for one in tuned if one.settings or one.loading or puts_families(terms))
 
 
-def _tuned(program: Program, here: Fingerprint, terms: Terms) -> Tuned:
+def _tuned(profile: Profile, program: Program, here: Fingerprint, terms: Terms) -> Tuned:
     level = terms.but(numerics=terms.numerics or "mixed")
     there = program.fingerprint
     values = {
         name: value for name, value in best(program, terms.numerics).items() if _fits(name, value, there, here, level)
     }
     choices = {name: value for name, value in values.items() if name in LOADERS}
+    put_in = {name: value for name, value in values.items() if _is_put_into_models(name)}
     measured = {"cpu_budget": there.cpu_budget, "own_dataset": True}
     return Tuned(
         entry=program.entry,
         models=tuple((model.class_name, model.digest) for model in program.models),
-        settings={name: value for name, value in values.items() if _is_put_into_models(name)},
+        settings={**_set_back(profile, program, here, terms), **put_in},
         shapes=program.input_shapes,
         world_size=program.world_size,
         unguarded=bool(values) and program.guard is not None and program.guard.verdict in ("off", "unknown"),
         loading=_load(choices, measured, terms) if choices.get(WORKERS) else None,
     )
+
+
+def _set_back(profile: Profile, program: Program, here: Fingerprint, terms: Terms) -> Values:
+    """Torch's defaults of the flags that the profile sets for every program: this one was measured without them."""
+    flags = {name: getattr(settings.load(name), "DEFAULT", None) for name in profile.settings}
+    return {
+        name: default
+        for name, default in flags.items()
+        if settings.load(name).PHASE == "process"
+        and default != (value := profile.settings[name].value)
+        and _fits(name, value, profile.fingerprint, here, terms)
+        and _fits(name, value, program.fingerprint, here, terms)
+    }
 
 
 def elsewhere(profile: Profile, here: Fingerprint, terms: Terms) -> dict[str, tuple[str, ...]]:

@@ -36,8 +36,11 @@ class Combination:
         effects = [settings.load(name).NUMERICS for name, _ in self.items]
         return max(effects, key=LEVELS.index, default="exact")
 
+    def with_all(self, values: Mapping[str, Value]) -> Combination:
+        return self.of({**self.values, **values})
+
     def plus(self, name: str, value: Value) -> Combination:
-        return self.of({**self.values, name: value})
+        return self.with_all({name: value})
 
     def minus(self, name: str) -> Combination:
         return self.of({n: v for n, v in self.items if n != name})
@@ -45,6 +48,10 @@ class Combination:
     def only(self, name: str) -> Combination:
         """This one without all but one of its settings."""
         return self.of({n: v for n, v in self.items if n == name})
+
+    def beyond(self, other: Combination) -> Combination:
+        """The settings that the other one lacks, or has with another value."""
+        return self.of(dict(set(self.items) - set(other.items)))
 
     def within(self, level: Numerics) -> Combination:
         """This one without the settings whose effect on results is larger."""

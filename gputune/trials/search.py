@@ -1,9 +1,10 @@
 """Which combination of settings runs a program's steps fastest: what is tried, in which order. Pure: time and samples
 come in.
 
-Settings are combined greedily in three stages, each on the best of the one before: precisions in both memory formats;
-the optimizer's form and the libraries' own choices; compiling, which is done once. A stage is a comparison in rounds
-that drops what is far behind. The last comparison, of torch's defaults, of what is left of the winner within each
+Settings are combined greedily, each stage on the best of the one before: precisions in both memory formats; the
+optimizer's form and the libraries' own choices; with these once more the precisions that were about as fast as the
+best, since what limited them all may be gone; compiling, which is done once. A stage is a comparison in rounds that
+drops what is far behind. The last comparison, of torch's defaults, of what is left of the winner within each
 lower effect on results, and of the winner itself, goes on until it is decided.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from gputune.measurement import LOOKS, Comparison, comparison_of
+from gputune.measurement import LEAST_GAIN, LOOKS, Comparison, comparison_of
 from gputune.rounds import Arm, Rounds, ranked
 from gputune.settings import LEVELS, Numerics, Value
 from gputune.trials.combination import DEFAULT, Combination
@@ -23,10 +24,12 @@ FIRST_LOOK = 4
 STAGE_ROUNDS = 8
 BEHIND = 0.9
 """The speed of an arm, to that of the fastest, below which it is dropped."""
-ENDS = {"precision": 0.35, "options": 0.5, "compile": 0.65, "final": 1.0}
+ENDS = {"precision": 0.3, "options": 0.42, "again": 0.54, "compile": 0.66, "final": 1.0}
 """By stage, the share of the search by which its last round is to end."""
 AS_GOOD = 1.01
 """A combination of more settings must be faster than one of fewer by this ratio, or else the fewer are taken."""
+WORTH_COMPILING = LEAST_GAIN
+"""The same for a compiled one, whose first step takes minutes at worst."""
 MORE_MEMORY = 1.10
 WORTH_MEMORY = 1.05
 """A combination that takes more than `MORE_MEMORY` times the memory of torch's defaults must be faster, by this ratio,
@@ -88,8 +91,11 @@ class Search:
 
     def best(self, candidates: Mapping[str, Value], *, images: bool) -> Combination:
         """The combination that is to be compared with torch's defaults at last."""
-        best = self._stage("precision", self.start, self._precisions(candidates, images))
-        best = self._stage("options", best, _options(candidates, best))
+        precise = self._stage("precision", self.start, self._precisions(candidates, images))
+        best = self._stage("options", precise, _options(candidates, precise))
+        options = best.beyond(precise).values
+        if options:
+            best = self._stage("again", best, [one.with_all(options) for one in self._near("precision")])
         if "compile" in candidates:
             best = self._stage("compile", best, [best.plus("compile", True)])
         return best
@@ -112,7 +118,13 @@ class Search:
         return choice(ended, self._memory()).combination
 
     def _precisions(self, candidates: Mapping[str, Value], images: bool) -> list[Combination]:
-        return [Combination.of({**self.start.values, **one}) for one in _precisions(candidates, images)]
+        return [self.start.with_all(one) for one in _precisions(candidates, images)]
+
+    def _near(self, stage: str) -> list[Combination]:
+        """Those of a stage that were not far behind."""
+        arms = [arm for arm in self.tried if arm.stage == stage and arm.samples]
+        far = behind(arms) if arms else []
+        return [arm.combination for arm in arms if arm not in far]
 
     def _usable(self, combinations: Iterable[Combination]) -> list[Combination]:
         return [one for one in dict.fromkeys(combinations) if not self.left_out(one)]
@@ -148,8 +160,13 @@ def choice(arms: Sequence[Tried], memory: int | None) -> Tried:
     if frugal and greedy(fastest, memory):
         other = max(frugal, key=lambda arm: arm.rate)
         fastest = fastest if fastest.rate > WORTH_MEMORY * other.rate else other
-    as_good = [arm for arm in frugal if AS_GOOD * arm.rate >= fastest.rate]
+    as_good = [arm for arm in frugal if _worth(fastest, arm) * arm.rate >= fastest.rate]
     return min([fastest, *as_good], key=lambda arm: (len(arm.combination.items), -arm.rate))
+
+
+def _worth(more: Tried, fewer: Tried) -> float:
+    compiles = "compile" in more.combination.values and "compile" not in fewer.combination.values
+    return WORTH_COMPILING if compiles else AS_GOOD
 
 
 def greedy(arm: Tried, memory: int | None) -> bool:

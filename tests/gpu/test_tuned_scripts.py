@@ -4,7 +4,19 @@
 """
 
 import pytest
-from tuned_scripts import ALL, CLOSE, FRAMEWORKS, UNCHANGED, Found, compared_with_others, mean, measured, others_of, row
+from tuned_scripts import (
+    ALL,
+    CLOSE,
+    FRAMEWORKS,
+    UNCHANGED,
+    Found,
+    as_beside,
+    compared_with_others,
+    mean,
+    measured,
+    others_of,
+    row,
+)
 
 from gputune.inject import decision
 from gputune.inject.applied import Reason
@@ -39,7 +51,7 @@ def made(**rates):
     gain = comparison_of([2.0] * 8)
     return Found(
         chosen=TF32, best=TF32, rates={"defaults": [10.0], "flags": [10.0], "family": [12.0], "tf32": [20.0], **rates},
-        to_defaults=gain, to_best=comparison_of([1.0] * 8), measuring_seconds=10.4,
+        to_defaults=gain, to_best=comparison_of([1.0] * 8), measuring_seconds=10.4, tried=[],
     )  # fmt: skip
 
 
@@ -53,6 +65,12 @@ def test_a_row_of_the_table():
 def test_the_geometric_mean():
     assert mean([made(), made(tf32=[80.0])], "tuned") == pytest.approx(4.0)
     assert mean([made(), made()], "family") == pytest.approx(1.2)
+
+
+def test_a_later_group_stands_beside_the_first_by_what_both_share():
+    first = as_beside("tf32", {}, {"tf32": [10.0, 20.0], "defaults": [5.0, 10.0]})
+    later = as_beside("tf32", first, {"tf32": [5.0, 10.0], "amp": [10.0, 20.0]})
+    assert first | later == {"tf32": [10.0, 20.0], "defaults": [5.0, 10.0], "amp": [20.0, 40.0]}
 
 
 @pytest.mark.parametrize("name", [*ALL, "convnet"])

@@ -3,7 +3,8 @@ processes of their own: `python tests/gpu/tuned_scripts.py [SCRIPT...]`.
 
 Each script is measured as a tune measures it, without guard and confirmation. Then processes of that script take turns
 in short blocks: with torch's defaults, with the H200's flags, with its advice for the kind of network, with what was
-chosen, and with other combinations: with all of them for `ALL`, for the others with the six of `NAMED`.
+chosen, and with other combinations: with all of them for `ALL`, for the others with the six of `NAMED`. As many work in
+turn as the GPU's memory holds, the chosen one always among them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -25,6 +26,7 @@ from statistics import median
 from typing import Any
 
 import framework_scripts
+import torch
 import unchanged_scripts
 from profile_choices import chosen
 from turns import BLOCK_SECONDS, PROFILE, ROUNDS, as_of_here, compared, first_steps, in_turn, python, under_apply
@@ -41,6 +43,7 @@ from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.measured import Measured, Wanted
 from gputune.trials.measuring import measure
 from gputune.trials.result import ranking, tuned
+from gputune.trials.search import Tried
 from gputune.trials.start import Start
 from gputune.trials.tuning import UNGUARDED
 
@@ -60,6 +63,10 @@ NAMED: tuple[dict[str, Value], ...] = (
 )  # fmt: skip
 """For every other script, chosen before any of them was tuned; what a network cannot have is left out of each."""
 STEPS = "1000000"
+MOST_AT_ONCE, KEPT, CONTEXT_BYTES = 24, 1.3, 1 << 30
+"""How many processes take turns at once; what one keeps of a GPU's memory, in times of what its tensors took at the
+peak, and beside them.
+"""
 OTHERS = ("defaults", "flags", "family")
 CLOSE = 0.97
 """The share of the best combination's speed that what is chosen reaches."""
@@ -80,6 +87,8 @@ class Found:
     to_defaults: Comparison
     to_best: Comparison
     measuring_seconds: float
+    tried: list[dict[str, Any]]
+    """The arms of the measuring run."""
 
 
 def script(name: str) -> list[str]:
@@ -144,9 +153,12 @@ def compared_with_others(
         save(profile_with(found, one), path)
         words[str(one)] = under_apply(path, blockwise(name))
     first_steps([partial(started, name, words[str(one)]) for one in combinations if "compile" in one.values])
-    with ExitStack() as stack:
-        working = {key: stack.enter_context(started(name, command)) for key, command in words.items()}
-        rates = in_turn(working, rounds, block_seconds)
+    anchor = "defaults" if chosen_one == DEFAULT else str(chosen_one)
+    rates: dict[str, list[float]] = {}
+    for group in groups([key for key in words if key != anchor], at_once(found) - 1):
+        with ExitStack() as stack:
+            working = {key: stack.enter_context(started(name, words[key])) for key in (anchor, *group)}
+            rates |= as_beside(anchor, rates, in_turn(working, rounds, block_seconds))
     best = max(combinations, key=lambda one: median(rates[str(one)]), default=DEFAULT)
     if median(rates["defaults"]) > median(rates.get(str(best), [0.0])):
         best = DEFAULT
@@ -158,7 +170,35 @@ def compared_with_others(
         to_defaults=compared(rates[str(chosen_one)], rates["defaults"]),
         to_best=compared(rates[str(chosen_one)], rates[str(best)]),
         measuring_seconds=found.seconds,
+        tried=[tried_of(arm) for arm in found.tried + found.arms],
     )
+
+
+def at_once(found: Measured) -> int:
+    """How many processes the GPU's memory holds at once, of which each keeps what it needed at its peak."""
+    if not torch.cuda.is_available():
+        return MOST_AT_ONCE
+    most = max(arm.peak_bytes or 0 for arm in found.arms)
+    free, _ = torch.cuda.mem_get_info()
+    return min(MOST_AT_ONCE, max(2, int(free / (KEPT * most + CONTEXT_BYTES))))
+
+
+def groups(keys: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    for begin in range(0, len(keys), size):
+        yield keys[begin : begin + size]
+
+
+def as_beside(
+    anchor: str, before: Mapping[str, Sequence[float]], rates: Mapping[str, Sequence[float]]
+) -> dict[str, list[float]]:
+    """The rates of a later group as they would have been beside the first: each is as many times the anchor's of its
+    round, whose own rates stay those of the first group.
+    """
+    kept = before.get(anchor, rates[anchor])
+    return {
+        key: [one / beside * first for one, beside, first in zip(own, rates[anchor], kept, strict=True)]
+        for key, own in rates.items()
+    }
 
 
 def _others(name: str, profile: Path) -> Iterator[list[str]]:
@@ -175,6 +215,10 @@ def row(name: str, found: Found) -> str:
         f"{100 * share.ratio:.1f} ({100 * share.low:.1f} to {100 * share.high:.1f})", f"{found.measuring_seconds:.0f}",
     ]  # fmt: skip
     return f"| {' | '.join(cells)} |"
+
+
+def tried_of(arm: Tried) -> dict[str, Any]:
+    return {"arm": str(arm.combination), "stage": arm.stage, "rates": arm.samples, "peak_bytes": arm.peak_bytes}
 
 
 def plain(found: Found) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from making import H200, profile, program
 
 from gputune.inject.applied import Reason
 from gputune.inject.decision import Terms
-from gputune.profile import Fingerprint, Profile
+from gputune.profile import Fingerprint, Profile, Program
 from gputune.runtime.advising import advice, best, waiting
 from gputune.runtime.environment import plan
 
@@ -25,6 +25,11 @@ DEFAULT, INJECT, MIXED, EXACT = Terms(), Terms(inject=True), Terms(numerics="mix
 
 def made(**more: Any) -> Profile:
     return profile(GENERAL | more.pop("settings", {}), families=FAMILIES, **more)
+
+
+def tuning(*programs: Program) -> Profile:
+    """With no flag for every program."""
+    return made(settings={"cudnn_benchmark": False}, programs=programs)
 
 
 class TestFamilies:
@@ -110,11 +115,28 @@ class TestPrograms:
     values = program().by_numerics["mixed"]
 
     def test_without_a_level_all_that_was_chosen(self) -> None:
-        [tuned] = advice(made(programs=(program(),)), H200, DEFAULT).programs
+        [tuned] = advice(tuning(program()), H200, DEFAULT).programs
         assert tuned.settings == self.values
         assert (tuned.entry, tuned.world_size) == ("train.py", 1)
         assert tuned.models == (("ResNet", "0123456789abcdef"),)
         assert tuned.shapes == ((64, 3, 224, 224), (64,))
+
+    def test_flags_that_every_program_gets_are_set_back_since_it_was_measured_without(self) -> None:
+        flags = {"cudnn_benchmark": True, "matmul_precision": "tf32"}
+        with_flags = made(settings=flags, programs=(program(),))
+        assert advice(with_flags, H200, DEFAULT).programs[0].settings == self.values | {"cudnn_benchmark": False}
+        nothing = made(settings=flags, programs=(program(settings={}, by_numerics={}),))
+        back = {"cudnn_benchmark": False, "matmul_precision": "ieee"}
+        assert advice(nothing, H200, DEFAULT).programs[0].settings == back
+
+    @pytest.mark.parametrize("terms", [EXACT, Terms(skip=("cudnn_benchmark",))])
+    def test_but_not_those_that_are_not_set(self, terms: Terms) -> None:
+        with_flags = made(settings={"cudnn_benchmark": True}, programs=(program(),))
+        assert all("cudnn_benchmark" not in one.settings for one in advice(with_flags, H200, terms).programs)
+
+    def test_nor_where_the_program_was_tuned_on_another_machine(self) -> None:
+        elsewhere = program(fingerprint=replace(H200, gpu="another", compute_capability="8.0"))
+        assert advice(made(programs=(elsewhere,)), H200, DEFAULT).programs == ()
 
     @pytest.mark.parametrize(
         ("level", "expected"),
@@ -128,7 +150,7 @@ class TestPrograms:
     )
     def test_within_a_level_the_best_that_was_measured_within_it(self, level: Any, expected: dict[str, Any]) -> None:
         assert best(program(), level) == expected
-        programs = advice(made(programs=(program(),)), H200, Terms(numerics=level)).programs
+        programs = advice(tuning(program()), H200, Terms(numerics=level)).programs
         assert [tuned.settings for tuned in programs] == ([expected] if expected else [])
 
     def test_the_best_of_a_lower_level_where_the_level_itself_has_none(self) -> None:
@@ -138,34 +160,34 @@ class TestPrograms:
 
     def test_the_newest_come_first(self) -> None:
         programs = tuple(program(f"{day}.py", created=f"2026-11-2{day}T12:00:00Z") for day in (2, 4, 3))
-        entries = [tuned.entry for tuned in advice(made(programs=programs), H200, DEFAULT).programs]
+        entries = [tuned.entry for tuned in advice(tuning(*programs), H200, DEFAULT).programs]
         assert entries == ["4.py", "3.py", "2.py"]
 
     def test_what_must_be_exported_or_written_and_what_is_torchs_default_is_not_put_in(self) -> None:
         values = {"expandable_segments": True, "compile": False, "dimension_multiple": {"tf32": 4}}
         values |= {"channels_last": True, "omp_threads": 3}
         made_with = program(settings=profile(values).settings)
-        [tuned] = advice(made(programs=(made_with,)), H200, DEFAULT).programs
+        [tuned] = advice(tuning(made_with), H200, DEFAULT).programs
         assert tuned.settings == {"channels_last": True, "omp_threads": 3}
 
     def test_each_rests_on_the_machine_that_it_was_tuned_on(self) -> None:
         elsewhere = program(fingerprint=replace(H200, gpu="another", compute_capability="8.0"))
-        assert advice(made(programs=(elsewhere,)), H200, DEFAULT).programs == ()
-        assert advice(made(programs=(elsewhere,)), H200, Terms(ignore_fingerprint=True)).programs
+        assert advice(tuning(elsewhere), H200, DEFAULT).programs == ()
+        assert advice(tuning(elsewhere), H200, Terms(ignore_fingerprint=True)).programs
 
     def test_only_and_skip_hold_for_them_too(self) -> None:
-        [tuned] = advice(made(programs=(program(),)), H200, Terms(skip=("amp_dtype",))).programs
+        [tuned] = advice(tuning(program()), H200, Terms(skip=("amp_dtype",))).programs
         assert tuned.settings == {"matmul_precision": "tf32"}
-        assert not advice(made(programs=(program(),)), H200, Terms(only=("compile",)))
+        assert not advice(tuning(program()), H200, Terms(only=("compile",)))
 
     def test_their_dataloaders_have_choices_of_their_own(self) -> None:
         one = program(settings=profile(LOADING).settings, by_numerics={"exact": LOADING})
-        [tuned] = advice(made(programs=(one,)), H200, DEFAULT).programs
+        [tuned] = advice(tuning(one), H200, DEFAULT).programs
         assert (tuned.settings, tuned.loading.choices if tuned.loading else None) == ({}, LOADING)
         assert tuned.loading is not None
         assert tuned.loading.measured == {"cpu_budget": 16, "own_dataset": True}
         assert not tuned.loading.deterministic
-        [exact] = advice(made(programs=(one,)), H200, EXACT).programs
+        [exact] = advice(tuning(one), H200, EXACT).programs
         assert exact.loading is not None
         assert exact.loading.deterministic
 

@@ -23,6 +23,11 @@ def test_within_a_level() -> None:
     assert BOTH.within("exact") == DEFAULT
 
 
+def test_what_one_has_beyond_another() -> None:
+    assert BOTH.beyond(Combination.of({"fused_optimizer": True})).values == {"matmul_precision": "tf32"}
+    assert DEFAULT.beyond(BOTH) == DEFAULT
+
+
 def test_in_words() -> None:
     assert (str(DEFAULT), str(BOTH)) == ("torch's defaults", "fused_optimizer + tf32")
     assert str(BOTH.plus("dataloader_workers", 8)) == "8 workers + fused_optimizer + tf32"

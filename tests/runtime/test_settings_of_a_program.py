@@ -1,4 +1,6 @@
-"""The number of threads that was tuned for a program is set in its process, once its models are known."""
+"""What was tuned for a program is set in its process once its models are known: its number of threads, and torch's
+defaults in place of the flags that every program gets.
+"""
 
 import sys
 from dataclasses import replace
@@ -24,20 +26,21 @@ seen = []
 for _ in range(4):
     model(torch.ones(2, 4)).sum().backward()
     optimizer.step()
-    seen.append(torch.get_num_threads())
-print(*seen)
+    seen.append((torch.get_num_threads(), torch.backends.cudnn.benchmark))
+for each in zip(*seen):
+    print(*each)
 """
 
 
 @pytest.fixture
 def words(tmp_path: Path) -> list[str]:
-    """The command that applies a profile in which this very script is to have one thread."""
+    """The command that applies a profile in which this very script is to have one thread, and others cuDNN's search."""
     here, one = local_fingerprint(Host()), {"omp_threads": 1}
     tuned = program(
         "train.py", fingerprint=here, models=(key(nn.Sequential(nn.Linear(4, 4))),), settings=choices(one),
         by_numerics={"rounding": one}, measurements=(),
     )  # fmt: skip
-    save(replace(profile({}), fingerprint=here, programs=(tuned,)), tmp_path / "profile.yaml")
+    save(replace(profile({"cudnn_benchmark": True}), fingerprint=here, programs=(tuned,)), tmp_path / "profile.yaml")
     (tmp_path / "train.py").write_text(SCRIPT)
     script = [sys.executable, str(tmp_path / "train.py")]
     return [sys.executable, "-m", "gputune", "apply", "--strict", str(tmp_path / "profile.yaml"), "--", *script]
@@ -45,11 +48,14 @@ def words(tmp_path: Path) -> list[str]:
 
 def test_it_is_set_after_the_second_step(words: list[str]) -> None:
     done = command(words, environ())
-    assert done.stdout.split()[1:] == ["1", "1", "1"]
-    assert "put into Sequential (mlp): omp_threads 1" in done.stderr
+    threads, search = done.stdout.splitlines()
+    assert threads.split()[1:] == ["1", "1", "1"]
+    assert search == "True False False False"
+    assert "omp_threads 1" in done.stderr
+    assert "cudnn_benchmark False (in this process; as it was tuned)" in done.stderr
 
 
 def test_the_users_own_variable_is_kept(words: list[str]) -> None:
     done = command(words, environ(OMP_NUM_THREADS="2", GPUTUNE_REPORT="1"))
-    assert len(set(done.stdout.split())) == 1
+    assert len(set(done.stdout.splitlines()[0].split())) == 1
     assert ": kept-user (environment), already exported: OMP_NUM_THREADS=2" in done.stderr
