@@ -29,7 +29,7 @@ SECONDS = 35.0
 STEPS_OF_TIME = 100
 """The search has the time of so many of the program's own steps at the least."""
 STEPS = 400
-"""The most steps of a search, or as many as take `STEPS_SECONDS` if they are short, where the user says no number."""
+"""The most steps of a search where the user says no number, or as many as take `STEPS_SECONDS` with the fastest arm."""
 STEPS_SECONDS = 15.0
 BLOCK, FEWEST, MOST = 0.04, 2, 48
 """How many seconds of steps a block has, and how many steps at the least and at the most. Where the host is the limit,
@@ -81,7 +81,7 @@ class _Session:
         self._seen: set[Combination] = set()
         self._first: dict[str, float] = {}
         self.used = 0
-        self._step_seconds = 0.0
+        self._step_seconds: dict[Combination, float] = {}
         self._begun = self._apart = 0.0
         self._workers: int | None = None
 
@@ -152,17 +152,18 @@ class _Session:
         """The share of the time or of the steps that is used up."""
         if not self._step_seconds:
             return 0.0
-        limit = max(SECONDS, STEPS_OF_TIME * self._step_seconds)
+        limit = max(SECONDS, STEPS_OF_TIME * self._step_seconds[DEFAULT])
         seconds = time.monotonic() - self._begun - self._apart
-        most = self._most or max(STEPS, STEPS_SECONDS / self._step_seconds)
+        most = self._most or max(STEPS, STEPS_SECONDS / min(self._step_seconds.values()))
         return max(seconds / limit, self.used / most)
 
-    def _steps(self) -> int:
-        """The steps of a block, the same for all arms. Before anything is known of them they are few."""
+    def _steps(self, combination: Combination) -> int:
+        """The steps of a block. Before anything is known of them they are few."""
         if not self._step_seconds:
             return FEWEST
+        seconds = self._step_seconds.get(combination, self._step_seconds[DEFAULT])
         affordable = MOST if self._most is None else max(FEWEST, self._most // 130)
-        return min(max(FEWEST, round(BLOCK / self._step_seconds)), MOST, affordable)
+        return min(max(FEWEST, round(BLOCK / seconds)), MOST, affordable)
 
     def _block(self, combination: Combination) -> Block:
         self.current = combination
@@ -170,12 +171,16 @@ class _Session:
         compiles = first and "compile" in combination.values
         workers = combination.workers
         values = combination.minus(WORKERS).values
-        steps = max(self._steps(), workers or 0)  # a whole round of them
+        steps = max(self._steps(combination), workers or 0)  # a whole round of them
         settle = FIRST_SETTLE if first else SETTLE
         if workers != self._workers:
             settle += workers or 0  # what they had ready
         self._workers = workers
-        patience = COMPILE_SECONDS if compiles else max(BLOCK_SECONDS, 10 * (steps + settle) * self._step_seconds)
+        patience = (
+            COMPILE_SECONDS
+            if compiles
+            else max(BLOCK_SECONDS, 10 * (steps + settle) * max(self._step_seconds.values(), default=0.0))
+        )
         self._progress(Progress(part=PART, doing=str(combination), steps=self.used, share=self._share()))
         begun = time.monotonic()
         order = {"values": values, "workers": workers, "settle": settle, "steps": steps}
@@ -189,8 +194,7 @@ class _Session:
         self._seen.add(combination)
         self._attempts.worked.add(combination)
         self.used += steps + settle
-        if combination == DEFAULT:
-            self._step_seconds = answer["seconds"] / steps
+        self._step_seconds[combination] = answer["seconds"] / steps
         waited = answer["waited"] / answer["seconds"]
         return Block(rate=steps / answer["seconds"], peak_bytes=answer["peak_bytes"], waited=waited)
 

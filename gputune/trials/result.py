@@ -51,7 +51,7 @@ def ranking(measured: Measured) -> list[tuple[Tried, Comparison]]:
     left = {arm: found for arm in measured.arms if (found := gain(arm, default)) and found.verdict == "gain"}
     ranked: list[tuple[Tried, Comparison]] = []
     while left:
-        best = choice(list(left), default.peak_bytes)
+        best = choice(list(left), default.peak_bytes, certain=True)
         ranked.append((best, left.pop(best)))
     return ranked
 

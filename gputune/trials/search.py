@@ -5,7 +5,8 @@ Settings are combined greedily, each stage on the best of the one before: precis
 optimizer's form and the libraries' own choices; with these once more the precisions that were about as fast as the
 best, since what limited them all may be gone; compiling, which is done once. A stage is a comparison in rounds that
 drops what is far behind. The last comparison, of torch's defaults, of what is left of the winner within each
-lower effect on results, and of the winner itself, goes on until it is decided.
+lower effect on results, of what was about as fast as the winner with a lower effect, and of the winner itself, goes on
+until it is decided.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ ENDS = {"precision": 0.3, "options": 0.42, "again": 0.54, "compile": 0.66, "fina
 """By stage, the share of the search by which its last round is to end."""
 AS_GOOD = 1.01
 """A combination of more settings must be faster than one of fewer by this ratio, or else the fewer are taken."""
-WORTH_COMPILING = LEAST_GAIN
-"""The same for a compiled one, whose first step takes minutes at worst."""
+WORTH_MORE = LEAST_GAIN
+"""The same for a compiled one, whose first step takes minutes at worst, and for one with a larger effect on results,
+which must in the end also be faster with certainty.
+"""
 MORE_MEMORY = 1.10
 WORTH_MEMORY = 1.05
 """A combination that takes more than `MORE_MEMORY` times the memory of torch's defaults must be faster, by this ratio,
@@ -104,7 +107,7 @@ class Search:
         """Torch's defaults, what is left of the winner within each level, and the winner, compared until decided. What
         is left is not compiled, which would take as long as all else.
         """
-        less = [self.start, *(winner.within(level) for level in LEVELS)]
+        less = [self.start, *(winner.within(level) for level in LEVELS), *self._rivals(winner)]
         arms = self._usable([DEFAULT, *(one.minus("compile") for one in (*less, winner)), winner])
         if len(arms) == 1:
             return [arm for arm in self.tried if arm.combination == DEFAULT][-1:]
@@ -119,6 +122,12 @@ class Search:
 
     def _precisions(self, candidates: Mapping[str, Value], images: bool) -> list[Combination]:
         return [self.start.with_all(one) for one in _precisions(candidates, images)]
+
+    def _rivals(self, winner: Combination) -> list[Combination]:
+        """Those that were about as fast as the winner and have a lower effect on results."""
+        stage = "again" if any(arm.stage == "again" for arm in self.tried) else "precision"
+        near = self._near(stage)
+        return [one for one in near if is_lower(one, winner)] if winner in near else []
 
     def _near(self, stage: str) -> list[Combination]:
         """Those of a stage that were not far behind."""
@@ -153,20 +162,36 @@ def behind(arms: Sequence[Tried]) -> list[Tried]:
     return [arm for arm in arms if arm.rate < BEHIND * fastest]
 
 
-def choice(arms: Sequence[Tried], memory: int | None) -> Tried:
-    """The arm to go on with: the fastest, or one of fewer settings that is as fast; more memory must be earned."""
+def choice(arms: Sequence[Tried], memory: int | None, *, certain: bool = False) -> Tried:
+    """The arm to go on with: the fastest, or one of fewer settings or of a lower effect on results that is as fast;
+    more memory must be earned. Where the choice must be `certain`, a larger effect must be.
+    """
     frugal = [arm for arm in arms if not greedy(arm, memory)]
     fastest = max(arms, key=lambda arm: arm.rate)
     if frugal and greedy(fastest, memory):
         other = max(frugal, key=lambda arm: arm.rate)
         fastest = fastest if fastest.rate > WORTH_MEMORY * other.rate else other
-    as_good = [arm for arm in frugal if _worth(fastest, arm) * arm.rate >= fastest.rate]
-    return min([fastest, *as_good], key=lambda arm: (len(arm.combination.items), -arm.rate))
+    as_good = [arm for arm in frugal if not _is_worth_it(fastest, arm, certain)]
+    return min([fastest, *as_good], key=lambda arm: (effect(arm.combination), len(arm.combination.items), -arm.rate))
 
 
-def _worth(more: Tried, fewer: Tried) -> float:
-    compiles = "compile" in more.combination.values and "compile" not in fewer.combination.values
-    return WORTH_COMPILING if compiles else AS_GOOD
+def _is_worth_it(fastest: Tried, other: Tried, certain: bool) -> bool:
+    """Whether the fastest arm is so much faster than another that what it has beyond that is worth it."""
+    compiles = "compile" in fastest.combination.values and "compile" not in other.combination.values
+    lower = is_lower(other.combination, fastest.combination)
+    if fastest.rate <= (WORTH_MORE if compiles or lower else AS_GOOD) * other.rate:
+        return False
+    found = gain(fastest, other) if lower and certain else None
+    return found is None or found.verdict == "gain"
+
+
+def effect(combination: Combination) -> int:
+    """On results, as a number that is larger for a larger one. Another order of rounding counts as none."""
+    return max(LEVELS.index(combination.level), LEVELS.index("rounding"))
+
+
+def is_lower(one: Combination, other: Combination) -> bool:
+    return effect(one) < effect(other)
 
 
 def greedy(arm: Tried, memory: int | None) -> bool:

@@ -138,6 +138,14 @@ class TestFinal:
         assert arms == [DEFAULT, fused, winner.minus("compile"), winner]
         assert program.compiled == {winner}
 
+    def test_and_what_was_as_fast_with_a_lower_effect(self) -> None:
+        program = Program({"amp_dtype": 1.26, "matmul_precision": 1.2, "fused_optimizer": 1.2}, noise=0.001)
+        search = program.search(left_out=lambda one: {"amp_dtype", "matmul_precision"} <= set(one.values))
+        winner = search.best({name: ALL[name] for name in program.factors}, images=False)
+        assert winner == Combination.of({"amp_dtype": "bfloat16", "fused_optimizer": True})
+        rival = Combination.of({"matmul_precision": "tf32", "fused_optimizer": True})
+        assert rival in [one.combination for one in search.final(winner)]
+
     def test_the_best_of_each_level(self) -> None:
         arms = [
             arm(10.0), arm(12.0, fused_optimizer=True), arm(20.0, fused_optimizer=True, matmul_precision="tf32"),
@@ -170,6 +178,19 @@ class TestChoice:
         frugal = arm(10.0)
         greedy = arm(10.3, round(1000 * MORE_MEMORY), cudnn_benchmark=True)
         assert choice([frugal, greedy], 1000) is greedy
+
+    def test_a_larger_effect_on_results_must_be_worth_it(self) -> None:
+        lower = arm(10.0, matmul_precision="tf32")
+        assert choice([lower, arm(10.2, amp_dtype="bfloat16")], 1000) is lower
+        larger = arm(10.5, amp_dtype="bfloat16")
+        assert choice([lower, larger], 1000) is larger
+
+    def test_and_certain_where_that_is_asked_for(self) -> None:
+        lower, larger = arm(10.0, matmul_precision="tf32"), arm(10.5, amp_dtype="bfloat16")
+        assert choice([lower, larger], 1000, certain=True) is larger
+        larger.samples[:4] = [9.5] * 4
+        assert choice([lower, larger], 1000) is larger
+        assert choice([lower, larger], 1000, certain=True) is lower
 
     def test_without_a_gpu_there_is_no_memory_to_look_at(self) -> None:
         fast = arm(11.0, None, fused_optimizer=True)
