@@ -9,7 +9,7 @@ from torch import nn
 from gputune.inject.root import Root
 from gputune.inject.watch import Seen
 
-ROOT = ("device", "sights", "failed")
+ROOT = ("device", "gradients", "sights", "failed")
 
 
 def mlp() -> Any:

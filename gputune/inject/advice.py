@@ -34,6 +34,8 @@ class Tuned:
     shapes: tuple[tuple[int, ...], ...] = ()
     """The shapes of the tensors that its models were called with."""
     world_size: int = 1
+    trains: bool = True
+    """Whether it trains; otherwise its calls without gradients were tuned."""
     loading: Loading | None = None
     unguarded: bool = False
     """Whether its loss was not compared with FP32's."""
@@ -66,9 +68,10 @@ class Advice:
         """Whether a script of this name was tuned."""
         return any(program.entry == entry for program in self.programs)
 
-    def program(self, models: Sequence[tuple[str, str]]) -> Tuned | None:
+    def program(self, models: Sequence[tuple[str, str]], *, trains: bool = True) -> Tuned | None:
         """The tuned program whose models are all among these; of several, the one with most models."""
-        fitting = [one for one in self.programs if one.models and set(one.models) <= set(models)]
+        same = (one for one in self.programs if one.trains == trains)
+        fitting = [one for one in same if one.models and set(one.models) <= set(models)]
         return max(fitting, key=lambda one: len(one.models), default=None)
 
     def by_family(self, family: str | None) -> Values:

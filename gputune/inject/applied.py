@@ -64,6 +64,8 @@ class Reason(Enum):
     OLD_TORCH = "torch {0} is older than 2.4"
     OTHER_MODELS = "tuned for other models than this program's"
     OWN_AUTOCAST = "the program uses autocast or half precision itself"
+    OWN_INFERENCE = "the program uses inference mode itself"
+    TRAINS = "the program computes gradients"
     OWN_COMPILE = "the program compiles it itself"
     OWN_FORMAT = "the program uses channels_last itself"
     OWN_ARGUMENT = "the program gave {0}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
-from .outputs import restored, tensors
+from .outputs import restored, tensors, usual
 from .rewind import rewinder
 
 PLACE = "_compiled_call_impl"
@@ -32,7 +32,8 @@ class Suspect:
 
 
 class Call:
-    """Calls a model in mixed precision, compiled, or both, wherever gradients are on; otherwise as it was.
+    """Calls a model in mixed precision, compiled, in inference mode, or several of these, wherever gradients are on, or
+    off in a program that trains nothing; otherwise as it was.
 
     Where a call fails, it is repeated without the suspects. If it fails again, the exception is the program's own, and
     they are put back. Else each of them is put back for a call of its own, which shows whether it was the cause.
@@ -50,12 +51,18 @@ class Call:
         """The program's own compiled call of the model, which stays."""
         self.compiled: Callable[..., Any] | None = None
         self.channels_last = False
+        self.gradients = True
+        """Whether it is calls with gradients that this concerns, or those without."""
+        self.inference = False
+        """Whether calls are in torch's inference mode."""
         self._suspects: list[Suspect] = []
         self._outside: list[Suspect] = []
         """Suspects that were taken out, to be put back one for each call."""
         self._rewound = REWOUND
         self.raised: Callable[[Exception], None] | None = None
         """Called with what a call raises, before the program sees it. Only in a program that is being tuned."""
+        self.instead: Callable[[Any, Any], Any] | None = None
+        """Called with the positional and the named inputs instead. Only in a program that is being tuned."""
 
     def suspect(self, one: Suspect) -> None:
         self._suspects.append(one)
@@ -66,8 +73,10 @@ class Call:
 
         model: Any = self._model()
         call = self.users or model._call_impl
-        if not torch.is_grad_enabled() or torch.compiler.is_compiling() or torch._C._get_tracing_state():
+        if torch.is_grad_enabled() != self.gradients or torch.compiler.is_compiling() or torch._C._get_tracing_state():
             return call(*inputs, **named)
+        if self.instead:
+            return self.instead(inputs, named)
         if not self._suspects and not self._outside:
             return self._run(call, inputs, named) if self.raised is None else self._told(call, inputs, named)
         return self._guarded(call, inputs, named)
@@ -85,6 +94,15 @@ class Call:
         return (NoneType, ())
 
     def _run(self, call: Any, inputs: Any, named: Any) -> Any:
+        import torch
+
+        if self.inference:
+            with torch.inference_mode():
+                output = self._cast(call, inputs, named)
+            return usual(output)
+        return self._cast(call, inputs, named)
+
+    def _cast(self, call: Any, inputs: Any, named: Any) -> Any:
         import torch
 
         if self.compiled and not _differentiated(inputs, named):
@@ -156,12 +174,13 @@ def _reference(model: Any) -> Callable[[], Any]:
     return (lambda: model) if torch.__version__.startswith("2.4.") else weakref.ref(model)
 
 
-def call_of(model: Any, device: str) -> Call:
-    """The model's Call, which is put into its place if it has none yet.
+def call_of(model: Any, device: str, *, gradients: bool = True) -> Call:
+    """The model's Call, which is put into its place if it has none yet, for calls with `gradients` or without.
 
     The place is that of the instance itself: what torch.compile returns hands attributes on to the model inside it.
     """
     call = vars(model).get(PLACE)
     if not isinstance(call, Call):
         call = vars(model)[PLACE] = Call(model, device)
+    call.gradients = gradients
     return call

@@ -2,6 +2,8 @@
 
 The program's first training step is left as it is. After it, `Watch` looks on until the same optimizer has stepped
 again, and then the hands go to work on the models that it found. An optimizer that appears later starts this anew.
+In a program that trains nothing its models' calls take the place of these steps, and only what was tuned for it is put
+in.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from . import decision, hands
 from .advice import Advice, Tuned, Values
 from .applied import Applied, Reason, Why
 from .call import Suspect
+from .calls import Calls
 from .family import family
 from .loader import entry
 from .models import key
@@ -42,9 +45,10 @@ class Injection:
         self._outcome = Outcome(self._expected())
         self._set_flag, self._say = set_flag, say
         self._watch = Watch(advice.device)
+        self._calls, self._watch_calls = Calls(self._called), Watch(advice.device, gradients=False)
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._awaited: weakref.ref[Any] | None = None
-        self._patience = PATIENCE
+        self._patience = self._calls_left = PATIENCE
         self._tuned: Tuned | None = None
         self._done: weakref.WeakSet[Any] = weakref.WeakSet()
         self._converted: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -68,6 +72,8 @@ class Injection:
             self._outcome.nothing(Reason.OLD_TORCH(torch.__version__))
             return
         register_optimizer_step_post_hook(self._stepped)
+        if not all(program.trains for program in self.advice.programs):
+            self._calls.start()
         if any(values.get("channels_last") for values in self._all_values()):
             register_module_module_registration_hook(self._wrapped)
 
@@ -106,11 +112,31 @@ class Injection:
                 return
             self._awaited = None
             self._watch.stop()
-            self._put_in()
+            self._put_in(self._watch)
+
+    def _called(self) -> None:
+        """After every iteration of a program that trains nothing."""
+        try:
+            self._follow_calls()
+        except Exception as error:
+            self._give_up(error)
+
+    def _follow_calls(self) -> None:
+        if not self._watch_calls.active:
+            self._watch_calls.start()
+            return
+        self._calls_left -= 1
+        if self._calls_left and not self._watch_calls.seen:
+            return
+        self._calls.stop()
+        self._watch_calls.stop()
+        self._put_in(self._watch_calls)
 
     def _give_up(self, error: Exception) -> None:
         self._awaited = None
         self._watch.stop()
+        self._calls.stop()
+        self._watch_calls.stop()
         self._say(f"nothing was put into the program: {type(error).__name__}: {error}")
 
     def _wrapped(self, wrap: Any, _: str, model: Any) -> None:
@@ -139,10 +165,10 @@ class Injection:
         channels_last.put_in(root, True)
         self._guard(root, "channels_last", channels_last, True)
 
-    def _put_in(self) -> None:
+    def _put_in(self, watch: Watch) -> None:
         """Put what was advised into the models that were found, each once."""
         roots = []
-        for root in self._found():
+        for root in self._found(watch):
             if root.model in self._done:
                 self._into(root, self._tuned, ["fused_optimizer"])  # it has an optimizer more than before
             else:
@@ -152,16 +178,17 @@ class Injection:
         elif not self._done:
             self._nothing(Reason.MANY_MODELS(len(roots)) if roots else Reason.NO_MODEL())
 
-    def _found(self) -> list[Root]:
+    def _found(self, watch: Watch) -> list[Root]:
         """The models that were seen and still exist."""
-        roots = found_roots(self._watch, self._optimizers, self.advice.device)
+        roots = found_roots(watch, self._optimizers, self.advice.device)
         for root in roots:
             root.converted, root.failed = root.model in self._converted, self._failed
         return roots
 
     def _put_into(self, roots: list[Root]) -> None:
-        tuned = self.advice.program([_key(root.model) for root in roots])
-        if tuned is None and not self.advice.for_any:
+        trains = all(root.gradients for root in roots)
+        tuned = self.advice.program([_key(root.model) for root in roots], trains=trains)
+        if tuned is None and not (trains and self.advice.for_any):
             self._outcome.nothing(Reason.OTHER_MODELS())
             if self.advice.tuned_as(entry()):
                 self._report(roots, None)
@@ -240,7 +267,9 @@ def found_roots(watch: Watch, optimizers: Iterable[Any], device: str) -> list[Ro
 
 def _root(watch: Watch, model: Any, seen: Seen, optimizers: Iterable[Any], device: str) -> Root:
     training = [one for one in optimizers if _trains(one, model)]
-    return Root(model=model, seen=seen, device=device, optimizers=training, sights=watch.sights)
+    return Root(
+        model=model, seen=seen, device=device, gradients=watch.gradients, optimizers=training, sights=watch.sights
+    )  # fmt: skip
 
 
 def _trains(optimizer: Any, model: Any) -> bool:

@@ -1,28 +1,42 @@
-"""A model's outputs, as they would be without mixed precision and channels_last."""
+"""A model's outputs, as they would be without mixed precision, channels_last and inference mode."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 
 def restored(output: Any, half: Any, contiguous: bool = False) -> Any:
     """The output with tensors of the dtype `half` in FP32, and if `contiguous` with those in channels_last laid out as
-    usual, at any depth of tuples, lists, mappings and dataclasses. What holds none of these is returned as it is.
+    usual, as `changed` changes it.
+    """
+    return changed(output, lambda tensor: _tensor(tensor, half, contiguous))
+
+
+def usual(output: Any) -> Any:
+    """The output with copies of the tensors that were made in inference mode, which the program may use as it likes, as
+    `changed` changes it.
+    """
+    return changed(output, lambda tensor: tensor.clone() if tensor.is_inference() else tensor)
+
+
+def changed(output: Any, change: Callable[[Any], Any]) -> Any:
+    """The output with every tensor changed, at any depth of tuples, lists, mappings and dataclasses. What holds none
+    that becomes another one is returned as it is.
 
     Types are kept: named tuples, and subclasses of dict such as the outputs of transformers.
     """
     import torch
 
     if isinstance(output, torch.Tensor):
-        return _tensor(output, half, contiguous)
+        return change(output)
     if isinstance(output, tuple):
-        changed = [restored(one, half, contiguous) for one in output]
-        if _same(changed, output):
+        found = [changed(one, change) for one in output]
+        if _same(found, output):
             return output
-        return type(output)(*changed) if hasattr(output, "_fields") else type(output)(changed)
+        return type(output)(*found) if hasattr(output, "_fields") else type(output)(found)
     items = list(_items(output))
-    new = [(key, restored(one, half, contiguous)) for key, one in items]
+    new = [(key, changed(one, change)) for key, one in items]
     if _same([one for _, one in new], [one for _, one in items]):
         return output
     return _copy_with(output, new)

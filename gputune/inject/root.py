@@ -18,12 +18,14 @@ LEFT_OPTIMIZERS = ("LBFGS", "ZeroRedundancyOptimizer", "DeepSpeedZeroOptimizer")
 
 @dataclass(kw_only=True)
 class Root:
-    """A model that the program calls, with gradients on, from outside any other module."""
+    """A model that the program calls from outside any other module."""
 
     model: Any
     seen: Seen
     device: str
     """The type of device that the choices were measured on."""
+    gradients: bool = True
+    """Whether its calls with gradients are meant, or those without, of a program that trains nothing."""
     optimizers: list[Any] = field(default_factory=list)
     """The optimizers that hold any of its parameters."""
     sights: set[Sight] = field(default_factory=set)
@@ -52,7 +54,11 @@ class Root:
 
     @property
     def call(self) -> Call:
-        return call_of(self.model, self.device)
+        return call_of(self.model, self.device, gradients=self.gradients)
+
+    @property
+    def inner_call(self) -> Call:
+        return call_of(self.inner, self.device, gradients=self.gradients)
 
     def left_alone(self) -> Why | None:
         """Why no hand may touch this model; None where hands may."""

@@ -38,7 +38,8 @@ def _differences(roots: Sequence[Root], tuned: Tuned | None) -> list[str]:
     if tuned is None:
         return []
     ranks = int(os.environ.get("WORLD_SIZE") or 1)
-    unguarded = ["its loss was not compared with FP32's when it was tuned"] if tuned.unguarded else []
+    what = "loss was" if tuned.trains else "outputs were"
+    unguarded = [f"its {what} not compared with FP32's when it was tuned"] if tuned.unguarded else []
     words = [f"tuned with {tuned.world_size} ranks, and these are {ranks}"] if ranks != tuned.world_size else []
     shapes = tuple(shape for root in roots for shape in root.seen.shapes)
     if tuned.shapes and shapes != tuned.shapes:

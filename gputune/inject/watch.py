@@ -1,16 +1,13 @@
-"""Finds the models of a program: the outermost modules that it calls while gradients are on.
-
-A wrap of every module's call costs a microsecond each, and torch.compile traces what it reaches. So this watches for a
-single training step, and takes itself out of the way during each outermost call. Only calls of the thread that trains
-are looked at: another thread may be deep inside a model of its own when this comes back.
+"""Finds the models of a program: the outermost modules that it calls while gradients are on, or off in a program that
+trains nothing. It watches for a single step.
 """
 
-import threading
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from .outermost import Outermost
 from .outputs import tensors
 from .witness import Sight, Witness
 
@@ -31,18 +28,18 @@ class Seen:
     """Whether an output was in half precision."""
     autocast: Any = None
     """The dtype of the autocast that was on around the call."""
+    inference: bool = False
+    """Whether torch's inference mode was on around the call."""
 
 
 class Watch:
-    """Between `start` and `stop` it collects models in `seen`, by id."""
+    """Between `start` and `stop` it collects models in `seen`, by id: those called with `gradients`, or without."""
 
-    def __init__(self, device: str) -> None:
-        self.device = device
-        self.active = False
+    def __init__(self, device: str, *, gradients: bool = True) -> None:
+        self.device, self.gradients = device, gradients
         self.seen: dict[int, Seen] = {}
         self.witness = Witness(device)
-        self._original: Any = None
-        self._watched: Any = None
+        self._calls = Outermost(self._note, gradients=gradients)
         self._hooks: list[Any] = []
         """Handles of the hooks on the watched models' outputs, which notice that a program differentiates twice."""
 
@@ -50,42 +47,20 @@ class Watch:
     def sights(self) -> set[Sight]:
         return self.witness.seen
 
+    @property
+    def active(self) -> bool:
+        return self._calls.active
+
     def start(self) -> None:
-        import torch
-
-        if self.active:
-            return
-        self.active = True
-        self.witness.start()
-        kind, thread = torch.nn.Module, threading.get_ident()
-        original = self._original = kind.__call__
-        watch = self
-
-        def watched(self: Any, *inputs: Any, **named: Any) -> Any:
-            if not watch.active or torch.compiler.is_compiling() or kind.__call__ is not watched:
-                return original(self, *inputs, **named)
-            if not torch.is_grad_enabled() or torch._C._get_tracing_state() or threading.get_ident() != thread:
-                return original(self, *inputs, **named)
-            kind.__call__ = original
-            try:
-                output = original(self, *inputs, **named)
-            finally:
-                if watch.active and kind.__call__ is original:
-                    kind.__call__ = watched
-            watch._note(self, (inputs, named), output)
-            return output
-
-        kind.__call__ = self._watched = watched
+        if not self._calls.active:
+            self.witness.start()
+            self._calls.start()
 
     def stop(self) -> None:
-        import torch
-
-        self.active = False
+        self._calls.stop()
         self.witness.stop()
         while self._hooks:
             self._hooks.pop().remove()
-        if torch.nn.Module.__call__ is self._watched:
-            torch.nn.Module.__call__ = self._original
 
     def _note(self, model: Any, inputs: Any, output: Any) -> None:
         """Nothing that goes wrong here may reach the program."""
@@ -93,7 +68,9 @@ class Watch:
 
         try:
             found = list(tensors(output))
-            if not any(one.requires_grad for one in found) or next(model.parameters(), None) is None:
+            if next(model.parameters(), None) is None:
+                return
+            if self.gradients and not any(one.requires_grad for one in found):
                 return
             if torch._C._current_graph_task_id() != -1:
                 return  # a part that is computed again during backward
@@ -104,6 +81,7 @@ class Watch:
                 seen.functions = sorted(set(_custom_functions(found)))
             halves = (torch.float16, torch.bfloat16)
             self._hooks += [one.register_hook(self._in_backward) for one in found if one.grad_fn is not None]
+            seen.inference |= torch.is_inference_mode_enabled()
             seen.half |= any(one.dtype in halves for one in found)
             if torch.is_autocast_enabled(self.device):
                 seen.autocast = torch.get_autocast_dtype(self.device)

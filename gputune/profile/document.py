@@ -114,6 +114,8 @@ class Program:
     by_numerics: dict[Numerics, dict[str, Value]]
     """The best combination of values whose effect on results stays within each level."""
     measurements: tuple[Measurement, ...] = ()
+    trains: bool = True
+    """Whether it takes steps of an optimizer; otherwise its models' calls without gradients were tuned."""
     guard: Guard | None = None
     confirmation: Confirmation | None = None
     gaps: tuple[Gap, ...] = ()

@@ -11,7 +11,7 @@ from statistics import median
 from typing import IO, TYPE_CHECKING, Any
 
 from gputune.measurement import Measurement
-from gputune.profile import Confirmation, Program
+from gputune.profile import Program
 from gputune.report.charts import Cell, Chart, number, ratio
 from gputune.report.tables import console_of, draw
 from gputune.trials.combination import Combination
@@ -27,7 +27,7 @@ TELLS = 0.05
 """The share of a part of the work from which on the time for the rest is told."""
 SEEN = 0.01
 """The share of a step that is waited for data from which on it is shown."""
-STAGES = ("loading", "precision", "options", "compile", "final")
+STAGES = ("loading", "precision", "options", "again", "compile", "final")
 
 
 def json_text(program: Program) -> str:
@@ -66,7 +66,7 @@ def charts(program: Program) -> Iterator[Chart]:
     rows = [row for row in timed if row.params.get("stage") in STAGES]
     if rows:
         yield Chart(
-            title=f"{program.entry}: its own steps",
+            title=f"{program.entry}: its own {_what(program)}s",
             columns=("compared", "", "ms", "to the first", "MiB", "waits, %"),
             numbers=("ms", "MiB", "waits, %"),
             rows=list(_arms(rows)),
@@ -121,22 +121,23 @@ def answer(result: Tuned, path: Path, command: Sequence[str]) -> str:
     found = result.gain
     before = 1000 / default.median
     words = [
-        f"{program.entry}: {before:.4g} -> {before / found.ratio:.4g} ms a step, "
+        f"{program.entry}: {before:.4g} -> {before / found.ratio:.4g} ms a {_what(program)}, "
         f"{found.ratio:.3g} times ({found.low:.3g} to {found.high:.3g}) as fast",
         _losses(program),
         *_memory(result),
-        *_confirmed(program.confirmation, (found.low, found.high)),
+        *_confirmed(program, (found.low, found.high)),
         shlex.join(["gputune", "apply", str(path), "--", *command]),
     ]
     return "; ".join(words)
 
 
 def _losses(program: Program) -> str:
-    verdict = program.guard.verdict if program.guard else "off"
+    verdict, reason = (program.guard.verdict, program.guard.reason) if program.guard else ("off", "")
+    compared = "loss" if program.trains else "outputs"
     return {
-        "accepted": "loss within FP32's own spread",
-        "unknown": f"its loss could not be compared ({program.guard.reason if program.guard else ''})",
-        "off": "its loss was not compared",
+        "accepted": "loss within FP32's own spread" if program.trains else reason,
+        "unknown": f"its {compared} could not be compared ({reason})",
+        "off": f"its {compared} {'was' if program.trains else 'were'} not compared",
         "refused": "",
     }[verdict]
 
@@ -145,8 +146,13 @@ def _memory(result: Tuned) -> list[str]:
     return [f"{result.more_memory:.2f} times the memory"] if result.more_memory else []
 
 
-def _confirmed(confirmation: Confirmation | None, interval: tuple[float, float]) -> list[str]:
+def _what(program: Program) -> str:
+    return "step" if program.trains else "call"
+
+
+def _confirmed(program: Program, interval: tuple[float, float]) -> list[str]:
     """How whole starts agree, and after how many steps the first ones' cost is paid back."""
+    confirmation = program.confirmation
     if confirmation is None:
         return []
     plain, tuned = median(confirmation.plain_ms), median(confirmation.tuned_ms)
@@ -158,5 +164,5 @@ def _confirmed(confirmation: Confirmation | None, interval: tuple[float, float])
     if plain > tuned:
         steps = max(0.0, 1000 * confirmation.cost_seconds / (plain - tuned))
         minutes = steps * tuned / 60e3
-        words.append(f"paid back after {steps:.0f} steps ({minutes:.1f} min)")
+        words.append(f"paid back after {steps:.0f} {_what(program)}s ({minutes:.1f} min)")
     return words

@@ -116,6 +116,7 @@ def _tuned(profile: Profile, program: Program, here: Fingerprint, terms: Terms) 
         settings={**_set_back(profile, program, here, terms), **put_in},
         shapes=program.input_shapes,
         world_size=program.world_size,
+        trains=program.trains,
         unguarded=bool(values) and program.guard is not None and program.guard.verdict in ("off", "unknown"),
         loading=_load(choices, measured, terms) if choices.get(WORKERS) else None,
     )

@@ -12,6 +12,7 @@ TRIED: dict[str, Value] = {
     "amp_dtype": "bfloat16",
     "channels_last": True,
     "fused_optimizer": True,
+    "inference_mode": True,
     "cudnn_benchmark": True,
     "sdpa_backend": "flash",
     "compile": True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from gputune import settings
 from gputune.inject.loading import WORKERS
@@ -35,6 +36,14 @@ class Combination:
         """The largest effect on results that any of its settings has."""
         effects = [settings.load(name).NUMERICS for name, _ in self.items]
         return max(effects, key=LEVELS.index, default="exact")
+
+    @property
+    def precision(self) -> Literal["ieee", "tf32", "bfloat16"]:
+        """The lowest one of its matmuls."""
+        values = self.values
+        if "amp_dtype" in values:
+            return "bfloat16"
+        return "tf32" if "matmul_precision" in values else "ieee"
 
     def with_all(self, values: Mapping[str, Value]) -> Combination:
         return self.of({**self.values, **values})

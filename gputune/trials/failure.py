@@ -25,7 +25,7 @@ class RunFailed(Exception):
             "memory": f"{who}ran out of the GPU's memory",
             "ended": f"{who}ended{self.when and f' {self.when}'}{self.detail and f' ({self.detail})'}",
             "silent": f"{who}took no step for {self.detail}",
-            "never stepped": f"no training step was seen within {self.detail}",
+            "never stepped": f"neither a training step nor calls without gradients were seen within {self.detail}",
             "nodes": "it runs on several nodes",
         }
         return words[self.how]

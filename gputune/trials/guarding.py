@@ -38,7 +38,7 @@ class Runs:
         if not self._fp32:
             self._fp32 = [self._recorded(self._plain, shift) for shift in FP32_SHIFTS]
         tuned = [self._recorded(advice, shift) for shift in TUNED_SHIFTS]
-        precision = _precision(combination)
+        precision = combination.precision
         found = guard.verdict(self._fp32, tuned, precision)
         if guard.asks_for_chance(found):
             found = guard.verdict(self._fp32, tuned, precision, self._by_chance())
@@ -64,8 +64,3 @@ class Runs:
             job.finish()
         self._done += 1
         return guard.Recorded.from_plain(answer["recorded"])
-
-
-def _precision(combination: Combination) -> Any:
-    values = combination.values
-    return values.get("amp_dtype") or values.get("matmul_precision") or "ieee"

@@ -97,7 +97,7 @@ class Job:
                 raise RunFailed(how="nodes")
             return self._answers(deadline)
         except RunFailed as failure:
-            failure.when = "before it had taken two training steps"
+            failure.when = "before it had taken two training steps, or made ten calls without gradients"
             raise
         except TimeoutError:
             seconds = f"{self._start.start_seconds:.0f} s"

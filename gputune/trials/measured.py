@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gputune.facts import Facts
 from gputune.inject.applied import Applied
+from gputune.profile import Guard
 from gputune.settings import Value
 from gputune.trials.search import Tried
 
@@ -21,6 +22,8 @@ class Wanted:
     """This machine's."""
     steps: int | None = None
     """The most that the search may take; None for as many as it should."""
+    compared_calls: int = 0
+    """Of a program that trains nothing, with each combination: how many calls' outputs are compared with FP32's."""
 
 
 @dataclass(kw_only=True)
@@ -42,5 +45,7 @@ class Measured:
     first_seconds: dict[str, float]
     """By combination, what its first steps took."""
     conditions: dict[str, float]
+    agreed: dict[str, Guard] = field(default_factory=dict)
+    """By combination, how its outputs agree with FP32's; empty for a program that trains."""
     waits: float = 0.0
     """The share of a step with torch's defaults in which the program waits for its data."""

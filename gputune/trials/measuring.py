@@ -13,7 +13,9 @@ from gputune.facts import busy
 from gputune.host import Host
 from gputune.inject.applied import Applied
 from gputune.inject.loading import WORKERS
+from gputune.profile import Guard
 from gputune.settings import Value
+from gputune.trials import agreement
 from gputune.trials.attempts import Attempts
 from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.failure import RunFailed
@@ -21,7 +23,7 @@ from gputune.trials.job import Job
 from gputune.trials.loading import WAITS, best_workers, most_workers
 from gputune.trials.measured import Measured, Wanted
 from gputune.trials.progress import Progress
-from gputune.trials.search import Block, Search, Tried
+from gputune.trials.search import Block, Search, Tried, gaining
 from gputune.trials.start import Start
 
 SECONDS = 35.0
@@ -44,6 +46,8 @@ LOADING_SECONDS = 30.0
 MOST_WAITED = 0.98
 """Of a step; what is left is its own time, which cannot be told any better."""
 PART = "measuring the program's own steps"
+OF_OTHERS = {True: ("inference_mode",), False: ("fused_optimizer",)}
+"""The settings that a program cannot have, by whether it trains."""
 
 
 def measure(start: Start, wanted: Wanted, *, host: Host, progress: Callable[[Progress], None]) -> Measured:
@@ -77,6 +81,7 @@ class _Session:
     ) -> None:
         self._job, self._attempts, self._progress = job, attempts, progress
         self._candidates, self._facts, self._most = dict(wanted.candidates), wanted.facts, wanted.steps
+        self._compared_calls = wanted.compared_calls
         self.current = DEFAULT
         self._seen: set[Combination] = set()
         self._first: dict[str, float] = {}
@@ -89,6 +94,8 @@ class _Session:
         found = self._job.first()["found"]
         before, self._begun = busy.read(host), time.monotonic()
         loads = self._candidates.pop(WORKERS, None) is not None
+        for name in OF_OTHERS[found["trains"]]:
+            self._candidates.pop(name, None)
         looked = self._job.ask(BLOCK_SECONDS, do="look", candidates=self._candidates)["obstacles"]
         left = {name: Applied.from_plain(row) for name, row in looked.items()}
         able = {name: value for name, value in self._candidates.items() if name not in left}
@@ -108,12 +115,24 @@ class _Session:
         seen = [share for arm in arms if arm.combination == DEFAULT for share in arm.waits]
         conditions = busy.conditions(before, busy.read(host))
         seconds = time.monotonic() - self._begun
+        compared = [] if found["trains"] or not self._compared_calls else gaining(arms)
+        agreed = {str(arm.combination): self._agreed(arm.combination) for arm, _ in compared}
         self._job.finish()
         return Measured(
             hello=self._job.hello, found=found, arms=arms, tried=search.tried, left=left,
             failed=self._attempts.failed, steps=self.used, seconds=seconds, first_seconds=self._first,
-            conditions=conditions, waits=median(seen or [waits]),
+            conditions=conditions, agreed=agreed, waits=median(seen or [waits]),
         )  # fmt: skip
+
+    def _agreed(self, combination: Combination) -> Guard:
+        """How the outputs of some calls agree with those of torch's defaults."""
+        self.current, precision = combination, combination.precision
+        self._progress(Progress(part="comparing outputs", doing=str(combination)))
+        answer = self._job.ask(
+            COMPILE_SECONDS, do="compare", values=combination.minus(WORKERS).values, calls=self._compared_calls,
+            explained=agreement.LIMITS[precision],
+        )  # fmt: skip
+        return agreement.verdict(agreement.Agreed.from_plain(answer["compared"]), precision)
 
     def _loaded(self, search: Search, base: Combination, left: dict[str, Applied]) -> Combination:
         """The combination with the number of workers that its steps want, which is found apart from the search."""

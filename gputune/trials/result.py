@@ -17,7 +17,7 @@ from gputune.settings import Choice
 from gputune.settings._evidence import range_text
 from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.measured import Measured
-from gputune.trials.search import Tried, by_level, choice, gain, greedy
+from gputune.trials.search import Tried, by_level, choice, gain, gaining, greedy
 
 BENCH = "tune"
 MIB = 1 << 20
@@ -47,8 +47,7 @@ class Tuned:
 
 def ranking(measured: Measured) -> list[tuple[Tried, Comparison]]:
     """The combinations of the last comparison that gain over torch's defaults, the one to take first."""
-    default = default_of(measured)
-    left = {arm: found for arm in measured.arms if (found := gain(arm, default)) and found.verdict == "gain"}
+    default, left = default_of(measured), dict(gaining(measured.arms))
     ranked: list[tuple[Tried, Comparison]] = []
     while left:
         best = choice(list(left), default.peak_bytes, certain=True)
@@ -89,6 +88,7 @@ def tuned(
         world_size=measured.hello["world"],
         settings=_choices(combination, found[1]) if found else {},
         by_numerics=levels,
+        trains=measured.found["trains"],
         measurements=tuple(_rows(measured.tried, device, measured.conditions)),
         guard=guard,
         gaps=tuple(_gaps(measured)),

@@ -203,14 +203,19 @@ def gain(arm: Tried, default: Tried) -> Comparison | None:
     return comparison_of([new / old for new, old in zip(arm.samples, default.samples, strict=True)])
 
 
+def gaining(arms: Sequence[Tried]) -> list[tuple[Tried, Comparison]]:
+    """The arms of the last comparison that gain over torch's defaults, and how much."""
+    default = next(arm for arm in arms if arm.combination == DEFAULT)
+    return [(arm, found) for arm in arms if (found := gain(arm, default)) and found.verdict == "gain"]
+
+
 def by_level(arms: Sequence[Tried]) -> Iterator[tuple[Numerics, Combination]]:
     """For each level of effects on results, the best of the last comparison's combinations that gains within it."""
-    default = next(arm for arm in arms if arm.combination == DEFAULT)
+    faster = [arm for arm, _ in gaining(arms)]
     for level in LEVELS:
-        within = [arm for arm in arms if LEVELS.index(arm.combination.level) <= LEVELS.index(level)]
-        gaining = [arm for arm in within if (found := gain(arm, default)) and found.verdict == "gain"]
-        best = max(gaining, key=lambda arm: arm.rate, default=default)
-        yield level, best.combination
+        within = [arm for arm in faster if LEVELS.index(arm.combination.level) <= LEVELS.index(level)]
+        best = max(within, key=lambda arm: arm.rate, default=None)
+        yield level, best.combination if best else DEFAULT
 
 
 def _precisions(candidates: Mapping[str, Value], images: bool) -> list[dict[str, Value]]:
@@ -224,7 +229,7 @@ def _precisions(candidates: Mapping[str, Value], images: bool) -> list[dict[str,
 
 
 def _options(candidates: Mapping[str, Value], best: Combination) -> list[Combination]:
-    choices = ("fused_optimizer", "cudnn_benchmark", "sdpa_backend", "omp_threads")
+    choices = ("fused_optimizer", "inference_mode", "cudnn_benchmark", "sdpa_backend", "omp_threads")
     names = [name for name in choices if name in candidates]
     fused = "fused_optimizer" in names
     alone = [best.plus(name, candidates[name]) for name in names]

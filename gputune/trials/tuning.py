@@ -19,7 +19,7 @@ from gputune.inject.loading import WORKERS
 from gputune.measurement import BY_FAR, Comparison
 from gputune.probing.request import device_of
 from gputune.profile import Guard
-from gputune.trials import confirming, guarding
+from gputune.trials import agreement, confirming, guarding
 from gputune.trials.candidates import candidates
 from gputune.trials.combination import Combination
 from gputune.trials.failure import RunFailed
@@ -58,7 +58,7 @@ def _remedy(failure: RunFailed, log: IO[bytes]) -> str:
     if failure.how == "nodes":
         return "tune it on one node; the result serves on several"
     if failure.how == "never stepped":
-        return "tune a command that trains with an optimizer of torch's"
+        return "tune a command that trains with an optimizer of torch's, or calls its model without gradients"
     return f"its output is in {log.name}"
 
 
@@ -78,7 +78,11 @@ class _Tune:
             self._machine, self._kind, level=asked.level, only=asked.only, profile=asked.profile
         )  # fmt: skip
         measured = measure(
-            self._start, Wanted(candidates=wanted, facts=self._machine, steps=asked.steps),
+            self._start,
+            Wanted(
+                candidates=wanted, facts=self._machine, steps=asked.steps,
+                compared_calls=min(asked.guard_steps or 0, agreement.CALLS),
+            ),
             host=host, progress=self._progress,
         )  # fmt: skip
         if busy := self._too_busy(measured):
@@ -100,12 +104,27 @@ class _Tune:
         plain = self._advice(measured, loading) if loading.workers else None
         runs = guarding.Runs(start=self._start, steps=steps, progress=self._progress, plain=plain)
         guard = UNGUARDED
+        if not measured.found["trains"]:
+            return self._agreeing(measured, ranked)
         for found in ranked:
             combination = found[0].combination
             guard = runs.of(combination, self._advice(measured, combination))
             if guard.verdict != "refused":
                 return found, guard
             self._refused[str(combination)] = guard.reason
+        return None, guard
+
+    def _agreeing(
+        self, measured: Measured, ranked: list[tuple[Tried, Comparison]]
+    ) -> tuple[tuple[Tried, Comparison] | None, Guard]:
+        """The first combination whose outputs agree with FP32's, as the measuring run compared them."""
+        guard = UNGUARDED
+        for found in ranked:
+            combination = str(found[0].combination)
+            guard = measured.agreed[combination]
+            if guard.verdict != "refused":
+                return found, guard
+            self._refused[combination] = guard.reason
         return None, guard
 
     def _confirmed(self, measured: Measured, result: Tuned) -> Tuned:
@@ -132,6 +151,7 @@ class _Tune:
             settings=combination.minus(WORKERS).values,
             shapes=tuple(tuple(shape) for shape in measured.found["shapes"]),
             world_size=measured.hello["world"],
+            trains=measured.found["trains"],
             loading=Loading(choices={WORKERS: workers}, measured=of_this_machine) if workers else None,
         )
         return Advice(device=self._kind, programs=(program,))

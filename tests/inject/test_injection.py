@@ -316,7 +316,7 @@ class TestLeft:
         assert optimizer.param_groups[0]["fused"]
 
     def test_whatever_goes_wrong_the_program_goes_on(self, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("gputune.inject.injection.Injection._put_in", lambda self: 1 / 0)
+        monkeypatch.setattr("gputune.inject.injection.Injection._put_in", lambda self, watch: 1 / 0)
         session = start()
         trained(mlp(), steps=3)
         assert session.said == ["nothing was put into the program: ZeroDivisionError: division by zero"]

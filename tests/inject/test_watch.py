@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from gputune.inject.outermost import _wrap
 from gputune.inject.watch import Seen, Watch
 
 
@@ -226,7 +227,7 @@ class TestPatch:
         assert calls == [model, model.layer] * 2
 
     def test_a_stop_inside_a_call_holds(self, watch: Watch) -> None:
-        before = watch._original
+        before = _wrap._original
         Calls(lambda x: (watch.stop(), x)[1])(X)
         assert nn.Module.__call__ is before
 

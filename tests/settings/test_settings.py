@@ -43,7 +43,9 @@ def test_a_choice_rests_on_fields_of_the_fingerprint() -> None:
 
 def test_a_setting_of_code_names_the_line_in_the_script() -> None:
     for name, setting in settings.all_settings().items():
-        assert ("tuning." in getattr(setting, "USE", "")) == (setting.PHASE == "code"), name
+        use = getattr(setting, "USE", "")
+        assert bool(use) == (setting.PHASE == "code"), name
+        assert not use or "tuning." in use or name == "inference_mode", name  # which no profile chooses
 
 
 def test_nothing_is_recommended_without_measurements_but_torchs_default() -> None:

@@ -28,6 +28,8 @@ from gputune.trials.start import Start
 
 pytestmark = pytest.mark.slow
 SCRIPTS = Path(__file__).parent / "scripts"
+NEVER = "neither a training step nor calls without gradients were seen within 8 s"
+EARLY = "it ended before it had taken two training steps, or made ten calls without gradients"
 TOKEN = "GPUTUNE_TEST_TOKEN"
 FACTS = facts.read(Host())
 ONE = {"fused_optimizer": TRIED["fused_optimizer"]}
@@ -98,8 +100,8 @@ def script(name: str) -> tuple[str, str]:
     ("name", "says"),
     [
         ("ends_early", "it ended after 0 measured steps, too few to tell (exit code 0)"),
-        ("ends_at_once", "it ended before it had taken two training steps (exit code 1)"),
-        ("reads_stdin", "it ended before it had taken two training steps (exit code 1)"),
+        ("ends_at_once", f"{EARLY} (exit code 1)"),
+        ("reads_stdin", f"{EARLY} (exit code 1)"),
     ],
 )
 def test_what_gives_no_result_is_a_line(folder: Folder, name: str, says: str) -> None:
@@ -108,12 +110,12 @@ def test_what_gives_no_result_is_a_line(folder: Folder, name: str, says: str) ->
 
 
 def test_what_never_steps_is_a_line(folder: Folder) -> None:
-    assert folder.failure(*script("never_steps"), seconds=8) == "no training step was seen within 8 s"
+    assert folder.failure(*script("never_steps"), seconds=8) == NEVER
 
 
 def test_what_is_not_there_is_a_line(folder: Folder) -> None:
     said = folder.failure("no-such-command")
-    assert said == "it ended before it had taken two training steps (exit code 127)"
+    assert said == f"{EARLY} (exit code 127)"
     assert "no-such-command: No such file or directory" in folder.log.read_text()
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from ...settings import Value
 from ..applied import Reason
-from ..call import Call, call_of
+from ..call import Call
 from ..compiled import compiled_call
 from ..root import Root
 from . import Obstacle
@@ -35,7 +35,7 @@ def put_in(root: Root, value: Value) -> Value:
     if hasattr(config, "donated_buffer"):
         config.donated_buffer = False  # with it, backward(retain_graph=True) raises
     _tell_caches_apart(root)
-    call = call_of(root.inner, root.device)
+    call = root.inner_call
     # What is put back on trial, after a call that failed, must be rehearsed anew.
     if call.dtype not in root.compiled or not root.in_turn:
         root.compiled[call.dtype] = compiled_call(
@@ -43,14 +43,14 @@ def put_in(root: Root, value: Value) -> Value:
             lambda why: root.failed("compile", Reason.COMPILE_FAILED(why)),
             in_float32=call.dtype is not None,  # of this model's own call, not of the wrap's
             # torch refuses to run reentrant checkpointing outside Tensor.backward.
-            rehearse_on=None if "reentrant checkpointing" in root.sights else root.device,
+            rehearse_on=None if "reentrant checkpointing" in root.sights or not root.gradients else root.device,
         )
     call.compiled = root.compiled[call.dtype]
     return True
 
 
 def take_out(root: Root) -> None:
-    call_of(root.inner, root.device).compiled = None
+    root.inner_call.compiled = None
 
 
 def _tell_caches_apart(root: Root) -> None:

@@ -55,6 +55,12 @@ class Arms:
 
     def switch(self, values: Values) -> None:
         """Have exactly these settings in force, and torch's defaults for all others."""
+        import torch
+
+        with torch.inference_mode(False):  # in which a program may be, and nothing that lasts can be made
+            self._switch(values)
+
+    def _switch(self, values: Values) -> None:
         for name in sorted(self._now.keys() - values.keys(), reverse=True):
             self._off(name)
             del self._now[name]

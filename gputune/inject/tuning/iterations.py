@@ -1,4 +1,5 @@
-"""The iterations of a training loop, told from outside by the steps of its optimizers.
+"""The iterations of a program's loop, told from outside by the steps of its optimizers, or by its models' calls
+(`inject.calls`) where it trains nothing.
 
 Where several optimizers take turns, an iteration ends with the step of the one that was seen last for the first time:
 a GAN's two, or a critic that steps five times for each step of the generator, have one period each. A step within a
@@ -11,12 +12,15 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from ..calls import Calls
+
 
 class Iterations:
     """Calls `ended` after each iteration, in the thread and the process that trains."""
 
     def __init__(self, ended: Callable[[], None]) -> None:
         self._ended = ended
+        self.calls = Calls(ended)
         self.optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._last: weakref.ref[Any] | None = None
         self._depth = 0
@@ -25,17 +29,20 @@ class Iterations:
     def start(self) -> None:
         from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+        self.calls.start()
         register_optimizer_step_pre_hook(self._begun)
         register_optimizer_step_post_hook(self._stepped)
 
     def _begun(self, *_: Any) -> None:
+        if not self.calls.counts:
+            self.calls.stop()
         if not self._home[1]:
             self._home = (os.getpid(), threading.get_ident())
         if self._at_home():
             self._depth += 1
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
-        if not self._at_home():
+        if not self._at_home() or self.calls.counts:
             return
         self._depth -= 1
         if self._depth > 0:

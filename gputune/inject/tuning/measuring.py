@@ -1,4 +1,6 @@
-"""A measuring run: models are found in the second step; then settings are switched and blocks of steps are timed."""
+"""A measuring run: models are found in the second step; then settings are switched and blocks of steps are timed. Where
+the program trains nothing, its calls are the steps, and outputs are compared in this run, too.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from ..models import key
 from ..rehearsal import graphs
 from ..root import Root
 from ..watch import Watch
+from .agreement import Agreement
 from .arms import Arms
 from .blocks import Clock
 
@@ -23,7 +26,8 @@ MOST_COMPILING = 6
 def work(run: Run) -> Iterator[int]:
     """Say what was found, then obey one order after the other, each of which is answered."""
     yield 1
-    watch = Watch(run.device)
+    trains = not run.iterations.calls.counts
+    watch = Watch(run.device, gradients=trains)
     watch.start()
     for _ in range(PATIENCE):
         yield 1
@@ -35,13 +39,15 @@ def work(run: Run) -> Iterator[int]:
     arms.watch(run.raised)
     for root in roots:
         root.in_turn, root.failed = True, lambda name, why: run.raised(RuntimeError(f"{name}: {why}"))
-    run.send(found=_found(roots))
+    run.send(found={"trains": trains, **_found(roots)})
     while True:
         order = run.receive()
         if order["do"] == "look":
             run.send(obstacles=arms.obstacles(order["candidates"]))
         elif order["do"] == "loader":
             run.send(loader=run.loaders.plain())
+        elif order["do"] == "compare":
+            yield from _compare(run, arms, order)
         else:
             yield from _block(run, arms, order)
 
@@ -60,6 +66,16 @@ def _has_images(model: Any) -> bool:
     from ..hands.channels_last import has_images
 
     return has_images(model)
+
+
+def _compare(run: Run, arms: Arms, order: dict[str, Any]) -> Iterator[int]:
+    agreement = Agreement(arms, order["values"], order["explained"])
+    agreement.start()
+    for _ in range(order["calls"]):
+        yield 1
+        run.send(passed=1)
+    agreement.stop()
+    run.send(compared=agreement.plain)
 
 
 def _block(run: Run, arms: Arms, order: dict[str, Any]) -> Iterator[int]:

@@ -1,0 +1,65 @@
+"""The iterations of a program that trains nothing, told by its models' calls without gradients.
+
+Many a program that trains calls its model without gradients first, to see how it does, or for its shapes; and a
+program's first few calls are seldom worth a thing. So this counts from the `SILENT`-th call on, and only where no
+optimizer has been made by then. Where several models take turns, an iteration ends with the call of the one that was
+seen last for the first time, as with the optimizers of a program that trains.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .outermost import Outermost
+
+SILENT = 10
+"""So many calls pass before a program counts as one that trains nothing."""
+
+
+class Calls:
+    """Calls `ended` after each iteration of a program that trains nothing."""
+
+    def __init__(self, ended: Callable[[], None]) -> None:
+        self._ended = ended
+        self._calls = Outermost(self._called, gradients=False)
+        self._models: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._last: weakref.ref[Any] | None = None
+        self._count = 0
+        self.counts = False
+        """Whether the program trains nothing, as far as can be told, so that its calls are its iterations."""
+
+    def start(self) -> None:
+        self._calls.start()
+
+    def stop(self) -> None:
+        self._calls.stop()
+
+    def _called(self, model: Any, *_: Any) -> None:
+        if next(model.parameters(), None) is None:
+            return
+        if model not in self._models:
+            self._models.add(model)
+            self._last = weakref.ref(model)
+        self._count += 1
+        if not self.counts and self._count >= SILENT:
+            if optimizer_made():
+                self.stop()
+                return
+            self.counts = True
+        if self.counts and self._last is not None and self._last() in (model, None):
+            self._ended()
+
+
+def optimizer_made() -> bool:
+    """Whether any optimizer of torch's was made in this process: torch marks the class of the first of each kind."""
+    import torch
+
+    return any(getattr(kind.step, "hooked", False) for kind in _kinds(torch.optim.Optimizer))
+
+
+def _kinds(kind: Any) -> Iterator[Any]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from _kinds(one)

@@ -1,0 +1,80 @@
+"""Whether a program that trains nothing answers with a combination of settings as it does in FP32. Pure.
+
+A combination is refused where an output of the same inputs differs by more than its precision explains, where its
+numbers are not finite, or where another element of a row is the largest although FP32's lead is larger than the error
+explains. Nothing is known where calls with torch's defaults are as far apart by themselves.
+
+Source of the limits: the guard of training (`trials.guard`) and its cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from gputune.profile import Guard
+from gputune.trials.guard import Precision
+
+LIMITS: dict[Precision, float] = {"ieee": 0.005, "tf32": 0.01, "bfloat16": 0.05}
+"""The relative error of an output, in the norm, that a precision explains. FP32 convolutions run in TF32 by torch's
+default, so `ieee` allows for that."""
+AGREEING = 0.999
+"""The share of the clear rows in which the largest element must be the same."""
+CALLS = 20
+"""So many calls are compared at the most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreed:
+    """What `inject.tuning.agreement.Agreement.plain` says."""
+
+    calls: int
+    error: float
+    spread: float
+    rows: int
+    agreeing: int
+    finite: bool
+    failed: str = ""
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> Self:
+        return cls(**data)
+
+
+def verdict(found: Agreed, precision: Precision) -> Guard:
+    limit = LIMITS[precision]
+    unknown, refused = next(_unknown(found, limit), None), next(_refused(found, limit), None)
+    if unknown is not None:
+        return Guard(verdict="unknown", steps=found.calls, reason=unknown)
+    if refused is not None:
+        return Guard(verdict="refused", steps=found.calls, reason=refused)
+    same = f", the largest element the same in {found.agreeing} of {found.rows} rows" if found.rows else ""
+    return Guard(
+        verdict="accepted", steps=found.calls, reason=f"outputs within {_percent(found.error)} of FP32's{same}"
+    )
+
+
+def _unknown(found: Agreed, limit: float) -> Iterator[str]:
+    """Why nothing is known."""
+    if found.failed:
+        yield found.failed
+    if not found.calls:
+        yield "no output was a tensor"
+    if found.spread > limit:
+        yield f"two calls with the same inputs differ by {_percent(found.spread)} without any settings"
+
+
+def _refused(found: Agreed, limit: float) -> Iterator[str]:
+    differing = found.rows - found.agreeing
+    if not found.finite:
+        yield "an output is no number where FP32's is"
+    if found.error > limit:
+        error, explained = _percent(found.error), _percent(limit)
+        yield f"outputs of the same inputs differ by {error}, and the precision explains {explained}"
+    if differing > (1 - AGREEING) * found.rows:
+        yield f"the largest element is another one in {differing} of {found.rows} rows in which it is clear"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

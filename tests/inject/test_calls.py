@@ -1,0 +1,97 @@
+"""The iterations of a program that trains nothing."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch_child
+from torch import nn
+
+from gputune.inject.calls import SILENT, Calls
+
+X = torch.ones(2, 4)
+
+
+class Counting:
+    def __init__(self) -> None:
+        self.ended = 0
+        self.calls = Calls(self.count)
+        self.calls.start()
+
+    def count(self) -> None:
+        self.ended += 1
+
+
+@pytest.fixture
+def counting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counting]:
+    monkeypatch.setattr("gputune.inject.calls.optimizer_made", lambda: False)
+    made = Counting()
+    yield made
+    made.calls.stop()
+
+
+def called(*models: Any, times: int = 1) -> None:
+    with torch.no_grad():
+        for _ in range(times):
+            for model in models:
+                model(X)
+
+
+def test_the_first_calls_pass_in_silence(counting: Counting) -> None:
+    model = nn.Linear(4, 4)
+    called(model, times=SILENT - 1)
+    assert (counting.ended, counting.calls.counts) == (0, False)
+    called(model, times=3)
+    assert (counting.ended, counting.calls.counts) == (3, True)
+
+
+def test_of_several_models_the_one_seen_last_ends_an_iteration(counting: Counting) -> None:
+    encoder, decoder = nn.Linear(4, 4), nn.Linear(4, 4)
+    called(encoder, decoder, times=SILENT // 2)
+    before = counting.ended
+    called(encoder, *[decoder] * 3, times=2)
+    assert counting.ended - before == 6
+
+
+def test_what_has_no_parameters_and_what_has_gradients_does_not_count(counting: Counting) -> None:
+    called(nn.Softmax(dim=-1), times=2 * SILENT)
+    for _ in range(2 * SILENT):
+        nn.Linear(4, 4)(X)
+    assert not counting.calls.counts
+
+
+def test_a_program_that_made_an_optimizer_trains(counting: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may look at how its model does before it begins to."""
+    monkeypatch.setattr("gputune.inject.calls.optimizer_made", lambda: True)
+    called(nn.Linear(4, 4), times=3 * SILENT)
+    assert (counting.ended, counting.calls.counts) == (0, False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["SGD", "AdamW", "LBFGS", "Own"])
+def test_torch_marks_that_an_optimizer_was_made(kind: str) -> None:
+    """In a process of its own, in which no other test has made one."""
+    before, after = torch_child.ask(
+        f"""
+import sys
+sys.path[:0] = {[str(one) for one in _path()]}
+from gputune.inject.calls import optimizer_made
+class Own(torch.optim.Optimizer):
+    def __init__(self, parameters, lr):
+        super().__init__(parameters, dict(lr=lr))
+    def step(self, closure=None):
+        return None
+answer = [optimizer_made()]
+kind = Own if {kind!r} == "Own" else getattr(torch.optim, {kind!r})
+kind(torch.nn.Linear(2, 2).parameters(), lr=0.1)
+answer.append(optimizer_made())
+"""
+    )
+    assert (before, after) == (False, True)
+
+
+def _path() -> list[str]:
+    import gputune
+
+    return [str(gputune.__file__).rpartition("/gputune/")[0]]

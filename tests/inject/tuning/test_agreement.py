@@ -1,0 +1,150 @@
+"""Outputs with settings beside those without: sound programs, and ones that half precision breaks."""
+
+import weakref
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from gputune.inject.root import Root
+from gputune.inject.tuning.agreement import Agreement
+from gputune.inject.tuning.arms import Arms
+from gputune.inject.watch import Seen
+from gputune.profile import Guard
+from gputune.trials.agreement import LIMITS, Agreed, verdict
+
+HALF: dict[str, Any] = {"amp_dtype": "bfloat16"}
+CALLS = 4
+
+
+class Net(nn.Module):
+    """Layers, and what it does with what they say."""
+
+    def __init__(self, does: Any = lambda x: x) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
+        self.does = does
+
+    def forward(self, x: Any, **more: Any) -> Any:
+        return self.does(self.layers(x), **more)
+
+
+def compared(model: Any, values: Any = HALF, calls: int = CALLS, **named: Any) -> dict[str, Any]:
+    root = Root(
+        model=model, seen=Seen(model=weakref.ref(model), shapes=[]), device="cpu", gradients=False, in_turn=True
+    )  # fmt: skip
+    arms = Arms([root])
+    assert arms.obstacles(values) == {}
+    agreement = Agreement(arms, values, LIMITS["bfloat16"])
+    agreement.start()
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for _ in range(calls):
+            model(torch.randn(16, 64), **named)
+    agreement.stop()
+    return agreement.plain
+
+
+def judged(model: Any, **more: Any) -> Guard:
+    return verdict(Agreed.from_plain(compared(model, **more)), "bfloat16")
+
+
+class Counts(nn.Module):
+    """Its buffer counts its calls, and its outputs depend on that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = Net()
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x: Any) -> Any:
+        self.count += 1
+        return self.net(x) * self.count
+
+
+class Remembers(Counts):
+    """What it remembers is nothing that torch knows of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.times = 0
+
+    def forward(self, x: Any) -> Any:
+        self.times += 1
+        return self.net(x) * self.times
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Net(), Net(lambda x: {"logits": x, "hidden": (x, None)}), Net(lambda x: x.argmax(-1)[:0]), Counts(),
+        nn.Sequential(Net(), nn.Dropout(0.5)), nn.Sequential(Net(), nn.BatchNorm1d(10)), Net(lambda x: x.softmax(-1)),
+    ],
+    ids=["plain", "nested", "nothing", "counts", "dropout", "batch norm in training", "probabilities"],
+)  # fmt: skip
+def test_sound_models_are_not_refused(model: Any) -> None:
+    assert judged(model).verdict in ("accepted", "unknown")
+
+
+def test_the_error_is_that_of_half_precision() -> None:
+    found = compared(Net())
+    assert 0.0005 < found["error"] < 0.01
+    assert found["spread"] == 0.0
+    assert found["calls"] == CALLS
+    assert 0 < found["rows"] == found["agreeing"] <= CALLS * 16
+
+
+@pytest.mark.parametrize(
+    "does",
+    [
+        lambda x: (x + 100) @ torch.eye(10) - 100,
+        lambda x: torch.cos((1e3 * x) @ torch.eye(10)),
+        lambda x: x.exp() ** 20,
+        lambda x: x + 0.3 * x.abs().max() if x.dtype == torch.bfloat16 else x,
+        lambda x: x * float("nan") if x.dtype == torch.bfloat16 else x,
+        lambda x: x.roll(1, dims=-1) if x.dtype == torch.bfloat16 else x,
+        lambda x: x * 1.1 if x.dtype == torch.bfloat16 else x,
+        lambda x: (x if x.dtype == torch.bfloat16 else -x).argmax(-1),
+    ],
+    ids=[
+        "cancellation", "large angles", "a high power", "put in: shifted", "put in: no number", "put in: another order",
+        "put in: a factor", "put in: other labels",
+    ],
+)  # fmt: skip
+def test_what_half_precision_breaks_is_refused(does: Any) -> None:
+    assert judged(Net(does)).verdict == "refused"
+
+
+def test_the_program_gets_its_output_with_the_settings_and_its_inputs_are_its_own() -> None:
+    given: list[Any] = []
+    model = Net(lambda x, cache: (given.append((x.dtype, cache)), cache.append(1), x)[-1])
+    cache: list[int] = []
+    compared(model, cache=cache, calls=1)
+    assert [dtype for dtype, _ in given] == [torch.float32, torch.float32, torch.bfloat16]
+    assert [one is cache for _, one in given] == [False, False, True]
+    assert cache == [1]
+
+
+def test_a_model_that_remembers_is_not_known() -> None:
+    found = judged(Remembers())
+    assert found.verdict == "unknown"
+    assert "without any settings" in found.reason
+
+
+def test_what_cannot_be_copied_is_not_known_and_the_program_goes_on() -> None:
+    found = judged(Net(lambda x, stream: x), stream=iter(()).__iter__)
+    assert found.verdict in ("accepted", "unknown")
+    with open("/dev/null") as stream:  # noqa: PTH123  any open file
+        found = judged(Net(lambda x, stream: x), stream=stream)
+    assert found.verdict == "unknown"
+    assert "TypeError" in found.reason
+
+
+def test_afterwards_the_model_is_as_it_was() -> None:
+    model = Net()
+    compared(model)
+    with torch.no_grad():
+        before = model.layers(torch.ones(1, 64))
+        assert torch.equal(model(torch.ones(1, 64)), before)
