@@ -11,7 +11,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from .. import settings
@@ -25,7 +25,7 @@ from .family import family
 from .loader import entry
 from .models import key
 from .outcome import Outcome, left
-from .root import Root, is_ddp
+from .root import Root, found_roots, is_ddp, root_of
 from .watch import Seen, Watch
 
 MOST_MODELS = 32
@@ -101,6 +101,7 @@ class Injection:
             self._give_up(error)
 
     def _follow(self, optimizer: Any) -> None:
+        self._calls.stop()  # it trains
         if optimizer not in self._optimizers:
             self._optimizers.add(optimizer)
             if self._awaited is None or self._awaited() is None:
@@ -152,7 +153,7 @@ class Injection:
         from .hands import channels_last
 
         seen = Seen(model=weakref.ref(model), shapes=[])
-        root = _root(self._watch, model, seen, self._optimizers, self.advice.device)
+        root = root_of(self._watch, model, seen, self._optimizers, self.advice.device)
         root.converted, root.failed = model in self._converted, self._failed
         tuned = self.advice.program([_key(model)])
         values = tuned.settings if tuned else self.advice.by_family(family(model))
@@ -256,25 +257,6 @@ class Injection:
 def _key(model: Any) -> tuple[str, str]:
     found = key(model)
     return found.class_name, found.digest
-
-
-def found_roots(watch: Watch, optimizers: Iterable[Any], device: str) -> list[Root]:
-    """The models that were seen and still exist; the watch forgets them."""
-    found = [(seen.model(), seen) for seen in watch.seen.values()]
-    watch.seen.clear()
-    return [_root(watch, model, seen, optimizers, device) for model, seen in found if model is not None]
-
-
-def _root(watch: Watch, model: Any, seen: Seen, optimizers: Iterable[Any], device: str) -> Root:
-    training = [one for one in optimizers if _trains(one, model)]
-    return Root(
-        model=model, seen=seen, device=device, gradients=watch.gradients, optimizers=training, sights=watch.sights
-    )  # fmt: skip
-
-
-def _trains(optimizer: Any, model: Any) -> bool:
-    own = {id(parameter) for parameter in model.parameters()}
-    return any(id(one) in own for group in optimizer.param_groups for one in group["params"])
 
 
 def _speaks() -> bool:

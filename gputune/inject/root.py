@@ -1,6 +1,6 @@
 """One model of a program into which hands may put something, and why a model is left alone."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +8,7 @@ from .applied import Reason, Why
 from .call import Call, call_of
 from .family import family
 from .models import unwrapped
-from .watch import Seen
+from .watch import Seen, Watch
 from .witness import Sight
 
 SHARDED = ("FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine", "DataParallel")
@@ -93,6 +93,25 @@ class Root:
     def _tensors(self) -> Iterator[Any]:
         yield from self.model.parameters()
         yield from (buffer for buffer in self.model.buffers() if buffer.is_complex())
+
+
+def found_roots(watch: Watch, optimizers: Iterable[Any], device: str) -> list[Root]:
+    """The models that were seen and still exist; the watch forgets them."""
+    found = [(seen.model(), seen) for seen in watch.seen.values()]
+    watch.seen.clear()
+    return [root_of(watch, model, seen, optimizers, device) for model, seen in found if model is not None]
+
+
+def root_of(watch: Watch, model: Any, seen: Seen, optimizers: Iterable[Any], device: str) -> Root:
+    training = [one for one in optimizers if _trains(one, model)]
+    return Root(
+        model=model, seen=seen, device=device, gradients=watch.gradients, optimizers=training, sights=watch.sights
+    )  # fmt: skip
+
+
+def _trains(optimizer: Any, model: Any) -> bool:
+    own = {id(parameter) for parameter in model.parameters()}
+    return any(id(one) in own for group in optimizer.param_groups for one in group["params"])
 
 
 def _is_single(model: Any) -> bool:

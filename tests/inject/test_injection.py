@@ -14,6 +14,7 @@ from gputune import settings
 from gputune.inject import hands
 from gputune.inject.advice import Advice, Tuned
 from gputune.inject.applied import Applied, Reason
+from gputune.inject.calls import SILENT
 from gputune.inject.injection import MOST_MODELS, PATIENCE, Injection
 from gputune.inject.models import key
 
@@ -64,6 +65,8 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     yield start
     for session in sessions:
         session.injection._watch.stop()
+        session.injection._calls.stop()
+        session.injection._watch_calls.stop()
     assert nn.Module.__call__ is before
 
 
@@ -256,6 +259,80 @@ class TestTuned:
         session = start(programs=(self.program(model, amp_dtype="bfloat16"),))
         trained(model)
         assert session.said[0].endswith("; tuned with 1 ranks, and these are 4") is told
+
+
+class TestTrainsNothing:
+    """A program that was tuned by its calls without gradients."""
+
+    @pytest.fixture(autouse=True)
+    def _no_optimizer(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("gputune.inject.calls.optimizer_made", lambda: False)
+
+    def program(self, *models: Any, trains: bool = False, **values: Any) -> Tuned:
+        keys = tuple((found.class_name, found.digest) for found in map(key, models))
+        return Tuned(entry="answer.py", models=keys, settings=values, trains=trains)
+
+    def answered(self, *models: Any, times: int = SILENT + PATIENCE) -> Any:
+        with torch.no_grad():
+            for _ in range(times):
+                output = [model(X) for model in models]
+        return output[-1]
+
+    def test_its_calls_get_what_was_tuned_for_them_and_others_do_not(self, start: Start) -> None:
+        model = mlp()
+        session = start({}, programs=(self.program(model, amp_dtype="bfloat16", inference_mode=True),))
+        self.answered(model, times=SILENT)
+        assert model._compiled_call_impl is None
+        output = self.answered(model, times=PATIENCE)
+        assert session.said == ["put into Sequential (mlp): amp_dtype bfloat16, inference_mode"]
+        assert is_mixed(model)
+        assert (output.dtype, output.is_inference()) == (torch.float32, False)
+        assert not torch.equal(output, model(X).detach())  # which has gradients, and so is in FP32
+
+    def test_nothing_is_patched_afterwards(self, start: Start) -> None:
+        before, model = nn.Module.__call__, mlp()
+        start({}, programs=(self.program(model, amp_dtype="bfloat16"),))
+        assert nn.Module.__call__ is not before
+        self.answered(model)
+        assert nn.Module.__call__ is before
+
+    def test_nor_where_it_trains_after_all(self, start: Start) -> None:
+        before, model = nn.Module.__call__, mlp()
+        start({}, programs=(self.program(model, amp_dtype="bfloat16"),))
+        trained(model, steps=1)
+        trained(model, steps=2)
+        assert nn.Module.__call__ is before
+        assert model._compiled_call_impl is None
+
+    def test_a_call_that_fails_with_it_is_repeated_without(self, start: Start) -> None:
+        class Refuses(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.layer = nn.Linear(4, 4)
+
+            def forward(self, x: Any) -> Any:
+                if self.layer(x).dtype != torch.float32:
+                    raise RuntimeError("FP32 only")
+                return x
+
+        model = Refuses()
+        session = start({}, programs=(self.program(model, amp_dtype="bfloat16"),))
+        assert self.answered(model, times=SILENT + PATIENCE + 3) is X
+        assert session.became("amp_dtype")[0] == "failed"
+
+    def test_what_was_tuned_for_training_is_not_for_it_nor_what_is_for_its_kind(self, start: Start) -> None:
+        model = mlp()
+        training = self.program(model, trains=True, amp_dtype="bfloat16")
+        session = start(programs=(training, self.program(convnet(), compile=True)))
+        self.answered(model)
+        assert model._compiled_call_impl is None
+        assert session.became("amp_dtype") == ("skipped", "tuned for other models than this program's")
+
+    def test_what_was_tuned_for_it_is_not_for_training(self, start: Start) -> None:
+        model = mlp()
+        start({}, programs=(self.program(model, amp_dtype="bfloat16"),))
+        trained(model, steps=3)
+        assert model._compiled_call_impl is None
 
 
 class TestLeft:

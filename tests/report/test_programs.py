@@ -69,6 +69,18 @@ def test_without_a_guard() -> None:
     assert "could not be compared (no call of backward on a scalar was seen)" in last_line(tuned(guard=unknown))
 
 
+def test_a_program_that_trains_nothing_has_calls_and_outputs() -> None:
+    guard = Guard(verdict="accepted", steps=20, reason="outputs within 0.3 % of FP32's")
+    found = tuned(guard=guard)
+    found = replace(found, program=replace(found.program, trains=False))
+    assert last_line(found) == (
+        "train.py: 99.65 -> 16.58 ms a call, 6.01 times (5.96 to 6.04) as fast; outputs within 0.3 % of FP32's; "
+        "paid back after 260 calls (0.1 min); gputune apply profile.yaml -- python train.py"
+    )
+    off = replace(found, program=replace(found.program, guard=Guard(verdict="off", steps=0)))
+    assert "; its outputs were not compared;" in last_line(off)
+
+
 def test_whole_starts_that_do_not_agree() -> None:
     slower = replace(TIMES, tuned_ms=(20.0, 20.0, 20.0))
     assert "but 5.12 times in whole starts, -14 % beyond that" in last_line(tuned(times=slower))

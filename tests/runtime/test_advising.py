@@ -119,6 +119,7 @@ class TestPrograms:
         assert tuned.settings == self.values
         assert (tuned.entry, tuned.world_size) == ("train.py", 1)
         assert tuned.models == (("ResNet", "0123456789abcdef"),)
+        assert tuned.trains
         assert tuned.shapes == ((64, 3, 224, 224), (64,))
 
     def test_flags_that_every_program_gets_are_set_back_since_it_was_measured_without(self) -> None:
@@ -157,6 +158,10 @@ class TestPrograms:
         one = program(by_numerics={"rounding": {"fused_optimizer": True}, "mixed": self.values})
         assert best(one, "tf32") == {"fused_optimizer": True}
         assert best(one, "exact") == {}
+
+    def test_whether_it_trains_travels(self) -> None:
+        [tuned] = advice(tuning(program(trains=False)), H200, DEFAULT).programs
+        assert not tuned.trains
 
     def test_the_newest_come_first(self) -> None:
         programs = tuple(program(f"{day}.py", created=f"2026-11-2{day}T12:00:00Z") for day in (2, 4, 3))

@@ -32,6 +32,18 @@ for each in zip(*seen):
 """
 
 
+ANSWERS = """
+import torch
+model = torch.nn.Sequential(torch.nn.Linear(4, 4))
+seen = []
+hook = model[0].register_forward_hook(lambda *_: seen.append(torch.is_inference_mode_enabled()))
+with torch.no_grad():
+    for _ in range(20):
+        out = model(torch.ones(2, 4))
+print(seen.count(True), seen[0], seen[-1], out.is_inference())
+"""
+
+
 @pytest.fixture
 def words(tmp_path: Path) -> list[str]:
     """The command that applies a profile in which this very script is to have one thread, and others cuDNN's search."""
@@ -59,3 +71,21 @@ def test_the_users_own_variable_is_kept(words: list[str]) -> None:
     done = command(words, environ(OMP_NUM_THREADS="2", GPUTUNE_REPORT="1"))
     assert len(set(done.stdout.splitlines()[0].split())) == 1
     assert ": kept-user (environment), already exported: OMP_NUM_THREADS=2" in done.stderr
+
+
+def test_a_program_that_trains_nothing_gets_it_after_its_first_calls(tmp_path: Path) -> None:
+    here, one = local_fingerprint(Host()), {"inference_mode": True}
+    tuned = program(
+        "answer.py", fingerprint=here, models=(key(nn.Sequential(nn.Linear(4, 4))),), settings=choices(one),
+        by_numerics={"exact": one}, measurements=(), trains=False,
+    )  # fmt: skip
+    save(replace(profile({}), fingerprint=here, programs=(tuned,)), tmp_path / "profile.yaml")
+    (tmp_path / "answer.py").write_text(ANSWERS)
+    script = [sys.executable, str(tmp_path / "answer.py")]
+    done = command(
+        [sys.executable, "-m", "gputune", "apply", "--strict", str(tmp_path / "profile.yaml"), "--", *script], environ()
+    )
+    count, first, last, inference = done.stdout.split()
+    assert (first, last, inference) == ("False", "True", "False")
+    assert 5 <= int(count) < 15
+    assert "put into Sequential (mlp): inference_mode" in done.stderr

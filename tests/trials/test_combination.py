@@ -45,7 +45,9 @@ class TestCandidates:
 
     def test_on_a_cpu_without_bfloat16(self) -> None:
         found = candidates(facts_of("cpu-only"), "cpu")
-        assert set(found) - {"omp_threads"} == {"channels_last", "fused_optimizer", "compile", "dataloader_workers"}
+        assert set(found) - {"omp_threads"} == {
+            "channels_last", "fused_optimizer", "compile", "dataloader_workers", "inference_mode",
+        }  # fmt: skip
 
     @pytest.mark.parametrize(("own", "budget", "tried"), [(8, 8, 4), (8, 3, 3), (2, 2, 1), (1, 1, None)])
     def test_threads_on_a_cpu(self, own: int, budget: int, tried: int | None) -> None:
@@ -72,7 +74,7 @@ class TestCandidates:
 
     def test_within_a_level(self) -> None:
         assert "amp_dtype" not in candidates(facts_of(), "cuda", level="tf32")
-        assert set(candidates(facts_of(), "cuda", level="exact")) == {"dataloader_workers"}
+        assert set(candidates(facts_of(), "cuda", level="exact")) == {"dataloader_workers", "inference_mode"}
 
     def test_only_some(self) -> None:
         assert candidates(facts_of(), "cuda", only=("compile", "omp_threads")) == {"compile": True}

@@ -26,7 +26,7 @@ def arm(rates: Sequence[float], peak: int | None = None, **values: Any) -> Tried
 
 def measured(*arms: Tried) -> Measured:
     hello = {"entry": "train.py", "torch": "2.11.0", "world": 1, "local": 1}
-    found = {"models": [["Net", "0" * 16]], "shapes": [[8, 4]], "families": [], "images": False}
+    found = {"trains": True, "models": [["Net", "0" * 16]], "shapes": [[8, 4]], "families": [], "images": False}
     return Measured(
         hello=hello, found=found, arms=list(arms), tried=list(arms), left={}, failed={}, steps=100, seconds=5.0,
         first_seconds={}, conditions={},

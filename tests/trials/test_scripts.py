@@ -60,7 +60,10 @@ class Folder:
             try:
                 wanted = {**ONE, **candidates}
                 return measure(
-                    start, Wanted(candidates=wanted, facts=FACTS, steps=steps), host=Host(), progress=lambda _: None
+                    start,
+                    Wanted(candidates=wanted, facts=FACTS, steps=steps, compared_calls=5),
+                    host=Host(),
+                    progress=lambda _: None,
                 )  # type: ignore[arg-type]
             finally:
                 os.chdir(before)
@@ -126,6 +129,33 @@ def test_what_trains_gives_a_result(folder: Folder, name: str) -> None:
     assert {str(one.combination) for one in found.tried} == {"torch's defaults", "fused_optimizer"}
     assert not found.failed
     assert list(folder.path.iterdir()) == []
+
+
+ANSWERING: dict[str, object] = {"channels_last": True, "inference_mode": True}
+
+
+@pytest.mark.parametrize(("words", "left"), [([], []), (["inference"], ["inference_mode"])])
+def test_what_trains_nothing_has_its_calls_measured_and_its_outputs_compared(
+    folder: Folder, words: list[str], left: list[str]
+) -> None:
+    found = folder.measured(*script("answers"), *words, steps=None, **ANSWERING)
+    assert found.found["trains"] is False
+    assert list(found.left) == left
+    tried = {name for one in found.tried for name in one.combination.values}
+    assert tried == {"channels_last", "inference_mode"} - set(left)
+    gaining = {str(one.combination) for one, _ in ranking(found)}
+    assert set(found.agreed) == gaining
+    assert {guard.verdict for guard in found.agreed.values()} <= {"accepted"}
+
+
+def test_what_looks_at_its_model_before_it_trains_is_measured_as_it_trains(folder: Folder) -> None:
+    found = folder.measured(*script("evaluates_first"))
+    assert found.found["trains"] is True
+    assert "fused_optimizer" in {str(one.combination) for one in found.tried}
+
+
+def test_what_forgets_to_leave_gradients_out_is_a_line(folder: Folder) -> None:
+    assert folder.failure(*script("forgets_no_grad"), seconds=8) == NEVER
 
 
 LOADED: dict[str, object] = {"dataloader_workers": TRIED["dataloader_workers"]}

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..injection import MOST_MODELS, PATIENCE, found_roots
+from ..injection import MOST_MODELS, PATIENCE
 from ..models import key
 from ..rehearsal import graphs
-from ..root import Root
+from ..root import Root, found_roots
 from ..watch import Watch
 from .agreement import Agreement
 from .arms import Arms
