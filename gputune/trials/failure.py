@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-How = Literal["raised", "memory", "ended", "silent", "never stepped", "nodes"]
+How = Literal["raised", "recompiled", "memory", "ended", "silent", "never stepped", "nodes"]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -11,8 +11,8 @@ class RunFailed(Exception):
     """A run gave no result."""
 
     how: How
-    """It raised an exception, ran out of the GPU's memory, ended, was silent for too long, never took a training step,
-    or spans several nodes."""
+    """It raised an exception, was compiled anew in the middle, ran out of the GPU's memory, ended, was silent for too
+    long, never took a training step, or spans several nodes."""
     detail: str = ""
     rank: int | None = None
     when: str = ""
@@ -22,6 +22,7 @@ class RunFailed(Exception):
         who = f"rank {self.rank} " if self.rank is not None else "it "
         words = {
             "raised": f"{who}raised {self.detail}",
+            "recompiled": f"{who}was compiled anew while it was timed",
             "memory": f"{who}ran out of the GPU's memory",
             "ended": f"{who}ended{self.when and f' {self.when}'}{self.detail and f' ({self.detail})'}",
             "silent": f"{who}took no step for {self.detail}",

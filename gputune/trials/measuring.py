@@ -206,7 +206,7 @@ class _Session:
         answer = self._job.ask(patience, do="block", **order)["block"]
         taken = time.monotonic() - begun
         if answer["compiled"]:
-            raise RunFailed(how="raised", detail="it was compiled anew while it was timed")
+            raise RunFailed(how="recompiled")
         if first:
             self._first[str(combination)] = taken - answer["seconds"]
             self._apart += taken if compiles else 0.0

@@ -1,0 +1,61 @@
+"""The search on two scripts of which all 16 combinations ran in turn on an H100, each in a process of its own:
+`tests/gpu/tuned_scripts.py` recorded their steps/s in each round.
+"""
+
+import itertools
+import json
+from collections.abc import Mapping
+from statistics import median
+from typing import Any
+
+import pytest
+from recorded import MACHINES
+
+from gputune.trials.combination import DEFAULT, Combination
+from gputune.trials.search import Block, Search, choice, gaining
+
+RATES: Mapping[str, Any] = json.loads((MACHINES / "nvidia-h100" / "tuned_scripts.json").read_text())
+CANDIDATES: Mapping[str, Any] = {
+    "matmul_precision": "tf32", "amp_dtype": "bfloat16", "fused_optimizer": True, "compile": True,
+}  # fmt: skip
+CLOSE = 0.97
+
+
+class Recorded:
+    """A script whose blocks run as its rounds did, one after the other from the round `begin` on."""
+
+    def __init__(self, name: str, begin: int) -> None:
+        self.rates = {Combination.of(row["settings"]): row["rates"] for row in RATES[name]}
+        self._rounds = {one: itertools.cycle([*rates[begin:], *rates[:begin]]) for one, rates in self.rates.items()}
+        self._blocks = 0
+
+    def measure(self, combination: Combination) -> Block:
+        self._blocks += 1
+        return Block(rate=next(self._rounds[combination]))
+
+    def chosen(self) -> Combination:
+        search = Search(measure=self.measure, used=lambda: self._blocks / 400)
+        arms = search.final(search.best(CANDIDATES, images=False))
+        ranked = gaining(arms)
+        return choice([arm for arm, _ in ranked], None, certain=True).combination if ranked else DEFAULT
+
+
+@pytest.mark.parametrize("begin", range(8))
+@pytest.mark.parametrize("name", RATES)
+def test_what_is_chosen_is_within_3_percent_of_the_best(name: str, begin: int) -> None:
+    script = Recorded(name, begin)
+    speeds = {one: median(rates) for one, rates in script.rates.items()}
+    assert speeds[script.chosen()] >= CLOSE * max(speeds.values())
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_from_any_round_on_the_choice_is_the_same_or_within_2_percent(name: str) -> None:
+    speeds = {one: median(rates) for one, rates in Recorded(name, 0).rates.items()}
+    chosen = [speeds[Recorded(name, begin).chosen()] for begin in range(8)]
+    assert min(chosen) >= 0.98 * max(chosen)
+
+
+def test_the_mlps_precisions_are_told_apart_beside_the_fused_optimizer() -> None:
+    """Without that one it is what all of them wait for."""
+    expected = Combination.of({"matmul_precision": "tf32", "fused_optimizer": True})
+    assert {Recorded("mlp", begin).chosen() for begin in range(8)} == {expected}
