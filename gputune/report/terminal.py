@@ -85,7 +85,8 @@ def _print_programs(console: Console, programs: Sequence[Program]) -> None:
         name = one.entry if len(one.entry) <= _LONGEST_ENTRY else f"{one.entry[:_LONGEST_ENTRY]}..."
         models = ", ".join(model.class_name for model in one.models) or "no model"
         values = ", ".join(_with_gain(setting, choice) for setting, choice in one.settings.items())
-        add(table, name, f"{models} in {counted(one.world_size, 'process')}: {values}")
+        kind = "" if one.trains else ", which trains nothing"
+        add(table, name, f"{models} in {counted(one.world_size, 'process')}{kind}: {values}")
     console.print()
     console.print(table)
     for one in programs:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from gputune import settings
 from gputune.inject.loading import WORKERS
 from gputune.settings import LEVELS, Numerics, Value
+from gputune.trials.equal_weights import Precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Combination:
         return max(effects, key=LEVELS.index, default="exact")
 
     @property
-    def precision(self) -> Literal["ieee", "tf32", "bfloat16"]:
+    def precision(self) -> Precision:
         """The lowest one of its matmuls."""
         values = self.values
         if "amp_dtype" in values:

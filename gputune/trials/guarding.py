@@ -12,6 +12,7 @@ from gputune.trials.combination import Combination
 from gputune.trials.job import Job
 from gputune.trials.measuring import COMPILE_SECONDS
 from gputune.trials.progress import Progress
+from gputune.trials.recorded import Recorded
 from gputune.trials.start import Start
 
 FP32_SHIFTS = (0, 1, 2)
@@ -29,8 +30,8 @@ class Runs:
         """`plain` is what those in FP32 have, too: workers, with which a dataset draws other random numbers."""
         self._plain = plain
         self._start, self._steps, self._progress = start, steps, progress
-        self._fp32: list[guard.Recorded] = []
-        self._chance: guard.Recorded | None = None
+        self._fp32: list[Recorded] = []
+        self._chance: Recorded | None = None
         self._done = 0
 
     def of(self, combination: Combination, advice: Advice) -> Guard:
@@ -46,7 +47,7 @@ class Runs:
             verdict=found.outcome, steps=self._steps, reason=str(found.why), fp32=found.fp32, tuned=found.tuned
         )
 
-    def _by_chance(self) -> guard.Recorded:
+    def _by_chance(self) -> Recorded:
         """FP32 with the first seed, up to the compared iteration, in which dropout draws other numbers."""
         if self._chance is None:
             steps = self._fp32[0].compared
@@ -55,7 +56,7 @@ class Runs:
 
     def _recorded(
         self, advice: Advice | None, shift: int, *, steps: int | None = None, other_numbers: bool = False
-    ) -> guard.Recorded:
+    ) -> Recorded:
         what = f"{'FP32' if advice is self._plain else 'with the settings'}, seed {shift + 1}"
         self._progress(Progress(part=PART, doing=what, share=min(self._done / RUNS, 1.0)))
         with Job(self._start, "guard", shift=shift, advice=advice, other_numbers=other_numbers) as job:
@@ -63,4 +64,4 @@ class Runs:
             answer: dict[str, Any] = job.ask(COMPILE_SECONDS, do="record", steps=steps or self._steps)
             job.finish()
         self._done += 1
-        return guard.Recorded.from_plain(answer["recorded"])
+        return Recorded.from_plain(answer["recorded"])

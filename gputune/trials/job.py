@@ -5,16 +5,13 @@ Rank 0's answers count. All ranks get the same order at the same step, so that t
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 from gputune.inject.advice import Advice
@@ -22,20 +19,12 @@ from gputune.inject.payload import Payload
 from gputune.inject.trial import Role, Trial
 from gputune.runtime.ranks import starts_ranks
 from gputune.trials.failure import RunFailed
+from gputune.trials.rank import Rank
 from gputune.trials.start import SCRATCH, TEMPORARY, Start, kill_shells, spawn
 
 LAUNCHER_SECONDS = 10.0
 """How long a launcher may take to notice that its ranks have ended."""
 KEEPER_SECONDS = 15.0
-
-
-@dataclass(eq=False, slots=True)
-class Rank:
-    connection: socket.socket
-    pid: int = 0
-    number: int = 0
-    waiting: bytes = b""
-    answers: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Job:
@@ -109,7 +98,7 @@ class Job:
         """
         for rank in self._ranks:
             try:
-                rank.connection.sendall(json.dumps(order).encode() + b"\n")
+                rank.tell(order)
             except OSError:
                 raise self._end_of(rank) from None
         return self._answers(None, seconds)
@@ -121,20 +110,13 @@ class Job:
         if not kill_shells([rank.pid for rank in self._ranks], self._keeper.pid):
             with suppress(RunFailed, OSError):
                 for rank in self._ranks:
-                    rank.connection.sendall(b'{"do": "exit"}\n')
+                    rank.tell({"do": "exit"})
             if starts_ranks(self._start.command):
                 with suppress(subprocess.TimeoutExpired):
                     self._keeper.wait(LAUNCHER_SECONDS)
             else:
-                self._wait_for_ranks()
-
-    def _wait_for_ranks(self) -> None:
-        """Until each has closed its connection by ending: a moment."""
-        for rank in self._ranks:
-            rank.connection.settimeout(1.0)
-            with suppress(OSError):
-                while rank.connection.recv(4096):
-                    pass
+                for rank in self._ranks:
+                    rank.wait_for_its_end(1.0)
 
     def _answers(self, deadline: float | None, seconds: float = 0.0) -> dict[str, Any]:
         """The answer of rank 0, once every rank has given one. A rank that passes a step has more time."""
@@ -163,8 +145,7 @@ class Job:
             self._greet(self._listener.accept()[0])
         passed = False
         for rank in [one for one in self._ranks if one.connection in ready]:
-            for message in self._read(rank):
-                passed |= self._take(rank, message)
+            passed |= self._read(rank)
         if not ready and self._keeper.poll() is not None:
             raise RunFailed(how="ended", detail=_ending(self._keeper.returncode))
         return passed
@@ -174,37 +155,28 @@ class Job:
         own side by side, is not measured.
         """
         rank = Rank(connection)
-        connection.settimeout(10.0)
         try:
-            while b"\n" not in rank.waiting:
-                if not (chunk := connection.recv(65536)):
-                    raise OSError
-                rank.waiting += chunk
+            hello = rank.hello()
         except OSError:
             connection.close()
             return
-        line, _, rank.waiting = rank.waiting.partition(b"\n")
-        hello = json.loads(line)["hello"]
-        rank.number, rank.pid = hello["rank"], hello["pid"]
         if any(other.number == rank.number for other in self._ranks):
             connection.close()
             return
-        connection.settimeout(None)
         self._ranks.append(rank)
         if not self.hello or rank.number < self.hello["rank"]:
             self.hello = hello
-        for message in _lines(rank):
+        for message in rank.messages():
             self._take(rank, message)
 
-    def _read(self, rank: Rank) -> Iterator[dict[str, Any]]:
+    def _read(self, rank: Rank) -> bool:
+        """Take what a rank says now; whether it passed a step."""
         try:
-            chunk = rank.connection.recv(1 << 20)
+            messages = list(rank.hear())
         except OSError:
-            chunk = b""
-        if not chunk:
-            raise self._end_of(rank)
-        rank.waiting += chunk
-        yield from _lines(rank)
+            raise self._end_of(rank) from None
+        passed = [self._take(rank, message) for message in messages]
+        return any(passed)
 
     def _take(self, rank: Rank, message: dict[str, Any]) -> bool:
         if "passed" in message:
@@ -224,27 +196,13 @@ class Job:
     def _late(self) -> Rank:
         """The rank that the others wait for: one that is stopped, or else any that has not answered."""
         silent = [rank for rank in self._ranks if not rank.answers]
-        return next(filter(_is_stopped, silent), silent[0])
+        return next((rank for rank in silent if rank.is_stopped), silent[0])
 
     def _name(self, rank: Rank) -> int | None:
         return rank.number if len(self._ranks) > 1 else None
-
-
-def _is_stopped(rank: Rank) -> bool:
-    import psutil
-
-    with suppress(psutil.Error):
-        return bool(psutil.Process(rank.pid).status() == psutil.STATUS_STOPPED)
-    return False
 
 
 def _ending(code: int | None) -> str:
     if code is None:
         return ""
     return f"killed by signal {code - 128}" if code > 128 else f"exit code {code}"
-
-
-def _lines(rank: Rank) -> Iterator[dict[str, Any]]:
-    while b"\n" in rank.waiting:
-        line, _, rank.waiting = rank.waiting.partition(b"\n")
-        yield json.loads(line)

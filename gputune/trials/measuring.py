@@ -46,6 +46,7 @@ LOADING_SECONDS = 30.0
 MOST_WAITED = 0.98
 """Of a step; what is left is its own time, which cannot be told any better."""
 PART = "measuring the program's own steps"
+CALLS_PART = "it trains nothing: measuring its calls without gradients"
 OF_OTHERS = {True: ("inference_mode",), False: ("fused_optimizer",)}
 """The settings that a program cannot have, by whether it trains."""
 
@@ -81,6 +82,7 @@ class _Session:
     ) -> None:
         self._job, self._attempts, self._progress = job, attempts, progress
         self._candidates, self._facts, self._most = dict(wanted.candidates), wanted.facts, wanted.steps
+        self._part = PART
         self._compared_calls = wanted.compared_calls
         self.current = DEFAULT
         self._seen: set[Combination] = set()
@@ -94,6 +96,7 @@ class _Session:
         found = self._job.first()["found"]
         before, self._begun = busy.read(host), time.monotonic()
         loads = self._candidates.pop(WORKERS, None) is not None
+        self._part = PART if found["trains"] else CALLS_PART
         for name in OF_OTHERS[found["trains"]]:
             self._candidates.pop(name, None)
         looked = self._job.ask(BLOCK_SECONDS, do="look", candidates=self._candidates)["obstacles"]
@@ -200,7 +203,7 @@ class _Session:
             if compiles
             else max(BLOCK_SECONDS, 10 * (steps + settle) * max(self._step_seconds.values(), default=0.0))
         )
-        self._progress(Progress(part=PART, doing=str(combination), steps=self.used, share=self._share()))
+        self._progress(Progress(part=self._part, doing=str(combination), steps=self.used, share=self._share()))
         begun = time.monotonic()
         order = {"values": values, "workers": workers, "settle": settle, "steps": steps}
         answer = self._job.ask(patience, do="block", **order)["block"]

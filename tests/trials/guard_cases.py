@@ -35,6 +35,8 @@ from gputune.inject.tuning.chance import other_numbers as draw_other_numbers
 from gputune.inject.tuning.iterations import Iterations
 from gputune.inject.tuning.recorder import Recorder
 from gputune.trials import guard
+from gputune.trials.equal_weights import Precision
+from gputune.trials.recorded import Recorded
 
 STEPS = 100
 HOOKS = {
@@ -64,7 +66,7 @@ class Case:
     spoil: Spoil | None = None
 
     @property
-    def precision(self) -> guard.Precision:
+    def precision(self) -> Precision:
         return "bfloat16" if "amp_dtype" in self.settings else "ieee"
 
 
@@ -83,7 +85,7 @@ def untouched() -> Iterator[pytest.MonkeyPatch]:
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    recorded: guard.Recorded
+    recorded: Recorded
     rows: Mapping[str, Applied]
 
 
@@ -119,7 +121,7 @@ def ran(
             injection._watch.stop()
         assert not [line for line in said if "compile" not in line], said
         plain = json.loads(json.dumps(recorder.plain()))
-        return Ran(recorded=guard.Recorded.from_plain(plain), rows=injection.rows)
+        return Ran(recorded=Recorded.from_plain(plain), rows=injection.rows)
 
 
 def _no_flag(name: str, value: Any) -> Applied:
@@ -127,12 +129,12 @@ def _no_flag(name: str, value: Any) -> Applied:
 
 
 @functools.cache
-def fp32(train: Train) -> tuple[guard.Recorded, ...]:
+def fp32(train: Train) -> tuple[Recorded, ...]:
     return tuple(ran(train, shift=shift).recorded for shift in range(3))
 
 
 @functools.cache
-def by_chance(train: Train) -> guard.Recorded:
+def by_chance(train: Train) -> Recorded:
     return ran(train, other_numbers=True).recorded
 
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from gputune.trials import guard
-from gputune.trials.guard import LIMITS, Reason, Recorded, asks_for_chance, verdict
-from gputune.trials.recorded import Gradient
+from gputune.trials.equal_weights import LIMITS, Precision
+from gputune.trials.guard import asks_for_chance, verdict
+from gputune.trials.recorded import Gradient, Recorded
+from gputune.trials.spread import PARTS
+from gputune.trials.why import Reason
 
 DIGITS = random.Random(0)
 SKETCHES = [[DIGITS.gauss(0, 1) for _ in range(64)] for _ in range(4)]
@@ -52,7 +54,7 @@ def record(**more: Any) -> Recorded:
 FP32 = [record(losses=losses(shift=shift)) for shift in range(3)]
 
 
-def judge(precision: guard.Precision = "bfloat16", *, fp32: Any = None, chance: Any = None, **changed: Any) -> Any:
+def judge(precision: Precision = "bfloat16", *, fp32: Any = None, chance: Any = None, **changed: Any) -> Any:
     plain = FP32 if fp32 is None else fp32
     return verdict(plain, [replace(one, **changed) for one in plain[:2]], precision, chance)
 
@@ -64,7 +66,7 @@ def of(**change: float) -> tuple[Gradient, ...]:
 def test_what_is_the_same_is_accepted() -> None:
     found = judge("ieee")
     assert (found.outcome, found.accepted, found.why.reason) == ("accepted", True, Reason.SAME)
-    assert len(found.fp32) == len(found.tuned) == guard.PARTS
+    assert len(found.fp32) == len(found.tuned) == PARTS
     assert all(low <= high for low, high in found.fp32)
 
 
@@ -116,7 +118,7 @@ class TestNumbers:
 
 class TestEqualWeights:
     @pytest.mark.parametrize("precision", ["ieee", "tf32", "bfloat16"])
-    def test_the_loss(self, precision: guard.Precision) -> None:
+    def test_the_loss(self, precision: Precision) -> None:
         at = FP32[0].loss or 0.0
         allowed = LIMITS[precision].loss
         assert judge(precision, losses=losses(at_3=at * (1 + 0.9 * allowed))).accepted
@@ -128,7 +130,7 @@ class TestEqualWeights:
         assert judge(fp32=fp32, losses=losses(at_3=1e-3)).accepted
 
     @pytest.mark.parametrize("precision", ["ieee", "tf32", "bfloat16"])
-    def test_errors_of_the_gradients(self, precision: guard.Precision) -> None:
+    def test_errors_of_the_gradients(self, precision: Precision) -> None:
         allowed = LIMITS[precision].gradients
         assert judge(precision, gradients=of(error=0.9 * allowed)).accepted
         found = judge(precision, gradients=of(error=1.1 * allowed))
@@ -136,7 +138,7 @@ class TestEqualWeights:
 
     @pytest.mark.parametrize("precision", ["ieee", "tf32", "bfloat16"])
     @pytest.mark.parametrize("sign", [1, -1])
-    def test_a_wrong_factor_counts_for_more_than_errors(self, precision: guard.Precision, sign: int) -> None:
+    def test_a_wrong_factor_counts_for_more_than_errors(self, precision: Precision, sign: int) -> None:
         allowed = LIMITS[precision].along
         assert judge(precision, gradients=of(factor=1 + sign * 0.9 * allowed)).accepted
         found = judge(precision, gradients=of(factor=1 + sign * 1.1 * allowed))

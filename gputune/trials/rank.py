@@ -1,0 +1,70 @@
+"""The connection to one rank of the user's program: lines of JSON in both directions."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+HELLO_SECONDS = 10.0
+"""How long a process that has connected may take to say who it is."""
+
+
+@dataclass(eq=False, slots=True)
+class Rank:
+    connection: socket.socket
+    pid: int = 0
+    number: int = 0
+    answers: list[dict[str, Any]] = field(default_factory=list)
+    """What it said and nobody has taken yet."""
+    _waiting: bytes = b""
+
+    def hello(self) -> dict[str, Any]:
+        """What it says first, which tells its number and process. Raises OSError where it says nothing."""
+        self.connection.settimeout(HELLO_SECONDS)
+        while b"\n" not in self._waiting:
+            self._receive(1 << 16)
+        self.connection.settimeout(None)
+        line, _, self._waiting = self._waiting.partition(b"\n")
+        said: dict[str, Any] = json.loads(line)["hello"]
+        self.number, self.pid = said["rank"], said["pid"]
+        return said
+
+    def tell(self, order: Mapping[str, Any]) -> None:
+        """Raises OSError where it has ended."""
+        self.connection.sendall(json.dumps(order).encode() + b"\n")
+
+    def hear(self) -> Iterator[dict[str, Any]]:
+        """What it says now. Raises OSError where it has ended."""
+        self._receive(1 << 20)
+        yield from self.messages()
+
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """What it has said so far."""
+        while b"\n" in self._waiting:
+            line, _, self._waiting = self._waiting.partition(b"\n")
+            yield json.loads(line)
+
+    def _receive(self, most: int) -> None:
+        chunk = self.connection.recv(most)
+        if not chunk:
+            raise ConnectionResetError("it has closed the connection")
+        self._waiting += chunk
+
+    def wait_for_its_end(self, seconds: float) -> None:
+        """Until it has closed the connection by ending, or is silent for so long."""
+        self.connection.settimeout(seconds)
+        with suppress(OSError):
+            while self.connection.recv(4096):
+                pass
+
+    @property
+    def is_stopped(self) -> bool:
+        import psutil
+
+        with suppress(psutil.Error):
+            return bool(psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
+        return False
