@@ -135,7 +135,7 @@ def _losses(program: Program) -> str:
     verdict, reason = (program.guard.verdict, program.guard.reason) if program.guard else ("off", "")
     compared = "loss" if program.trains else "outputs"
     return {
-        "accepted": "loss within FP32's own spread" if program.trains else reason,
+        "accepted": reason,
         "unknown": f"its {compared} could not be compared ({reason})",
         "off": f"its {compared} {'was' if program.trains else 'were'} not compared",
         "refused": "",

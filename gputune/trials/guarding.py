@@ -43,8 +43,10 @@ class Runs:
         found = guard.verdict(self._fp32, tuned, precision)
         if guard.asks_for_chance(found):
             found = guard.verdict(self._fp32, tuned, precision, self._by_chance())
+        unchecked = dict.fromkeys(why for one in tuned for why in one.unchecked)
+        words = [str(found.why), *(f"the optimizer's step was not compared ({why})" for why in unchecked)]
         return Guard(
-            verdict=found.outcome, steps=self._steps, reason=str(found.why), fp32=found.fp32, tuned=found.tuned
+            verdict=found.outcome, steps=self._steps, reason="; ".join(words), fp32=found.fp32, tuned=found.tuned
         )
 
     def _by_chance(self) -> Recorded:

@@ -16,7 +16,7 @@ from gputune.trials.progress import Progress
 from gputune.trials.result import Tuned
 
 GAIN = Comparison(ratio=6.01, low=5.96, high=6.04, pairs=12)
-GUARD = Guard(verdict="accepted", steps=100, fp32=((1.0, 1.1),), tuned=(1.05,))
+GUARD = Guard(verdict="accepted", steps=100, reason="loss within FP32's own spread", fp32=((1.0, 1.1),), tuned=(1.05,))
 TIMES = Confirmation(plain_ms=(102.0, 102.4, 103.0), tuned_ms=(17.0, 17.0, 17.1), cost_seconds=22.2)
 FUSED = Combination.of({"fused_optimizer": True})
 

@@ -1,0 +1,46 @@
+"""The runs of the guard: which are started, and what is said of them."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trials.test_guard import FP32
+
+from gputune.inject.advice import Advice
+from gputune.trials.combination import Combination
+from gputune.trials.guarding import Runs
+from gputune.trials.recorded import Recorded
+from gputune.trials.start import Start
+
+HALF, FUSED = Combination.of({"amp_dtype": "bfloat16"}), Combination.of({"fused_optimizer": True})
+ADVICE = Advice(device="cpu")
+
+
+class Made(Runs):
+    """Its runs record what is made up."""
+
+    def __init__(self, tuned: Recorded) -> None:
+        start = Start(command=("true",), environ={}, folder=Path(), log=None)  # type: ignore[arg-type]  # never started
+        super().__init__(start=start, steps=53, progress=lambda _: None)
+        self.started: list[tuple[bool, int]] = []
+        self.tuned = tuned
+
+    def _recorded(self, advice: Advice | None, shift: int, **more: Any) -> Recorded:
+        self.started.append((advice is not None, shift))
+        return replace(self.tuned, losses=FP32[shift].losses) if advice is not None else FP32[shift]
+
+
+def test_fp32_runs_once_for_all_combinations() -> None:
+    runs = Made(FP32[0])
+    assert runs.of(HALF, ADVICE).verdict == "accepted"
+    assert runs.started == [(False, 0), (False, 1), (False, 2), (True, 0), (True, 1)]
+    runs.of(FUSED, ADVICE)
+    assert runs.started[5:] == [(True, 0), (True, 1)]
+
+
+@pytest.mark.parametrize("unchecked", [(), ("Lion",)])
+def test_steps_that_were_not_compared_are_said(unchecked: tuple[str, ...]) -> None:
+    found = Made(replace(FP32[0], unchecked=unchecked)).of(HALF, ADVICE)
+    said = "loss within FP32's own spread"
+    assert found.reason == (f"{said}; the optimizer's step was not compared (Lion)" if unchecked else said)
