@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
-from .outputs import restored, tensors, usual
+from .outputs import restored, tensors
 from .rewind import rewinder
 
 PLACE = "_compiled_call_impl"
@@ -52,9 +52,9 @@ class Call:
         self.compiled: Callable[..., Any] | None = None
         self.channels_last = False
         self.gradients = True
-        """Whether it is calls with gradients that this concerns, or those without."""
-        self.inference = False
-        """Whether calls are in torch's inference mode."""
+        """Whether calls with gradients are changed, or else those without."""
+        self.around: Callable[[Callable[[], Any]], Any] | None = None
+        """Makes the call that it is given, and returns what is to be returned."""
         self._suspects: list[Suspect] = []
         self._outside: list[Suspect] = []
         """Suspects that were taken out, to be put back one for each call."""
@@ -67,6 +67,10 @@ class Call:
     def suspect(self, one: Suspect) -> None:
         self._suspects.append(one)
         self._rewound = REWOUND
+
+    def acquit(self) -> None:
+        """What was put in is taken out by somebody else, and under no suspicion any more."""
+        self._suspects, self._outside = [], []
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         import torch
@@ -94,12 +98,8 @@ class Call:
         return (NoneType, ())
 
     def _run(self, call: Any, inputs: Any, named: Any) -> Any:
-        import torch
-
-        if self.inference:
-            with torch.inference_mode():
-                output = self._cast(call, inputs, named)
-            return usual(output)
+        if self.around is not None:
+            return self.around(lambda: self._cast(call, inputs, named))
         return self._cast(call, inputs, named)
 
     def _cast(self, call: Any, inputs: Any, named: Any) -> Any:
@@ -174,13 +174,12 @@ def _reference(model: Any) -> Callable[[], Any]:
     return (lambda: model) if torch.__version__.startswith("2.4.") else weakref.ref(model)
 
 
-def call_of(model: Any, device: str, *, gradients: bool = True) -> Call:
-    """The model's Call, which is put into its place if it has none yet, for calls with `gradients` or without.
+def call_of(model: Any, device: str) -> Call:
+    """The model's Call, which is put into its place if it has none yet.
 
     The place is that of the instance itself: what torch.compile returns hands attributes on to the model inside it.
     """
     call = vars(model).get(PLACE)
     if not isinstance(call, Call):
         call = vars(model)[PLACE] = Call(model, device)
-    call.gradients = gradients
     return call

@@ -15,7 +15,7 @@ from typing import Any
 from .outermost import Outermost
 
 SILENT = 10
-"""So many calls pass before a program counts as one that trains nothing."""
+"""The call from which on a program counts as one that trains nothing."""
 
 
 class Calls:
@@ -23,7 +23,7 @@ class Calls:
 
     def __init__(self, ended: Callable[[], None]) -> None:
         self._ended = ended
-        self._calls = Outermost(self._called, gradients=False)
+        self._calls = Outermost(self._called, gradients=False, found=True)
         self._models: weakref.WeakSet[Any] = weakref.WeakSet()
         self._last: weakref.ref[Any] | None = None
         self._count = 0
@@ -37,7 +37,7 @@ class Calls:
         self._calls.stop()
 
     def _called(self, model: Any, *_: Any) -> None:
-        if next(model.parameters(), None) is None:
+        if next(iter(model.parameters()), None) is None:
             return
         if model not in self._models:
             self._models.add(model)

@@ -12,15 +12,16 @@ import multiprocessing
 import os
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .. import settings
 from ..settings import Value
 from . import decision, hands
 from .advice import Advice, Tuned, Values
+from .answering import Answering, usual_mode
 from .applied import Applied, Reason, Why
 from .call import Suspect
-from .calls import Calls
 from .family import family
 from .loader import entry
 from .models import key
@@ -42,13 +43,14 @@ class Injection:
 
     def __init__(self, advice: Advice, set_flag: Callable[[str, Value], Applied], say: Say) -> None:
         self.advice = advice
-        self._outcome = Outcome(self._expected())
+        trains = all(program.trains for program in advice.programs)
+        self._outcome = Outcome(self._expected(), Reason.NO_STEP() if trains else Reason.FEW_CALLS())
         self._set_flag, self._say = set_flag, say
         self._watch = Watch(advice.device)
-        self._calls, self._watch_calls = Calls(self._called), Watch(advice.device, gradients=False)
+        self._answering = Answering(advice.device, self._put_in, self._give_up)
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._awaited: weakref.ref[Any] | None = None
-        self._patience = self._calls_left = PATIENCE
+        self._patience = PATIENCE
         self._tuned: Tuned | None = None
         self._done: weakref.WeakSet[Any] = weakref.WeakSet()
         self._converted: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -73,7 +75,7 @@ class Injection:
             return
         register_optimizer_step_post_hook(self._stepped)
         if not all(program.trains for program in self.advice.programs):
-            self._calls.start()
+            self._answering.start()
         if any(values.get("channels_last") for values in self._all_values()):
             register_module_module_registration_hook(self._wrapped)
 
@@ -101,7 +103,8 @@ class Injection:
             self._give_up(error)
 
     def _follow(self, optimizer: Any) -> None:
-        self._calls.stop()  # it trains
+        if self._answering.undo():
+            self._done.clear()
         if optimizer not in self._optimizers:
             self._optimizers.add(optimizer)
             if self._awaited is None or self._awaited() is None:
@@ -115,29 +118,10 @@ class Injection:
             self._watch.stop()
             self._put_in(self._watch)
 
-    def _called(self) -> None:
-        """After every iteration of a program that trains nothing."""
-        try:
-            self._follow_calls()
-        except Exception as error:
-            self._give_up(error)
-
-    def _follow_calls(self) -> None:
-        if not self._watch_calls.active:
-            self._watch_calls.start()
-            return
-        self._calls_left -= 1
-        if self._calls_left and not self._watch_calls.seen:
-            return
-        self._calls.stop()
-        self._watch_calls.stop()
-        self._put_in(self._watch_calls)
-
     def _give_up(self, error: Exception) -> None:
         self._awaited = None
         self._watch.stop()
-        self._calls.stop()
-        self._watch_calls.stop()
+        self._answering.stop()
         self._say(f"nothing was put into the program: {type(error).__name__}: {error}")
 
     def _wrapped(self, wrap: Any, _: str, model: Any) -> None:
@@ -168,6 +152,10 @@ class Injection:
 
     def _put_in(self, watch: Watch) -> None:
         """Put what was advised into the models that were found, each once."""
+        with usual_mode():
+            self._put_in_once(watch)
+
+    def _put_in_once(self, watch: Watch) -> None:
         roots = []
         for root in self._found(watch):
             if root.model in self._done:
@@ -199,6 +187,8 @@ class Injection:
         for name, value in (tuned.settings if tuned else {}).items():
             if name not in hands.names():
                 row = self._set_flag(name, value)
+                if not trains and row.status == "applied":
+                    self._answering.undo_by(partial(self._set_flag, name, row.before))
                 as_tuned = row.status == "applied" and value == getattr(settings.load(name), "DEFAULT", None)
                 self._outcome.replace(row.and_because(Reason.TUNED_WITHOUT()) if as_tuned else row)
         for root in roots:
@@ -223,10 +213,13 @@ class Injection:
             if obstacle := hand.obstacle(root, value):
                 return left(name, obstacle.why, obstacle.users)
             put = hand.put_in(root, value)
+            root.claim()
         except Exception as error:
             self._say(f"{name} was not put into {root.name}: {type(error).__name__}: {error}")
             return decision.failed(name, decision.error(error))
         self._guard(root, name, hand, value)
+        if not root.gradients:
+            self._answering.undo_by(root.call.acquit, partial(hand.take_out, root))
         row = Applied(setting=name, after=put, status="applied", source="profile", reasons=(Reason.PUT_IN(root.name),))
         return row if put == value or value is True else row.and_because(Reason.BFLOAT16_INSTEAD())
 
@@ -237,8 +230,8 @@ class Injection:
 
         root.call.suspect(
             Suspect(
-                take_out=lambda: hand.take_out(root),
-                put_back=lambda: hand.put_in(root, value),
+                take_out=lambda: _usually(hand.take_out, root),
+                put_back=lambda: _usually(hand.put_in, root, value),
                 failed=lambda error: self._failed(name, Reason.CALL_FAILED(type(error).__name__, _line(error))),
             )
         )
@@ -252,6 +245,11 @@ class Injection:
 
         if not self.advice.quiet and _speaks():
             self._say(line(self.rows, roots, tuned))
+
+
+def _usually(work: Callable[..., Any], *given: Any) -> None:
+    with usual_mode():
+        work(*given)
 
 
 def _key(model: Any) -> tuple[str, str]:

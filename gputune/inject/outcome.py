@@ -4,15 +4,16 @@ from collections.abc import Iterable
 
 from .applied import Applied, Reason, Why
 
-PROVISIONAL = (Reason.NO_STEP, Reason.NO_MODEL, Reason.MANY_MODELS, Reason.OTHER_MODELS)
+PROVISIONAL = (Reason.NO_STEP, Reason.FEW_CALLS, Reason.NO_MODEL, Reason.MANY_MODELS, Reason.OTHER_MODELS)
 """Reasons of a row that stands only as long as nothing is known of any model."""
 
 
 class Outcome:
     """Rows by setting. Those that are `expected` are there from the start."""
 
-    def __init__(self, expected: Iterable[str]) -> None:
-        self.rows = {name: left(name, Reason.NO_STEP()) for name in expected}
+    def __init__(self, expected: Iterable[str], why: Why) -> None:
+        """`why` is why nothing was put in as long as nothing is known of any model."""
+        self.rows = {name: left(name, why) for name in expected}
 
     def nothing(self, why: Why) -> None:
         """Why nothing was put in, where nothing is known of any model so far."""

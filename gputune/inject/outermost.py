@@ -6,38 +6,55 @@ at: another one may be deep inside a model of its own when the wrap comes back.
 """
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
 Ended = Callable[[Any, Any, Any], None]
+Place = tuple[int, int]
+"""A process and a thread of it."""
 
 
 class Outermost:
-    """Between `start` and `stop` it calls `ended(module, inputs, output)` after each outermost call in this thread that
-    returned, of those with `gradients` on, or else off. `inputs` are the positional and the named ones.
+    """Between `start` and `stop` it calls `ended(module, inputs, output)` after each outermost call that returned, of
+    those with `gradients` on, or else off. `inputs` are the positional and the named ones. It looks at the thread that
+    starts it, or where it is to be `found` at the first one that makes such a call.
     """
 
-    def __init__(self, ended: Ended, *, gradients: bool) -> None:
-        self.ended, self._gradients = ended, gradients
-        self._home = (0, 0)
+    def __init__(self, ended: Ended, *, gradients: bool, found: bool = False) -> None:
+        self._ended, self._gradients, self._found = ended, gradients, found
+        self._home: Place | None = None
 
     @property
     def active(self) -> bool:
         return self in _wrap.followers
 
     def start(self) -> None:
-        self._home = _here()
+        self._home = None if self._found else here()
         _wrap.add(self)
 
     def stop(self) -> None:
         _wrap.remove(self)
 
-    def concerned(self) -> bool:
-        """Whether a call that begins now is one to look at."""
+    def is_at_home(self, place: Place) -> bool:
+        return self._home in (place, None)
+
+    def concerned(self, place: Place) -> bool:
+        """Whether an outermost call that begins here and now is one to look at."""
         import torch
 
-        return torch.is_grad_enabled() == self._gradients and self._home == _here()
+        if torch.is_grad_enabled() != self._gradients or not self.is_at_home(place):
+            return False
+        self._home = place
+        return True
+
+    def ended(self, module: Any, inputs: Any, output: Any) -> None:
+        """Nothing that goes wrong in one that looks on may reach the program."""
+        try:
+            self._ended(module, inputs, output)
+        except Exception:
+            self.stop()
 
 
 class _Wrap:
@@ -62,6 +79,9 @@ class _Wrap:
         if not self.followers and self._installed is not None:
             if torch.nn.Module.__call__ is self._installed:
                 torch.nn.Module.__call__ = self._original
+            dynamo = sys.modules.get("torch._dynamo.utils")  # which keeps what it finds when it is imported
+            if getattr(dynamo, "unpatched_nn_module_call", None) is self._installed:
+                dynamo.unpatched_nn_module_call = self._original  # type: ignore[union-attr]  # it has it
             self._installed = None
 
     def _install(self) -> None:
@@ -73,23 +93,24 @@ class _Wrap:
         def followed(self: Any, *inputs: Any, **named: Any) -> Any:
             if torch.compiler.is_compiling() or kind.__call__ is not followed or torch._C._get_tracing_state():
                 return original(self, *inputs, **named)
-            followers = [one for one in wrap.followers if one.concerned()]
-            if not followers:
+            place = here()
+            if not any(one.is_at_home(place) for one in wrap.followers):
                 return original(self, *inputs, **named)
+            concerned = [one for one in wrap.followers if one.concerned(place)]
             kind.__call__ = original
             try:
                 output = original(self, *inputs, **named)
             finally:
                 if wrap._installed is followed and kind.__call__ is original:
                     kind.__call__ = followed
-            for one in followers:
+            for one in concerned:
                 one.ended(self, (inputs, named), output)
             return output
 
         kind.__call__ = self._installed = followed
 
 
-def _here() -> tuple[int, int]:
+def here() -> Place:
     return os.getpid(), threading.get_ident()
 
 

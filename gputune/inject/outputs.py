@@ -53,6 +53,18 @@ def tensors(output: Any) -> Iterator[Any]:
             yield from tensors(one)
 
 
+def opaque(output: Any) -> str | None:
+    """The class of something in an output that may hold tensors and is none of what is looked into; None without."""
+    import torch
+
+    if output is None or isinstance(output, torch.Tensor | bool | int | float | complex | str | bytes):
+        return None
+    inside = list(output) if isinstance(output, tuple) else [one for _, one in _items(output)]
+    if not inside and not isinstance(output, tuple | list | dict):
+        return type(output).__name__
+    return next(filter(None, map(opaque, inside)), None)
+
+
 def _tensor(tensor: Any, half: Any, contiguous: bool) -> Any:
     import torch
 

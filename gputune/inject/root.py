@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .applied import Reason, Why
-from .call import Call, call_of
+from .call import PLACE, Call, call_of
 from .family import family
 from .models import unwrapped
 from .watch import Seen, Watch
@@ -54,11 +54,17 @@ class Root:
 
     @property
     def call(self) -> Call:
-        return call_of(self.model, self.device, gradients=self.gradients)
+        return call_of(self.model, self.device)
 
     @property
     def inner_call(self) -> Call:
-        return call_of(self.inner, self.device, gradients=self.gradients)
+        return call_of(self.inner, self.device)
+
+    def claim(self) -> None:
+        """Have the calls that are meant changed by what was put in, and no others."""
+        for model in (self.model, self.inner):
+            if isinstance(call := vars(model).get(PLACE), Call):
+                call.gradients = self.gradients
 
     def left_alone(self) -> Why | None:
         """Why no hand may touch this model; None where hands may."""

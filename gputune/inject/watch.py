@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .outermost import Outermost
-from .outputs import tensors
+from .outputs import opaque, tensors
 from .witness import Sight, Witness
 
 MOST_NODES = 100_000
@@ -30,6 +30,8 @@ class Seen:
     """The dtype of the autocast that was on around the call."""
     inference: bool = False
     """Whether torch's inference mode was on around the call."""
+    opaque: str | None = None
+    """The class of something in an output that may hold tensors and cannot be looked into."""
 
 
 class Watch:
@@ -68,7 +70,7 @@ class Watch:
 
         try:
             found = list(tensors(output))
-            if next(model.parameters(), None) is None:
+            if next(iter(model.parameters()), None) is None:
                 return
             if self.gradients and not any(one.requires_grad for one in found):
                 return
@@ -81,6 +83,7 @@ class Watch:
                 seen.functions = sorted(set(_custom_functions(found)))
             halves = (torch.float16, torch.bfloat16)
             self._hooks += [one.register_hook(self._in_backward) for one in found if one.grad_fn is not None]
+            seen.opaque = seen.opaque or opaque(output)
             seen.inference |= torch.is_inference_mode_enabled()
             seen.half |= any(one.dtype in halves for one in found)
             if torch.is_autocast_enabled(self.device):

@@ -102,7 +102,7 @@ def _programs(profile: Profile, here: Fingerprint, terms: Terms) -> tuple[Tuned,
 
 
 def _tuned(profile: Profile, program: Program, here: Fingerprint, terms: Terms) -> Tuned:
-    level = terms.but(numerics=terms.numerics or "mixed")
+    level = _mixed(terms)
     there = program.fingerprint
     values = {
         name: value for name, value in best(program, terms.numerics).items() if _fits(name, value, there, here, level)
@@ -122,9 +122,25 @@ def _tuned(profile: Profile, program: Program, here: Fingerprint, terms: Terms) 
     )
 
 
+def _mixed(terms: Terms) -> Terms:
+    """Without a level all that was tuned may be put in."""
+    return terms.but(numerics=terms.numerics or "mixed")
+
+
 def _set_back(profile: Profile, program: Program, here: Fingerprint, terms: Terms) -> Values:
-    """Torch's defaults of the flags that the profile sets for every program: this one was measured without them."""
-    flags = {name: getattr(settings.load(name), "DEFAULT", None) for name in profile.settings}
+    """Torch's defaults of the flags that the profile sets for every program, where this one was tuned with and without
+    them, and its combination lacks them or the guard refused them.
+    """
+    whole = {name: choice.value for name, choice in program.settings.items()}
+    refused = program.guard is not None and program.guard.verdict == "refused"
+    goes_in = best(program, terms.numerics) == whole and all(
+        decision.is_default(settings.load(name), value) or _fits(name, value, program.fingerprint, here, _mixed(terms))
+        for name, value in whole.items()
+    )
+    if terms.only or not goes_in or not (whole or refused):
+        return {}
+    tried = {name for row in program.measurements for name in row.params}
+    flags = {name: getattr(settings.load(name), "DEFAULT", None) for name in profile.settings if name in tried}
     return {
         name: default
         for name, default in flags.items()

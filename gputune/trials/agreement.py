@@ -1,8 +1,8 @@
 """Whether a program that trains nothing answers with a combination of settings as it does in FP32. Pure.
 
-A combination is refused where an output of the same inputs differs by more than its precision explains, where its
-numbers are not finite, or where another element of a row is the largest although FP32's lead is larger than the error
-explains. Nothing is known where calls with torch's defaults are as far apart by themselves.
+A combination is refused where an output of the same inputs differs by more than its precision explains, in shape, or
+in numbers that are not finite, where another element of a row is the largest although FP32's lead is clear, or where
+labels differ. Nothing is known where calls with torch's defaults are as far apart by themselves.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ LIMITS: dict[Precision, float] = {"ieee": 0.005, "tf32": 0.01, "bfloat16": 0.05}
 default, so `ieee` allows for that. A BERT of 4 layers showed 0.01 in bfloat16."""
 AGREEING = 0.999
 """The share of the clear rows in which the largest element must be the same."""
+AGREEING_LABELS = 0.95
+"""The share of whole numbers that must be the same: labels as a rule, of which nobody knows how clear they were."""
 CALLS = 20
 """So many calls are compared at the most."""
 
@@ -32,7 +34,10 @@ class Agreed:
     spread: float
     rows: int
     agreeing: int
-    finite: bool
+    finite: bool = True
+    alike: bool = True
+    labels: int = 0
+    same_labels: int = 0
     failed: str = ""
 
     @classmethod
@@ -43,35 +48,39 @@ class Agreed:
 def verdict(found: Agreed, precision: Precision) -> Guard:
     limit = LIMITS[precision]
     unknown, refused = next(_unknown(found, limit), None), next(_refused(found, limit), None)
-    if unknown is not None:
-        return Guard(verdict="unknown", steps=found.calls, reason=unknown)
     if refused is not None:
         return Guard(verdict="refused", steps=found.calls, reason=refused)
-    same = f", the largest element the same in {found.agreeing} of {found.rows} rows" if found.rows else ""
-    return Guard(
-        verdict="accepted", steps=found.calls, reason=f"outputs within {_percent(found.error)} of FP32's{same}"
-    )
+    if unknown is not None:
+        return Guard(verdict="unknown", steps=found.calls, reason=unknown)
+    reason = f"outputs within {_percent(found.error)} of FP32's"
+    if found.rows:
+        reason += f", the largest element the same in {found.agreeing} of {found.rows} rows"
+    return Guard(verdict="accepted", steps=found.calls, reason=reason)
 
 
 def _unknown(found: Agreed, limit: float) -> Iterator[str]:
     """Why nothing is known."""
-    if found.failed:
-        yield found.failed
     if not found.calls:
-        yield "no output was a tensor"
+        yield found.failed or "no output was a tensor"
     if found.spread > limit:
         yield f"two calls with the same inputs differ by {_percent(found.spread)} without any settings"
 
 
 def _refused(found: Agreed, limit: float) -> Iterator[str]:
-    differing = found.rows - found.agreeing
     if not found.finite:
         yield "an output is no number where FP32's is"
+    if not found.alike:
+        yield "outputs of the same inputs have another number or shape"
+    if found.spread > limit:
+        return
+    differing, others = found.rows - found.agreeing, found.labels - found.same_labels
     if found.error > limit:
         error, explained = _percent(found.error), _percent(limit)
         yield f"outputs of the same inputs differ by {error}, and the precision explains {explained}"
     if differing > (1 - AGREEING) * found.rows:
         yield f"the largest element is another one in {differing} of {found.rows} rows in which it is clear"
+    if others > (1 - AGREEING_LABELS) * found.labels:
+        yield f"{others} of {found.labels} whole numbers are others"
 
 
 def _percent(share: float) -> str:

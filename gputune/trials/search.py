@@ -127,7 +127,7 @@ class Search:
         """Those that were about as fast as the winner and have a lower effect on results."""
         stage = "again" if any(arm.stage == "again" for arm in self.tried) else "precision"
         near = self._near(stage)
-        return [one for one in near if is_lower(one, winner)] if winner in near else []
+        return [one for one in near if is_lower(one, winner)] if winner.minus("compile") in near else []
 
     def _near(self, stage: str) -> list[Combination]:
         """Those of a stage that were not far behind."""

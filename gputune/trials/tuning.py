@@ -89,7 +89,8 @@ class _Tune:
             nothing = tuned(measured, None, self._machine, self._device, UNGUARDED)
             return replace(nothing, disturbed=busy)
         accepted, guard = self._guarded(measured, ranking(measured))
-        result = tuned(measured, accepted, self._machine, self._device, guard)
+        arms = [arm for arm in measured.arms if str(arm.combination) not in self._refused]
+        result = tuned(replace(measured, arms=arms), accepted, self._machine, self._device, guard)
         result = replace(result, refused=self._refused)
         return result if accepted is None else self._confirmed(measured, result)
 

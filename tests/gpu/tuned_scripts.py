@@ -135,7 +135,7 @@ def profile_with(found: Measured, combination: Combination) -> Profile:
     values = combination.values
     program = replace(
         made, fingerprint=base.fingerprint, settings={name: chosen(value) for name, value in values.items()},
-        by_numerics={"mixed": values} if values else {}, measurements=(),
+        by_numerics={"mixed": values} if values else {},
     )  # fmt: skip
     return replace(base, programs=(program,))
 

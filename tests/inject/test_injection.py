@@ -65,8 +65,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     yield start
     for session in sessions:
         session.injection._watch.stop()
-        session.injection._calls.stop()
-        session.injection._watch_calls.stop()
+        session.injection._answering.stop()
     assert nn.Module.__call__ is before
 
 

@@ -11,7 +11,7 @@ FAILED = decision.failed("amp_dtype", Reason.CALL_FAILED("RuntimeError", "dtype"
 
 
 def remembered(*rows: Applied) -> Applied:
-    outcome = Outcome(["amp_dtype"])
+    outcome = Outcome(["amp_dtype"], Reason.NO_STEP())
     for row in rows:
         outcome.add(row)
     return outcome.rows["amp_dtype"]
@@ -27,7 +27,7 @@ def test_what_is_expected_has_a_row_before_anything_is_known() -> None:
 
 
 def test_what_is_known_of_a_model_is_not_replaced_by_why_nothing_was_found() -> None:
-    outcome = Outcome(["amp_dtype", "compile"])
+    outcome = Outcome(["amp_dtype", "compile"], Reason.NO_STEP())
     outcome.add(put("A"))
     outcome.nothing(Reason.NO_MODEL())
     assert [row.status for row in outcome.rows.values()] == ["applied", "skipped"]

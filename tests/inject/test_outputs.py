@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputune.inject.outputs import restored, tensors
+from gputune.inject.outputs import opaque, restored, tensors, usual
 
 HALF, FULL = torch.bfloat16, torch.float32
 Pair = namedtuple("Pair", ["left", "right"])
@@ -139,3 +139,24 @@ def test_tensors_finds_each_in_order() -> None:
     one, two, three, four = (torch.zeros(n) for n in range(4))
     found = tensors(([one, {"a": two}], Made(three), Pair(four, "text"), Opaque(one), None, Made))
     assert [len(each) for each in found] == [0, 1, 2, 3]
+
+
+def test_what_was_made_in_inference_mode_becomes_usual() -> None:
+    plain = tensor(FULL)
+    with torch.inference_mode():
+        made = {"left": [tensor(HALF)], "right": plain}
+    found = usual(made)
+    assert not found["left"][0].is_inference()
+    assert found["left"][0].dtype == HALF
+    assert found["right"] is plain
+
+
+@pytest.mark.parametrize(
+    ("output", "name"),
+    [
+        (tensor(FULL), None), ((tensor(FULL), None, "text", 1.0), None), ({"deep": [Made(1, tensor(FULL))]}, None),
+        ([], None), (Opaque(tensor(FULL)), "Opaque"), ({"deep": (1, Opaque(2))}, "Opaque"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_looked_into_has_a_name(output: Any, name: str | None) -> None:
+    assert opaque(output) == name

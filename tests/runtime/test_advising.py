@@ -1,14 +1,15 @@
 """What of a profile is put into models under which terms: plain data in, plain data out."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from making import H200, profile, program
+from making import H200, choices, profile, program, row
 
 from gputune.inject.applied import Reason
 from gputune.inject.decision import Terms
-from gputune.profile import Fingerprint, Profile, Program
+from gputune.profile import Fingerprint, Guard, Profile, Program
 from gputune.runtime.advising import advice, best, waiting
 from gputune.runtime.environment import plan
 
@@ -122,18 +123,41 @@ class TestPrograms:
         assert tuned.trains
         assert tuned.shapes == ((64, 3, 224, 224), (64,))
 
-    def test_flags_that_every_program_gets_are_set_back_since_it_was_measured_without(self) -> None:
-        flags = {"cudnn_benchmark": True, "matmul_precision": "tf32"}
-        with_flags = made(settings=flags, programs=(program(),))
-        assert advice(with_flags, H200, DEFAULT).programs[0].settings == self.values | {"cudnn_benchmark": False}
-        nothing = made(settings=flags, programs=(program(settings={}, by_numerics={}),))
-        back = {"cudnn_benchmark": False, "matmul_precision": "ieee"}
-        assert advice(nothing, H200, DEFAULT).programs[0].settings == back
+    tried = (
+        row("tune", "throughput", 1.0, matmul_precision="tf32"),
+        row("tune", "throughput", 1.1, cudnn_benchmark=True),
+    )
+    flags: Mapping[str, Any] = {"cudnn_benchmark": True, "matmul_precision": "tf32"}
 
-    @pytest.mark.parametrize("terms", [EXACT, Terms(skip=("cudnn_benchmark",))])
-    def test_but_not_those_that_are_not_set(self, terms: Terms) -> None:
-        with_flags = made(settings={"cudnn_benchmark": True}, programs=(program(),))
-        assert all("cudnn_benchmark" not in one.settings for one in advice(with_flags, H200, terms).programs)
+    def set_back(self, terms: Terms = DEFAULT, **changed: Any) -> Any:
+        """The flags that a program gets which was tuned beside both, and is best in bfloat16 without."""
+        half = {"amp_dtype": "bfloat16"}
+        given = {"settings": choices(half), "by_numerics": {"mixed": half}, "measurements": self.tried} | changed
+        programs = advice(made(settings=self.flags, programs=(program(**given),)), H200, terms).programs
+        return {name: value for one in programs for name, value in one.settings.items() if name in self.flags}
+
+    def test_flags_that_every_program_gets_are_set_back_where_it_is_best_without(self) -> None:
+        assert self.set_back() == {"cudnn_benchmark": False, "matmul_precision": "ieee"}
+        both = {"amp_dtype": "bfloat16", "matmul_precision": "tf32"}
+        found = self.set_back(settings=choices(both), by_numerics={"mixed": both})
+        assert found == {"cudnn_benchmark": False, "matmul_precision": "tf32"}
+
+    def test_and_where_the_guard_refused_what_is_faster(self) -> None:
+        refused = Guard(verdict="refused", steps=100, reason="the gradient of parameter 3 vanishes")
+        nothing: dict[str, Any] = {"settings": {}, "by_numerics": {}}
+        assert self.set_back(guard=refused, **nothing) == {"cudnn_benchmark": False, "matmul_precision": "ieee"}
+        assert self.set_back(**nothing) == {}
+
+    @pytest.mark.parametrize(
+        "terms",
+        [Terms(only=("matmul_precision",)), Terms(numerics="tf32"), Terms(skip=("amp_dtype",)), EXACT],
+        ids=["only", "a level below", "skip", "exact"],
+    )
+    def test_but_not_where_it_gets_less_than_was_tuned(self, terms: Terms) -> None:
+        assert self.set_back(terms) == {}
+
+    def test_nor_what_was_not_tried(self) -> None:
+        assert self.set_back(measurements=self.tried[:1]) == {"matmul_precision": "ieee"}
 
     def test_nor_where_the_program_was_tuned_on_another_machine(self) -> None:
         elsewhere = program(fingerprint=replace(H200, gpu="another", compute_capability="8.0"))

@@ -39,6 +39,20 @@ def test_one_row_in_a_thousand_may_differ() -> None:
     assert verdict(replace(SOUND, rows=2000, agreeing=1998), "bfloat16").verdict == "accepted"
 
 
+def test_labels_may_differ_a_little_since_nobody_knows_how_clear_they_were() -> None:
+    assert verdict(replace(SOUND, labels=64, same_labels=63), "bfloat16").verdict == "accepted"
+    refused = verdict(replace(SOUND, labels=64, same_labels=50), "bfloat16")
+    assert refused.reason == "14 of 64 whole numbers are others"
+
+
+def test_other_shapes_are_refused() -> None:
+    assert verdict(replace(SOUND, alike=False), "ieee").verdict == "refused"
+
+
+def test_no_numbers_are_refused_whatever_else() -> None:
+    assert verdict(replace(SOUND, finite=False, spread=0.5), "bfloat16").verdict == "refused"
+
+
 def test_no_numbers_are_refused() -> None:
     assert verdict(replace(SOUND, finite=False), "bfloat16").reason == "an output is no number where FP32's is"
 
@@ -46,7 +60,7 @@ def test_no_numbers_are_refused() -> None:
 @pytest.mark.parametrize(
     ("found", "reason"),
     [
-        (replace(SOUND, failed="TypeError: cannot be copied"), "TypeError: cannot be copied"),
+        (replace(SOUND, calls=0, failed="TypeError: cannot be copied"), "TypeError: cannot be copied"),
         (replace(SOUND, calls=0), "no output was a tensor"),
         (replace(SOUND, spread=0.2), "two calls with the same inputs differ by 20 % without any settings"),
     ],

@@ -8,20 +8,18 @@ put back in between.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..outputs import tensors
 from ..rewind import rewinder
+from .closeness import compared, rows
 
 if TYPE_CHECKING:
     from ..root import Root
     from .arms import Arms, Values
 
-MOST = 1 << 22
-"""So many elements of an output are looked at, from its first row on: 4 million, which take 16 MB."""
-CLEAR = 4.0
-"""FP32's lead is clear from so many times the error on that a precision explains."""
+SUMS = ("rows", "agreeing", "labels", "same_labels")
 
 
 class Agreement:
@@ -31,13 +29,16 @@ class Agreement:
 
     def __init__(self, arms: Arms, values: Values, explained: float) -> None:
         self._arms, self._values, self._explained = arms, values, explained
+        self._busy = False
         self._found: dict[str, Any] = {
-            "calls": 0, "error": 0.0, "spread": 0.0, "rows": 0, "agreeing": 0, "finite": True, "failed": "",
+            "calls": 0, "error": 0.0, "spread": 0.0, "finite": True, "alike": True, "failed": "",
+            **dict.fromkeys(SUMS, 0),
         }  # fmt: skip
 
     def start(self) -> None:
         for root in self._arms.roots:
             root.call.instead = self._of(root)
+            root.claim()
 
     def stop(self) -> None:
         for root in self._arms.roots:
@@ -47,29 +48,33 @@ class Agreement:
     @property
     def plain(self) -> dict[str, Any]:
         """For JSON: how many `calls` had outputs that could be compared; the largest relative `error` of any output,
-        and the largest `spread` of two calls without the settings; in how many `rows` FP32's largest element is clearly
-        so, and how many of these are `agreeing`; whether all numbers are `finite` that are without; and what `failed`.
+        and the largest `spread` of two calls without the settings; whether all numbers are `finite` that are without,
+        and all outputs `alike` in number and shape; in how many `rows` FP32's largest element is clearly so, and how
+        many of these are `agreeing`; of how many whole numbers, as `labels` are, how many are `same_labels`; and why a
+        comparison `failed`.
         """
         return self._found
 
     def _of(self, root: Root) -> Callable[[Any, Any], Any]:
-        def compared(inputs: Any, named: Any) -> Any:
-            call, plain = root.call, None
-            call.instead = None
+        def compare(inputs: Any, named: Any) -> Any:
+            call, outermost = root.call, not self._busy
+            call.instead, self._busy = None, True
             try:
-                plain = self._plain(root, inputs, named)
-                self._arms.switch(self._values)
+                plain = self._plain(root, inputs, named) if outermost else None
+                if outermost:
+                    self._arms.switch(self._values)
                 output = call(*inputs, **named)
             finally:
-                call.instead = compared
+                call.instead = compare
+                self._busy = not outermost
             if plain is not None:
-                self._attempt(lambda: self._note(*plain, output))
+                self._attempt(lambda: self._note(*plain, [rows(one) for one in tensors(output)]))
             return output
 
-        return compared
+        return compare
 
     def _plain(self, root: Root, inputs: Any, named: Any) -> tuple[Any, Any] | None:
-        """The outputs of two calls with torch's defaults."""
+        """The first rows of what two calls with torch's defaults return; None where they cannot be made."""
         outputs: list[Any] = []
 
         def call_twice() -> None:
@@ -77,7 +82,7 @@ class Agreement:
             self._arms.switch({})
             for _ in range(2):
                 own_inputs, own_named = copy.deepcopy((inputs, named))
-                outputs.append(root.call(*own_inputs, **own_named))
+                outputs.append([rows(one) for one in tensors(root.call(*own_inputs, **own_named))])
                 back()
 
         self._attempt(call_twice)
@@ -89,51 +94,22 @@ class Agreement:
         except Exception as error:
             self._found["failed"] = " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
-    def _note(self, plain: Any, again: Any, output: Any) -> None:
-        outputs = list(zip(tensors(plain), tensors(again), tensors(output), strict=True))
-        for one, second, other in outputs:
-            if not one.shape == second.shape == other.shape:
-                raise ValueError(f"an output of the shape {tuple(one.shape)} has another one: {tuple(other.shape)}")
-            if one.numel():
-                self._compare(_rows(one), _rows(second), _rows(other))
-        self._found["calls"] += any(one.numel() for one, _, _ in outputs)
-
-    def _compare(self, one: Any, second: Any, other: Any) -> None:
+    def _note(self, plain: list[Any], again: list[Any], others: list[Any]) -> None:
         found = self._found
-        if one.is_floating_point():
-            found["error"] = max(found["error"], _distance(one, other))
-            found["spread"] = max(found["spread"], _distance(one, second))
-            found["finite"] &= bool((other.isfinite() | ~one.isfinite()).all())
-        for name, count in zip(("rows", "agreeing"), self._agreeing(one, other), strict=True):
-            found[name] += count
-
-    def _agreeing(self, one: Any, other: Any) -> Iterator[int]:
-        """In how many rows the largest element is clear, and in how many of these it is the same one. Of whole numbers,
-        labels as a rule, each is a row.
-        """
-        if not one.is_floating_point():
-            yield one.numel()
-            yield int((one == other).sum())
+        if _shapes(plain) != _shapes(again):
+            raise ValueError("two calls with the same inputs return outputs of other shapes")
+        if _shapes(plain) != _shapes(others):
+            found["alike"] = False
             return
-        if one.shape[-1] < 2:
-            yield from (0, 0)
-            return
-        first, second = one.topk(2, dim=-1).values.unbind(-1)
-        size = one.square().mean(-1).sqrt()
-        clear = first - second > CLEAR * self._explained * size
-        yield int(clear.sum())
-        yield int((clear & (one.argmax(-1) == other.argmax(-1))).sum())
+        for one, second, other in zip(plain, again, others, strict=True):
+            close = compared(one, other, self._explained)
+            found["error"] = max(found["error"], close.error)
+            found["finite"] &= close.finite
+            found["spread"] = max(found["spread"], compared(one, second, self._explained).error)
+            for name in SUMS:
+                found[name] += getattr(close, name)
+        found["calls"] += bool(plain)
 
 
-def _rows(tensor: Any) -> Any:
-    """The first elements in rows of the last dimension, floating-point numbers in FP32."""
-    rows = tensor.detach().reshape(-1, tensor.shape[-1] if tensor.dim() else 1)
-    rows = rows[: max(1, MOST // max(1, rows.shape[1]))]
-    return rows.float() if rows.is_floating_point() else rows
-
-
-def _distance(one: Any, other: Any) -> float:
-    """The norm of the difference to that of the first, where both are finite."""
-    both = one.isfinite() & other.isfinite()
-    size = float(one.where(both, 0).norm())
-    return float((one - other).where(both, 0).norm()) / size if size else 0.0
+def _shapes(outputs: list[Any]) -> list[Any]:
+    return [one.shape for one in outputs]

@@ -12,6 +12,7 @@ from typing import Any
 from ... import settings
 from ...settings import Value
 from .. import decision, hands
+from ..answering import usual_mode
 from ..applied import Reason, Why
 from ..outcome import left
 from ..root import Root
@@ -55,9 +56,7 @@ class Arms:
 
     def switch(self, values: Values) -> None:
         """Have exactly these settings in force, and torch's defaults for all others."""
-        import torch
-
-        with torch.inference_mode(False):  # in which a program may be, and nothing that lasts can be made
+        with usual_mode():
             self._switch(values)
 
     def _switch(self, values: Values) -> None:
@@ -80,6 +79,7 @@ class Arms:
             return
         for root in self._able.get(name, []):
             hands.load(name).put_in(root, value)
+            root.claim()
 
     def _off(self, name: str) -> None:
         setting = settings.load(name)
@@ -98,3 +98,4 @@ class Arms:
 
         for root in self.roots:
             root.call.raised = of_an_arm
+            root.claim()

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from hands_on import mlp, rooted
 from torch import nn
+from torch.autograd import forward_ad
 
 from gputune.inject.applied import Reason
 from gputune.inject.hands import inference_mode as hand
@@ -29,6 +30,7 @@ def test_calls_without_gradients_are_in_it_and_return_usual_tensors() -> None:
     root = rooted(model, gradients=False)
     assert hand.obstacle(root, True) is None
     assert hand.put_in(root, True) is True
+    root.claim()
     with torch.no_grad():
         output = model(X)
     model(X)
@@ -52,3 +54,52 @@ def test_not_where_gradients_are_computed() -> None:
     found = hand.obstacle(rooted(mlp()), True)
     assert found is not None
     assert found.why == Reason.TRAINS()
+
+
+class Keeps(nn.Module):
+    """As a cache of rotary embeddings is kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.kept = nn.Linear(4, 4), None
+
+    def forward(self, x: Any) -> Any:
+        if self.kept is None:
+            self.kept = torch.cos(torch.arange(4.0))
+        return self.layer(x * self.kept)
+
+
+def test_what_the_model_keeps_becomes_usual_and_the_setting_is_taken_out() -> None:
+    model, failed = Keeps(), []
+    root = rooted(model, gradients=False, failed=lambda name, why: failed.append((name, why)))
+    hand.put_in(root, True)
+    root.claim()
+    with torch.no_grad():
+        model(X)
+    assert failed == [("inference_mode", Reason.KEEPS("kept"))]
+    assert root.call.around is None
+    model(X).sum().backward()  # which would raise with what inference mode made
+
+
+def test_it_stays_out_where_a_hook_may_keep_what_is_made() -> None:
+    model = mlp()
+    model[0].register_forward_hook(lambda *_: None)
+    found = hand.obstacle(rooted(model, gradients=False), True)
+    assert found is not None
+    assert found.why == Reason.HOOKED()
+
+
+def test_and_where_an_output_cannot_be_looked_into() -> None:
+    found = hand.obstacle(rooted(mlp(), gradients=False, opaque="DynamicCache"), True)
+    assert found is not None
+    assert found.why == Reason.OPAQUE("DynamicCache")
+
+
+def test_forward_mode_differentiation_goes_on() -> None:
+    model = mlp()
+    root = rooted(model, gradients=False)
+    hand.put_in(root, True)
+    root.claim()
+    with torch.no_grad(), forward_ad.dual_level():
+        dual = forward_ad.make_dual(X, torch.ones_like(X))
+        assert forward_ad.unpack_dual(model(dual)).tangent is not None

@@ -1,6 +1,9 @@
 """Outputs with settings beside those without: sound programs, and ones that half precision breaks."""
 
+import math
+import os
 import weakref
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,6 +54,16 @@ def judged(model: Any, **more: Any) -> Guard:
     return verdict(Agreed.from_plain(compared(model, **more)), "bfloat16")
 
 
+def masked(x: Any, value: float) -> Any:
+    """With one column of a constant."""
+    return x.index_fill(-1, torch.tensor([3]), value)
+
+
+def wrong(x: Any) -> Any:
+    """Other signs in half precision."""
+    return -x if x.dtype == torch.bfloat16 else x
+
+
 class Counts(nn.Module):
     """Its buffer counts its calls, and its outputs depend on that."""
 
@@ -79,13 +92,23 @@ class Remembers(Counts):
 @pytest.mark.parametrize(
     "model",
     [
-        Net(), Net(lambda x: {"logits": x, "hidden": (x, None)}), Net(lambda x: x.argmax(-1)[:0]), Counts(),
-        nn.Sequential(Net(), nn.Dropout(0.5)), nn.Sequential(Net(), nn.BatchNorm1d(10)), Net(lambda x: x.softmax(-1)),
+        Net(), Net(lambda x: {"logits": x, "hidden": (x, None)}), Counts(), nn.Sequential(Net(), nn.Dropout(0.5)),
+        nn.Sequential(Net(), nn.BatchNorm1d(10)), Net(lambda x: x.softmax(-1)), Net(lambda x: masked(x, -math.inf)),
+        Net(lambda x: masked(x, -1e9)), Net(lambda x: 1e20 * x), Net(lambda x: torch.complex(x.float(), x.float())),
+        Net(lambda x: x.argmax(-1)), Net(lambda x: x.sum()),
     ],
-    ids=["plain", "nested", "nothing", "counts", "dropout", "batch norm in training", "probabilities"],
+    ids=[
+        "plain", "nested", "counts", "dropout", "batch norm in training", "probabilities", "infinite mask", "mask",
+        "large", "complex", "labels", "one number",
+    ],
 )  # fmt: skip
-def test_sound_models_are_not_refused(model: Any) -> None:
-    assert judged(model).verdict in ("accepted", "unknown")
+def test_sound_models_are_accepted(model: Any) -> None:
+    found = judged(model)
+    assert found.verdict == "accepted", found.reason
+
+
+def test_without_a_tensor_nothing_is_known() -> None:
+    assert judged(Net(lambda x: None)).reason == "no output was a tensor"
 
 
 def test_the_error_is_that_of_half_precision() -> None:
@@ -106,11 +129,20 @@ def test_the_error_is_that_of_half_precision() -> None:
         lambda x: x * float("nan") if x.dtype == torch.bfloat16 else x,
         lambda x: x.roll(1, dims=-1) if x.dtype == torch.bfloat16 else x,
         lambda x: x * 1.1 if x.dtype == torch.bfloat16 else x,
-        lambda x: (x if x.dtype == torch.bfloat16 else -x).argmax(-1),
+        lambda x: wrong(x).argmax(-1),
+        lambda x: masked(wrong(x), -math.inf),
+        lambda x: masked(wrong(x), -1e9),
+        lambda x: masked(wrong(x), -1e4),
+        lambda x: masked(wrong(x).float(), torch.finfo(torch.float32).min),
+        lambda x: 1e20 * wrong(x),
+        lambda x: torch.complex(wrong(x).float(), x.float()),
+        lambda x: x[:, :5] if x.dtype == torch.bfloat16 else x,
     ],
     ids=[
         "cancellation", "large angles", "a high power", "put in: shifted", "put in: no number", "put in: another order",
-        "put in: a factor", "put in: other labels",
+        "put in: a factor", "put in: other labels", "put in: below an infinite mask", "put in: below a mask",
+        "put in: below a mask that is rounded", "put in: below the lowest number", "put in: large",
+        "put in: complex", "put in: another shape",
     ],
 )  # fmt: skip
 def test_what_half_precision_breaks_is_refused(does: Any) -> None:
@@ -134,12 +166,42 @@ def test_a_model_that_remembers_is_not_known() -> None:
 
 
 def test_what_cannot_be_copied_is_not_known_and_the_program_goes_on() -> None:
-    found = judged(Net(lambda x, stream: x), stream=iter(()).__iter__)
-    assert found.verdict in ("accepted", "unknown")
-    with open("/dev/null") as stream:  # noqa: PTH123  any open file
-        found = judged(Net(lambda x, stream: x), stream=stream)
+    asked: list[Any] = []
+    with Path(os.devnull).open() as stream:
+        found = judged(Net(lambda x, stream: (asked.append(x.dtype), x)[1]), stream=stream)
     assert found.verdict == "unknown"
     assert "TypeError" in found.reason
+    assert asked == [torch.bfloat16] * CALLS
+
+
+def test_a_model_and_a_part_of_it_that_are_both_called() -> None:
+    """The part's settings must not be in what the whole returns without."""
+
+    class Whole(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.part = Net()
+
+        def forward(self, x: Any) -> Any:
+            return torch.cos(1e3 * self.part(x))
+
+    model = Whole()
+    roots = [
+        Root(model=one, seen=Seen(model=weakref.ref(one), shapes=[]), device="cpu", gradients=False, in_turn=True)
+        for one in (model, model.part)
+    ]
+    arms = Arms(roots)
+    assert arms.obstacles(HALF) == {}
+    agreement = Agreement(arms, HALF, LIMITS["bfloat16"])
+    agreement.start()
+    with torch.no_grad():
+        for _ in range(CALLS):
+            model.part(torch.randn(16, 64))
+            model(torch.randn(16, 64))
+    agreement.stop()
+    found = verdict(Agreed.from_plain(agreement.plain), "bfloat16")
+    assert found.verdict == "refused"
+    assert agreement.plain["spread"] == 0.0
 
 
 def test_afterwards_the_model_is_as_it_was() -> None:
