@@ -1,4 +1,4 @@
-"""`gputune tune`: find the settings with which a training script that nobody changed runs fastest."""
+"""`gputune tune`: find the settings with which a script that nobody changed runs fastest."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CONTEXT = {"allow_interspersed_args": False}
 
 def tune(
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="-- CMD...", help="The command that trains, and its arguments.")
+        list[str] | None, typer.Argument(metavar="-- CMD...", help="The command, and its arguments.")
     ] = None,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="The profile that gets the result; it keeps all else that it has.")
@@ -54,7 +54,7 @@ def tune(
         int, typer.Option("--guard-steps", min=20, max=1_000_000, help="The steps of each run that guards the loss.")
     ] = 100,
     no_guard: Annotated[
-        bool, typer.Option("--no-guard", help="Do not compare the loss with FP32's; the result says so.")
+        bool, typer.Option("--no-guard", help="Do not compare loss or outputs with FP32's; the result says so.")
     ] = False,
     allow_writes: Annotated[
         bool,
@@ -101,7 +101,7 @@ def _command(words: list[str]) -> list[str]:
     if words[:1] == ["--"]:
         words = words[1:]
     if not words:
-        raise UsageError("no command was given", "name the one that trains: gputune tune -- python train.py")
+        raise UsageError("no command was given", "name the one to tune: gputune tune -- python train.py")
     if words[0].startswith("-"):
         raise UsageError(f"{words[0]}: there is no such option", "see: gputune tune --help")
     return words

@@ -38,7 +38,7 @@ class Tuned:
     """Whether it trains; otherwise its calls without gradients were tuned."""
     loading: Loading | None = None
     unguarded: bool = False
-    """Whether its loss was not compared with FP32's."""
+    """Whether its loss, or its outputs, were not compared with FP32's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,10 @@ class Trial:
     """The folder that checkpoints are written to instead of the user's; empty to let them be written."""
     shift: int | None = None
     """By how much random seeds are shifted; None to leave them alone."""
+    trains: bool | None = None
+    """Whether the program is known to take an optimizer's steps, before which its calls without gradients are none of
+    its steps; None where that is to be found out.
+    """
     other_numbers: bool = False
     """Whether dropout draws other random numbers in the iteration that is compared."""
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-How = Literal["raised", "recompiled", "memory", "ended", "silent", "never stepped", "nodes"]
+How = Literal["raised", "recompiled", "memory", "ended", "silent", "never stepped", "nodes", "trains"]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -12,7 +12,7 @@ class RunFailed(Exception):
 
     how: How
     """It raised an exception, was compiled anew in the middle, ran out of the GPU's memory, ended, was silent for too
-    long, never took a training step, or spans several nodes."""
+    long, never took a step, spans several nodes, or trains after calls that were taken for its steps."""
     detail: str = ""
     rank: int | None = None
     when: str = ""
@@ -28,5 +28,6 @@ class RunFailed(Exception):
             "silent": f"{who}took no step for {self.detail}",
             "never stepped": f"neither a training step nor calls without gradients were seen within {self.detail}",
             "nodes": "it runs on several nodes",
+            "trains": "it trains after it has called its model without gradients",
         }
         return words[self.how]

@@ -55,6 +55,7 @@ class Job:
             socket=str(path),
             scratch="" if start.allow_writes else str(self._scratch),
             shift=shift,
+            trains=start.trains,
             other_numbers=other_numbers,
         )
         text = Payload(advice=advice, trial=trial).text
@@ -181,6 +182,8 @@ class Job:
     def _take(self, rank: Rank, message: dict[str, Any]) -> bool:
         if "passed" in message:
             return True
+        if "trains" in message:
+            raise RunFailed(how="trains")
         if "raised" in message:
             how: Any = "memory" if message.get("out_of_memory") else "raised"
             raise RunFailed(how=how, detail=message["raised"], rank=self._name(rank))

@@ -34,7 +34,7 @@ class Measured:
     found: Mapping[str, Any]
     """The models, as the process describes them."""
     arms: list[Tried]
-    """The last comparison: torch's defaults, the winner, and what is left of it within each level."""
+    """The last comparison: torch's defaults, the winner, what is left of it within each level, and its rivals."""
     tried: list[Tried]
     left: dict[str, Applied]
     """By setting, why it could not be tried."""

@@ -86,7 +86,7 @@ def tuned(
         models=tuple(models[:MOST_MODELS]),
         input_shapes=tuple(tuple(shape[:MOST_DIMENSIONS]) for shape in measured.found["shapes"][:MOST_SHAPES]),
         world_size=measured.hello["world"],
-        settings=_choices(combination, found[1]) if found else {},
+        settings=_choices(combination, found[1], measured.found["trains"]) if found else {},
         by_numerics=levels,
         trains=measured.found["trains"],
         measurements=tuple(_rows(measured.tried, device, measured.conditions)),
@@ -108,10 +108,11 @@ def _accepted(measured: Measured, found: tuple[Tried, Comparison] | None) -> lis
     return [arm for arm in measured.arms if set(arm.combination.items) <= accepted]
 
 
-def _choices(combination: Combination, found: Comparison) -> dict[str, Choice]:
+def _choices(combination: Combination, found: Comparison, trains: bool) -> dict[str, Choice]:
     """Settings were not measured one by one: what is known is how fast they are together."""
+    kind = "steps" if trains else "calls"
     together = "alone" if len(combination.items) == 1 else f"all {len(combination.items)} settings together"
-    reason = f"the program's own steps ran {range_text(found)} as fast as with torch's defaults, {together}"
+    reason = f"the program's own {kind} ran {range_text(found)} as fast as with torch's defaults, {together}"
     return {
         name: Choice(value=value, gain=found.ratio, interval=found.interval, reason=reason, evidence=(BENCH,))
         for name, value in combination.items

@@ -104,8 +104,8 @@ class Search:
         return best
 
     def final(self, winner: Combination) -> list[Tried]:
-        """Torch's defaults, what is left of the winner within each level, and the winner, compared until decided. What
-        is left is not compiled, which would take as long as all else.
+        """Torch's defaults, what is left of the winner within each level, its rivals and the winner, compared until
+        decided. What is left is not compiled, which would take as long as all else.
         """
         less = [self.start, *(winner.within(level) for level in LEVELS), *self._rivals(winner)]
         arms = self._usable([DEFAULT, *(one.minus("compile") for one in (*less, winner)), winner])

@@ -18,7 +18,7 @@ from gputune.inject.scratch._trackers import variables
 from gputune.runtime.environment import SHIM
 
 START_SECONDS = 600.0
-"""Within this time a program is to take its first training step: it may prepare its data before."""
+"""Within this time a program is to take its first step: it may prepare its data before."""
 SCRATCH, TEMPORARY = "scratch", "tmp"
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "fish", "busybox")
 
@@ -34,6 +34,8 @@ class Start:
     log: IO[bytes]
     """Where stdout and stderr of the command go."""
     allow_writes: bool = False
+    trains: bool | None = None
+    """Whether the program takes an optimizer's steps; None as long as nobody knows."""
     start_seconds: float = START_SECONDS
 
 

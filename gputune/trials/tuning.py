@@ -39,7 +39,7 @@ UNGUARDED = Guard(verdict="off", steps=0)
 def tune(request: Request, log: IO[bytes], *, host: Host, progress: Tell) -> Tuned:
     """Tune a program. `log` takes its output.
 
-    Raises MeasureError where nothing can be measured, since the program does not run or takes no training step.
+    Raises MeasureError where nothing can be measured, since the program does not run or takes no step.
     """
     progress(Progress(part="reading this machine's facts"))
     machine = facts.read(host, variables=checks.variables())
@@ -85,6 +85,7 @@ class _Tune:
             ),
             host=host, progress=self._progress,
         )  # fmt: skip
+        self._start = replace(self._start, trains=measured.found["trains"])
         if busy := self._too_busy(measured):
             nothing = tuned(measured, None, self._machine, self._device, UNGUARDED)
             return replace(nothing, disturbed=busy)

@@ -22,7 +22,7 @@ FASTER = {"mlp": 1.5, "decoder": 2.0, "convnet": 2.0}
 """What TF32 or bfloat16 alone gain on GPUs that have them."""
 
 
-def measured(name: str, folder: Path) -> Measured:
+def measured(name: str, folder: Path, steps: int | None = None) -> Measured:
     machine = facts.read(Host())
     path = [str(HERE / "training"), str(HERE / "unchanged"), *filter(None, [os.environ.get("PYTHONPATH")])]
     environ = {**inherited(), "PYTHONPATH": os.pathsep.join(path)}
@@ -30,7 +30,7 @@ def measured(name: str, folder: Path) -> Measured:
     with (folder / "log").open("wb") as log:
         start = Start(command=command, environ=environ, folder=folder, log=log)
         able = candidates(machine, "cuda" if machine.gpus else "cpu")
-        wanted = Wanted(candidates=able, facts=machine, compared_calls=CALLS)
+        wanted = Wanted(candidates=able, facts=machine, compared_calls=CALLS, steps=steps)
         return measure(start, wanted, host=Host(), progress=lambda _: None)
 
 
@@ -49,6 +49,6 @@ def test_calls_become_faster_and_outputs_agree(name, tmp_path):
 
 @pytest.mark.slow
 def test_without_a_gpu_it_goes_through_the_same_motions(tmp_path):
-    found = measured("mlp", tmp_path)
+    found = measured("mlp", tmp_path, steps=60)
     assert not found.found["trains"]
     assert {guard.verdict for guard in found.agreed.values()} <= {"accepted"}

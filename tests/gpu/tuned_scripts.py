@@ -117,7 +117,7 @@ def others_of(name: str, found: Measured) -> list[Combination]:
     return list(dict.fromkeys(Combination.of(one) for one in kept if one))
 
 
-def measured(name: str, folder: Path) -> Measured:
+def measured(name: str, folder: Path, steps: int | None = None) -> Measured:
     """As `gputune tune` measures it. Raises RunFailed."""
     machine = facts.read(Host())
     path = os.pathsep.join(filter(None, [str(Path(__file__).parent / "training"), os.environ.get("PYTHONPATH")]))
@@ -125,7 +125,7 @@ def measured(name: str, folder: Path) -> Measured:
     with (folder / f"{name}.log").open("wb") as log:
         start = Start(command=script(name), environ=environ, folder=folder, log=log)
         able = candidates(machine, "cuda" if machine.gpus else "cpu")
-        return measure(start, Wanted(candidates=able, facts=machine), host=Host(), progress=lambda _: None)
+        return measure(start, Wanted(candidates=able, facts=machine, steps=steps), host=Host(), progress=lambda _: None)
 
 
 def profile_with(found: Measured, combination: Combination) -> Profile:

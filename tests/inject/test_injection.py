@@ -327,6 +327,37 @@ class TestTrainsNothing:
         assert model._compiled_call_impl is None
         assert session.became("amp_dtype") == ("skipped", "tuned for other models than this program's")
 
+    def test_where_its_calls_came_before_a_training_all_is_undone_and_what_is_for_that_goes_in(
+        self, start: Start
+    ) -> None:
+        model = mlp()
+        answers = self.program(model, amp_dtype="bfloat16", inference_mode=True, cudnn_benchmark=True)
+        session = start({"fused_optimizer": True}, programs=(answers,))
+        self.answered(model)
+        assert is_mixed(model)
+        optimizer = trained(model)
+        assert not is_mixed(model)
+        assert session.flags["cudnn_benchmark"] is None  # what it was before
+        assert optimizer.param_groups[0]["fused"]
+        trained(model, steps=3)
+        assert not self.answered(model, times=2).is_inference()
+
+    def test_nothing_looks_on_during_a_training_that_begins_meanwhile(self, start: Start) -> None:
+        before, model = nn.Module.__call__, mlp()
+        start({}, programs=(self.program(model, amp_dtype="bfloat16"),))
+        self.answered(model, times=SILENT)
+        trained(model, steps=3)
+        assert nn.Module.__call__ is before
+
+    def test_what_lasts_is_made_outside_of_the_programs_inference_mode(self, start: Start) -> None:
+        model = convnet()
+        start({}, programs=(self.program(model, channels_last=True),))
+        with torch.inference_mode():
+            for _ in range(SILENT + PATIENCE):
+                model(IMAGES)
+        assert model[0].weight.is_contiguous(memory_format=torch.channels_last)
+        model(IMAGES).sum().backward()
+
     def test_what_was_tuned_for_it_is_not_for_training(self, start: Start) -> None:
         model = mlp()
         start({}, programs=(self.program(model, amp_dtype="bfloat16"),))

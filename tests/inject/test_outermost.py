@@ -77,6 +77,41 @@ def test_one_may_begin_and_end_while_another_is_told() -> None:
     second.calls.stop()
 
 
+def test_what_fails_in_one_that_looks_on_ends_that_and_not_the_program() -> None:
+    failing = Outermost(lambda *_: 1 / 0, gradients=True)
+    failing.start()
+    nn.Linear(4, 4)(X)
+    assert not failing.active
+
+
+def test_what_is_called_within_another_call_is_not_seen_whatever_the_gradients() -> None:
+    class Frozen(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        @torch.no_grad()
+        def forward(self, x: Any) -> Any:
+            return self.layer(x)
+
+    seen = Seen()
+    Frozen()(X)
+    seen.calls.stop()
+    assert seen.models == []
+
+
+def test_where_it_is_to_be_found_the_first_thread_that_calls_is_looked_at() -> None:
+    models: list[Any] = []
+    calls, model = Outermost(lambda model, *_: models.append(model), gradients=True, found=True), nn.Linear(4, 4)
+    calls.start()
+    thread = threading.Thread(target=model, args=(X,))
+    thread.start()
+    thread.join()
+    model(X)
+    calls.stop()
+    assert models == [model]
+
+
 def test_another_threads_calls_are_not_seen() -> None:
     seen, model = Seen(gradients=True), nn.Linear(4, 4)
     thread = threading.Thread(target=model, args=(X,))

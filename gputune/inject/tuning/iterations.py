@@ -16,10 +16,14 @@ from ..calls import Calls
 
 
 class Iterations:
-    """Calls `ended` after each iteration, in the thread and the process that trains."""
+    """Calls `ended` after each iteration, in the thread and the process that trains, and `mistaken` where an optimizer
+    steps in a program that was taken for one that trains nothing. `trains` says that it does, where that is known.
+    """
 
-    def __init__(self, ended: Callable[[], None]) -> None:
-        self._ended = ended
+    def __init__(
+        self, ended: Callable[[], None], mistaken: Callable[[], None] = lambda: None, *, trains: bool = False
+    ) -> None:
+        self._ended, self._mistaken, self._trains = ended, mistaken, trains
         self.calls = Calls(ended)
         self.optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._last: weakref.ref[Any] | None = None
@@ -29,13 +33,15 @@ class Iterations:
     def start(self) -> None:
         from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-        self.calls.start()
+        if not self._trains:
+            self.calls.start()
         register_optimizer_step_pre_hook(self._begun)
         register_optimizer_step_post_hook(self._stepped)
 
     def _begun(self, *_: Any) -> None:
-        if not self.calls.counts:
-            self.calls.stop()
+        self.calls.stop()
+        if self.calls.counts:
+            self._mistaken()
         if not self._home[1]:
             self._home = (os.getpid(), threading.get_ident())
         if self._at_home():

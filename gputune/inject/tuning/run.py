@@ -1,4 +1,4 @@
-"""One process in a run of a program that is being tuned: it speaks up after its first training step, and obeys.
+"""One process in a run of a program that is being tuned: it speaks up after its first step, and obeys.
 
 Whatever goes wrong in here ends the process, since nothing that it would measure afterwards is worth anything.
 """
@@ -9,6 +9,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -39,7 +40,7 @@ class Run:
         self.device = device
         """The type of device that the program is tuned for."""
         self.loaders = Loaders()
-        self.iterations = Iterations(self._ended)
+        self.iterations = Iterations(self._ended, self._mistaken, trains=trial.trains is True)
         self._channel: Channel | None = None
         self._work: Iterator[int] | None = None
         self._left = 1
@@ -79,6 +80,12 @@ class Run:
         """Tell of an exception, and end: a failed step is never repeated."""
         text = " ".join(str(error).split())[:300]
         self.send(raised=f"{type(error).__name__}: {text}", out_of_memory=_is_out_of_memory(error))
+        end(1)
+
+    def _mistaken(self) -> None:
+        """An optimizer steps after calls without gradients that were taken for the program's steps."""
+        with suppress(Lost):
+            self.send(trains=True)
         end(1)
 
     def _ended(self) -> None:
