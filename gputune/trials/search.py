@@ -110,7 +110,8 @@ class Search:
         less = [self.start, *(winner.within(level) for level in LEVELS), *self._rivals(winner)]
         arms = self._usable([DEFAULT, *(one.minus("compile") for one in (*less, winner)), winner])
         if len(arms) == 1:
-            return [arm for arm in self.tried if arm.combination == DEFAULT][-1:]
+            tried = [arm for arm in self.tried if arm.combination == DEFAULT][-1:]
+            return tried or self._compare("final", arms, most=STAGE_ROUNDS)
         return self._compare("final", arms, most=LOOKS[-1])
 
     def _stage(self, name: str, start: Combination, others: Iterable[Combination]) -> Combination:

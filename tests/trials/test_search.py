@@ -156,6 +156,12 @@ class TestFinal:
         assert levels["rounding"] == {"fused_optimizer": True}
         assert levels["tf32"] == levels["mixed"] == {"fused_optimizer": True, "matmul_precision": "tf32"}
 
+    def test_where_nothing_can_be_tried_torchs_defaults_are_measured(self) -> None:
+        search = Program({}).search()
+        [found] = search.final(search.best({}, images=False))
+        assert found.combination == DEFAULT
+        assert found.samples
+
     def test_where_nothing_is_left_nothing_is_measured_again(self) -> None:
         program = Program({}, noise=0.001)
         search = program.search()
