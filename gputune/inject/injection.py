@@ -105,6 +105,7 @@ class Injection:
     def _follow(self, optimizer: Any) -> None:
         if self._answering.undo():
             self._done.clear()
+            self._outcome.begin_again()
         if optimizer not in self._optimizers:
             self._optimizers.add(optimizer)
             if self._awaited is None or self._awaited() is None:

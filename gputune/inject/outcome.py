@@ -13,7 +13,12 @@ class Outcome:
 
     def __init__(self, expected: Iterable[str], why: Why) -> None:
         """`why` is why nothing was put in as long as nothing is known of any model."""
-        self.rows = {name: left(name, why) for name in expected}
+        self._expected, self._why = tuple(expected), why
+        self.rows = {name: left(name, why) for name in self._expected}
+
+    def begin_again(self) -> None:
+        """What was put in is out again."""
+        self.rows.update({name: left(name, self._why) for name in self._expected})
 
     def nothing(self, why: Why) -> None:
         """Why nothing was put in, where nothing is known of any model so far."""

@@ -337,6 +337,7 @@ class TestTrainsNothing:
         assert is_mixed(model)
         optimizer = trained(model)
         assert not is_mixed(model)
+        assert "inference_mode" not in session.injection.rows
         assert session.flags["cudnn_benchmark"] is None  # what it was before
         assert optimizer.param_groups[0]["fused"]
         trained(model, steps=3)
