@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-How = Literal["raised", "recompiled", "memory", "ended", "silent", "never stepped", "nodes", "trains"]
+How = Literal["raised", "recompiled", "memory", "ended", "silent", "never stepped", "nodes", "trains", "answers"]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -12,7 +12,8 @@ class RunFailed(Exception):
 
     how: How
     """It raised an exception, was compiled anew in the middle, ran out of the GPU's memory, ended, was silent for too
-    long, never took a step, spans several nodes, or trains after calls that were taken for its steps."""
+    long, never took a step, spans several nodes, trains after calls that were taken for its steps, or ended without any
+    step after such calls."""
     detail: str = ""
     rank: int | None = None
     when: str = ""
@@ -29,5 +30,6 @@ class RunFailed(Exception):
             "never stepped": f"neither a training step nor calls without gradients were seen within {self.detail}",
             "nodes": "it runs on several nodes",
             "trains": "it trains after it has called its model without gradients",
+            "answers": "it has an optimizer and trains nothing",
         }
         return words[self.how]

@@ -62,9 +62,9 @@ def measure(start: Start, wanted: Wanted, *, host: Host, progress: Callable[[Pro
             try:
                 return session.run(host)
             except RunFailed as failure:
-                if failure.how == "trains":
-                    start = replace(start, trains=True)
-                    progress(Progress(part=f"{failure}; starting again for its training"))
+                if failure.how in ("trains", "answers"):
+                    start = replace(start, trains=failure.how == "trains")
+                    progress(Progress(part=f"{failure}; starting again"))
                     continue
                 if session.current == DEFAULT:
                     failure.when = failure.when or f"after {session.used} measured steps, too few to tell"

@@ -8,19 +8,22 @@ import torch
 import torch_child
 from torch import nn
 
-from gputune.inject.calls import SILENT, Calls
+from gputune.inject.calls import LATER, SILENT, Calls
 
 X = torch.ones(2, 4)
 
 
 class Counting:
     def __init__(self) -> None:
-        self.ended = 0
-        self.calls = Calls(self.count)
+        self.ended = self.suspected = 0
+        self.calls = Calls(self.count, self.suspect)
         self.calls.start()
 
     def count(self) -> None:
         self.ended += 1
+
+    def suspect(self) -> None:
+        self.suspected += 1
 
 
 @pytest.fixture
@@ -61,11 +64,24 @@ def test_what_has_no_parameters_and_what_has_gradients_does_not_count(counting: 
     assert not counting.calls.counts
 
 
-def test_a_program_that_made_an_optimizer_trains(counting: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may look at how its model does before it begins to."""
+def test_a_program_that_made_an_optimizer_is_suspected(counting: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may look at how its model does before it trains, or evaluate only."""
     monkeypatch.setattr("gputune.inject.calls.optimizer_made", lambda: True)
-    called(nn.Linear(4, 4), times=3 * SILENT)
-    assert (counting.ended, counting.calls.counts) == (0, False)
+    model = nn.Linear(4, 4)
+    called(model, times=LATER - 1)
+    assert (counting.ended, counting.suspected, counting.calls.counts) == (0, 1, False)
+    called(model)
+    assert (counting.ended, counting.suspected, counting.calls.counts) == (1, 1, True)
+
+
+def test_where_nobody_is_to_hear_of_a_suspicion_it_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gputune.inject.calls.optimizer_made", lambda: True)
+    ended: list[int] = []
+    calls = Calls(lambda: ended.append(1))
+    calls.start()
+    called(nn.Linear(4, 4), times=SILENT)
+    calls.stop()
+    assert ended == [1]
 
 
 @pytest.mark.slow

@@ -16,15 +16,21 @@ from ..calls import Calls
 
 
 class Iterations:
-    """Calls `ended` after each iteration, in the thread and the process that trains, and `mistaken` where an optimizer
-    steps in a program that was taken for one that trains nothing. `trains` says that it does, where that is known.
+    """Calls `ended` after each iteration, in the thread and the process that trains. `trains` says whether it does,
+    where that is known. Calls `suspected` where it may be that it does not, and `mistaken` where an optimizer steps in
+    a program that was taken for one that trains nothing.
     """
 
     def __init__(
-        self, ended: Callable[[], None], mistaken: Callable[[], None] = lambda: None, *, trains: bool = False
+        self,
+        ended: Callable[[], None],
+        suspected: Callable[[], None] = lambda: None,
+        mistaken: Callable[[], None] = lambda: None,
+        *,
+        trains: bool | None = None,
     ) -> None:
         self._ended, self._mistaken, self._trains = ended, mistaken, trains
-        self.calls = Calls(ended)
+        self.calls = Calls(ended, suspected if trains is None else None)
         self.optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._last: weakref.ref[Any] | None = None
         self._depth = 0

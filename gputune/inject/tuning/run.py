@@ -40,7 +40,7 @@ class Run:
         self.device = device
         """The type of device that the program is tuned for."""
         self.loaders = Loaders()
-        self.iterations = Iterations(self._ended, self._mistaken, trains=trial.trains is True)
+        self.iterations = Iterations(self._ended, self._suspected, self._mistaken, trains=trial.trains)
         self._channel: Channel | None = None
         self._work: Iterator[int] | None = None
         self._left = 1
@@ -81,6 +81,11 @@ class Run:
         text = " ".join(str(error).split())[:300]
         self.send(raised=f"{type(error).__name__}: {text}", out_of_memory=_is_out_of_memory(error))
         end(1)
+
+    def _suspected(self) -> None:
+        """It has an optimizer, and calls its models without gradients: whether it trains, its end will show."""
+        with suppress(Lost):
+            self.send(answers=True)
 
     def _mistaken(self) -> None:
         """An optimizer steps after calls without gradients that were taken for the program's steps."""
