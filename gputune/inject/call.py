@@ -69,7 +69,7 @@ class Call:
         self._rewound = REWOUND
 
     def acquit(self) -> None:
-        """What was put in is taken out by somebody else, and under no suspicion any more."""
+        """Suspect nothing any more, where the owner of the settings takes them out."""
         self._suspects, self._outside = [], []
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:

@@ -17,7 +17,7 @@ class Outcome:
         self.rows = {name: left(name, why) for name in self._expected}
 
     def begin_again(self) -> None:
-        """What was put in is out again."""
+        """Forget what became of the expected settings, after they were taken out of the program again."""
         self.rows.update({name: left(name, self._why) for name in self._expected})
 
     def nothing(self, why: Why) -> None:

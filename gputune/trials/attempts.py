@@ -1,4 +1,4 @@
-"""What failed in the starts of a measuring run before, and is not tried again. Pure."""
+"""What failed in earlier starts of a measuring run, and so is not tried again. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gputune.trials.failure import RunFailed
 
 @dataclass(kw_only=True)
 class Attempts:
-    """What is known from the starts before."""
+    """The settings that worked and those that failed in earlier starts."""
 
     without: set[str] = field(default_factory=set)
     """Settings that failed wherever they were tried."""

@@ -1,4 +1,4 @@
-"""What may be tried with a program, before anything is known of it: from the machine, the user and a profile. Pure."""
+"""Which settings may be tried, by the machine, the user's words and a profile; the program is not known yet. Pure."""
 
 from collections.abc import Collection
 

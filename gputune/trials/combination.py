@@ -27,7 +27,7 @@ class Combination:
 
     @property
     def workers(self) -> int | None:
-        """Of the program's DataLoader; None for as many as it has by itself."""
+        """The number of workers of the program's DataLoader; None for the number that the program gives it."""
         value = self.values.get(WORKERS)
         return value if isinstance(value, int) else None
 

@@ -28,9 +28,9 @@ class Timed:
     """One start, in seconds."""
 
     step: float
-    """What a step takes once the first ones are over."""
+    """The time of one step after the first `FIRST_STEPS`."""
     start: float
-    """What the first ones took more than as many later ones do."""
+    """The additional time of the first `FIRST_STEPS`, in which settings are put in and compiled."""
 
 
 def confirm(start: Start, advice: Advice, progress: Callable[[Progress], None]) -> Confirmation:

@@ -18,7 +18,7 @@ class Limits:
 
     loss: float
     gradients: float
-    """Of all together, in the norm."""
+    """The difference of all gradients together, in the norm."""
     along: float
     """Of their part in the direction of FP32's: rounding errors point anywhere, a wrong factor does not."""
     parameter: float

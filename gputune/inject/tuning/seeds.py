@@ -23,7 +23,7 @@ UNSEEDED = 20_261_125
 """The seed of a program that has none of its own."""
 MOST = 1 << 32
 APART = 7919
-"""What lies between the seeds of two states that nobody was to know."""
+"""The distance between two seeds that are given where a program asks for an unpredictable one."""
 
 
 def shift(by: int) -> None:

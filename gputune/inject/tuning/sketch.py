@@ -5,7 +5,7 @@ from typing import Any
 SIZE = 64
 """Numbers of an image: the norm is estimated with a standard error of one part in eleven."""
 DIGITS = 5
-"""Of each number, so that thousands of images fit into a message: an image takes 0.7 KB."""
+"""How many digits each number of an image has, so that one takes 0.7 KB and thousands fit into a message."""
 CHUNK = 1 << 22
 
 
