@@ -1,7 +1,7 @@
 """How close two outputs of a model are to each other.
 
 A mask's constant, or a few elements far larger than all others, would hide in a norm that the others are wrong. So
-elements that are the same in both are left out, and those far beyond the typical ones are compared by themselves.
+elements far beyond the typical ones of those that differ are compared by themselves.
 """
 
 from __future__ import annotations
@@ -52,10 +52,11 @@ def compared(one: Any, other: Any, explained: float) -> Close:
     if not differing.any():
         return Close(finite=finite)
     size = one.abs().double()
-    large = size > LARGE * size[differing].median()
+    typical = size[differing & (size > 0)]
+    large = size > LARGE * typical.median() if len(typical) else size < 0
     error = (one.double() - other.double()).abs()
-    usual, apart = differing & ~large, differing & large
-    worst = float(error[usual].norm() / size[usual].norm()) if usual.any() else 0.0
+    usual, apart = one.isfinite() & other.isfinite() & ~large, differing & large
+    worst = float(error[usual].norm() / size[usual].norm()) if (usual & differing).any() else 0.0
     if apart.any():
         worst = max(worst, float((error[apart] / size[apart]).max()))
     scale = size[~large & one.isfinite()].square().mean().sqrt()

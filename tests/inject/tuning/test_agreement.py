@@ -13,6 +13,7 @@ from torch import nn
 from gputune.inject.root import Root
 from gputune.inject.tuning.agreement import Agreement
 from gputune.inject.tuning.arms import Arms
+from gputune.inject.tuning.closeness import compared as compared_tensors
 from gputune.inject.watch import Seen
 from gputune.profile import Guard
 from gputune.trials.agreement import LIMITS, Agreed, verdict
@@ -109,6 +110,12 @@ def test_sound_models_are_accepted(model: Any) -> None:
 
 def test_without_a_tensor_nothing_is_known() -> None:
     assert judged(Net(lambda x: None)).reason == "no output was a tensor"
+
+
+def test_what_is_zero_in_fp32_may_differ_a_little() -> None:
+    one = torch.tensor([[0.0, 0.0, 1.0, 2.0]])
+    assert 0 < compared_tensors(one, one + torch.tensor([[1e-6, 1e-6, 0.0, 0.0]]), 0.05).error < 1e-5
+    assert compared_tensors(torch.zeros(1, 2), torch.ones(1, 2), 0.05).error == math.inf
 
 
 def test_the_error_is_that_of_half_precision() -> None:
