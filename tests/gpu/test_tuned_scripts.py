@@ -12,6 +12,7 @@ from tuned_scripts import (
     Found,
     as_beside,
     compared_with_others,
+    groups,
     mean,
     measured,
     others_of,
@@ -71,6 +72,10 @@ def test_a_later_group_stands_beside_the_first_by_what_both_share():
     first = as_beside("tf32", {}, {"tf32": [10.0, 20.0], "defaults": [5.0, 10.0]})
     later = as_beside("tf32", first, {"tf32": [5.0, 10.0], "amp": [10.0, 20.0]})
     assert first | later == {"tf32": [10.0, 20.0], "defaults": [5.0, 10.0], "amp": [20.0, 40.0]}
+
+
+def test_each_process_is_in_the_first_group_with_room_for_it():
+    assert groups({"a": 3, "b": 4, "c": 2, "d": 1, "e": 9}, 5) == [["a", "c"], ["b", "d"], ["e"]]
 
 
 @pytest.mark.parametrize("name", [*ALL, "convnet"])

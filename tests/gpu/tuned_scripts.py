@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import os
 import sys
 import tempfile
@@ -19,8 +20,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from functools import partial
-from math import prod
+from functools import cache, partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -29,9 +29,10 @@ import framework_scripts
 import torch
 import unchanged_scripts
 from profile_choices import chosen
-from turns import BLOCK_SECONDS, PROFILE, ROUNDS, as_of_here, compared, first_steps, in_turn, python, under_apply
+from turns import BLOCK_SECONDS, CPUS, PROFILE, ROUNDS, as_of_here, compared, first_steps, in_turn, python, under_apply
 
 from gputune import facts
+from gputune.facts import Facts
 from gputune.host import Host
 from gputune.measurement import Comparison
 from gputune.profile import Profile, load, save
@@ -91,6 +92,18 @@ class Found:
     """The arms of the measuring run."""
 
 
+@cache
+def machine() -> Facts:
+    """Read once: that takes several seconds."""
+    return facts.read(Host())
+
+
+@cache
+def advice() -> Profile:
+    """The H200's, as if measured here."""
+    return as_of_here(load(PROFILE))
+
+
 def script(name: str) -> list[str]:
     """The command that trains without end."""
     if name in UNCHANGED:
@@ -119,19 +132,19 @@ def others_of(name: str, found: Measured) -> list[Combination]:
 
 def measured(name: str, folder: Path, steps: int | None = None) -> Measured:
     """As `gputune tune` measures it. Raises RunFailed."""
-    machine = facts.read(Host())
     path = os.pathsep.join(filter(None, [str(Path(__file__).parent / "training"), os.environ.get("PYTHONPATH")]))
     environ = {**inherited(), "STEPS": STEPS, "PYTHONPATH": path}
     with (folder / f"{name}.log").open("wb") as log:
         start = Start(command=script(name), environ=environ, folder=folder, log=log)
-        able = candidates(machine, "cuda" if machine.gpus else "cpu")
-        return measure(start, Wanted(candidates=able, facts=machine, steps=steps), host=Host(), progress=lambda _: None)
+        able = candidates(machine(), "cuda" if machine().gpus else "cpu")
+        wanted = Wanted(candidates=able, facts=machine(), steps=steps)
+        return measure(start, wanted, host=Host(), progress=lambda _: None)
 
 
 def profile_with(found: Measured, combination: Combination) -> Profile:
-    """The H200's, as if measured here, with a program that has the combination."""
-    base = as_of_here(load(PROFILE))
-    made = tuned(found, None, facts.read(Host()), (base.fingerprint.gpu and "cuda:0") or "cpu", UNGUARDED).program
+    """The advice, with a program that has the combination."""
+    base = advice()
+    made = tuned(found, None, machine(), (base.fingerprint.gpu and "cuda:0") or "cpu", UNGUARDED).program
     values = combination.values
     program = replace(
         made, fingerprint=base.fingerprint, settings={name: chosen(value) for name, value in values.items()},
@@ -146,7 +159,7 @@ def compared_with_others(
     ranked = ranking(found)
     chosen_one = ranked[0][0].combination if ranked else DEFAULT
     combinations = [one for one in dict.fromkeys([chosen_one, *others_of(name, found)]) if one != DEFAULT]
-    save(as_of_here(load(PROFILE)), folder / "profile.yaml")
+    save(advice(), folder / "profile.yaml")
     words = dict(zip(OTHERS, _others(name, folder / "profile.yaml"), strict=True))
     for number, one in enumerate(combinations):
         path = folder / f"{number}.yaml"
@@ -155,10 +168,14 @@ def compared_with_others(
     first_steps([partial(started, name, words[str(one)]) for one in combinations if "compile" in one.values])
     anchor = "defaults" if chosen_one == DEFAULT else str(chosen_one)
     rates: dict[str, list[float]] = {}
-    for group in groups([key for key in words if key != anchor], at_once(found) - 1):
-        with ExitStack() as stack:
-            working = {key: stack.enter_context(started(name, words[key])) for key in (anchor, *group)}
-            rates |= as_beside(anchor, rates, in_turn(working, rounds, block_seconds))
+    cpus = framework_scripts.CPUS if name in FRAMEWORKS else CPUS
+    needs = {key: needed(found, key) for key in words if key != anchor}
+    left = room() - needed(found, anchor)
+    with started(name, words[anchor]) as anchored:
+        for group in groups(needs, left):
+            with ExitStack() as stack:
+                working = {key: stack.enter_context(started(name, words[key])) for key in group}
+                rates |= as_beside(anchor, rates, in_turn({anchor: anchored, **working}, rounds, block_seconds, cpus))
     best = max(combinations, key=lambda one: median(rates[str(one)]), default=DEFAULT)
     if median(rates["defaults"]) > median(rates.get(str(best), [0.0])):
         best = DEFAULT
@@ -174,18 +191,30 @@ def compared_with_others(
     )
 
 
-def at_once(found: Measured) -> int:
-    """How many processes the GPU's memory holds at once, of which each keeps what it needed at its peak."""
-    if not torch.cuda.is_available():
-        return MOST_AT_ONCE
-    most = max(arm.peak_bytes or 0 for arm in found.arms)
-    free, _ = torch.cuda.mem_get_info()
-    return min(MOST_AT_ONCE, max(2, int(free / (KEPT * most + CONTEXT_BYTES))))
+def room() -> float:
+    """The GPU's free bytes; on a CPU there is always room."""
+    return torch.cuda.mem_get_info()[0] if torch.cuda.is_available() else math.inf
 
 
-def groups(keys: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    for begin in range(0, len(keys), size):
-        yield keys[begin : begin + size]
+def needed(found: Measured, key: str) -> float:
+    """The bytes a process keeps: of the combination, or else of the arms with its precision, or else of any."""
+    arms = [arm for arm in found.tried + found.arms if arm.peak_bytes]
+    own = [arm for arm in arms if str(arm.combination) == key]
+    alike = [arm for arm in arms if key not in OTHERS and ("bfloat16" in str(arm.combination)) == ("bfloat16" in key)]
+    return KEPT * max((arm.peak_bytes or 0 for arm in own or alike or arms), default=0) + CONTEXT_BYTES
+
+
+def groups(needs: Mapping[str, float], room: float) -> list[list[str]]:
+    """Each in the first group that has room for it; alone where none has."""
+    made: list[list[str]] = []
+    for key, need in needs.items():
+        for group in made:
+            if len(group) < MOST_AT_ONCE - 1 and sum(needs[one] for one in group) + need <= room:
+                group.append(key)
+                break
+        else:
+            made.append([key])
+    return made
 
 
 def as_beside(
@@ -228,7 +257,7 @@ def plain(found: Found) -> dict[str, Any]:
 def mean(found: Sequence[Found], key: str) -> float:
     """The geometric mean of how many times the speed of torch's defaults; `key` is of `OTHERS`, or tuned."""
     rates = [(one.rates[str(one.chosen) if key == "tuned" else key], one.rates["defaults"]) for one in found]
-    return float(prod(median(own) / median(plain) for own, plain in rates) ** (1 / len(rates)))
+    return float(math.prod(median(own) / median(plain) for own, plain in rates) ** (1 / len(rates)))
 
 
 def asked() -> argparse.Namespace:

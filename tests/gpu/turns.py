@@ -28,6 +28,8 @@ HERE = Path(__file__).parent
 PROFILE = HERE.parents[1] / "profiles" / "nvidia-h200.yaml"
 ROUNDS = 20
 BLOCK_SECONDS = 0.25
+CPUS = 2
+"""For the two threads of a step, that of its forward and that of its backward pass."""
 PATIENCE_SECONDS = 300
 """For one answer, the longest of which is a first step that compiles."""
 WARM_UP_STEPS = 5
@@ -67,7 +69,9 @@ def first_steps(starts: Sequence[Callable[[], AbstractContextManager[Script]]]) 
         list(pool.map(run, starts))
 
 
-def in_turn(scripts: Mapping[str, Script], rounds: int, block_seconds: float, cpus: int = 2) -> dict[str, list[float]]:
+def in_turn(
+    scripts: Mapping[str, Script], rounds: int, block_seconds: float, cpus: int = CPUS
+) -> dict[str, list[float]]:
     """Steps per second of each script in each round, in rounds of changing order, every other the reverse of the one
     before.
 
