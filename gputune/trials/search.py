@@ -3,10 +3,10 @@ come in.
 
 Settings are combined greedily, each stage on the best of the one before: precisions in both memory formats; the
 optimizer's form and the libraries' own choices; with these once more the precisions that were about as fast as the
-best, since what limited them all may be gone; compiling, which is done once. A stage is a comparison in rounds that
-drops what is far behind. The last comparison, of torch's defaults, of what is left of the winner within each
-lower effect on results, of what was about as fast as the winner with a lower effect, and of the winner itself, goes on
-until it is decided.
+best, since what limited them all may be gone; compiling, which is done once, and therefore compared until decided. A
+stage is a comparison in rounds that drops what is far behind. The last comparison, of torch's defaults, of what is left
+of the winner within each lower effect on results, of what was about as fast as the winner with a lower effect, and of
+the winner itself, goes on until it is decided.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from gputune.measurement import LEAST_GAIN, LOOKS, Comparison, comparison_of
+from gputune.measurement import LEAST_GAIN, LOOKS, Comparison, comparison_of, median_interval
 from gputune.rounds import Arm, Rounds, ranked
 from gputune.settings import LEVELS, Numerics, Value
 from gputune.trials.combination import DEFAULT, Combination
@@ -31,7 +31,10 @@ AS_GOOD = 1.01
 """A combination of more settings must be faster than one of fewer by this ratio, or else the fewer are taken."""
 WORTH_MORE = LEAST_GAIN
 """The same for a compiled one, whose first step takes minutes at worst, and for one with a larger effect on results,
-which must in the end also be faster with certainty.
+which must in the end also be faster by the median's interval at `CERTAINTY`.
+"""
+CERTAINTY = 0.9
+"""Less than what a gain over torch's defaults needs: both gain, and on a busy host rounds enough for more take minutes.
 """
 MORE_MEMORY = 1.10
 WORTH_MEMORY = 1.05
@@ -100,7 +103,8 @@ class Search:
         if options:
             best = self._stage("again", best, [one.with_all(options) for one in self._near("precision")])
         if "compile" in candidates:
-            best = self._stage("compile", best, [best.plus("compile", True)])
+            compiled = self._worth_compiling(best).plus("compile", True)
+            best = self._stage("compile", best, [compiled], most=LOOKS[-1])
         return best
 
     def final(self, winner: Combination) -> list[Tried]:
@@ -114,27 +118,38 @@ class Search:
             return tried or self._compare("final", arms, most=STAGE_ROUNDS)
         return self._compare("final", arms, most=LOOKS[-1])
 
-    def _stage(self, name: str, start: Combination, others: Iterable[Combination]) -> Combination:
+    def _stage(
+        self, name: str, start: Combination, others: Iterable[Combination], *, most: int = STAGE_ROUNDS
+    ) -> Combination:
         arms = self._usable([start, *others])
         if len(arms) < 2:
             return start
-        ended = self._compare(name, arms, most=STAGE_ROUNDS)
+        ended = self._compare(name, arms, most=most)
         return choice(ended, self._memory()).combination
 
     def _precisions(self, candidates: Mapping[str, Value], images: bool) -> list[Combination]:
         return [self.start.with_all(one) for one in _precisions(candidates, images)]
 
+    def _worth_compiling(self, best: Combination) -> Combination:
+        """The fastest of those that were about as fast as the best and have a larger effect on results, or else the
+        best: where the host limits them all, compiled the one with the least work for the device is faster.
+        """
+        return next((one for one in self._as_fast(best) if is_lower(best, one)), best)
+
     def _rivals(self, winner: Combination) -> list[Combination]:
         """Those that were about as fast as the winner and have a lower effect on results."""
-        stage = "again" if any(arm.stage == "again" for arm in self.tried) else "precision"
-        near = self._near(stage)
-        return [one for one in near if is_lower(one, winner)] if winner.minus("compile") in near else []
+        return [one for one in self._as_fast(winner.minus("compile")) if is_lower(one, winner)]
+
+    def _as_fast(self, best: Combination) -> list[Combination]:
+        """Those that differ from it in their precision and were not far behind, the fastest first."""
+        near = self._near("again" if any(arm.stage == "again" for arm in self.tried) else "precision")
+        return near if best in near else []
 
     def _near(self, stage: str) -> list[Combination]:
-        """Those of a stage that were not far behind."""
+        """Those of a stage that were not far behind, the fastest first."""
         arms = [arm for arm in self.tried if arm.stage == stage and arm.samples]
         far = behind(arms) if arms else []
-        return [arm.combination for arm in arms if arm not in far]
+        return [arm.combination for arm in sorted(arms, key=lambda arm: -arm.rate) if arm not in far]
 
     def _usable(self, combinations: Iterable[Combination]) -> list[Combination]:
         return [one for one in dict.fromkeys(combinations) if not self.left_out(one)]
@@ -154,13 +169,19 @@ class Search:
             if stage != "final" and len(rounds.arms[0].samples) == FIRST_LOOK and not rounds.within_a_round:
                 for one in behind(rounds.arms):
                     rounds.drop(one)
+                if len(rounds.arms) == 1:
+                    break
         return [arm for arm in rounds.arms if arm.samples]
 
 
 def behind(arms: Sequence[Tried]) -> list[Tried]:
-    """The arms that are out after the first look: far behind the fastest."""
-    fastest = max(arm.rate for arm in arms)
-    return [arm for arm in arms if arm.rate < BEHIND * fastest]
+    """The arms that are out after the first look: far behind the fastest, and slower in every round of both."""
+    fastest = max(arms, key=lambda arm: arm.rate)
+    return [arm for arm in arms if arm.rate < BEHIND * fastest.rate and _always_slower(arm, fastest)]
+
+
+def _always_slower(arm: Tried, other: Tried) -> bool:
+    return all(one < beside for one, beside in zip(arm.samples, other.samples, strict=False))
 
 
 def choice(arms: Sequence[Tried], memory: int | None, *, certain: bool = False) -> Tried:
@@ -182,8 +203,8 @@ def _is_worth_it(fastest: Tried, other: Tried, certain: bool) -> bool:
     lower = is_lower(other.combination, fastest.combination)
     if fastest.rate <= (WORTH_MORE if compiles or lower else AS_GOOD) * other.rate:
         return False
-    found = gain(fastest, other) if lower and certain else None
-    return found is None or found.verdict == "gain"
+    interval = median_interval(_ratios(fastest, other), CERTAINTY) if lower and certain else None
+    return interval is None or interval[0] > 1
 
 
 def effect(combination: Combination) -> int:
@@ -201,7 +222,11 @@ def greedy(arm: Tried, memory: int | None) -> bool:
 
 def gain(arm: Tried, default: Tried) -> Comparison | None:
     """How much faster an arm is than another of the same rounds."""
-    return comparison_of([new / old for new, old in zip(arm.samples, default.samples, strict=True)])
+    return comparison_of(_ratios(arm, default))
+
+
+def _ratios(arm: Tried, other: Tried) -> list[float]:
+    return [new / old for new, old in zip(arm.samples, other.samples, strict=True)]
 
 
 def gaining(arms: Sequence[Tried]) -> list[tuple[Tried, Comparison]]:

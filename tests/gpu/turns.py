@@ -77,11 +77,12 @@ def in_turn(
 
     Each has its first steps to itself, so that neither cuDNN's search nor compiling is disturbed; the first round is
     not kept. Then all of them, of which one works at a time, share a few CPUs, since those of a virtual machine are not
-    equally fast.
+    equally fast; these lie apart, since neighbours may be two threads of one core.
     """
     for script in scripts.values():
         script.seconds(WARM_UP_STEPS)
-    shared = sorted(os.sched_getaffinity(0))[:cpus]
+    own = sorted(os.sched_getaffinity(0))
+    shared = own[:: max(1, len(own) // cpus)][:cpus]
     for script in scripts.values():
         script.pin(shared)
     steps = {name: steps_within(block_seconds, script) for name, script in scripts.items()}
