@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from gputune.host.child import TRACKER, TRACKER_SECONDS
 
@@ -29,14 +30,19 @@ def main(lifeline: int, command: Sequence[str]) -> int:
         print(f"gputune: {command[0]}: {error.strerror}", file=sys.stderr)
         return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
-    status = 0
-    while True:
-        pid, status = os.waitpid(-1, 0)
-        if pid == child:
-            break
+    code = os.waitstatus_to_exitcode(_status_of(child))
     kill_descendants()
-    code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
+
+
+def _status_of(child: int) -> int:
+    while True:
+        try:
+            pid, status = os.waitpid(-1, 0)
+        except ChildProcessError:  # `_end_with` has waited for it, and is about to end this process
+            return signal.SIGKILL
+        if pid == child:
+            return status
 
 
 def _end_with(lifeline: int) -> None:
@@ -47,20 +53,26 @@ def _end_with(lifeline: int) -> None:
 
 
 def kill_descendants() -> None:
-    """Kill all descendants of this process, also those that they start meanwhile. multiprocessing's resource trackers
-    come last: they unlink what the others left in /dev/shm.
+    """Kill all descendants of this process, also those that they start meanwhile, and wait until they are gone: a
+    process whose main thread has ended may be a zombie by its state and still hold a GPU's memory. multiprocessing's
+    resource trackers come last: they unlink what the others left in /dev/shm.
     """
     import psutil
 
     patience = time.monotonic() + TRACKER_SECONDS
-    while left := [one for one in psutil.Process().children(recursive=True) if one.status() != psutil.STATUS_ZOMBIE]:
+    while left := psutil.Process().children(recursive=True):
         others = [one for one in left if not _is_tracker(one)]
         for one in others or (left if time.monotonic() > patience else []):
-            try:
+            with suppress(psutil.Error):
                 one.kill()
-            except psutil.Error:
-                continue
+        _reap()
         time.sleep(0.005)
+
+
+def _reap() -> None:
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def _is_tracker(process: object) -> bool:
