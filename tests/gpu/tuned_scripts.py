@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -29,7 +29,18 @@ import framework_scripts
 import torch
 import unchanged_scripts
 from profile_choices import chosen
-from turns import BLOCK_SECONDS, CPUS, PROFILE, ROUNDS, as_of_here, compared, first_steps, in_turn, python, under_apply
+from turns import (
+    BLOCK_SECONDS,
+    CPUS,
+    PROFILE,
+    ROUNDS,
+    as_of_here,
+    compared,
+    in_turn,
+    python,
+    under_apply,
+    warm_up_at_once,
+)
 
 from gputune import facts
 from gputune.facts import Facts
@@ -165,7 +176,6 @@ def compared_with_others(
         path = folder / f"{number}.yaml"
         save(profile_with(found, one), path)
         words[str(one)] = under_apply(path, blockwise(name))
-    first_steps([partial(started, name, words[str(one)]) for one in combinations if "compile" in one.values])
     anchor = "defaults" if chosen_one == DEFAULT else str(chosen_one)
     rates: dict[str, list[float]] = {}
     cpus = framework_scripts.CPUS if name in FRAMEWORKS else CPUS
@@ -175,6 +185,7 @@ def compared_with_others(
         for group in groups(needs, left):
             with ExitStack() as stack:
                 working = {key: stack.enter_context(started(name, words[key])) for key in group}
+                warm_up_at_once([anchored, *working.values()])
                 rates |= as_beside(anchor, rates, in_turn({anchor: anchored, **working}, rounds, block_seconds, cpus))
     best = max(combinations, key=lambda one: median(rates[str(one)]), default=DEFAULT)
     if median(rates["defaults"]) > median(rates.get(str(best), [0.0])):
