@@ -1,4 +1,4 @@
-"""What failed in earlier starts of a measuring run, and so is not tried again. Pure."""
+"""A memory of settings that failed in earlier starts of a measuring run, and so are not tried again. Pure."""
 
 from __future__ import annotations
 

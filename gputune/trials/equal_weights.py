@@ -20,9 +20,10 @@ class Limits:
     gradients: float
     """The difference of all gradients together, in the norm."""
     along: float
-    """Of their part in the direction of FP32's: rounding errors point anywhere, a wrong factor does not."""
+    """The difference of the gradients' part in the direction of FP32's: rounding errors point anywhere, a wrong factor
+    does not."""
     parameter: float
-    """Of one that has a considerable share of all."""
+    """The difference of one parameter's gradient, where it has a considerable share of all."""
 
 
 LIMITS: dict[Precision, Limits] = {
@@ -42,7 +43,9 @@ the loss. One draw tells that of others within a factor of 1.7 where the network
 
 
 class Allowed:
-    """What the precision explains, or what chance does: other random numbers of dropout in FP32 itself."""
+    """The differences that are allowed: those that the precision explains, or those that other random numbers of dropout
+    make in FP32 itself.
+    """
 
     def __init__(self, limits: Limits, plain: Recorded, by_chance: Recorded | None) -> None:
         self.limits = limits

@@ -35,7 +35,7 @@ STEP = 0.0005
 """The relative difference of an optimizer's step from its plain form's, beside what storing it rounds off; arithmetic
 makes 1e-4 at the most. AdamW without its weight decay of 0.01 differs by 0.002."""
 ROUNDING = 2.0**-22
-"""What storing the new values may round off, to the values themselves."""
+"""The share of a parameter's value that storing it after a step may round off."""
 ALIKE = 0.005
 """The relative difference of losses before anything was put in, from which on runs are not repetitions."""
 

@@ -35,7 +35,9 @@ class Runs:
         self._done = 0
 
     def of(self, combination: Combination, advice: Advice) -> Guard:
-        """What the guard says of a combination. Raises RunFailed where the program itself fails."""
+        """Run the program in FP32, if that has not been done, and with a combination; return the guard's verdict on the
+        combination. Raises RunFailed where the program itself fails.
+        """
         if not self._fp32:
             self._fp32 = [self._recorded(self._plain, shift) for shift in FP32_SHIFTS]
         tuned = [self._recorded(advice, shift) for shift in TUNED_SHIFTS]

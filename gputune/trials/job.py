@@ -41,10 +41,11 @@ class Job:
     ) -> None:
         self._start = start
         self.hello: dict[str, Any] = {}
-        """What rank 0 said of itself."""
+        """The first message of rank 0: its number, how many ranks there are (`world`) and how many on this machine
+        (`local`)."""
         self._ranks: list[Rank] = []
         self._answers_only = False
-        """Whether it called its models without gradients, and has taken no step yet."""
+        """Whether the program called its models without gradients, and has taken no step yet."""
         self._scratch = start.folder / SCRATCH
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         path = start.folder / "socket"

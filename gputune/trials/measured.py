@@ -1,4 +1,4 @@
-"""What a measuring run is to try, and what it found."""
+"""The order for a measuring run and its result."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from gputune.trials.search import Tried
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What is to be tried, and where."""
+    """The order for a measuring run: the settings it may try, on which machine, within which limits."""
 
     candidates: Mapping[str, Value]
     facts: Facts
-    """This machine's."""
+    """The facts of this machine."""
     steps: int | None = None
-    """The most that the search may take; None for as many as it should."""
+    """The most steps that the search may take; None for its own limit."""
     compared_calls: int = 0
-    """Of a program that trains nothing, with each combination: how many calls' outputs are compared with FP32's."""
+    """How many calls' outputs are compared with FP32's for each combination, in a program that trains nothing."""
 
 
 @dataclass(kw_only=True)
 class Measured:
-    """What a measuring run found."""
+    """The result of a measuring run."""
 
     hello: Mapping[str, Any]
     found: Mapping[str, Any]

@@ -44,7 +44,8 @@ MOST_STARTS = 8
 LOADING_SECONDS = 30.0
 """How long numbers of workers are tried, apart from the search."""
 MOST_WAITED = 0.98
-"""Of a step; what is left is its own time, which cannot be told any better."""
+"""The largest share of a step that may count as waiting; the rest is the step's own time, of which a lower bound is
+needed to plan with."""
 PART = "measuring the program's own steps"
 CALLS_PART = "it trains nothing: measuring its calls without gradients"
 OF_OTHERS = {True: ("inference_mode",), False: ("fused_optimizer",)}

@@ -34,7 +34,7 @@ WORTH_MORE = LEAST_GAIN
 which must in the end also be faster by the median's interval at `CERTAINTY`.
 """
 CERTAINTY = 0.9
-"""Less than what a gain over torch's defaults needs: both gain, and on a busy host rounds enough for more take minutes.
+"""Less than a gain over torch's defaults needs: both gain, and beside a busy host enough rounds for 99 % take minutes.
 """
 MORE_MEMORY = 1.10
 WORTH_MEMORY = 1.05

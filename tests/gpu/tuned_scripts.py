@@ -179,14 +179,16 @@ def compared_with_others(
     anchor = "defaults" if chosen_one == DEFAULT else str(chosen_one)
     rates: dict[str, list[float]] = {}
     cpus = framework_scripts.CPUS if name in FRAMEWORKS else CPUS
-    needs = {key: needed(found, key) for key in words if key != anchor}
-    left = room() - needed(found, anchor)
+    by_key = {str(one): one for one in combinations}
+    needs = {key: needed(found, by_key.get(key)) for key in words if key != anchor}
+    left = room() - needed(found, chosen_one)
     with started(name, words[anchor]) as anchored:
         for group in groups(needs, left):
             with ExitStack() as stack:
                 working = {key: stack.enter_context(started(name, words[key])) for key in group}
-                warm_up_at_once([anchored, *working.values()])
-                rates |= as_beside(anchor, rates, in_turn({anchor: anchored, **working}, rounds, block_seconds, cpus))
+                everyone = {anchor: anchored, **working}
+                warm_up_at_once([one for key, one in everyone.items() if key in by_key and compiles(by_key[key])])
+                rates |= as_beside(anchor, rates, in_turn(everyone, rounds, block_seconds, cpus))
     best = max(combinations, key=lambda one: median(rates[str(one)]), default=DEFAULT)
     if median(rates["defaults"]) > median(rates.get(str(best), [0.0])):
         best = DEFAULT
@@ -207,16 +209,26 @@ def room() -> float:
     return torch.cuda.mem_get_info()[0] if torch.cuda.is_available() else math.inf
 
 
-def needed(found: Measured, key: str) -> float:
-    """The bytes a process keeps: of the combination, or else of the arms with its precision, or else of any."""
+def compiles(combination: Combination) -> bool:
+    """Whether its first steps take long and bear company, as cuDNN's search does not."""
+    return "compile" in combination.values and "cudnn_benchmark" not in combination.values
+
+
+def needed(found: Measured, combination: Combination | None) -> float:
+    """The bytes that a process keeps with the combination: by what the measuring run saw of it, or else of those with
+    its form of mixed precision, or else (None is one of `OTHERS`) of any.
+    """
     arms = [arm for arm in found.tried + found.arms if arm.peak_bytes]
-    own = [arm for arm in arms if str(arm.combination) == key]
-    alike = [arm for arm in arms if key not in OTHERS and ("bfloat16" in str(arm.combination)) == ("bfloat16" in key)]
+    own = [arm for arm in arms if arm.combination == combination]
+    half = combination and combination.values.get("amp_dtype")
+    alike = [arm for arm in arms if combination and arm.combination.values.get("amp_dtype") == half]
     return KEPT * max((arm.peak_bytes or 0 for arm in own or alike or arms), default=0) + CONTEXT_BYTES
 
 
 def groups(needs: Mapping[str, float], room: float) -> list[list[str]]:
-    """Each in the first group that has room for it; alone where none has."""
+    """The processes in groups that work at once, each in the first that has room for its bytes, or else in one of its
+    own.
+    """
     made: list[list[str]] = []
     for key, need in needs.items():
         for group in made:
