@@ -43,8 +43,8 @@ the loss. One draw tells that of others within a factor of 1.7 where the network
 
 
 class Allowed:
-    """The differences that are allowed: those that the precision explains, or those that other random numbers of dropout
-    make in FP32 itself.
+    """The differences that are accepted: those that the precision explains, or those that other random numbers of
+    dropout make in FP32 itself.
     """
 
     def __init__(self, limits: Limits, plain: Recorded, by_chance: Recorded | None) -> None:
