@@ -17,6 +17,7 @@ from gputune.profile import Guard
 from gputune.settings import Value
 from gputune.trials import agreement
 from gputune.trials.attempts import Attempts
+from gputune.trials.budget import Budget
 from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.failure import RunFailed
 from gputune.trials.job import Job
@@ -26,16 +27,6 @@ from gputune.trials.progress import Progress
 from gputune.trials.search import Block, Search, Tried, gaining
 from gputune.trials.start import Start
 
-SECONDS = 35.0
-"""How long the search takes at most, but for compiling; longer where steps are slow, see `STEPS_OF_TIME`."""
-STEPS_OF_TIME = 100
-"""The search has the time of so many of the program's own steps at the least."""
-STEPS = 400
-"""The most steps of a search where the user says no number, or as many as take `STEPS_SECONDS` with the fastest arm."""
-STEPS_SECONDS = 15.0
-BLOCK, FEWEST, MOST = 0.04, 2, 48
-"""How many seconds of steps a block has, and how many steps at the least and at the most. Where the host is the limit,
-blocks of a few steps of 1.5 ms were slower by a fifth than longer ones: each begins with an idle GPU."""
 FIRST_SETTLE, SETTLE = 3, 1
 """The steps behind a switch that are not timed, the first time and later."""
 BLOCK_SECONDS, COMPILE_SECONDS = 60.0, 600.0
@@ -68,7 +59,7 @@ def measure(start: Start, wanted: Wanted, *, host: Host, progress: Callable[[Pro
                     progress(Progress(part=f"{failure}; starting again"))
                     continue
                 if session.current == DEFAULT:
-                    failure.when = failure.when or f"after {session.used} measured steps, too few to tell"
+                    failure.when = failure.when or f"after {session.budget.used} measured steps, too few to tell"
                     raise
                 attempts.blame(session.current, failure)
                 progress(Progress(part=f"{session.current} failed: {failure}; starting again without it"))
@@ -86,20 +77,19 @@ class _Session:
         progress: Callable[[Progress], None],
     ) -> None:
         self._job, self._attempts, self._progress = job, attempts, progress
-        self._candidates, self._facts, self._most = dict(wanted.candidates), wanted.facts, wanted.steps
+        self._candidates, self._facts = dict(wanted.candidates), wanted.facts
         self._part = PART
         self._compared_calls = wanted.compared_calls
         self.current = DEFAULT
         self._seen: set[Combination] = set()
         self._first: dict[str, float] = {}
-        self.used = 0
-        self._step_seconds: dict[Combination, float] = {}
-        self._begun = self._apart = 0.0
+        self.budget = Budget(clock=time.monotonic, most=wanted.steps)
         self._workers: int | None = None
 
     def run(self, host: Host) -> Measured:
         found = self._job.first()["found"]
-        before, self._begun = busy.read(host), time.monotonic()
+        before = busy.read(host)
+        self.budget.begin()
         loads = self._candidates.pop(WORKERS, None) is not None
         self._part = PART if found["trains"] else CALLS_PART
         for name in OF_OTHERS[found["trains"]]:
@@ -108,7 +98,9 @@ class _Session:
         left = {name: Applied.from_plain(row) for name, row in looked.items()}
         able = {name: value for name, value in self._candidates.items() if name not in left}
         able = _of_kinds(able, found)
-        search = Search(measure=self._block, used=self._share, left_out=self._attempts.left_out.__contains__)
+        search = Search(
+            measure=self._block, used=lambda: self.budget.share, left_out=self._attempts.left_out.__contains__
+        )
         self._block(DEFAULT)  # once before, so that time and steps can be planned
         waits = self._block(DEFAULT).waited
         if loads and waits >= WAITS:
@@ -118,17 +110,18 @@ class _Session:
         if fed and self._block(winner).waited >= WAITS:
             winner = self._loaded(search, winner, left)  # whose steps want their batches sooner
             search.start = winner.only(WORKERS)
+        self.budget.last = True
         arms = search.final(winner)
         self.current = DEFAULT
         seen = [share for arm in arms if arm.combination == DEFAULT for share in arm.waits]
         conditions = busy.conditions(before, busy.read(host))
-        seconds = time.monotonic() - self._begun
+        seconds = self.budget.seconds
         compared = [] if found["trains"] or not self._compared_calls else gaining(arms)
         agreed = {str(arm.combination): self._agreed(arm.combination) for arm, _ in compared}
         self._job.finish()
         return Measured(
             hello=self._job.hello, found=found, arms=arms, tried=search.tried, left=left,
-            failed=self._attempts.failed, steps=self.used, seconds=seconds, first_seconds=self._first,
+            failed=self._attempts.failed, steps=self.budget.used, seconds=seconds, first_seconds=self._first,
             conditions=conditions, agreed=agreed, waits=median(seen or [waits]),
         )  # fmt: skip
 
@@ -144,7 +137,8 @@ class _Session:
 
     def _loaded(self, search: Search, base: Combination, left: dict[str, Applied]) -> Combination:
         """The combination with the number of workers that its steps want, which is found apart from the search."""
-        begun, used = time.monotonic(), self.used
+        budget = self.budget
+        begun, used = budget.seconds, budget.used
         loader = self._job.ask(BLOCK_SECONDS, do="loader")["loader"]
         if row := loader.get("left"):
             left[WORKERS] = Applied.from_plain(row)
@@ -164,41 +158,24 @@ class _Session:
             arm.samples.append(arm.note(self._block(one)))
             return arm.samples[-1]
 
-        late, share = begun + LOADING_SECONDS, (self._most or math.inf) / 2
+        late, share = begun + LOADING_SECONDS, (budget.most or math.inf) / 2
         workers = best_workers(
             rate, most, enough, loader["batches"],
-            over=lambda: time.monotonic() > late or self.used - used > share,
+            over=lambda: budget.seconds > late or budget.used - used > share,
         )  # fmt: skip
         search.tried += [tried[count] for count in sorted(tried)]
-        self._apart += time.monotonic() - begun
-        if self._most is None:
-            self.used = used
+        budget.apart += budget.seconds - begun
+        if budget.most is None:
+            budget.used = used
         return plain.plus(WORKERS, workers) if workers else plain
 
-    def _share(self) -> float:
-        """The share of the time or of the steps that is used up."""
-        if not self._step_seconds:
-            return 0.0
-        limit = max(SECONDS, STEPS_OF_TIME * self._step_seconds[DEFAULT])
-        seconds = time.monotonic() - self._begun - self._apart
-        most = self._most or max(STEPS, STEPS_SECONDS / min(self._step_seconds.values()))
-        return max(seconds / limit, self.used / most)
-
-    def _steps(self, combination: Combination) -> int:
-        """The steps of a block. Before anything is known of them they are few."""
-        if not self._step_seconds:
-            return FEWEST
-        seconds = self._step_seconds.get(combination, self._step_seconds[DEFAULT])
-        affordable = MOST if self._most is None else max(FEWEST, self._most // 130)
-        return min(max(FEWEST, round(BLOCK / seconds)), MOST, affordable)
-
     def _block(self, combination: Combination) -> Block:
-        self.current = combination
+        self.current, budget = combination, self.budget
         first = combination not in self._seen
         compiles = first and "compile" in combination.values
         workers = combination.workers
         values = combination.minus(WORKERS).values
-        steps = max(self._steps(combination), workers or 0)  # a whole round of them
+        steps = max(budget.steps(combination), workers or 0)  # a whole round of them
         settle = FIRST_SETTLE if first else SETTLE
         if workers != self._workers:
             settle += workers or 0  # what they had ready
@@ -206,22 +183,22 @@ class _Session:
         patience = (
             COMPILE_SECONDS
             if compiles
-            else max(BLOCK_SECONDS, 10 * (steps + settle) * max(self._step_seconds.values(), default=0.0))
+            else max(BLOCK_SECONDS, 10 * (steps + settle) * max(budget.step_seconds.values(), default=0.0))
         )
-        self._progress(Progress(part=self._part, doing=str(combination), steps=self.used, share=self._share()))
-        begun = time.monotonic()
+        self._progress(Progress(part=self._part, doing=str(combination), steps=budget.used, share=budget.share))
+        begun = budget.seconds
         order = {"values": values, "workers": workers, "settle": settle, "steps": steps}
         answer = self._job.ask(patience, do="block", **order)["block"]
-        taken = time.monotonic() - begun
+        taken = budget.seconds - begun
         if answer["compiled"]:
             raise RunFailed(how="recompiled")
         if first:
             self._first[str(combination)] = taken - answer["seconds"]
-            self._apart += taken if compiles else 0.0
+            budget.apart += taken if compiles else 0.0
         self._seen.add(combination)
         self._attempts.worked.add(combination)
-        self.used += steps + settle
-        self._step_seconds[combination] = answer["seconds"] / steps
+        budget.used += steps + settle
+        budget.step_seconds[combination] = answer["seconds"] / steps
         waited = answer["waited"] / answer["seconds"]
         return Block(rate=steps / answer["seconds"], peak_bytes=answer["peak_bytes"], waited=waited)
 
