@@ -70,11 +70,19 @@ FORMS: dict[str, Sequence[Value]] = {
 }  # fmt: skip
 TF32, HALF = {"matmul_precision": "tf32"}, {"amp_dtype": "bfloat16"}
 FUSED, COMPILED, LAST = {"fused_optimizer": True}, {"compile": True}, {"channels_last": True}
-NAMED: tuple[dict[str, Value], ...] = (
-    TF32 | FUSED, HALF | FUSED, TF32 | FUSED | LAST, HALF | FUSED | LAST, HALF | FUSED | COMPILED,
-    HALF | TF32 | FUSED | COMPILED | LAST,
-)  # fmt: skip
-"""For every other script, chosen before any of them was tuned; what a network cannot have is left out of each."""
+NAMED: Mapping[bool, Sequence[Mapping[str, Value]]] = {
+    True: (
+        TF32 | FUSED, HALF | FUSED, TF32 | FUSED | LAST, HALF | FUSED | LAST, HALF | FUSED | COMPILED,
+        HALF | TF32 | FUSED | COMPILED | LAST,
+    ),
+    False: (
+        TF32 | FUSED, HALF | FUSED, HALF | TF32 | FUSED, TF32 | FUSED | COMPILED, HALF | FUSED | COMPILED,
+        HALF | TF32 | FUSED | COMPILED,
+    ),
+}  # fmt: skip
+"""For every other script, by whether channels_last concerns it, chosen before it was tuned; what else it cannot have is
+left out of each.
+"""
 STEPS = "1000000"
 MOST_AT_ONCE, KEPT, CONTEXT_BYTES = 24, 1.3, 1 << 30
 """How many processes take turns at once; what one keeps of a GPU's memory, in times of what its tensors took at the
@@ -135,11 +143,10 @@ def started(name: str, words: Sequence[str]) -> Any:
 
 
 def others_of(name: str, found: Measured) -> list[Combination]:
+    able = {setting for setting in (*FORMS, "channels_last") if setting not in found.left}
+    rows: Sequence[Mapping[str, Value]] = NAMED["channels_last" in able]
     if name in ALL:
         rows = [dict(zip(FORMS, values, strict=True)) for values in itertools.product(*FORMS.values())]
-    else:
-        rows = list(NAMED)
-    able = {setting for setting in (*FORMS, "channels_last") if setting not in found.left}
     kept = [{name: value for name, value in row.items() if value and name in able} for row in rows]
     return list(dict.fromkeys(Combination.of(one) for one in kept if one))
 

@@ -1,4 +1,5 @@
-"""The search on two scripts of which all 16 combinations ran in turn on an H100, each in a process of its own:
+"""The search on two scripts of which all 16 combinations ran in turn on an H100, each in a process of its own, and on
+one whose combinations, as far as a tune tries them, took turns in one process beside a slow host:
 `tests/gpu/tuned_scripts.py` recorded their steps/s in each round.
 """
 
@@ -16,8 +17,11 @@ from gputune.trials.search import Block, Search, choice, gaining
 
 RATES: Mapping[str, Any] = json.loads((MACHINES / "nvidia-h100" / "tuned_scripts.json").read_text())
 CANDIDATES: Mapping[str, Any] = {
-    "matmul_precision": "tf32", "amp_dtype": "bfloat16", "fused_optimizer": True, "compile": True,
+    "matmul_precision": "tf32", "amp_dtype": "bfloat16", "fused_optimizer": True, "sdpa_backend": "flash",
+    "compile": True,
 }  # fmt: skip
+BLOCKS = {"mlp": 400, "decoder": 400, "hf_trainer": 133}
+"""How many a search has; those of slow steps have two, and one that is not timed."""
 CLOSE = 0.97
 
 
@@ -27,14 +31,17 @@ class Recorded:
     def __init__(self, name: str, begin: int) -> None:
         self.rates = {Combination.of(row["settings"]): row["rates"] for row in RATES[name]}
         self._rounds = {one: itertools.cycle([*rates[begin:], *rates[:begin]]) for one, rates in self.rates.items()}
-        self._blocks = 0
+        self._name, self._blocks = name, 0
 
     def measure(self, combination: Combination) -> Block:
         self._blocks += 1
         return Block(rate=next(self._rounds[combination]))
 
     def chosen(self) -> Combination:
-        search = Search(measure=self.measure, used=lambda: self._blocks / 400)
+        search = Search(
+            measure=self.measure, used=lambda: self._blocks / BLOCKS[self._name],
+            left_out=lambda one: one not in self.rates,
+        )  # fmt: skip
         arms = search.final(search.best(CANDIDATES, images=False))
         ranked = gaining(arms)
         return choice([arm for arm, _ in ranked], None, certain=True).combination if ranked else DEFAULT
