@@ -63,7 +63,8 @@ def test_a_quick_probe_measures_and_says_on_how_many_cpus(measured):
     assert "precision" in benches
     assert measured.settings["omp_threads"].value == 1
     gaps = {gap.fact: gap.reason for gap in measured.gaps if gap.fact.startswith("bench.")}
-    assert set(gaps.values()) <= {"not measured in this budget"}, "a slow start takes from the least valuable"
+    for_time = ("not measured in this budget", "the budget ran out before")
+    assert all(reason.startswith(for_time) for reason in gaps.values()), "a busy machine takes nothing but time"
     assert benches | {fact.removeprefix("bench.") for fact in gaps} >= {"precision", "matmul_alignment"}
 
 
