@@ -16,7 +16,7 @@ STEPS = 400
 STEPS_SECONDS = 15.0
 SHORT_SECONDS = 80.0
 """The last comparison may have more steps than that until the whole run has taken so long, compiling included: beside a
-host that disturbs steps by a tenth, 400 steps told a gain of 15 % from none in half of all searches.
+host that disturbs steps by 12 %, 400 steps told a gain of 15 % from none in half of all simulated searches.
 """
 BLOCK, FEWEST, MOST = 0.04, 2, 48
 """How many seconds of steps a block has, and how many steps at the least and at the most. Where the host is the limit,
@@ -28,20 +28,20 @@ BLOCKS = 130
 
 @dataclass(kw_only=True)
 class Budget:
-    """What a search has used up of its steps and of its time."""
+    """The steps and the time that a search may take, and how much of both is used up."""
 
     clock: Callable[[], float]
     """In seconds."""
     most: int | None = None
     """The most steps, where the user says a number."""
     used: int = 0
-    """Steps."""
+    """How many steps the search has taken."""
     apart: float = 0.0
     """The seconds that do not count as the search's: of compiling, and of trying numbers of workers."""
     last: bool = False
     """Whether the search has come to its last comparison."""
     step_seconds: dict[Combination, float] = field(default_factory=dict)
-    """By combination, in its latest block."""
+    """How long a step took with each combination, in its latest block."""
 
     def __post_init__(self) -> None:
         self.begin()
@@ -52,12 +52,12 @@ class Budget:
 
     @property
     def seconds(self) -> float:
-        """Since the search began."""
+        """How long the search has gone on, in seconds, with all that does not count as its own."""
         return self.clock() - self._begun
 
     @property
     def share(self) -> float:
-        """Of the time or of the steps, whichever is used up the more."""
+        """How much of the search is used up, 1 at its end: the larger of the shares of its time and of its steps."""
         if not self.step_seconds:
             return 0.0
         seconds = self.seconds
@@ -68,7 +68,7 @@ class Budget:
         return max((seconds - self.apart) / limit, steps)
 
     def steps(self, combination: Combination) -> int:
-        """Of a block. Before anything is known of them they are few."""
+        """How many steps a block with the combination has: few as long as nothing is known of how long they take."""
         if not self.step_seconds:
             return FEWEST
         affordable = MOST if self.most is None else max(FEWEST, self.most // BLOCKS)

@@ -1,4 +1,4 @@
-"""What a tune is doing."""
+"""How far a tune has come, for those who watch it."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ class Progress:
     part: str
     """The part of the work: measuring, guarding, confirming."""
     doing: str = ""
-    """What is tried or waited for in it."""
+    """The combination that is being tried, or what is waited for."""
     steps: int | None = None
     """The steps of the program that this part used so far."""
     share: float | None = None

@@ -19,11 +19,11 @@ class Rank:
     pid: int = 0
     number: int = 0
     answers: list[dict[str, Any]] = field(default_factory=list)
-    """What it said and nobody has taken yet."""
+    """Messages of this rank that nobody has taken yet."""
     _waiting: bytes = b""
 
     def hello(self) -> dict[str, Any]:
-        """What it says first, which tells its number and process. Raises OSError where it says nothing."""
+        """Wait for the rank's first message, which tells its number and process. Raises OSError where none comes."""
         self.connection.settimeout(HELLO_SECONDS)
         while b"\n" not in self._waiting:
             self._receive(1 << 16)
@@ -34,16 +34,16 @@ class Rank:
         return said
 
     def tell(self, order: Mapping[str, Any]) -> None:
-        """Raises OSError where it has ended."""
+        """Send the rank an order. Raises OSError where its process has ended."""
         self.connection.sendall(json.dumps(order).encode() + b"\n")
 
     def hear(self) -> Iterator[dict[str, Any]]:
-        """What it says now. Raises OSError where it has ended."""
+        """Wait for something from the rank, and yield its messages. Raises OSError where its process has ended."""
         self._receive(1 << 20)
         yield from self.messages()
 
     def messages(self) -> Iterator[dict[str, Any]]:
-        """What it has said so far."""
+        """Yield the messages of the rank that have arrived already."""
         while b"\n" in self._waiting:
             line, _, self._waiting = self._waiting.partition(b"\n")
             yield json.loads(line)
@@ -55,7 +55,7 @@ class Rank:
         self._waiting += chunk
 
     def wait_for_its_end(self, seconds: float) -> None:
-        """Until it has closed the connection by ending, or is silent for so long."""
+        """Wait until the rank's process has ended and so closed the connection, or was silent for so many seconds."""
         self.connection.settimeout(seconds)
         with suppress(OSError):
             while self.connection.recv(4096):

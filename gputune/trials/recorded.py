@@ -1,4 +1,4 @@
-"""What one guard run recorded, and how far the gradients of two runs are apart. Pure."""
+"""The record of one guard run, and how far the gradients of two such runs are apart. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Gradient:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """What one run recorded."""
+    """The losses of one guard run, and the gradients and optimizer's steps of one of its iterations."""
 
     losses: tuple[float | None, ...]
     compared: int
@@ -73,7 +73,7 @@ def along_of(plain: Recorded, other: Recorded, error: float) -> float:
 
 
 def norm_of(one: Recorded) -> float:
-    """That of all gradients together."""
+    """The norm of all gradients of a run together."""
     return math.sqrt(sum(gradient.norm**2 for gradient in one.gradients))
 
 
