@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Generic, TypeVar
 
-from .measurement import BY_FAR, FEWEST_PAIRS, LOOKS, comparison_of
+from .measurement import BY_FAR, FEWEST_PAIRS, LOOKS, MORE_LOOKS, comparison_of
 
 
 @dataclass(kw_only=True, eq=False)
@@ -38,7 +38,7 @@ A = TypeVar("A", bound=Arm)
 
 @dataclass(kw_only=True)
 class Rounds(Generic[A]):
-    """The rounds of a comparison. It ends after 12 or 20 if decided by then, after `most`, or when time is up.
+    """The rounds of a comparison. It ends at a look if decided by then, after `most`, or when time is up.
 
     Only whole rounds are kept: an arm's sample reaches its `samples` when the last arm of the round has one.
     """
@@ -105,6 +105,8 @@ class Rounds(Generic[A]):
             return kept >= self.most
         if kept in LOOKS and decided(self.arms):
             return True
+        if kept in (LOOKS[-1], *MORE_LOOKS) and fastest_decided(self.arms):
+            return True
         telling = kept >= FEWEST_PAIRS and not disagreeing(self.arms)
         deadline = self.deadline if telling else max(self.deadline, self.latest)
         return now + self.reserve * (now - self._round_start) > deadline
@@ -123,6 +125,11 @@ def decided(arms: Sequence[Arm]) -> bool:
     return all(_pair_decided(arm, other) for arm, other in _pairs(arms))
 
 
+def fastest_decided(arms: Sequence[Arm]) -> bool:
+    """Whether the fastest of the ranked arms is decided against the others, which is all that more rounds are for."""
+    return all(_pair_decided(arm, other) for arm, other in _ranking(arms))
+
+
 def disagreeing(arms: Sequence[Arm]) -> bool:
     """Whether an arm is not decided against its baseline, or the fastest against another, since the ratios of their
     samples differ by more than what lies far apart.
@@ -134,11 +141,13 @@ def disagreeing(arms: Sequence[Arm]) -> bool:
 def _pairs(arms: Sequence[Arm]) -> list[tuple[Arm, Arm]]:
     """Return the pairs to be decided: each arm and its baseline, the fastest ranked arm and each other ranked one."""
     pairs = [(arm, arm.baseline) for arm in arms if arm.baseline is not None and arm.baseline in arms]
+    return pairs + _ranking(arms)
+
+
+def _ranking(arms: Sequence[Arm]) -> list[tuple[Arm, Arm]]:
     ranking = [arm for arm in arms if arm.ranked]
-    if ranking:
-        fastest = max(ranking, key=lambda arm: median(arm.samples))
-        pairs += [(fastest, arm) for arm in ranking if arm is not fastest]
-    return pairs
+    fastest = max(ranking, key=lambda arm: median(arm.samples), default=None)
+    return [(fastest, arm) for arm in ranking if fastest is not None and arm is not fastest]
 
 
 def _ratios(arm: Arm, other: Arm) -> list[float]:

@@ -2,18 +2,18 @@
 
 Each machine gives the speed of one block after another; two settings run in blocks in turn, A B B A. The table has the
 share of comparisons, looked at after 12, 20 and 32 pairs, that end as a gain, for settings that are equal and for one
-three times as fast; the share by the median's interval alone, without what lies far apart; and the share that a single
-look at four or eight pairs calls a gain.
+three times as fast; the same of a tune's last comparison, which may have 64 and 128; the share by the median's interval
+alone, without what lies far apart; and the share that a single look at four or eight pairs calls a gain.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import Any
 
-from gputune.measurement import LOOKS, Comparison, comparison_of, median_interval
+from gputune.measurement import LOOKS, MORE_LOOKS, Comparison, comparison_of, median_interval
 
 Machine = Callable[[random.Random], Iterator[float]]
 Rule = Callable[[list[float]], Comparison | None]
@@ -85,10 +85,10 @@ def by_interval(ratios: list[float]) -> Comparison | None:
     return interval and Comparison(ratio=median(ratios), low=interval[0], high=interval[1], pairs=len(ratios))
 
 
-def verdict(taken: list[float], rule: Rule) -> str:
-    """The verdict at the looks of a bench that has time for all of them."""
+def verdict(taken: list[float], rule: Rule, looks: Sequence[int]) -> str:
+    """The verdict at the looks of a comparison that has time for all of them."""
     found = "undecided"
-    for look in LOOKS:
+    for look in looks:
         comparison = rule(taken[:look])
         found = comparison.verdict if comparison else found
         if found != "undecided":
@@ -97,19 +97,26 @@ def verdict(taken: list[float], rule: Rule) -> str:
 
 
 def share_of_gains(
-    machine: Machine, gain: float = 1.0, pairs: int | None = None, rule: Rule = comparison_of, times: int = 4000
+    machine: Machine,
+    gain: float = 1.0,
+    *,
+    pairs: int | None = None,
+    rule: Rule = comparison_of,
+    times: int = 4000,
+    looks: Sequence[int] = LOOKS,
 ) -> float:
     """The share of comparisons that end as a gain: by all looks, or by one at so many pairs."""
     rng, gains = random.Random(1), 0
     for _ in range(times):
-        taken = ratios(machine, rng, gain, pairs or LOOKS[-1])
+        taken = ratios(machine, rng, gain, pairs or looks[-1])
         comparison = rule(taken) if pairs else None
-        gains += (comparison.verdict if comparison else "undecided" if pairs else verdict(taken, rule)) == "gain"
+        gains += (comparison.verdict if comparison else "undecided" if pairs else verdict(taken, rule, looks)) == "gain"
     return gains / times
 
 
 COLUMNS: dict[str, dict[str, Any]] = {
     "looks": {},
+    "tune": {"looks": (*LOOKS, *MORE_LOOKS)},
     "interval": {"rule": by_interval},
     "4 pairs": {"pairs": 4},
     "8 pairs": {"pairs": 8},

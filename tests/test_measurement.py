@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputune.measurement import LOOKS, Comparison, Measurement, comparison_of, median_interval, rounded
+from gputune.measurement import LOOKS, MORE_LOOKS, Comparison, Measurement, comparison_of, median_interval, rounded
 
 SAMPLES = st.lists(st.floats(0.001, 1e6), min_size=8, max_size=32)
 
@@ -153,8 +153,9 @@ def test_rounding_keeps_four_digits_and_is_stable(value):
 
 
 def test_looks_grow_and_each_has_an_interval():
-    assert all(earlier < later for earlier, later in pairwise(LOOKS))
-    assert all(median_interval(range(pairs)) for pairs in LOOKS)
+    looks = (*LOOKS, *MORE_LOOKS)
+    assert all(earlier < later for earlier, later in pairwise(looks))
+    assert all(median_interval(range(pairs)) for pairs in looks)
 
 
 @pytest.mark.slow
@@ -164,6 +165,7 @@ def test_on_no_machine_are_equal_settings_often_called_different(machine):
     assert noise.share_of_gains(made) < 0.0125
     assert noise.share_of_gains(made, pairs=4) < 0.006
     assert noise.share_of_gains(made, pairs=8) < 0.01
+    assert noise.share_of_gains(made, looks=(*LOOKS, *MORE_LOOKS)) < 0.02
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputune.measurement import LOOKS
+from gputune.measurement import LOOKS, MORE_LOOKS
 from gputune.rounds import Arm, Rounds, against_first, decided, order, ranked
 
 
@@ -71,6 +71,16 @@ def test_arms_that_scatter_are_never_decided_and_end_with_the_last_look():
     run(rounds, lambda arm: next(scatter))
     assert not decided(rounds.arms)
     assert {len(arm.samples) for arm in rounds.arms} == {LOOKS[-1]}
+
+
+@pytest.mark.parametrize(("fastest", "kept"), [((8.0, 12.0), MORE_LOOKS[-1]), ((20.0, 20.0), LOOKS[-1])])
+def test_more_rounds_than_that_are_only_for_the_fastest(fastest, kept):
+    """An arm that scatters keeps a comparison going only where it may be the fastest."""
+    first, wild, fast = ranked(arms(3))
+    rounds = Rounds(arms=[first, wild, fast], most=MORE_LOOKS[-1])
+    rate = {id(first): (10.0, 10.0), id(wild): (8.0, 12.0), id(fast): fastest}
+    run(rounds, lambda arm: rate[id(arm)][len(arm.samples) % 2])
+    assert {len(arm.samples) for arm in rounds.arms} == {kept}
 
 
 @given(st.integers(1, 6), st.floats(0, 100), st.floats(0, 100), st.booleans())

@@ -12,7 +12,7 @@ from typing import Any
 from gputune import settings
 from gputune.errors import ProfileError
 from gputune.host.stderr import say
-from gputune.measurement import LOOKS
+from gputune.measurement import MORE_LOOKS
 from gputune.profile import compatibility, limits, setting_values, strict_json, strict_yaml
 from gputune.profile.document import SCHEMA, Profile
 from gputune.strict_types import Mismatch, Place, convert
@@ -148,9 +148,9 @@ def _check_sizes(data: dict[str, Any]) -> None:
 def _check_samples(place: Place, rows: Any) -> None:
     for number, row in enumerate(rows if isinstance(rows, list) else []):
         samples = row.get("samples") if isinstance(row, dict) else None
-        if isinstance(samples, list) and len(samples) > LOOKS[-1]:
+        if isinstance(samples, list) and len(samples) > MORE_LOOKS[-1]:
             where = ".".join((*place, str(number)))
-            raise Fault(f"{where}.samples: at most {LOOKS[-1]} expected, {len(samples)} given")
+            raise Fault(f"{where}.samples: at most {MORE_LOOKS[-1]} expected, {len(samples)} given")
 
 
 def _check_settings(data: dict[str, Any]) -> None:

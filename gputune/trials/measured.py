@@ -10,7 +10,7 @@ from gputune.facts import Facts
 from gputune.inject.applied import Applied
 from gputune.profile import Guard
 from gputune.settings import Value
-from gputune.trials.search import Tried
+from gputune.trials.tried import Tried
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,14 +18,16 @@ from gputune.settings import Value
 from gputune.trials import agreement
 from gputune.trials.attempts import Attempts
 from gputune.trials.budget import Budget
+from gputune.trials.choice import gaining
 from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.failure import RunFailed
 from gputune.trials.job import Job
 from gputune.trials.loading import WAITS, best_workers, most_workers
 from gputune.trials.measured import Measured, Wanted
 from gputune.trials.progress import Progress
-from gputune.trials.search import Block, Search, Tried, gaining
+from gputune.trials.search import Search
 from gputune.trials.start import Start
+from gputune.trials.tried import Block, Tried
 
 FIRST_SETTLE, SETTLE = 3, 1
 """The steps behind a switch that are not timed, the first time and later."""

@@ -10,14 +10,15 @@ from gputune import recommend
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.inject.models import ModelKey
-from gputune.measurement import LEAST_GAIN, LOOKS, Comparison, Measurement, rounded
+from gputune.measurement import LEAST_GAIN, MORE_LOOKS, Comparison, Measurement, rounded
 from gputune.profile import Guard, Profile, Program, fingerprint, now
 from gputune.profile.document import MOST_DIMENSIONS, MOST_MODELS, MOST_SHAPES
 from gputune.settings import Choice
 from gputune.settings._evidence import range_text
+from gputune.trials.choice import by_level, choice, gain, gaining, greedy
 from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.measured import Measured
-from gputune.trials.search import Tried, by_level, choice, gain, gaining, greedy
+from gputune.trials.tried import Tried
 
 BENCH = "tune"
 MIB = 1 << 20
@@ -128,7 +129,7 @@ def _rows(tried: Sequence[Tried], device: str, conditions: dict[str, float]) -> 
         own = {"waited": rounded(max(arm.waits))} if arm.waits and max(arm.waits) > 0 else {}
         if arm.peak_bytes is not None:
             own["peak_mib"] = float(arm.peak_bytes // MIB)
-        samples = tuple(rounded(sample) for sample in arm.samples[: LOOKS[-1]])
+        samples = tuple(rounded(sample) for sample in arm.samples[: MORE_LOOKS[-1]])
         rows.append(
             Measurement(
                 bench=BENCH, metric="throughput", unit="steps/s", samples=samples, params=params, device=device,

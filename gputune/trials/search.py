@@ -11,74 +11,21 @@ the winner itself, goes on until it is decided.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
 
-from gputune.measurement import LEAST_GAIN, LOOKS, Comparison, comparison_of, median_interval
-from gputune.rounds import Arm, Rounds, ranked
-from gputune.settings import LEVELS, Numerics, Value
+from gputune.measurement import LOOKS, MORE_LOOKS
+from gputune.rounds import Rounds, ranked
+from gputune.settings import LEVELS, Value
+from gputune.trials.choice import behind, choice, is_lower
 from gputune.trials.combination import DEFAULT, Combination
+from gputune.trials.tried import Block, Tried
 
 FIRST_LOOK = 4
 """The rounds after which a stage drops what is far behind."""
 STAGE_ROUNDS = 8
-BEHIND = 0.9
-"""The speed of an arm, to that of the fastest, below which it is dropped."""
 ENDS = {"precision": 0.3, "options": 0.42, "again": 0.54, "compile": 0.66, "final": 1.0}
 """By stage, the share of the search by which its last round is to end."""
-AS_GOOD = 1.01
-"""A combination of more settings must be faster than one of fewer by this ratio, or else the fewer are taken."""
-WORTH_MORE = LEAST_GAIN
-"""The same for a compiled one, whose first step takes minutes at worst, and for one with a larger effect on results,
-which must in the end also be faster by the median's interval at `CERTAINTY`.
-"""
-CERTAINTY = 0.9
-"""Less than a gain over torch's defaults needs: both gain, and beside a busy host enough rounds for 99 % take minutes.
-"""
-MORE_MEMORY = 1.10
-WORTH_MEMORY = 1.05
-"""A combination that takes more than `MORE_MEMORY` times the memory of torch's defaults must be faster, by this ratio,
-than the best one that does not."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """What one block of steps showed."""
-
-    rate: float
-    """Steps/s."""
-    peak_bytes: int | None = None
-    """The peak of the memory allocated on the GPU; None without a GPU."""
-    waited: float = 0.0
-    """The share of the time in which the program waited for its data loader."""
-
-
-@dataclass(kw_only=True, eq=False)
-class Tried(Arm):
-    """One combination in one comparison."""
-
-    combination: Combination
-    stage: str
-    peaks: list[int] = field(default_factory=list)
-    waits: list[float] = field(default_factory=list)
-
-    def note(self, block: Block) -> float:
-        """Keep what a block showed beside its rate, and return that."""
-        if block.peak_bytes is not None:
-            self.peaks.append(block.peak_bytes)
-        self.waits.append(block.waited)
-        return block.rate
-
-    @property
-    def rate(self) -> float:
-        return median(self.samples) if self.samples else 0.0
-
-    @property
-    def peak_bytes(self) -> int | None:
-        return max(self.peaks, default=None)
-
-
 Measure = Callable[[Combination], Block]
 
 
@@ -116,7 +63,7 @@ class Search:
         if len(arms) == 1:
             tried = [arm for arm in self.tried if arm.combination == DEFAULT][-1:]
             return tried or self._compare("final", arms, most=STAGE_ROUNDS)
-        return self._compare("final", arms, most=LOOKS[-1])
+        return self._compare("final", arms, most=MORE_LOOKS[-1])
 
     def _stage(
         self, name: str, start: Combination, others: Iterable[Combination], *, most: int = STAGE_ROUNDS
@@ -172,76 +119,6 @@ class Search:
                 if len(rounds.arms) == 1:
                     break
         return [arm for arm in rounds.arms if arm.samples]
-
-
-def behind(arms: Sequence[Tried]) -> list[Tried]:
-    """The arms that are out after the first look: far behind the fastest, and slower in every round of both."""
-    fastest = max(arms, key=lambda arm: arm.rate)
-    return [arm for arm in arms if arm.rate < BEHIND * fastest.rate and _always_slower(arm, fastest)]
-
-
-def _always_slower(arm: Tried, other: Tried) -> bool:
-    return all(one < beside for one, beside in zip(arm.samples, other.samples, strict=False))
-
-
-def choice(arms: Sequence[Tried], memory: int | None, *, certain: bool = False) -> Tried:
-    """The arm to go on with: the fastest, or one of fewer settings or of a lower effect on results that is as fast;
-    more memory must be earned. Where the choice must be `certain`, a larger effect must be.
-    """
-    frugal = [arm for arm in arms if not greedy(arm, memory)]
-    fastest = max(arms, key=lambda arm: arm.rate)
-    if frugal and greedy(fastest, memory):
-        other = max(frugal, key=lambda arm: arm.rate)
-        fastest = fastest if fastest.rate > WORTH_MEMORY * other.rate else other
-    as_good = [arm for arm in frugal if not _is_worth_it(fastest, arm, certain)]
-    return min([fastest, *as_good], key=lambda arm: (effect(arm.combination), len(arm.combination.items), -arm.rate))
-
-
-def _is_worth_it(fastest: Tried, other: Tried, certain: bool) -> bool:
-    """Whether the fastest arm is so much faster than another that what it has beyond that is worth it."""
-    compiles = "compile" in fastest.combination.values and "compile" not in other.combination.values
-    lower = is_lower(other.combination, fastest.combination)
-    if fastest.rate <= (WORTH_MORE if compiles or lower else AS_GOOD) * other.rate:
-        return False
-    interval = median_interval(_ratios(fastest, other), CERTAINTY) if lower and certain else None
-    return interval is None or interval[0] > 1
-
-
-def effect(combination: Combination) -> int:
-    """On results, as a number that is larger for a larger one. Another order of rounding counts as none."""
-    return max(LEVELS.index(combination.level), LEVELS.index("rounding"))
-
-
-def is_lower(one: Combination, other: Combination) -> bool:
-    return effect(one) < effect(other)
-
-
-def greedy(arm: Tried, memory: int | None) -> bool:
-    return bool(memory) and arm.peak_bytes is not None and arm.peak_bytes > MORE_MEMORY * (memory or 0)
-
-
-def gain(arm: Tried, default: Tried) -> Comparison | None:
-    """How much faster an arm is than another of the same rounds."""
-    return comparison_of(_ratios(arm, default))
-
-
-def _ratios(arm: Tried, other: Tried) -> list[float]:
-    return [new / old for new, old in zip(arm.samples, other.samples, strict=True)]
-
-
-def gaining(arms: Sequence[Tried]) -> list[tuple[Tried, Comparison]]:
-    """The arms of the last comparison that gain over torch's defaults, and how much."""
-    default = next(arm for arm in arms if arm.combination == DEFAULT)
-    return [(arm, found) for arm in arms if (found := gain(arm, default)) and found.verdict == "gain"]
-
-
-def by_level(arms: Sequence[Tried]) -> Iterator[tuple[Numerics, Combination]]:
-    """For each level of effects on results, the best of the last comparison's combinations that gains within it."""
-    faster = [arm for arm, _ in gaining(arms)]
-    for level in LEVELS:
-        within = [arm for arm in faster if LEVELS.index(arm.combination.level) <= LEVELS.index(level)]
-        best = max(within, key=lambda arm: arm.rate, default=None)
-        yield level, best.combination if best else DEFAULT
 
 
 def _precisions(candidates: Mapping[str, Value], images: bool) -> list[dict[str, Value]]:

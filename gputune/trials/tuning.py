@@ -28,8 +28,8 @@ from gputune.trials.measuring import measure
 from gputune.trials.progress import Progress
 from gputune.trials.request import Request
 from gputune.trials.result import Tuned, ranking, tuned
-from gputune.trials.search import Tried
 from gputune.trials.start import Start
+from gputune.trials.tried import Tried
 
 Tell = Callable[[Progress], None]
 

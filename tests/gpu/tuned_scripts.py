@@ -56,8 +56,8 @@ from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.measured import Measured, Wanted
 from gputune.trials.measuring import measure
 from gputune.trials.result import ranking, tuned
-from gputune.trials.search import Tried
 from gputune.trials.start import Start
+from gputune.trials.tried import Tried
 from gputune.trials.tuning import UNGUARDED
 
 UNCHANGED = unchanged_scripts.SCRIPTS

@@ -206,7 +206,7 @@ DOCUMENT: dict[str, tuple[Content, str]] = {
     "an interval of three": (choice("interval: [1.0, 2.0, 3.0]"), "settings.omp_threads.interval"),
     "no samples": (samples("[]"), "measurements.0: a measurement has at least one sample"),
     "a word after 31 samples": (samples(listed("1", 31)[:-1] + "x]"), "measurements.0.samples.31: a number expected"),
-    "33 samples": (samples(listed("1", 33)), "measurements.0.samples: at most 32 expected, 33 given"),
+    "129 samples": (samples(listed("1", 129)), "measurements.0.samples: at most 128 expected, 129 given"),
     "100,000 samples": (samples(listed("1", 100_000)), "line 7: more than 2000 entries in one place"),
     "65 kinds of network": (
         whole(families="{" + numbered("f", ": {},", 65) + "}"), "families: at most 64 kinds of network"
@@ -277,9 +277,9 @@ PROGRAMS: dict[str, tuple[Content, str]] = {
     ),
     "half a dimension": (trained(input_shapes="[[0.5]]"), "programs.0.input_shapes.0.0: a whole number expected"),
     "no process": (trained(world_size="0"), "programs.0.world_size: a number from 1 expected, 0 given"),
-    "33 samples of a program": (
-        trained(measurements=f"[{{bench: b, metric: m, unit: u, device: cpu, samples: {listed('1', 33)}}}]"),
-        "programs.0.measurements.0.samples: at most 32 expected, 33 given",
+    "129 samples of a program": (
+        trained(measurements=f"[{{bench: b, metric: m, unit: u, device: cpu, samples: {listed('1', 129)}}}]"),
+        "programs.0.measurements.0.samples: at most 128 expected, 129 given",
     ),
     "a program of 36 KiB": (
         trained(settings=f"{{amp_dtype: {{value: null, reason: x, evidence: {listed('x' * 4000, 9)}}}}}"),
@@ -412,7 +412,7 @@ READ: dict[str, Content] = {
     ),
     "as many programs as a profile holds": but(f"programs: {listed(program(), 64)}\n"),
     "the largest": whole().ljust(MOST_BYTES, b"#"),
-    "32 samples": samples(listed("1", 32)),
+    "128 samples": samples(listed("1", 128)),
     "text that steers a terminal": whole().replace(b"NVIDIA H200", ESCAPES.encode()).replace(
         b"it was faster", ESCAPES.encode()
     ),

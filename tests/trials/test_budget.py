@@ -68,11 +68,17 @@ class TestShare:
 
 
 class TestTheLastComparison:
-    def test_it_may_have_more_steps_while_the_run_is_short(self, clock: Clock) -> None:
-        made = budget(clock, 0.1, used=STEPS)
-        clock.now += SECONDS / 2
+    @pytest.mark.parametrize(("steps", "seconds"), [(STEPS, 20.0), (0, SECONDS)])
+    def test_it_may_have_more_while_the_run_is_short(self, clock: Clock, steps: int, seconds: float) -> None:
+        made = budget(clock, 0.1, used=steps)
+        clock.now += seconds
         assert made.share == 1
         made.last = True
+        assert made.share == pytest.approx(seconds / SHORT_SECONDS)
+
+    def test_slow_steps_keep_the_time_of_a_hundred(self, clock: Clock) -> None:
+        made = budget(clock, 2.0, last=True)
+        clock.now += STEPS_OF_TIME
         assert made.share == pytest.approx(0.5)
 
     def test_but_not_after_a_long_time_of_compiling(self, clock: Clock) -> None:

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from recorded import MACHINES
 
+from gputune.trials.choice import choice, gaining
 from gputune.trials.combination import DEFAULT, Combination
-from gputune.trials.search import Block, Search, choice, gaining
+from gputune.trials.search import Search
+from gputune.trials.tried import Block
 
 RATES: Mapping[str, Any] = json.loads((MACHINES / "nvidia-h100" / "tuned_scripts.json").read_text())
 CANDIDATES: Mapping[str, Any] = {

@@ -10,7 +10,7 @@ from gputune.profile import Guard
 from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.measured import Measured
 from gputune.trials.result import ranking, seeming, tuned
-from gputune.trials.search import Tried
+from gputune.trials.tried import Tried
 
 TF32 = {"matmul_precision": "tf32"}
 BOTH = {**TF32, "fused_optimizer": True}

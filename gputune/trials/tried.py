@@ -1,0 +1,46 @@
+"""What was tried with a program, and what its blocks of steps showed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from statistics import median
+
+from gputune.rounds import Arm
+from gputune.trials.combination import Combination
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """What one block of steps showed."""
+
+    rate: float
+    """Steps/s."""
+    peak_bytes: int | None = None
+    """The peak of the memory allocated on the GPU; None without a GPU."""
+    waited: float = 0.0
+    """The share of the time in which the program waited for its data loader."""
+
+
+@dataclass(kw_only=True, eq=False)
+class Tried(Arm):
+    """One combination in one comparison."""
+
+    combination: Combination
+    stage: str
+    peaks: list[int] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+
+    def note(self, block: Block) -> float:
+        """Keep what a block showed beside its rate, and return that."""
+        if block.peak_bytes is not None:
+            self.peaks.append(block.peak_bytes)
+        self.waits.append(block.waited)
+        return block.rate
+
+    @property
+    def rate(self) -> float:
+        return median(self.samples) if self.samples else 0.0
+
+    @property
+    def peak_bytes(self) -> int | None:
+        return max(self.peaks, default=None)

@@ -1,0 +1,74 @@
+"""Which of the combinations that took turns is to be taken."""
+
+from typing import Any
+
+from gputune.trials.choice import MORE_MEMORY, behind, by_level, choice, gain
+from gputune.trials.combination import Combination
+from gputune.trials.tried import Tried
+
+
+def arm(rate: float, peak: int | None = 1000, **values: Any) -> Tried:
+    made = Tried(combination=Combination.of(values), stage="final")
+    made.samples += [rate] * 12
+    made.peaks += [] if peak is None else [peak]
+    return made
+
+
+class TestChoice:
+    def test_more_memory_must_be_earned(self) -> None:
+        frugal, greedy = arm(10.0, fused_optimizer=True), arm(10.3, 2000, cudnn_benchmark=True)
+        assert choice([frugal, greedy], 1000) is frugal
+
+    def test_and_may_be(self) -> None:
+        frugal, greedy = arm(10.0, fused_optimizer=True), arm(11.0, 2000, cudnn_benchmark=True)
+        assert choice([frugal, greedy], 1000) is greedy
+
+    def test_a_little_more_is_no_matter(self) -> None:
+        frugal = arm(10.0)
+        greedy = arm(10.3, round(1000 * MORE_MEMORY), cudnn_benchmark=True)
+        assert choice([frugal, greedy], 1000) is greedy
+
+    def test_a_larger_effect_on_results_must_be_worth_it(self) -> None:
+        lower = arm(10.0, matmul_precision="tf32")
+        assert choice([lower, arm(10.2, amp_dtype="bfloat16")], 1000) is lower
+        larger = arm(10.5, amp_dtype="bfloat16")
+        assert choice([lower, larger], 1000) is larger
+
+    def test_and_certain_where_that_is_asked_for(self) -> None:
+        lower, larger = arm(10.0, matmul_precision="tf32"), arm(10.5, amp_dtype="bfloat16")
+        assert choice([lower, larger], 1000, certain=True) is larger
+        larger.samples[:4] = [9.5] * 4
+        assert choice([lower, larger], 1000) is larger
+        assert choice([lower, larger], 1000, certain=True) is lower
+
+    def test_without_a_gpu_there_is_no_memory_to_look_at(self) -> None:
+        fast = arm(11.0, None, fused_optimizer=True)
+        assert choice([arm(10.0, None), fast], None) is fast
+
+
+def test_what_is_far_behind_is_dropped() -> None:
+    slow = arm(5.0)
+    assert behind([arm(10.0, fused_optimizer=True), slow, arm(9.5, compile=True)]) == [slow]
+
+
+def test_what_was_faster_in_a_round_is_kept() -> None:
+    disturbed = arm(5.0)
+    disturbed.samples[3] = 11.0
+    assert behind([arm(10.0, fused_optimizer=True), disturbed]) == []
+
+
+def test_a_gain_has_an_interval() -> None:
+    found = gain(arm(20.0, fused_optimizer=True), arm(10.0))
+    assert found is not None
+    assert (found.ratio, found.interval, found.verdict) == (2.0, (2.0, 2.0), "gain")
+
+
+def test_the_best_of_each_level() -> None:
+    arms = [
+        arm(10.0), arm(12.0, fused_optimizer=True), arm(20.0, fused_optimizer=True, matmul_precision="tf32"),
+        arm(19.0, fused_optimizer=True, amp_dtype="bfloat16"),
+    ]  # fmt: skip
+    levels = {level: found.values for level, found in by_level(arms)}
+    assert levels["exact"] == {}
+    assert levels["rounding"] == {"fused_optimizer": True}
+    assert levels["tf32"] == levels["mixed"] == {"fused_optimizer": True, "matmul_precision": "tf32"}
