@@ -44,7 +44,7 @@ def tune(
             min=20,
             max=1_000_000,
             help="The most steps of the measuring run.",
-            show_default="400, or what 15 s have of short ones",
+            show_default="400, or more where they are short or scatter",
         ),
     ] = None,
     numerics: Annotated[
