@@ -15,9 +15,8 @@ STEPS = 400
 """The most steps of a search where the user says no number, or as many as take `STEPS_SECONDS` with the fastest arm."""
 STEPS_SECONDS = 15.0
 SHORT_SECONDS = 88.0
-"""The last comparison may have more steps and more time than that until the whole run has taken so long, compiling
-included: beside a host that disturbs steps by 12 %, 400 steps told a gain of 15 % from none in half of all simulated
-searches.
+"""The last comparison may have more than `STEPS` and `SECONDS` until the whole run has taken so long, with compiling:
+beside a host that disturbs steps by 12 %, 400 steps told a gain of 15 % from none in half of all simulated searches.
 """
 BLOCK, FEWEST, MOST = 0.04, 2, 48
 """How many seconds of steps a block has, and how many steps at the least and at the most. Where the host is the limit,

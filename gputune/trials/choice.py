@@ -18,11 +18,13 @@ BEHIND = 0.9
 AS_GOOD = 1.01
 """A combination of more settings must be faster than one of fewer by this ratio, or else the fewer are taken."""
 WORTH_MORE = LEAST_GAIN
-"""The same for a compiled one, whose first step takes minutes at worst, and for one with a larger effect on results,
-which must in the end also be faster by the median's interval at `CERTAINTY`.
+"""A compiled combination, whose first step takes minutes at worst, must be faster than an uncompiled one by this ratio,
+and so must one with a larger effect on results than one with a lower; in the end that also by the median's interval at
+`CERTAINTY`.
 """
 CERTAINTY = 0.9
-"""Less than a gain over torch's defaults needs: both gain, and beside a busy host enough rounds for 99 % take minutes.
+"""Of two combinations that both gain over torch's defaults. A gain itself needs 99 %, for which the difference between
+the two would need minutes of rounds beside a busy host.
 """
 MORE_MEMORY = 1.10
 WORTH_MEMORY = 1.05

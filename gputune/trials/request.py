@@ -1,4 +1,4 @@
-"""What a user asks of a tune."""
+"""The options of `gputune tune`, once read and found valid."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

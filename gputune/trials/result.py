@@ -43,7 +43,9 @@ class Tuned:
     waits: float = 0.0
     """The share of a step with torch's defaults in which the program waits for its data."""
     seeming: tuple[Combination, float] | None = None
-    """What seemed to be so many times as fast where nothing certainly is."""
+    """The fastest combination, and how many times as fast it seemed, where nothing certainly gains over torch's
+    defaults.
+    """
 
 
 def ranking(measured: Measured) -> list[tuple[Tried, Comparison]]:

@@ -39,7 +39,9 @@ class Search:
     left_out: Callable[[Combination], bool] = lambda one: False
     """Whether a combination is known to fail."""
     start: Combination = DEFAULT
-    """What all combinations have beside torch's defaults: a number of workers with which steps need not wait."""
+    """The combination that all others begin with: torch's defaults, or a number of workers with which steps need not
+    wait for data.
+    """
     tried: list[Tried] = field(default_factory=list)
 
     def best(self, candidates: Mapping[str, Value], *, images: bool) -> Combination:
@@ -84,16 +86,18 @@ class Search:
         return next((one for one in self._as_fast(best) if is_lower(best, one)), best)
 
     def _rivals(self, winner: Combination) -> list[Combination]:
-        """Those that were about as fast as the winner and have a lower effect on results."""
+        """The combinations about as fast as the winner that have a lower effect on results."""
         return [one for one in self._as_fast(winner.minus("compile")) if is_lower(one, winner)]
 
     def _as_fast(self, best: Combination) -> list[Combination]:
-        """Those that differ from it in their precision and were not far behind, the fastest first."""
+        """The combinations about as fast as `best` when precisions were compared for the last time, with `best` itself,
+        the fastest first; empty where `best` was not among them.
+        """
         near = self._near("again" if any(arm.stage == "again" for arm in self.tried) else "precision")
         return near if best in near else []
 
     def _near(self, stage: str) -> list[Combination]:
-        """Those of a stage that were not far behind, the fastest first."""
+        """The combinations of a stage that were not far behind its fastest, the fastest first."""
         arms = [arm for arm in self.tried if arm.stage == stage and arm.samples]
         far = behind(arms) if arms else []
         return [arm.combination for arm in sorted(arms, key=lambda arm: -arm.rate) if arm not in far]

@@ -63,8 +63,8 @@ def spawn(start: Start, text: str) -> tuple[subprocess.Popen[bytes], int]:
 
 
 def _with_temporary_folder(start: Start) -> dict[str, str]:
-    """What a process that is ended leaves among the temporary files goes with the run; compiled code stays, where
-    torch keeps it by itself.
+    """The environment with the temporary folder inside the run's own, which is deleted with what ended processes left
+    there; inductor's compiled code stays where torch keeps it without being told.
     """
     folder = start.folder / TEMPORARY
     folder.mkdir(exist_ok=True)

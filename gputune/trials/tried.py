@@ -1,4 +1,4 @@
-"""What was tried with a program, and what its blocks of steps showed."""
+"""A block of a program's steps, and a combination of settings with all its blocks in one comparison."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gputune.trials.combination import Combination
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """What one block of steps showed."""
+    """The speed, the memory and the waiting of a few steps in a row with one combination of settings."""
 
     rate: float
     """Steps/s."""

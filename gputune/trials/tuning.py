@@ -144,7 +144,7 @@ class _Tune:
         return f"others used {others:.2g} of {cpu.affinity_count} CPUs"
 
     def _advice(self, measured: Measured, combination: Combination) -> Advice:
-        """What makes a start of this program run with the combination, as a profile that holds it would."""
+        """The advice with which a start of this program runs with the combination, as if a profile held it."""
         workers = combination.workers
         of_this_machine = {"cpu_budget": self._machine.cpu.budget, "own_dataset": True}
         program = TunedValues(
