@@ -67,8 +67,8 @@ def charts(program: Program) -> Iterator[Chart]:
     if rows:
         yield Chart(
             title=f"{program.entry}: its own {_what(program)}s",
-            columns=("compared", "", "ms", "to the first", "MiB", "waits, %"),
-            numbers=("ms", "MiB", "waits, %"),
+            columns=("compared", "", "ms", "to the first", "GPU, ms", "MiB", "waits, %"),
+            numbers=("ms", "GPU, ms", "MiB", "waits, %"),
             rows=list(_arms(rows)),
         )
     guard = program.guard
@@ -92,10 +92,11 @@ def _arms(rows: Sequence[Measurement]) -> Iterator[tuple[Cell, ...]]:
         new = stage not in firsts
         first = firsts.setdefault(stage, row)
         memory = number(row.conditions["peak_mib"]) if "peak_mib" in row.conditions else ""
+        works = number(row.conditions["device_ms"]) if "device_ms" in row.conditions else ""
         waited = row.conditions.get("waited", 0.0)
         waits = f"{100 * waited:.0f}" if waited >= SEEN else ""
         gained = "" if new else ratio(row, first)
-        yield (stage if new else "", _name(row), number(1000 / row.median), gained, memory, waits)
+        yield (stage if new else "", _name(row), number(1000 / row.median), gained, works, memory, waits)
 
 
 def _name(row: Measurement) -> str:

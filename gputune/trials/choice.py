@@ -26,6 +26,10 @@ CERTAINTY = 0.9
 """Of two combinations that both gain over torch's defaults. A gain itself needs 99 %, for which the difference between
 the two would need minutes of rounds beside a busy host.
 """
+LESS_WORK = 0.98
+"""The time that the GPU works for a step, to that of another combination, below which it has clearly less to do: ten
+times as far from 1 as two readings of one combination are.
+"""
 MORE_MEMORY = 1.10
 WORTH_MEMORY = 1.05
 """A combination that takes more than `MORE_MEMORY` times the memory of torch's defaults must be faster, by this ratio,
@@ -47,12 +51,41 @@ def choice(arms: Sequence[Tried], memory: int | None, *, certain: bool = False) 
     more memory must be earned. Where the choice must be `certain`, a larger effect must be.
     """
     frugal = [arm for arm in arms if not greedy(arm, memory)]
-    fastest = max(arms, key=lambda arm: arm.rate)
+    fastest = _fastest(arms)
     if frugal and greedy(fastest, memory):
-        other = max(frugal, key=lambda arm: arm.rate)
+        other = _fastest(frugal)
         fastest = fastest if fastest.rate > WORTH_MEMORY * other.rate else other
-    as_good = [arm for arm in frugal if not _is_worth_it(fastest, arm, certain)]
-    return min([fastest, *as_good], key=lambda arm: (effect(arm.combination), len(arm.combination.items), -arm.rate))
+    plainer = [arm for arm in frugal if _plainness(arm) < _plainness(fastest)]
+    as_good = [arm for arm in plainer if not _is_worth_it(fastest, arm, certain)]
+    return min(as_good, key=lambda arm: (_plainness(arm), -arm.rate), default=fastest)
+
+
+def _plainness(arm: Tried) -> tuple[int, int]:
+    return effect(arm.combination), len(arm.combination.items)
+
+
+def _fastest(arms: Sequence[Tried]) -> Tried:
+    """The fastest arm of those that leave the GPU the least to do, if these may be as fast as any: beside a host that
+    limits and disturbs the steps, more work for the GPU is no faster but by luck, and shows once the limit is gone.
+    """
+    fastest = max(arms, key=lambda arm: arm.rate)
+    may_be = [arm for arm in arms if not _certainly_slower(arm, fastest)]
+    return max(lightest(may_be) or [fastest], key=lambda arm: arm.rate)
+
+
+def _certainly_slower(arm: Tried, other: Tried) -> bool:
+    interval = median_interval(_ratios(arm, other), CERTAINTY)
+    return _always_slower(arm, other) if interval is None else interval[1] < 1
+
+
+def lightest(arms: Sequence[Tried]) -> list[Tried]:
+    """The arms for which the GPU works about as long as for that for which it works least; empty where that is not
+    known of all.
+    """
+    times = [arm.device_seconds for arm in arms if arm.device_seconds]
+    return (
+        [] if len(times) < len(arms) else [arm for arm in arms if LESS_WORK * (arm.device_seconds or 0) <= min(times)]
+    )
 
 
 def _is_worth_it(fastest: Tried, other: Tried, certain: bool) -> bool:

@@ -42,8 +42,6 @@ class Measured:
     """By combination, how it failed."""
     steps: int
     seconds: float
-    first_seconds: dict[str, float]
-    """By combination, what its first steps took."""
     conditions: dict[str, float]
     agreed: dict[str, Guard] = field(default_factory=dict)
     """By combination, how its outputs agree with FP32's; empty for a program that trains."""

@@ -31,6 +31,10 @@ from gputune.trials.tried import Block, Tried
 
 FIRST_SETTLE, SETTLE = 3, 1
 """The steps behind a switch that are not timed, the first time and later."""
+TRACED = 2
+"""The steps behind the first block of each combination in which the GPU's own time is traced: whatever the number of
+workers, that is the same.
+"""
 BLOCK_SECONDS, COMPILE_SECONDS = 60.0, 600.0
 """How long a process may be silent: so long or ten of its usual blocks, and longer while it compiles."""
 MOST_STARTS = 8
@@ -84,7 +88,7 @@ class _Session:
         self._compared_calls = wanted.compared_calls
         self.current = DEFAULT
         self._seen: set[Combination] = set()
-        self._first: dict[str, float] = {}
+        self._device_seconds: dict[Combination, float | None] = {}
         self.budget = Budget(clock=time.monotonic, most=wanted.steps)
         self._workers: int | None = None
 
@@ -123,7 +127,7 @@ class _Session:
         self._job.finish()
         return Measured(
             hello=self._job.hello, found=found, arms=arms, tried=search.tried, left=left,
-            failed=self._attempts.failed, steps=self.budget.used, seconds=seconds, first_seconds=self._first,
+            failed=self._attempts.failed, steps=self.budget.used, seconds=seconds,
             conditions=conditions, agreed=agreed, waits=median(seen or [waits]),
         )  # fmt: skip
 
@@ -176,7 +180,7 @@ class _Session:
         first = combination not in self._seen
         compiles = first and "compile" in combination.values
         workers = combination.workers
-        values = combination.minus(WORKERS).values
+        plain = combination.minus(WORKERS)
         steps = max(budget.steps(combination), workers or 0)  # a whole round of them
         settle = FIRST_SETTLE if first else SETTLE
         if workers != self._workers:
@@ -189,20 +193,23 @@ class _Session:
         )
         self._progress(Progress(part=self._part, doing=str(combination), steps=budget.used, share=budget.share))
         begun = budget.seconds
-        order = {"values": values, "workers": workers, "settle": settle, "steps": steps}
+        traced = TRACED if plain not in self._device_seconds and self._job.hello["device"] == "cuda" else 0
+        order = {"values": plain.values, "workers": workers, "settle": settle, "steps": steps, "traced": traced}
         answer = self._job.ask(patience, do="block", **order)["block"]
         taken = budget.seconds - begun
         if answer["compiled"]:
             raise RunFailed(how="recompiled")
-        if first:
-            self._first[str(combination)] = taken - answer["seconds"]
-            budget.apart += taken if compiles else 0.0
+        self._device_seconds.setdefault(plain, answer["device_seconds"])
+        budget.apart += taken if compiles else 0.0
         self._seen.add(combination)
         self._attempts.worked.add(combination)
-        budget.used += steps + settle
+        budget.used += steps + settle + traced
         budget.step_seconds[combination] = answer["seconds"] / steps
         waited = answer["waited"] / answer["seconds"]
-        return Block(rate=steps / answer["seconds"], peak_bytes=answer["peak_bytes"], waited=waited)
+        return Block(
+            rate=steps / answer["seconds"], peak_bytes=answer["peak_bytes"], waited=waited,
+            device_seconds=self._device_seconds[plain],
+        )  # fmt: skip
 
 
 def _of_kinds(candidates: Mapping[str, Value], found: Mapping[str, Any]) -> dict[str, Value]:

@@ -131,6 +131,8 @@ def _rows(tried: Sequence[Tried], device: str, conditions: dict[str, float]) -> 
         own = {"waited": rounded(max(arm.waits))} if arm.waits and max(arm.waits) > 0 else {}
         if arm.peak_bytes is not None:
             own["peak_mib"] = float(arm.peak_bytes // MIB)
+        if arm.device_seconds:
+            own["device_ms"] = rounded(1000 * arm.device_seconds)
         samples = tuple(rounded(sample) for sample in arm.samples[: MORE_LOOKS[-1]])
         rows.append(
             Measurement(

@@ -3,10 +3,10 @@ come in.
 
 Settings are combined greedily, each stage on the best of the one before: precisions in both memory formats; the
 optimizer's form and the libraries' own choices; with these once more the precisions that were about as fast as the
-best, since what limited them all may be gone; compiling, which is done once, and therefore compared until decided. A
-stage is a comparison in rounds that drops what is far behind. The last comparison, of torch's defaults, of what is left
-of the winner within each lower effect on results, of what was about as fast as the winner with a lower effect, and of
-the winner itself, goes on until it is decided.
+best, since what limited them all may be gone; compiling, of what leaves the GPU the least to do, which is done once,
+and therefore compared until decided. A stage is a comparison in rounds that drops what is far behind. The last
+comparison, of torch's defaults, of what is left of the winner within each lower effect on results, of what was about as
+fast as the winner with a lower effect, and of the winner itself, goes on until it is decided.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from gputune.measurement import LOOKS, MORE_LOOKS
 from gputune.rounds import Rounds, ranked
 from gputune.settings import LEVELS, Value
-from gputune.trials.choice import behind, choice, is_lower
+from gputune.trials.choice import behind, choice, is_lower, lightest
 from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.tried import Block, Tried
 
@@ -47,13 +47,15 @@ class Search:
     def best(self, candidates: Mapping[str, Value], *, images: bool) -> Combination:
         """The combination that is to be compared with torch's defaults at last."""
         precise = self._stage("precision", self.start, self._precisions(candidates, images))
-        best = self._stage("options", precise, _options(candidates, precise))
-        options = best.beyond(precise).values
-        if options:
-            best = self._stage("again", best, [one.with_all(options) for one in self._near("precision")])
+        chosen = self._stage("options", precise, _options(candidates, precise))
+        options, best = chosen.beyond(precise), chosen
+        if options.items:
+            others = [arm.combination.with_all(options.values) for arm in self._near("precision")]
+            best = self._stage("again", best, others)
         if "compile" in candidates:
-            compiled = self._worth_compiling(best).plus("compile", True)
-            best = self._stage("compile", best, [compiled], most=LOOKS[-1])
+            lighter = self._lightest(chosen, "options").beyond(precise)
+            light = self._lightest(best).beyond(options).with_all(lighter.values)
+            best = self._stage("compile", best, [light.plus("compile", True)], most=LOOKS[-1])
         return best
 
     def final(self, winner: Combination) -> list[Tried]:
@@ -79,10 +81,16 @@ class Search:
     def _precisions(self, candidates: Mapping[str, Value], images: bool) -> list[Combination]:
         return [self.start.with_all(one) for one in _precisions(candidates, images)]
 
-    def _worth_compiling(self, best: Combination) -> Combination:
-        """The fastest of those that were about as fast as the best and have a larger effect on results, or else the
-        best: where the host limits them all, compiled the one with the least work for the device is faster.
+    def _lightest(self, best: Combination, stage: str = "") -> Combination:
+        """Of the combinations that were about as fast as the best of a stage, or when precisions were compared for the
+        last time, the one that leaves the GPU the least to do: where the host limits them all, compiled it is faster.
+        Where the GPU's time is not known, a larger effect on results is taken to leave it less to do.
         """
+        light = [arm.combination for arm in lightest(self._near(stage or self._last_of_precisions))]
+        if light:
+            return best if best in light else min(light, key=lambda one: len(one.items))
+        if stage:
+            return best
         return next((one for one in self._as_fast(best) if is_lower(best, one)), best)
 
     def _rivals(self, winner: Combination) -> list[Combination]:
@@ -93,14 +101,19 @@ class Search:
         """The combinations about as fast as `best` when precisions were compared for the last time, with `best` itself,
         the fastest first; empty where `best` was not among them.
         """
-        near = self._near("again" if any(arm.stage == "again" for arm in self.tried) else "precision")
+        near = [arm.combination for arm in self._near(self._last_of_precisions)]
         return near if best in near else []
 
-    def _near(self, stage: str) -> list[Combination]:
-        """The combinations of a stage that were not far behind its fastest, the fastest first."""
+    @property
+    def _last_of_precisions(self) -> str:
+        """The stage in which precisions were compared for the last time."""
+        return "again" if any(arm.stage == "again" for arm in self.tried) else "precision"
+
+    def _near(self, stage: str) -> list[Tried]:
+        """The arms of a stage that were not far behind its fastest, the fastest first."""
         arms = [arm for arm in self.tried if arm.stage == stage and arm.samples]
         far = behind(arms) if arms else []
-        return [arm.combination for arm in sorted(arms, key=lambda arm: -arm.rate) if arm not in far]
+        return [arm for arm in sorted(arms, key=lambda arm: -arm.rate) if arm not in far]
 
     def _usable(self, combinations: Iterable[Combination]) -> list[Combination]:
         return [one for one in dict.fromkeys(combinations) if not self.left_out(one)]

@@ -17,6 +17,8 @@ class Block:
     """Steps/s."""
     peak_bytes: int | None = None
     """The peak of the memory allocated on the GPU; None without a GPU."""
+    device_seconds: float | None = None
+    """How long the GPU works for a step, as a trace of a few steps shows; None without a GPU or a trace."""
     waited: float = 0.0
     """The share of the time in which the program waited for its data loader."""
 
@@ -29,12 +31,14 @@ class Tried(Arm):
     stage: str
     peaks: list[int] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
+    device_seconds: float | None = None
 
     def note(self, block: Block) -> float:
         """Keep what a block showed beside its rate, and return that."""
         if block.peak_bytes is not None:
             self.peaks.append(block.peak_bytes)
         self.waits.append(block.waited)
+        self.device_seconds = block.device_seconds
         return block.rate
 
     @property

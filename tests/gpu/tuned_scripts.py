@@ -291,7 +291,10 @@ def row(name: str, found: Found) -> str:
 
 
 def tried_of(arm: Tried) -> dict[str, Any]:
-    return {"arm": str(arm.combination), "stage": arm.stage, "rates": arm.samples, "peak_bytes": arm.peak_bytes}
+    return {
+        "arm": str(arm.combination), "stage": arm.stage, "rates": arm.samples, "peak_bytes": arm.peak_bytes,
+        "device_seconds": arm.device_seconds,
+    }  # fmt: skip
 
 
 def plain(found: Found) -> dict[str, Any]:

@@ -49,7 +49,11 @@ def ran(code: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "targets": torch.ones(2, 2), "dataset": [1, 2],
         "loss_function": lambda outputs, targets: (outputs.float() - targets).square().mean(),
     }  # fmt: skip
-    exec(compile(code, "as_code", "exec"), names)
+    precision = torch.get_float32_matmul_precision()
+    try:
+        exec(compile(code, "as_code", "exec"), names)
+    finally:
+        torch.set_float32_matmul_precision(precision)
     return names
 
 

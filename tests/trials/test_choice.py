@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gputune.trials.choice import MORE_MEMORY, behind, by_level, choice, gain
+from gputune.trials.choice import MORE_MEMORY, behind, by_level, choice, gain, lightest
 from gputune.trials.combination import Combination
 from gputune.trials.tried import Tried
 
@@ -44,6 +44,41 @@ class TestChoice:
     def test_without_a_gpu_there_is_no_memory_to_look_at(self) -> None:
         fast = arm(11.0, None, fused_optimizer=True)
         assert choice([arm(10.0, None), fast], None) is fast
+
+
+class TestTheGpusOwnTime:
+    """Of two arms whose rounds do not tell which is faster."""
+
+    def arms(self, light: float, heavy: float) -> tuple[Tried, Tried]:
+        one, other = arm(10.0, fused_optimizer=True), arm(10.4, sdpa_backend="flash")
+        other.samples[:6] = [9.4] * 6
+        other.samples[6:] = [11.4] * 6
+        one.device_seconds, other.device_seconds = light, heavy
+        return one, other
+
+    def test_what_leaves_the_gpu_less_to_do_is_taken(self) -> None:
+        one, other = self.arms(0.015, 0.020)
+        assert choice([one, other], 1000) is one
+
+    def test_unless_it_is_certainly_slower(self) -> None:
+        one, other = self.arms(0.015, 0.020)
+        other.samples[:] = [11.0] * 12
+        assert choice([one, other], 1000) is other
+
+    def test_as_much_work_tells_nothing(self) -> None:
+        one, other = self.arms(0.0200, 0.0201)
+        assert choice([one, other], 1000) is other
+
+    def test_nor_does_what_could_not_be_traced(self) -> None:
+        one, other = self.arms(0.015, 0.020)
+        one.device_seconds = None
+        assert choice([one, other], 1000) is other
+        assert lightest([one, other]) == []
+
+    def test_fewer_settings_are_taken_all_the_same(self) -> None:
+        plain, one = arm(10.0), arm(10.05, fused_optimizer=True)
+        plain.device_seconds, one.device_seconds = 0.02, 0.015
+        assert choice([plain, one], 1000) is plain
 
 
 def test_what_is_far_behind_is_dropped() -> None:

@@ -29,7 +29,7 @@ def measured(*arms: Tried) -> Measured:
     found = {"trains": True, "models": [["Net", "0" * 16]], "shapes": [[8, 4]], "families": [], "images": False}
     return Measured(
         hello=hello, found=found, arms=list(arms), tried=list(arms), left={}, failed={}, steps=100, seconds=5.0,
-        first_seconds={}, conditions={},
+        conditions={},
     )  # fmt: skip
 
 

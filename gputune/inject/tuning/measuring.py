@@ -15,6 +15,7 @@ from ..watch import Watch
 from .agreement import Agreement
 from .arms import Arms
 from .blocks import Clock
+from .device_time import Trace
 
 if TYPE_CHECKING:
     from .run import Run
@@ -79,7 +80,9 @@ def _compare(run: Run, arms: Arms, order: dict[str, Any]) -> Iterator[int]:
 
 
 def _block(run: Run, arms: Arms, order: dict[str, Any]) -> Iterator[int]:
-    """Switch, let some steps pass (more of them as long as they compile), and time the others."""
+    """Switch, let some steps pass (more of them as long as they compile), time the others, and trace so many more as
+    the order says.
+    """
     arms.switch(order["values"])
     run.loaders.switch(order.get("workers"))
     made = graphs() if "compile" in order["values"] else 0
@@ -93,5 +96,12 @@ def _block(run: Run, arms: Arms, order: dict[str, Any]) -> Iterator[int]:
     run.loaders.seconds = 0.0
     yield order["steps"]
     answer = clock.stop()
-    compiled = graphs() - made if "compile" in order["values"] else 0
-    run.send(block={**answer, "steps": order["steps"], "waited": run.loaders.seconds, "compiled": compiled})
+    answer["waited"] = run.loaders.seconds
+    answer["device_seconds"] = None
+    if traced := order["traced"]:
+        trace = Trace(run.device)
+        yield traced
+        works = trace.stop()
+        answer["device_seconds"] = works and works / traced
+    answer["compiled"] = graphs() - made if "compile" in order["values"] else 0
+    run.send(block={**answer, "steps": order["steps"]})
