@@ -16,7 +16,9 @@ from gputune.trials.tried import Tried
 BEHIND = 0.9
 """The speed of an arm, to that of the fastest, below which it is dropped."""
 AS_GOOD = 1.01
-"""A combination of more settings must be faster than one of fewer by this ratio, or else the fewer are taken."""
+"""A combination of more settings must be faster than one of fewer by this ratio, or else the fewer are taken; and where
+it leaves the GPU as much to do, certainly so.
+"""
 WORTH_MORE = LEAST_GAIN
 """A compiled combination, whose first step takes minutes at worst, must be faster than an uncompiled one by this ratio,
 and so must one with a larger effect on results than one with a lower; in the end that also by the median's interval at
@@ -83,9 +85,9 @@ def lightest(arms: Sequence[Tried]) -> list[Tried]:
     known of all.
     """
     times = [arm.device_seconds for arm in arms if arm.device_seconds]
-    return (
-        [] if len(times) < len(arms) else [arm for arm in arms if LESS_WORK * (arm.device_seconds or 0) <= min(times)]
-    )
+    if len(times) < len(arms):
+        return []
+    return [arm for arm in arms if arm.device_seconds and LESS_WORK * arm.device_seconds <= min(times)]
 
 
 def _is_worth_it(fastest: Tried, other: Tried, certain: bool) -> bool:
@@ -94,6 +96,8 @@ def _is_worth_it(fastest: Tried, other: Tried, certain: bool) -> bool:
     lower = is_lower(other.combination, fastest.combination)
     if fastest.rate <= (WORTH_MORE if compiles or lower else AS_GOOD) * other.rate:
         return False
+    if other in lightest([fastest, other]) and not _certainly_slower(other, fastest):
+        return False  # by luck, then: the GPU has as much to do
     interval = median_interval(_ratios(fastest, other), CERTAINTY) if lower and certain else None
     return interval is None or interval[0] > 1
 

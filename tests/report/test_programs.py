@@ -109,6 +109,16 @@ def test_what_was_tried_and_what_was_not() -> None:
     assert "Mean loss of 100 steps" in text
 
 
+def test_how_long_the_gpu_works_for_a_step() -> None:
+    result = tuned()
+    rows = [replace(one, conditions={"device_ms": 12.3}) for one in result.program.measurements]
+    print_program(replace(result, program=replace(result.program, measurements=tuple(rows))), stream := io.StringIO())
+    assert "GPU, ms" in stream.getvalue()
+    assert "12.3" in stream.getvalue()
+    print_program(result, untraced := io.StringIO())
+    assert "GPU, ms" not in untraced.getvalue()
+
+
 def test_progress() -> None:
     said = doing(Progress(part="measuring", doing="bfloat16", steps=40, share=0.25), 5.0)
     assert said == "measuring: bfloat16, 40 steps, about 15 s left"

@@ -69,6 +69,14 @@ class TestTheGpusOwnTime:
         one, other = self.arms(0.0200, 0.0201)
         assert choice([one, other], 1000) is other
 
+    def test_but_that_one_setting_more_is_faster_by_luck(self) -> None:
+        one, other = self.arms(0.0200, 0.0201)
+        more = Tried(combination=one.combination.plus("cudnn_benchmark", True), stage="final", samples=other.samples)
+        more.device_seconds = 0.0199
+        assert choice([one, more], 1000) is one
+        more.samples[:6] = [10.3] * 6
+        assert choice([one, more], 1000) is more
+
     def test_nor_does_what_could_not_be_traced(self) -> None:
         one, other = self.arms(0.015, 0.020)
         one.device_seconds = None

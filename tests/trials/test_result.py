@@ -82,6 +82,12 @@ class TestTuned:
         assert (found.combination, found.gain, found.seeming) == (DEFAULT, None, None)
         assert found.program.settings == found.program.by_numerics == {}
 
+    def test_each_row_says_how_long_the_gpu_worked_for_a_step(self) -> None:
+        traced = arm([20.0] * 12, **TF32)
+        traced.device_seconds = 0.0123
+        rows = result_of(measured(PLAIN, traced)).program.measurements
+        assert [row.conditions.get("device_ms") for row in rows] == [None, 12.3]
+
     def test_memory_is_said_where_it_is_more(self) -> None:
         found = result_of(measured(arm([10.0] * 12, peak=100), arm([20.0] * 12, peak=150, **TF32)))
         assert found.more_memory == 1.5
