@@ -1,0 +1,53 @@
+"""How long the GPU works, traced, beside what its own events say."""
+
+import time
+
+import pytest
+import torch
+
+from gputune.inject.tuning.device_time import Trace
+
+COUNT, SIZE = 20, 4096
+
+
+def matmuls(matrix, pause):
+    for _ in range(COUNT):
+        matrix @ matrix
+        time.sleep(pause)
+
+
+def traced(matrix, pause):
+    trace = Trace("cuda")
+    matmuls(matrix, pause)
+    return trace.stop()
+
+
+def timed(matrix):
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin.record()
+    matmuls(matrix, 0)
+    end.record()
+    torch.cuda.synchronize()
+    return begin.elapsed_time(end) / 1000
+
+
+@pytest.mark.gpu
+def test_it_is_what_events_say_and_the_same_beside_a_host_that_limits():
+    matrix = torch.randn(SIZE, SIZE, device="cuda")
+    traced(matrix, 0)
+    seconds = timed(matrix)
+    assert traced(matrix, 0) == pytest.approx(seconds, rel=0.1)
+    assert traced(matrix, 0.01) == pytest.approx(seconds, rel=0.1)
+
+
+@pytest.mark.gpu
+def test_nothing_is_traced_where_nothing_works():
+    assert Trace("cuda").stop() is None
+
+
+@pytest.mark.gpu
+def test_the_programs_own_profiler_is_left_alone():
+    matrix = torch.randn(SIZE, SIZE, device="cuda")
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as own:
+        assert traced(matrix, 0) is None
+    assert any("gemm" in one.name.lower() or "nvjet" in one.name.lower() for one in own.events())
