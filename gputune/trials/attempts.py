@@ -20,6 +20,8 @@ class Attempts:
     failed: dict[str, str] = field(default_factory=dict)
     most_workers: int | None = None
     """The most that may be tried, where more failed."""
+    traces: bool = True
+    """Whether the GPU's work may be traced: not in a program that ended meanwhile."""
 
     def blame(self, combination: Combination, failure: RunFailed) -> None:
         """Leave out the settings that never worked, or else the combination."""

@@ -16,9 +16,7 @@ from gputune.trials.tried import Tried
 BEHIND = 0.9
 """The speed of an arm, to that of the fastest, below which it is dropped."""
 AS_GOOD = 1.01
-"""A combination of more settings must be faster than one of fewer by this ratio, or else the fewer are taken; and where
-it leaves the GPU as much to do, certainly so.
-"""
+"""A combination of more settings must be faster than one of fewer by this ratio, or else the fewer are taken."""
 WORTH_MORE = LEAST_GAIN
 """A compiled combination, whose first step takes minutes at worst, must be faster than an uncompiled one by this ratio,
 and so must one with a larger effect on results than one with a lower; in the end that also by the median's interval at
@@ -29,9 +27,13 @@ CERTAINTY = 0.9
 the two would need minutes of rounds beside a busy host.
 """
 LESS_WORK = 0.98
-"""The time that the GPU works for a step, to that of another combination, below which it has clearly less to do: ten
-times as far from 1 as two readings of one combination are.
+"""The time that the GPU works for a step, to that of another combination, below which it has clearly less to do: two
+traces of one combination are within 1 %.
 """
+MAYBE_AS_FAST = 0.95
+"""The speed of an arm, to that of the fastest, from which on it may be as fast, if the rounds leave that open."""
+OF_THE_GPU = {"matmul_precision", "amp_dtype", "channels_last", "cudnn_benchmark", "sdpa_backend"}
+"""The settings that make a step faster only by what the GPU has to do for it. All others spare the host work, too."""
 MORE_MEMORY = 1.10
 WORTH_MEMORY = 1.05
 """A combination that takes more than `MORE_MEMORY` times the memory of torch's defaults must be faster, by this ratio,
@@ -53,31 +55,34 @@ def choice(arms: Sequence[Tried], memory: int | None, *, certain: bool = False) 
     more memory must be earned. Where the choice must be `certain`, a larger effect must be.
     """
     frugal = [arm for arm in arms if not greedy(arm, memory)]
-    fastest = _fastest(arms)
-    if frugal and greedy(fastest, memory):
-        other = _fastest(frugal)
-        fastest = fastest if fastest.rate > WORTH_MEMORY * other.rate else other
-    plainer = [arm for arm in frugal if _plainness(arm) < _plainness(fastest)]
-    as_good = [arm for arm in plainer if not _is_worth_it(fastest, arm, certain)]
-    return min(as_good, key=lambda arm: (_plainness(arm), -arm.rate), default=fastest)
+    best = _likely_fastest(arms)
+    if frugal and greedy(best, memory):
+        other = _likely_fastest(frugal)
+        best = best if best.rate > WORTH_MEMORY * other.rate else other
+    plainer = [arm for arm in frugal if plainness(arm.combination) < plainness(best.combination)]
+    as_good = [arm for arm in plainer if not _is_worth_it(best, arm, certain)]
+    return min(as_good, key=lambda arm: (plainness(arm.combination), -arm.rate), default=best)
 
 
-def _plainness(arm: Tried) -> tuple[int, int]:
-    return effect(arm.combination), len(arm.combination.items)
+def plainness(combination: Combination) -> tuple[int, int]:
+    """A sort key: the plainest combination, of the lowest effect on results and then of the fewest settings, first."""
+    return effect(combination), len(combination.items)
 
 
-def _fastest(arms: Sequence[Tried]) -> Tried:
-    """The fastest arm of those that leave the GPU the least to do, if these may be as fast as any: beside a host that
-    limits and disturbs the steps, more work for the GPU is no faster but by luck, and shows once the limit is gone.
+def _likely_fastest(arms: Sequence[Tried]) -> Tried:
+    """The fastest arm; of those that may be as fast by their rounds, the fastest that leaves the GPU the least to do:
+    beside a host that limits and disturbs the steps, an arm that leaves it more is faster by luck.
     """
     fastest = max(arms, key=lambda arm: arm.rate)
-    may_be = [arm for arm in arms if not _certainly_slower(arm, fastest)]
+    enough = MAYBE_AS_FAST * fastest.rate
+    may_be = [arm for arm in arms if arm.rate >= enough and not certainly_slower(arm, fastest)]
     return max(lightest(may_be) or [fastest], key=lambda arm: arm.rate)
 
 
-def _certainly_slower(arm: Tried, other: Tried) -> bool:
-    interval = median_interval(_ratios(arm, other), CERTAINTY)
-    return _always_slower(arm, other) if interval is None else interval[1] < 1
+def certainly_slower(arm: Tried, other: Tried) -> bool:
+    """By the median's interval over the rounds that both had; with too few for one nothing is certain."""
+    interval = median_interval([one / beside for one, beside in zip(arm.samples, other.samples, strict=False)])
+    return interval is not None and interval[1] < 1
 
 
 def lightest(arms: Sequence[Tried]) -> list[Tried]:
@@ -90,16 +95,20 @@ def lightest(arms: Sequence[Tried]) -> list[Tried]:
     return [arm for arm in arms if arm.device_seconds and LESS_WORK * arm.device_seconds <= min(times)]
 
 
-def _is_worth_it(fastest: Tried, other: Tried, certain: bool) -> bool:
-    """Whether the fastest arm is so much faster than another that what it has beyond that is worth it."""
-    compiles = "compile" in fastest.combination.values and "compile" not in other.combination.values
-    lower = is_lower(other.combination, fastest.combination)
-    if fastest.rate <= (WORTH_MORE if compiles or lower else AS_GOOD) * other.rate:
+def _is_worth_it(best: Tried, other: Tried, certain: bool) -> bool:
+    """Whether the best arm is so much faster than a plainer one that what it has beyond that is worth it."""
+    compiles = "compile" in best.combination.values and "compile" not in other.combination.values
+    lower = is_lower(other.combination, best.combination)
+    if best.rate <= (WORTH_MORE if compiles or lower else AS_GOOD) * other.rate or _is_by_luck(best, other):
         return False
-    if other in lightest([fastest, other]) and not _certainly_slower(other, fastest):
-        return False  # by luck, then: the GPU has as much to do
-    interval = median_interval(_ratios(fastest, other), CERTAINTY) if lower and certain else None
+    interval = median_interval(_ratios(best, other), CERTAINTY) if lower and certain else None
     return interval is None or interval[0] > 1
+
+
+def _is_by_luck(best: Tried, other: Tried) -> bool:
+    """Whether an arm seems to be faster by settings of the GPU's that leave it as much to do."""
+    beyond = best.combination.beyond(other.combination).values
+    return beyond.keys() <= OF_THE_GPU and other in lightest([best, other]) and not certainly_slower(other, best)
 
 
 def effect(combination: Combination) -> int:

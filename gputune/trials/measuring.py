@@ -27,14 +27,12 @@ from gputune.trials.measured import Measured, Wanted
 from gputune.trials.progress import Progress
 from gputune.trials.search import Search
 from gputune.trials.start import Start
-from gputune.trials.tried import Block, Tried
+from gputune.trials.tried import Block, Tried, agreed
 
 FIRST_SETTLE, SETTLE = 3, 1
 """The steps behind a switch that are not timed, the first time and later."""
-TRACED = 2
-"""The steps behind the first block of each combination in which the GPU's own time is traced: whatever the number of
-workers, that is the same.
-"""
+TRACE = 4
+"""The ratio of a block's steps to those of a trace."""
 BLOCK_SECONDS, COMPILE_SECONDS = 60.0, 600.0
 """How long a process may be silent: so long or ten of its usual blocks, and longer while it compiles."""
 MOST_STARTS = 8
@@ -60,6 +58,10 @@ def measure(start: Start, wanted: Wanted, *, host: Host, progress: Callable[[Pro
             try:
                 return session.run(host)
             except RunFailed as failure:
+                if failure.how == "ended" and session.traced:
+                    attempts.traces = False
+                    progress(Progress(part=f"{failure} while it was traced; starting again without traces"))
+                    continue
                 if failure.how in ("trains", "answers"):
                     start = replace(start, trains=failure.how == "trains")
                     progress(Progress(part=f"{failure}; starting again"))
@@ -87,6 +89,8 @@ class _Session:
         self._part = PART
         self._compared_calls = wanted.compared_calls
         self.current = DEFAULT
+        self.traced = 0
+        """How many steps each trace has that is now made; 0 while none is."""
         self._seen: set[Combination] = set()
         self._device_seconds: dict[Combination, float | None] = {}
         self.budget = Budget(clock=time.monotonic, most=wanted.steps)
@@ -193,23 +197,29 @@ class _Session:
         )
         self._progress(Progress(part=self._part, doing=str(combination), steps=budget.used, share=budget.share))
         begun = budget.seconds
-        traced = TRACED if plain not in self._device_seconds and self._job.hello["device"] == "cuda" else 0
-        order = {"values": plain.values, "workers": workers, "settle": settle, "steps": steps, "traced": traced}
+        self.traced = 0 if plain in self._device_seconds else self._to_trace(combination)
+        order = {"values": plain.values, "workers": workers, "settle": settle, "steps": steps, "traced": self.traced}
         answer = self._job.ask(patience, do="block", **order)["block"]
+        traced, self.traced = self.traced, 0
         taken = budget.seconds - begun
         if answer["compiled"]:
             raise RunFailed(how="recompiled")
-        self._device_seconds.setdefault(plain, answer["device_seconds"])
+        self._device_seconds.setdefault(plain, agreed(answer["device_seconds"]))
         budget.apart += taken if compiles else 0.0
         self._seen.add(combination)
         self._attempts.worked.add(combination)
-        budget.used += steps + settle + traced
+        budget.used += steps + settle + len(answer["device_seconds"]) * traced
         budget.step_seconds[combination] = answer["seconds"] / steps
         waited = answer["waited"] / answer["seconds"]
         return Block(
             rate=steps / answer["seconds"], peak_bytes=answer["peak_bytes"], waited=waited,
             device_seconds=self._device_seconds[plain],
         )  # fmt: skip
+
+    def _to_trace(self, combination: Combination) -> int:
+        """How many steps a trace of a combination has; 0 where none is to be made."""
+        gpu = self._job.hello["device"] == "cuda"
+        return max(1, self.budget.steps(combination) // TRACE) if gpu and self._attempts.traces else 0
 
 
 def _of_kinds(candidates: Mapping[str, Value], found: Mapping[str, Any]) -> dict[str, Value]:

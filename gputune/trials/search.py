@@ -3,8 +3,8 @@ come in.
 
 Settings are combined greedily, each stage on the best of the one before: precisions in both memory formats; the
 optimizer's form and the libraries' own choices; with these once more the precisions that were about as fast as the
-best, since what limited them all may be gone; compiling, of what leaves the GPU the least to do, which is done once,
-and therefore compared until decided. A stage is a comparison in rounds that drops what is far behind. The last
+best, since what limited them all may be gone; compiling what leaves the GPU the least to do, which is done once, and
+therefore compared until decided. A stage is a comparison in rounds that drops what is far behind. The last
 comparison, of torch's defaults, of what is left of the winner within each lower effect on results, of what was about as
 fast as the winner with a lower effect, and of the winner itself, goes on until it is decided.
 """
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from gputune.measurement import LOOKS, MORE_LOOKS
 from gputune.rounds import Rounds, ranked
 from gputune.settings import LEVELS, Value
-from gputune.trials.choice import behind, choice, is_lower, lightest
+from gputune.trials.choice import behind, certainly_slower, choice, greedy, is_lower, lightest, plainness
 from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.tried import Block, Tried
 
@@ -53,8 +53,8 @@ class Search:
             others = [arm.combination.with_all(options.values) for arm in self._near("precision")]
             best = self._stage("again", best, others)
         if "compile" in candidates:
-            lighter = self._lightest(chosen, "options").beyond(precise)
-            light = self._lightest(best).beyond(options).with_all(lighter.values)
+            lightest_options = self._lightest_options(chosen).beyond(precise)
+            light = self._lightest_precision(best).beyond(options).with_all(lightest_options.values)
             best = self._stage("compile", best, [light.plus("compile", True)], most=LOOKS[-1])
         return best
 
@@ -81,28 +81,41 @@ class Search:
     def _precisions(self, candidates: Mapping[str, Value], images: bool) -> list[Combination]:
         return [self.start.with_all(one) for one in _precisions(candidates, images)]
 
-    def _lightest(self, best: Combination, stage: str = "") -> Combination:
-        """Of the combinations that were about as fast as the best of a stage, or when precisions were compared for the
-        last time, the one that leaves the GPU the least to do: where the host limits them all, compiled it is faster.
-        Where the GPU's time is not known, a larger effect on results is taken to leave it less to do.
+    def _lightest_precision(self, best: Combination) -> Combination:
+        """Of the combinations that were about as fast as the best when precisions were compared for the last time, the
+        one that leaves the GPU the least to do: where the host limits them all, compiled it is faster. Where the GPU's
+        time is not known, a larger effect on results is taken to leave it less to do.
         """
-        light = [arm.combination for arm in lightest(self._near(stage or self._last_of_precisions))]
-        if light:
-            return best if best in light else min(light, key=lambda one: len(one.items))
-        if stage:
-            return best
-        return next((one for one in self._as_fast(best) if is_lower(best, one)), best)
+        near = self._near(self._last_of_precisions)
+        if light := self._lightest(near, best):
+            return light
+        as_fast = [arm.combination for arm in near]
+        return next((one for one in as_fast if best in as_fast and is_lower(best, one)), best)
+
+    def _lightest_options(self, chosen: Combination) -> Combination:
+        """The same of options, of those that are not certainly slower than the chosen ones: what an option spares the
+        host is spared in a compiled program, too.
+        """
+        near = self._near("options")
+        own = next((arm for arm in near if arm.combination == chosen), None)
+        as_fast = [arm for arm in near if own and not certainly_slower(arm, own)]
+        return self._lightest(as_fast, chosen) or chosen
+
+    def _lightest(self, arms: Sequence[Tried], best: Combination) -> Combination | None:
+        """The best if it is one of those that leave the GPU the least to do, or else the plainest of these, without
+        what takes more memory; None where that is not known.
+        """
+        memory = self._memory()
+        light = lightest([arm for arm in arms if arm.combination == best or not greedy(arm, memory)])
+        found = [arm.combination for arm in light]
+        return best if best in found else min(found, key=plainness, default=None)
 
     def _rivals(self, winner: Combination) -> list[Combination]:
-        """The combinations about as fast as the winner that have a lower effect on results."""
-        return [one for one in self._as_fast(winner.minus("compile")) if is_lower(one, winner)]
-
-    def _as_fast(self, best: Combination) -> list[Combination]:
-        """The combinations about as fast as `best` when precisions were compared for the last time, with `best` itself,
-        the fastest first; empty where `best` was not among them.
+        """The combinations that were about as fast as the best when precisions were compared for the last time, and
+        have a lower effect on results than the winner.
         """
         near = [arm.combination for arm in self._near(self._last_of_precisions)]
-        return near if best in near else []
+        return [one for one in near if is_lower(one, winner)]
 
     @property
     def _last_of_precisions(self) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import fmean, median
 
 from gputune.rounds import Arm
 from gputune.trials.combination import Combination
+
+ALIKE = 1.01
+"""The ratio of two traces of a combination up to which they tell how long the GPU works for a step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +22,7 @@ class Block:
     peak_bytes: int | None = None
     """The peak of the memory allocated on the GPU; None without a GPU."""
     device_seconds: float | None = None
-    """How long the GPU works for a step, as a trace of a few steps shows; None without a GPU or a trace."""
+    """How long the GPU works for a step; None where that is not known."""
     waited: float = 0.0
     """The share of the time in which the program waited for its data loader."""
 
@@ -48,3 +52,13 @@ class Tried(Arm):
     @property
     def peak_bytes(self) -> int | None:
         return max(self.peaks, default=None)
+
+
+def agreed(traces: Sequence[float | None]) -> float | None:
+    """How long the GPU works for a step by several traces; None where these differ, as those of a program whose steps
+    have more or less to do, or where any failed.
+    """
+    known = [one for one in traces if one]
+    if not known or len(known) < len(traces) or max(known) > ALIKE * min(known):
+        return None
+    return fmean(known)

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import pytest
+
 from gputune.trials.choice import MORE_MEMORY, behind, by_level, choice, gain, lightest
 from gputune.trials.combination import Combination
-from gputune.trials.tried import Tried
+from gputune.trials.tried import Tried, agreed
 
 
 def arm(rate: float, peak: int | None = 1000, **values: Any) -> Tried:
@@ -83,10 +85,28 @@ class TestTheGpusOwnTime:
         assert choice([one, other], 1000) is other
         assert lightest([one, other]) == []
 
+    def test_nor_where_its_median_is_far_behind(self) -> None:
+        one, other = self.arms(0.015, 0.020)
+        one.samples[:] = [9.0, 12.0] * 3 + [9.0] * 6
+        assert choice([one, other], 1000) is other
+
+    def test_too_few_rounds_make_nothing_certain(self) -> None:
+        one, other = self.arms(0.015, 0.020)
+        one.samples[:], other.samples[:] = [10.0], [10.1]
+        assert choice([one, other], 1000) is one
+
     def test_fewer_settings_are_taken_all_the_same(self) -> None:
         plain, one = arm(10.0), arm(10.05, fused_optimizer=True)
         plain.device_seconds, one.device_seconds = 0.02, 0.015
         assert choice([plain, one], 1000) is plain
+
+
+@pytest.mark.parametrize(
+    ("traces", "seconds"),
+    [([0.02, 0.02], 0.02), ([0.02, 0.0201], 0.02005), ([0.02, 0.021], None), ([0.02, None], None), ([], None)],
+)
+def test_traces_that_differ_tell_nothing(traces: list[float | None], seconds: float | None) -> None:
+    assert agreed(traces) == (seconds and pytest.approx(seconds))
 
 
 def test_what_is_far_behind_is_dropped() -> None:

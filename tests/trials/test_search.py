@@ -1,7 +1,9 @@
 """The search for the best combination, with programs whose step times are made up."""
 
+import math
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -84,6 +86,19 @@ class HostLimited(Program):
         return Block(rate=block.rate / max(works, host), peak_bytes=block.peak_bytes, device_seconds=traced)
 
 
+class AsMuchWork(Program):
+    """The GPU works as long with every combination but those of `lighter`: what gains spares the host."""
+
+    def __init__(self, factors: Factors, *, lighter: Factors | None = None, seed: int = 1, **more: Any) -> None:
+        super().__init__(factors, **more)
+        self._random.seed(seed)
+        self.lighter = lighter or {}
+
+    def measure(self, combination: Combination) -> Block:
+        works = math.prod(self.lighter.get(name, 1.0) for name in combination.values)
+        return replace(super().measure(combination), device_seconds=works)
+
+
 def best(program: Program, candidates: Mapping[str, Any] = ALL, *, images: bool = True, **more: Any) -> Combination:
     return program.search(**more).best(candidates, images=images)
 
@@ -139,6 +154,19 @@ class TestBest:
             Combination.of({"amp_dtype": "bfloat16", "fused_optimizer": True})
         )
 
+    @pytest.mark.parametrize("seed", range(10))
+    @pytest.mark.parametrize("setting", ["fused_optimizer", "inference_mode", "compile"])
+    def test_what_spares_the_host_gains_though_the_gpu_has_as_much_to_do(self, setting: str, seed: int) -> None:
+        candidates = {setting: True, "matmul_precision": "tf32"}
+        assert best(AsMuchWork({setting: 1.15}, noise=0.06, seed=seed), candidates).values == {setting: True}
+
+    def test_more_memory_is_not_compiled_for_less_work_alone(self) -> None:
+        candidates = {"fused_optimizer": True, "cudnn_benchmark": True, "compile": True}
+        program = AsMuchWork({"compile": 1.5}, lighter={"cudnn_benchmark": 0.9}, memory={"cudnn_benchmark": 2.0})
+        assert best(program, candidates).values == {"compile": True}
+        program.memory = {}
+        assert {"compile", "cudnn_benchmark"} <= set(best(program, candidates).values)
+
     @pytest.mark.parametrize("seed", range(5))
     def test_compiling_is_compared_until_decided(self, seed: int) -> None:
         program = Program({"amp_dtype": 2.0, "compile": 1.08}, noise=0.04)
@@ -187,6 +215,12 @@ class TestFinal:
         assert winner == Combination.of({"amp_dtype": "bfloat16", "fused_optimizer": True})
         rival = Combination.of({"matmul_precision": "tf32", "fused_optimizer": True})
         assert rival in [one.combination for one in search.final(winner)]
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_whatever_is_compiled_the_lower_effect_stays_a_rival(self, seed: int) -> None:
+        search = HostLimited(noise=0.05, seed=seed).search()
+        arms = search.final(search.best(ALL | {"sdpa_backend": "flash"}, images=False))
+        assert "tf32" in {one.combination.level for one in arms}
 
     def test_it_goes_on_until_noise_hides_no_gain(self) -> None:
         program, gains = Program({"fused_optimizer": 1.12}, noise=0.15), 0

@@ -6,13 +6,20 @@ second.
 
 from __future__ import annotations
 
+import atexit
 import gc
+import weakref
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-WAITING = "nccl"
-"""The beginning of the names of kernels that wait for other GPUs rather than work."""
+NO_WORK = ("nccl", "Memcpy HtoD", "Memcpy DtoH")
+"""How the names begin of what waits for other GPUs or for the host rather than works."""
+FIRST, FIRSTS = "spin_kernel", 50
+"""The kernel that a trace begins with, so many times, and that is none of the program's: the CUPTI of CUDA 12.6 to 13.0
+may lose the first records of a trace, source: pytorch/pytorch issue 192021.
+"""
+_own: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class Trace:
@@ -20,46 +27,55 @@ class Trace:
 
     def __init__(self, device: str) -> None:
         self._profile: Any = None
-        if device != "cuda" or _program_traces():
+        if device != "cuda":
             return
         import torch
 
         with suppress(Exception):
+            if program_traces():
+                return
             torch.cuda.synchronize()
             profile: Any = torch.autograd.profiler.profile(use_cpu=False, use_device="cuda", use_kineto=True)
+            _own.add(profile)
             profile.__enter__()
             self._profile = profile
+            atexit.register(self.stop)  # an interpreter that ends with a profiler on dies by a signal
+            for _ in range(FIRSTS):
+                torch.cuda._sleep(1)  # type: ignore[no-untyped-call,unused-ignore]  # nothing public does nothing
 
     def stop(self) -> float | None:
         """The seconds that kernels and copies took since then, together; None where nothing could be traced."""
-        if self._profile is None:
+        profile, self._profile = self._profile, None
+        if profile is None:
             return None
+        atexit.unregister(self.stop)
         import torch
 
-        torch.cuda.synchronize()
         with suppress(Exception):
-            self._profile.__exit__(None, None, None)
-            return seconds(self._profile.function_events) or None
+            torch.cuda.synchronize()
+        with suppress(Exception):
+            profile.__exit__(None, None, None)
+            return seconds(profile.function_events)
         return None
 
 
-def seconds(events: Iterable[Any]) -> float:
-    """How long the GPU's own events took, of torch's `FunctionEvent`s. Ranges that the program named are none of its
-    work.
+def seconds(events: Iterable[Any]) -> float | None:
+    """How long the GPU's own events took, of torch's `FunctionEvent`s; None where the first of them were lost, or all.
+    Ranges that the program named are none of its work.
     """
-    works = [
-        one.time_range.elapsed_us()
-        for one in events
-        if one.device_type.name == "CUDA"
-        and not one.name.startswith(WAITING)
-        and not getattr(one, "is_user_annotation", False)
-    ]
-    return float(sum(works)) / 1e6
+    own = [one for one in events if one.device_type.name == "CUDA" and not getattr(one, "is_user_annotation", False)]
+    works = [one for one in own if FIRST not in one.name and not one.name.startswith(NO_WORK)]
+    if len(works) == len(own):
+        return None
+    return sum(float(one.time_range.elapsed_us()) for one in works) / 1e6 or None
 
 
-def _program_traces() -> bool:
-    """Whether the program has a profiler of its own, which may start at any of its steps: torch bears one at a time."""
+def program_traces() -> bool:
+    """Whether the program has a profiler of its own, which may start at any of its steps: torch bears one at a time,
+    and a second one cancels the first or raises.
+    """
     import torch
 
     enabled: Any = torch.autograd._profiler_enabled
-    return bool(enabled()) or any(issubclass(type(one), torch.profiler.profile) for one in gc.get_objects())
+    kinds = (torch.profiler.profile, torch.autograd.profiler.profile)
+    return bool(enabled()) or any(issubclass(type(one), kinds) and one not in _own for one in gc.get_objects())

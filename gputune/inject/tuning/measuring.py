@@ -20,6 +20,8 @@ from .device_time import Trace
 if TYPE_CHECKING:
     from .run import Run
 
+TRACES = 2
+"""So many traces show whether the GPU works as long for one step as for another."""
 MOST_COMPILING = 6
 """So many steps more are let pass where each has compiled something."""
 
@@ -80,8 +82,8 @@ def _compare(run: Run, arms: Arms, order: dict[str, Any]) -> Iterator[int]:
 
 
 def _block(run: Run, arms: Arms, order: dict[str, Any]) -> Iterator[int]:
-    """Switch, let some steps pass (more of them as long as they compile), time the others, and trace so many more as
-    the order says.
+    """Switch, let some steps pass (more of them as long as they compile), time the others, and trace twice as many more
+    as the order says.
     """
     arms.switch(order["values"])
     run.loaders.switch(order.get("workers"))
@@ -97,11 +99,11 @@ def _block(run: Run, arms: Arms, order: dict[str, Any]) -> Iterator[int]:
     yield order["steps"]
     answer = clock.stop()
     answer["waited"] = run.loaders.seconds
-    answer["device_seconds"] = None
-    if traced := order["traced"]:
+    answer["device_seconds"] = []
+    for _ in range(TRACES if order["traced"] else 0):
         trace = Trace(run.device)
-        yield traced
+        yield order["traced"]
         works = trace.stop()
-        answer["device_seconds"] = works and works / traced
+        answer["device_seconds"].append(works and works / order["traced"])
     answer["compiled"] = graphs() - made if "compile" in order["values"] else 0
     run.send(block={**answer, "steps": order["steps"]})

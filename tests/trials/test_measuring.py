@@ -1,0 +1,97 @@
+"""What a measuring run asks of a program, here of one that is made up."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+from recorded import facts_of
+
+from gputune.host import Host
+from gputune.trials import measuring
+from gputune.trials.failure import RunFailed
+from gputune.trials.measured import Measured, Wanted
+from gputune.trials.progress import Progress
+from gputune.trials.start import Start
+
+SECONDS = 0.01
+CANDIDATES: dict[str, Any] = {"matmul_precision": "tf32", "fused_optimizer": True}
+
+
+class Program:
+    """One start of it after the other, each of which ends where `ends` says so of an order."""
+
+    def __init__(self, device: str = "cuda", ends: Callable[[dict[str, Any]], bool] = lambda order: False) -> None:
+        self.hello = {"device": device, "entry": "train.py", "torch": "2.11.0", "world": 1, "local": 1}
+        self.ends = ends
+        self.starts = 0
+        self.blocks: list[dict[str, Any]] = []
+
+    def __call__(self, *_: Any) -> Self:
+        self.starts += 1
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def first(self) -> dict[str, Any]:
+        models = {"models": [["Net", "0" * 16]], "families": [], "shapes": [[8, 4]], "images": False}
+        return {"found": {"trains": True, **models}}
+
+    def ask(self, seconds: float, **order: Any) -> dict[str, Any]:
+        if order["do"] == "look":
+            return {"obstacles": {}}
+        self.blocks.append(order)
+        if self.ends(order):
+            raise RunFailed(how="ended", detail="killed by signal 11")
+        traces = [SECONDS, SECONDS] if order["traced"] else []
+        taken = {"seconds": order["steps"] * SECONDS, "waited": 0.0, "peak_bytes": 1000}
+        return {"block": {**taken, "steps": order["steps"], "compiled": 0, "device_seconds": traces}}
+
+    def finish(self) -> None: ...
+
+
+def measured(program: Program, monkeypatch: pytest.MonkeyPatch, said: list[Progress] | None = None) -> Measured:
+    monkeypatch.setattr(measuring, "Job", program)
+    start: Any = Start(command=["python"], environ={}, folder=Path(), log=None)  # type: ignore[arg-type]
+    wanted = Wanted(candidates=CANDIDATES, facts=facts_of(), steps=300)
+    return measuring.measure(start, wanted, host=Host(), progress=(said if said is not None else []).append)
+
+
+def test_each_combination_is_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Program()
+    found = measured(program, monkeypatch)
+    traced = [str(order["values"]) for order in program.blocks if order["traced"]]
+    assert len(traced) == len(set(traced)) == len({str(order["values"]) for order in program.blocks})
+    assert {arm.device_seconds for arm in found.tried + found.arms} == {SECONDS}
+
+
+def test_without_a_gpu_nothing_is_traced(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Program("cpu")
+    found = measured(program, monkeypatch)
+    assert not any(order["traced"] for order in program.blocks)
+    assert {arm.device_seconds for arm in found.tried + found.arms} == {None}
+
+
+def test_a_program_that_ends_while_it_is_traced_starts_again_without_traces(monkeypatch: pytest.MonkeyPatch) -> None:
+    program, said = Program(ends=lambda order: bool(order["traced"])), []
+    found = measured(program, monkeypatch, said)
+    assert program.starts == 2
+    assert found.failed == {}
+    assert "it ended (killed by signal 11) while it was traced; starting again without traces" in [
+        one.part for one in said
+    ]
+
+
+def test_what_ends_it_without_a_trace_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Program(ends=lambda order: "fused_optimizer" in order["values"])
+    found = measured(program, monkeypatch)
+    assert found.failed == {"fused_optimizer": "it ended (killed by signal 11)"}
+    assert program.starts == 3
+
+
+def test_a_program_that_always_ends_gives_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RunFailed, match="too few to tell"):
+        measured(Program(ends=lambda order: True), monkeypatch)
