@@ -93,8 +93,9 @@ class Search:
         return next((one for one in as_fast if best in as_fast and is_lower(best, one)), best)
 
     def _lightest_options(self, chosen: Combination) -> Combination:
-        """The same of options, of those that are not certainly slower than the chosen ones: what an option spares the
-        host is spared in a compiled program, too.
+        """Of the combinations that were about as fast as the best when options were compared, and not certainly slower
+        than the chosen one, the one that leaves the GPU the least to do. What an option certainly spares the host is
+        spared in a compiled program, too.
         """
         near = self._near("options")
         own = next((arm for arm in near if arm.combination == chosen), None)

@@ -17,7 +17,7 @@ NO_WORK = ("nccl", "Memcpy HtoD", "Memcpy DtoH")
 """How the names begin of what waits for other GPUs or for the host rather than works."""
 FIRST, FIRSTS = "spin_kernel", 50
 """The kernel that a trace begins with, so many times, and that is none of the program's: the CUPTI of CUDA 12.6 to 13.0
-may lose the first records of a trace, source: pytorch/pytorch issue 192021.
+may lose the first records of a trace, source: https://github.com/pytorch/pytorch/issues/192021
 """
 _own: weakref.WeakSet[Any] = weakref.WeakSet()
 
