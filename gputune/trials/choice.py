@@ -23,8 +23,8 @@ and so must one with a larger effect on results than one with a lower; in the en
 `CERTAINTY`.
 """
 CERTAINTY = 0.9
-"""Of two combinations that both gain over torch's defaults. A gain itself needs 99 %, for which the difference between
-the two would need minutes of rounds beside a busy host.
+"""How certain it must be which of two combinations is faster that both gain over torch's defaults. A gain itself needs
+99 %; to tell the two apart as surely would take minutes of rounds beside a busy host.
 """
 LESS_WORK = 0.98
 """The time that the GPU works for a step, to that of another combination, below which it has clearly less to do: two
@@ -80,7 +80,9 @@ def _likely_fastest(arms: Sequence[Tried]) -> Tried:
 
 
 def certainly_slower(arm: Tried, other: Tried) -> bool:
-    """By the median's interval over the rounds that both had; with too few for one nothing is certain."""
+    """Whether an arm is slower than another by the interval of their median ratio, over the rounds that both had; with
+    too few rounds for an interval nothing is certain.
+    """
     interval = median_interval([one / beside for one, beside in zip(arm.samples, other.samples, strict=False)])
     return interval is not None and interval[1] < 1
 

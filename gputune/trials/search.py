@@ -82,9 +82,9 @@ class Search:
         return [self.start.with_all(one) for one in _precisions(candidates, images)]
 
     def _lightest_precision(self, best: Combination) -> Combination:
-        """Of the combinations that were about as fast as the best when precisions were compared for the last time, the
-        one that leaves the GPU the least to do: where the host limits them all, compiled it is faster. Where the GPU's
-        time is not known, a larger effect on results is taken to leave it less to do.
+        """The combination that leaves the GPU the least to do, of those that were about as fast as the best when
+        precisions were compared for the last time: where the host limits them all, compiled it is faster. Where the
+        GPU's time is not known, a larger effect on results is taken to leave it less to do.
         """
         near = self._near(self._last_of_precisions)
         if light := self._lightest(near, best):
@@ -93,8 +93,8 @@ class Search:
         return next((one for one in as_fast if best in as_fast and is_lower(best, one)), best)
 
     def _lightest_options(self, chosen: Combination) -> Combination:
-        """Of the combinations that were about as fast as the best when options were compared, and not certainly slower
-        than the chosen one, the one that leaves the GPU the least to do. What an option certainly spares the host is
+        """The combination that leaves the GPU the least to do, of those that were about as fast as the best when
+        options were compared, and not certainly slower than the chosen one: what an option certainly spares the host is
         spared in a compiled program, too.
         """
         near = self._near("options")

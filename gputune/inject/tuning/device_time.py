@@ -17,13 +17,16 @@ NO_WORK = ("nccl", "Memcpy HtoD", "Memcpy DtoH")
 """How the names begin of what waits for other GPUs or for the host rather than works."""
 FIRST, FIRSTS = "spin_kernel", 50
 """The kernel that a trace begins with, so many times, and that is none of the program's: the CUPTI of CUDA 12.6 to 13.0
-may lose the first records of a trace, source: https://github.com/pytorch/pytorch/issues/192021
+may lose the first records of a trace, source: https://github.com/pytorch/pytorch/issues/192021.
 """
 _own: weakref.WeakSet[Any] = weakref.WeakSet()
+"""The profilers that were made here, which may live on for a while."""
 
 
 class Trace:
-    """Of what this process has the GPU do, from when it is made until `stop`."""
+    """A trace of the kernels and copies that this process starts on the GPU, from when it is made until `stop`. What
+    fails in it is no fault of the program's, which goes on untraced.
+    """
 
     def __init__(self, device: str) -> None:
         self._profile: Any = None
