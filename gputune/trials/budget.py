@@ -19,8 +19,8 @@ SHORT_SECONDS = 88.0
 beside a host that disturbs steps by 12 %, 400 steps told a gain of 15 % from none in half of all simulated searches.
 """
 BLOCK, FEWEST, MOST = 0.04, 2, 48
-"""How many seconds of steps a block has, and how many steps at the least and at the most. Where the host is the limit,
-blocks of a few steps of 1.5 ms were slower by a fifth than longer ones: each begins with an idle GPU.
+"""How many seconds of steps a block has, and how many steps at the least and at the most. A step that is not timed
+comes before each, which takes as much time as a block of one.
 """
 BLOCKS = 130
 """Into how many blocks the user's number of steps is divided at the least, where blocks may be that short."""

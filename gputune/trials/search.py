@@ -19,6 +19,7 @@ from gputune.rounds import Rounds, ranked
 from gputune.settings import LEVELS, Value
 from gputune.trials.choice import behind, certainly_slower, choice, greedy, is_lower, lightest, plainness
 from gputune.trials.combination import DEFAULT, Combination
+from gputune.trials.stages import options, precisions, to_compile
 from gputune.trials.tried import Block, Tried
 
 FIRST_LOOK = 4
@@ -46,16 +47,17 @@ class Search:
 
     def best(self, candidates: Mapping[str, Value], *, images: bool) -> Combination:
         """The combination that is to be compared with torch's defaults at last."""
-        precise = self._stage("precision", self.start, self._precisions(candidates, images))
-        chosen = self._stage("options", precise, _options(candidates, precise))
-        options, best = chosen.beyond(precise), chosen
-        if options.items:
-            others = [arm.combination.with_all(options.values) for arm in self._near("precision")]
+        precise = self._stage("precision", self.start, precisions(self.start, candidates, images=images))
+        chosen = self._stage("options", precise, options(precise, candidates))
+        added, best = chosen.beyond(precise), chosen
+        if added.items:
+            others = [arm.combination.with_all(added.values) for arm in self._near("precision")]
             best = self._stage("again", best, others)
         if "compile" in candidates:
             lightest_options = self._lightest_options(chosen).beyond(precise)
-            light = self._lightest_precision(best).beyond(options).with_all(lightest_options.values)
-            best = self._stage("compile", best, [light.plus("compile", True)], most=LOOKS[-1])
+            light = self._lightest_precision(best).beyond(added).with_all(lightest_options.values)
+            able = self._usable(one.plus("compile", True) for one in self._usable(to_compile(light, candidates)))
+            best = self._stage("compile", best, able[:1], most=LOOKS[-1])
         return best
 
     def final(self, winner: Combination) -> list[Tried]:
@@ -77,9 +79,6 @@ class Search:
             return start
         ended = self._compare(name, arms, most=most)
         return choice(ended, self._memory()).combination
-
-    def _precisions(self, candidates: Mapping[str, Value], images: bool) -> list[Combination]:
-        return [self.start.with_all(one) for one in _precisions(candidates, images)]
 
     def _lightest_precision(self, best: Combination) -> Combination:
         """The combination that leaves the GPU the least to do, of those that were about as fast as the best when
@@ -150,23 +149,3 @@ class Search:
                 if len(rounds.arms) == 1:
                     break
         return [arm for arm in rounds.arms if arm.samples]
-
-
-def _precisions(candidates: Mapping[str, Value], images: bool) -> list[dict[str, Value]]:
-    """Each precision, alone and with TF32 for what mixed precision leaves in FP32, in both memory formats."""
-    tf32 = {n: v for n, v in candidates.items() if n == "matmul_precision"}
-    half = {n: v for n, v in candidates.items() if n == "amp_dtype"}
-    last = {n: v for n, v in candidates.items() if n == "channels_last"} if images else {}
-    found = [tf32, half, {**tf32, **half}]
-    found += [{**one, **last} for one in ({}, *found)] if last else []
-    return [one for one in found if one]
-
-
-def _options(candidates: Mapping[str, Value], best: Combination) -> list[Combination]:
-    choices = ("fused_optimizer", "inference_mode", "cudnn_benchmark", "sdpa_backend", "omp_threads")
-    names = [name for name in choices if name in candidates]
-    fused = "fused_optimizer" in names
-    alone = [best.plus(name, candidates[name]) for name in names]
-    start = best.plus("fused_optimizer", True) if fused else best
-    together = [start.plus(name, candidates[name]) for name in names if name != "fused_optimizer"] if fused else []
-    return [*alone[:1], *together] if fused else alone

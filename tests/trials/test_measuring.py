@@ -47,7 +47,12 @@ class Program:
         if self.ends(order):
             raise RunFailed(how="ended", detail="killed by signal 11")
         traces = [SECONDS, SECONDS] if order["traced"] else []
-        taken = {"seconds": order["steps"] * SECONDS, "waited": 0.0, "peak_bytes": 1000}
+        taken = {
+            "seconds": order["steps"] * SECONDS,
+            "host_seconds": order["steps"] * SECONDS,
+            "waited": 0.0,
+            "peak_bytes": 1000,
+        }
         return {"block": {**taken, "steps": order["steps"], "compiled": 0, "device_seconds": traces}}
 
     def finish(self) -> None: ...

@@ -106,7 +106,7 @@ def best(program: Program, candidates: Mapping[str, Any] = ALL, *, images: bool 
 class TestBest:
     def test_what_gains_is_combined(self) -> None:
         found = best(Program({"amp_dtype": 2.0, "channels_last": 1.3, "fused_optimizer": 1.1, "compile": 1.2}))
-        assert found.values == {
+        assert found.minus("matmul_precision").values == {
             "amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True, "compile": True,
         }  # fmt: skip
 

@@ -1,0 +1,91 @@
+"""The clock of a block, on a made-up GPU that a made-up host is ahead of."""
+
+from types import SimpleNamespace
+from typing import Self
+
+import pytest
+import torch
+
+from gputune.inject.tuning.blocks import Clock
+
+LAUNCHES, BETWEEN = 0.003, 0.021
+"""The seconds that the host takes to launch a step's kernels, and then for all else."""
+
+
+class Machine:
+    """What stands for torch.cuda and for the host's clock: a step's kernels begin when the first is launched, or when
+    those before have ended, and take `works` seconds.
+    """
+
+    def __init__(self, works: float) -> None:
+        self.works = works
+        self.now = self.idle_from = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def synchronize(self) -> None:
+        self.now = max(self.now, self.idle_from)
+
+    def steps(self, count: int) -> None:
+        """Up to where the optimizer's step has been launched, as a program's steps are told apart."""
+        for _ in range(count):
+            self.now += BETWEEN
+            self.idle_from = max(self.now, self.idle_from) + self.works
+            self.now += LAUNCHES
+
+    def event(self, **_: object) -> "Event":
+        return Event(self)
+
+    def current_stream(self, device: object) -> None: ...
+    def reset_peak_memory_stats(self) -> None: ...
+    def max_memory_allocated(self) -> int:
+        return 1000
+
+
+class Event:
+    device = None
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine, self.at = machine, 0.0
+
+    def record(self, stream: None = None) -> None:
+        self.at = max(self.machine.now, self.machine.idle_from)
+
+    def elapsed_time(self, end: Self) -> float:
+        return 1000 * (end.at - self.at)
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    made = Machine(works=0.018)
+    monkeypatch.setattr(torch.cuda, "Event", made.event)
+    for name in ("synchronize", "current_stream", "reset_peak_memory_stats", "max_memory_allocated"):
+        monkeypatch.setattr(torch.cuda, name, getattr(made, name))
+    monkeypatch.setattr("gputune.inject.tuning.blocks.time", SimpleNamespace(perf_counter=made.perf_counter))
+    return made
+
+
+@pytest.mark.parametrize("works", [0.002, 0.018, 0.05])
+@pytest.mark.parametrize("count", [2, 48])
+def test_a_step_takes_as_long_in_short_blocks_as_in_long_ones(machine: Machine, works: float, count: int) -> None:
+    machine.works = works
+    machine.steps(1)
+    clock = Clock("cuda")
+    machine.steps(count)
+    assert clock.stop()["seconds"] / count == pytest.approx(max(works, BETWEEN + LAUNCHES))
+
+
+def test_the_gpu_has_finished_then_and_the_hosts_clock_has_waited_for_it(machine: Machine) -> None:
+    clock = Clock("cuda")
+    machine.steps(2)
+    found = clock.stop()
+    assert machine.now == machine.idle_from
+    assert found["host_seconds"] == pytest.approx(2 * BETWEEN + LAUNCHES + machine.works)
+    assert found["peak_bytes"] == 1000
+
+
+def test_without_a_gpu_both_clocks_are_the_hosts() -> None:
+    found = Clock("cpu").stop()
+    assert found["seconds"] == found["host_seconds"] > 0
+    assert found["peak_bytes"] is None
