@@ -20,7 +20,7 @@ beside a host that disturbs steps by 12 %, 400 steps told a gain of 15 % from no
 """
 BLOCK, FEWEST, MOST = 0.04, 2, 48
 """How many seconds of steps a block has, and how many steps at the least and at the most. A step that is not timed
-comes before each, which takes as much time as a block of one.
+comes before each: in blocks of one, half of the search would be spent on these.
 """
 BLOCKS = 130
 """Into how many blocks the user's number of steps is divided at the least, where blocks may be that short."""

@@ -210,7 +210,7 @@ class _Session:
         self._attempts.worked.add(combination)
         budget.used += steps + settle + len(answer["device_seconds"]) * traced
         budget.step_seconds[combination] = answer["seconds"] / steps
-        waited = answer["waited"] / answer["host_seconds"]
+        waited = min(1.0, answer["waited"] / answer["seconds"])  # the host's to the device's, which may differ a little
         return Block(
             rate=steps / answer["seconds"], peak_bytes=answer["peak_bytes"], waited=waited,
             device_seconds=self._device_seconds[plain],

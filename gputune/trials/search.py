@@ -3,10 +3,11 @@ come in.
 
 Settings are combined greedily, each stage on the best of the one before: precisions in both memory formats; the
 optimizer's form and the libraries' own choices; with these once more the precisions that were about as fast as the
-best, since what limited them all may be gone; compiling what leaves the GPU the least to do, which is done once, and
-therefore compared until decided. A stage is a comparison in rounds that drops what is far behind. The last
-comparison, of torch's defaults, of what is left of the winner within each lower effect on results, of what was about as
-fast as the winner with a lower effect, and of the winner itself, goes on until it is decided.
+best, since what limited them all may be gone; compiling what leaves the GPU the least to do, and mixed precision with
+TF32 beside it, which is done once, and therefore compared until decided. A stage is a comparison in rounds that drops
+what is far behind. The last comparison, of torch's defaults, of what is left of the winner within each lower effect on
+results, of what was about as fast as the winner with a lower effect, and of the winner itself, goes on until it is
+decided.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ class Search:
         if "compile" in candidates:
             lightest_options = self._lightest_options(chosen).beyond(precise)
             light = self._lightest_precision(best).beyond(added).with_all(lightest_options.values)
-            able = self._usable(one.plus("compile", True) for one in self._usable(to_compile(light, candidates)))
-            best = self._stage("compile", best, able[:1], most=LOOKS[-1])
+            able = self._usable(to_compile(light, candidates))[:1]
+            best = self._stage("compile", best, [one.plus("compile", True) for one in able], most=LOOKS[-1])
         return best
 
     def final(self, winner: Combination) -> list[Tried]:

@@ -31,9 +31,9 @@ def options(best: Combination, candidates: Candidates) -> list[Combination]:
 
 
 def to_compile(light: Combination, candidates: Candidates) -> list[Combination]:
-    """The combinations of which the first one that works is compiled: in mixed precision with TF32 beside it, whatever
-    that was worth uncompiled. A compiled program may call kernels of FP32 where the same one uncompiled calls none, and
-    to those of a lower precision TF32 makes no difference.
+    """The combinations of which the first one is compiled that is not known to fail: in mixed precision with TF32
+    beside it, whatever that was worth uncompiled. A compiled program may call kernels of FP32 where the same one
+    uncompiled calls none; kernels of bfloat16 are the same with TF32 as without.
     """
     with_tf32 = light.with_all(_of("matmul_precision", candidates) if "amp_dtype" in light.values else {})
     return list(dict.fromkeys([with_tf32, light]))

@@ -49,7 +49,6 @@ class Program:
         traces = [SECONDS, SECONDS] if order["traced"] else []
         taken = {
             "seconds": order["steps"] * SECONDS,
-            "host_seconds": order["steps"] * SECONDS,
             "waited": 0.0,
             "peak_bytes": 1000,
         }

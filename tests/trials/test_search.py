@@ -106,9 +106,23 @@ def best(program: Program, candidates: Mapping[str, Any] = ALL, *, images: bool 
 class TestBest:
     def test_what_gains_is_combined(self) -> None:
         found = best(Program({"amp_dtype": 2.0, "channels_last": 1.3, "fused_optimizer": 1.1, "compile": 1.2}))
-        assert found.minus("matmul_precision").values == {
+        assert found.values == {
             "amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True, "compile": True,
+            "matmul_precision": "tf32",
         }  # fmt: skip
+
+    def test_mixed_precision_is_not_compiled_with_tf32_where_the_two_failed_together(self) -> None:
+        bad = Combination.of({"amp_dtype": "bfloat16", "matmul_precision": "tf32"})
+        found = best(Program({"amp_dtype": 2.0, "compile": 1.2}), images=False, left_out=bad.__eq__)
+        assert found.values == {"amp_dtype": "bfloat16", "compile": True}
+
+    def test_what_failed_compiled_is_not_compiled_in_another_way(self) -> None:
+        program = Program({"amp_dtype": 2.0, "compile": 1.2})
+        best(program, images=False)
+        [failed] = program.compiled
+        again = Program({"amp_dtype": 2.0, "compile": 1.2})
+        assert "compile" not in best(again, images=False, left_out=failed.__eq__).values
+        assert not again.compiled
 
     def test_threads_are_one_of_the_options(self) -> None:
         candidates = {"fused_optimizer": True, "omp_threads": 1}

@@ -30,7 +30,7 @@ def test_without_images_in_one() -> None:
 
 def test_all_of_them_begin_with_what_was_found_before() -> None:
     start = Combination.of({WORKERS: 4})
-    assert words(precisions(start, {"amp_dtype": "bfloat16"}, images=False)) == ["bfloat16 + 4 workers"]
+    assert words(precisions(start, {"matmul_precision": "tf32"}, images=False)) == ["4 workers + tf32"]
 
 
 def test_options_are_compared_beside_the_fused_optimizer() -> None:
@@ -50,7 +50,7 @@ HALF: dict[str, Value] = {"amp_dtype": "bfloat16"}
 
 @pytest.mark.parametrize(("light", "first"), [(HALF, HALF | TF32), (HALF | TF32, HALF | TF32), (TF32, TF32), ({}, {})])
 def test_mixed_precision_is_compiled_with_tf32(light: dict[str, Value], first: dict[str, Value]) -> None:
-    """And without, where that fails."""
+    """And without, where the two are known to fail together."""
     found = [one.values for one in to_compile(Combination.of(light), ALL)]
     assert found[0] == first
     assert found[-1] == light

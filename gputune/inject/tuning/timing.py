@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .blocks import Clock
@@ -15,18 +15,6 @@ if TYPE_CHECKING:
 def work(run: Run) -> Iterator[int]:
     """Time the first steps together, since some of them compile, then blocks as they are ordered."""
     begun = time.perf_counter()
-    run_from = yield from _first(run, begun)
-    while True:
-        order = run.receive()
-        clock = Clock(run.device)
-        run.loaders.seconds = 0.0
-        yield order["steps"]
-        run.send(block={**clock.stop(), "steps": order["steps"], "waited": run.loaders.seconds, "from": run_from})
-        run_from += order["steps"]
-
-
-def _first(run: Run, begun: float) -> Generator[int, None, int]:
-    """Return how many iterations have passed."""
     yield 1
     clock = Clock(run.device)
     run.send(first=time.perf_counter() - begun)
@@ -35,5 +23,9 @@ def _first(run: Run, begun: float) -> Generator[int, None, int]:
         yield 1
         run.send(passed=1)
     run.send(block={**clock.stop(), "steps": order["steps"], "applied": run.rows()})
-    passed: int = order["steps"] + 1
-    return passed
+    while True:
+        order = run.receive()
+        yield 1  # since there was a pause
+        clock = Clock(run.device)
+        yield order["steps"]
+        run.send(block={**clock.stop(), "steps": order["steps"]})
