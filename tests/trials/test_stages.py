@@ -50,7 +50,7 @@ HALF: dict[str, Value] = {"amp_dtype": "bfloat16"}
 
 @pytest.mark.parametrize(("light", "first"), [(HALF, HALF | TF32), (HALF | TF32, HALF | TF32), (TF32, TF32), ({}, {})])
 def test_mixed_precision_is_compiled_with_tf32(light: dict[str, Value], first: dict[str, Value]) -> None:
-    """And without, where the two are known to fail together."""
+    """Where the two are known to fail together, mixed precision is compiled alone, which is the last."""
     found = [one.values for one in to_compile(Combination.of(light), ALL)]
     assert found[0] == first
     assert found[-1] == light

@@ -68,7 +68,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def step_seconds(machine: Machine, count: int) -> float:
-    """Of a block that a step comes before."""
+    """What a step takes, in a block that follows another step."""
     machine.steps(1)
     clock = Clock("cuda")
     machine.steps(count)
