@@ -58,7 +58,7 @@ def measure(start: Start, wanted: Wanted, *, host: Host, progress: Callable[[Pro
             try:
                 return session.run(host)
             except RunFailed as failure:
-                if failure.how == "ended" and session.traced:
+                if failure.how in ("ended", "silent") and session.traced:
                     attempts.traces = False
                     progress(Progress(part=f"{failure} while it was traced; starting again without traces"))
                     continue

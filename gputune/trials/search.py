@@ -51,8 +51,8 @@ class Search:
         precise = self._stage("precision", self.start, precisions(self.start, candidates, images=images))
         chosen = self._stage("options", precise, options(precise, candidates))
         added, best = chosen.beyond(precise), chosen
-        if added.items:
-            others = [arm.combination.with_all(added.values) for arm in self._near("precision")]
+        if added.items or self._hurried("precision"):
+            others = [arm.combination.with_all(added.values) for arm in self._contenders("precision")]
             best = self._stage("again", best, others)
         if "compile" in candidates:
             lightest_options = self._lightest_options(chosen).beyond(precise)
@@ -123,11 +123,25 @@ class Search:
         """The stage in which precisions were compared for the last time."""
         return "again" if any(arm.stage == "again" for arm in self.tried) else "precision"
 
+    def _contenders(self, stage: str) -> list[Tried]:
+        """The arms of a stage that are worth another look: those near its fastest and, of a hurried stage, those that
+        leave the GPU the least to do, too. These may have been disturbed.
+        """
+        light = lightest(self._of(stage)) if self._hurried(stage) else []
+        return list(dict.fromkeys([*self._near(stage), *light]))
+
+    def _hurried(self, stage: str) -> bool:
+        """Whether there was time for too few rounds of a stage to say what is far behind."""
+        return any(len(arm.samples) < FIRST_LOOK for arm in self._of(stage))
+
     def _near(self, stage: str) -> list[Tried]:
         """The arms of a stage that were not far behind its fastest, the fastest first."""
-        arms = [arm for arm in self.tried if arm.stage == stage and arm.samples]
+        arms = self._of(stage)
         far = behind(arms) if arms else []
         return [arm for arm in sorted(arms, key=lambda arm: -arm.rate) if arm not in far]
+
+    def _of(self, stage: str) -> list[Tried]:
+        return [arm for arm in self.tried if arm.stage == stage and arm.samples]
 
     def _usable(self, combinations: Iterable[Combination]) -> list[Combination]:
         return [one for one in dict.fromkeys(combinations) if not self.left_out(one)]

@@ -84,7 +84,7 @@ NAMED: Mapping[bool, Sequence[Mapping[str, Value]]] = {
 left out of each.
 """
 STEPS = "1000000"
-MOST_AT_ONCE, KEPT, CONTEXT_BYTES = 24, 1.3, 1 << 30
+MOST_AT_ONCE, KEPT, CONTEXT_BYTES = 24, 1.3, 2 << 30
 """How many processes take turns at once; what one keeps of a GPU's memory, in times of what its tensors took at the
 peak, and beside them.
 """

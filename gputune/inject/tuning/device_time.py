@@ -1,16 +1,18 @@
 """How long the GPU works for a step, which is less than the step takes where the host is the limit.
 
 Two traces of one step differ by 0.3 % on an H100 whose host disturbs its steps by a tenth, and one costs a tenth of a
-second.
+second. Behind the last of them the host is as fast as before.
 """
 
 from __future__ import annotations
 
 import atexit
 import gc
+import os
+import time
 import weakref
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 NO_WORK = ("nccl", "Memcpy HtoD", "Memcpy DtoH")
@@ -18,6 +20,10 @@ NO_WORK = ("nccl", "Memcpy HtoD", "Memcpy DtoH")
 FIRST, FIRSTS = "spin_kernel", 50
 """The kernel that a trace begins with, so many times, and that is none of the program's: the CUPTI of CUDA 12.6 to 13.0
 may lose the first records of a trace, source: https://github.com/pytorch/pytorch/issues/192021.
+"""
+TEARDOWN, CALLS, BETWEEN_CALLS = "TEARDOWN_CUPTI", 10, 0.005
+"""What kineto asks whether it is to detach CUPTI; it does so, in a thread of its own, in a call of CUDA's that comes
+after the trace, and a trace that began before would be lost: so many calls, with so many seconds between them.
 """
 _own: weakref.WeakSet[Any] = weakref.WeakSet()
 """The profilers that were made here, which may live on for a while."""
@@ -46,8 +52,10 @@ class Trace:
             for _ in range(FIRSTS):
                 torch.cuda._sleep(1)  # type: ignore[no-untyped-call,unused-ignore]  # nothing public does nothing
 
-    def stop(self) -> float | None:
-        """The seconds that kernels and copies took since then, together; None where nothing could be traced."""
+    def stop(self, *, last: bool = True) -> float | None:
+        """The seconds that kernels and copies took since then, together; None where nothing could be traced. CUPTI
+        stays attached where this trace is not the last one for a while.
+        """
         profile, self._profile = self._profile, None
         if profile is None:
             return None
@@ -56,10 +64,30 @@ class Trace:
 
         with suppress(Exception):
             torch.cuda.synchronize()
-        with suppress(Exception):
+        with suppress(Exception), _detached() if last else nullcontext():
             profile.__exit__(None, None, None)
             return seconds(profile.function_events)
         return None
+
+
+@contextmanager
+def _detached() -> Iterator[None]:
+    """Have CUPTI detached from the process behind a trace that ends in here; left attached, as kineto leaves it, it
+    costs the host of later steps more than a tenth, source: https://github.com/pytorch/pytorch/issues/144455. A program
+    that forbids it, as torch does for CUDA graphs, is heeded.
+    """
+    import torch
+
+    given = os.environ.get(TEARDOWN)
+    os.environ.setdefault(TEARDOWN, "1")
+    try:
+        yield
+        for _ in range(CALLS):
+            time.sleep(BETWEEN_CALLS)
+            torch.cuda.synchronize()
+    finally:
+        if given is None:
+            del os.environ[TEARDOWN]
 
 
 def seconds(events: Iterable[Any]) -> float | None:

@@ -100,10 +100,10 @@ def _block(run: Run, arms: Arms, order: dict[str, Any]) -> Iterator[int]:
     answer = clock.stop()
     answer["waited"] = run.loaders.seconds
     answer["device_seconds"] = []
-    for _ in range(TRACES if order["traced"] else 0):
+    for number in range(TRACES if order["traced"] else 0):
         trace = Trace(run.device)
         yield order["traced"]
-        works = trace.stop()
+        works = trace.stop(last=number == TRACES - 1)
         answer["device_seconds"].append(works and works / order["traced"])
     answer["compiled"] = graphs() - made if "compile" in order["values"] else 0
     run.send(block={**answer, "steps": order["steps"]})

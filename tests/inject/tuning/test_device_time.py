@@ -1,13 +1,14 @@
 """How long the GPU works for a step, from a trace's events."""
 
 import gc
+import os
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from gputune.inject.tuning.device_time import Trace, program_traces, seconds
+from gputune.inject.tuning.device_time import CALLS, TEARDOWN, Trace, program_traces, seconds
 
 
 def event(name: str, us: float, kind: str = "CUDA", **more: Any) -> Any:
@@ -46,6 +47,47 @@ def test_nor_where_there_are_none() -> None:
 
 def test_without_a_gpu_nothing_is_traced() -> None:
     assert Trace("cpu").stop() is None
+
+
+class TestCupti:
+    """It is detached behind the last trace, by what kineto reads from the environment until it has done so."""
+
+    @pytest.fixture
+    def seen(self, monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+        """What the environment said at each call of CUDA's, the first of which comes before the trace ends."""
+        monkeypatch.delenv(TEARDOWN, raising=False)
+        seen: list[str | None] = []
+        monkeypatch.setattr(torch.cuda, "synchronize", lambda: seen.append(os.environ.get(TEARDOWN)))
+        return seen
+
+    @pytest.fixture
+    def trace(self) -> Trace:
+        """With a profiler that has seen nothing."""
+        trace = Trace("cpu")
+        trace._profile = SimpleNamespace(__exit__=lambda *_: None, function_events=[])
+        return trace
+
+    def test_it_is_detached_while_calls_are_made(self, trace: Trace, seen: list[str | None]) -> None:
+        trace.stop()
+        assert seen == [None, *["1"] * CALLS]
+        assert TEARDOWN not in os.environ
+
+    def test_it_stays_attached_between_two_traces(self, trace: Trace, seen: list[str | None]) -> None:
+        trace.stop(last=False)
+        assert seen == [None]
+
+    def test_and_where_the_program_wants_that(
+        self, trace: Trace, seen: list[str | None], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv(TEARDOWN, "0")
+        trace.stop()
+        assert set(seen) == {"0"}
+        assert os.environ[TEARDOWN] == "0"
+
+    def test_the_environment_is_as_before_whatever_fails(self, trace: Trace, seen: list[str | None]) -> None:
+        trace._profile.function_events = None
+        assert trace.stop() is None
+        assert TEARDOWN not in os.environ
 
 
 class TestAProfilerOfTheProgram:
