@@ -19,11 +19,18 @@ CANDIDATES: dict[str, Any] = {"matmul_precision": "tf32", "fused_optimizer": Tru
 
 
 class Program:
-    """One start of it after the other, each of which ends where `ends` says so of an order."""
+    """One start of it after the other, each of which ends, or fails as `failure` says, where `ends` says so of an
+    order.
+    """
 
-    def __init__(self, device: str = "cuda", ends: Callable[[dict[str, Any]], bool] = lambda order: False) -> None:
+    def __init__(
+        self,
+        device: str = "cuda",
+        ends: Callable[[dict[str, Any]], bool] = lambda order: False,
+        failure: RunFailed | None = None,
+    ) -> None:
         self.hello = {"device": device, "entry": "train.py", "torch": "2.11.0", "world": 1, "local": 1}
-        self.ends = ends
+        self.ends, self.failure = ends, failure or RunFailed(how="ended", detail="killed by signal 11")
         self.starts = 0
         self.blocks: list[dict[str, Any]] = []
 
@@ -45,7 +52,7 @@ class Program:
             return {"obstacles": {}}
         self.blocks.append(order)
         if self.ends(order):
-            raise RunFailed(how="ended", detail="killed by signal 11")
+            raise self.failure
         traces = [SECONDS, SECONDS] if order["traced"] else []
         taken = {
             "seconds": order["steps"] * SECONDS,
@@ -79,14 +86,21 @@ def test_without_a_gpu_nothing_is_traced(monkeypatch: pytest.MonkeyPatch) -> Non
     assert {arm.device_seconds for arm in found.tried + found.arms} == {None}
 
 
-def test_a_program_that_ends_while_it_is_traced_starts_again_without_traces(monkeypatch: pytest.MonkeyPatch) -> None:
-    program, said = Program(ends=lambda order: bool(order["traced"])), []
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [
+        (RunFailed(how="ended", detail="killed by signal 11"), "it ended (killed by signal 11)"),
+        (RunFailed(how="silent", rank=1, detail="60 s"), "rank 1 took no step for 60 s"),
+    ],
+)
+def test_a_program_that_fails_while_it_is_traced_starts_again_without_traces(
+    failure: RunFailed, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, said = Program(ends=lambda order: bool(order["traced"]), failure=failure), []
     found = measured(program, monkeypatch, said)
     assert program.starts == 2
     assert found.failed == {}
-    assert "it ended (killed by signal 11) while it was traced; starting again without traces" in [
-        one.part for one in said
-    ]
+    assert f"{words} while it was traced; starting again without traces" in [one.part for one in said]
 
 
 def test_what_ends_it_without_a_trace_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
