@@ -58,7 +58,7 @@ def measure(start: Start, wanted: Wanted, *, host: Host, progress: Callable[[Pro
             try:
                 return session.run(host)
             except RunFailed as failure:
-                if failure.how in ("ended", "silent") and session.traced:
+                if failure.how in ("ended", "silent") and session.tracing:
                     attempts.traces = False
                     progress(Progress(part=f"{failure} while it was traced; starting again without traces"))
                     continue
@@ -89,8 +89,7 @@ class _Session:
         self._part = PART
         self._compared_calls = wanted.compared_calls
         self.current = DEFAULT
-        self.traced = 0
-        """How many steps each trace has that is now made; 0 while none is."""
+        self.tracing = False
         self._seen: set[Combination] = set()
         self._device_seconds: dict[Combination, float | None] = {}
         self.budget = Budget(clock=time.monotonic, most=wanted.steps)
@@ -190,36 +189,41 @@ class _Session:
         if workers != self._workers:
             settle += workers or 0  # what they had ready
         self._workers = workers
-        patience = (
-            COMPILE_SECONDS
-            if compiles
-            else max(BLOCK_SECONDS, 10 * (steps + settle) * max(budget.step_seconds.values(), default=0.0))
-        )
+        patience = COMPILE_SECONDS if compiles else self._patience(steps + settle)
         self._progress(Progress(part=self._part, doing=str(combination), steps=budget.used, share=budget.share))
         begun = budget.seconds
-        self.traced = 0 if plain in self._device_seconds else self._to_trace(combination)
-        order = {"values": plain.values, "workers": workers, "settle": settle, "steps": steps, "traced": self.traced}
+        order = {"values": plain.values, "workers": workers, "settle": settle, "steps": steps}
         answer = self._job.ask(patience, do="block", **order)["block"]
-        traced, self.traced = self.traced, 0
         taken = budget.seconds - begun
         if answer["compiled"]:
             raise RunFailed(how="recompiled")
-        self._device_seconds.setdefault(plain, agreed(answer["device_seconds"]))
         budget.apart += taken if compiles else 0.0
         self._seen.add(combination)
         self._attempts.worked.add(combination)
-        budget.used += steps + settle + len(answer["device_seconds"]) * traced
+        budget.used += steps + settle
         budget.step_seconds[combination] = answer["seconds"] / steps
+        if plain not in self._device_seconds:
+            self._device_seconds[plain] = self._traced(combination)
         waited = min(1.0, answer["waited"] / answer["seconds"])  # the host's to the device's, which may differ a little
         return Block(
             rate=steps / answer["seconds"], peak_bytes=answer["peak_bytes"], waited=waited,
             device_seconds=self._device_seconds[plain],
         )  # fmt: skip
 
-    def _to_trace(self, combination: Combination) -> int:
-        """How many steps a trace of a combination has; 0 where none is to be made."""
-        gpu = self._job.hello["device"] == "cuda"
-        return max(1, self.budget.steps(combination) // TRACE) if gpu and self._attempts.traces else 0
+    def _traced(self, combination: Combination) -> float | None:
+        """How long the GPU works for a step with the combination, which is in force; None where that is not known."""
+        if self._job.hello["device"] != "cuda" or not self._attempts.traces:
+            return None
+        steps = max(1, self.budget.steps(combination) // TRACE)
+        self.tracing = True
+        found = self._job.ask(self._patience(steps), do="trace", steps=steps)["trace"]
+        self.tracing = False
+        self.budget.used += len(found) * steps
+        return agreed(found)
+
+    def _patience(self, steps: int) -> float:
+        """The seconds after which a process that makes so many steps, and compiles nothing, is silent for too long."""
+        return max(BLOCK_SECONDS, 10 * steps * max(self.budget.step_seconds.values(), default=0.0))
 
 
 def _of_kinds(candidates: Mapping[str, Value], found: Mapping[str, Any]) -> dict[str, Value]:

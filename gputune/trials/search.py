@@ -3,11 +3,11 @@ come in.
 
 Settings are combined greedily, each stage on the best of the one before: precisions in both memory formats; the
 optimizer's form and the libraries' own choices; with these once more the precisions that were about as fast as the
-best, since what limited them all may be gone; compiling what leaves the GPU the least to do, and mixed precision with
-TF32 beside it, which is done once, and therefore compared until decided. A stage is a comparison in rounds that drops
-what is far behind. The last comparison, of torch's defaults, of what is left of the winner within each lower effect on
-results, of what was about as fast as the winner with a lower effect, and of the winner itself, goes on until it is
-decided.
+best, since what limited them all may be gone, and those that too few rounds put behind; compiling what leaves the GPU
+the least to do, and mixed precision with TF32 beside it, which is done once, and therefore compared until decided. A
+stage is a comparison in rounds that drops what is far behind. The last comparison, of torch's defaults, of what is left
+of the winner within each lower effect on results, of what was about as fast as the winner with a lower effect, and of
+the winner itself, goes on until it is decided.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ class Search:
         precise = self._stage("precision", self.start, precisions(self.start, candidates, images=images))
         chosen = self._stage("options", precise, options(precise, candidates))
         added, best = chosen.beyond(precise), chosen
-        if added.items or self._hurried("precision"):
-            others = [arm.combination.with_all(added.values) for arm in self._contenders("precision")]
+        near, unsure = self._near("precision"), self._unsure("precision")
+        if added.items or unsure:
+            others = [arm.combination.with_all(added.values) for arm in (*near, *unsure)]
             best = self._stage("again", best, others)
         if "compile" in candidates:
             lightest_options = self._lightest_options(chosen).beyond(precise)
@@ -123,16 +124,13 @@ class Search:
         """The stage in which precisions were compared for the last time."""
         return "again" if any(arm.stage == "again" for arm in self.tried) else "precision"
 
-    def _contenders(self, stage: str) -> list[Tried]:
-        """The arms of a stage that are worth another look: those near its fastest and, of a hurried stage, those that
-        leave the GPU the least to do, too. These may have been disturbed.
+    def _unsure(self, stage: str) -> list[Tried]:
+        """The arms that leave the GPU the least to do and yet seemed far behind in a stage that had time for too few
+        rounds to say so: they may have been disturbed.
         """
-        light = lightest(self._of(stage)) if self._hurried(stage) else []
-        return list(dict.fromkeys([*self._near(stage), *light]))
-
-    def _hurried(self, stage: str) -> bool:
-        """Whether there was time for too few rounds of a stage to say what is far behind."""
-        return any(len(arm.samples) < FIRST_LOOK for arm in self._of(stage))
+        arms, near = self._of(stage), self._near(stage)
+        hurried = any(len(arm.samples) < FIRST_LOOK for arm in arms)
+        return [arm for arm in lightest(arms) if arm not in near] if hurried else []
 
     def _near(self, stage: str) -> list[Tried]:
         """The arms of a stage that were not far behind its fastest, the fastest first."""

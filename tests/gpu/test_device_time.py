@@ -1,6 +1,7 @@
 """How long the GPU works, traced, beside what its own events say."""
 
 import time
+from statistics import median
 
 import pytest
 import torch
@@ -64,10 +65,11 @@ def least_seconds(step):
     return min(block_seconds(step) for _ in range(BLOCKS)) / STEPS
 
 
-def least_seconds_after_a_trace(step):
-    trace = Trace("cuda")
-    step()
-    trace.stop()
+def least_seconds_after_traces(step):
+    for _ in range(2):
+        trace = Trace("cuda")
+        step()
+        trace.stop()
     return least_seconds(step)
 
 
@@ -95,9 +97,9 @@ def test_as_many_traces_as_a_tune_has_agree():
 @pytest.mark.gpu
 def test_the_host_is_as_fast_after_a_trace_as_before():
     step = training_step()
-    before = min(least_seconds(step) for _ in range(TURNS))
-    after = min(least_seconds_after_a_trace(step) for _ in range(TURNS))
-    print(f"{1e3 * before:.3f} ms a step before all traces, {1e3 * after:.3f} after one")
+    before = median(least_seconds(step) for _ in range(TURNS))
+    after = median(least_seconds_after_traces(step) for _ in range(TURNS))
+    print(f"{1e3 * before:.3f} ms a step before all traces, {1e3 * after:.3f} after two")
     assert after <= 1.1 * before
 
 

@@ -1,6 +1,7 @@
 """What a measuring run asks of a program, here of one that is made up."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,7 +33,7 @@ class Program:
         self.hello = {"device": device, "entry": "train.py", "torch": "2.11.0", "world": 1, "local": 1}
         self.ends, self.failure = ends, failure or RunFailed(how="ended", detail="killed by signal 11")
         self.starts = 0
-        self.blocks: list[dict[str, Any]] = []
+        self.orders: list[dict[str, Any]] = []
 
     def __call__(self, *_: Any) -> Self:
         self.starts += 1
@@ -50,16 +51,17 @@ class Program:
     def ask(self, seconds: float, **order: Any) -> dict[str, Any]:
         if order["do"] == "look":
             return {"obstacles": {}}
-        self.blocks.append(order)
+        self.orders.append(order)
         if self.ends(order):
             raise self.failure
-        traces = [SECONDS, SECONDS] if order["traced"] else []
+        if order["do"] == "trace":
+            return {"trace": [SECONDS, SECONDS]}
         taken = {
             "seconds": order["steps"] * SECONDS,
             "waited": 0.0,
             "peak_bytes": 1000,
         }
-        return {"block": {**taken, "steps": order["steps"], "compiled": 0, "device_seconds": traces}}
+        return {"block": {**taken, "steps": order["steps"], "compiled": 0}}
 
     def finish(self) -> None: ...
 
@@ -74,15 +76,17 @@ def measured(program: Program, monkeypatch: pytest.MonkeyPatch, said: list[Progr
 def test_each_combination_is_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
     program = Program()
     found = measured(program, monkeypatch)
-    traced = [str(order["values"]) for order in program.blocks if order["traced"]]
-    assert len(traced) == len(set(traced)) == len({str(order["values"]) for order in program.blocks})
+    before = [block for block, order in pairwise(program.orders) if order["do"] == "trace"]
+    traced = [str(block["values"]) for block in before]
+    assert len(traced) == len(set(traced))
+    assert set(traced) == {str(order["values"]) for order in program.orders if order["do"] == "block"}
     assert {arm.device_seconds for arm in found.tried + found.arms} == {SECONDS}
 
 
 def test_without_a_gpu_nothing_is_traced(monkeypatch: pytest.MonkeyPatch) -> None:
     program = Program("cpu")
     found = measured(program, monkeypatch)
-    assert not any(order["traced"] for order in program.blocks)
+    assert {order["do"] for order in program.orders} == {"block"}
     assert {arm.device_seconds for arm in found.tried + found.arms} == {None}
 
 
@@ -96,7 +100,7 @@ def test_without_a_gpu_nothing_is_traced(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_program_that_fails_while_it_is_traced_starts_again_without_traces(
     failure: RunFailed, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program, said = Program(ends=lambda order: bool(order["traced"]), failure=failure), []
+    program, said = Program(ends=lambda order: order["do"] == "trace", failure=failure), []
     found = measured(program, monkeypatch, said)
     assert program.starts == 2
     assert found.failed == {}
@@ -104,10 +108,10 @@ def test_a_program_that_fails_while_it_is_traced_starts_again_without_traces(
 
 
 def test_what_ends_it_without_a_trace_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = Program(ends=lambda order: "fused_optimizer" in order["values"])
+    program = Program(ends=lambda order: "fused_optimizer" in order.get("values", {}))
     found = measured(program, monkeypatch)
     assert found.failed == {"fused_optimizer": "it ended (killed by signal 11)"}
-    assert program.starts == 3
+    assert program.starts == 2
 
 
 def test_a_program_that_always_ends_gives_no_result(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,6 +99,23 @@ class AsMuchWork(Program):
         return replace(super().measure(combination), device_seconds=works)
 
 
+class Disturbed(AsMuchWork):
+    """The host is disturbed in the first block of each combination with mixed precision, which makes the GPU's work,
+    and so the steps, half as long otherwise.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"amp_dtype": 2.0}, lighter={"amp_dtype": 0.5}, noise=0.001)
+        self._calm: set[Combination] = set()
+
+    def measure(self, combination: Combination) -> Block:
+        block = super().measure(combination)
+        if "amp_dtype" in combination.values and combination not in self._calm:
+            self._calm.add(combination)
+            return replace(block, rate=block.rate / 3)
+        return block
+
+
 def best(program: Program, candidates: Mapping[str, Any] = ALL, *, images: bool = True, **more: Any) -> Combination:
     return program.search(**more).best(candidates, images=images)
 
@@ -149,6 +166,18 @@ class TestBest:
         program = Limited(noise=0.02)
         program._random.seed(seed)
         assert best(program, images=False).values == {"matmul_precision": "tf32", "fused_optimizer": True}
+
+    def test_what_one_round_put_behind_is_looked_at_again_where_it_leaves_the_gpu_the_least_to_do(self) -> None:
+        candidates = {name: ALL[name] for name in ("amp_dtype", "matmul_precision")}
+        program = Disturbed()
+        search = Search(measure=program.measure, used=lambda: program.blocks / 25)
+        assert search.best(candidates, images=False).values == {"amp_dtype": "bfloat16"}
+        assert [len(arm.samples) for arm in search.tried if arm.stage == "precision"] == [1] * 4
+
+    def test_not_so_what_enough_rounds_did(self) -> None:
+        search = AsMuchWork({"amp_dtype": 0.5}, lighter={"amp_dtype": 0.5}).search()
+        search.best({name: ALL[name] for name in ("amp_dtype", "matmul_precision")}, images=False)
+        assert {arm.stage for arm in search.tried} == {"precision"}
 
     def test_compiling_must_be_worth_its_first_step(self) -> None:
         assert best(Program({"compile": 1.02}, noise=0.001)) == DEFAULT

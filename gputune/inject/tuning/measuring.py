@@ -27,7 +27,7 @@ MOST_COMPILING = 6
 
 
 def work(run: Run) -> Iterator[int]:
-    """Say what was found, then obey one order after the other, each of which is answered."""
+    """Say what was found, then obey orders."""
     yield 1
     trains = not run.iterations.calls.counts
     watch = Watch(run.device, gradients=trains)
@@ -43,6 +43,11 @@ def work(run: Run) -> Iterator[int]:
     for root in roots:
         root.in_turn, root.failed = True, lambda name, why: run.raised(RuntimeError(f"{name}: {why}"))
     run.send(found={"trains": trains, **_found(roots)})
+    yield from _obey(run, arms)
+
+
+def _obey(run: Run, arms: Arms) -> Iterator[int]:
+    """One order after the other, each of which is answered."""
     while True:
         order = run.receive()
         if order["do"] == "look":
@@ -51,6 +56,8 @@ def work(run: Run) -> Iterator[int]:
             run.send(loader=run.loaders.plain())
         elif order["do"] == "compare":
             yield from _compare(run, arms, order)
+        elif order["do"] == "trace":
+            yield from _trace(run, order["steps"])
         else:
             yield from _block(run, arms, order)
 
@@ -82,9 +89,7 @@ def _compare(run: Run, arms: Arms, order: dict[str, Any]) -> Iterator[int]:
 
 
 def _block(run: Run, arms: Arms, order: dict[str, Any]) -> Iterator[int]:
-    """Switch, let some steps pass (more of them as long as they compile), time the others, and trace twice as many more
-    as the order says.
-    """
+    """Switch, let some steps pass (more of them as long as they compile), and time the others."""
     arms.switch(order["values"])
     run.loaders.switch(order.get("workers"))
     made = graphs() if "compile" in order["values"] else 0
@@ -99,11 +104,16 @@ def _block(run: Run, arms: Arms, order: dict[str, Any]) -> Iterator[int]:
     yield order["steps"]
     answer = clock.stop()
     answer["waited"] = run.loaders.seconds
-    answer["device_seconds"] = []
-    for number in range(TRACES if order["traced"] else 0):
-        trace = Trace(run.device)
-        yield order["traced"]
-        works = trace.stop(last=number == TRACES - 1)
-        answer["device_seconds"].append(works and works / order["traced"])
     answer["compiled"] = graphs() - made if "compile" in order["values"] else 0
     run.send(block={**answer, "steps": order["steps"]})
+
+
+def _trace(run: Run, steps: int) -> Iterator[int]:
+    """Trace how long the GPU works for a step with what is in force, over so many steps, several times."""
+    found = []
+    for _ in range(TRACES):
+        trace = Trace(run.device)
+        yield steps
+        works = trace.stop()
+        found.append(works and works / steps)
+    run.send(trace=found)

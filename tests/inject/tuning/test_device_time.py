@@ -50,44 +50,49 @@ def test_without_a_gpu_nothing_is_traced() -> None:
 
 
 class TestCupti:
-    """It is detached behind the last trace, by what kineto reads from the environment until it has done so."""
+    """It is detached behind each trace, by what kineto reads from the environment when a trace ends and later on."""
 
     @pytest.fixture
-    def seen(self, monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
-        """What the environment said at each call of CUDA's, the first of which comes before the trace ends."""
-        monkeypatch.delenv(TEARDOWN, raising=False)
-        seen: list[str | None] = []
-        monkeypatch.setattr(torch.cuda, "synchronize", lambda: seen.append(os.environ.get(TEARDOWN)))
+    def seen(self, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
+        """What is done on a GPU that is made up, and what the environment says then."""
+        seen: list[tuple[str, str | None]] = []
+
+        class Profile:
+            function_events = (OWN, event("gemm", 1000.0))
+
+            def __init__(self, **_: Any) -> None: ...
+
+            def __enter__(self) -> None: ...
+
+            def __exit__(self, *_: object) -> None:
+                seen.append(("trace ends", os.environ.get(TEARDOWN)))
+
+        monkeypatch.setenv(TEARDOWN, "")  # so that it is put back afterwards
+        monkeypatch.delenv(TEARDOWN)
+        monkeypatch.setattr(torch.cuda, "synchronize", lambda: seen.append(("call", os.environ.get(TEARDOWN))))
+        monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: None)
+        monkeypatch.setattr(torch.autograd.profiler, "profile", Profile)
         return seen
 
-    @pytest.fixture
-    def trace(self) -> Trace:
-        """With a profiler that has seen nothing."""
-        trace = Trace("cpu")
-        trace._profile = SimpleNamespace(__exit__=lambda *_: None, function_events=[])
-        return trace
+    def test_calls_are_made_until_it_is(self, seen: list[tuple[str, str | None]]) -> None:
+        trace = Trace("cuda")
+        seen.clear()
+        assert trace.stop() == 0.001
+        assert seen == [("call", "1"), ("trace ends", "1"), *[("call", "1")] * CALLS]
 
-    def test_it_is_detached_while_calls_are_made(self, trace: Trace, seen: list[str | None]) -> None:
-        trace.stop()
-        assert seen == [None, *["1"] * CALLS]
-        assert TEARDOWN not in os.environ
+    def test_also_where_the_trace_failed(self, seen: list[tuple[str, str | None]]) -> None:
+        trace = Trace("cuda")
+        trace._profile.function_events = None
+        seen.clear()
+        assert trace.stop() is None
+        assert len(seen) == 2 + CALLS
 
-    def test_it_stays_attached_between_two_traces(self, trace: Trace, seen: list[str | None]) -> None:
-        trace.stop(last=False)
-        assert seen == [None]
-
-    def test_and_where_the_program_wants_that(
-        self, trace: Trace, seen: list[str | None], monkeypatch: pytest.MonkeyPatch
+    def test_not_where_the_program_wants_it_to_stay(
+        self, seen: list[tuple[str, str | None]], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv(TEARDOWN, "0")
-        trace.stop()
-        assert set(seen) == {"0"}
-        assert os.environ[TEARDOWN] == "0"
-
-    def test_the_environment_is_as_before_whatever_fails(self, trace: Trace, seen: list[str | None]) -> None:
-        trace._profile.function_events = None
-        assert trace.stop() is None
-        assert TEARDOWN not in os.environ
+        Trace("cuda").stop()
+        assert {said for _, said in seen} == {"0"}
 
 
 class TestAProfilerOfTheProgram:
