@@ -61,7 +61,7 @@ def training_step():
 
 
 def least_seconds(step):
-    """Of many blocks, since a host is disturbed now and then, for seconds at a time."""
+    """The least of many blocks, since a host is disturbed now and then, for seconds at a time."""
     return min(block_seconds(step) for _ in range(BLOCKS)) / STEPS
 
 

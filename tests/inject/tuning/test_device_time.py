@@ -50,11 +50,11 @@ def test_without_a_gpu_nothing_is_traced() -> None:
 
 
 class TestCupti:
-    """It is detached behind each trace, by what kineto reads from the environment when a trace ends and later on."""
+    """CUPTI is detached behind each trace, by what kineto reads from the environment when a trace ends and later on."""
 
     @pytest.fixture
     def seen(self, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
-        """What is done on a GPU that is made up, and what the environment says then."""
+        """The calls that a made-up GPU gets, each with what the environment says at that moment."""
         seen: list[tuple[str, str | None]] = []
 
         class Profile:
