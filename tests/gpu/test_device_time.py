@@ -99,7 +99,7 @@ def test_the_host_is_as_fast_after_a_trace_as_before():
     step = training_step()
     before = median(least_seconds(step) for _ in range(TURNS))
     after = median(least_seconds_after_traces(step) for _ in range(TURNS))
-    print(f"{1e3 * before:.3f} ms a step before all traces, {1e3 * after:.3f} after two")
+    print(f"{1e3 * before:.3f} ms a step before two traces, {1e3 * after:.3f} after them")
     assert after <= 1.1 * before
 
 
