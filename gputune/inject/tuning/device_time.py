@@ -34,7 +34,7 @@ class Trace:
     """A trace of the kernels and copies that this process starts on the GPU, from when it is made until `stop`. What
     fails in it is no fault of the program's, which goes on untraced.
 
-    CUPTI left attached, as it is by default, costs the host of all later steps a fifth, source:
+    CUPTI left attached, as it is by default, makes the host of all later steps a fifth slower, source:
     https://github.com/pytorch/pytorch/issues/144455. A program, or torch, that has set `TEARDOWN` is heeded.
     """
 
