@@ -215,26 +215,28 @@ def test_what_raises_is_left_out_in_a_new_start(folder: Folder) -> None:
     assert "bfloat16" not in {str(one.combination) for one in found.tried}
 
 
-def torchrun(*words: str) -> tuple[str, ...]:
-    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+def torchrun(ranks: int, *words: str) -> tuple[str, ...]:
+    launcher = ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}")
     return sys.executable, *launcher, script("ranks")[1], *words
 
 
-def test_ranks_of_torchrun_keep_in_step(folder: Folder) -> None:
-    found = folder.measured(*torchrun())
-    assert found.hello["world"] == 2
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_ranks_of_torchrun_keep_in_step(folder: Folder, ranks: int) -> None:
+    found = folder.measured(*torchrun(ranks))
+    assert found.hello["world"] == ranks
     assert not found.failed
 
 
+@pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize(
     ("how", "says"),
-    [("SIGKILL", r"rank [01] ended after \d+ measured steps, .*"), ("SIGSTOP", "rank 1 took no step for 4 s")],
+    [("SIGKILL", r"rank [0-3] ended after \d+ measured steps, .*"), ("SIGSTOP", "rank 1 took no step for 4 s")],
 )
 def test_a_rank_that_is_killed_or_stopped_is_a_line(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch, how: str, says: str
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, how: str, says: str, ranks: int
 ) -> None:
     monkeypatch.setattr(measuring, "BLOCK_SECONDS", 4.0)
-    said = folder.failure(*torchrun(how))
+    said = folder.failure(*torchrun(ranks, how))
     assert re.fullmatch(says, said), said
 
 

@@ -1,4 +1,4 @@
-"""Two ranks train one model together. With the name of a signal rank 1 sends it to itself after some steps."""
+"""Ranks train one model together. With the name of a signal rank 1 sends it to itself after some steps."""
 
 import os
 import signal
