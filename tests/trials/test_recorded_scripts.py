@@ -1,7 +1,7 @@
-"""The search on scripts whose combinations took turns on an H100, by their steps/s in each round, as
-`tests/gpu/tuned_scripts.py` recorded them: of two all 16 ran, and of `hf_trainer_in_turn` six, each in a process of its
-own; of the others, beside slow hosts, what a tune tries, in one process. How long the GPU works for a step was traced
-in tunes of the same scripts on the same kind of GPU.
+"""The search on scripts whose combinations took turns on an H100 or an H200, by their steps/s in each round, as
+`tests/gpu/tuned_scripts.py` recorded them: of the MLP and the decoder all 16 ran, of the LSTM eight and of
+`hf_trainer_in_turn` six, each in a process of its own; of the others, beside slow hosts, what a tune tries, in one
+process. How long the GPU works for a step was traced in tunes of the same scripts on the same kind of GPU.
 """
 
 import itertools
@@ -18,12 +18,19 @@ from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.search import Search
 from gputune.trials.tried import Block, Tried
 
-RATES: Mapping[str, Any] = json.loads((MACHINES / "nvidia-h100" / "tuned_scripts.json").read_text())
+RATES: Mapping[str, Any] = {
+    name: rows
+    for gpu in ("nvidia-h100", "nvidia-h200")
+    for name, rows in json.loads((MACHINES / gpu / "tuned_scripts.json").read_text()).items()
+}
 CANDIDATES: Mapping[str, Any] = {
     "matmul_precision": "tf32", "amp_dtype": "bfloat16", "fused_optimizer": True, "sdpa_backend": "flash",
     "compile": True,
 }  # fmt: skip
-BLOCKS = {"mlp": 400, "decoder": 400, "hf_trainer": 133, "accelerate_loop": 150, "hf_trainer_in_turn": 133}
+BLOCKS = {
+    "mlp": 400, "decoder": 400, "hf_trainer": 133, "accelerate_loop": 150, "hf_trainer_in_turn": 133,
+    "mlp_on_h200": 400, "decoder_on_h200": 400, "lstm_on_h200": 400,
+}  # fmt: skip
 """How many a search has; those of slow steps have two, and one that is not timed."""
 AS_FAST_WITH_TF32 = ("accelerate_loop",)
 """The scripts whose compiled steps have the same kernels with TF32 as without, with which they were not recorded."""
