@@ -193,10 +193,18 @@ class Job:
         if "trains" in message:
             raise RunFailed(how="trains")
         if "raised" in message:
-            how: Any = "memory" if message.get("out_of_memory") else "raised"
-            raise RunFailed(how=how, detail=message["raised"], rank=self._name(rank))
+            raise self._cause(rank, message)
         rank.answers.append(message)
         return False
+
+    def _cause(self, rank: Rank, message: dict[str, Any]) -> RunFailed:
+        """A rank raised an exception. Where another one has ended without a word, as one that was killed, that is the
+        cause: the others then raise what their connections to it do.
+        """
+        if ended := next((other for other in self._ranks if other is not rank and other.has_ended), None):
+            return self._end_of(ended)
+        how: Any = "memory" if message.get("out_of_memory") else "raised"
+        return RunFailed(how=how, detail=message["raised"], rank=self._name(rank))
 
     def _end_of(self, rank: Rank) -> RunFailed:
         """A rank has ended; the command's exit code says more where it ends too."""

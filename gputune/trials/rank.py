@@ -62,6 +62,16 @@ class Rank:
                 pass
 
     @property
+    def has_ended(self) -> bool:
+        """Whether the rank's process has ended, and all that it said has been heard."""
+        try:
+            return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+    @property
     def is_stopped(self) -> bool:
         import psutil
 

@@ -1,0 +1,34 @@
+"""The connection to a rank."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from gputune.trials.rank import Rank
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[Rank, socket.socket]]:
+    """A rank, and its own end of the connection."""
+    ours, its = socket.socketpair()
+    with ours, its:
+        yield Rank(ours), its
+
+
+def test_a_silent_rank_has_not_ended(ends: tuple[Rank, socket.socket]) -> None:
+    assert not ends[0].has_ended
+
+
+def test_nor_has_one_whose_last_word_was_not_heard_yet(ends: tuple[Rank, socket.socket]) -> None:
+    rank, its = ends
+    its.sendall(b'{"raised": "RuntimeError"}\n')
+    its.close()
+    assert not rank.has_ended
+    assert list(rank.hear()) == [{"raised": "RuntimeError"}]
+    assert rank.has_ended
+
+
+def test_one_that_was_killed_has(ends: tuple[Rank, socket.socket]) -> None:
+    ends[1].close()
+    assert ends[0].has_ended
