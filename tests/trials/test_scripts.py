@@ -5,12 +5,14 @@ any is left behind.
 import getpass
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -238,6 +240,22 @@ def test_a_rank_that_is_killed_or_stopped_is_a_line(
     monkeypatch.setattr(measuring, "BLOCK_SECONDS", 4.0)
     said = folder.failure(*torchrun(ranks, how))
     assert re.fullmatch(says, said), said
+
+
+def test_a_rank_that_ended_is_named_though_others_raise_because_of_it(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Heard so late that these have said by then what their connections to it raise, or torchrun has ended some, too."""
+    hears = select.select
+
+    def late(*watched: Any) -> Any:
+        hears(*watched)
+        time.sleep(0.1)
+        return hears(*watched)
+
+    monkeypatch.setattr("gputune.trials.job.select.select", late)
+    said = folder.failure(*torchrun(4, "SIGKILL"))
+    assert re.fullmatch(r"rank [0-3] ended after \d+ measured steps, .*", said), said
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
