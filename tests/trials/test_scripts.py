@@ -245,7 +245,7 @@ def test_a_rank_that_is_killed_or_stopped_is_a_line(
 def test_a_rank_that_ended_is_named_though_others_raise_because_of_it(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Heard so late that these have said by then what their connections to it raise, or torchrun has ended some, too."""
+    """Heard so late that these have said what their connections to it raise, or that torchrun has ended some, too."""
     hears = select.select
 
     def late(*watched: Any) -> Any:
