@@ -15,6 +15,16 @@ from gputune.strict_types import convert
 MACHINES = Path(__file__).with_name("machines")
 NOT_SUPPORTED = "NVML: Not Supported"
 """NVML's answer about what this hardware or driver does not have."""
+LATER: dict[str, Any] = {
+    "DefaultEccMode": [1],
+    "DisplayActive": 0,
+    "FieldValues:[230]": [{"fieldId": 230, "valueType": 1, "nvmlReturn": 0, "value": {"dVal": 0.0, "uiVal": 0}}],
+    "GraphicsRunningProcesses": [],
+    "GspFirmwareVersion": "580.159.04",
+    "NumGpuCores": 16896,
+    "VbiosVersion": "96.00.DA.00.0C",
+}
+"""What calls that the recordings lack answer on a GPU of the same chip and driver branch, an H100."""
 NVML_ERRORS = {text: name for name, (text, _) in nvml.ERRORS.items()}
 
 
@@ -43,6 +53,8 @@ class RecordedHost(Host):
         self.space = overrides.get("space", 1 << 40)
         self.denied = overrides.get("denied", ())
         self.where = overrides.get("where", {"folder": None})
+        for device in answers["nvml"].get("devices", []):
+            device.update(LATER | device)
         self.nvml_answers = overrides.get("nvml", answers["nvml"])
         if "gpu" in overrides:
             self.nvml_answers["devices"][overrides.get("gpu_index", 0)].update(overrides["gpu"])

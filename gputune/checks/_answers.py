@@ -135,12 +135,6 @@ def without_tf32(facts: Facts) -> Finding | None:
     return None
 
 
-def smi(gpu: Gpu, *options: str) -> str:
-    """nvidia-smi commands for this GPU, named by its bus address, since a container may number GPUs differently."""
-    which = gpu.pci_bus_id or gpu.uuid or gpu.index
-    return "on the host: " + "; ".join(f"sudo nvidia-smi -i {which} {option}" for option in options)
-
-
 def gib(size: int) -> str:
     """A size in bytes as text, in the unit that suits it: 64 KiB, 64 MiB, 1.5 GiB."""
     for unit, word, digits in ((1 << 30, "GiB", 1), (1 << 20, "MiB", 0)):

@@ -1,14 +1,43 @@
 """Questions about the facts that several checks ask."""
 
+from __future__ import annotations
+
 import re
+from collections.abc import Sequence
 
 from gputune.facts import Facts, Gap, Gpu
 from gputune.resources.unreadable import Cause
 
 
+class _Gaps:
+    """The gaps of one machine by fact, and by GPU: a driver that lies about its GPUs leaves ten thousand."""
+
+    latest: _Gaps | None = None
+    """Of the machine that was asked about last."""
+
+    def __init__(self, gaps: Sequence[Gap]) -> None:
+        self.gaps = gaps
+        self.by_fact: dict[str, Gap] = {}
+        self.by_gpu: dict[str, list[Gap]] = {}
+        for one in gaps:
+            self.by_fact.setdefault(one.fact, one)
+            self.by_gpu.setdefault(one.fact.rpartition(".")[0], []).append(one)
+
+    @classmethod
+    def of(cls, facts: Facts) -> _Gaps:
+        if cls.latest is None or cls.latest.gaps is not facts.gaps:
+            cls.latest = cls(facts.gaps)
+        return cls.latest
+
+
 def gap(facts: Facts, fact: str) -> Gap | None:
     """The gap of a fact that is missing, if there is one."""
-    return next((gap for gap in facts.gaps if gap.fact == fact), None)
+    return _Gaps.of(facts).by_fact.get(fact)
+
+
+def gaps_of(facts: Facts, gpu: Gpu) -> Sequence[Gap]:
+    """The gaps of a GPU's facts."""
+    return _Gaps.of(facts).by_gpu.get(f"gpu.{gpu.index}", ())
 
 
 def reason(facts: Facts, fact: str) -> str | None:
@@ -23,7 +52,14 @@ def cause(facts: Facts, fact: str) -> Cause | None:
 
 def consumer(gpu: Gpu) -> str | None:
     """Why a consumer GPU lacks what data-centre GPUs have; None for any other GPU."""
-    return f"{gpu.name} is a consumer GPU without it" if gpu.brand in ("GeForce", "Titan") else None
+    told = gpu.brand in ("GeForce", "Titan") or (gpu.brand is None and "GeForce" in gpu.name)
+    return f"{gpu.name} is a consumer GPU without it" if told else None
+
+
+def data_centre(gpu: Gpu) -> bool:
+    """A card made for servers (Tesla T4, NVIDIA H200), not for a desktop, laptop, workstation or embedded board."""
+    other = re.search(r"RTX|Quadro|TITAN|GeForce|CMP|Jetson|Orin|Thor|GB10\b|nvgpu", gpu.name, re.IGNORECASE)
+    return gpu.brand in ("Tesla", "NVIDIA") and not other
 
 
 def share(gpu: Gpu) -> str | None:
@@ -51,15 +87,36 @@ def has_gpu(facts: Facts) -> bool:
     return bool(facts.gpus or nvidia_files(facts))
 
 
+def required(facts: Facts) -> bool:
+    """The user asked for at least one GPU with `--require-gpu` or `--expect-gpus`."""
+    return facts.gpu_required or bool(facts.gpus_expected)
+
+
 def gpu_asked_for(facts: Facts) -> list[str]:
     """The signs that a GPU was asked for; empty if there are none."""
     wanted = facts.environment.get("NVIDIA_VISIBLE_DEVICES")
     signs = ["--require-gpu"] if facts.gpu_required else []
-    signs += [f"NVIDIA_VISIBLE_DEVICES={wanted}"] if wanted and wanted not in ("none", "void") else []
+    signs += [f"--expect-gpus {facts.gpus_expected}"] if facts.gpus_expected else []
+    # `all` comes with an image, so that it is no wish of a job that was granted no GPU.
+    nothing = ("none", "void", "all") if facts.scheduler.gpu_count == 0 else ("none", "void")
+    signs += [f"NVIDIA_VISIBLE_DEVICES={wanted}"] if wanted and wanted not in nothing else []
     signs += nvidia_files(facts)
-    if facts.scheduler.gpus:
-        signs.append(f"{facts.scheduler.name or 'the scheduler'} granted GPU {facts.scheduler.gpus}")
-    return signs
+    return signs + _granted(facts)
+
+
+def _granted(facts: Facts) -> list[str]:
+    name, gpus, count = facts.scheduler.name or "the scheduler", facts.scheduler.gpus, facts.scheduler.gpu_count
+    if gpus and (count is None or count == 1):
+        return [f"{name} granted GPU {gpus}"]
+    if not count:
+        return []
+    return [f"{name} granted {count} GPU{'s' if count > 1 else ''}{f' ({gpus})' if gpus else ''}"]
+
+
+def by_nvml(facts: Facts) -> tuple[Gpu, ...]:
+    """The GPUs that NVML lists, without those that only torch lists."""
+    asked = {found.fact for found in facts.gaps}
+    return tuple(gpu for gpu in facts.gpus if gpu.pci_bus_id or f"gpu.{gpu.index}.pci_bus_id" in asked)
 
 
 def on(facts: Facts, variable: str) -> bool:

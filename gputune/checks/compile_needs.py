@@ -7,13 +7,15 @@ first call. It keeps compiled code in TORCHINDUCTOR_CACHE_DIR, by default a fold
 Source: Triton, runtime/build.py; torch._inductor.
 """
 
+import re
+import shlex
+
 from gputune.checks._answers import Facts, Finding, Findings, Measurements, not_applicable, ok, unread, warning
 from gputune.checks._questions import number
+from gputune.checks._remedies import pip, room, torch_build, torch_index, typed
 from gputune.facts.libraries import Compile
 
-INSTALL = "apt-get update && apt-get install -y --no-install-recommends gcc g++ libc6-dev"
-HEADERS = "apt-get update && apt-get install -y --no-install-recommends python3-dev  # for Debian's or Ubuntu's Python"
-CACHE = "export TORCHINDUCTOR_CACHE_DIR=/tmp/inductor  # or another folder that can be written to"
+APT = "apt-get update", "apt-get install -y --no-install-recommends"
 FIRST = (2, 0)
 VARIABLES = ("CC", "CXX")
 
@@ -25,26 +27,52 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     elif torch is not None and torch < FIRST:
         yield not_applicable(f"torch {facts.libraries.torch} has no torch.compile")
     else:
-        missing = list(_missing(needs, facts.environment, cuda=bool(facts.libraries.cuda and facts.gpus)))
+        missing = list(_missing(facts, needs, cuda=bool(facts.libraries.cuda and facts.gpus)))
         yield from missing or [ok("compiler, headers and cache are available")]
 
 
-def _missing(needs: Compile, environment: dict[str, str], cuda: bool) -> Findings:
+def _missing(facts: Facts, needs: Compile, cuda: bool) -> Findings:
     if cuda and needs.compiler is None:
-        yield _compiler("C", "CC", environment)
+        yield _compiler(facts, "C", "CC")
     if not cuda and needs.compiler_cxx is None:
-        yield _compiler("C++", "CXX", environment)
+        yield _compiler(facts, "C++", "CXX")
     if not needs.headers:
-        yield warning(f"torch.compile finds no Python.h in {needs.include}", HEADERS, "Python.h")
+        of_system = re.fullmatch(r"/usr/include/(python3\.\d+)", needs.include or "")
+        remedy = _install(facts, f"{of_system[1] if of_system else 'python3'}-dev")
+        yield warning(f"torch.compile finds no Python.h in {needs.include}", remedy, "Python.h")
     if cuda and needs.triton is None:
-        yield warning("torch.compile finds no Triton", "pip install triton, in the version torch requires", "triton")
+        yield warning("torch.compile finds no Triton", _triton(facts), "triton")
     if not needs.cache_writable:
         problem = f"cannot write its cache to {needs.cache}" if needs.cache else "cannot choose a folder for its cache"
-        yield warning(f"torch.compile {problem}", CACHE, "TORCHINDUCTOR_CACHE_DIR")
+        yield warning(f"torch.compile {problem}", _cache(facts), "TORCHINDUCTOR_CACHE_DIR")
 
 
-def _compiler(language: str, variable: str, environment: dict[str, str]) -> Finding:
-    if named := environment.get(variable):
+def _compiler(facts: Facts, language: str, variable: str) -> Finding:
+    if named := facts.environment.get(variable):
         message = f"torch.compile would call {variable}={named}, which does not exist"
-        return warning(message, f"unset {variable}, or install it", variable)
-    return warning(f"torch.compile finds no {language} compiler", INSTALL, f"{language} compiler")
+        return warning(message, typed(f"unset {variable}", note="or install it"), variable)
+    return warning(
+        f"torch.compile finds no {language} compiler", _install(facts, "gcc g++ libc6-dev"), f"{language} compiler"
+    )
+
+
+def _install(facts: Facts, packages: str) -> str:
+    """Install packages of Debian and Ubuntu; the root user of an image has no sudo."""
+    sudo = "" if facts.process.uid == 0 else "sudo "
+    update, install = (f"{sudo}{command}" for command in APT)
+    note = "for Debian and Ubuntu" + ("; to keep it, RUN it in the image's Dockerfile" if facts.container.kind else "")
+    return typed(update, f"{install} {packages}", root=True, note=note)
+
+
+def _triton(facts: Facts) -> str:
+    """Pip installs what the installed torch requires, and is missing, when it is asked for that same torch."""
+    command = f"{pip(facts)} install torch=={facts.libraries.torch}{torch_index(torch_build(facts))}"
+    return typed(command, note="installs what this torch requires and is missing, such as triton")
+
+
+def _cache(facts: Facts) -> str:
+    folder = room(facts)
+    if folder is None:
+        return "mount a folder that can be written to, and name it in TORCHINDUCTOR_CACHE_DIR"
+    path = shlex.quote(f"{folder}/torchinductor")
+    return typed(f"export TORCHINDUCTOR_CACHE_DIR={path}", note="or another folder with room, best one that stays")

@@ -6,13 +6,17 @@ busy or unavailable"; in prohibited mode every process is.
 Source: NVIDIA, nvidia-smi, compute mode.
 """
 
-from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, error, not_seen, ok, smi, warning
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, error, not_seen, ok, warning
 from gputune.checks._questions import share
+from gputune.checks._remedies import smi
 
 
 @each_gpu("compute_mode", lacking=share)
 def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
-    mode, remedy = gpu.health.compute_mode, smi(gpu, "-c DEFAULT")
+    mode, remedy = (
+        gpu.health.compute_mode,
+        smi(gpu, "-c DEFAULT", note="an exclusive mode may be deliberate, as for MPS"),
+    )
     if other := not_seen(facts, gpu):
         return other
     if mode == "prohibited":

@@ -7,12 +7,10 @@ Source: Linux, CFS Bandwidth Control, cpu.stat.
 """
 
 from gputune.checks._answers import Facts, Findings, Measurements, not_applicable, ok, unread, warning
+from gputune.checks._limits import more
 from gputune.checks._questions import reason
+from gputune.checks._remedies import bare, typed
 
-REMEDY = (
-    "export OMP_NUM_THREADS=%d and use fewer DataLoader workers; or docker run --cpus=N, Kubernetes "
-    "resources.limits.cpu: N"
-)
 MOMENTARY = True
 MOST, LEAST_PERIODS = 0.01, 5
 
@@ -27,6 +25,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     else:
         message = f"stopped in {stopped} of {periods} periods, having used up its quota of {cpu.quota:g} CPUs"
         if stopped >= LEAST_PERIODS and stopped > MOST * periods:
-            yield warning(message, REMEDY % cpu.budget, cpu.quota_source)
+            note = f"and use fewer DataLoader workers; or {bare(more(facts, 'cpu', cpu.quota_source))}"
+            yield warning(message, typed(f"export OMP_NUM_THREADS={cpu.budget}", note=note), cpu.quota_source)
         else:
             yield ok(message)

@@ -12,6 +12,7 @@ import re
 
 from gputune.checks._answers import Facts, Finding, Findings, Measurements, ok, unread, warning
 from gputune.checks._questions import number
+from gputune.checks._remedies import typed
 from gputune.facts import Flags
 
 VARIABLE = "CUBLAS_WORKSPACE_CONFIG"
@@ -38,7 +39,7 @@ def _flags(flags: Flags, workspace: str | None, cuda: bool) -> Finding | None:
         message = f"deterministic algorithms are on, but {VARIABLE} is {workspace or 'not set'}: cuBLAS fails or warns"
         return warning(message, f"export {VARIABLE}=:4096:8", VARIABLE)
     if asked:
-        remedy = "torch.use_deterministic_algorithms(False), unless you need bit-identical results"
+        remedy = typed("torch.use_deterministic_algorithms(False)", note="unless you need bit-identical results")
         return warning("determinism is on in every program, which costs speed", remedy)
     return None
 
@@ -51,5 +52,6 @@ def _workspace(facts: Facts, workspace: str | None) -> Finding:
     kib = sum(int(size) * int(count) for size, count in re.findall(r":(\d+):(\d+)", workspace))
     if kib < usual:
         message = f"{VARIABLE}={workspace} gives cuBLAS {kib} KiB of workspace; torch's default is {usual} KiB"
-        return warning(message, f"export {VARIABLE}=:4096:8, or unset it if nothing has to be deterministic", VARIABLE)
+        remedy = typed(f"export {VARIABLE}=:4096:8", note="or unset it if nothing has to be deterministic")
+        return warning(message, remedy, VARIABLE)
     return ok(f"determinism is not requested ({VARIABLE}={workspace} costs nothing)")

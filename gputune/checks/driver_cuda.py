@@ -10,6 +10,7 @@ Source: NVIDIA, CUDA Compatibility.
 
 from gputune.checks._answers import Finding, Findings, Measurements, error, no_gpu, ok, unread, without_cuda_torch
 from gputune.checks._questions import consumer, has_gpu, number
+from gputune.checks._remedies import pip, torch_build, torch_index, typed
 from gputune.facts import Facts
 
 
@@ -34,17 +35,19 @@ def _finding(facts: Facts) -> Finding:
         compatible = driver[0] == torch[0]
         how = "minor-version compatible" if compatible else "torch reaches the GPU through a compatibility package"
         return ok(f"{message}: {how}; code that the driver must compile from PTX may fail")
-    return error(message, _remedy(facts, driver, torch))
+    return error(message, _remedy(facts, torch))
 
 
-def _remedy(facts: Facts, driver: tuple[int, int], torch: tuple[int, int]) -> str:
-    version = f"{torch[0]}.{torch[1]}"
-    package = (
-        f"apt install cuda-compat-{torch[0]}-{torch[1]} && export LD_LIBRARY_PATH=/usr/local/cuda-{version}/compat:"
-        "$LD_LIBRARY_PATH; or "
-    )
-    compat = "" if any(consumer(gpu) for gpu in facts.gpus) else package
-    return (
-        f"{compat}update the driver to one for CUDA {torch[0]}, or install the torch build for CUDA {driver[0]}.x "
-        "that https://pytorch.org/get-started names"
-    )
+def _remedy(facts: Facts, torch: tuple[int, int]) -> str:
+    """A torch for this driver, which needs no root; or a newer driver, or the package that lifts this one."""
+    build = torch_build(facts, keep=False)
+    update = f"update the driver to one for CUDA {torch[0]} (https://www.nvidia.com/drivers)"
+    if not any(consumer(gpu) for gpu in facts.gpus):
+        version = f"{torch[0]}.{torch[1]}"
+        install = f"sudo apt-get install cuda-compat-{version.replace('.', '-')}"
+        path = f"export LD_LIBRARY_PATH=/usr/local/cuda-{version}/compat:$LD_LIBRARY_PATH"
+        needs = "from NVIDIA's repository, if NVIDIA's table of CUDA Compatibility has this driver's branch"
+        update += f"; or {install} && {path}, {needs}"
+    if build is None:
+        return update
+    return typed(f"{pip(facts)} install --force-reinstall torch{torch_index(build)}", note=f"or {update}")

@@ -10,8 +10,11 @@ Source: NVML, NVML_ERROR_LIB_RM_VERSION_MISMATCH; /proc/driver/nvidia/version.
 
 from gputune.checks._answers import Facts, Finding, Findings, Measurements, error, not_applicable, ok, unknown, unread
 from gputune.checks._questions import gap, has_gpu
+from gputune.checks._remedies import typed
 
-RELOAD = "reboot the host, then restart the container"
+REBOOT = typed(
+    "sudo reboot", where="on the host", root=True, ends_jobs=True, note="drain it first; then start containers anew"
+)
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -23,7 +26,7 @@ def _finding(facts: Facts) -> Finding:
     if refusal and refusal.cause == "version_mismatch":
         module = f"the loaded kernel module ({kernel or 'version unknown'})"
         message = f"{module} and the driver's libraries are of different versions: {refusal.reason}"
-        return error(message, RELOAD, fact=refusal.fact)
+        return error(message, _remedy(facts), fact=refusal.fact)
     if not has_gpu(facts):
         return not_applicable("no NVIDIA driver is in use")
     if user is None:
@@ -38,5 +41,26 @@ def _compare(facts: Facts, kernel: str | None, user: str) -> Finding:
     if kernel is None:
         return unknown(f"libraries {user}; the kernel module's version could not be read")
     if kernel != user:
-        return error(f"the loaded kernel module is {kernel}, the driver's libraries are {user}", RELOAD)
+        return error(f"the loaded kernel module is {kernel}, the driver's libraries are {user}", _remedy(facts))
     return ok(f"kernel module and libraries are both {user}")
+
+
+def _remedy(facts: Facts) -> str:
+    """A reboot loads the module that fits the host's libraries. Libraries older than the module are left over from
+    before an update, or part of an image.
+    """
+    kernel, user = (_numbers(version) for version in (facts.driver.kernel_version, facts.driver.version))
+    if not kernel or not user or kernel < user:
+        return REBOOT
+    if facts.container.kind in ("docker", "podman"):
+        note = "if it stays, the image has driver libraries of its own: dpkg -S libcuda.so.1 in it names their package"
+        return typed(f"{facts.container.kind} restart CONTAINER", where="on the host", ends_jobs=True, note=note)
+    if facts.container.kind == "kubernetes":
+        note = "if it stays, the image has driver libraries of its own: take them out"
+        return typed('kubectl delete pod "$HOSTNAME"', ends_jobs=True, note=f"its controller starts it anew; {note}")
+    look = "ldconfig -p | grep -E 'lib(cuda|nvidia-ml).so.1'"
+    return typed(look, note="lists the copies: remove the older one, or take its folder out of LD_LIBRARY_PATH")
+
+
+def _numbers(version: str | None) -> tuple[int, ...]:
+    return tuple(int(part) for part in (version or "").split(".") if part.isdigit())

@@ -8,12 +8,32 @@ Source: NVIDIA, Driver Installation Guide.
 
 from gputune.checks._answers import Finding, Findings, Measurements, error, not_applicable, ok, unknown, unread, warning
 from gputune.checks._questions import gpu_asked_for
+from gputune.checks._remedies import typed
 from gputune.facts import Facts
 
 INSTALL = (
-    "on the host: sudo modprobe nvidia; sudo dmesg | grep -i nvidia shows why it fails; if no driver is installed: "
     "sudo apt install nvidia-driver (Debian, non-free), sudo ubuntu-drivers install (Ubuntu), or "
     "https://www.nvidia.com/drivers"
+)
+LOAD = typed(
+    "sudo modprobe nvidia",
+    where="on the host",
+    root=True,
+    changes_node=True,
+    note="if no such module is found, install the driver: " + INSTALL + "; if its key is rejected, Secure Boot is on: "
+    "enrol the key that signed it, with sudo mokutil --import KEY and a reboot (Ubuntu's is "
+    "/var/lib/shim-signed/mok/MOK.der, DKMS's /var/lib/dkms/mok.pub), or switch Secure Boot off in the firmware; "
+    "for anything else sudo dmesg | grep -i nvidia says why",
+)
+REPLACE_NOUVEAU = typed(
+    r"printf 'blacklist nouveau\noptions nouveau modeset=0\n' | sudo tee /etc/modprobe.d/blacklist-nouveau.conf",
+    "sudo update-initramfs -u",
+    "sudo reboot",
+    where="on the host",
+    root=True,
+    ends_jobs=True,
+    changes_node=True,
+    note=f"first install the driver, whose packages mostly do this too: {INSTALL}; on Fedora sudo dracut -f",
 )
 GIVEN_AWAY = ("vfio-pci", "pci-stub", "pciback")
 
@@ -36,5 +56,6 @@ def _finding(facts: Facts) -> Finding:
         assigned = "every NVIDIA GPU on the PCI bus is assigned to a virtual machine"
         return not_applicable(assigned if facts.pci_gpus else "there is no NVIDIA GPU on the PCI bus")
     held = ", ".join(f"{gpu.address} ({gpu.driver or 'no driver'})" for gpu in idle)
+    remedy = REPLACE_NOUVEAU if any(gpu.driver == "nouveau" for gpu in idle) else LOAD
     message = f"NVIDIA's driver is not loaded for the GPU at {held}"
-    return (error if gpu_asked_for(facts) else warning)(message, INSTALL, idle[0].address)
+    return (error if gpu_asked_for(facts) else warning)(message, remedy, idle[0].address)

@@ -7,8 +7,9 @@ errors come back, have the card replaced.
 Source: NVIDIA, GPU Memory Error Management; nvmlDeviceGetTotalEccErrors.
 """
 
-from gputune.checks._answers import Finding, Measurements, counted, each_gpu, error, not_applicable, not_read, ok, smi
+from gputune.checks._answers import Finding, Measurements, counted, each_gpu, error, not_applicable, not_read, ok
 from gputune.checks._questions import consumer_or_share
+from gputune.checks._remedies import reset
 from gputune.facts import Facts, Gpu
 
 
@@ -20,7 +21,7 @@ def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
         return not_applicable("ECC is off, so memory errors are not counted")
     if count:
         errors = counted(count, "uncorrectable memory error")
-        remedy = f"stop its jobs; {smi(gpu, '--gpu-reset')}; if errors come back, replace the card"
+        remedy = reset(gpu, note="if errors come back, replace the card")
         return error(f"{errors} since the driver was loaded{in_its_life}", remedy)
     good = ok(f"no uncorrectable memory errors since the driver was loaded{in_its_life}")
     return not_read(facts, gpu, "ecc_uncorrected", "ecc_uncorrected_ever") or good

@@ -1,26 +1,33 @@
 """If a GPU was requested, is there one, and can torch use it?
 
 A GPU is requested by NVIDIA_VISIBLE_DEVICES, by a device file, by a scheduler's grant, or by `gputune check
---require-gpu`. Without one the job runs on the CPU, slowly and without an error. Start the container with `--gpus all`
-(Kubernetes: `nvidia.com/gpu: 1` under resources.limits; Slurm: `--gpus=1`).
+--require-gpu` or `--expect-gpus N`. Without one the job runs on the CPU, slowly and without an error. The remedy
+depends on the reason that torch gives. A container whose device files are all there and none may be opened had its GPUs
+taken away while it ran: `systemctl daemon-reload` on the host does that where systemd manages the cgroups. A Jetson
+board needs the build of torch that NVIDIA makes for it: other wheels for ARM have no code for its integrated GPU.
 
-Source: NVIDIA Container Toolkit, environment variables; CUDA C++ Programming Guide, CUDA Environment Variables.
+Source: NVIDIA Container Toolkit, environment variables and troubleshooting (containers losing access to GPUs); CUDA C++
+Programming Guide, CUDA Environment Variables; CUDA Runtime API, error codes; NVIDIA, Installing PyTorch for Jetson.
 """
 
+from gputune.checks._absent_gpu import by_cause, get_one, give_back
 from gputune.checks._answers import Facts, Finding, Findings, Measurements, counted, error, not_applicable, ok, unknown
-from gputune.checks._questions import gap, gpu_asked_for, number, nvidia_files
+from gputune.checks._jetson import on_board
+from gputune.checks._questions import cause, gap, gpu_asked_for, number, nvidia_files, required
 from gputune.checks.cuda_visible_devices import hidden
 from gputune.facts import Gap
 from gputune.facts.visible_gpus import VARIABLE
 
-GET_ONE: dict[str | None, str] = {
-    "kubernetes": "resources: {limits: {nvidia.com/gpu: 1}} in the container of the pod",
-    "slurm": "srun --gpus=1; on the node, see that nvidia-smi lists it",
-    None: "see that nvidia-smi lists it; sudo dmesg | grep -i nvidia",
+SCHEDULERS = ("slurm", "lsf", "pbs")
+"""Those whose jobs see the files of GPUs that they were not given."""
+HANGS = "whether there is a GPU is not known, since NVML hangs or crashes: see nvml_missing"
+ELSEWHERE: dict[str | None, str] = {
+    "version_mismatch": "NVML rejects the kernel module's version: see driver_mismatch",
+    "no_answer": HANGS,
+    "killed": HANGS,
+    "exited": HANGS,
 }
-DOCKER = "docker run --gpus all, with the NVIDIA Container Toolkit on the host"
-REASON = "python -c 'import torch; torch.cuda.init()' shows torch's reason"
-WITH_COMPUTE = "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility; "
+"""By the reason why NVML does not answer, the check that complains of it."""
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -29,6 +36,8 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         yield not_applicable(f"torch {facts.libraries.torch} is built for AMD's GPUs, which gputune does not support")
     elif seen:
         yield ok(f"torch sees {counted(seen, 'GPU')}")
+    elif facts.board and not hidden(facts):
+        yield on_board(facts, facts.board)
     elif facts.gpus:
         yield _listed(facts)
     else:
@@ -40,38 +49,59 @@ def _listed(facts: Facts) -> Finding:
     listed, failure = f"NVML lists {counted(len(facts.gpus), 'GPU')}", gap(facts, "libraries.devices")
     if hidden(facts):
         message = f"{listed}; {VARIABLE}={facts.environment.get(VARIABLE)!r} hides them from torch"
-        return error(message, "unset CUDA_VISIBLE_DEVICES") if facts.gpu_required else not_applicable(message)
+        return error(message, f"unset {VARIABLE}") if required(facts) else not_applicable(message)
     if facts.libraries.device_count is None and failure is None:
         return ok(listed)  # no torch, or a build without CUDA: other checks say so
     if elsewhere := _elsewhere(facts, failure):
         return not_applicable(f"{listed}; {elsewhere}")
     message = f"{listed}, but torch can use none{f' ({failure.reason})' if failure else ''}"
-    remedy = (WITH_COMPUTE if facts.container.kind else "") + REASON
-    return error(message, remedy, fact=failure.fact if failure else None)
+    return error(message, by_cause(facts, failure), fact=failure.fact if failure else None)
 
 
 def _elsewhere(facts: Facts, failure: Gap | None) -> str | None:
     """The reason why torch cannot use the GPUs if another check complains about it; else None."""
     if failure and failure.cause == "fabric_not_ready":
         return "torch waits for Fabric Manager to set up their links: see fabric_manager"
+    kernel, user = facts.driver.kernel_version, facts.driver.version
+    if kernel and user and kernel != user:
+        return f"the kernel module is {kernel}, the driver's libraries are {user}: see driver_mismatch"
     driver, torch = number(facts.driver.cuda), number(facts.libraries.cuda)
-    if driver and torch and driver[0] < torch[0]:
+    if driver and torch and driver[0] < torch[0] and not (failure and failure.cause):
         return f"the driver supports CUDA {facts.driver.cuda}, torch needs {facts.libraries.cuda}: see driver_cuda"
     return None
 
 
 def _none(facts: Facts) -> Finding:
-    if (asked := gpu_asked_for(facts)) and nvidia_files(facts) and hidden(facts):
-        message = f"a GPU was requested ({', '.join(asked)}), but CUDA_VISIBLE_DEVICES hides it"
-        return error(message, "unset CUDA_VISIBLE_DEVICES")
+    """The finding if neither NVML nor torch lists a GPU."""
+    asked, why = gpu_asked_for(facts), cause(facts, "driver.nvml")
+    if asked and nvidia_files(facts) and hidden(facts):
+        message = f"a GPU was requested ({', '.join(asked)}), but {VARIABLE} hides it"
+        return error(message, f"unset {VARIABLE}")
+    if why in ELSEWHERE:
+        return not_applicable(ELSEWHERE[why])
+    if _taken_away(facts, asked):
+        return _revoked(facts, asked)
     if asked:
-        return error(f"a GPU was requested ({', '.join(asked)}), but neither NVML nor torch finds one", _get_one(facts))
+        message = f"a GPU was requested ({', '.join(asked)}), but neither NVML nor torch finds one"
+        return error(message, get_one(facts))
     if facts.container.gpu_device_files:
         return unknown("WSL's /dev/dxg may be any vendor's GPU; if it is NVIDIA's, its Windows driver does not answer")
     return not_applicable("no GPU was requested, and there is none")
 
 
-def _get_one(facts: Facts) -> str:
-    if facts.scheduler.name in ("kubernetes", "slurm"):
-        return GET_ONE[facts.scheduler.name]
-    return DOCKER if facts.container.kind else f"{GET_ONE[None]}; in a container: {DOCKER}"
+def _taken_away(facts: Facts, asked: list[str]) -> bool:
+    """No device file of a GPU may be opened, which is right only in the job of a scheduler that granted none."""
+    if not facts.container.forbidden_device_files or nvidia_files(facts):
+        return False
+    in_container = facts.container.kind and facts.scheduler.name not in SCHEDULERS
+    return bool(asked or in_container or (cause(facts, "driver.nvml") == "unknown_error" and not facts.scheduler.name))
+
+
+def _revoked(facts: Facts, asked: list[str]) -> Finding:
+    files = facts.container.forbidden_device_files
+    what = f"{files[0]} to {files[-1]}" if len(files) > 1 else files[0]
+    failure = gap(facts, "driver.nvml")
+    signs = f"; a GPU was requested ({', '.join(asked)})" if asked else ""
+    message = f"this process may open none of the GPUs' device files ({what}){signs}"
+    why = f" ({failure.reason})" if failure else ""
+    return error(f"{message}{why}", give_back(facts), what.split()[0], failure.fact if failure else None)

@@ -2,18 +2,28 @@
 
 Another process takes memory and time, and makes measurements worthless. What counts is compute processes, and memory in
 use beyond 1 GiB (the driver's own reserve is less: 0.6 GiB on an H200). In a container other processes may be
-invisible, but the memory that they use is not.
+invisible, but the memory that they use is not. A desktop's graphics processes (Xorg, gnome-shell, a browser) are no
+other user, nor is what they use; on a card that drives a display up to 4 GiB are theirs, even if they are not visible.
 
-Source: nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetMemoryInfo.
+Source: nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetGraphicsRunningProcesses, nvmlDeviceGetDisplayActive,
+nvmlDeviceGetMemoryInfo; fuser(1).
 """
 
 from gputune.checks._answers import Finding, Measurements, counted, each_gpu, gib, not_seen, ok, unread, warning
 from gputune.checks._questions import share
+from gputune.checks._remedies import typed
 from gputune.facts import Facts, Gpu
 
 MOMENTARY = True
 RESERVE_BYTES = 1 << 30
-LOOK = "nvidia-smi on the host lists the processes; choose another GPU with CUDA_VISIBLE_DEVICES, or wait"
+DESKTOP_BYTES = 4 << 30
+DESKTOP_CARDS = ("GeForce", "Titan", "Quadro", "Quadro RTX", "RTX", "NVS")
+LOOK = typed(
+    "sudo fuser -v /dev/nvidia*",
+    where="on the host",
+    root=True,
+    note="names the processes; wait for them, or choose a free GPU of yours with CUDA_VISIBLE_DEVICES",
+)
 
 
 @each_gpu("processes", lacking=share)
@@ -26,6 +36,17 @@ def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
         return warning(f"{counted(processes, 'process')} on it{memory}", LOOK)
     if used is None:
         return unread(facts, f"gpu.{gpu.index}.memory", "the memory in use")
-    if used > RESERVE_BYTES:
+    if used - (gpu.health.graphics_memory_bytes or 0) > _nobodys(gpu):
         return warning(f"{gib(used)} of its memory is in use, though no compute process is visible from here", LOOK)
-    return ok("no other process uses it")
+    return ok(f"no other process uses it{_desktop(gpu)}")
+
+
+def _nobodys(gpu: Gpu) -> int:
+    """The bytes that may be in use, beside those of known graphics processes, without another user."""
+    drives_a_display = gpu.health.graphics_processes or gpu.health.display_active
+    return DESKTOP_BYTES if drives_a_display and gpu.brand in DESKTOP_CARDS else RESERVE_BYTES
+
+
+def _desktop(gpu: Gpu) -> str:
+    count = gpu.health.graphics_processes
+    return f" but {counted(count, 'graphics process')}" if count else ""

@@ -6,8 +6,11 @@ one kind. torch numbers the fastest GPU first, nvidia-smi goes by slot, unless C
 Source: CUDA C++ Programming Guide, CUDA Environment Variables.
 """
 
+from collections.abc import Collection
+
 from gputune.checks import Finding
 from gputune.checks._answers import Findings, Measurements, counted, gib, no_gpu, not_applicable, ok, unknown, warning
+from gputune.checks._questions import data_centre
 from gputune.facts import Facts, Gpu, Health
 from gputune.facts.gpu import UNKNOWN_NAME
 from gputune.facts.visible_gpus import VARIABLE
@@ -23,30 +26,44 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     elif len(facts.gpus) == 1:
         yield not_applicable("there is one GPU")
     else:
-        yield _judge(facts, _candidates(facts))
+        yield _judge(facts, candidates(facts))
 
 
-def _candidates(facts: Facts) -> list[Gpu]:
+def candidates(facts: Facts) -> list[Gpu]:
     """The GPUs to compare: no MIG slices, and if CUDA_VISIBLE_DEVICES is set only the GPUs that it leaves."""
     listed = [gpu for gpu in facts.gpus if gpu.health != Health() or not facts.driver.nvml]
     chosen = VARIABLE in facts.environment
     return [gpu for gpu in listed if gpu.torch_index is not None or not chosen] or listed
 
 
-def _judge(facts: Facts, gpus: list[Gpu]) -> Finding:
-    kinds: list[list[Gpu]] = []
-    named = [gpu for gpu in gpus if gpu.name != UNKNOWN_NAME]
-    for gpu in named:
-        kind = next((kind for kind in kinds if _alike(gpu, kind[0])), None)
-        if kind is None:
-            kinds.append([gpu])
-        else:
+def kinds(gpus: Collection[Gpu]) -> list[list[Gpu]]:
+    """The GPUs whose names were read, by kind.
+
+    A minority of data-centre cards with less memory than others of their name is no kind, but has lost some.
+    """
+    found: list[list[Gpu]] = []
+    for gpu in gpus:
+        kind = next((kind for kind in found if _alike(gpu, kind[0])), None)
+        if kind is not None:
             kind.append(gpu)
-    if len(kinds) > 1:
-        largest = ",".join(str(gpu.index) for gpu in max(kinds, key=len))
+        elif gpu.name != UNKNOWN_NAME:
+            found.append([gpu])
+    for kind in [kind for kind in found if data_centre(kind[0])]:
+        same = [other for other in found if other[0].name == kind[0].name]
+        if 2 * len(kind) > sum(map(len, same)) > len(kind):
+            found = [other for other in found if other not in same]
+            found.append([gpu for gpu in gpus if gpu.name == kind[0].name])
+    return found
+
+
+def _judge(facts: Facts, gpus: list[Gpu]) -> Finding:
+    several = kinds(gpus)
+    if len(several) > 1:
+        largest = ",".join(str(gpu.index) for gpu in max(several, key=len))
         remedy = CHOOSE % largest if facts.driver.nvml else "choose one kind with CUDA_VISIBLE_DEVICES"
-        return warning(f"GPUs of {len(kinds)} kinds: {', '.join(_kind(kind[0]) for kind in kinds)}", remedy)
-    if len(named) < len(gpus) or not gpus:
+        names = ", ".join(_kind(kind[0]) for kind in several)
+        return warning(f"GPUs of {len(several)} kinds: {names}", remedy)
+    if not gpus or any(gpu.name == UNKNOWN_NAME for gpu in gpus):
         return unknown("not every GPU's name could be read")
     return ok(f"{counted(len(gpus), 'GPU')} of one kind: {gpus[0].name}")
 

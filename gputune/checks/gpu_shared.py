@@ -7,12 +7,13 @@ Source: Slurm, Generic Resource (GRES), sharding; NVIDIA, Multi-Process Service.
 """
 
 from gputune.checks._answers import Facts, Findings, Measurements, no_gpu, ok, warning
+from gputune.checks._remedies import typed
 
 HOW = {
-    "shard": ("a Slurm shard: other jobs use the same GPU", "--gres=gpu:1 instead of a shard"),
+    "shard": ("a Slurm shard: other jobs use the same GPU", typed("#SBATCH --gres=gpu:1", note="instead of a shard")),
     "mps": (
         "CUDA_MPS variables are set: other programs may use the same GPU through MPS",
-        "unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, at least for a probe",
+        typed("unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", note="at least for a probe"),
     ),
 }
 

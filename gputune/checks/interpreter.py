@@ -7,8 +7,11 @@ torch beside a script is imported by that script instead of torch.
 Source: gputune's own design.
 """
 
+import shlex
+
 from gputune.checks._answers import Facts, Findings, Measurements, ok, unread, warning
 from gputune.checks._questions import gap
+from gputune.checks._remedies import typed
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -19,7 +22,9 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         yield unread(facts, "libraries.torch", "the path of the interpreter")
     elif shadow := facts.libraries.shadow:
         message = f"programs started in this folder import ./{shadow} instead of torch"
-        yield warning(message, f"rename {shadow}, or start them in another folder", shadow)
+        mine = shadow.partition("/")[0]
+        rename = typed(f"mv {mine} my_{mine}", where="in this folder", note="or start programs in another one")
+        yield warning(message, rename, shadow)
     elif facts.libraries.executable != facts.libraries.own_python:
         yield ok(f"gputune examined {ours or facts.libraries.executable}, as --python requested")
     elif gap(facts, "libraries.path_torch_folder"):
@@ -27,6 +32,6 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         yield unread(facts, "libraries.path_torch_folder", what)
     elif theirs and theirs != ours:
         message = f"gputune examined {ours or 'no torch'}, but {python} uses {theirs}"
-        yield warning(message, f"gputune check --python {python}", python)
+        yield warning(message, f"gputune check --python {shlex.quote(python)}", python)
     else:
         yield ok(f"gputune examined {ours or facts.libraries.executable}")

@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 
 from gputune.checks._answers import Facts, Finding, Findings, Measurements, ok, unread, warning, without_cuda_torch
+from gputune.checks._remedies import python_of, typed, without_folders
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -21,21 +22,36 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     else:
         loaded, own = _places(facts.libraries.loaded), _places(facts.libraries.bundled)
         searched = _places(facts.libraries.searched)
-        judged = (_judge(name, folders, own.get(name, []), searched.get(name, [])) for name, folders in loaded.items())
+        remedy = _remedy(facts, loaded, own, searched)
+        judged = (
+            _judge(name, folders, own.get(name, []), searched.get(name, []), remedy) for name, folders in loaded.items()
+        )
         yield from [finding for finding in judged if finding] or [ok(f"one copy each of {', '.join(sorted(loaded))}")]
 
 
-def _judge(name: str, loaded: list[str], own: list[str], searched: list[str]) -> Finding | None:
+def _judge(name: str, loaded: list[str], own: list[str], searched: list[str], remedy: str) -> Finding | None:
     if len(loaded) > 1:
         message = f"torch loaded {name} twice: from {' and '.join(loaded)}"
-        return warning(message, "unset LD_LIBRARY_PATH LD_PRELOAD", name)
+        return warning(message, remedy, name)
     if own and loaded[0] not in own:
         message = f"torch loaded {name} from {loaded[0]}, not its own from {own[0]}"
-        return warning(message, "remove that folder, or a link to it, from LD_LIBRARY_PATH and LD_PRELOAD", name)
+        return warning(message, remedy, name)
     if searched:
         message = f"LD_LIBRARY_PATH has a {name} other than torch's, in {searched[0]}"
-        return warning(message, f"remove {searched[0]} from LD_LIBRARY_PATH", name)
+        return warning(message, remedy, name)
     return None
+
+
+def _remedy(facts: Facts, *places: dict[str, list[str]]) -> str:
+    """Take every folder with a copy that is not torch's own out of the variables, at once; `places` are the folders of
+    the loaded, the own and the searched libraries.
+    """
+    loaded, own, searched = ([folder for folders in each.values() for folder in folders] for each in places)
+    strange = ({*loaded} - {*own} if own else set()) | {*searched}
+    if taken := without_folders(facts, strange or {*loaded}):
+        return typed(taken, note="and out of where it is set: a profile file, a module, ENV in the image")
+    look = f"LD_DEBUG=libs {python_of(facts)} -c 'import torch' 2>&1 | grep -E 'lib(cublas|cudnn)'"
+    return typed(look, note="shows by which name it was found: take that out of LD_LIBRARY_PATH and LD_PRELOAD")
 
 
 def _places(paths: tuple[str, ...]) -> dict[str, list[str]]:

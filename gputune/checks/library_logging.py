@@ -25,8 +25,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     environment = facts.environment
     left = [name for name in QUIET if environment.get(name) and environment[name] not in QUIET[name]]
     left += [name for name in LOUD if environment.get(name, "").upper() in LOUD[name]]
-    if left:
-        settings = ", ".join(f"{name}={environment[name]}" for name in left)
-        yield unset(f"logging is on: {settings}", *left)
-    else:
+    for name in left:
+        yield unset(f"logging is on: {name}={environment[name]}", name)
+    if not left:
         yield ok("no library's logging is on")

@@ -10,6 +10,7 @@ Source: /proc/stat, over the moment in which the facts are read; Linux, proc_sta
 """
 
 from gputune.checks._answers import Facts, Finding, Findings, Measurements, ok, unread, warning
+from gputune.checks._remedies import typed
 from gputune.facts.busy import is_busy
 
 MOMENTARY = True
@@ -29,4 +30,4 @@ def _cpus(facts: Facts) -> Finding:
     if cpu.stolen and cpu.stolen >= cpu.others / 2:
         remedy = "move to a host that is shared by fewer: a probe here measures its neighbours too"
         return warning(f"{usage}, other guests of the host {cpu.stolen:.1f} of them", remedy)
-    return warning(usage, "find them with: top; wait until they are idle before you probe")
+    return warning(usage, typed("top", note="names them; wait until they are idle before you probe"))

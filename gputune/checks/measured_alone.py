@@ -12,7 +12,7 @@ from gputune.checks._load import conditions, unmeasured
 from gputune.facts import Facts, Gpu
 from gputune.facts.busy import is_busy
 
-ANOTHER = "wait, or choose another GPU with CUDA_VISIBLE_DEVICES, and probe again"
+ANOTHER = "wait, or take another of the GPUs that are yours with CUDA_VISIBLE_DEVICES, and probe again"
 MOMENTARY = True
 NOTICEABLE_PERCENT = 5
 

@@ -7,8 +7,12 @@ no slice: probe in the kind of slice that the job gets.
 Source: NVIDIA, Multi-Instance GPU User Guide.
 """
 
-from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, not_read, ok, smi, warning
+import shlex
+
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, not_read, ok, warning
 from gputune.checks._questions import consumer_or_share
+from gputune.checks._remedies import address_of, reset, typed
+from gputune.facts.visible_gpus import VARIABLE
 
 WITH_MIG = ("8.0", "9.0", "10.0", "10.3", "11.0", "12.0")
 WORKSTATION_WITH_MIG = ("RTX PRO 4500", "RTX PRO 5000", "RTX PRO 6000")
@@ -26,11 +30,19 @@ def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     mig, pending = gpu.health.mig, gpu.health.mig_pending
     if pending is not None and mig != pending:
         message = f"MIG is {'on' if mig else 'off'}, and will be {'on' if pending else 'off'} after a reset"
-        return warning(message, f"when nothing runs on it, {smi(gpu, '--gpu-reset')}")
+        return warning(message, reset(gpu))
     if mig:
-        remedy = (
-            "CUDA_VISIBLE_DEVICES=MIG-UUID gputune probe, in the slice that the job gets (nvidia-smi -L lists them); "
-            f"for the whole GPU, {smi(gpu, '-mig 0')}"
-        )
-        return warning("MIG is on: torch gets a slice of the GPU, and a profile holds for slices of one size", remedy)
+        message = "MIG is on: torch gets a slice of the GPU, and a profile holds for slices of one size"
+        return warning(message, _remedy(facts, gpu))
     return not_read(facts, gpu, "mig_pending") or ok("MIG is off")
+
+
+def _remedy(facts: Facts, gpu: Gpu) -> str:
+    """Probe in a slice: the one that this process was given, or else the GPU's first."""
+    which = address_of(gpu)
+    below = f" | grep -A1 {shlex.quote(gpu.uuid)}" if gpu.uuid else ""  # nvidia-smi refuses -i together with -L
+    first = f"{VARIABLE}=$(nvidia-smi -L{below} | grep -om1 'MIG-[^)]*') "
+    probe = ("" if "MIG-" in facts.environment.get(VARIABLE, "") else first) + "gputune probe"
+    undo = [f"sudo nvidia-smi mig -i {which} -{what}" for what in ("dci", "dgi")]
+    whole = "; ".join([*undo, f"sudo nvidia-smi -i {which} -mig 0"])
+    return typed(probe, note=f"in a slice as the job gets it; for the whole GPU, on the host, ending its jobs: {whole}")

@@ -8,11 +8,12 @@ Source: nvmlDeviceGetCpuAffinity; sched_getaffinity(2).
 """
 
 from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, not_seen, ok, warning
+from gputune.checks._remedies import started, typed
 from gputune.facts import cpu_list
 
-REMEDY = (
-    "taskset -c %s; in a job or container: Slurm --gpu-bind=closest, docker run --cpuset-cpus, Kubernetes' Topology "
-    "Manager; or choose a GPU near your CPUs with CUDA_VISIBLE_DEVICES"
+TOPOLOGY = (
+    "ask for the Topology Manager's policy best-effort or stricter on this node (kubelet's topologyManagerPolicy), and "
+    "for whole CPUs, with requests equal to limits"
 )
 
 
@@ -22,5 +23,15 @@ def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
         return others
     near, mine = gpu.health.cpu_affinity or "", facts.cpu.affinity or ""
     if not cpu_list.cpus(near) & cpu_list.cpus(mine):
-        return warning(f"the CPUs near it are {near}, but this process may run only on {mine}", REMEDY % near)
+        return warning(f"the CPUs near it are {near}, but this process may run only on {mine}", _remedy(facts, near))
     return ok(f"this process may run on CPUs near it ({near})")
+
+
+def _remedy(facts: Facts, near: str) -> str:
+    if facts.scheduler.name == "slurm":
+        return typed("#SBATCH --gres-flags=enforce-binding", note="or srun --gpu-bind=closest for each step")
+    if facts.container.kind == "kubernetes":
+        return TOPOLOGY
+    if facts.container.kind in ("docker", "podman"):
+        return started(facts, f"--cpuset-cpus={near}", "")
+    return typed(f"taskset -cp {near} $$", note="for this shell and what it starts, where its cpuset has these CPUs")

@@ -10,9 +10,10 @@ Source: NVIDIA, NVLink; nvmlDeviceGetNvLinkState.
 from gputune.checks import Finding
 from gputune.checks._answers import Findings, Measurements, error, judge_gpus, not_applicable, ok, unknown, warning
 from gputune.checks._questions import cause
+from gputune.checks._remedies import reset_all
 from gputune.facts import Facts, Gpu
 
-RESET = "on the host: nvidia-smi nvlink -s; then sudo nvidia-smi --gpu-reset (all GPUs together), or reboot it"
+RESET = reset_all(note="or reboot it; if the link stays down (nvidia-smi nvlink -s), have card and bridge looked at")
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -40,5 +41,6 @@ def _judge(gpu: Gpu, alike: list[Gpu]) -> Finding:
     if up < most and (switched or up):  # without a switch, a GPU with no link up is simply not bridged to another
         return error(f"{up} NVLinks are up, {most} on other GPUs (down: {down})", RESET)
     if switched and down:
-        return warning(f"{up} of {len(links)} NVLinks are up, as on the other GPUs (down: {down})", RESET)
+        others = ", as on the other GPUs" if len(alike) > 1 else ""
+        return warning(f"{up} of {len(links)} NVLinks are up{others} (down: {down})", RESET)
     return ok(f"{up} NVLinks are up, and no other GPU has more" if up else "its NVLinks are not connected")

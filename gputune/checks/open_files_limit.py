@@ -8,6 +8,7 @@ Source: PyTorch, Multiprocessing package, Sharing strategies; getrlimit(2), RLIM
 
 from gputune.checks._answers import Facts, Findings, Measurements, ok, unread, warning
 from gputune.checks._questions import reason
+from gputune.checks._remedies import bare, started, typed
 
 TENSORS, PREFETCH, OTHERS = 8, 2, 100
 
@@ -19,6 +20,16 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         yield unread(facts, "process.open_files", "the limit of open files")
     elif limit is not None and limit < need:
         message = f"{limit} files may be open; a DataLoader worker on each of {facts.cpu.budget} CPUs may need {need}"
-        yield warning(message, "ulimit -n $(ulimit -Hn); docker run --ulimit nofile=65536:65536")
+        yield warning(message, _remedy(facts))
     else:
         yield ok(f"{'any number of' if limit is None else limit} files may be open")
+
+
+def _remedy(facts: Facts) -> str:
+    """Raise the soft limit to the hard one; where that is no higher, whoever started the process has to."""
+    more = "sudo systemctl edit, LimitNOFILE=65536, for what started this"
+    if facts.container.kind in ("docker", "podman"):
+        more = bare(started(facts, "--ulimit nofile=65536:65536", ""))
+    elif facts.container.kind == "kubernetes":
+        more = "LimitNOFILE of the node's container runtime"
+    return typed('ulimit -n "$(ulimit -Hn)"', note=f"if that is too low: {more}")

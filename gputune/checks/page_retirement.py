@@ -6,8 +6,9 @@ remap rows instead.
 Source: NVIDIA, Dynamic Page Retirement.
 """
 
-from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, ok, smi, warning
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, ok, warning
 from gputune.checks._questions import consumer_or_share
+from gputune.checks._remedies import reset
 from gputune.checks.row_remapping import BEFORE
 
 
@@ -21,5 +22,5 @@ def _lacking(gpu: Gpu) -> str | None:
 def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     if gpu.health.page_retirement_pending:
         message = "bad pages of memory are waiting to be retired at the next reset"
-        return warning(message, f"stop its jobs; {smi(gpu, '--gpu-reset')}; or reboot it")
+        return warning(message, reset(gpu, note="or reboot it"))
     return ok("no page of memory is waiting to be retired")

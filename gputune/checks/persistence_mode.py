@@ -7,8 +7,9 @@ this. It has to run on the host, not in a container.
 Source: NVIDIA, Driver Persistence.
 """
 
-from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, not_applicable, ok, smi, warning
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, not_applicable, ok, warning
 from gputune.checks._questions import consumer, share
+from gputune.checks._remedies import smi
 
 
 @each_gpu("persistence_mode", lacking=share)
@@ -17,5 +18,8 @@ def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
         return ok("persistence mode is on")
     if consumer(gpu):
         return not_applicable(f"off, as usual in a desktop or laptop ({gpu.name}): its screen keeps the driver loaded")
-    remedy = f"{smi(gpu, '-pm 1')}; permanently: run nvidia-persistenced there, without --no-persistence-mode"
-    return warning("persistence mode is off: a program that finds the GPU idle waits for the driver to load", remedy)
+    note = "until it reboots; permanently: run nvidia-persistenced there, without --no-persistence-mode"
+    return warning(
+        "persistence mode is off: a program that finds the GPU idle waits for the driver to load",
+        smi(gpu, "-pm 1", note=note),
+    )

@@ -6,9 +6,11 @@ purpose, to save power or to stay within a rack's supply: ask before raising it.
 Source: NVML, power management limit, its default, and the enforced limit.
 """
 
-from gputune.checks._answers import Facts, Finding, Gpu, Measurements, below, each_gpu, not_read, ok, smi, warning
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, below, each_gpu, not_read, ok, warning
 from gputune.checks._questions import consumer_or_share
+from gputune.checks._remedies import smi
 
+ASK = "a cap may be deliberate: ask whoever runs the machine first"
 FIELDS = ("power_limit_watts", "power_enforced_limit_watts", "power_default_limit_watts")
 
 
@@ -16,7 +18,8 @@ FIELDS = ("power_limit_watts", "power_enforced_limit_watts", "power_default_limi
 def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     limit, enforced, default = (getattr(gpu.health, field) for field in FIELDS)
     if below(limit, default):
-        return warning(f"its power limit is {limit:g} W; the default is {default:g} W", smi(gpu, f"-pl {default:g}"))
+        message = f"its power limit is {limit:g} W; the default is {default:g} W"
+        return warning(message, smi(gpu, f"-pl {default:g}", note=ASK))
     if below(enforced, default):
         message = f"the board or the rack limits it to {enforced:g} W; the default is {default:g} W"
         return warning(message, "check the power cap in the server's management controller, and its power supplies")

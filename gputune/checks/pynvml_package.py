@@ -6,12 +6,13 @@ import, with a message that seems to come from torch, and its old versions overw
 Source: PyPI, pynvml; nvidia-ml-py.
 """
 
+from gputune.checks import _remedies
 from gputune.checks._answers import Facts, Findings, Measurements, ok, unread, warning
 from gputune.checks._questions import reason
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    pip = f"{facts.libraries.executable or 'python'} -m pip"
+    pip = _remedies.pip(facts)
     if facts.libraries.pynvml is not None:
         message = f"the deprecated package pynvml {facts.libraries.pynvml} is installed"
         yield warning(message, f"{pip} uninstall -y pynvml && {pip} install --force-reinstall nvidia-ml-py")

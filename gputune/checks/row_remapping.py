@@ -6,8 +6,9 @@ spare row is left, the replacement fails, and the card itself has to be replaced
 Source: NVIDIA, GPU Memory Error Management, Row-remapping.
 """
 
-from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, error, not_read, ok, smi, warning
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, error, not_read, ok, warning
 from gputune.checks._questions import consumer_or_share
+from gputune.checks._remedies import reset
 
 BEFORE = ("Kepler", "Maxwell", "Pascal", "Volta", "Turing")
 
@@ -18,7 +19,7 @@ def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
         return error("a bad row of memory could not be replaced", "take the card out of service and have it replaced")
     if gpu.health.row_remap_pending:
         message = "a bad row of memory is waiting to be replaced at the next reset"
-        return warning(message, f"stop its jobs; {smi(gpu, '--gpu-reset')}; or reboot it")
+        return warning(message, reset(gpu, note="or reboot it"))
     good = ok("no row of memory is waiting to be replaced")
     return not_read(facts, gpu, "row_remap_failed", "row_remap_pending", lacking=_lacking) or good
 

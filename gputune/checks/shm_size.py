@@ -11,15 +11,17 @@ Source: PyTorch's README on Docker; moby's DefaultShmSize; torch.utils.data.Data
 """
 
 from gputune.checks._answers import Facts, Finding, Findings, Measurements, counted, gib, ok, unread, warning
+from gputune.checks._remedies import started, typed
 from gputune.settings._scaling import PREFETCH
 from gputune.settings._shared_memory import Need, need
 
 MOMENTARY = True
 BATCH_BYTES = 64 * 3 * 224 * 224 * 4
 KUBERNETES = (
-    "in the pod: volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: %s}}], and in the container: "
-    "volumeMounts: [{name: shm, mountPath: /dev/shm}]"
+    "spec: {volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: %s}}], "
+    "containers: [{name: NAME, volumeMounts: [{name: shm, mountPath: /dev/shm}]}]}"
 )
+LOOK = typed("ls -l /dev/shm", note="remove what no running program needs")
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -36,7 +38,7 @@ def _finding(facts: Facts, measured: Need | None) -> Finding:
         return warning(f"{held}, and {what}", _remedy(facts, amount), "/dev/shm")
     if free is not None and free < needed:
         message = f"{held}, of which {gib(free)} is free, and {what}"
-        return warning(message, "ls -l /dev/shm, and remove what no running program needs", "/dev/shm")
+        return warning(message, LOOK, "/dev/shm")
     return ok(f"{held}; {what}" if measured else held)
 
 
@@ -68,7 +70,9 @@ def _mib(size: int) -> str:
 def _remedy(facts: Facts, amount: str) -> str:
     """How to get `amount`, a size as docker writes it (8g, 270m)."""
     if facts.container.kind == "kubernetes":
-        return KUBERNETES % (amount[:-1] + {"g": "Gi", "m": "Mi"}[amount[-1]])
+        size = amount[:-1] + {"g": "Gi", "m": "Mi"}[amount[-1]]
+        return typed(KUBERNETES % size, where="in the pod's manifest", note="counts against its memory limit")
     if facts.container.kind in (None, "apptainer"):  # which uses the host's
-        return f"on the host: sudo mount -o remount,size={amount.upper()} /dev/shm"
-    return f"docker run --shm-size={amount} (or --ipc=host)"
+        command = f"sudo mount -o remount,size={amount.upper()} /dev/shm"
+        return typed(command, where="on the host", root=True, changes_node=True, note="until it reboots")
+    return started(facts, f"--shm-size={amount}", "", note="or --ipc=host")

@@ -16,6 +16,7 @@ from statistics import median
 
 from gputune.checks import Finding
 from gputune.checks._answers import Findings, Measurements, counted, judge_gpus, not_applicable, ok, unknown, warning
+from gputune.checks._remedies import address_of, typed
 from gputune.facts import Facts, Gpu
 from gputune.measurement import Measurement
 
@@ -24,10 +25,7 @@ SCALED_MADS = 5
 SCALE = 1.4826
 FEWEST = 3
 NAMES = {"matmul": "steady matmul", "bandwidth": "memory bandwidth"}
-LOOK = (
-    "nvidia-smi -i {gpu} -q -d PERFORMANCE,TEMPERATURE,POWER shows what limits it; until then leave it out of "
-    "CUDA_VISIBLE_DEVICES"
-)
+LOOK = "nvidia-smi -i {gpu} -q -d PERFORMANCE,TEMPERATURE,POWER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,8 @@ def _judge(facts: Facts, gpu: Gpu, found: Sequence[Sequence[Run]], devices: set[
         return not_applicable(f"{said}: with {counted(len(devices), 'GPU')} there is no telling which is slow")
     times = Counter(one.metric for run in found for one in run if device in one.slow())
     if slow := [metric for metric in NAMES if times[metric] >= 2]:
-        remedy = LOOK.format(gpu=gpu.pci_bus_id or gpu.uuid or gpu.index)
+        note = "shows what limits it; until then leave it out of CUDA_VISIBLE_DEVICES"
+        remedy = typed(LOOK.format(gpu=address_of(gpu)), note=note)
         return warning(_slow(slow, found, device, len(devices)), remedy)
     if times and any(device not in one.rows for run in found for one in run):
         return unknown(f"{said}; slow in one run, and not measured in another")

@@ -7,6 +7,7 @@ Source: Slurm, sbatch, --cpus-per-task.
 """
 
 from gputune.checks._answers import Facts, Findings, Measurements, counted, not_applicable, ok, warning
+from gputune.checks._remedies import typed
 
 CORE = 2
 """The CPUs (hardware threads) of one core, which is what Slurm grants by default."""
@@ -15,12 +16,23 @@ CORE = 2
 def check(facts: Facts, measurements: Measurements) -> Findings:
     slurm = facts.scheduler
     cpus = min(slurm.cpus_of_task or facts.cpu.affinity_count, facts.cpu.affinity_count)
+    granted = f"GPU {slurm.gpus}" if slurm.gpus else counted(slurm.gpu_count or 0, "GPU")
     if slurm.name != "slurm":
         yield not_applicable("this is not a Slurm job")
-    elif slurm.gpus and (slurm.cpus_per_task == 1 or (slurm.cpus_per_task is None and cpus <= CORE)):
-        share = max(2, facts.cpu.logical_count // max(1, len(facts.pci_gpus or facts.gpus)))
-        message = f"Slurm granted GPU {slurm.gpus}, but only one core to each task"
-        remedy = f"#SBATCH --cpus-per-task={share}  # the node's CPUs divided by its GPUs"
+    elif slurm.gpu_count and (slurm.cpus_per_task == 1 or (slurm.cpus_per_task is None and cpus <= CORE)):
+        message = f"Slurm granted {granted}, but only one core to each task"
+        remedy = typed(
+            f"#SBATCH --cpus-per-task={_share(facts)}",
+            note="the node's CPUs divided by its GPUs, for each GPU of a task",
+        )
         yield warning(message, remedy, "SLURM_CPUS_PER_TASK")
     else:
         yield ok(f"each task may use {counted(cpus, 'CPU')}")
+
+
+def _share(facts: Facts) -> int:
+    """The CPUs for one task: those of the node divided by its GPUs, for each of the task's GPUs."""
+    on_node = max(1, len(facts.pci_gpus or facts.gpus))
+    tasks = 1 if facts.scheduler.torchrun else facts.scheduler.local_ranks
+    of_task = min(on_node, max(1, (facts.scheduler.gpu_count or 1) // tasks))
+    return max(2, facts.cpu.logical_count * of_task // on_node)

@@ -7,6 +7,7 @@ Source: Slurm, RELEASE_NOTES of 22.05; srun, SRUN_CPUS_PER_TASK.
 """
 
 from gputune.checks._answers import Facts, Findings, Measurements, not_applicable, ok, warning
+from gputune.checks._remedies import typed
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -15,6 +16,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         yield not_applicable("this process was not started by srun")
     elif slurm.cpus_per_task and cpus < slurm.cpus_per_task and slurm.srun_cpus_per_task is None:
         message = f"the job requested {slurm.cpus_per_task} CPUs per task, but srun gave this one {cpus}"
-        yield warning(message, "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK before srun", "SRUN_CPUS_PER_TASK")
+        remedy = typed('export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"', where="in the batch script, before srun")
+        yield warning(message, remedy, "SRUN_CPUS_PER_TASK")
     else:
         yield ok(f"srun gave this task {cpus} CPUs")

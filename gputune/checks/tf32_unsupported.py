@@ -1,7 +1,8 @@
 """Is TF32 requested on a GPU that does not have it?
 
 TF32 came with compute capability 8.0. Older GPUs always compute in full float32, whatever flags and variables say:
-nothing breaks, but the expected speed-up does not come. Their Tensor Cores (from 7.0 on) are fast at float16.
+nothing breaks, but the expected speed-up does not come. Their Tensor Cores, which most have from 7.0 on, are fast at
+float16.
 
 Source: NVIDIA, CUDA C++ Programming Guide, table of compute capabilities.
 """
@@ -14,7 +15,7 @@ from gputune.facts.precision import tensor_core_dtypes
 
 @each_gpu("compute_capability")
 def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
-    if "tf32" in tensor_core_dtypes(gpu.compute_capability):
+    if "tf32" in tensor_core_dtypes(gpu.compute_capability, gpu.name):
         return ok(f"{gpu.name} has TF32")
     lacks = f"{gpu.name} ({gpu.compute_capability}) has no TF32"
     if variables := [name for name in (TF32_OVERRIDE, TORCH) if facts.environment.get(name) == "1"]:

@@ -17,7 +17,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         yield unread(facts, "libraries.threads", "the number of torch's threads")
     elif threads > share:
         each = f"{counted(threads, 'thread')} in each of {ranks} ranks" if ranks > 1 else counted(threads, "thread")
-        unset = "unset MKL_NUM_THREADS; " if "MKL_NUM_THREADS" in facts.environment else ""
+        unset = "unset MKL_NUM_THREADS && " if "MKL_NUM_THREADS" in facts.environment else ""
         remedy = f"{unset}export OMP_NUM_THREADS={min(share, facts.cpu.budget)}"
         yield warning(f"torch starts {each}, but may use only {counted(share, 'CPU')} for them", remedy)
     else:

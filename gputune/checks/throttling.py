@@ -1,21 +1,24 @@
-"""Was this GPU slowed down under load?
+"""Is this GPU slowed down?
 
 The driver gives the reasons for a clock below the maximum as bits, of which several may be set. The software power cap
-alone is normal: large matmuls draw all the power that a card may use. Abnormal are heat (clean the fans and filters,
-cool the room) and the hardware's own brake (power supply, cables, or heat).
+alone is normal under load: large matmuls draw all the power that a card may use. Abnormal are heat (clean the fans and
+filters, cool the room) and the hardware's own brake (power supply, cables, or heat), most of all where nothing runs.
 
-Source: NVML, clocks event reasons, gathered during a probe's measurements.
+Source: NVML, clocks event reasons, read now and gathered during a probe's measurements.
 """
 
-from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, ok, unknown, warning
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, not_read, ok, unknown, warning
 from gputune.checks._load import throttle_reasons, unmeasured
+from gputune.checks._questions import consumer_or_share
+from gputune.checks._remedies import address_of, typed
 
 MOMENTARY = True
 SETTING = 0x02  # clocks held by a setting: see clock_lock
+COOL = "cool it: fans, filters, the room's temperature"
 FAULTS = {
-    0x08: ("hardware slowdown", "nvidia-smi -q -d PERFORMANCE"),
-    0x20: ("software thermal slowdown", "cool it: fans, filters, the room's temperature"),
-    0x40: ("hardware thermal slowdown", "cool it: fans, filters, the room's temperature"),
+    0x08: ("hardware slowdown", "too hot, or too little power reaches it"),
+    0x20: ("software thermal slowdown", COOL),
+    0x40: ("hardware thermal slowdown", COOL),
     0x80: ("power brake", "check the power supply, its cables and its share of the rack's power"),
 }
 NORMAL = {
@@ -26,12 +29,30 @@ NORMAL = {
 
 @each_gpu()
 def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
-    bits = throttle_reasons(facts, gpu, measurements)
-    if bits is None:
-        return unmeasured(facts, gpu, measurements)
-    if faults := [fault for bit, fault in FAULTS.items() if bits & bit]:
-        remedies = dict.fromkeys(remedy for _, remedy in faults)
-        return warning(f"slowed down under load by {', '.join(name for name, _ in faults)}", "; ".join(remedies))
+    now, under_load = gpu.health.clocks_event_reasons, throttle_reasons(facts, gpu, measurements)
+    if under_load is not None and _faults(under_load):
+        return _slowed(gpu, under_load, "under load")
+    if now is not None and _faults(now):
+        return _slowed(gpu, now, "at this moment")
+    if under_load is not None:
+        return _only_normal(under_load)
+    unread = not_read(facts, gpu, "clocks_event_reasons", lacking=consumer_or_share)
+    return unread or unmeasured(facts, gpu, measurements)
+
+
+def _faults(bits: int) -> list[tuple[str, str]]:
+    return [fault for bit, fault in FAULTS.items() if bits & bit]
+
+
+def _slowed(gpu: Gpu, bits: int, when: str) -> Finding:
+    names, causes = zip(*_faults(bits), strict=True)
+    look = f"nvidia-smi -i {address_of(gpu)} -q -d PERFORMANCE,TEMPERATURE,POWER"
+    return warning(
+        f"slowed down {when} by {', '.join(names)}", typed(look, note=f"shows it; {'; '.join(dict.fromkeys(causes))}")
+    )
+
+
+def _only_normal(bits: int) -> Finding:
     if unlisted := bits & ~sum([SETTING, *FAULTS, *NORMAL]):
         return unknown(f"slowed down under load for a reason that gputune does not know ({unlisted:#x})")
     normal = [name for bit, name in NORMAL.items() if bits & bit]

@@ -2,7 +2,8 @@
 
 A torch build contains kernels for some architectures (`sm_90` is compute capability 9.0). A GPU runs those of its own
 major version with the same or a lower minor version (8.9 runs sm_86), and PTX (`compute_90`) of its own or any lower
-capability, which the driver compiles at first use. Otherwise the first kernel fails with "no kernel image is available
+capability, which the driver compiles at first use. The integrated GPUs of Jetson boards run no code of other cards,
+only PTX. Otherwise the first kernel fails with "no kernel image is available
 for execution on the device". A new GPU needs a newer torch, an old GPU a build that still supports it.
 
 Source: NVIDIA, CUDA C++ Programming Guide, Binary and PTX Compatibility.
@@ -10,7 +11,17 @@ Source: NVIDIA, CUDA C++ Programming Guide, Binary and PTX Compatibility.
 
 import re
 
-from gputune.checks._answers import Finding, Findings, Measurements, error, judge_gpus, ok, unread, without_cuda_torch
+from gputune.checks._answers import (
+    Finding,
+    Findings,
+    Measurements,
+    error,
+    judge_gpus,
+    not_seen,
+    ok,
+    unread,
+    without_cuda_torch,
+)
 from gputune.checks._questions import number
 from gputune.facts import Facts, Gpu
 
@@ -25,8 +36,10 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 
 def _judge(facts: Facts, gpu: Gpu) -> Finding:
+    if other := not_seen(facts, gpu):
+        return other
     capability, compiled = number(gpu.compute_capability) or (0, 0), facts.libraries.architectures
-    running = [name for name in compiled if runs(name, capability)]
+    running = [name for name in compiled if runs(name, capability, alone=facts.board is not None)]
     if running:
         return ok(f"{gpu.name} ({gpu.compute_capability}) runs torch's {running[-1]}")
     wanted = f"sm_{capability[0]}{capability[1]}"
@@ -37,13 +50,15 @@ def _judge(facts: Facts, gpu: Gpu) -> Finding:
     )
 
 
-def runs(name: str, capability: tuple[int, int]) -> bool:
-    """Whether a GPU of this compute capability runs code compiled for `name`."""
+def runs(name: str, capability: tuple[int, int], *, alone: bool = False) -> bool:
+    """Whether a GPU of this compute capability runs code compiled for `name`; one of a Jetson board runs no code of
+    another capability `alone`.
+    """
     match = re.fullmatch(r"(sm|compute)_(\d+)(\d)([af]?)", name)
     if not match:
         return False
     kind, target, suffix = match[1], (int(match[2]), int(match[3])), match[4]
-    if suffix == "a":  # architecture-specific: no other GPU runs it
+    if suffix == "a" or (alone and kind == "sm"):  # architecture-specific: no other GPU runs it
         return target == capability
     if kind == "sm" or suffix == "f":  # family-specific PTX stays within the major version too
         return target[0] == capability[0] and target[1] <= capability[1]

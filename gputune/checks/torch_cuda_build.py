@@ -9,8 +9,7 @@ Source: PyTorch, Start Locally.
 
 from gputune.checks._answers import Facts, Findings, Measurements, error, not_applicable, ok, unread
 from gputune.checks._questions import has_gpu
-
-REMEDY = "pip uninstall torch, then run the command for CUDA that https://pytorch.org/get-started/locally gives"
+from gputune.checks._remedies import pip, torch_build, torch_index, typed
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -19,7 +18,16 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         yield unread(facts, "libraries.torch", "torch's build")
     elif cuda is not None:
         yield ok(f"torch {torch} is built with CUDA {cuda}")
+    elif facts.board:
+        yield not_applicable(f"{facts.board} needs a build of its own: see gpu_absent")
     elif not has_gpu(facts):
         yield not_applicable("there is no NVIDIA GPU, for which a CUDA build would be needed")
     else:
-        yield error(f"torch {torch} is built without CUDA, so it cannot use the GPU", REMEDY)
+        yield error(f"torch {torch} is built without CUDA, so it cannot use the GPU", _remedy(facts))
+
+
+def _remedy(facts: Facts) -> str:
+    """Another build of torch: of the same version the CPU build would count as installed, so it is removed first."""
+    index = torch_index(torch_build(facts)) or " --index-url https://pypi.org/simple"
+    note = "with torchvision and torchaudio, if you use them; other builds: https://pytorch.org/get-started/locally"
+    return typed(f"{pip(facts)} uninstall -y torch", f"{pip(facts)} install torch{index}", note=note)

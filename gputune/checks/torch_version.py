@@ -8,9 +8,9 @@ Source: PyTorch's release notes.
 
 from gputune.checks._answers import Facts, Finding, Findings, Measurements, error, ok, unknown, unread, warning
 from gputune.checks._questions import gap, number
+from gputune.checks._remedies import pip, python_of, torch_build, torch_index, typed
 
 OLDEST = (2, 4)
-INSTALL = "pip install torch, or name the Python that has it: gputune check --python PATH"
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -21,10 +21,8 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     elif release is None:
         yield unknown(f"torch's version {version!r} is not a number")
     elif release < OLDEST:
-        yield warning(
-            f"torch {version} is older than 2.4, the oldest version that gputune supports",
-            "pip install --upgrade torch",
-        )
+        message = f"torch {version} is older than 2.4, the oldest version that gputune supports"
+        yield warning(message, _install(facts, "--upgrade torch", "with torchvision and torchaudio, if you use them"))
     else:
         yield ok(f"torch {version}")
 
@@ -33,8 +31,14 @@ def _missing(facts: Facts) -> Finding:
     why = gap(facts, "libraries.torch")
     python = facts.libraries.executable or "this Python"
     if why and why.cause == "not_installed":
-        return warning(f"torch is not installed in {python}", INSTALL)
+        remedy = _install(facts, "torch", "or name the Python that has it: gputune check --python PATH")
+        return warning(f"torch is not installed in {python}", remedy)
     if why and why.cause in ("import_failed", "killed"):
-        remedy = f"{python} -c 'import torch' shows the whole error; {python} -m pip install --force-reinstall torch"
+        note = f"first {python_of(facts)} -c 'import torch' shows the whole error"
+        remedy = _install(facts, "--force-reinstall torch", note)
         return error(f"torch cannot be imported: {why.reason}", remedy, fact=why.fact)
     return unread(facts, "libraries.torch", "torch's version")
+
+
+def _install(facts: Facts, what: str, note: str) -> str:
+    return typed(f"{pip(facts)} install {what}{torch_index(torch_build(facts))}", note=note)

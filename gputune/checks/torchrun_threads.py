@@ -7,6 +7,7 @@ Source: torch/distributed/run.py.
 """
 
 from gputune.checks._answers import Facts, Findings, Measurements, counted, not_applicable, ok, warning
+from gputune.checks._remedies import typed
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -15,6 +16,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         yield not_applicable("torchrun did not start several ranks on this node")
     elif threads == "1" and budget > 1:
         message = f"torchrun gave each rank 1 thread, although there are {budget} CPUs for each"
-        yield warning(message, f"OMP_NUM_THREADS={budget} torchrun ...", "OMP_NUM_THREADS")
+        remedy = typed(f"export OMP_NUM_THREADS={budget}", where="before torchrun starts")
+        yield warning(message, remedy, "OMP_NUM_THREADS")
     else:
         yield ok(f"each rank has {counted(budget, 'CPU')}, and OMP_NUM_THREADS is {threads or 'not set'}")

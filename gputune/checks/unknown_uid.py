@@ -9,9 +9,10 @@ Source: torch._inductor, default_cache_dir; Python, getpass.getuser.
 
 from gputune.checks._answers import Facts, Findings, Measurements, ok, unread, warning
 from gputune.checks._questions import number
+from gputune.checks._remedies import typed
 
 FIXED = (2, 13)
-REMEDY = "docker run -e USER=user, or export TORCHINDUCTOR_CACHE_DIR=/tmp/inductor"
+ALSO = "or start the container with docker run --env USER=user IMAGE"
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -25,4 +26,5 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     elif torch is not None and torch >= FIXED:
         yield ok(f"user id {process.uid} has no name, which torch {facts.libraries.torch} does not need")
     else:
-        yield warning(f"user id {process.uid} has no name: torch.compile fails, and other libraries may", REMEDY)
+        remedy = typed(f"export USER=uid{process.uid}", note=ALSO)
+        yield warning(f"user id {process.uid} has no name: torch.compile fails, and other libraries may", remedy)

@@ -169,14 +169,18 @@ def _plan(path: str, options: _Options) -> Plan:
     from gputune.host.stderr import one_line
     from gputune.profile import load
     from gputune.runtime.environment import plan
-    from gputune.runtime.local_fingerprint import local_fingerprint
+    from gputune.runtime.local_fingerprint import begin, local_fingerprint
     from gputune.runtime.locate import AUTO
     from gputune.runtime.numerics import limit
     from gputune.runtime.ranks import starts_ranks
 
     host = Host()
-    loaded = None if path == AUTO else load(path)
-    here = local_fingerprint(host)
+    begin(host)
+    try:
+        loaded = None if path == AUTO else load(path)
+        here = local_fingerprint(host)
+    finally:
+        host.release()
     terms = options.terms.but(numerics=limit(options.numerics, host.environ), ranks=starts_ranks(options.words))
     planned = plan(loaded or _of_this_machine(host, here), here, host.environ, terms)
     if options.strict and planned.elsewhere:

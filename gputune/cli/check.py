@@ -13,12 +13,19 @@ from gputune.errors import UsageError
 if TYPE_CHECKING:
     from gputune.facts import Facts
 
-FAIL_ON = {"error": ("ERROR",), "warning": ("ERROR", "WARNING"), "never": ()}
+FAIL_ON = {
+    "error": ("ERROR",),
+    "warning": ("ERROR", "WARNING"),
+    "unknown": ("ERROR", "WARNING", "UNKNOWN"),
+    "never": (),
+}
 
 
 def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print facts and findings as JSON on stdout.")] = False,
-    fail_on: Annotated[str, typer.Option(help="Exit with 1 from this level up: error, warning or never.")] = "error",
+    fail_on: Annotated[
+        str, typer.Option(help="Exit with 1 from this level up: error, warning, unknown, or never.")
+    ] = "error",
     only: Annotated[list[str] | None, typer.Option(help="Run only these checks, separated by commas.")] = None,
     skip: Annotated[list[str] | None, typer.Option(help="Skip these checks, separated by commas.")] = None,
     python: Annotated[
@@ -27,6 +34,12 @@ def check(
     require_gpu: Annotated[
         bool, typer.Option("--require-gpu", help="Report a machine without a GPU as an error.")
     ] = False,
+    expect_gpus: Annotated[
+        int | None, typer.Option(metavar="N", help="Report any other number of GPUs.", min=0, max=256)
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="How long NVML may take for all its answers.", min=0.1, max=600)
+    ] = 5.0,
     nfd: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also write labels for node-feature-discovery into this folder.")
     ] = None,
@@ -42,7 +55,7 @@ def check(
     _choices.require(fail_on, FAIL_ON, "level", "--fail-on")
     selected = _selected(only, skip)
     files = _node_files.targets({"--nfd": nfd, "--prometheus": prometheus})
-    found = _facts(python, require_gpu)
+    found = _facts(python, require_gpu, expect_gpus, timeout)
     findings = checks.run(found, only=selected)
     fault = _node_files.write(files, found, findings)  # first: the reader of stdout may go away
     if as_json:
@@ -92,7 +105,7 @@ def interpreter(python: str | None) -> str | None:
     return path
 
 
-def _facts(python: str | None, gpu_required: bool) -> Facts:
+def _facts(python: str | None, gpu_required: bool, gpus_expected: int | None, timeout: float) -> Facts:
     """This machine's facts, with the torch of the interpreter that `--python` names."""
     from gputune import checks, facts
     from gputune.host import Host
@@ -100,7 +113,8 @@ def _facts(python: str | None, gpu_required: bool) -> Facts:
 
     path = interpreter(python)
     with waiting("reading this machine, and importing torch in another process ..."):
-        found = facts.read(Host(python=path), gpu_required=gpu_required, variables=checks.variables())
+        host = Host(python=path, nvml_deadline_seconds=timeout)
+        found = facts.read(host, gpu_required=gpu_required, gpus_expected=gpus_expected, variables=checks.variables())
     failure = next((gap for gap in found.gaps if gap.fact == "libraries.torch"), None)
     if path and failure and failure.cause == "exited":
         raise UsageError(f"--python {python}: {failure.reason}", AN_INTERPRETER)

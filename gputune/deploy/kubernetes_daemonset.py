@@ -15,23 +15,30 @@ INTERVAL_SECONDS = 300
 DEADLINE_SECONDS = 120
 """A broken driver may never answer."""
 
+HEALTHY = "/tmp/healthy"
+"""There while the driver and all GPUs of the node answer, for the readiness probe."""
+
 LOOP = """\
 trap 'kill -s TERM -- -$! 2>/dev/null || kill $! 2>/dev/null; wait; exit 0' TERM INT
 while :; do
   timeout -k 5 {deadline} {check} &
   wait $!
+  timeout -k 5 {deadline} {gate} >/dev/null 2>&1 &
+  if wait $!; then touch {healthy}; else rm -f {healthy}; fi
   sleep {seconds} &
   wait $!
 done
 """
-"""The exit code of a check is ignored. SIGTERM ends the sleep or the check at once: timeout leads a process group, so
-that the signal reaches the check even while timeout is still starting it."""
+"""The exit code of the first check is ignored; that of the second says whether the pod is ready. SIGTERM ends the sleep
+or a check at once: timeout leads a process group, so that the signal reaches the check even while timeout is still
+starting it."""
 
 COMMENT = f"""
 Checks the GPUs and the driver of every GPU node every {INTERVAL_SECONDS} seconds and reports. To use it:
 kubectl apply -f FILE
 Labels gputune.dev/... go through node-feature-discovery, and metrics gputune_... through node_exporter
 (--collector.textfile.directory={TEXTFILES}). kubectl logs shows the findings with their remedies.
+A pod is not ready while its node's driver or a GPU does not answer, or is broken.
 It is privileged, as gpu-feature-discovery is: it must see all GPUs without requesting any, and it writes into two
 folders of the node. The namespace has to allow that (label pod-security.kubernetes.io/enforce=privileged).
 The files gputune.features and gputune.prom stay on a node when the DaemonSet is deleted: remove them by hand.
@@ -58,7 +65,8 @@ def text(name: str, namespace: str | None, image: str, runtime_class: str | None
 def loop(features: str = FEATURES, textfiles: str = TEXTFILES) -> str:
     """The container's script, for sh."""
     check = f"gputune check --only {','.join(node_checks.NAMES)} --nfd {features} --prometheus {textfiles}"
-    return LOOP.format(check=check, seconds=INTERVAL_SECONDS, deadline=DEADLINE_SECONDS)
+    gate = f"gputune check --only {','.join(node_checks.MUST_TELL)} --fail-on unknown"
+    return LOOP.format(check=check, gate=gate, seconds=INTERVAL_SECONDS, deadline=DEADLINE_SECONDS, healthy=HEALTHY)
 
 
 def _pod(image: str, runtime_class: str | None) -> dict[str, Any]:
@@ -81,6 +89,7 @@ def _container(image: str) -> dict[str, Any]:
         "image": image,
         "command": ["sh", "-c", loop()],
         "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}, {"name": "HOME", "value": "/tmp"}],
+        "readinessProbe": {"exec": {"command": ["test", "-e", HEALTHY]}, "periodSeconds": 60},
         "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}, "limits": {"memory": "2Gi"}},
         "securityContext": {"privileged": True, "runAsUser": 0, "runAsGroup": 0, "readOnlyRootFilesystem": True},
         "volumeMounts": [*({"name": name, "mountPath": path} for name, path in _FOLDERS), manifest.TMP_MOUNT],

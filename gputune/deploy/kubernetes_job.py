@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gputune.deploy import manifest, shared_memory
+from gputune.deploy import manifest, node_checks, shared_memory
 
 PROFILE = "/gputune/profile.yaml"
 
@@ -15,7 +15,10 @@ CPUs and memory are limited to what is requested, so that gputune counts what th
 The root file system is read-only: mount a volume for results. /tmp is deleted with the pod.
 """
 LENIENT = "If the probe fails, the command runs without a profile; with --strict the Job fails instead."
-STRICT = "If the probe fails, or its profile cannot be read, the command does not run (gputune apply exits with 78)."
+STRICT = (
+    "If the driver or a GPU does not answer, the probe fails, or its profile cannot be read, the command does not run\n"
+    "(gputune apply exits with 78)."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +68,9 @@ def _pod(job: Job) -> dict[str, Any]:
 
 def _probe(job: Job) -> list[str]:
     command = ["gputune", "probe", "--device", "all" if job.gpus else "cpu", "-o", PROFILE]
+    if job.strict and job.gpus:
+        gate = f"gputune check --only {','.join(node_checks.MUST_TELL)} --expect-gpus {job.gpus} --fail-on unknown"
+        return ["sh", "-c", f"{gate} && exec {' '.join(command)}"]
     if job.strict:
         return command
     otherwise = "echo 'gputune: the probe failed; the command runs without a profile' >&2"

@@ -1,5 +1,7 @@
 """A HealthCheckProgram for Slurm that runs `gputune check` on a node's GPUs and driver and reports faults.
 
+Where a check that every working node answers has no answer, that is a fault too.
+
 slurmd runs it as root, with only SLURMD_NODENAME in its environment, and kills it after 60 s. It always exits with 0,
 since any other code keeps a node from registering. It drains nodes only if asked to, with a reason that begins with
 `gputune:`, and puts back into service only a node with such a reason.
@@ -15,6 +17,7 @@ _TEXT = """#!/bin/bash
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin:/opt/slurm/bin
 python=@python@
 checks=@checks@
+must_tell=@must_tell@
 drain=@drain@
 node=${SLURMD_NODENAME:-$(hostname -s)}
 
@@ -29,11 +32,15 @@ findings() {
   answer=$(timeout -k 3 40 "$python" -I -B -m gputune check --json --fail-on never --only "$checks") || return
   timeout -k 1 5 "$python" -I -c '
 import json, sys
+must_tell = sys.argv[1].split(",")
 for finding in json.load(sys.stdin)["findings"]:
+    severity = finding["severity"]
+    if severity == "UNKNOWN" and finding["check"] in must_tell:
+        severity = "ERROR"
     words = [finding["check"], *filter(None, [finding["subject"]]), finding["message"]]
     line = "".join(char if char.isprintable() else "?" for char in ": ".join(words))
-    print(finding["severity"], line[:200], sep="\\t")
-' <<<"$answer"
+    print(severity, line[:200], sep="\\t")
+' "$must_tell" <<<"$answer"
 }
 
 if ! findings=$(findings); then
@@ -68,4 +75,5 @@ exit 0
 def health_check(python: str, drain: bool) -> str:
     """The script. `python` is the path of an interpreter with gputune; `drain` lets it drain and undrain the node."""
     text = _TEXT.replace("@drain@", "yes" if drain else "no", 1).replace("@checks@", ",".join(node_checks.NAMES), 1)
+    text = text.replace("@must_tell@", ",".join(node_checks.MUST_TELL), 1)
     return text.replace("@python@", shlex.quote(python), 1)  # last: a path may contain the other names

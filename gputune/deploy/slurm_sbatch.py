@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gputune.deploy import node_checks
+
 REACH_INTO_THE_IMAGE = ("GPUTUNE_DISABLE", "GPUTUNE_NUMERICS", "GPUTUNE_REPORT")
 """Variables that a user exports for gputune. Unless named, pyxis lets an image's variables win over the job's."""
 
@@ -52,6 +54,7 @@ def _values(job: Job) -> list[str]:
         f"gputune=({shlex.join(job.gputune)})",
         f"device={'all' if job.gpus_per_node else 'cpu'}",
         "budget=standard",
+        f"must_tell={','.join(node_checks.MUST_TELL)}",
         "# A folder that all nodes share. The job creates its own folder in it.",
         'folder="${SLURM_SUBMIT_DIR:-$PWD}"',
         'profiles="$folder/gputune-$SLURM_JOB_ID"',
@@ -79,15 +82,19 @@ def _cpus(job: Job) -> list[str]:
 _BODY = """
 # Probe each node once, and merge the profiles into one for all ranks.
 measure() {
-  mkdir -p "$profiles" && rm -f "$profiles"/*.yaml "$profiles"/*.log || return
+  mkdir -p "$profiles" && rm -f "$profiles"/*.yaml "$profiles"/*.log "$profiles"/*.check || return
   # shellcheck disable=SC2016  # each node expands its own name
   srun --nodes="$SLURM_NNODES" --ntasks="$SLURM_NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 \\
     "${probe[@]}" "${container[@]}" "${mount[@]}" sh -c '
       file=$1/$SLURMD_NODENAME device=$2 budget=$3
       export SLURM_CPUS_PER_TASK="$4"  # the profile must suit the CPUs of one task
-      shift 4
+      must_tell=$5
+      shift 5
+      if [ "$device" = all ] && ! "$@" check --only "$must_tell" --fail-on unknown >"$file.check" 2>&1; then
+        echo "gputune: $SLURMD_NODENAME: the driver or a GPU is in doubt; $file.check says why" >&2
+      fi
       exec "$@" probe --device "$device" --budget "$budget" -o "$file.yaml" 2>"$file.log"
-    ' sh "$profiles" "$device" "$budget" "${SLURM_CPUS_PER_TASK-}" "${gputune[@]}" || return
+    ' sh "$profiles" "$device" "$budget" "${SLURM_CPUS_PER_TASK-}" "$must_tell" "${gputune[@]}" || return
   srun --nodes=1 --ntasks=1 --ntasks-per-node=1 "${container[@]}" "${mount[@]}" \\
     "${gputune[@]}" merge "$profiles"/*.yaml -o "$profiles/job.yaml"
 }

@@ -6,10 +6,16 @@ from typing import Any
 from gputune.facts import cpu_list
 from gputune.host import Unreadable
 
+MOST_GPUS = 256
+"""More than any machine has; a driver that says so is not believed."""
+_MOST_ITEMS = 4096
+_LONGEST_TEXT = 200
+_LARGEST = 2**64 - 1
+
 
 def whole(value: Any) -> int:
-    """A whole number of at least zero: everything that NVML counts is unsigned."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    """A whole number of at least zero: everything that NVML counts is unsigned, in 64 bits at the most."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
         raise _strange(value)
     return value
 
@@ -21,6 +27,12 @@ def positive(value: Any) -> int:
     return whole(value)
 
 
+def gpu_count(value: Any) -> int:
+    if whole(value) > MOST_GPUS:
+        raise Unreadable(f"NVML says that there are {value} GPUs", "implausible")
+    return whole(value)
+
+
 def flag(value: Any) -> bool:
     """A bool, for which NVML answers 0 or 1."""
     if whole(value) > 1:
@@ -29,10 +41,10 @@ def flag(value: Any) -> bool:
 
 
 def text(value: Any) -> str:
-    """A non-empty text."""
+    """A printable text of 1 to 200 characters."""
     if isinstance(value, bytes):
         value = value.decode(errors="replace")
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_TEXT or not value.isprintable():
         raise _strange(value)
     return value
 
@@ -43,7 +55,9 @@ def watts(milliwatts: Any) -> float:
 
 def sequence(value: Any, length: int | None = None) -> Sequence[Any]:
     """A list or tuple, with exactly `length` items if that is given."""
-    if not isinstance(value, (list, tuple)) or len(value) != (len(value) if length is None else length):
+    if not isinstance(value, (list, tuple)) or len(value) > _MOST_ITEMS:
+        raise _strange(value)
+    if length is not None and len(value) != length:
         raise _strange(value)
     return value
 
@@ -70,9 +84,13 @@ def one_of(names: Sequence[str]) -> Callable[[Any], str]:
 
 def dotted(pair: Any) -> str:
     """A pair such as (9, 0) as "9.0"."""
-    major, minor = pair
+    major, minor = sequence(pair, 2)
     return f"{whole(major)}.{whole(minor)}"
 
 
 def _strange(value: Any) -> Unreadable:
-    return Unreadable(f"NVML answered {str(value)[:60]!r}")
+    try:
+        shown = str(value)[:60]
+    except ValueError:  # Python writes no whole number of more than 4300 digits
+        shown = "a number without end"
+    return Unreadable(f"NVML answered {shown!r}")

@@ -1,7 +1,9 @@
 """A script that describes, in JSON, the torch of the interpreter that runs it, which need not have gputune.
 
-Standard library only. `python _torch_answers.py FD` writes one JSON object to file descriptor FD. What cannot be read
-is listed under "gaps", by name, with the exception's type, message and `name` (the module that an import did not find).
+Standard library only. `python _torch_answers.py FD` writes a JSON object to file descriptor FD, and on a CUDA build of
+torch a second one with the devices, for which the driver is asked: the first one's "next" names them. What cannot be
+read is listed under "gaps", by name, with the exception's type, message and `name` (the module that an import did not
+find).
 """
 
 import ctypes
@@ -53,9 +55,12 @@ def main(descriptor: int) -> None:
             ask("cublaslt", lambda: loaded_version("libcublasLt", "cublasLtGetProperty"))
             ask("bundled", lambda: bundled(answers["folder"]))
             ask("loaded", lambda: loaded("libcublas") + loaded("libcublasLt") + loaded("libcudnn"))
-            ask("devices", lambda: [device(torch, index) for index in range(torch.cuda.device_count())])
     ask("pynvml", lambda: version("pynvml"))
     with os.fdopen(descriptor, "w") as pipe:
+        if answers.get("cuda"):
+            pipe.write(json.dumps({**answers, "next": "devices"}) + "\n")
+            pipe.flush()
+            ask("devices", lambda: [device(torch, index) for index in range(torch.cuda.device_count())])
         json.dump(answers, pipe)
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gputune.facts.gpu_device_files import device_files
+from gputune.facts.gpu_device_files import common_files, device_files, forbidden_files
 from gputune.host import Host
 
 _VARIABLES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER")
@@ -13,14 +13,24 @@ class Container:
     kind: str | None = None
     """kubernetes, docker, podman, apptainer or another runtime's own name; None if there is no sign of a container."""
     gpu_device_files: tuple[str, ...] = ()
+    forbidden_device_files: tuple[str, ...] = ()
+    """The GPUs' device files that are listed here, but that this process may not open."""
+    common_files_missing: tuple[str, ...] = ()
+    """Which of /dev/nvidiactl and /dev/nvidia-uvm, which all GPUs share, do not exist."""
+    common_files_forbidden: tuple[str, ...] = ()
+    """Which of the two this process may not open: permissions or a cgroup forbid it."""
     infiniband: bool = False
     """There are device files of InfiniBand, through which NCCL communicates with other nodes."""
 
 
 def read(host: Host) -> Container:
+    missing, forbidden = common_files(host)
     return Container(
         kind=_kind(host),
         gpu_device_files=device_files(host),
+        forbidden_device_files=forbidden_files(host),
+        common_files_missing=tuple(missing),
+        common_files_forbidden=tuple(forbidden),
         infiniband=any(name.startswith("uverbs") for name in host.names("/dev/infiniband")),
     )
 

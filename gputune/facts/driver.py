@@ -2,23 +2,16 @@
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
+from gputune.facts import kernel_errors, pci, xids
 from gputune.facts._nvml_answers import text, whole
 from gputune.facts.gap import Gaps
+from gputune.facts.kernel_errors import KernelError
+from gputune.facts.xids import Xid
 from gputune.host import Host, Nvml, Unreadable
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Xid:
-    """A kind of error that the driver has logged about a GPU."""
-
-    number: int
-    """The error's number in NVIDIA's catalogue of Xid errors."""
-    address: str
-    """The GPU's PCI address as the driver logs it: `0000:3b:00`."""
-    count: int
-    hours_ago: float | None = None
-    """Hours since the latest such error; None if the log has no times."""
+__all__ = ["Driver", "KernelError", "Xid", "read"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +26,8 @@ class Driver:
     """The newest CUDA version that this driver runs without a compatibility package."""
     xids: tuple[Xid, ...] | None = None
     """The Xid errors in the kernel's log; None if it could not be read (a gap says why) or no driver is loaded."""
+    kernel_errors: tuple[KernelError, ...] | None = None
+    """Other errors in the kernel's log; None where `xids` is None, for the reason of that gap."""
 
 
 def read(host: Host, nvml: Nvml | None, gaps: Gaps) -> Driver:
@@ -41,8 +36,11 @@ def read(host: Host, nvml: Nvml | None, gaps: Gaps) -> Driver:
         version = gaps.read("driver.version", lambda: text(nvml.system("DriverVersion")))
         cuda = gaps.read("driver.cuda", lambda: _cuda(whole(nvml.system("CudaDriverVersion_v2"))))
     kernel = _kernel(host)
-    xids = gaps.read("driver.xids", lambda: _xids(host.kernel_log(), _uptime_hours(host))) if kernel else None
-    return Driver(nvml=nvml is not None, version=version, kernel_version=kernel, cuda=cuda, xids=xids)
+    logged = gaps.read("driver.xids", lambda: _logged(host)) if kernel else None
+    found, others = logged or (None, None)
+    return Driver(
+        nvml=nvml is not None, version=version, kernel_version=kernel, cuda=cuda, xids=found, kernel_errors=others
+    )
 
 
 def _cuda(number: int) -> str:
@@ -55,22 +53,11 @@ def _kernel(host: Host) -> str | None:
     return found.group(1) if found else None
 
 
-_RECORD = re.compile(
-    r"^(?:\d+,\d+,(\d{1,18}),[^;\n]*;)?.*NVRM: Xid \(PCI:([0-9a-fA-F:.]+)[^)]*\): (\d{1,6})", re.MULTILINE
-)
-"""A line of /dev/kmsg: priority, sequence number, microseconds since boot, flags, and after a semicolon the text."""
-
-
-def _xids(log: str, uptime_hours: float | None) -> tuple[Xid, ...]:
-    times: dict[tuple[int, str], list[float | None]] = {}
-    for since_boot, address, number in _RECORD.findall(log):
-        timed = uptime_hours is not None and since_boot
-        ago = max(0.0, (uptime_hours or 0) - int(since_boot) / 3.6e9) if timed else None
-        times.setdefault((int(number), address), []).append(ago)
-    return tuple(
-        Xid(number=number, address=address, count=len(ago), hours_ago=None if ago[-1] is None else round(ago[-1], 1))
-        for (number, address), ago in sorted(times.items())
-    )
+def _logged(host: Host) -> tuple[tuple[Xid, ...], tuple[KernelError, ...]]:
+    lines = host.kernel_log().split("\n")
+    paths = cache(lambda: pci.paths(host))
+    others = kernel_errors.read(lines, lambda address: pci.gpus_at(paths(), address))
+    return xids.read(lines, _uptime_hours(host)), others
 
 
 def _uptime_hours(host: Host) -> float | None:

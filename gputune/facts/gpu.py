@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gputune.facts import health
-from gputune.facts._nvml_answers import dotted, one_of, text, whole
+from gputune.facts._nvml_answers import dotted, gpu_count, one_of, positive, text, whole
 from gputune.facts.gap import Gaps
 from gputune.facts.health import Health
 from gputune.facts.precision import tensor_core_dtypes
 from gputune.host import Nvml, Unreadable
+from gputune.host.nvml_process import BREAKING
 
 ARCHITECTURES = {
     2: "Kepler", 3: "Maxwell", 4: "Pascal", 5: "Volta", 6: "Turing",
@@ -49,6 +50,12 @@ class Gpu:
     tensor_core_dtypes: tuple[str, ...] = ()
     """Which of float16, bfloat16, tf32 and float8 its Tensor Cores multiply natively."""
     multiprocessor_count: int | None = None
+    """By torch; None if torch does not see this GPU."""
+    core_count: int | None = None
+    """CUDA cores by NVML: a fixed number in each multiprocessor of an architecture."""
+    vbios: str | None = None
+    gsp_firmware: str | None = None
+    """The firmware of the GPU's own processor, which current drivers load; None if it is off or the GPU has none."""
     memory_total_bytes: int | None = None
     memory_used_bytes: int | None = None
     """Excludes what the driver reserves, except with drivers before 510."""
@@ -62,11 +69,15 @@ class Gpu:
 
 def read(nvml: Nvml | None, devices: list[Mapping[str, Any]], gaps: Gaps) -> tuple[Gpu, ...]:
     """The GPUs that NVML lists, and those of torch's `devices` that it does not."""
-    count = nvml and gaps.read("gpu.count", lambda: whole(nvml.count()))
+    count = nvml and gaps.read("gpu.count", lambda: gpu_count(nvml.count()))
     if not nvml or not count:
         return tuple(_from_torch(index, device) for index, device in enumerate(devices))
-    single = count == len(devices) == 1
-    gpus = tuple(_from_nvml(nvml, index, lambda uuid: _match(devices, uuid, single), gaps) for index in range(count))
+    uuids = [_uuid(nvml, index, gaps) for index in range(count)]
+    places = _matches(devices, uuids)
+    gpus = tuple(
+        _from_nvml(nvml, index, uuid, (place, {} if place is None else devices[place]), gaps)
+        for index, (uuid, place) in enumerate(zip(uuids, places, strict=True))
+    )
     matched = {gpu.torch_index for gpu in gpus}
     # Devices that match none of NVML's GPUs: MIG slices, which have UUIDs of their own, and with torch before 2.5,
     # which gives no UUIDs, all devices of a machine with several.
@@ -78,16 +89,25 @@ def read(nvml: Nvml | None, devices: list[Mapping[str, Any]], gaps: Gaps) -> tup
     return (*gpus, *others)
 
 
-def _match(devices: list[Mapping[str, Any]], uuid: str | None, single: bool) -> tuple[int | None, Mapping[str, Any]]:
-    """The torch device with NVML's UUID.
+def _uuid(nvml: Nvml, index: int, gaps: Gaps) -> str | None:
+    return gaps.read(f"gpu.{index}.uuid", lambda: text(nvml.device(index, "UUID")))
 
-    If one side gives no UUID (torch before 2.5), a `single` GPU on both matches.
+
+def _matches(devices: list[Mapping[str, Any]], uuids: list[str | None]) -> list[int | None]:
+    """For each of NVML's GPUs the index of its torch device: the one with its UUID.
+
+    Where one side gives no UUID (torch before 2.5, or a call that failed), what is left on both sides matches if it is
+    one GPU and one device.
     """
-    for index, device in enumerate(devices):
-        torch_uuid = device.get("uuid")
-        if uuid == f"GPU-{torch_uuid}" if torch_uuid and uuid else single:
-            return index, device
-    return None, {}
+    by_uuid = {f"GPU-{device['uuid']}": index for index, device in enumerate(devices) if device.get("uuid")}
+    places = [by_uuid.get(uuid) if uuid else None for uuid in uuids]
+    left = [index for index, device in enumerate(devices) if index not in places and "MIG" not in device["name"]]
+    if len(left) == 1:
+        named = bool(devices[left[0]].get("uuid"))
+        free = [n for n, place in enumerate(places) if place is None and not (named and uuids[n])]
+        if len(free) == 1:
+            places[free[0]] = left[0]
+    return places
 
 
 def _from_torch(index: int, device: Mapping[str, Any], listed: int = 0) -> Gpu:
@@ -98,34 +118,37 @@ def _from_torch(index: int, device: Mapping[str, Any], listed: int = 0) -> Gpu:
         name=device["name"],
         uuid=f"GPU-{device['uuid']}" if device.get("uuid") else None,
         compute_capability=capability,
-        tensor_core_dtypes=tensor_core_dtypes(capability),
+        tensor_core_dtypes=tensor_core_dtypes(capability, device["name"]),
         multiprocessor_count=device["multi_processor_count"],
         memory_total_bytes=device["total_memory"],
     )
 
 
 def _from_nvml(
-    nvml: Nvml, index: int, match: Callable[[str | None], tuple[int | None, Mapping[str, Any]]], gaps: Gaps
+    nvml: Nvml, index: int, uuid: str | None, matched: tuple[int | None, Mapping[str, Any]], gaps: Gaps
 ) -> Gpu:
     def ask(field: str, name: str, *args: Any, then: Callable[[Any], Any] = whole) -> Any:
         return gaps.read(f"gpu.{index}.{field}", lambda: then(nvml.device(index, name, *args)))
 
-    uuid = ask("uuid", "UUID", then=text)
-    torch_index, device = match(uuid)
+    torch_index, device = matched
     capability = ask("compute_capability", "CudaComputeCapability", then=dotted)
     memory = gaps.read(f"gpu.{index}.memory", lambda: _memory(nvml, index)) or (device.get("total_memory"), None)
+    name = ask("name", "Name", then=text) or device.get("name") or UNKNOWN_NAME
     return Gpu(
         index=index,
         torch_index=torch_index,
-        name=ask("name", "Name", then=text) or device.get("name") or UNKNOWN_NAME,
+        name=name,
         uuid=uuid,
         pci_bus_id=ask("pci_bus_id", "PciInfo", then=lambda info: text(info["busId"])),
         brand=ask("brand", "Brand", then=lambda number: BRANDS.get(whole(number), str(number))),
         virtualization=ask("virtualization", "VirtualizationMode", then=one_of(VIRTUALIZATION)),
         architecture=ask("architecture", "Architecture", then=_architecture),
         compute_capability=capability,
-        tensor_core_dtypes=tensor_core_dtypes(capability),
+        tensor_core_dtypes=tensor_core_dtypes(capability, name),
         multiprocessor_count=device.get("multi_processor_count"),
+        core_count=ask("core_count", "NumGpuCores", then=positive),
+        vbios=ask("vbios", "VbiosVersion", then=text),
+        gsp_firmware=ask("gsp_firmware", "GspFirmwareVersion", then=text),
         memory_total_bytes=memory[0],
         memory_used_bytes=memory[1],
         health=health.read(nvml, index, gaps),
@@ -136,7 +159,9 @@ def _memory(nvml: Nvml, index: int) -> tuple[int, int]:
     """Total and used bytes. The call's first version, which older drivers have, counts the driver's reserve as used."""
     try:
         answer = nvml.device(index, "MemoryInfo", _MEMORY_INFO_V2)
-    except Unreadable:
+    except Unreadable as error:
+        if error.cause in BREAKING:
+            raise
         answer = nvml.device(index, "MemoryInfo")
     return whole(answer["total"]), whole(answer["used"])
 

@@ -5,14 +5,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from gputune.facts import cpu_list
+from gputune.facts._field_value import field_value
 from gputune.facts._nvml_answers import flag, mask, one_of, positive, sequence, watts, whole
 from gputune.facts.gap import Gaps
 from gputune.host import Nvml, Unreadable
+from gputune.host.nvml_process import BREAKING
 
 # Numbers of nvml.h.
 COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
 FABRIC_STATES = ("not supported", "not started", "in progress", "completed")
 FABRIC_TROUBLES = ("degraded bandwidth", "route recovery", "unhealthy route", "access timeout recovery")
+FABRIC_CONFIGURATIONS = (
+    "", "", "a wrong system GUID", "a wrong chassis serial number", "no partition", "insufficient NVLinks",
+    "incompatible GPU firmware", "an invalid location", "an invalid GPU state",
+)  # fmt: skip
+"""What is incorrect in a GPU's configuration, by the value of the mask's bits 8 to 11; 0 is not reported, 1 nothing."""
+FABRIC_LINKS = ("no assigned partition", "a disconnected fabric manager")
+"""What the value 2 means in the mask's bits 12 and 13, and in its bits 14 and 15."""
+RECOVERY_ACTIONS = (
+    "none", "gpu reset", "node reboot", "drain P2P", "drain and reset", "recover IMEX domain", "bus reset",
+    "system reboot",
+)  # fmt: skip
+_RECOVERY_ACTION = 230  # NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
 _SM_CLOCK, _MEMORY_CLOCK = 1, 2
 _SLOWDOWN = 1
 _UNCORRECTED = 1
@@ -50,6 +64,10 @@ class Health:
     pcie_width_max: int | None = None
     """The number of lanes that card and slot both have."""
     ecc: bool | None = None
+    ecc_pending: bool | None = None
+    """ECC is on after the next reset or reboot."""
+    ecc_default: bool | None = None
+    """The card was shipped with ECC on."""
     ecc_uncorrected: int | None = None
     """Uncorrectable memory errors since the driver was loaded."""
     ecc_uncorrected_ever: int | None = None
@@ -62,7 +80,18 @@ class Health:
     mig_pending: bool | None = None
     """MIG mode is on after the next reset."""
     processes: int | None = None
-    """The number of compute processes, including MPS clients. A container may not see processes outside it."""
+    """The number of compute processes, including MPS clients, without those that are graphics processes too.
+
+    A container may not see processes outside it.
+    """
+    graphics_processes: int | None = None
+    """The number of processes with a graphics context: a desktop's, its browser's, or a renderer's."""
+    graphics_memory_bytes: int | None = None
+    """What the graphics processes use together; None if NVML does not tell it of each."""
+    display_active: bool | None = None
+    """A display server (Xorg) has initialised its display outputs, whether or not a monitor is attached."""
+    recovery_action: str | None = None
+    """What NVML says has to be done for this GPU to work again, one of RECOVERY_ACTIONS; older drivers do not."""
     nvlinks_up: tuple[bool, ...] | None = None
     """For each NVLink, in order, whether it is up."""
     nvswitch: bool | None = None
@@ -86,10 +115,13 @@ def read(nvml: Nvml, index: int, gaps: Gaps) -> Health:
         return ask(field, lambda: then(nvml.device(index, name, *args)))
 
     links = ask("nvlinks_up", lambda: _links(nvml, index))
+    graphics = ask("graphics_processes", lambda: _graphics(nvml, index))
     return Health(
         **{field: call(field) for field in _CALLS},
         clocks_event_reasons=ask("clocks_event_reasons", lambda: clocks_event_reasons(nvml, index)),
-        processes=ask("processes", lambda: _processes(nvml, index)),
+        processes=ask("processes", lambda: len(_computing(nvml, index) - set(graphics or ()))),
+        graphics_processes=None if graphics is None else len(graphics),
+        graphics_memory_bytes=None if graphics is None or None in graphics.values() else sum(graphics.values()),
         nvlinks_up=links,
         nvswitch=ask("nvswitch", lambda: _switched(nvml, index, links)) if links else None,
     )
@@ -99,7 +131,9 @@ def clocks_event_reasons(nvml: Nvml, index: int) -> int:
     """NVML's bit mask of what holds the clock down. Older drivers have the call under an older name."""
     try:
         return whole(nvml.device(index, "CurrentClocksEventReasons"))
-    except Unreadable:
+    except Unreadable as error:
+        if error.cause in BREAKING:
+            raise
         return whole(nvml.device(index, "CurrentClocksThrottleReasons"))
 
 
@@ -124,18 +158,48 @@ def _switched(nvml: Nvml, index: int, links: tuple[bool, ...]) -> bool:
 
 
 def _troubles(mask: int) -> tuple[str, ...]:
-    """The names of the faults in a mask that has two bits for each; the value 1 says that the fault is present."""
-    return tuple(name for place, name in enumerate(FABRIC_TROUBLES) if mask >> 2 * place & 0b11 == 1)
+    """The names of the faults in a mask of several fields; values and bits that have no name are told by number.
+
+    Each field's 0 stands for not reported. In the first four 1 says that the fault is present and 2 that it is not; in
+    the last two it is the other way round.
+    """
+    pairs = [(name, mask >> 2 * place & 0b11, 1) for place, name in enumerate(FABRIC_TROUBLES)]
+    links = [(name, mask >> 12 + 2 * place & 0b11, 2) for place, name in enumerate(FABRIC_LINKS)]
+    configuration, beyond = mask >> 8 & 0b1111, mask >> 16
+    return (
+        *_present(pairs),
+        *([_configuration(configuration)] if configuration > 1 else []),
+        *_present(links),
+        *([f"faults of unknown meaning (0x{beyond << 16:x})"] if beyond else []),
+    )
 
 
-def _processes(nvml: Nvml, index: int) -> int:
+def _present(fields: list[tuple[str, int, int]]) -> list[str]:
+    """The names of the fields whose value is that of the fault, and those with a value that has no meaning."""
+    return [name if value == fault else f"{name} ({value})" for name, value, fault in fields if value in (fault, 3)]
+
+
+def _configuration(value: int) -> str:
+    if value < len(FABRIC_CONFIGURATIONS):
+        return FABRIC_CONFIGURATIONS[value]
+    return f"an incorrect configuration ({value})"
+
+
+def _graphics(nvml: Nvml, index: int) -> dict[int, int | None]:
+    """By each graphics process's id the bytes that it uses, or None if NVML does not tell."""
+    listed = sequence(nvml.device(index, "GraphicsRunningProcesses"))
+    used = {whole(process["pid"]): process.get("usedGpuMemory") for process in listed}
+    return {pid: None if size is None else whole(size) for pid, size in used.items()}
+
+
+def _computing(nvml: Nvml, index: int) -> set[int]:
     pids = _pids(nvml, index, "")
     try:
         pids |= _pids(nvml, index, "MPS")
-    except Unreadable:
-        if not pids:  # there may be MPS clients, so that 0 would be a guess
+    except Unreadable as error:
+        if error.cause in BREAKING or not pids:  # there may be MPS clients, so that 0 would be a guess
             raise
-    return len(pids)
+    return pids
 
 
 def _pids(nvml: Nvml, index: int, kind: str) -> set[int]:
@@ -159,6 +223,8 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "pcie_width": (positive, "CurrPcieLinkWidth"),
     "pcie_width_max": (positive, "MaxPcieLinkWidth"),
     "ecc": (lambda modes: flag(sequence(modes, 2)[0]), "EccMode"),
+    "ecc_pending": (lambda modes: flag(sequence(modes, 2)[1]), "EccMode"),
+    "ecc_default": (lambda modes: flag(sequence(modes, 1)[0]), "DefaultEccMode"),
     "ecc_uncorrected": (whole, "TotalEccErrors", _UNCORRECTED, _VOLATILE),
     "ecc_uncorrected_ever": (whole, "TotalEccErrors", _UNCORRECTED, _AGGREGATE),
     "row_remap_pending": (lambda rows: flag(sequence(rows, 4)[2]), "RemappedRows"),
@@ -166,11 +232,22 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "page_retirement_pending": (flag, "RetiredPagesPendingStatus"),
     "persistence_mode": (flag, "PersistenceMode"),
     "compute_mode": (one_of(COMPUTE_MODES), "ComputeMode"),
+    "display_active": (flag, "DisplayActive"),
     "mig": (lambda modes: flag(sequence(modes, 2)[0]), "MigMode"),
     "mig_pending": (lambda modes: flag(sequence(modes, 2)[1]), "MigMode"),
     "fabric_state": (lambda info: one_of(FABRIC_STATES)(info["state"]), "GpuFabricInfoV"),
     "fabric_status": (lambda info: whole(info["status"]), "GpuFabricInfoV"),
     "fabric_troubles": (lambda info: _troubles(whole(info["healthMask"])), "GpuFabricInfoV"),
+    "recovery_action": (
+        lambda answer: one_of(RECOVERY_ACTIONS)(field_value(answer)),
+        "FieldValues",
+        [_RECOVERY_ACTION],
+    ),
     "cpu_affinity": (lambda words: cpu_list.text(mask(words)), "CpuAffinity", _AFFINITY_WORDS),
 }
 """For each field that one NVML call gives: the converter of its answer, the call and its arguments."""
+
+
+def call_of(field: str) -> str:
+    """The NVML call behind a field, by which fields of one answer are recognised; the field itself for all others."""
+    return str(_CALLS[field][1:]) if field in _CALLS else field

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gputune.facts._torch_types import OtherType, path
 from gputune.facts.gap import Gaps
-from gputune.host import Host
+from gputune.host import Host, Unreadable
 
 _LIBRARY = re.compile(r"lib(cublas|cublasLt|cudnn)\.so\.\d+")
 """The names under which torch loads them, which end in the major version."""
@@ -67,6 +68,8 @@ class Libraries:
     """The paths of the cuBLAS and cuDNN libraries that were installed with torch's wheel."""
     searched: tuple[str, ...] = ()
     """The paths of other cuBLAS and cuDNN libraries in the folders of LD_LIBRARY_PATH."""
+    cuda_drivers: tuple[str, ...] = ()
+    """The paths libcuda.so* in the folders of LD_LIBRARY_PATH, in which the loader looks before the driver's own."""
     torch_folder: str | None = None
     """The folder of the torch that was asked."""
     shadow: str | None = None
@@ -93,6 +96,7 @@ def read(host: Host, torch: Mapping[str, Any], gaps: Gaps) -> Libraries:
         torch_threads=torch.get("threads"),
         compile=_compile(host, needs) if needs else None,
         searched=_searched(host, tuple(torch.get("loaded") or ())),
+        cuda_drivers=tuple(path for path in _on_the_path(host) if path.rpartition("/")[2].startswith("libcuda.so")),
         torch_folder=torch.get("folder"),
         shadow=next((name for name in ("torch.py", "torch/__init__.py") if host.exists(name)), None),
         own_python=host.own_python,
@@ -107,17 +111,25 @@ def _compile(host: Host, needs: Mapping[str, Any]) -> Compile:
 
 
 def _searched(host: Host, loaded: tuple[str, ...]) -> tuple[str, ...]:
-    folders = [folder.rstrip("/") for folder in host.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
-    paths = [f"{folder}/{name}" for folder in folders for name in host.names(folder) if _LIBRARY.fullmatch(name)]
+    paths = [path for path in _on_the_path(host) if _LIBRARY.fullmatch(path.rpartition("/")[2])]
     return tuple(path for path in paths if host.real(path) not in loaded)
+
+
+def _on_the_path(host: Host) -> list[str]:
+    """All files in the folders of LD_LIBRARY_PATH, in their order."""
+    folders = [folder.rstrip("/") for folder in host.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
+    return [f"{folder}/{name}" for folder in folders for name in host.names(folder)]
 
 
 def _torch_of(host: Host, python: str | None) -> str | None:
     """The folder of an interpreter's torch. The interpreter is asked, since its path may be a shim or a link."""
     if python is None:
         return None
-    found = host.ask_python(WHERE_SCRIPT, _WHERE_DEADLINE_SECONDS, python).get("folder")
-    return str(found) if found else None
+    found = host.ask_python(WHERE_SCRIPT, _WHERE_DEADLINE_SECONDS, python)
+    try:
+        return path(found.get("folder") or "") or None
+    except (OtherType, AttributeError):
+        raise Unreadable(f"{python} answered a value of another type for 'folder'") from None
 
 
 def cudnn_version(number: int | None) -> str | None:

@@ -4,7 +4,20 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
-from gputune.facts import busy, container, cpu, driver, environment, gpu, libraries, memory, pci, precision, process
+from gputune.facts import (
+    board,
+    busy,
+    container,
+    cpu,
+    driver,
+    environment,
+    gpu,
+    libraries,
+    memory,
+    pci,
+    precision,
+    process,
+)
 from gputune.facts.container import Container
 from gputune.facts.cpu import Cpu
 from gputune.facts.driver import Driver
@@ -18,7 +31,8 @@ from gputune.facts.pci import PciGpu
 from gputune.facts.precision import Flags, Precision
 from gputune.facts.process import Folder, Process
 from gputune.facts.unimported_torch import ask_torch
-from gputune.host import Host, Nvml, Unreadable
+from gputune.host import Host, Nvml, NvmlAbsent, Unreadable
+from gputune.host.nvml_process import BREAKING
 from gputune.resources import scheduler
 from gputune.resources.scheduler import Scheduler
 
@@ -45,8 +59,12 @@ class Facts:
     scheduler: Scheduler
     environment: dict[str, str] = field(default_factory=dict)
     """The variables that are set and that torch, NVIDIA's libraries or a check may read, by name."""
+    board: str | None = None
+    """The model of a Jetson board, whose GPU is integrated; None for other machines."""
     gpu_required: bool = False
     """The user asked for a GPU with `--require-gpu`."""
+    gpus_expected: int | None = None
+    """The number of GPUs that the user expects here (`--expect-gpus N`)."""
     gaps: tuple[Gap, ...] = ()
 
     def device_gpu(self, device: str) -> Gpu | None:
@@ -57,15 +75,25 @@ class Facts:
         return next((found for found in self.gpus if found.torch_index == int(index or 0)), None)
 
 
-def read(host: Host, *, gpu_required: bool = False, variables: Collection[str] = ()) -> Facts:
+def read(
+    host: Host, *, gpu_required: bool = False, gpus_expected: int | None = None, variables: Collection[str] = ()
+) -> Facts:
     """Read all facts. torch is imported in a child process by `host.python`, never in this process.
 
     `variables` are environment variables to keep in addition to those of torch and NVIDIA's libraries.
     """
+    try:
+        return _read(host, gpu_required, gpus_expected, variables)
+    finally:
+        host.release()
+
+
+def _read(host: Host, gpu_required: bool, gpus_expected: int | None, variables: Collection[str]) -> Facts:
     gaps = Gaps()
     before = busy.read(host)
+    begun = _begun(host)  # it comes up while torch is imported
     torch = ask_torch(host, gaps)
-    nvml = _nvml(host, bool(torch.get("devices")), gaps)
+    nvml = _up(host, begun, bool(torch.get("devices")), gaps)
     granted = scheduler.read(host)
     cpus = cpu.read(host, granted, gaps)
     others, stolen = _use_by_others(host, before, gaps)
@@ -81,7 +109,9 @@ def read(host: Host, *, gpu_required: bool = False, variables: Collection[str] =
         process=process.read(host, gaps),
         scheduler=granted,
         environment=environment.read(host, variables),
+        board=board.read(host),
         gpu_required=gpu_required,
+        gpus_expected=gpus_expected,
         gaps=tuple(gaps.found),
     )
 
@@ -99,11 +129,32 @@ def _use_by_others(host: Host, before: busy.Reading | None, gaps: Gaps) -> tuple
     return found["other_cpus"], found.get("stolen_cpus", 0.0)
 
 
-def _nvml(host: Host, gpu_seen: bool, gaps: Gaps) -> Nvml | None:
-    """NVML, or None. Its absence is a gap only on a machine with a GPU or its driver, which it would describe."""
+def _begun(host: Host) -> Nvml | Unreadable:
+    """NVML, which may still be coming up, or why there is none."""
     try:
         return host.nvml()
     except Unreadable as error:
-        if gpu_seen or device_files(host) or error.cause == "version_mismatch":
-            gaps.add("driver.nvml", str(error), error.cause)
-        return None
+        return error
+
+
+def _up(host: Host, nvml: Nvml | Unreadable, gpu_seen: bool, gaps: Gaps) -> Nvml | None:
+    """NVML once it has come up, or None. Its absence is a gap only on a machine with a GPU or its driver, which it
+    would describe; that it hangs, or breaks off, always is one.
+    """
+    try:
+        if isinstance(nvml, Unreadable):
+            raise nvml
+        nvml.count()
+    except NvmlAbsent as error:
+        absent: Unreadable = error
+    except Unreadable as error:
+        if not isinstance(nvml, Unreadable):  # it is the count that cannot be read
+            return nvml
+        absent = error
+    except Exception:  # so it is here, whatever it was
+        return None if isinstance(nvml, Unreadable) else nvml
+    else:
+        return nvml
+    if gpu_seen or device_files(host) or absent.cause in ("version_mismatch", "unknown_error", *BREAKING):
+        gaps.add("driver.nvml", str(absent), absent.cause)
+    return None

@@ -17,6 +17,8 @@ class Memory:
     """The host's memory."""
     limit_bytes: int | None = None
     """The tightest cgroup limit; None without a limit, or where a gap says why."""
+    limit_source: str | None = None
+    """The file that sets that limit."""
     limit_free_bytes: int | None = None
     """The bytes left below that limit. The file cache counts as free, since the kernel drops it when memory runs out.
     """
@@ -33,6 +35,7 @@ def read(host: Host, gaps: Gaps) -> Memory:
     return Memory(
         total_bytes=gaps.read("memory.total_bytes", host.memory_bytes),
         limit_bytes=tightest[0] if tightest else None,
+        limit_source=tightest[1] if tightest else None,
         limit_free_bytes=gaps.read("memory.limit_free_bytes", lambda: _free(host, *tightest)) if tightest else None,
         free_bytes=gaps.read("memory.free_bytes", lambda: 1024 * _row(host, "/proc/meminfo", "MemAvailable:")),
         shm_bytes=shm,

@@ -42,6 +42,17 @@ def _gpu(host: Host, address: str) -> PciGpu | None:
     return None
 
 
+def paths(host: Host) -> dict[str, str]:
+    """For each of NVIDIA's GPUs on the bus its path in /sys, which has the addresses of all bridges above it."""
+    return {gpu.address: host.real(f"{_BUS}/{gpu.address}") for gpu in read(host, Gaps()) or ()}
+
+
+def gpus_at(paths: dict[str, str], address: str) -> tuple[str, ...]:
+    """The GPUs at this PCI address, whatever its function, or behind this bridge."""
+    device = address.rpartition(".")[0] + "."
+    return tuple(gpu for gpu, path in paths.items() if gpu.startswith(device) or f"/{address}/" in path)
+
+
 def same(address: str, nvml: str) -> bool:
     """Whether NVML's bus id (`00000000:3B:00.0`) means the kernel's `address`, which has a shorter domain number."""
     one, other = (re.fullmatch(r"0*([0-9a-f]*):(\S+)", text.lower()) for text in (address, nvml))

@@ -12,6 +12,10 @@ from gputune.host import Host
 _BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # in /proc/cpuinfo
 _SINCE = {"float16": (7, 0), "bfloat16": (8, 0), "tf32": (8, 0), "float8": (8, 9)}
 
+# The chips TU116 and TU117, of compute capability 7.5 like those of RTX 20 and T4, but without Tensor Cores.
+# NVIDIA, Turing GeForce GTX: GTX 16, MX450 and MX550, T400 to T2000 of the Quadro line, CMP 30HX.
+_WITHOUT = re.compile(r"\b(GTX 16[0-9]{2}|MX[45]50|T(400|500|550|600|1000|1200|2000)|CMP 30HX)(?![0-9])")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flags:
@@ -39,12 +43,16 @@ class Precision:
     """The CPU has bfloat16 instructions (AVX512-BF16, AMX or Arm's) and does not have to emulate it."""
 
 
-def tensor_core_dtypes(compute_capability: str | None) -> tuple[str, ...]:
-    """The dtypes that Tensor Cores of a compute capability such as "9.0" multiply; empty for None, and below 7.0."""
-    if compute_capability is None:
+def tensor_core_dtypes(compute_capability: str | None, name: str = "") -> tuple[str, ...]:
+    """The dtypes that the Tensor Cores of a GPU multiply, by its compute capability such as "9.0" and its name.
+
+    Empty for None, below 7.0, and for the GPUs of 7.5 that have no Tensor Cores.
+    """
+    number = re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})", compute_capability or "")
+    capability = (int(number[1]), int(number[2])) if number else (0, 0)
+    if capability == (7, 5) and _WITHOUT.search(name):
         return ()
-    major, minor = (int(part) for part in compute_capability.split("."))
-    return tuple(name for name, since in _SINCE.items() if (major, minor) >= since)
+    return tuple(dtype for dtype, since in _SINCE.items() if capability >= since)
 
 
 def default_flags(torch_version: str) -> Flags | None:

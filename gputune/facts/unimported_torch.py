@@ -6,9 +6,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gputune.facts._torch_types import held
 from gputune.facts.gap import Gaps
 from gputune.host import Host
 from gputune.resources.unreadable import Cause
+
+_CUDA_ERRORS: dict[str, Cause] = {
+    "system not yet initialized": "fabric_not_ready",
+    "stub library": "stub_library",
+    "forward compatibility was attempted": "compat_unsupported",
+    "unsupported display driver": "driver_combination",
+    "unknown error": "uvm_broken",
+    "no cuda-capable device": "no_device",
+    "no cuda gpus are available": "no_device",
+    "invalid device ordinal": "no_device",
+}
+"""CUDA's words for its errors, in lower case, as torch repeats them. Source: CUDA Runtime API, cudaGetErrorString."""
 
 TORCH_SCRIPT = Path(__file__).with_name("_torch_answers.py")
 
@@ -16,18 +29,21 @@ TORCH_SCRIPT = Path(__file__).with_name("_torch_answers.py")
 def ask_torch(host: Host, gaps: Gaps) -> dict[str, Any]:
     """The answers of `host.python` about its torch, from a child process; empty, with a gap, if there are none."""
     answers = gaps.read("libraries.torch", lambda: host.ask_python(TORCH_SCRIPT)) or {}
-    for name, error in answers.get("gaps", {}).items():
+    kept, errors, left_out = held(answers if isinstance(answers, dict) else {"gaps": answers})
+    for name, error in errors.items():
         importing = "import torch: " if name == "torch" else ""
         gaps.add(f"libraries.{name}", f"{importing}{error['type']}: {error['message']}", _cause(name, error))
-    return answers
+    for name in left_out:
+        gaps.add(f"libraries.{name}", f"{host.python} answered a value of another type for {name!r}")
+    return kept
 
 
 def _cause(name: str, error: Mapping[str, Any]) -> Cause | None:
     if name == "torch":
         absent = (error["type"], error["name"]) == ("ModuleNotFoundError", "torch")
         return "not_installed" if absent else "import_failed"
-    # torch's words for error 802
-    return "fabric_not_ready" if "system not yet initialized" in error["message"] else None
+    said = error["message"].lower()
+    return next((cause for words, cause in _CUDA_ERRORS.items() if words in said), None)
 
 
 def installed_torch() -> tuple[str | None, str | None]:

@@ -15,21 +15,33 @@ from typing import Any
 
 from gputune.host import child, kernel_log
 from gputune.host.child import end, end_group
-from gputune.host.nvml import LibraryNvml, Nvml
+from gputune.host.nvml import ChildNvml, Nvml
+from gputune.host.nvml_process import DEADLINE_SECONDS as NVML_DEADLINE_SECONDS
+from gputune.host.nvml_process import NvmlAbsent
 from gputune.resources.files import Files
 from gputune.resources.unreadable import Unreadable
 
-__all__ = ["Host", "Nvml", "Unreadable", "end", "end_group"]
+__all__ = ["NVML_DEADLINE_SECONDS", "Host", "Nvml", "NvmlAbsent", "Unreadable", "end", "end_group"]
 
 TORCH_DEADLINE_SECONDS = 120.0
 """How long another interpreter may take to import torch and answer. A cold page cache can take most of a minute."""
 
 
 class Host(Files):
-    """This machine. `root` is put before every path; `environ` and `python` replace the process's own."""
+    """This machine. `root` is put before every path; `environ` and `python` replace the process's own. NVML has
+    `nvml_deadline_seconds` for all its answers.
+    """
 
-    def __init__(self, root: str = "/", environ: Mapping[str, str] | None = None, python: str | None = None) -> None:
+    def __init__(
+        self,
+        root: str = "/",
+        environ: Mapping[str, str] | None = None,
+        python: str | None = None,
+        nvml_deadline_seconds: float = NVML_DEADLINE_SECONDS,
+    ) -> None:
         super().__init__(root, environ)
+        self._nvml: ChildNvml | None = None
+        self._nvml_deadline_seconds = nvml_deadline_seconds
         self.own_python = sys.executable
         self.python = python or self.own_python
 
@@ -127,18 +139,34 @@ class Host(Files):
         return platform.machine()
 
     def nvml(self) -> Nvml:
-        """NVML, initialised. Raises `Unreadable` if the library or the driver is missing."""
-        return LibraryNvml()
+        """NVML, which comes up in a process of its own from now on; `release` ends it.
+
+        Raises NvmlAbsent here or at the first call where the library or the driver is missing.
+        """
+        if self._nvml is None:
+            self._nvml = ChildNvml(self.environ, self._nvml_deadline_seconds)
+        return self._nvml
+
+    def release(self) -> None:
+        """End the process that asks NVML, if there is one."""
+        if self._nvml is not None:
+            self._nvml.close()
+            self._nvml = None
 
     def ask_python(
         self, script: Path, deadline_seconds: float = TORCH_DEADLINE_SECONDS, python: str | None = None
     ) -> dict[str, Any]:
         """Run `script` under `python` (by default `self.python`) and return the JSON object that it writes.
 
-        The child gets a session of its own and is killed whole at the deadline. Raises `Unreadable`.
+        The child gets a session of its own and is killed whole at the deadline, or once it has answered in part and
+        NVML hangs, as what it waits for then does too. Raises `Unreadable`.
         """
         environ = {**self.environ, "GPUTUNE_DISABLE": "1"}
-        return child.ask([python or self.python, str(script)], environ, deadline_seconds)
+        words = [python or self.python, str(script)]
+        return child.ask(words, environ, deadline_seconds, self._nvml_hangs)
+
+    def _nvml_hangs(self) -> bool:
+        return self._nvml is not None and self._nvml.is_overdue()
 
     def ask_tuned(self, script: Path, *options: str) -> dict[str, Any]:
         """Run `script` with `options` and the applied profile under `self.python`, and return its JSON object."""

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,19 +17,31 @@ TRACKER = b"multiprocessing.resource_tracker"
 """Part of the command line of multiprocessing's resource tracker, by which it is recognised."""
 EXEC_SECONDS = 0.2
 """How long to wait for the command line of a process in the middle of exec, which takes well below 1 ms."""
+UNANSWERED = "Unanswered"
+"""The type, in `gaps`, of what a child was asking for when it died or fell silent; its name is the cause."""
+LOOK_SECONDS = 0.2
+"""How often to look whether there is still hope for an answer."""
 TRACKER_SECONDS = 3.0
 """How long to wait for a tracker to end, about 0.05 s after its last client. One still in use is not waited for."""
 
 
-def ask(words: Sequence[str], environ: Mapping[str, str], deadline_seconds: float) -> dict[str, Any]:
+def ask(
+    words: Sequence[str],
+    environ: Mapping[str, str],
+    deadline_seconds: float,
+    is_hopeless: Callable[[], bool] = lambda: False,
+) -> dict[str, Any]:
     """Run a command, and return the JSON object that it writes to the file descriptor passed as its last argument.
 
-    Raises `Unreadable` if it cannot be started, is silent until the deadline, or writes anything else.
+    It may write several, a line each, which are put together. One with the key `next` names what it asks for after
+    that; if it then dies, is silent until the deadline, or `is_hopeless()`, what it had answered is returned, with the
+    reason in `gaps` under that name. Raises `Unreadable` if it cannot be started or has answered nothing.
     """
     reader, writer = os.pipe()
     child = None
+    answers = _Answers()
     try:
-        with _signals_held():
+        with signals_held():
             try:
                 child = subprocess.Popen(
                     [*words, str(writer)],
@@ -44,9 +56,14 @@ def ask(words: Sequence[str], environ: Mapping[str, str], deadline_seconds: floa
                 raise Unreadable(f"{words[0]}: {error.strerror}") from None
             finally:
                 os.close(writer)
-        return _answer(words[0], _drain(reader, time.monotonic() + deadline_seconds), child)
-    except TimeoutError:
-        raise Unreadable(f"{words[0]} gave no answer within {deadline_seconds:g} s", "no_answer") from None
+        try:
+            _drain(reader, time.monotonic() + deadline_seconds, answers, is_hopeless)
+        except TimeoutError as late:
+            why = str(late) or f"gave no answer within {deadline_seconds:g} s"
+            raise Unreadable(f"{words[0]} {why}", "no_answer") from None
+        return _answer(words[0], answers, child)
+    except Unreadable as fault:
+        return answers.without_the_rest(fault)
     finally:
         os.close(reader)
         if child:
@@ -54,7 +71,7 @@ def ask(words: Sequence[str], environ: Mapping[str, str], deadline_seconds: floa
 
 
 @contextmanager
-def _signals_held() -> Iterator[None]:
+def signals_held() -> Iterator[None]:
     """Let Python's handlers of SIGINT and SIGTERM wait until the end: one that raises in the middle of Popen would
     leave a child that nobody knows of.
     """
@@ -138,23 +155,67 @@ def _command_line(pid: int) -> bytes:
         return b""
 
 
-def _drain(reader: int, deadline: float) -> bytes:
+class _Answers:
+    """What a child has written so far."""
+
+    def __init__(self) -> None:
+        self.text = b""
+
+    def parts(self) -> list[dict[str, Any]]:
+        """The JSON objects in it. Raises ValueError or RecursionError where a line is none."""
+        parts = [json.loads(line) for line in self.text.splitlines() if line.strip()]
+        if not all(isinstance(part, dict) for part in parts):
+            raise TypeError
+        return parts
+
+    def without_the_rest(self, fault: Unreadable) -> dict[str, Any]:
+        """What was answered before a fault, which becomes the gap of what was asked for next. Raises it if that is
+        nothing.
+        """
+        self.text = self.text[: self.text.rfind(b"\n") + 1]
+        with suppress(ValueError, RecursionError, TypeError):
+            if parts := self.parts():
+                whole = _together(parts)
+                gap = {"type": UNANSWERED, "name": fault.cause, "message": str(fault)}
+                if awaited := whole.pop("next", None):
+                    return {**whole, "gaps": {**whole.get("gaps", {}), awaited: gap}}
+        raise fault
+
+
+def _together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    whole: dict[str, Any] = {}
+    for part in parts:
+        whole.pop("next", None)
+        gaps = {**whole.get("gaps", {}), **part.get("gaps", {})}
+        whole |= part
+        if gaps:
+            whole["gaps"] = gaps
+    return whole
+
+
+def _drain(reader: int, deadline: float, answers: _Answers, is_hopeless: Callable[[], bool]) -> None:
     import select
 
-    answer = b""
     while True:
         left = deadline - time.monotonic()
-        if left <= 0 or not select.select([reader], [], [], left)[0]:
+        if left <= 0:
             raise TimeoutError
-        chunk = os.read(reader, 65536)
-        if not chunk:
-            return answer
-        answer += chunk
+        if select.select([reader], [], [], min(left, LOOK_SECONDS))[0]:
+            chunk = os.read(reader, 65536)
+            if not chunk:
+                return
+            answers.text += chunk
+        elif b"\n" in answers.text and is_hopeless():
+            raise TimeoutError("waits for the driver, in which NVML hangs")
 
 
-def _answer(python: str, text: bytes, child: subprocess.Popen[Any]) -> dict[str, Any]:
+def _answer(python: str, answers: _Answers, child: subprocess.Popen[Any]) -> dict[str, Any]:
     try:
-        answer = json.loads(text)
+        parts = answers.parts()
+        if not parts or "next" in parts[-1]:
+            raise ValueError
+    except TypeError:
+        raise Unreadable(f"{python} answered something else") from None
     except (ValueError, RecursionError):
         try:
             code: int | None = child.wait(2)
@@ -162,6 +223,4 @@ def _answer(python: str, text: bytes, child: subprocess.Popen[Any]) -> dict[str,
             code = None
         cause: Cause = "killed" if code is not None and code < 0 else "exited"
         raise Unreadable(f"{python} ended without an answer (exit code {code})", cause) from None
-    if not isinstance(answer, dict):
-        raise Unreadable(f"{python} answered something else")
-    return answer
+    return _together(parts)

@@ -1,9 +1,16 @@
-"""NVML through nvidia-ml-py: every answer as plain data, every error as `Unreadable` with its reason and cause."""
+"""NVML, asked in a child process: a driver that hangs or crashes costs the answers of that child, not gputune's end.
 
-import ctypes
+Every answer is plain data, every error an `Unreadable` with its reason and cause.
+"""
+
+from collections.abc import Mapping
 from typing import Any, Protocol
 
+from gputune.host.nvml_process import BREAKING, DEADLINE_SECONDS, AskedProcess, NvmlAbsent
 from gputune.resources.unreadable import Cause, Unreadable
+
+_UNASKED = 3
+"""The answers that the process writes before any request: its start, NVML's initialisation, and the count."""
 
 ERRORS: dict[str, tuple[str, Cause]] = {
     "NVMLError_NotSupported": ("Not Supported", "not_supported"),
@@ -12,6 +19,11 @@ ERRORS: dict[str, tuple[str, Cause]] = {
     "NVMLError_InvalidArgument": ("Invalid Argument", "invalid_argument"),
     "NVMLError_GpuIsLost": ("GPU is lost", "gpu_lost"),
     "NVMLError_ResetRequired": ("GPU requires a reset", "needs_reset"),
+    "NVMLError_Unknown": ("Unknown Error", "unknown_error"),
+    "NVMLError_Timeout": ("Timeout", "timeout"),
+    "NVMLError_NoPermission": ("Insufficient Permissions", "no_permission"),
+    "NVMLError_DriverNotLoaded": ("Driver Not Loaded", "driver_not_loaded"),
+    "NVMLError_LibraryNotFound": ("NVML Shared Library Not Found", "library_not_found"),
     "NVMLError_LibRmVersionMismatch": ("Driver/library version mismatch", "version_mismatch"),
 }
 """The errors that gputune distinguishes, by nvidia-ml-py's names, worded alike for all versions of NVML."""
@@ -24,7 +36,7 @@ def error(name: str, text: str) -> Unreadable:
 
 
 class Nvml(Protocol):
-    """NVML's answers. Every call may raise `Unreadable`."""
+    """NVML's answers. Every call may raise `Unreadable`, the first one `NvmlAbsent`."""
 
     def system(self, name: str) -> Any:
         """`nvmlSystemGet<name>()`."""
@@ -36,61 +48,93 @@ class Nvml(Protocol):
         """`nvmlDeviceGet<name>(handle of index, *args)`."""
 
 
-class LibraryNvml:
-    """NVML through nvidia-ml-py."""
+class ChildNvml:
+    """NVML in a process of its own, which starts at once and is waited for at the first call.
 
-    def __init__(self) -> None:
-        try:
-            import pynvml
-        except ImportError as fault:
-            raise Unreadable(f"nvidia-ml-py is not installed: {fault}", "not_installed") from None
-        self._pynvml = pynvml
-        self._handles: dict[int, Any] = {}
-        self._call(pynvml.nvmlInit)
+    A call that does not answer in time, or that ends the process, raises with the cause `no_answer`, `killed` or
+    `exited` whenever it is asked; every other call raises with `not_asked` from then on.
+    """
 
-    def _call(self, function: Any, *args: Any) -> Any:
-        try:
-            return _plain(function(*args))
-        except self._pynvml.NVMLError as fault:
-            raise error(type(fault).__name__, str(fault)) from None
-        except Exception as fault:  # a driver's odd answer (bad struct, bad bytes) is a gap, not the end
-            raise Unreadable(f"NVML: {type(fault).__name__}: {fault}") from None
-
-    def _function(self, name: str) -> Any:
-        function = getattr(self._pynvml, name, None)
-        if function is None:
-            raise Unreadable(f"NVML: this nvidia-ml-py has no {name}")
-        return function
+    def __init__(self, environ: Mapping[str, str], deadline_seconds: float = DEADLINE_SECONDS) -> None:
+        """Start the process. Raises NvmlAbsent where nvidia-ml-py is not installed, or no process can be started."""
+        self._process = AskedProcess(environ, deadline_seconds)
+        self._count: int | Unreadable | None = None
+        self._absent: NvmlAbsent | None = None
+        self._broken: str | None = None
+        self._faults: dict[str, Unreadable] = {}
+        self._handles: set[int] = set()
 
     def system(self, name: str) -> Any:
-        return self._call(self._function(f"nvmlSystemGet{name}"))
+        return self._ask(f"nvmlSystemGet{name}", ("system", name))
 
     def count(self) -> int:
-        return int(self._call(self._pynvml.nvmlDeviceGetCount))
+        self._open()
+        if isinstance(self._count, Unreadable):
+            raise self._count
+        return int(self._count or 0)
 
     def device(self, index: int, name: str, *args: Any) -> Any:
         if index not in self._handles:
-            self._handles[index] = self._call(self._pynvml.nvmlDeviceGetHandleByIndex, index)
-        function = self._function(f"nvmlDeviceGet{name}")
-        if name == "GpuFabricInfoV":
-            return self._call(self._filled, function, self._handles[index])
-        return self._call(function, self._handles[index], *args)
+            self._ask(f"nvmlDeviceGetHandleByIndex of GPU {index}", ("handle", index))
+            self._handles.add(index)
+        return self._ask(f"nvmlDeviceGet{name} of GPU {index}", ("device", index, name, *args))
 
-    def _filled(self, function: Any, handle: Any) -> Any:
-        """Call a function that fills in a struct which its caller provides."""
-        struct = self._pynvml.c_nvmlGpuFabricInfo_v2_t()
-        function(handle, ctypes.byref(struct))
-        return struct
+    def is_overdue(self) -> bool:
+        """Whether NVML hangs while it comes up, found without waiting for it."""
+        return self._count is None and self._absent is None and self._process.is_overdue(_UNASKED)
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.close()
+
+    def _open(self) -> None:
+        """Wait until NVML has come up and said how many GPUs it lists. Raises NvmlAbsent where it does not come up."""
+        if self._absent:
+            raise self._absent
+        if self._count is not None:
+            return
+        try:
+            self._process.wait_for_start()
+            self._receive("nvmlInit")
+        except Unreadable as fault:
+            self._absent = NvmlAbsent(str(fault), fault.cause)
+            raise self._absent from None
+        try:
+            self._count = int(self._receive("nvmlDeviceGetCount"))
+        except Unreadable as fault:
+            self._count = fault
+
+    def _ask(self, call: str, request: tuple[Any, ...]) -> Any:
+        self._open()
+        if call in self._faults:
+            raise self._faults[call]
+        if self._broken:
+            raise Unreadable(f"NVML: not asked, since {self._broken}", "not_asked")
+        try:
+            self._process.send(request)
+            return self._receive(call)
+        except Unreadable as fault:
+            if fault.cause in BREAKING or request[0] == "handle":
+                self._faults[call] = fault
+            raise
+
+    def _receive(self, call: str) -> Any:
+        try:
+            said = self._process.receive()
+        except Unreadable as fault:
+            self._broken = f"{call} {fault}"
+            raise Unreadable(f"NVML: {self._broken}", fault.cause) from None
+        if "error" in said:
+            raise _error_of(*said["error"])
+        return said["answer"]
 
 
-def _plain(value: Any) -> Any:
-    """NVML's structs, and nvidia-ml-py's objects for some of them, as dictionaries; arrays as lists; bytes as text."""
-    if isinstance(value, bytes):
-        return value.decode(errors="replace")
-    if isinstance(value, (list, tuple, ctypes.Array)):
-        return [_plain(part) for part in value]
-    if type(value).__name__ == "nvmlFriendlyObject":
-        return {name: _plain(part) for name, part in vars(value).items()}
-    if hasattr(value, "_fields_"):
-        return {field[0]: _plain(getattr(value, field[0])) for field in value._fields_}
-    return value
+def _error_of(kind: str, text: str) -> Unreadable:
+    """The exception for one that the process met, by its type's name and its text."""
+    if kind in ("ImportError", "ModuleNotFoundError"):
+        return Unreadable(f"nvidia-ml-py is not installed: {text}", "not_installed")
+    if kind == "AttributeError":
+        return Unreadable(f"NVML: this nvidia-ml-py lacks the call ({text})")
+    if kind.startswith("NVML"):
+        return error(kind, text)
+    return Unreadable(f"NVML: {kind}: {text}")  # nvidia-ml-py's own fault over a driver's odd answer

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _STYLES: dict[Severity, str] = {
     "ERROR": "bold red", "WARNING": "yellow", "UNKNOWN": "magenta", "OK": "green", "NOT_APPLICABLE": "dim",
 }  # fmt: skip
-_NVIDIA_SMI = re.compile(r"(?<=nvidia-smi -i )\S+")  # the GPU in a remedy's command
+_NVIDIA_SMI = re.compile(r"(?:(?<=nvidia-smi -i )|(?<=nvidia-smi mig -i ))[^\s;]+")  # the GPU in a remedy's command
 _LONGEST_ENTRY = 24
 CHARTS: tuple[Callable[[Sequence[Measurement]], Iterator[Chart]], ...] = (
     device_charts.side_by_side,
@@ -161,10 +161,10 @@ def _word(severity: Severity) -> str:
 
 
 def unsaid(gaps: Sequence[Gap], findings: Sequence[Finding]) -> list[Gap]:
-    """The gaps to print: those whose reason no finding gives. What NVML does not support is left to the checks."""
+    """The gaps to print: those whose reason no finding gives. What GPU or driver lack is left to the checks."""
     facts = {finding.fact for finding in findings}
     given = {gap.reason for gap in gaps if gap.fact in facts}
-    return [gap for gap in gaps if gap.cause != "not_supported" and gap.reason not in given]
+    return [gap for gap in gaps if gap.cause not in ("not_supported", "no_such_call") and gap.reason not in given]
 
 
 def print_gaps(gaps: Sequence[Gap], stream: IO[str]) -> None:

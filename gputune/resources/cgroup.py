@@ -12,6 +12,8 @@ from .unreadable import Unreadable
 
 _UNIFIED = ""
 _USUAL_MOUNT = {_UNIFIED: "/sys/fs/cgroup"}
+_LONGEST_PATH = 4096
+"""Linux, limits.h, PATH_MAX: a longer path names no folder."""
 
 
 def values(files: Files, controller: str, v1_file: str, v2_file: str) -> Iterator[tuple[str, str]]:
@@ -21,29 +23,41 @@ def values(files: Files, controller: str, v1_file: str, v2_file: str) -> Iterato
     "no limit" is never a guess.
     """
     offered = False
+    visible: list[str] = []
     for name, file in ((controller, v1_file), (_UNIFIED, v2_file)):
         for folder, own in _levels(files, name):
-            offers = _offers(files, name, folder, controller, file)
+            path = f"{folder}/{file}"
+            text = _text(files, path)
+            offers = text is not None if name != _UNIFIED else not own and _lists(files, folder, controller)
             if offers and not own:
-                raise Unreadable(f"{folder} shows a parent of this process's cgroup, which is not visible here")
+                raise Unreadable(f"{folder or '/'} shows a parent of this process's cgroup, which is not visible here")
             offered = offered or offers
-            path = str(folder / file)
-            if files.exists(path):
-                yield path, files.read(path)
-    if not offered:
+            visible += [folder] if name == _UNIFIED else []
+            if text is not None:
+                yield path, text
+    if not (offered or any(_lists(files, folder, controller) for folder in reversed(visible))):
         raise Unreadable(f"no cgroup hierarchy with the {controller} controller is visible")
 
 
-def _offers(files: Files, name: str, folder: PurePosixPath, controller: str, file: str) -> bool:
-    if name != _UNIFIED:
-        return files.exists(str(folder / file))
+def _text(files: Files, path: str) -> str | None:
+    """The text of a file; None if there is none. Raises `Unreadable` if there is one."""
     try:
-        return controller in files.read(str(folder / "cgroup.controllers")).split()
+        return files.read(path)
+    except Unreadable as error:
+        if error.cause == "no_such_file" or not files.exists(path):
+            return None
+        raise
+
+
+def _lists(files: Files, folder: str, controller: str) -> bool:
+    """Whether a group of v2 offers the controller."""
+    try:
+        return controller in files.read(f"{folder}/cgroup.controllers").split()
     except Unreadable:
         return False
 
 
-def _levels(files: Files, name: str) -> Iterator[tuple[PurePosixPath, bool]]:
+def _levels(files: Files, name: str) -> Iterator[tuple[str, bool]]:
     """The existing folders of the process's group and its ancestors, innermost first, and whether it is visible.
 
     It is not after `unshare -C`: the new cgroup namespace calls the group `/`, while the mount, which is older, shows
@@ -52,13 +66,31 @@ def _levels(files: Files, name: str) -> Iterator[tuple[PurePosixPath, bool]]:
     group = _groups(files).get(name, "/")
     for mount, root in _mounts(files, name):
         own = not root.startswith("/..") or group.startswith(root)
-        inside = group.removeprefix(root) if root != "/" else group
-        parts = [part for part in inside.split("/") if part]
-        # Without a cgroup namespace the path may be the host's, of which only the tail exists here.
-        while parts and (".." in parts or not files.exists(str(mount.joinpath(*parts)))):
-            parts.pop(0)
-        for length in range(len(parts), -1, -1):
-            yield mount.joinpath(*parts[:length]), own
+        below = _below(files, mount, group.removeprefix(root) if root != "/" else group)
+        while below:
+            yield mount + below, own
+            below = below.rpartition("/")[0]
+        yield mount, own
+
+
+def _below(files: Files, mount: str, inside: str) -> str:
+    """The longest tail of a group's path that exists below the mount, as `/a/b`; empty if none does.
+
+    Without a cgroup namespace the path may be the host's, of which only the tail exists here. Deep paths are why a
+    tail's first folder is asked for before the whole of it, and each name only once.
+    """
+    if len(inside) > _LONGEST_PATH:
+        inside = inside[-_LONGEST_PATH:].partition("/")[2]
+    parts = [part for part in inside.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        parts = parts[len(parts) - parts[::-1].index("..") :]
+    here = {part for part in set(parts) if files.exists(f"{mount}/{part}")}
+    tail = "".join(f"/{part}" for part in parts)
+    for part in parts:
+        if part in here and files.exists(mount + tail):
+            return tail
+        tail = tail[len(part) + 1 :]
+    return ""
 
 
 def _groups(files: Files) -> dict[str, str]:
@@ -71,12 +103,12 @@ def _groups(files: Files) -> dict[str, str]:
     return groups
 
 
-def _mounts(files: Files, name: str) -> list[tuple[PurePosixPath, str]]:
-    """The mount points of a hierarchy, each with the group that it shows as its root."""
+def _mounts(files: Files, name: str) -> list[tuple[str, str]]:
+    """The mount points of a hierarchy, each with the group that it shows as its root; `/` is the empty text."""
     try:
         text = files.read("/proc/self/mountinfo")
     except Unreadable:
-        return [(PurePosixPath(_USUAL_MOUNT.get(name, f"/sys/fs/cgroup/{name}")), "/")]
+        return [(_USUAL_MOUNT.get(name, f"/sys/fs/cgroup/{name}"), "/")]
     mounts = []
     for line in text.splitlines():
         before, _, after = line.partition(" - ")
@@ -84,5 +116,5 @@ def _mounts(files: Files, name: str) -> list[tuple[PurePosixPath, str]]:
         if len(fields) < 5 or len(kind) < 3:
             continue
         if kind[0] == "cgroup2" if name == _UNIFIED else kind[0] == "cgroup" and name in kind[2].split(","):
-            mounts.append((PurePosixPath(fields[4]), fields[3]))
+            mounts.append((str(PurePosixPath(fields[4])).rstrip("/"), fields[3]))
     return mounts

@@ -1,5 +1,7 @@
 """How many CPUs a rank may use: affinity, cgroup quota and scheduler grant, shared by the local ranks."""
 
+import re
+
 from . import cgroup
 from .files import Files
 from .scheduler import Scheduler
@@ -31,20 +33,18 @@ def quota(files: Files) -> tuple[float, str] | None:
     """The tightest CPU quota along the cgroup chain, in CPUs, and the file that sets it; None without a quota."""
     quotas: list[tuple[float, str]] = []
     for path, text in cgroup.values(files, "cpu", "cpu.cfs_quota_us", "cpu.max"):
+        first = path.endswith("cpu.cfs_quota_us")  # the first version, which has a file for each number
         limit, _, period = text.strip().partition(" ")
-        if limit in ("max", "-1"):
+        if limit == ("-1" if first else "max"):
             continue
-        if path.endswith("cpu.cfs_quota_us"):
-            period = files.read(path.removesuffix("cpu.cfs_quota_us") + "cpu.cfs_period_us")
+        if first:
+            period = files.read(path.removesuffix("cpu.cfs_quota_us") + "cpu.cfs_period_us").strip()
         quotas.append((_cpus(limit, period, path), path))
     return min(quotas, default=None)
 
 
 def _cpus(limit: str, period: str, path: str) -> float:
-    try:
-        cpus = int(limit) / int(period)
-    except (ValueError, ArithmeticError):
-        cpus = 0.0
-    if cpus <= 0:
+    numbers = [int(text) if re.fullmatch(r"[0-9]{1,18}", text) else 0 for text in (limit, period)]
+    if not all(numbers):
         raise Unreadable(f"{path} reads {f'{limit} {period}'.strip()[:60]!r}")
-    return cpus
+    return numbers[0] / numbers[1]

@@ -8,6 +8,10 @@ from .files import Files
 _JOBS = {"slurm": "SLURM_JOB_ID", "lsf": "LSB_JOBID", "pbs": "PBS_JOBID", "kubernetes": "KUBERNETES_SERVICE_HOST"}
 """Scheduler to a variable that is set only in its jobs."""
 
+_BINDING = ("SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND", "SLURM_TRES_PER_TASK", "SLURM_TRES_BIND", "SLURM_NTASKS_PER_GPU")
+"""Variables of Slurm's that show that each task may see only its own GPUs. Source: Slurm, srun, --gpu-bind."""
+_MOST_GPUS = 1024
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduler:
@@ -23,7 +27,11 @@ class Scheduler:
     step: bool = False
     """Whether srun started this process."""
     gpus: str | None = None
-    """The GPUs granted, as the scheduler writes them."""
+    """The numbers of the GPUs granted, as the scheduler writes them: `0,1` or `0-3`."""
+    gpu_count: int | None = None
+    """How many GPUs were granted on this node; 0 for none, None where the scheduler does not say it."""
+    gpus_bound: bool = False
+    """Each task has only some of the step's GPUs, so that `gpu_count` is more than this process may see."""
     local_ranks: int = 1
     """The number of processes of one job that share this node's CPUs."""
     torchrun: bool = False
@@ -58,12 +66,15 @@ def read(files: Files) -> Scheduler:
     name = next((name for name, variable in _JOBS.items() if variable in env), None)
     # As in `4(x2),3`, where jobs whose tasks are spread evenly have the largest count first.
     tasks = re.split("[(,]", env.get("SLURM_STEP_TASKS_PER_NODE", ""))[0]
+    gpus = env.get("SLURM_STEP_GPUS") or env.get("SLURM_JOB_GPUS") or None
     return Scheduler(
         name=name,
         job=env.get(_JOBS.get(name or "", "")) if name != "kubernetes" else None,
         cpus_per_task=_count(env.get("SLURM_CPUS_PER_TASK")) if slurm else None,
         cpus_on_node=_count(env.get("SLURM_CPUS_ON_NODE")) if slurm else None,
-        gpus=env.get("SLURM_STEP_GPUS") or env.get("SLURM_JOB_GPUS") or env.get("SLURM_GPUS_ON_NODE") or None,
+        gpus=gpus,
+        gpu_count=_listed(gpus) or _number(env.get("SLURM_GPUS_ON_NODE")),
+        gpus_bound=slurm and any(variable in env for variable in _BINDING),
         srun_cpus_per_task=_count(env.get("SRUN_CPUS_PER_TASK")),
         step=slurm and _number(env.get("SLURM_STEP_ID")) is not None,
         torchrun="TORCHELASTIC_RUN_ID" in env,
@@ -78,6 +89,17 @@ def _sharing(files: Files) -> str | None:
     if {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "CUDA_MPS_PIPE_DIRECTORY"} & set(files.environ):
         return "mps"
     return None
+
+
+def _listed(gpus: str | None) -> int | None:
+    """How many numbers a list such as `0,2-4` holds; None for any other text."""
+    found: set[int] = set()
+    for part in (gpus or "").split(","):
+        first, last = (_number(end) for end in (part.partition("-")[0], part.rpartition("-")[2]))
+        if first is None or last is None or not first <= last < _MOST_GPUS:
+            return None
+        found.update(range(first, last + 1))
+    return len(found)
 
 
 def _number(text: str | None) -> int | None:

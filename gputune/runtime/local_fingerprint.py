@@ -1,17 +1,33 @@
 """This machine's fingerprint, read cheaply through NVML and from files, without importing torch."""
 
 import sys
+import time
+from contextlib import suppress
 from typing import Any
 
-from gputune.facts._nvml_answers import dotted, text
+from gputune.facts._nvml_answers import dotted, gpu_count, text
 from gputune.facts.cpu_model import model
 from gputune.facts.gap import Gaps
 from gputune.facts.gpu_device_files import device_files
 from gputune.facts.unimported_torch import ask_torch, installed_torch
 from gputune.facts.visible_gpus import VARIABLE, visible
 from gputune.host import Host, Nvml, Unreadable
+from gputune.host.nvml_process import BREAKING
+from gputune.host.stderr import say
 from gputune.profile import Fingerprint
 from gputune.resources import cpus, scheduler
+
+_HUNG_SECONDS = 60.0
+"""How long a driver that hung is not asked again by this process."""
+_hung_until = [0.0]
+
+
+def begin(host: Host) -> None:
+    """Let NVML come up while something else is done, where `local_fingerprint` will ask it."""
+    torch, cuda = _torch()
+    if cuda or not torch:
+        with suppress(Unreadable):
+            host.nvml()
 
 
 def local_fingerprint(host: Host) -> Fingerprint:
@@ -23,7 +39,10 @@ def local_fingerprint(host: Host) -> Fingerprint:
     gaps = Gaps()
     torch, cuda = gaps.read("torch", _torch) or (None, None)
     # A torch that was built without CUDA computes on the CPU, whatever GPUs there are.
-    gpu = None if torch and not cuda else gaps.read("gpu", lambda: _gpu(host, gaps))
+    try:
+        gpu = None if torch and not cuda else gaps.read("gpu", lambda: _gpu(host, gaps))
+    finally:
+        host.release()
     return Fingerprint(
         **(gpu or {}),
         torch=torch,
@@ -35,16 +54,22 @@ def local_fingerprint(host: Host) -> Fingerprint:
 
 def _gpu(host: Host, gaps: Gaps) -> dict[str, Any] | None:
     """The fields of the fingerprint that describe the GPU; None where no GPU is visible."""
+    if time.monotonic() < _hung_until[0]:
+        return None
     try:
         return _from_nvml(host, gaps)
-    except Unreadable:
+    except Unreadable as fault:
+        if fault.cause in BREAKING:  # torch would wait for the same driver
+            _hung_until[0] = time.monotonic() + _HUNG_SECONDS
+            say(f"{fault}: what was measured on a GPU does not count here; gputune check says more")
+            return None
         return _from_torch(host, gaps)
 
 
 def _from_nvml(host: Host, gaps: Gaps) -> dict[str, Any] | None:
     """Raises Unreadable where NVML cannot name the GPU that torch uses."""
     nvml = host.nvml()
-    uuids = [_device_text(nvml, index, "UUID") for index in range(nvml.count())]
+    uuids = [_device_text(nvml, index, "UUID") for index in range(gpu_count(nvml.count()))]
     setting = host.environ.get(VARIABLE)
     places = list(range(len(uuids))) if setting is None else visible(setting, uuids)[0]
     if not places and "MIG-" not in (setting or ""):
@@ -64,7 +89,7 @@ def _sliced(nvml: Nvml, place: int) -> bool:
     """Whether the GPU is in MIG mode, in which torch computes on a slice with a name of its own."""
     try:
         return bool(nvml.device(place, "MigMode")[0])
-    except (Unreadable, TypeError, IndexError):
+    except (Unreadable, TypeError, IndexError, KeyError):
         return False
 
 
@@ -81,9 +106,12 @@ def _from_torch(host: Host, gaps: Gaps) -> dict[str, Any] | None:
 
 
 def _device_text(nvml: Nvml, place: int, name: str) -> str | None:
+    """None where NVML gives none. Raises Unreadable where it hangs or has broken off."""
     try:
         return text(nvml.device(place, name))
-    except Unreadable:
+    except Unreadable as fault:
+        if fault.cause in BREAKING:
+            raise
         return None
 
 

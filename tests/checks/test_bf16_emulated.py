@@ -26,7 +26,15 @@ def test_emulated_where_nothing_is_native():
     assert "float32" in found.remedy
 
 
-@pytest.mark.parametrize("capability", ["8.0", "8.6", "9.0", "12.0"])
+@pytest.mark.parametrize("name", ["NVIDIA GeForce GTX 1650", "NVIDIA GeForce GTX 1660 Ti", "NVIDIA T1000 8GB"])
+def test_a_gpu_of_7_5_without_tensor_cores_is_not_sent_to_float16(name):
+    facts = facts_of()
+    gpu = replace(facts.gpus[0], compute_capability="7.5", name=name)
+    [found] = bf16_emulated.check(replace(facts, gpus=(gpu,)), ())
+    assert (found.severity, found.remedy) == ("WARNING", bf16_emulated.USE_FLOAT32)
+
+
+@pytest.mark.parametrize("capability", ["8.0", "8.6", "8.7", "9.0", "10.0", "12.0"])
 def test_native(capability):
     assert [found.severity for found in findings(capability)] == ["OK"]
 
@@ -38,3 +46,11 @@ def test_an_unread_capability():
 def test_each_gpu_is_asked_for_itself():
     found = findings("9.0", "7.5")
     assert [(each.subject, each.severity) for each in found] == [("GPU 0", "OK"), ("GPU 1", "WARNING")]
+
+
+@pytest.mark.parametrize(("capability", "value"), [([7, 5], "fp16"), ([6, 1], "no")])
+def test_accelerate_s_request_is_changed_to_what_the_gpu_multiplies(capability, value):
+    environ = {"ACCELERATE_MIXED_PRECISION": "bf16"}
+    facts = facts_of(gpu={"Name": "Tesla T4", "CudaComputeCapability": capability}, environ=environ)
+    [one] = bf16_emulated.check(facts, ())
+    assert one.remedy == f"export ACCELERATE_MIXED_PRECISION={value}"

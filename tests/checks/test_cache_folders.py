@@ -25,14 +25,14 @@ def test_a_home_that_cannot_be_written_to_takes_the_caches_with_it():
     assert (warned.severity, warned.subject) == ("WARNING", "HOME")
     assert "HOME (/root), XDG_CACHE_HOME (/root/.cache), TORCH_HOME (/root/.cache/torch)" in warned.message
     assert "TMPDIR" not in warned.message
-    assert warned.remedy.startswith("docker run --tmpfs /tmp (Kubernetes: an emptyDir at /tmp), and export HOME=/tmp, ")
+    assert warned.remedy.startswith("mkdir -p /tmp/cache && export XDG_CACHE_HOME=/tmp/cache  # ")
 
 
 def test_only_the_folder_that_is_closed_is_named():
     warned = finding(["/data/hub"], TORCH_HOME="/data/hub")
     assert (warned.severity, warned.subject) == ("WARNING", "TORCH_HOME")
     assert warned.message == "cannot be written to: TORCH_HOME (/data/hub)"
-    assert warned.remedy.endswith("export TORCH_HOME=/tmp, or another folder with room")
+    assert warned.remedy.startswith("mkdir -p /tmp/cache/torch && export TORCH_HOME=/tmp/cache/torch  # ")
 
 
 def test_a_root_that_is_read_only_closes_home_and_tmp():
@@ -40,19 +40,20 @@ def test_a_root_that_is_read_only_closes_home_and_tmp():
     assert (warned.severity, warned.subject) == ("WARNING", "HOME")
     assert "HOME (/root), " in warned.message
     assert "TMPDIR (/tmp)" in warned.message
-    assert warned.remedy.endswith("export HOME=/tmp TMPDIR=/tmp, or another folder with room")
+    assert warned.remedy.startswith("docker run --tmpfs /tmp IMAGE  # ")
 
 
 def test_a_container_that_gives_its_user_the_root_for_a_home():
     warned = finding(["/"], HOME="/")
     assert "HOME (/), XDG_CACHE_HOME (/.cache), TORCH_HOME (/.cache/torch)" in warned.message
-    assert warned.remedy.endswith("export HOME=/tmp TMPDIR=/tmp, or another folder with room")
+    assert warned.remedy.startswith("docker run --tmpfs /tmp IMAGE  # ")
 
 
 def test_a_folder_for_temporary_files_has_to_be_there():
     warned = finding((), TMPDIR="/data/hub/none")
     assert (warned.severity, warned.subject) == ("WARNING", "TMPDIR")
     assert warned.message == "cannot be written to: TMPDIR (/data/hub/none)"
+    assert warned.remedy.startswith("mkdir -p /root/.cache/tmp && export TMPDIR=/root/.cache/tmp  # ")
 
 
 def test_temporary_files_go_to_tmp_unless_told_otherwise():
@@ -69,7 +70,7 @@ def test_no_home_is_a_warning():
     [warned] = found(cache_folders, environ={"HOME": None}, user=(1234, None, None))
     assert warned.severity == "WARNING"
     assert warned.message == "cannot be written to: HOME (not set)"
-    assert warned.remedy.endswith("export HOME=/tmp, or another folder with room")
+    assert warned.remedy.startswith("mkdir -p /tmp/cache && export XDG_CACHE_HOME=/tmp/cache  # ")
 
 
 def test_without_the_variable_programs_take_the_user_s_home():
@@ -96,4 +97,12 @@ def test_a_folder_without_room_is_as_good_as_closed(space, severity):
 
 def test_outside_a_container_nothing_has_to_be_mounted():
     [one] = found(cache_folders, files={"/.dockerenv": None}, closed=["/root"])
-    assert one.remedy.startswith("export HOME=/tmp")
+    assert one.remedy == "mkdir -p /tmp/cache && export XDG_CACHE_HOME=/tmp/cache"
+    [one] = found(cache_folders, files={"/.dockerenv": None}, closed=["/"])
+    assert one.remedy.startswith("df -h  # ")
+
+
+def test_a_full_folder_is_no_place_to_move_to_and_home_is_never_moved():
+    [one] = found(cache_folders, space=0, environ={"KUBERNETES_SERVICE_HOST": "10.0.0.1"})
+    assert one.remedy.startswith("spec: {volumes: [{name: tmp, emptyDir: {}}], containers: [{name: NAME, ")
+    assert "HOME=" not in one.remedy

@@ -42,4 +42,4 @@ def test_the_help_asks_and_names_its_source():
 
 def test_most_checks_are_short():
     lines = sorted(len(Path(checks.load(name).__file__).read_text().splitlines()) for name in checks.names())
-    assert lines[len(lines) // 2] <= 36
+    assert lines[len(lines) // 2] <= 40

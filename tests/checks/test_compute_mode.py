@@ -3,7 +3,10 @@ from recorded import RecordedHost, found
 
 from gputune.checks import compute_mode
 
-REMEDY = "on the host: sudo nvidia-smi -i 00000000:00:06.0 -c DEFAULT"
+REMEDY = (
+    "sudo nvidia-smi -i 00000000:00:06.0 -c DEFAULT  # on the host, as root; changes the node; "
+    "an exclusive mode may be deliberate, as for MPS"
+)
 
 
 def finding(mode, environ=None, **gpu):

@@ -131,3 +131,40 @@ def test_what_a_number_leaves_is_not_known_without_nvml(value, none_left):
 def test_a_torch_for_amd_s_gpus_heeds_it_in_its_own_way():
     [only] = found(cuda_visible_devices, "cpu-only", torch={"hip": "6.4"}, environ={"CUDA_VISIBLE_DEVICES": "0"})
     assert only.severity == "NOT_APPLICABLE"
+
+
+@pytest.mark.parametrize("value", ["", "all"])
+@pytest.mark.parametrize(
+    ("overrides", "left"),
+    [
+        ({"gpu": {"ComputeRunningProcesses": [{"pid": 1, "usedGpuMemory": None}]}, "gpu_index": 5}, "0,1,2,3,4,6,7"),
+        ({"slurm": {"SLURM_JOB_ID": "7", "SLURM_JOB_GPUS": "2-3"}}, "2,3"),
+    ],
+)
+def test_the_remedy_takes_no_gpu_of_others(value, overrides, left):
+    environ = {VARIABLE: value, **overrides.get("slurm", {})}
+    [warned] = found(
+        cuda_visible_devices,
+        "nvidia-h200-x8",
+        environ=environ,
+        **{name: given for name, given in overrides.items() if name != "slurm"},
+    )
+    assert warned.remedy.startswith(f"export {VARIABLE}={left}")
+
+
+@pytest.mark.parametrize(
+    ("value", "ignored", "meant"),
+    [
+        ("0;1", "0;1", "0,1"),
+        ("0 1", "0 1", "0,1"),
+        ("0:1", "0:1", "0,1"),
+        ("0,1;2", "1;2", "0,1,2"),
+        ("5;99", "5;99", "5"),
+    ],
+)
+@pytest.mark.parametrize("blind", [None, *BLIND])
+def test_only_commas_separate(value, ignored, meant, blind):
+    warned = finding(value, **BLIND.get(blind, {}))
+    assert (warned.severity, warned.subject) == ("WARNING", VARIABLE)
+    assert f"CUDA ignores what follows the number in {ignored!r}" in warned.message
+    assert warned.remedy == f"export {VARIABLE}={meant}"

@@ -60,7 +60,7 @@ def test_a_small_workspace_limits_cublas(workspace, kib):
     warned = finding(workspace)
     assert (warned.severity, warned.subject) == ("WARNING", VARIABLE)
     assert f"{VARIABLE}={workspace} gives cuBLAS {kib} KiB of workspace; torch's default is 32768 KiB" in warned.message
-    assert warned.remedy.startswith(f"export {VARIABLE}=:4096:8, or unset it")
+    assert warned.remedy.startswith(f"export {VARIABLE}=:4096:8  # or unset it")
 
 
 @pytest.mark.parametrize(

@@ -15,31 +15,48 @@ def finding(driver="13.0", torch="13.0", device_count=0, **gpu):
     return found
 
 
-@pytest.mark.parametrize(("driver", "torch"), [("12.8", "13.0"), ("12.9", "13.2"), ("11.8", "12.1")])
-def test_a_lower_major_version_is_an_error(driver, torch):
+@pytest.mark.parametrize(
+    ("driver", "torch", "index"),
+    [
+        ("12.8", "13.0", "cu128"),
+        ("12.9", "13.2", "cu128"),
+        ("11.8", "12.1", "cu118"),
+        ("12.0", "13.0", "cu118"),
+        ("11.2", "12.1", "cu118"),
+    ],
+)
+def test_a_lower_major_version_is_an_error(driver, torch, index):
     found = finding(driver, torch)
     assert found.severity == "ERROR"
     assert "driver 580.159.04" in found.message
     assert driver in found.message
     assert torch in found.message
     assert found.remedy.startswith(
-        f"apt install cuda-compat-{torch.replace('.', '-')} && "
-        f"export LD_LIBRARY_PATH=/usr/local/cuda-{torch}/compat:$LD_LIBRARY_PATH; "
-        f"or update the driver to one for CUDA {torch[:2]}, "
+        "/opt/torch/.venv/bin/python3 -m pip install --force-reinstall torch "
+        f"--index-url https://download.pytorch.org/whl/{index}  # or update the driver to one for CUDA {torch[:2]} "
     )
-    assert f"the torch build for CUDA {driver[:2]}.x" in found.remedy
+    assert f"sudo apt-get install cuda-compat-{torch.replace('.', '-')} && " in found.remedy
+    assert f"LD_LIBRARY_PATH=/usr/local/cuda-{torch}/compat:$LD_LIBRARY_PATH, from NVIDIA's repository" in found.remedy
+
+
+def test_a_driver_for_which_no_torch_is_built_has_to_be_updated():
+    assert finding("10.2", "12.1").remedy.startswith("update the driver to one for CUDA 12")
+
+
+def test_a_gpu_for_which_newer_builds_have_no_kernels_gets_an_older_one():
+    assert "whl/cu126 " in finding("12.9", "13.0", CudaComputeCapability=[7, 0]).remedy
 
 
 @pytest.mark.parametrize("brand", [5, 6, 15, 16])
 def test_no_compatibility_package_lifts_a_consumer_gpu(brand):
     found = finding("12.8", "13.0", Brand=brand)
     assert found.severity == "ERROR"
-    assert found.remedy.startswith("update the driver to one for CUDA 13")
+    assert "cuda-compat" not in found.remedy
 
 
 @pytest.mark.parametrize("brand", [1, 2, 12, 13, 14, {"unreadable": "NVML: Not Supported"}])
 def test_one_may_lift_any_other(brand):
-    assert "apt install cuda-compat-13-0" in finding("12.8", "13.0", Brand=brand).remedy
+    assert "apt-get install cuda-compat-13-0" in finding("12.8", "13.0", Brand=brand).remedy
 
 
 def test_a_compatibility_package_that_works_is_fine():

@@ -26,7 +26,7 @@ def test_nvml_that_refuses_the_kernel_module_is_an_error():
     assert one.severity == "ERROR"
     assert "570.86.10" in one.message
     assert "Driver/library version mismatch" in one.message
-    assert one.remedy == "reboot the host, then restart the container"
+    assert one.remedy.startswith("sudo reboot  # on the host, as root; ends its jobs; ")
 
 
 def test_nvml_that_refuses_a_kernel_module_of_unknown_version():
@@ -73,3 +73,16 @@ def test_a_kernel_module_of_unknown_version_is_unknown():
     one = finding(files={VERSION: None})
     assert one.severity == "UNKNOWN"
     assert "libraries 580.159.04" in one.message
+
+
+@pytest.mark.parametrize(
+    ("overrides", "remedy"),
+    [
+        ({}, "docker restart CONTAINER  # on the host; ends its jobs; if it stays, the image has driver libraries"),
+        ({"environ": {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}}, 'kubectl delete pod "$HOSTNAME"  # ends its jobs; '),
+        ({"files": {"/.dockerenv": None}}, "ldconfig -p | grep -E 'lib(cuda|nvidia-ml).so.1'  # lists the copies"),
+    ],
+)
+def test_libraries_older_than_the_module_are_no_reason_to_reboot(overrides, remedy):
+    files = {VERSION: module("590.44.01"), **overrides.get("files", {})}
+    assert finding(files=files, environ=overrides.get("environ")).remedy.startswith(remedy)

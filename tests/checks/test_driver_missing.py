@@ -29,7 +29,9 @@ def test_a_gpu_that_nvidia_s_driver_does_not_hold(driver, told, kind):
     one = finding(uevent(driver, kind))
     assert (one.severity, one.subject) == ("WARNING", "0000:00:06.0")
     assert f"0000:00:06.0 {told}" in one.message
-    assert one.remedy.startswith("on the host: sudo modprobe nvidia; sudo dmesg | grep -i nvidia")
+    blacklist = "printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | sudo tee /etc/modprobe.d/"
+    assert one.remedy.startswith(blacklist if driver else "sudo modprobe nvidia  # on the host, as root; ")
+    assert ("Secure Boot" in one.remedy) == (driver is None)
     assert "sudo ubuntu-drivers install" in one.remedy
     assert "sudo apt install nvidia-driver" in one.remedy
 

@@ -31,12 +31,14 @@ def test_one_that_is_not_registered(answer, told):
     one = of_gpu_3(answer)
     assert (one.severity, one.subject) == ("ERROR", "GPU 3")
     assert one.message == f"its registration with the NVSwitch fabric{told}"
-    assert "systemctl restart nvidia-fabricmanager (in exactly the driver's version: 580.159.04)" in one.remedy
+    assert "sudo systemctl restart nvidia-fabricmanager && nvidia-smi -q -i 00000000:00:09.0 " in one.remedy
+    assert "on the host, as root; ends its jobs; drain it first" in one.remedy
+    assert "exactly the driver's version: 580.159.04" in one.remedy
 
 
 @pytest.mark.parametrize(("number", "waits"), [(1, False), (2, True)])
 def test_one_in_progress_is_worth_a_minute_s_wait(number, waits):
-    assert of_gpu_3(state(number)).remedy.startswith("wait a minute; then on the host: ") == waits
+    assert of_gpu_3(state(number)).remedy.startswith("sleep 60 && sudo systemctl restart ") == waits
 
 
 @pytest.mark.parametrize(
@@ -44,6 +46,10 @@ def test_one_in_progress_is_worth_a_minute_s_wait(number, waits):
     [
         (0b01, "degraded bandwidth"),
         (0b01_01_01_01, "degraded bandwidth, route recovery, unhealthy route, access timeout recovery"),
+        (0b11, "degraded bandwidth (3)"),
+        (2 << 14, "a disconnected fabric manager"),
+        (9 << 8, "an incorrect configuration (9)"),
+        (1 << 18, "faults of unknown meaning (0x40000)"),
     ],
 )
 def test_what_the_fabric_complains_of_is_a_warning(mask, told):
@@ -51,6 +57,32 @@ def test_what_the_fabric_complains_of_is_a_warning(mask, told):
     assert (one.severity, one.subject) == ("WARNING", "GPU 3")
     assert one.message == f"the NVSwitch fabric reports {told}"
     assert "systemctl restart nvidia-fabricmanager" in one.remedy
+
+
+@pytest.mark.parametrize(
+    ("mask", "told"),
+    [
+        (2 << 8, "a wrong system GUID"),
+        (3 << 8, "a wrong chassis serial number"),
+        (4 << 8, "no partition"),
+        (5 << 8, "insufficient NVLinks"),
+        (6 << 8, "incompatible GPU firmware"),
+        (7 << 8, "an invalid location"),
+        (8 << 8, "an invalid GPU state"),
+        (2 << 12, "no assigned partition"),
+        (2 << 14 | 5 << 8 | 1, "degraded bandwidth, insufficient NVLinks, a disconnected fabric manager"),
+    ],
+)
+def test_a_gpu_that_the_fabric_refuses_is_an_error(mask, told):
+    one = of_gpu_3(state(3, mask=mask))
+    assert (one.severity, one.subject) == ("ERROR", "GPU 3")
+    assert one.message == f"the NVSwitch fabric reports {told}"
+    assert "drain it first" in one.remedy
+
+
+@pytest.mark.parametrize("mask", [0, 1 << 8, 1 << 8 | 1 << 12 | 1 << 14 | 0b10_10_10_10])
+def test_a_mask_that_reports_each_part_as_sound_or_nothing_is_fine(mask):
+    assert of_gpu_3(state(3, mask=mask)).severity == "OK"
 
 
 def test_a_fabric_that_says_that_nothing_is_wrong_with_it():

@@ -30,8 +30,38 @@ def test_processes_of_others(compute, mps, told):
     one = finding({COMPUTE: of(*compute), MPS: of(*mps), NEW: memory(9 * GIB)})
     assert (one.severity, one.subject) == ("WARNING", "GPU 0")
     assert one.message == f"{told} on it; 9.0 GiB of its memory is in use"
-    assert "nvidia-smi" in one.remedy
+    assert one.remedy.startswith("sudo fuser -v /dev/nvidia*  # on the host, as root; ")
     assert "CUDA_VISIBLE_DEVICES" in one.remedy
+
+
+def desktop(*pids, used=GIB, each=None, **answers):
+    """A desktop's card and its graphics processes, which use so much memory each."""
+    processes = [{"pid": pid, "usedGpuMemory": each} for pid in pids]
+    return {"Brand": 5, "GraphicsRunningProcesses": processes, NEW: memory(used), **answers}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "severity"),
+    [
+        (desktop(7, 8, used=2 * GIB), "OK"),  # Xorg and a browser
+        (desktop(7, 8, used=2 * GIB, **{COMPUTE: of(8)}), "OK"),  # the browser computes, too
+        (desktop(7, used=2 * GIB, **{COMPUTE: of(9)}), "WARNING"),
+        (desktop(7, used=4 * GIB + 1), "WARNING"),
+        (desktop(7, used=9 * GIB, each=8 * GIB), "OK"),
+        (desktop(7, used=9 * GIB, each=8 * GIB, Brand=14), "OK"),
+        (desktop(7, used=2 * GIB, Brand=14), "WARNING"),  # a data-centre card has no desktop
+        (desktop(used=2 * GIB), "WARNING"),
+        (desktop(used=2 * GIB, DisplayActive=1), "OK"),  # in a container, which sees no process
+        (desktop(used=2 * GIB, DisplayActive=0), "WARNING"),
+        (desktop(used=2 * GIB, DisplayActive=UNREAD, GraphicsRunningProcesses=UNREAD), "WARNING"),
+    ],
+)
+def test_a_desktop_is_no_other_user(gpu, severity):
+    assert finding(gpu).severity == severity
+
+
+def test_a_desktop_s_processes_are_said():
+    assert finding(desktop(7, 8)).message == "no other process uses it but 2 graphics processes"
 
 
 def test_a_process_counts_whatever_memory_it_has():

@@ -7,8 +7,8 @@ from gputune.checks import gpu_shared
 @pytest.mark.parametrize(
     ("environ", "told", "remedy"),
     [
-        ({"SLURM_JOB_ID": "7", "SLURM_SHARDS_ON_NODE": "4"}, "a Slurm shard", "--gres=gpu:1"),
-        ({"SLURM_JOB_ID": "7", "SLURM_JOB_GRES": "gres:shard:2"}, "a Slurm shard", "--gres=gpu:1"),
+        ({"SLURM_JOB_ID": "7", "SLURM_SHARDS_ON_NODE": "4"}, "a Slurm shard", "#SBATCH --gres=gpu:1"),
+        ({"SLURM_JOB_ID": "7", "SLURM_JOB_GRES": "gres:shard:2"}, "a Slurm shard", "#SBATCH --gres=gpu:1"),
         ({"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25"}, "through MPS", "unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_ACTIVE"),
         ({"CUDA_MPS_PIPE_DIRECTORY": "/mps"}, "through MPS", "unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_ACTIVE"),
     ],

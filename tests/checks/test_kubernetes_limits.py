@@ -25,7 +25,10 @@ def test_a_pod_without_a_limit_is_a_warning(cpu, memory, missing):
     warned = finding(cpu, memory)
     assert warned.severity == "WARNING"
     assert warned.message == f"the pod has {missing}, and the node has 16 CPUs"
-    assert warned.remedy.startswith('resources: {limits: {cpu: "14", memory: 112Gi, nvidia.com/gpu: 1}}')
+    assert warned.remedy == (
+        'resources: {limits: {cpu: "14", memory: 112Gi, nvidia.com/gpu: 1}}  '
+        "# in the container of the pod's manifest; this pod's part of the node: 1 GPU of 1"
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,3 +57,31 @@ def test_a_limit_that_cannot_be_read_is_unknown(cpu, memory):
 @pytest.mark.parametrize("environ", [{}, {**POD, "SLURM_JOB_ID": "7"}], ids=["a container", "a Slurm job in a pod"])
 def test_elsewhere_limits_are_somebody_else_s(environ):
     assert finding(None, None, environ).severity == "NOT_APPLICABLE"
+
+
+def bus(count):
+    entry = "DRIVER=nvidia\nPCI_CLASS=30200\nPCI_ID=10DE:2335\n"
+    return {f"/sys/bus/pci/devices/0000:{number:02x}:00.0/uevent": entry for number in range(0x10, 0x10 + count)}
+
+
+@pytest.mark.parametrize(
+    ("machine", "beside", "limits"),
+    [
+        (
+            "nvidia-h200-x8",
+            0,
+            "nvidia.com/gpu: 8}}  # in the container of the pod's manifest; this pod's part of the node: 8 GPUs of 8",
+        ),
+        ("nvidia-h200-x1", 7, 'cpu: "1", memory: 14Gi, nvidia.com/gpu: 1}}'),
+        ("cpu-only", 0, 'cpu: "'),
+    ],
+)
+def test_the_share_is_that_of_the_gpus_that_the_pod_has(machine, beside, limits):
+    [warned] = found(kubernetes_limits, machine, files=bus(beside), environ=POD)
+    assert limits in warned.remedy
+    assert ("nvidia.com/gpu" in warned.remedy) == (machine != "cpu-only")
+
+
+def test_a_pod_with_mig_slices_asks_for_them_by_a_name_of_their_own():
+    [warned] = found(kubernetes_limits, gpu={"MigMode": [1, 1]}, environ=POD)
+    assert "nvidia.com/gpu" not in warned.remedy

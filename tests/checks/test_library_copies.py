@@ -24,7 +24,8 @@ def test_a_copy_that_ld_library_path_offers(path):
     [one] = findings("libcudnn.so.9", path=path)
     assert (one.severity, one.subject) == ("WARNING", "libcudnn.so.9")
     assert one.message == f"LD_LIBRARY_PATH has a libcudnn.so.9 other than torch's, in {OTHER}"
-    assert one.remedy == f"remove {OTHER} from LD_LIBRARY_PATH"
+    left = "export LD_LIBRARY_PATH=/nowhere" if "/nowhere" in path else "unset LD_LIBRARY_PATH"
+    assert one.remedy.startswith(f"{left}  # ")
 
 
 def test_each_library_is_named():
@@ -47,7 +48,7 @@ def test_another_copy_that_torch_loaded_instead_of_its_own(file):
     [one] = findings(file, loaded=[f"{OTHER}/{file}"])
     assert (one.severity, one.subject) == ("WARNING", "libcudnn.so.9")
     assert one.message == f"torch loaded libcudnn.so.9 from {OTHER}, not its own from {CUDNN}"
-    assert one.remedy == "remove that folder, or a link to it, from LD_LIBRARY_PATH and LD_PRELOAD"
+    assert one.remedy.startswith("unset LD_LIBRARY_PATH  # ")
 
 
 @pytest.mark.parametrize("bundled", [[], [path for path in OWN if path.rpartition("/")[0] != CUDNN]])
@@ -62,7 +63,7 @@ def test_two_copies_in_one_process(bundled):
     [one] = findings(loaded=[*OWN, "/usr/lib/libcudnn.so.9.1.0"], bundled=bundled)
     assert (one.severity, one.subject) == ("WARNING", "libcudnn.so.9")
     assert one.message == f"torch loaded libcudnn.so.9 twice: from {CUDNN} and /usr/lib"
-    assert one.remedy == "unset LD_LIBRARY_PATH LD_PRELOAD"
+    assert one.remedy.startswith("LD_DEBUG=libs /opt/torch/.venv/bin/python3 -c 'import torch' 2>&1 | grep ")
 
 
 def test_one_copy_under_two_names_in_one_folder():
@@ -71,3 +72,15 @@ def test_one_copy_under_two_names_in_one_folder():
 
 def test_libraries_of_which_none_was_seen_are_unknown():
     assert [one.severity for one in findings(loaded=[])] == ["UNKNOWN"]
+
+
+def test_every_folder_with_a_copy_is_taken_out_at_once_and_no_other():
+    files = {f"{OTHER}/libcudnn.so.9": "", "/opt/more/libcublas.so.13": ""}
+    environ = {
+        "LD_LIBRARY_PATH": f"/opt/mpi/lib:{OTHER}:/opt/more",
+        "LD_PRELOAD": f"/usr/lib/libjemalloc.so.2 {OTHER}/libcudnn.so.9",
+    }
+    for one in found(library_copies, files=files, environ=environ, torch={"loaded": OWN, "bundled": OWN}):
+        assert one.remedy.startswith(
+            "export LD_LIBRARY_PATH=/opt/mpi/lib && export LD_PRELOAD=/usr/lib/libjemalloc.so.2  # "
+        )

@@ -7,11 +7,12 @@ ADAPTER = {"/dev/infiniband/uverbs0": ""}
 GIB = 1 << 30
 
 
-def finding(limit, adapter=ADAPTER, capabilities=0):
+def finding(limit, adapter=ADAPTER, capabilities=0, environ=None):
     limits = f"Max locked memory         {limit}             unlimited            bytes     \n"
     [only] = found(
         memlock_limit,
         files={"/proc/self/limits": limits, "/proc/self/status": f"CapEff:\t{capabilities:016x}\n", **adapter},
+        environ=environ,
     )
     return only
 
@@ -21,9 +22,22 @@ def test_little_memory_that_may_be_locked_beside_infiniband_is_a_warning(limit, 
     warned = finding(limit)
     assert warned.severity == "WARNING"
     assert f"{told} may be locked" in warned.message
-    assert "docker run --ulimit memlock=-1" in warned.remedy
-    assert "capabilities: {add: [IPC_LOCK]}" in warned.remedy
-    assert "LimitMEMLOCK=infinity" in warned.remedy
+    assert warned.remedy.startswith("docker run --ulimit memlock=-1 IMAGE  # ")
+
+
+@pytest.mark.parametrize(
+    ("environ", "remedy"),
+    [
+        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "securityContext: {capabilities: {add: [IPC_LOCK]}}  # "),
+        (
+            {"SLURM_JOB_ID": "7"},
+            "sudo mkdir -p /etc/systemd/system/slurmd.service.d && printf '[Service]\\nLimitMEMLOCK=",
+        ),
+        ({"APPTAINER_CONTAINER": "x.sif"}, 'echo "$(id -un) - memlock unlimited" | sudo tee '),
+    ],
+)
+def test_the_remedy_is_for_what_set_the_limit(environ, remedy):
+    assert finding(65536, environ=environ).remedy.startswith(remedy)
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,17 @@ def test_on_is_a_warning():
     warned = finding(MigMode=[1, 1])
     assert (warned.severity, warned.subject) == ("WARNING", "GPU 0")
     assert warned.message.startswith("MIG is on")
-    assert "CUDA_VISIBLE_DEVICES=MIG-" in warned.remedy
-    assert "gputune probe" in warned.remedy
-    assert "nvidia-smi -L" in warned.remedy
-    assert warned.remedy.endswith("for the whole GPU, on the host: sudo nvidia-smi -i 00000000:00:06.0 -mig 0")
+    first = "nvidia-smi -L | grep -A1 GPU-f5f3a5e9-939a-980a-1428-1d671bf50b09 | grep -om1 'MIG-[^)]*'"
+    assert warned.remedy.startswith(f"CUDA_VISIBLE_DEVICES=$({first}) gputune probe  # ")
+    assert warned.remedy.endswith(
+        "sudo nvidia-smi mig -i 00000000:00:06.0 -dci; sudo nvidia-smi mig -i 00000000:00:06.0 -dgi; "
+        "sudo nvidia-smi -i 00000000:00:06.0 -mig 0"
+    )
+
+
+def test_a_job_with_a_slice_of_its_own_probes_that_one():
+    [warned] = found(mig_mode, gpu={"MigMode": [1, 1]}, environ={"CUDA_VISIBLE_DEVICES": "MIG-1"})
+    assert warned.remedy.startswith("gputune probe  # ")
 
 
 @pytest.mark.parametrize(
@@ -33,7 +40,7 @@ def test_on_is_a_warning():
 def test_a_mode_that_waits_for_a_reset(modes, told):
     warned = finding(MigMode=modes)
     assert (warned.severity, warned.message) == ("WARNING", told)
-    assert warned.remedy == "when nothing runs on it, on the host: sudo nvidia-smi -i 00000000:00:06.0 --gpu-reset"
+    assert "; sudo nvidia-smi -i 00000000:00:06.0 --gpu-reset; " in warned.remedy
 
 
 @pytest.mark.parametrize(

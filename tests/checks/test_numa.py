@@ -16,9 +16,19 @@ def test_a_process_that_may_not_run_near_its_gpu_is_a_warning(words, near):
     warned = finding(words)
     assert (warned.severity, warned.subject) == ("WARNING", "GPU 0")
     assert warned.message == f"the CPUs near it are {near}, but this process may run only on 0-15"
-    assert warned.remedy.startswith(f"taskset -c {near}; ")
-    assert "--gpu-bind=closest" in warned.remedy
-    assert "CUDA_VISIBLE_DEVICES" in warned.remedy
+    assert warned.remedy.startswith(f"docker run --cpuset-cpus={near} IMAGE  # ")
+
+
+@pytest.mark.parametrize(
+    ("environ", "files", "remedy"),
+    [
+        ({}, {"/.dockerenv": None}, "taskset -cp 16-31 $$  # "),
+        ({"SLURM_JOB_ID": "7"}, {}, "#SBATCH --gres-flags=enforce-binding  # "),
+        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, {}, "ask for the Topology Manager's policy"),
+    ],
+)
+def test_the_remedy_is_for_what_chose_the_cpus(environ, files, remedy):
+    assert finding([0xFFFF_0000, 0], environ=environ, files=files).remedy.startswith(remedy)
 
 
 @pytest.mark.parametrize(("words", "near"), [([0xFFFF], "0-15"), ([0xFFFF_8000], "15-31"), ([1], "0")])

@@ -25,8 +25,7 @@ def test_a_value_that_keeps_the_host_s_gpus_out_is_a_warning(value):
     warned = finding(value, host("nvidia", "nvidia", "vfio-pci"))
     assert (warned.severity, warned.subject) == ("WARNING", VARIABLE)
     assert f"{VARIABLE}={value} keeps the host's 2 GPUs out" in warned.message
-    assert "docker run --gpus all" in warned.remedy
-    assert "nvidia.com/gpu: 1" in warned.remedy
+    assert warned.remedy.startswith("docker run --gpus all IMAGE  # ")
 
 
 @pytest.mark.parametrize("value", ["void", "none", "", None])

@@ -16,8 +16,8 @@ def test_fewer_files_than_the_workers_may_need_is_a_warning(limit, cpus, need):
     assert warned.severity == "WARNING"
     assert f"{limit} files may be open" in warned.message
     assert f"on each of {cpus} CPUs may need {need}" in warned.message
-    assert "ulimit -n $(ulimit -Hn)" in warned.remedy
-    assert "docker run --ulimit nofile=65536:65536" in warned.remedy
+    assert warned.remedy.startswith('ulimit -n "$(ulimit -Hn)"  # ')
+    assert "docker run --ulimit nofile=65536:65536 IMAGE" in warned.remedy
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ def test_pages_that_wait_are_a_warning():
     findings = found(page_retirement, "nvidia-h200-x8", gpu={"RetiredPagesPendingStatus": 1}, gpu_index=3)
     assert [one.subject for one in findings if one.severity == "WARNING"] == ["GPU 3"]
     assert "waiting to be retired" in findings[3].message
-    assert "on the host: sudo nvidia-smi -i 00000000:00:09.0 --gpu-reset;" in findings[3].remedy
+    assert "; sudo nvidia-smi -i 00000000:00:09.0 --gpu-reset; " in findings[3].remedy
 
 
 def test_no_page_waits():

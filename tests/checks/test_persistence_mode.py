@@ -7,7 +7,7 @@ def test_off_is_a_warning_that_the_host_can_mend():
     findings = found(persistence_mode, "nvidia-h200-x8", gpu={"PersistenceMode": 0}, gpu_index=3)
     assert [one.subject for one in findings if one.severity == "WARNING"] == ["GPU 3"]
     assert "persistence mode is off" in findings[3].message
-    assert findings[3].remedy.startswith("on the host: sudo nvidia-smi -i 00000000:00:09.0 -pm 1; permanently: ")
+    assert findings[3].remedy.startswith("sudo nvidia-smi -i 00000000:00:09.0 -pm 1  # on the host, as root; ")
     assert "nvidia-persistenced" in findings[3].remedy
 
 

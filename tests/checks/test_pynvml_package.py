@@ -16,7 +16,7 @@ def test_the_namesake_is_a_warning(version):
 
 def test_an_interpreter_that_does_not_tell_its_file_is_python():
     [one] = found(pynvml_package, torch={"pynvml": "11.5.0", "executable": None})
-    assert one.remedy.startswith("python -m pip uninstall")
+    assert one.remedy.startswith("python3 -m pip uninstall")
 
 
 @pytest.mark.parametrize("version", [None, "11.5.0"])

@@ -3,16 +3,19 @@
 The golden reports check-*.txt in tests/golden have what each check says of these machines.
 """
 
+import json
 from dataclasses import replace
 from functools import cache
 
 import pytest
+import recorded as recorded_files
 from making import row
 from recorded import NOT_SUPPORTED, RecordedHost, facts_of, found
 
 from gputune import checks
-from gputune.facts import Cpu, Driver, Gap, Libraries, Memory, Precision, Process
+from gputune.facts import Cpu, Driver, Facts, Gap, Libraries, Memory, Precision, Process
 from gputune.host import Unreadable
+from gputune.strict_types import convert
 
 CALLS = sorted({*RecordedHost("nvidia-h200-x8").nvml_answers["devices"][0]})
 HEALTHY = {"OK", "NOT_APPLICABLE"}
@@ -74,6 +77,7 @@ def without(index):
 
 
 KMSG = "3,9,88,-;NVRM: Xid (PCI:0000:00:08): 79, pid=1, name=python, GPU has fallen off the bus.\n"
+RESET = [{"fieldId": 230, "valueType": 1, "nvmlReturn": 0, "value": {"uiVal": 1}}]
 FAULTS = {
     "uncorrectable ECC errors": ("ecc_errors", {"gpu": {"TotalEccErrors:1,0": 3}}),
     "row remapping pending": ("row_remapping", {"gpu": {"RemappedRows": [0, 1, 1, 0]}}),
@@ -108,6 +112,17 @@ FAULTS = {
     "MIG on": ("mig_mode", {"gpu": {"MigMode": [1, 1]}}),
     "MIG on after a reset": ("mig_mode", {"gpu": {"MigMode": [0, 1]}}),
     "CPUs of another socket": ("numa", {"gpu": {"CpuAffinity:64": [0, 0, 1]}}),
+    "ECC off": ("ecc_mode", {"gpu": {"EccMode": [0, 0]}}),
+    "ECC off after a reset": ("ecc_mode", {"gpu": {"EccMode": [1, 0]}}),
+    "a reset that NVML asks for": ("recovery_action", {"gpu": {"FieldValues:[230]": RESET}}),
+    "fewer CUDA cores than the others": ("neighbours", {"gpu": {"NumGpuCores": 15360}}),
+    "less memory than the others": ("neighbours", {"gpu": {"MemoryInfo:33554472": {"total": 75 << 30, "used": 0}}}),
+    "other firmware than the others": ("neighbours", {"gpu": {"VbiosVersion": "96.00.30.00.01"}}),
+    "a direct path switched off": ("nccl_variables", {"environ": {"NCCL_P2P_DISABLE": "1"}}),
+    "a stub of libcuda": (
+        "library_path",
+        {"environ": {"LD_LIBRARY_PATH": "/opt/stubs"}, "files": {"/opt/stubs/libcuda.so.1": ""}},
+    ),
     "GPUs of two kinds": ("gpu_mix", {"gpu": {"Name": "NVIDIA H100 80GB HBM3"}}),
 }
 LOADS = {
@@ -142,6 +157,8 @@ def test_exactly_the_check_that_asks_about_a_load_complains(fault):
 
 READS = {
     "ecc_errors": ["EccMode", "TotalEccErrors:1,0", "TotalEccErrors:1,1"],
+    "ecc_mode": ["EccMode"],
+    "recovery_action": ["FieldValues:[230]"],
     "row_remapping": ["RemappedRows"],
     "page_retirement": ["RetiredPagesPendingStatus"],
     "nvlink_down": ["NvLinkState:0"],
@@ -162,6 +179,7 @@ READS = {
     "tf32_unsupported": ["CudaComputeCapability"],
     "torch_architecture": ["CudaComputeCapability"],
 }  # fmt: skip
+OF_SOME = {"page_retirement", "recovery_action"}  # whose absence means an architecture or driver without it
 TELLS_WHY = ("GPU 0", "GPU 1")  # which get the two UNANSWERED
 UNANSWERED = [{"unreadable": NOT_SUPPORTED}, {"unreadable": "NVML: Unknown Error"}]
 GARBAGE = [None, -1, {}, "", 1.5, [None]]
@@ -182,9 +200,9 @@ def test_a_call_that_goes_wrong_breaks_nothing_and_makes_nothing_healthy(call):
     assert not [one for one in findings if one.severity in COMPLAINTS]
     asked = {name for name, calls in READS.items() if call in calls}
     for index in range(8):
-        assert all(of_gpu(findings, index)[name] == "UNKNOWN" for name in asked - {"page_retirement"}), index
+        assert all(of_gpu(findings, index)[name] == "UNKNOWN" for name in asked - OF_SOME), index
         assert "OK" not in {of_gpu(findings, index)[name] for name in asked}, index
-    told = [one.message for one in findings if one.check in asked - {"page_retirement"} and one.subject in TELLS_WHY]
+    told = [one.message for one in findings if one.check in asked - OF_SOME and one.subject in TELLS_WHY]
     assert all("(NVML: " in message for message in told), told
 
 
@@ -278,3 +296,9 @@ def test_nothing_is_healthy_beside_a_gpu_of_which_nothing_was_read(name):
     watched = Watched(blind)
     healthy = {finding.severity for finding in checks.ask(name, watched)} & HEALTHY
     assert not healthy or watched.read & {"environment", "scheduler"}  # which are always known
+
+
+def test_four_h200_as_check_itself_read_them_have_no_complaint_and_nothing_unknown():
+    facts = convert(Facts, json.loads((recorded_files.MACHINES / "nvidia-h200-x4" / "facts.json").read_text()))
+    assert len(facts.gpus) == 4
+    assert {one.severity for one in checks.run(facts)} <= HEALTHY

@@ -20,7 +20,7 @@ def test_a_row_that_waits_is_a_warning():
     findings = found(row_remapping, "nvidia-h200-x8", gpu={"RemappedRows": [0, 1, 1, 0]}, gpu_index=3)
     assert [one.subject for one in findings if one.severity == "WARNING"] == ["GPU 3"]
     assert "waiting" in findings[3].message
-    assert "on the host: sudo nvidia-smi -i 00000000:00:09.0 --gpu-reset;" in findings[3].remedy
+    assert "; sudo nvidia-smi -i 00000000:00:09.0 --gpu-reset; " in findings[3].remedy
 
 
 @pytest.mark.parametrize("waits", [0, 1])

@@ -45,11 +45,11 @@ def test_each_cpu_may_have_a_worker(size, cpus, severity):
 @pytest.mark.parametrize(
     ("kind", "remedy"),
     [
-        ("docker", "docker run --shm-size={}g (or --ipc=host)"),
-        ("podman", "docker run --shm-size={}g (or --ipc=host)"),
-        ("kubernetes", "volumes: [{{name: shm, emptyDir: {{medium: Memory, sizeLimit: {}Gi}}}}]"),
-        ("apptainer", "on the host: sudo mount -o remount,size={}G /dev/shm"),
-        (None, "on the host: sudo mount -o remount,size={}G /dev/shm"),
+        ("docker", "docker run --shm-size={}g IMAGE  # "),
+        ("podman", "podman run --shm-size={}g IMAGE  # "),
+        ("kubernetes", "spec: {{volumes: [{{name: shm, emptyDir: {{medium: Memory, sizeLimit: {}Gi}}}}], "),
+        ("apptainer", "sudo mount -o remount,size={}G /dev/shm  # on the host, as root; "),
+        (None, "sudo mount -o remount,size={}G /dev/shm  # on the host, as root; "),
     ],
 )
 def test_the_remedy_makes_room_for_twice_the_need_where_it_can_be_made(cpus, size, kind, remedy):
@@ -88,20 +88,20 @@ EXACT = 409 << 20  # (4 workers x 2 + 2) batches of 36.75 MiB, in nine tenths of
 @pytest.mark.parametrize(
     ("kind", "remedy"),
     [
-        ("docker", "docker run --shm-size=409m (or --ipc=host)"),
-        ("podman", "docker run --shm-size=409m (or --ipc=host)"),
+        ("docker", "docker run --shm-size=409m IMAGE"),
+        ("podman", "podman run --shm-size=409m IMAGE"),
         (
             "kubernetes",
-            "in the pod: volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 409Mi}}], "
-            "and in the container: volumeMounts: [{name: shm, mountPath: /dev/shm}]",
+            "spec: {volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 409Mi}}], "
+            "containers: [{name: NAME, volumeMounts: [{name: shm, mountPath: /dev/shm}]}]}",
         ),
-        ("apptainer", "on the host: sudo mount -o remount,size=409M /dev/shm"),
-        (None, "on the host: sudo mount -o remount,size=409M /dev/shm"),
+        ("apptainer", "sudo mount -o remount,size=409M /dev/shm"),
+        (None, "sudo mount -o remount,size=409M /dev/shm"),
     ],
 )
 def test_for_a_measured_dataset_the_size_is_exact(kind, remedy):
     found = finding(64 << 20, kind=kind, measurements=FOUR)
-    assert (found.severity, found.subject, found.remedy) == ("WARNING", "/dev/shm", remedy)
+    assert (found.severity, found.subject, found.remedy.split("  # ")[0]) == ("WARNING", "/dev/shm", remedy)
     assert found.message == (
         "/dev/shm holds 64 MiB, and the best setting for the measured dataset, "
         "4 workers x 2 batches of 36.8 MiB in flight, needs 409 MiB"
@@ -130,7 +130,7 @@ def test_what_could_not_be_handed_over_tells_the_size_all_the_same():
 
 def test_for_a_measured_dataset_large_enough_but_full():
     found = finding(8 << 30, free=EXACT - 1, measurements=FOUR)
-    assert (found.severity, found.remedy[:15]) == ("WARNING", "ls -l /dev/shm,")
+    assert (found.severity, found.remedy[:15]) == ("WARNING", "ls -l /dev/shm ")
     assert found.message.startswith("/dev/shm holds 8.0 GiB, of which 409 MiB is free, and the best setting")
 
 

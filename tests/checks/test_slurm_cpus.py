@@ -1,5 +1,5 @@
 import pytest
-from recorded import found
+from recorded import RecordedHost, found
 
 from gputune.checks import slurm_cpus
 
@@ -18,7 +18,8 @@ def finding(environ, cpus=16):
 def test_one_core_for_a_task_with_a_gpu_is_a_warning(granted, cpus, gpus):
     warned = finding({**JOB, **granted, **gpus}, cpus)
     assert (warned.severity, warned.subject) == ("WARNING", "SLURM_CPUS_PER_TASK")
-    assert f"granted GPU {next(iter(gpus.values()))}, but only one core to each task" in warned.message
+    granted = "8 GPUs" if "SLURM_GPUS_ON_NODE" in gpus else f"GPU {next(iter(gpus.values()))}"
+    assert f"granted {granted}, but only one core to each task" in warned.message
     assert warned.remedy.startswith("#SBATCH --cpus-per-task=16 ")
 
 
@@ -45,3 +46,14 @@ def test_a_task_without_a_gpu_may_have_one_cpu():
 
 def test_outside_slurm_a_leftover_of_it_means_nothing():
     assert finding({"SLURM_CPUS_PER_TASK": "1", "SLURM_JOB_GPUS": "0"}, 1).severity == "NOT_APPLICABLE"
+
+
+@pytest.mark.parametrize(
+    ("granted", "environ", "eighths"),
+    [("3", {}, 1), ("0-3", {}, 4), ("0,1,2,3,4,5,6,7", {}, 8), ("0-3", {"SLURM_STEP_TASKS_PER_NODE": "4"}, 1)],
+)
+def test_a_task_gets_the_share_of_each_of_its_gpus(granted, environ, eighths):
+    job = {**JOB, "SLURM_CPUS_PER_TASK": "1", "SLURM_JOB_GPUS": granted, **environ}
+    [warned] = found(slurm_cpus, "nvidia-h200-x8", environ=job)
+    cpus = RecordedHost("nvidia-h200-x8").counts[0] * eighths // 8
+    assert warned.remedy.startswith(f"#SBATCH --cpus-per-task={cpus}  # ")

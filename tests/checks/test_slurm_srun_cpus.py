@@ -16,7 +16,7 @@ def test_fewer_cpus_than_the_job_asked_for_are_a_warning(cpus):
     warned = finding(cpus)
     assert (warned.severity, warned.subject) == ("WARNING", "SRUN_CPUS_PER_TASK")
     assert warned.message == f"the job requested 16 CPUs per task, but srun gave this one {cpus}"
-    assert warned.remedy == "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK before srun"
+    assert warned.remedy == ('export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"  # in the batch script, before srun')
 
 
 @pytest.mark.parametrize("cpus", [16, 64])

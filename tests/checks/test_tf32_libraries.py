@@ -28,6 +28,19 @@ def test_the_first_libraries_with_tf32():
     assert {found.severity for found in findings(cublas="11.0.0", cudnn="8.0.0").values()} == {"OK"}
 
 
+def test_the_folder_that_an_old_library_was_loaded_from_is_taken_out():
+    facts, old = facts_of(environ={"LD_LIBRARY_PATH": "/opt/old/lib:/opt/mpi/lib"}), "/opt/old/lib/libcublas.so.10"
+    libraries = replace(facts.libraries, cublas="10.2.3", loaded=(old,))
+    [found, _] = tf32_libraries.check(replace(facts, libraries=libraries), ())
+    assert found.remedy.startswith("export LD_LIBRARY_PATH=/opt/mpi/lib  # or, if torch itself is that old: ")
+
+
+def test_an_old_torch_is_replaced():
+    assert findings(cublas="10.2.3")["cuBLAS"].remedy == (
+        "/opt/torch/.venv/bin/python3 -m pip install --upgrade torch --index-url https://download.pytorch.org/whl/cu130"
+    )
+
+
 @pytest.mark.parametrize(("field", "name"), [("cublas", "cuBLAS"), ("cudnn", "cuDNN")])
 def test_an_unread_version(field, name):
     assert [found.severity for found in findings(**{field: None}).values()].count("UNKNOWN") == 1

@@ -40,7 +40,7 @@ def test_a_quota_is_another_check_s_matter_and_the_remedy_heeds_it(threads, seve
 
 
 def test_mkl_s_own_variable_would_win_over_openmp_s():
-    assert finding(17, MKL_NUM_THREADS="17").remedy == "unset MKL_NUM_THREADS; export OMP_NUM_THREADS=16"
+    assert finding(17, MKL_NUM_THREADS="17").remedy == "unset MKL_NUM_THREADS && export OMP_NUM_THREADS=16"
 
 
 @pytest.mark.parametrize(("threads", "ranks"), [(16, "1"), (1, "1"), (4, "4"), (1, "16")])

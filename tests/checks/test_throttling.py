@@ -12,6 +12,11 @@ def under_load(*masks, device="cuda:0"):
     return [replace(seen, conditions={"throttle_reasons": float(mask)}) for mask in masks]
 
 
+def now(answer):
+    """NVML's answer at rest, by its present name and by its older one."""
+    return dict.fromkeys(("CurrentClocksEventReasons", "CurrentClocksThrottleReasons"), answer)
+
+
 def finding(*masks, **overrides):
     [one] = found(throttling, measurements=under_load(*masks), **overrides)
     return one
@@ -20,7 +25,7 @@ def finding(*masks, **overrides):
 @pytest.mark.parametrize(
     ("mask", "name", "remedy"),
     [
-        (0x08, "hardware slowdown", "nvidia-smi -q -d PERFORMANCE"),
+        (0x08, "hardware slowdown", "too little power"),
         (0x20, "software thermal slowdown", "fans"),
         (0x40, "hardware thermal slowdown", "fans"),
         (0x80, "power brake", "power supply"),
@@ -31,7 +36,45 @@ def test_a_fault_under_load(mask, name, remedy, beside):
     one = finding(mask | beside)
     assert (one.severity, one.subject) == ("WARNING", "GPU 0")
     assert one.message == f"slowed down under load by {name}"
+    assert one.remedy.startswith("nvidia-smi -i 00000000:00:06.0 -q -d PERFORMANCE,TEMPERATURE,POWER  # ")
     assert remedy in one.remedy
+
+
+@pytest.mark.parametrize(
+    ("mask", "name"),
+    [
+        (0x08, "hardware slowdown"),
+        (0x21, "software thermal slowdown"),
+        (0x41, "hardware thermal slowdown"),
+        (0x80, "power brake"),
+        (0x88, "hardware slowdown, power brake"),
+    ],
+)
+def test_a_fault_at_rest_needs_no_load_to_show(mask, name):
+    one = found(throttling, gpu=now(mask))[0]
+    assert (one.severity, one.subject) == ("WARNING", "GPU 0")
+    assert one.message == f"slowed down at this moment by {name}"
+    assert "nvidia-smi -i 00000000:00:06.0 -q" in one.remedy
+
+
+def test_a_fault_at_rest_is_told_beside_a_load_without_one():
+    assert finding(0x4, gpu=now(0x80)).message == "slowed down at this moment by power brake"
+
+
+@pytest.mark.parametrize("mask", [0x0, 0x1, 0x2, 0x4, 0x100, 0x800])
+def test_what_is_normal_at_rest_says_nothing_of_a_load(mask):
+    [one] = found(throttling, gpu=now(mask))
+    assert (one.severity, "gputune probe" in one.message) == ("NOT_APPLICABLE", True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "severity"), [("NVML: Unknown Error", "UNKNOWN"), ("NVML: Not Supported", "NOT_APPLICABLE")]
+)
+def test_without_a_load_and_without_the_bits_nothing_is_known(answer, severity):
+    """A consumer GPU may lack them."""
+    [one] = found(throttling, gpu={"Brand": 5, **now({"unreadable": answer})})
+    assert one.severity == severity
+    assert finding(0x0, gpu=now({"unreadable": answer})).severity == "OK"
 
 
 def test_faults_of_several_measurements_are_told_together_and_a_remedy_once():
@@ -81,12 +124,6 @@ def test_a_fault_goes_before_a_reason_that_is_not_known():
 def test_a_load_under_which_it_could_not_be_read_is_unknown():
     [one] = found(throttling, measurements=[row("precision", "throughput", 100.0)])
     assert (one.severity, one.message) == ("UNKNOWN", "the probe could not read it under load")
-
-
-def test_at_rest_a_reason_says_nothing():
-    one = finding(gpu={"CurrentClocksEventReasons": 0x40})
-    assert one.severity == "NOT_APPLICABLE"
-    assert "gputune probe" in one.message
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:1"])

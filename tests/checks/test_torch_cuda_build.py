@@ -17,7 +17,9 @@ def test_a_build_without_cuda_beside_a_gpu():
     [found] = torch_cuda_build.check(facts, ())
     assert found.severity == "ERROR"
     assert "2.13.0+cpu" in found.message
-    assert "https://pytorch.org/get-started" in found.remedy
+    pip = "/opt/torch/.venv/bin/python3 -m pip"
+    index = "--index-url https://download.pytorch.org/whl/cu130"
+    assert found.remedy.startswith(f"{pip} uninstall -y torch && {pip} install torch {index}  # ")
 
 
 def test_a_device_file_is_a_gpu():

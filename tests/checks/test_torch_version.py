@@ -15,7 +15,8 @@ def test_too_old(version):
     found = finding({"torch": version})
     assert found.severity == "WARNING"
     assert version in found.message
-    assert found.remedy == "pip install --upgrade torch"
+    upgrade = "/opt/torch/.venv/bin/python3 -m pip install --upgrade torch"
+    assert found.remedy.startswith(f"{upgrade} --index-url https://download.pytorch.org/whl/cu130  # ")
 
 
 @pytest.mark.parametrize("version", ["2.4.0", "2.15.0+cu130", "2.13.0a0+git1", "3.0.0"])
@@ -28,7 +29,10 @@ def test_not_installed():
     found = finding({"torch": None, "gaps": {"torch": error}})
     assert found.severity == "WARNING"
     assert found.message == "torch is not installed in /opt/torch/.venv/bin/python3"
-    assert found.remedy == "pip install torch, or name the Python that has it: gputune check --python PATH"
+    assert found.remedy == (
+        "/opt/torch/.venv/bin/python3 -m pip install torch --index-url https://download.pytorch.org/whl/cu130  "
+        "# or name the Python that has it: gputune check --python PATH"
+    )
 
 
 @pytest.mark.parametrize(
@@ -44,6 +48,7 @@ def test_not_installed():
 def test_one_that_is_installed_and_cannot_be_imported_is_an_error(torch, reason):
     found = finding(torch)
     assert (found.severity, found.message) == ("ERROR", f"torch cannot be imported: {reason}")
+    assert " -m pip install --force-reinstall torch" in found.remedy
     assert "-c 'import torch' shows the whole error" in found.remedy
 
 

@@ -18,7 +18,7 @@ def test_one_thread_where_there_are_more_cpus_is_a_warning(ranks, cpus):
     warned = rank(ranks, OMP_NUM_THREADS="1")
     assert (warned.severity, warned.subject) == ("WARNING", "OMP_NUM_THREADS")
     assert f"1 thread, although there are {cpus} CPUs for each" in warned.message
-    assert warned.remedy == f"OMP_NUM_THREADS={cpus} torchrun ..."
+    assert warned.remedy == f"export OMP_NUM_THREADS={cpus}  # before torchrun starts"
 
 
 @pytest.mark.parametrize("ranks", ["16", "64"])

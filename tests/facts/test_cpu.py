@@ -44,7 +44,10 @@ def test_no_quota(tmp_path, files):
     assert cpu.quota(grow(tmp_path, files)) is None
 
 
-@pytest.mark.parametrize("text", ["", "50000", "50000 0", "0 100000", "-5 100000", "many 100000", "9" * 400 + " 1"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "50000", "50000 0", "0 100000", "-5 100000", "-1", "-1 100000", "1_0 100000", "many 100000", "9" * 400 + " 1"],
+)
 def test_a_quota_that_makes_no_sense_is_unreadable(tmp_path, text):
     with pytest.raises(Unreadable, match=r"cpu\.max"):
         cpu.quota(grow(tmp_path, v2("/", {"cpu.max": text})))

@@ -46,6 +46,7 @@ def test_a_recorded_gpu():
     [gpu] = facts_of().gpus
     assert (gpu.name, gpu.architecture, gpu.compute_capability) == ("NVIDIA H200", "Hopper", "9.0")
     assert (gpu.torch_index, gpu.multiprocessor_count, gpu.memory_used_bytes) == (0, 132, 0)
+    assert (gpu.core_count, gpu.vbios, gpu.gsp_firmware) == (16896, "96.00.DA.00.0C", "580.159.04")
     assert (gpu.brand, gpu.virtualization, gpu.pci_bus_id) == ("NVIDIA", "passthrough", "00000000:00:06.0")
 
 
@@ -145,3 +146,9 @@ def test_all_calls_broken_leave_a_gpu_and_gaps(answer, counted):
     assert found.gpus
     assert gaps_of(found) - gaps_of(facts_of())
     assert fits_its_types(found)
+
+
+@pytest.mark.parametrize("lost", [0, 3, 7])
+def test_the_one_gpu_without_a_uuid_is_the_one_device_that_is_left(lost):
+    gpus = facts_of("nvidia-h200-x8", gpu={"UUID": {"unreadable": "NVML: Unknown Error"}}, gpu_index=lost).gpus
+    assert [gpu.torch_index for gpu in gpus] == list(range(8))

@@ -2,12 +2,14 @@
 
 from dataclasses import asdict, fields
 
+import pynvml
 import pytest
 from recorded import NOT_SUPPORTED, RecordedHost, facts_of, fits_its_types
 
 from gputune.facts import Health
 from gputune.facts.gap import Gaps
 from gputune.facts.health import read
+from gputune.host.nvml_calls import plain
 
 CALLS = {
     "ApplicationsClock:1": ["sm_clock_application_mhz"],
@@ -20,9 +22,13 @@ CALLS = {
     "CurrPcieLinkWidth": ["pcie_width"],
     "CurrentClocksEventReasons": ["clocks_event_reasons"],
     "DefaultApplicationsClock:1": ["sm_clock_application_default_mhz"],
-    "EccMode": ["ecc"],
+    "DefaultEccMode": ["ecc_default"],
+    "DisplayActive": ["display_active"],
+    "EccMode": ["ecc", "ecc_pending"],
     "EnforcedPowerLimit": ["power_enforced_limit_watts"],
+    "FieldValues:[230]": ["recovery_action"],
     "GpuFabricInfoV": ["fabric_state", "fabric_status", "fabric_troubles"],
+    "GraphicsRunningProcesses": ["graphics_processes", "graphics_memory_bytes"],
     "MPSComputeRunningProcesses": ["processes"],
     "MaxClockInfo:1": ["sm_clock_max_mhz"],
     "MaxPcieLinkGeneration": ["pcie_generation_max"],
@@ -61,9 +67,11 @@ def test_a_recorded_gpu():
         memory_clock_mhz=3201, clocks_event_reasons=1, power_usage_watts=121.641, power_limit_watts=700.0,
         power_default_limit_watts=700.0, power_enforced_limit_watts=700.0, temperature_celsius=34,
         temperature_slowdown_celsius=89, pcie_generation=5, pcie_generation_max=5, pcie_width=16,
-        pcie_width_max=16, ecc=True, ecc_uncorrected=0, ecc_uncorrected_ever=0,
+        pcie_width_max=16, ecc=True, ecc_pending=True, ecc_default=True, ecc_uncorrected=0, ecc_uncorrected_ever=0,
         row_remap_pending=False, row_remap_failed=False, page_retirement_pending=None, persistence_mode=True,
-        compute_mode="default", mig=False, mig_pending=False, processes=0, nvlinks_up=(True,) * 18, nvswitch=True,
+        compute_mode="default", mig=False, mig_pending=False, processes=0,
+        graphics_processes=0, graphics_memory_bytes=0, display_active=False, recovery_action="none",
+        nvlinks_up=(True,) * 18, nvswitch=True,
         fabric_state="completed", fabric_status=0, fabric_troubles=(), cpu_affinity="0-127",
     )  # fmt: skip
 
@@ -133,6 +141,55 @@ def test_a_process_counts_though_mps_does_not_tell():
     unknown = {"unreadable": "NVML: Unknown Error"}
     listed = {"ComputeRunningProcesses": [{"pid": 1}], "MPSComputeRunningProcesses": unknown}
     assert health(gpu=listed).processes == 1
+
+
+def test_a_process_that_draws_too_is_a_graphics_process_only():
+    graphics = [{"pid": 1, "usedGpuMemory": 5}, {"pid": 3, "usedGpuMemory": 6}]
+    listed = {"ComputeRunningProcesses": [{"pid": 1}, {"pid": 2}], "GraphicsRunningProcesses": graphics}
+    found = health(gpu=listed)
+    assert (found.processes, found.graphics_processes, found.graphics_memory_bytes) == (1, 2, 11)
+
+
+def test_graphics_memory_is_unknown_if_one_process_s_is():
+    graphics = [{"pid": 1, "usedGpuMemory": 5}, {"pid": 3, "usedGpuMemory": None}]
+    found = health(gpu={"GraphicsRunningProcesses": graphics})
+    assert (found.graphics_processes, found.graphics_memory_bytes) == (2, None)
+
+
+def test_compute_processes_count_where_graphics_are_not_told():
+    listed = {"ComputeRunningProcesses": [{"pid": 1}], "GraphicsRunningProcesses": {"unreadable": NOT_SUPPORTED}}
+    assert (health(gpu=listed).processes, health(gpu=listed).graphics_processes) == (1, None)
+
+
+FIELD = pynvml.c_nvmlFieldValue_t(fieldId=230, valueType=1, value=pynvml.c_nvmlValue_t(uiVal=4))
+
+
+def field(**changes):
+    return {"FieldValues:[230]": [plain(FIELD) | changes]}
+
+
+def test_a_field_s_value_is_the_member_of_its_type():
+    assert health(gpu=field()).recovery_action == "drain and reset"
+    # the bytes of a double of 1.0 are another number in every other type
+    odd = field(valueType=0, value=plain(pynvml.c_nvmlValue_t(dVal=1.0)))
+    assert health(gpu=odd).recovery_action is None
+
+
+@pytest.mark.parametrize(
+    ("number", "cause"),
+    [(2, "no_such_call"), (3, "not_supported"), (13, "no_such_call"), (15, "gpu_lost"), (16, "needs_reset"), (7, None)],
+)
+def test_a_field_has_an_error_of_its_own(number, cause):
+    found = reading(**dict(zip(("call", "answer"), *field(nvmlReturn=number).items(), strict=True)))
+    [gap] = [gap for gap in found.gaps if gap.fact == "gpu.0.recovery_action"]
+    assert gap.cause == cause
+
+
+@pytest.mark.parametrize(
+    "garbage", [[], [{}], [None], [plain(FIELD) | {"valueType": 9}], [plain(FIELD) | {"value": 4}]]
+)
+def test_a_field_that_makes_no_sense_is_not_read(garbage):
+    assert health(gpu={"FieldValues:[230]": garbage}).recovery_action is None
 
 
 def test_mps_clients_are_processes_too():

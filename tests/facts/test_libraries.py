@@ -178,3 +178,9 @@ def test_no_torch_beside_gputune_has_no_version(monkeypatch):
     monkeypatch.setattr(sys, "path", [])
     importlib.invalidate_caches()
     assert unimported_torch.installed_torch() == (None, None)
+
+
+def test_every_libcuda_on_the_library_path_in_its_order():
+    files = ["/a/libcuda.so.1", "/a/libcudart.so.13", "/b/libcuda.so", "/b/libcuda.so.580.95.05", "/c/libcuda.so.1"]
+    found = facts_of(environ={"LD_LIBRARY_PATH": "/b/::/nowhere:/a"}, files=dict.fromkeys(files, "")).libraries
+    assert found.cuda_drivers == ("/b/libcuda.so", "/b/libcuda.so.580.95.05", "/a/libcuda.so.1")

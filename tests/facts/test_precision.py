@@ -11,19 +11,48 @@ from gputune.facts import precision
 @pytest.mark.parametrize(
     ("capability", "dtypes"),
     [
+        ("6.0", ()),
         ("6.1", ()),
+        ("6.2", ()),
         ("7.0", ("float16",)),
+        ("7.2", ("float16",)),
         ("7.5", ("float16",)),
         ("8.0", ("float16", "bfloat16", "tf32")),
         ("8.6", ("float16", "bfloat16", "tf32")),
+        ("8.7", ("float16", "bfloat16", "tf32")),
         ("8.9", ("float16", "bfloat16", "tf32", "float8")),
         ("9.0", ("float16", "bfloat16", "tf32", "float8")),
+        ("10.0", ("float16", "bfloat16", "tf32", "float8")),
+        ("12.0", ("float16", "bfloat16", "tf32", "float8")),
         ("12.1", ("float16", "bfloat16", "tf32", "float8")),
         (None, ()),
+        ("nonsense", ()),
     ],
 )
 def test_tensor_core_dtypes(capability, dtypes):
     assert precision.tensor_core_dtypes(capability) == dtypes
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "NVIDIA GeForce GTX 1630", "NVIDIA GeForce GTX 1650 SUPER", "NVIDIA GeForce GTX 1660 Ti with Max-Q Design",
+        "NVIDIA GeForce MX450", "NVIDIA T400 4GB", "NVIDIA T1200 Laptop GPU", "Quadro T2000", "NVIDIA CMP 30HX",
+    ],
+)  # fmt: skip
+def test_small_turing_chips_have_no_tensor_cores(name):
+    assert precision.tensor_core_dtypes("7.5", name) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [
+        ("Tesla T4", "7.5"), ("NVIDIA T4G", "7.5"), ("NVIDIA GeForce RTX 2060", "7.5"), ("NVIDIA TITAN RTX", "7.5"),
+        ("Quadro RTX 5000", "7.5"), ("Tesla T40 24GB", "7.5"), ("NVIDIA GeForce GTX 1650", "9.0"),
+    ],
+)  # fmt: skip
+def test_other_gpus_keep_theirs(name, capability):
+    assert "float16" in precision.tensor_core_dtypes(capability, name)
 
 
 @pytest.mark.parametrize(

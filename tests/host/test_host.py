@@ -1,13 +1,14 @@
 """The host: what cannot be read or does not answer raises `Unreadable` with the reason, and leaves nothing behind."""
 
 import os
+import sys
 import time
 from pathlib import Path
 
 import pytest
 from trees import grow
 
-from gputune.host import Host, Unreadable
+from gputune.host import Host, Unreadable, child
 
 ANSWER = "import json, os, sys\npipe = os.fdopen(int(sys.argv[1]), 'w')\n"
 
@@ -212,3 +213,36 @@ def test_a_device_that_may_not_be_opened(tmp_path):
     assert not host.forbidden("/dev/missing")
     (tmp_path / "dev/nvidia0").chmod(0)
     assert host.forbidden("/dev/nvidia0") is (os.geteuid() != 0)
+
+
+PART = "pipe.write(json.dumps({'torch': '2.11.0', 'gaps': {'nccl': 'no'}, 'next': 'devices'}) + '\\n'); pipe.flush()\n"
+
+
+def test_an_answer_in_parts(ask):
+    whole = "json.dump({'devices': [], 'gaps': {'pynvml': 'no'}}, pipe)"
+    assert ask(PART + whole) == {"torch": "2.11.0", "devices": [], "gaps": {"nccl": "no", "pynvml": "no"}}
+
+
+@pytest.mark.parametrize(
+    ("then", "cause", "reason"),
+    [
+        ("os.kill(os.getpid(), 11)", "killed", "exit code -11"),
+        ("os._exit(3)", "exited", "exit code 3"),
+        ("pipe.write('{\"devices\": ')", "exited", "exit code 0"),
+        ("import time; pipe.flush(); time.sleep(600)", "no_answer", "within 2 s"),
+    ],
+)
+def test_what_was_answered_before_a_crash_or_a_hang_is_kept(ask, then, cause, reason):
+    answer = ask(PART + then, 2.0)
+    gap = answer["gaps"].pop("devices")
+    assert answer == {"torch": "2.11.0", "gaps": {"nccl": "no"}}
+    assert (gap["type"], gap["name"], reason in gap["message"]) == (child.UNANSWERED, cause, True)
+
+
+def test_nothing_more_is_waited_for_once_there_is_no_hope(tmp_path):
+    file = tmp_path / "script.py"
+    file.write_text(f"{ANSWER}{PART}import time; time.sleep(600)")
+    started = time.monotonic()
+    answer = child.ask([sys.executable, str(file)], os.environ, 60.0, lambda: True)
+    assert time.monotonic() - started < 10
+    assert "NVML hangs" in answer["gaps"]["devices"]["message"]

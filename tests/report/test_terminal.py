@@ -118,6 +118,7 @@ def test_a_gap_that_a_finding_tells_or_that_nvml_does_not_support_is_not_said_ag
         Gap(fact="a", reason="no cgroup"),
         Gap(fact="a.b", reason="no cgroup"),
         Gap(fact="b", reason=NOT_SUPPORTED, cause="not_supported"),
+        Gap(fact="b.c", reason="NVML: Function Not Found", cause="no_such_call"),
         Gap(fact="c", reason="garbage"),
     ]
     told = [Finding(check="cpu_quota", severity="UNKNOWN", message="the quota could not be read (no cgroup)", fact="a")]

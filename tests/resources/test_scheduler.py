@@ -124,3 +124,35 @@ def test_any_text_gives_a_count_or_none(cpus, ranks, tasks):
     found = read(SLURM_JOB_ID="7", SLURM_CPUS_PER_TASK=cpus, LOCAL_WORLD_SIZE=ranks, SLURM_STEP_TASKS_PER_NODE=tasks)
     assert found.cpus_per_task is None or found.cpus_per_task > 0
     assert found.local_ranks > 0
+
+
+@pytest.mark.parametrize(
+    ("environ", "gpus", "count"),
+    [
+        ({}, None, None),
+        ({"SLURM_JOB_GPUS": "0,1,2,3,4,5,6,7", "SLURM_GPUS_ON_NODE": "8"}, "0,1,2,3,4,5,6,7", 8),
+        ({"SLURM_STEP_GPUS": "0-7"}, "0-7", 8),
+        ({"SLURM_STEP_GPUS": "0-2,5", "SLURM_JOB_GPUS": "0-7"}, "0-2,5", 4),
+        ({"SLURM_GPUS_ON_NODE": "8"}, None, 8),
+        ({"SLURM_GPUS_ON_NODE": "0"}, None, 0),
+        ({"SLURM_GPUS_ON_NODE": "two"}, None, None),
+        ({"SLURM_JOB_GPUS": "h100:2"}, "h100:2", None),
+        ({"SLURM_JOB_GPUS": "7-0"}, "7-0", None),
+        ({"SLURM_JOB_GPUS": "0-999999999"}, "0-999999999", None),
+    ],
+)
+def test_how_many_gpus_slurm_granted(environ, gpus, count):
+    found = read(SLURM_JOB_ID="7", **environ)
+    assert (found.gpus, found.gpu_count) == (gpus, count)
+
+
+@pytest.mark.parametrize("variable", ["SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND", "SLURM_TRES_PER_TASK"])
+def test_a_task_may_see_only_some_of_the_step_s_gpus(variable):
+    assert read(SLURM_JOB_ID="7", **{variable: "1"}).gpus_bound
+    assert not read(SLURM_JOB_ID="7").gpus_bound
+
+
+@given(gpus=st.text(alphabet="0123456789,-: x", max_size=20))
+def test_any_text_gives_a_bounded_number_of_gpus_or_none(gpus):
+    count = read(SLURM_JOB_ID="7", SLURM_JOB_GPUS=gpus).gpu_count
+    assert count is None or 0 < count <= 1024

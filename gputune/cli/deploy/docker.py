@@ -31,12 +31,16 @@ def _machine() -> Machine:
     """Return what this machine can give a container: counts of the host, not of this process and its limits."""
     from gputune.deploy.docker import Machine
     from gputune.facts import container, memory, pci
+    from gputune.facts._nvml_answers import gpu_count
     from gputune.facts.gap import Gaps
     from gputune.host import Host
 
     host, gaps = Host(), Gaps()
     bound = [device for device in pci.read(host, gaps) or () if device.driver == "nvidia"]
-    listed = gaps.read("gpu.count", lambda: host.nvml().count()) or 0
+    try:
+        listed = gaps.read("gpu.count", lambda: gpu_count(host.nvml().count())) or 0
+    finally:
+        host.release()
     return Machine(
         gpus=max(len(bound), listed),
         infiniband=container.read(host).infiniband,

@@ -1,0 +1,51 @@
+"""Remedies that ask whoever set a limit for more: the container's or pod's owner, the scheduler, or systemd."""
+
+import math
+import re
+from pathlib import PurePosixPath
+
+from gputune.checks._remedies import started, typed
+from gputune.facts import Facts
+
+_PROPERTY = {"cpu": "CPUQuota=", "memory": "MemoryMax=infinity"}
+_NONE = {"cpu.max": "max", "cpu.cfs_quota_us": "-1", "memory.max": "max", "memory.limit_in_bytes": "-1"}
+_WORDS = {"cpu": "CPUs", "memory": "memory"}
+
+
+def more(facts: Facts, kind: str, file: str | None) -> str:
+    """How to get more of a kind, `cpu` or `memory`, from who limits it here; `file` is the cgroup file that does.
+
+    It asks for twice as much where the machine has it. Outside containers and jobs, nobody but the system's own
+    administrator has set the limit: a unit's property, or the file.
+    """
+    amount = _twice(facts, kind)
+    if facts.scheduler.name == "slurm":
+        option = f"--cpus-per-task={amount}" if kind == "cpu" else f"--mem={amount}G"
+        return typed(f"#SBATCH {option}", where="in the job's script", note="up to twice as much as now")
+    if facts.scheduler.name in ("lsf", "pbs"):
+        return f"submit the job again with more {_WORDS[kind]}"
+    if facts.container.kind in ("kubernetes", "docker", "podman"):
+        pod = f'cpu: "{amount}"' if kind == "cpu" else f"memory: {amount}Gi"
+        docker = f"--cpus={amount}" if kind == "cpu" else f"--memory={amount}g"
+        return started(facts, docker, f"resources: {{limits: {{{pod}}}}}", note="up to twice as much as now")
+    if facts.container.kind:
+        return f"start this container again with more {_WORDS[kind]}"
+    return _of_system(kind, PurePosixPath(file or ""))
+
+
+def _of_system(kind: str, path: PurePosixPath) -> str:
+    if re.fullmatch(r"[\w@.-]+\.(service|scope|slice)", path.parent.name):
+        command = f"sudo systemctl set-property {path.parent.name} {_PROPERTY[kind]}"
+        return typed(command, root=True, changes_node=True, note="lifts the unit's limit")
+    if path.name in _NONE and re.fullmatch(r"[\w/@:,.-]+", str(path)):
+        command = f"echo {_NONE[path.name]} | sudo tee {path}"
+        return typed(command, root=True, changes_node=True, note="lifts the group's limit")
+    return f"ask whoever set the limit for more {_WORDS[kind]}"
+
+
+def _twice(facts: Facts, kind: str) -> int:
+    """Twice the limit in whole CPUs or GiB, at least two and one, and no more than the machine has."""
+    if kind == "cpu":
+        return max(1, min(facts.cpu.logical_count, max(2, math.ceil(2 * (facts.cpu.quota or facts.cpu.budget)))))
+    twice = 2 * (facts.memory.limit_bytes or 0)
+    return max(1, math.ceil(min(twice, facts.memory.total_bytes or twice) / (1 << 30)))

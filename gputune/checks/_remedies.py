@@ -1,0 +1,159 @@
+"""Remedies that may be typed as they stand: shell commands, and behind a `#` what they need and what they do.
+
+A remedy without a command is plain words. Whoever reads `sudo nvidia-smi ...  # on the host, as root; ends its jobs`
+knows before typing it what it costs. Words in capitals (IMAGE, CONTAINER) stand for names that only the reader knows.
+"""
+
+import re
+import shlex
+from collections.abc import Collection
+
+from gputune.facts import Facts, Gpu
+
+INDEX = "https://download.pytorch.org/whl/cu"
+BUILDS = ("11.8", "12.1", "12.4", "12.6", "12.8", "13.0")
+"""The CUDA versions of torch's wheels since 2.4 that have an index of their own (PyTorch, Start Locally and Installing
+previous versions), without those of a single release."""
+OLD_GPUS = ((7, 5), "12.6")
+"""Builds for a newer CUDA have no kernels for GPUs below this compute capability (PyTorch's release notes of 2.8)."""
+LEAST_ROOM_BYTES = 1 << 30
+
+
+def typed(
+    *commands: str,
+    where: str = "",
+    root: bool = False,
+    ends_jobs: bool = False,
+    changes_node: bool = False,
+    note: str = "",
+) -> str:
+    """The commands, each run only if the one before it succeeded, and a comment.
+
+    `where` is a place other than this shell (`on the host`); `note` is what else to know. The comment says whether root
+    is needed, whether jobs end and whether the node stays changed for everybody.
+    """
+    place = ", ".join(filter(None, [where, "as root" if root else ""]))
+    does = [word for word, true in (("ends its jobs", ends_jobs), ("changes the node", changes_node)) if true]
+    comment = "; ".join(filter(None, [place, *does, note]))
+    return " && ".join(commands) + (f"  # {comment}" if comment else "")
+
+
+def bare(remedy: str) -> str:
+    """The command of a remedy without its comment, to be named in another's."""
+    return remedy.partition("  # ")[0]
+
+
+def address_of(gpu: Gpu) -> str:
+    """The name by which nvidia-smi finds a GPU: its bus address, since a container may number GPUs differently."""
+    return str(gpu.pci_bus_id or gpu.uuid or gpu.index)
+
+
+def smi(gpu: Gpu, *options: str, ends_jobs: bool = False, note: str = "") -> str:
+    """nvidia-smi commands for this GPU, on its host; each is run, also if the driver refuses one before it."""
+    commands = "; ".join(f"sudo nvidia-smi -i {address_of(gpu)} {option}" for option in options)
+    return typed(commands, where="on the host", root=True, ends_jobs=ends_jobs, changes_node=True, note=note)
+
+
+def reset(gpu: Gpu, *, note: str = "") -> str:
+    """Reset one GPU, which nothing may hold open: jobs, the persistence daemon, DCGM, a Kubernetes device plugin.
+
+    Source: NVIDIA, nvidia-smi, --gpu-reset: no application may use the GPU.
+    """
+    return _reset(f"sudo nvidia-smi -i {address_of(gpu)} --gpu-reset", ["nvidia-persistenced", "nvidia-dcgm"], note)
+
+
+def reset_all(*, note: str = "") -> str:
+    """Reset all GPUs of a machine together, with the NVLinks and NVSwitches between them.
+
+    Source: NVIDIA, nvidia-smi, --gpu-reset; Fabric Manager User Guide.
+    """
+    services = ["nvidia-persistenced", "nvidia-dcgm", "nvidia-fabricmanager"]
+    return _reset("sudo nvidia-smi --gpu-reset", services, note)
+
+
+def _reset(command: str, services: list[str], note: str) -> str:
+    names = " ".join(services)
+    # Not joined by &&: a host need not have every service, and those that were stopped start again after a failure too.
+    return typed(
+        f"sudo systemctl stop {names}; {command}; sudo systemctl start {names}",
+        where="on the host",
+        root=True,
+        ends_jobs=True,
+        changes_node=True,
+        note="; ".join(
+            filter(None, ["first drain the node, on Kubernetes also of device plugin and DCGM exporter", note])
+        ),
+    )
+
+
+def started(facts: Facts, docker: str, pod: str, note: str = "") -> str:
+    """How to start this container with an option: `docker`, or in a Kubernetes pod the field `pod` of its container."""
+    if facts.container.kind == "kubernetes":
+        return typed(pod, where="in the container of the pod's manifest", note=note)
+    command = "podman" if facts.container.kind == "podman" else "docker"
+    return typed(f"{command} run {docker} IMAGE", where="on the host, beside its other options", note=note)
+
+
+def python_of(facts: Facts) -> str:
+    """The interpreter whose torch was examined, as a shell reads it."""
+    return shlex.quote(facts.libraries.executable or "python3")
+
+
+def pip(facts: Facts) -> str:
+    """Pip of the interpreter whose torch was examined."""
+    return f"{python_of(facts)} -m pip"
+
+
+def torch_build(facts: Facts, *, keep: bool = True) -> str | None:
+    """The CUDA version of the torch to install: that of the build which is there (unless not to `keep`), or else the
+    newest that the driver runs and that has kernels for the GPUs; None if neither is known.
+    """
+    own, driver = _number(facts.libraries.cuda), _number(facts.driver.cuda)
+    if keep and own and own >= (11, 8):
+        return facts.libraries.cuda
+    capabilities = [_number(gpu.compute_capability) for gpu in facts.gpus]
+    oldest, most = OLD_GPUS
+    if any(one and one < oldest for one in capabilities):
+        driver = driver and min(driver, _number(most) or driver)
+    fitting = [build for build in BUILDS if driver and (_number(build) or driver) <= driver]
+    same_major = [build for build in BUILDS if driver and build.startswith(f"{driver[0]}.")]  # minor versions mix
+    return fitting[-1] if fitting else next(iter(same_major), None)
+
+
+def torch_index(build: str | None) -> str:
+    """Pip's option for the index of torch's wheels for a CUDA version (`12.6`); pip's own index for None."""
+    return f" --index-url {INDEX}{build.replace('.', '')}" if build else ""
+
+
+def without_folders(facts: Facts, folders: Collection[str]) -> str | None:
+    """Shell commands that take these folders out of LD_LIBRARY_PATH, and libraries in them out of LD_PRELOAD; None if
+    neither variable names one of them (but perhaps a link to it).
+    """
+    commands = []
+    for variable, separator in (("LD_LIBRARY_PATH", ":"), ("LD_PRELOAD", "[: ]")):
+        entries = [entry for entry in re.split(separator, facts.environment.get(variable, "")) if entry]
+        left = [entry for entry in entries if not _inside(entry, folders)]
+        if len(left) < len(entries):
+            commands.append(f"export {variable}={shlex.quote(':'.join(left))}" if left else f"unset {variable}")
+    return " && ".join(commands) or None
+
+
+def room(facts: Facts) -> str | None:
+    """A folder of this process's that can be written to and has room, for what does not fit elsewhere; or None."""
+    by_name = {folder.variable: folder for folder in facts.process.folders}
+    fit = [
+        folder.path.rstrip("/")
+        for folder in (by_name[name] for name in ("TMPDIR", "XDG_CACHE_HOME", "HOME") if name in by_name)
+        if folder.writable and (folder.free_bytes is None or folder.free_bytes >= LEAST_ROOM_BYTES)
+    ]
+    return next(filter(None, fit), None)
+
+
+def _inside(entry: str, folders: Collection[str]) -> bool:
+    path = entry.rstrip("/")
+    return path in folders or (path.rpartition("/")[0] in folders and ".so" in path)
+
+
+def _number(version: str | None) -> tuple[int, int] | None:
+    match = re.match(r"(\d+)\.(\d+)", version or "")
+    return (int(match[1]), int(match[2])) if match else None

@@ -1,0 +1,85 @@
+"""Has the kernel logged errors of NVSwitches, PCIe links, CPUs or memory, or of a GPU that does not start?
+
+The driver's Xid errors have a check of their own. Beside them the kernel's log tells of a GPU that the driver could not
+start (RmInitAdapter) or that fell off the bus, of NVSwitch errors (SXid), of PCIe errors of a GPU or of a bridge above
+it (AER), and of errors of the host's CPUs and memory (machine checks, EDAC). What the hardware did not correct loses
+data, ends programs or takes a GPU away, and it usually comes back until a part is replaced. Corrected errors cost
+nothing but are a sign of a bad slot, cable or module when there are many. `sudo dmesg` shows the lines.
+
+Source: NVIDIA, Fabric Manager User Guide, NVSwitch SXid Errors; Linux, PCI Express Advanced Error Reporting, RAS.
+"""
+
+from gputune.checks._answers import Finding, Findings, Measurements, counted, error, not_applicable, ok, warning
+from gputune.checks._kernel_log import anothers, look, not_read, reboot
+from gputune.checks._remedies import reset_all, typed
+from gputune.facts import Facts
+from gputune.facts.kernel_errors import KernelError
+
+HARMLESS = {
+    11012, 11021, 11022, 11023, 12021, 12023, 15008, 15011, 19049, 19055, 19057, 19059, 19062, 19065, 19068, 19071,
+    20001, 22013, 24001, 24002, 24003,
+}  # fmt: skip
+"""SXids after which nothing has to be done: corrected single bits, packets sent again, a link that was set up."""
+MANY = 100
+"""So many corrected errors are no accident; a sound link or memory module has a handful in a month."""
+WORDS = "NVRM|SXid|AER|PCIe Bus Error|Hardware Error|EDAC"
+WHAT = {
+    "start_failed": "the driver could not start the GPU",
+    "off_the_bus": "the GPU fell off the bus",
+    "pcie": "PCIe error",
+    "machine_check": "machine check, an error of a CPU or of memory",
+    "memory": "error of the host's memory",
+}
+SUMMARY = typed("sudo ras-mc-ctl --summary", where="on the host", root=True, note="replace the CPU or module it names")
+
+
+def check(facts: Facts, measurements: Measurements) -> Findings:
+    fell = {xid.address for xid in facts.driver.xids or () if xid.number == 79}
+    errors = [
+        one
+        for one in facts.driver.kernel_errors or ()
+        if one.kind != "off_the_bus" or (one.where or "").partition(".")[0] not in fell
+    ]
+    if unread := not_read(facts, WORDS):
+        yield unread
+    elif not errors:
+        yield ok("the kernel's log has no other error of a GPU, an NVSwitch, a PCIe link, a CPU or memory")
+    for one in errors:
+        yield _judge(facts, one)
+
+
+def _judge(facts: Facts, one: KernelError) -> Finding:
+    what = f"NVSwitch error SXid {one.number}" if one.kind == "nvswitch" else WHAT[one.kind]
+    message = f"{what}: {counted(one.count, 'time')} since boot at {one.where or 'a place that it does not name'}"
+    message += f", {one.grade}" if one.kind not in ("off_the_bus", "start_failed") else ""
+    if one.mended:
+        return ok(f"{message}; the driver has been loaded anew since", one.where)
+    if _of_anothers(facts, one):
+        return not_applicable(f"{message}, which this container or job was not given", one.where)
+    if one.number in HARMLESS or (one.grade == "corrected" and one.count < MANY):
+        return ok(f"{message}: it requires no action", one.where)
+    if one.grade in ("fatal", "uncorrected"):
+        return error(message, _remedy(one), one.where)
+    return warning(message, SUMMARY if one.kind in ("machine_check", "memory") else look(WORDS, _care(one)), one.where)
+
+
+def _of_anothers(facts: Facts, one: KernelError) -> bool:
+    gpus = (one.where,) if one.kind in ("start_failed", "off_the_bus") and one.where else one.gpus
+    return bool(gpus) and all(anothers(facts, gpu) for gpu in gpus)
+
+
+def _care(one: KernelError) -> str:
+    if one.kind == "pcie":
+        return "seat the card and its cables or riser anew; replace them if it goes on"
+    return "restart the programs that use NVLink; reset all GPUs together if NCCL or CUDA hang"
+
+
+def _remedy(one: KernelError) -> str:
+    if one.kind == "nvswitch":
+        return reset_all(note="if it comes back: sudo reboot; then replace the NVSwitch board")
+    if one.kind == "pcie":
+        return reboot("seat the card and its cables or riser anew; replace the card if it comes back")
+    if one.kind in ("machine_check", "memory"):
+        return SUMMARY
+    reason = "the lines before it in the log say why: a driver that does not fit, power, or the card"
+    return reboot(f"{reason}; replace the card if it comes back")

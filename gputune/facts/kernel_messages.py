@@ -1,0 +1,134 @@
+"""What single lines of the kernel's log say about GPUs, NVSwitches, PCIe links, CPUs and memory, beyond Xid errors."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Kind = Literal["nvswitch", "start_failed", "off_the_bus", "pcie", "machine_check", "memory"]
+Grade = Literal["fatal", "uncorrected", "nonfatal", "corrected", "unknown"]
+
+
+class Error(NamedTuple):
+    kind: Kind
+    where: str | None
+    """A PCI address, or the kernel's name of a CPU or memory controller; None if the line names no place."""
+    grade: Grade
+    number: int | None = None
+    """An NVSwitch error's number (SXid) in NVIDIA's catalogue."""
+
+
+@dataclass(slots=True)
+class Message:
+    error: Error
+    times: int = 1
+    echo: bool = False
+    """It is a second line about an event for which the kernel usually logs another one."""
+    by_nvidia: bool = False
+    """NVIDIA's driver holds the PCI device that it is about."""
+
+
+LOADED = "NVRM: loading NVIDIA UNIX"
+"""What NVIDIA's kernel module logs when it is loaded."""
+_LONGEST = 2000  # the kernel's own limit is 1024 characters and a prefix
+_ADDRESS = r"([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
+_NAMED = re.compile(rf"NVRM: (?:The NVIDIA )?GPU (?:at )?(?:PCI:)?{_ADDRESS}", re.IGNORECASE)
+_SXID = re.compile(r"SXid \((?:PCI:)?([0-9a-f:.]{5,20})\): (\d{1,6})(?:, (Non-fatal|Fatal))?", re.IGNORECASE)
+_SXID_GRADES: dict[str, Grade] = {"fatal": "fatal", "non-fatal": "nonfatal"}
+_LINK = re.compile(r": (?:AER: |PCIe Bus Error: |can't recover|device has no AER-aware driver)")
+_REPORT = re.compile(
+    r"(?:AER: )?PCIe Bus Error: (?:severity=)?(Un)?correct\w+(?: \(((?:Non-)?Fatal)\))?", re.IGNORECASE
+)
+_RECEIVED = re.compile(
+    r"AER: (?:Multiple )?(Un)?correct\w+(?: \(((?:Non-)?Fatal)\))? error (?:message )?received(?:: | from )?"
+    rf"{_ADDRESS}?",
+    re.IGNORECASE,
+)
+_GIVEN_UP = ("can't recover", "device has no AER-aware driver")
+_CHECKED = re.compile(r"CPU (\d{1,5}): Machine Check(?: Exception)?: \S{1,20} Bank \d{1,4}: ([0-9a-f]{16})")
+_UNCORRECTED_BIT = 1 << 61  # MCi_STATUS.UC
+_CPU_GRADES: dict[str, Grade] = {
+    "}[Hardware Error]: event severity: fatal": "fatal",  # without a number in braces: of the boot before
+    "}[Hardware Error]: event severity: recoverable": "uncorrected",
+    "}[Hardware Error]: event severity: corrected": "corrected",
+    "[Hardware Error]: Uncorrected": "uncorrected",
+    "[Hardware Error]: Corrected error": "corrected",
+    "[Hardware Error]: Machine check events logged": "unknown",
+    "Uncorrected hardware memory error": "uncorrected",
+}
+_EDAC = re.compile(r"EDAC (MC\d{1,4}): (?:(\d{1,9}) )?(CE|UE) ")
+
+
+def read(lines: Iterable[str]) -> Iterator[Message | None]:
+    """What the lines say, in order; None where NVIDIA's module is loaded."""
+    named: str | None = None
+    for long_line in lines:
+        line = long_line[:_LONGEST]
+        if LOADED in line:
+            yield None
+        elif "NVRM:" in line:
+            match = _NAMED.match(line, max(0, line.find("NVRM:")))
+            named = match[1].lower() if match else named
+            yield from _of_driver(line, named, its_own=bool(match))
+        elif "SXid (" in line:
+            yield from _of_switch(line)
+        elif "AER" in line or "PCIe Bus Error" in line:
+            yield from _of_link(line)
+        elif "[Hardware Error]" in line or "hardware memory error" in line:
+            yield from _of_cpu(line)
+        elif "EDAC MC" in line:
+            yield from _of_memory(line)
+
+
+def _of_driver(line: str, named: str | None, *, its_own: bool) -> Iterator[Message]:
+    if "RmInitAdapter failed" in line or "rm_init_adapter failed" in line:
+        where = named if its_own else None
+        yield Message(Error("start_failed", where, "fatal"), echo="rm_init_adapter" in line)
+    elif "fallen off the bus" in line and "NVRM: Xid (" not in line and named:
+        # The driver spreads this sentence over three lines, of which the first names the GPU.
+        yield Message(Error("off_the_bus", named, "fatal"))
+
+
+def _of_switch(line: str) -> Iterator[Message]:
+    if match := _SXID.match(line, line.find("SXid (")):
+        grade = _SXID_GRADES.get((match[3] or "").lower(), "unknown")
+        yield Message(Error("nvswitch", match[1].lower(), grade, int(match[2])))
+
+
+def _of_link(line: str) -> Iterator[Message]:
+    """The kernel's PCIe error reporting begins with the driver and address of the device that reports."""
+    if not (colon := _LINK.search(line)):
+        return
+    said, words = line[colon.start() + 2 :], line[: colon.start()].rpartition(";")[2].split()
+    if len(words) < 2 or not re.fullmatch(_ADDRESS, words[-1]):
+        return
+    where, nvidia = words[-1], words[-2].startswith("nvidia")
+    if match := _REPORT.match(said):
+        yield Message(Error("pcie", where, _link_grade(match)), by_nvidia=nvidia)
+    elif match := _RECEIVED.match(said):
+        source = match[3] or where
+        yield Message(Error("pcie", source, _link_grade(match)), echo=True, by_nvidia=nvidia and source == where)
+    elif said.removeprefix("AER: ").startswith(_GIVEN_UP):
+        yield Message(Error("pcie", where, "uncorrected"), echo=True, by_nvidia=nvidia)
+
+
+def _link_grade(match: re.Match[str]) -> Grade:
+    if not match[1]:
+        return "corrected"
+    return "fatal" if (match[2] or "").lower() == "fatal" else "uncorrected"
+
+
+def _of_cpu(line: str) -> Iterator[Message]:
+    if match := _CHECKED.match(line.partition("[Hardware Error]: ")[2]):
+        grade: Grade = "uncorrected" if int(match[2], 16) & _UNCORRECTED_BIT else "corrected"
+        yield Message(Error("machine_check", f"CPU {int(match[1])}", grade))
+        return
+    called = next((grade for words, grade in _CPU_GRADES.items() if words in line), None)
+    if called:
+        yield Message(Error("machine_check", None, called))
+
+
+def _of_memory(line: str) -> Iterator[Message]:
+    if match := _EDAC.match(line, line.find("EDAC MC")):
+        grade: Grade = "uncorrected" if match[3] == "UE" else "corrected"
+        yield Message(Error("memory", match[1], grade), times=int(match[2] or 1))
