@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
+from gputune.checks._loader import without_folders
 from gputune.checks._promised_gpus import VARIABLE, entries, promise
-from gputune.checks._remedies import python_of, started, typed, without_folders
+from gputune.checks._remedies import python_of, started, typed
 from gputune.facts import Facts, Gap
 
 CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES=compute,utility"

@@ -7,6 +7,12 @@ from pathlib import PurePosixPath
 from gputune.checks._remedies import started, typed
 from gputune.facts import Facts
 
+_SLURMD = "/etc/systemd/system/slurmd.service.d"
+_CAPABILITY = "securityContext: {capabilities: {add: [IPC_LOCK]}}"
+_TOPOLOGY = (
+    "ask for the Topology Manager's policy best-effort or stricter on this node (kubelet's topologyManagerPolicy), and "
+    "for whole CPUs, with requests equal to limits"
+)
 _PROPERTY = {"cpu": "CPUQuota=", "memory": "MemoryMax=infinity"}
 _NONE = {"cpu.max": "max", "cpu.cfs_quota_us": "-1", "memory.max": "max", "memory.limit_in_bytes": "-1"}
 _WORDS = {"cpu": "CPUs", "memory": "memory"}
@@ -31,6 +37,36 @@ def more(facts: Facts, kind: str, file: str | None) -> str:
     if facts.container.kind:
         return f"start this container again with more {_WORDS[kind]}"
     return _of_system(kind, PurePosixPath(file or ""))
+
+
+def locked_memory(facts: Facts) -> str:
+    """How to be allowed to lock more memory."""
+    if facts.scheduler.name == "slurm":
+        return typed(
+            f"sudo mkdir -p {_SLURMD}",
+            rf"printf '[Service]\nLimitMEMLOCK=infinity\n' | sudo tee {_SLURMD}/memlock.conf",
+            "sudo systemctl daemon-reload",
+            "sudo systemctl restart slurmd",
+            where="on the node",
+            root=True,
+            changes_node=True,
+            note="and in slurm.conf PropagateResourceLimitsExcept=MEMLOCK",
+        )
+    if facts.container.kind in (None, "apptainer"):  # which has the limits of the shell that starts it
+        limit = 'echo "$(id -un) - memlock unlimited" | sudo tee /etc/security/limits.d/memlock.conf'
+        return typed(limit, where="on the host", root=True, changes_node=True, note="then log in anew")
+    return started(facts, "--ulimit memlock=-1", _CAPABILITY)
+
+
+def cpus_near(facts: Facts, near: str) -> str:
+    """How to run on these CPUs, a list as the kernel writes it."""
+    if facts.scheduler.name == "slurm":
+        return typed("#SBATCH --gres-flags=enforce-binding", note="or srun --gpu-bind=closest for each step")
+    if facts.container.kind == "kubernetes":
+        return _TOPOLOGY
+    if facts.container.kind in ("docker", "podman"):
+        return started(facts, f"--cpuset-cpus={near}", "")
+    return typed(f"taskset -cp {near} $$", note="for this shell and what it starts, where its cpuset has these CPUs")
 
 
 def _of_system(kind: str, path: PurePosixPath) -> str:

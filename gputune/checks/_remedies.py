@@ -6,7 +6,7 @@ knows before typing it what it costs. Words in capitals (IMAGE, CONTAINER) stand
 
 import re
 import shlex
-from collections.abc import Collection
+from collections.abc import Sequence
 
 from gputune.facts import Facts, Gpu
 
@@ -94,6 +94,14 @@ def started(facts: Facts, docker: str, pod: str, note: str = "") -> str:
     return typed(f"{command} run {docker} IMAGE", where="on the host, beside its other options", note=note)
 
 
+def unset(facts: Facts, name: str, kept: Sequence[str] = ()) -> str:
+    """Unset a variable, or leave in it what is `kept`. What an image sets comes back with every container."""
+    value = shlex.quote(":".join(kept)) if kept else ""
+    command = f"export {name}={value}" if kept else f"unset {name}"
+    baked = f"if it comes back, take it out of the Dockerfile's ENV, or docker run --env {name}={value} IMAGE"
+    return typed(command, note=baked if facts.container.kind else "")
+
+
 def python_of(facts: Facts) -> str:
     """The interpreter whose torch was examined, as a shell reads it."""
     return shlex.quote(facts.libraries.executable or "python3")
@@ -125,19 +133,6 @@ def torch_index(build: str | None) -> str:
     return f" --index-url {INDEX}{build.replace('.', '')}" if build else ""
 
 
-def without_folders(facts: Facts, folders: Collection[str]) -> str | None:
-    """Shell commands that take these folders out of LD_LIBRARY_PATH, and libraries in them out of LD_PRELOAD; None if
-    neither variable names one of them (but perhaps a link to it).
-    """
-    commands = []
-    for variable, separator in (("LD_LIBRARY_PATH", ":"), ("LD_PRELOAD", "[: ]")):
-        entries = [entry for entry in re.split(separator, facts.environment.get(variable, "")) if entry]
-        left = [entry for entry in entries if not _inside(entry, folders)]
-        if len(left) < len(entries):
-            commands.append(f"export {variable}={shlex.quote(':'.join(left))}" if left else f"unset {variable}")
-    return " && ".join(commands) or None
-
-
 def room(facts: Facts) -> str | None:
     """A folder of this process's that can be written to and has room, for what does not fit elsewhere; or None."""
     by_name = {folder.variable: folder for folder in facts.process.folders}
@@ -147,11 +142,6 @@ def room(facts: Facts) -> str | None:
         if folder.writable and (folder.free_bytes is None or folder.free_bytes >= LEAST_ROOM_BYTES)
     ]
     return next(filter(None, fit), None)
-
-
-def _inside(entry: str, folders: Collection[str]) -> bool:
-    path = entry.rstrip("/")
-    return path in folders or (path.rpartition("/")[0] in folders and ".so" in path)
 
 
 def _number(version: str | None) -> tuple[int, int] | None:

@@ -48,7 +48,7 @@ def _of_home(facts: Facts) -> str:
 def _elsewhere(facts: Facts, what: str, folders: list[Folder]) -> Finding:
     named = ", ".join(f"{folder.variable} ({folder.path or 'not set'})" for folder in folders)
     names = _leading(facts, folders) or [folders[0].variable]
-    return warning(f"{what}: {named}", _remedy(facts, folders), names[0])
+    return warning(f"{what}: {named}", other_folders(facts, folders), names[0])
 
 
 def _leading(facts: Facts, folders: list[Folder]) -> list[str]:
@@ -56,7 +56,7 @@ def _leading(facts: Facts, folders: list[Folder]) -> list[str]:
     return [folder.variable for folder in folders if not folder.path.startswith(_of_home(facts))]
 
 
-def _remedy(facts: Facts, folders: list[Folder]) -> str:
+def other_folders(facts: Facts, folders: list[Folder]) -> str:
     """Name other folders for caches and temporary files, in one that has room. HOME stays: programs find keys and
     settings there.
     """

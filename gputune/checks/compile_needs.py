@@ -57,8 +57,8 @@ def _compiler(facts: Facts, language: str, variable: str) -> Finding:
 
 
 def _install(facts: Facts, packages: str) -> str:
-    """Install packages of Debian and Ubuntu; the root user of an image has no sudo."""
-    sudo = "" if facts.process.uid == 0 else "sudo "
+    """Install packages of Debian and Ubuntu; few images have a sudo, with or without root."""
+    sudo = "" if facts.process.uid == 0 or facts.container.kind else "sudo "
     update, install = (f"{sudo}{command}" for command in APT)
     note = "for Debian and Ubuntu" + ("; to keep it, RUN it in the image's Dockerfile" if facts.container.kind else "")
     return typed(update, f"{install} {packages}", root=True, note=note)

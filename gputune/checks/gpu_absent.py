@@ -13,8 +13,9 @@ Programming Guide, CUDA Environment Variables; CUDA Runtime API, error codes; NV
 from gputune.checks._absent_gpu import by_cause, get_one, give_back
 from gputune.checks._answers import Facts, Finding, Findings, Measurements, counted, error, not_applicable, ok, unknown
 from gputune.checks._jetson import on_board
-from gputune.checks._questions import cause, gap, gpu_asked_for, number, nvidia_files, required
+from gputune.checks._questions import cause, gap, gpu_asked_for, has_gpu, number, nvidia_files, required
 from gputune.checks.cuda_visible_devices import hidden
+from gputune.checks.nvml_missing import BROKEN
 from gputune.facts import Gap
 from gputune.facts.visible_gpus import VARIABLE
 
@@ -73,20 +74,29 @@ def _elsewhere(facts: Facts, failure: Gap | None) -> str | None:
 
 def _none(facts: Facts) -> Finding:
     """The finding if neither NVML nor torch lists a GPU."""
-    asked, why = gpu_asked_for(facts), cause(facts, "driver.nvml")
+    asked = gpu_asked_for(facts)
     if asked and nvidia_files(facts) and hidden(facts):
         message = f"a GPU was requested ({', '.join(asked)}), but {VARIABLE} hides it"
         return error(message, f"unset {VARIABLE}")
-    if why in ELSEWHERE:
-        return not_applicable(ELSEWHERE[why])
     if _taken_away(facts, asked):
         return _revoked(facts, asked)
+    if told := _told_elsewhere(facts):
+        return not_applicable(told)
     if asked:
         message = f"a GPU was requested ({', '.join(asked)}), but neither NVML nor torch finds one"
         return error(message, get_one(facts))
     if facts.container.gpu_device_files:
         return unknown("WSL's /dev/dxg may be any vendor's GPU; if it is NVIDIA's, its Windows driver does not answer")
     return not_applicable("no GPU was requested, and there is none")
+
+
+def _told_elsewhere(facts: Facts) -> str | None:
+    """The check that complains of NVML itself, which cannot be asked or cannot list the GPUs; None if it answers."""
+    why = cause(facts, "driver.nvml")
+    if why in ELSEWHERE:
+        return ELSEWHERE[why]
+    fails = why in (*BROKEN, "driver_not_loaded") or gap(facts, "gpu.count")
+    return "NVML does not list the GPUs that there are: see nvml_missing" if has_gpu(facts) and fails else None
 
 
 def _taken_away(facts: Facts, asked: list[str]) -> bool:

@@ -7,11 +7,9 @@ Source: CUDA C++ Programming Guide and NVTX, injection variables; ld.so(8), LD_P
 """
 
 import re
-import shlex
-from collections.abc import Sequence
 
 from gputune.checks._answers import Facts, Findings, Measurements, ok, warning
-from gputune.checks._remedies import typed
+from gputune.checks._remedies import unset
 
 INJECTS = re.compile(r"(CUDA|NVTX)_INJECTION(32|64)_PATH|NV_SANITIZER\w*|NSYS_PROFILING_SESSION_ID")
 PRELOADED = re.compile(r"injection|sanitizer|cupti", re.IGNORECASE)
@@ -21,19 +19,11 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     left = {name: value for name, value in facts.environment.items() if INJECTS.fullmatch(name) and value}
     preloaded = facts.environment.get("LD_PRELOAD", "")
     for name, value in left.items():
-        yield warning(f"injected into every program: {name}={value}", _unset(facts, name), name)
+        yield warning(f"injected into every program: {name}={value}", unset(facts, name), name)
     if PRELOADED.search(preloaded):
         kept = [path for path in re.split("[: ]+", preloaded) if path and not PRELOADED.search(path)]
         yield warning(
-            f"injected into every program: LD_PRELOAD={preloaded}", _unset(facts, "LD_PRELOAD", kept), "LD_PRELOAD"
+            f"injected into every program: LD_PRELOAD={preloaded}", unset(facts, "LD_PRELOAD", kept), "LD_PRELOAD"
         )
     elif not left:
         yield ok("no profiler or sanitizer is injected")
-
-
-def _unset(facts: Facts, name: str, kept: Sequence[str] = ()) -> str:
-    """Unset the variable, or leave in it what is `kept`. What an image sets comes back with every container."""
-    value = shlex.quote(":".join(kept)) if kept else ""
-    command = f"export {name}={value}" if kept else f"unset {name}"
-    baked = f"if it comes back, take it out of the Dockerfile's ENV, or docker run --env {name}={value} IMAGE"
-    return typed(command, note=baked if facts.container.kind else "")

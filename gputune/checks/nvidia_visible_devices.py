@@ -2,8 +2,7 @@
 
 NVIDIA_VISIBLE_DEVICES tells the container toolkit which GPUs to make available; void and none stand for no GPU. Start
 the container with `--gpus all`, or set the variable to `all` or to a list. In Kubernetes a pod that requests no GPU
-gets void, as intended, and so does a pod whose GPUs come by the Container Device Interface. How many GPUs the variable
-promises is the question of expected_gpus.
+gets void, as intended, and so does a pod whose GPUs come by the Container Device Interface.
 
 Source: NVIDIA Container Toolkit, environment variables.
 """

@@ -8,6 +8,7 @@ Source: Slurm, sbatch, --cpus-per-task.
 
 from gputune.checks._answers import Facts, Findings, Measurements, counted, not_applicable, ok, warning
 from gputune.checks._remedies import typed
+from gputune.checks._shares import cpus_of_task
 
 CORE = 2
 """The CPUs (hardware threads) of one core, which is what Slurm grants by default."""
@@ -22,17 +23,9 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     elif slurm.gpu_count and (slurm.cpus_per_task == 1 or (slurm.cpus_per_task is None and cpus <= CORE)):
         message = f"Slurm granted {granted}, but only one core to each task"
         remedy = typed(
-            f"#SBATCH --cpus-per-task={_share(facts)}",
+            f"#SBATCH --cpus-per-task={cpus_of_task(facts)}",
             note="the node's CPUs divided by its GPUs, for each GPU of a task",
         )
         yield warning(message, remedy, "SLURM_CPUS_PER_TASK")
     else:
         yield ok(f"each task may use {counted(cpus, 'CPU')}")
-
-
-def _share(facts: Facts) -> int:
-    """The CPUs for one task: those of the node divided by its GPUs, for each of the task's GPUs."""
-    on_node = max(1, len(facts.pci_gpus or facts.gpus))
-    tasks = 1 if facts.scheduler.torchrun else facts.scheduler.local_ranks
-    of_task = min(on_node, max(1, (facts.scheduler.gpu_count or 1) // tasks))
-    return max(2, facts.cpu.logical_count * of_task // on_node)

@@ -9,6 +9,7 @@ Source: PyTorch's release notes.
 from gputune.checks._answers import Facts, Finding, Findings, Measurements, error, ok, unknown, unread, warning
 from gputune.checks._questions import gap, number
 from gputune.checks._remedies import pip, python_of, torch_build, torch_index, typed
+from gputune.checks.cache_folders import other_folders
 
 OLDEST = (2, 4)
 
@@ -34,10 +35,16 @@ def _missing(facts: Facts) -> Finding:
         remedy = _install(facts, "torch", "or name the Python that has it: gputune check --python PATH")
         return warning(f"torch is not installed in {python}", remedy)
     if why and why.cause in ("import_failed", "killed"):
-        note = f"first {python_of(facts)} -c 'import torch' shows the whole error"
-        remedy = _install(facts, "--force-reinstall torch", note)
-        return error(f"torch cannot be imported: {why.reason}", remedy, fact=why.fact)
+        return error(f"torch cannot be imported: {why.reason}", _importable(facts), fact=why.fact)
     return unread(facts, "libraries.torch", "torch's version")
+
+
+def _importable(facts: Facts) -> str:
+    """Some of what torch imports needs a folder for temporary files at once; without one, it is whole but for that."""
+    if closed := [folder for folder in facts.process.folders if folder.variable == "TMPDIR" and not folder.writable]:
+        return other_folders(facts, closed)
+    note = f"first {python_of(facts)} -c 'import torch' shows the whole error"
+    return _install(facts, "--force-reinstall torch", note)
 
 
 def _install(facts: Facts, what: str, note: str) -> str:

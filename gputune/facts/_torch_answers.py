@@ -169,9 +169,9 @@ def device(torch: Any, index: int) -> Dict[str, Any]:
 
 
 def loaded(library: str) -> List[str]:
-    """The paths of the files of a library that this process has loaded."""
+    """The paths of the files of a library that this process has loaded, which may have spaces in them."""
     with open("/proc/self/maps") as maps:
-        return sorted(set(re.findall(rf"(/\S*/{library}\.so\S*)", maps.read())))
+        return sorted(set(re.findall(rf"^(?:\S+ +){{5}}(/.*/{library}\.so\S*)", maps.read(), re.MULTILINE)))
 
 
 def bundled(folder: str) -> List[str]:

@@ -97,10 +97,11 @@ def _read(host: Host, gpu_required: bool, gpus_expected: int | None, variables: 
     granted = scheduler.read(host)
     cpus = cpu.read(host, granted, gaps)
     others, stolen = _use_by_others(host, before, gaps)
+    of_driver = driver.read(host, nvml, gaps)  # first: a GPU may hang, and nothing is asked after that
     return Facts(
         gpus=gpu.read(nvml, torch.get("devices") or [], gaps),
         pci_gpus=pci.read(host, gaps),
-        driver=driver.read(host, nvml, gaps),
+        driver=of_driver,
         libraries=libraries.read(host, torch, gaps),
         precision=precision.read(host, torch),
         cpu=replace(cpus, others=others, stolen=stolen),

@@ -149,8 +149,8 @@ def _started(folder: str, environ: Mapping[str, str]) -> tuple["subprocess.Popen
 
 
 def _end(process: "subprocess.Popen[bytes]", requests: int, answers: int) -> None:
-    with suppress(ProcessLookupError):
-        process.kill()
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)  # with what the driver's library may have started
     os.close(requests)
     os.close(answers)
     with suppress(subprocess.TimeoutExpired):

@@ -28,6 +28,14 @@ def test_a_home_that_cannot_be_written_to_takes_the_caches_with_it():
     assert warned.remedy.startswith("mkdir -p /tmp/cache && export XDG_CACHE_HOME=/tmp/cache  # ")
 
 
+@pytest.mark.parametrize("fault", [{"closed": ["/root"]}, {"environ": {"HOME": None}, "user": (1234, None, None)}])
+def test_home_is_of_no_account_once_the_caches_are_elsewhere(fault):
+    moved = fault.get("environ", {}) | {"XDG_CACHE_HOME": "/tmp/cache"}
+    [fine] = found(cache_folders, files=THERE, **fault | {"environ": moved})
+    assert fine.severity == "OK"
+    assert fine.message == "XDG_CACHE_HOME, TORCH_HOME, HF_HOME, TMPDIR can be written to"
+
+
 def test_only_the_folder_that_is_closed_is_named():
     warned = finding(["/data/hub"], TORCH_HOME="/data/hub")
     assert (warned.severity, warned.subject) == ("WARNING", "TORCH_HOME")

@@ -67,3 +67,10 @@ def test_installed_or_not_is_unknown_when_something_else_failed(reason):
 
 def test_a_version_that_is_no_number():
     assert finding({"torch": "main"}).severity == "UNKNOWN"
+
+
+def test_a_torch_that_finds_no_folder_for_temporary_files_is_not_installed_anew():
+    broken = Unreadable("import torch: FileNotFoundError: No usable temporary directory found", "import_failed")
+    [found] = torch_version.check(facts_of(torch=broken, closed=["/tmp"]), ())
+    assert found.severity == "ERROR"
+    assert found.remedy.startswith("mkdir -p /root/.cache/tmp && export TMPDIR=/root/.cache/tmp")

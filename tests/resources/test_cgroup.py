@@ -147,6 +147,6 @@ def test_a_deep_group_takes_no_time(deep, monkeypatch, names, depth, real):
     else:
         below = {"/".join([CGROUP, *tail[:level], "memory.max"]): "1" for level in range(1, depth + 1)}
         host = RecordedHost("cpu-only", files=files | below)
-    start = time.perf_counter()
+    start = time.process_time()
     assert [text for _, text in memory(host)] == ["1"] * depth + ["9"]
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5

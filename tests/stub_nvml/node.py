@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import pytest
@@ -33,6 +34,8 @@ LEAVING_SECONDS = 2.0
 """How long a killed process may take to go on busy CPUs."""
 _TORCH_FILES = ("torch", "torchgen", "functorch", "triton", "nvidia", "gputune")
 _folder = tempfile.TemporaryDirectory()
+_making = RLock()
+"""Several tests' threads may be the first to need an interpreter."""
 
 _PRIVATE_MOUNTS = r"""
 set -e
@@ -79,9 +82,16 @@ def zeros(*size, device): pass
 """
 
 
-@cache
 def library() -> Path:
     """The folder with the stub, which is compiled once. Skips the test where there is no C compiler."""
+    with _making:
+        return _compiled()
+
+
+@cache
+def _compiled() -> Path:
+    if Path("/dev/nvidia0").exists():
+        pytest.skip("torch sees the real GPU of this machine beside the stub's")
     compiler = shutil.which("cc") or pytest.skip("no C compiler here")
     folder = Path(_folder.name, "driver")
     folder.mkdir()
@@ -91,15 +101,20 @@ def library() -> Path:
     return folder
 
 
-@cache
 def without_torch() -> str:
     """An interpreter with all that gputune depends on but torch."""
-    return _interpreter("without-torch")
+    with _making:
+        return _interpreter("without-torch")
+
+
+def with_stand_in(gpus: int = 2) -> str:
+    """An interpreter whose torch is a stand-in, built for CUDA, which says that it sees so many H100s."""
+    with _making:
+        return _stand_in(gpus)
 
 
 @cache
-def with_stand_in(gpus: int = 2) -> str:
-    """An interpreter whose torch is a stand-in, built for CUDA, which says that it sees so many H100s."""
+def _stand_in(gpus: int) -> str:
     python = _interpreter(f"stand-in-{gpus}")
     torch = next(Path(python).parents[1].glob("lib/python*/site-packages")) / "torch"
     torch.mkdir()
@@ -108,6 +123,7 @@ def with_stand_in(gpus: int = 2) -> str:
     return python
 
 
+@cache
 def _interpreter(name: str) -> str:
     """A virtual environment of links to this one's packages, without torch."""
     folder, ours = Path(_folder.name, name), Path(sysconfig.get_path("purelib"))
@@ -153,7 +169,7 @@ class Ran:
 
 @dataclass(frozen=True)
 class Node:
-    """`faults` as in stub.c: `nvmlDeviceGetName@1=hang`. `mounted` says whether the GPUs have device files and so on."""
+    """`faults` as in stub.c: `nvmlDeviceGetName@1=hang`. `mounted`: the GPUs have device files and so on."""
 
     faults: str = ""
     gpus: int = 2
@@ -205,7 +221,10 @@ class Node:
 def unshared() -> tuple[str, ...]:
     """The command that gives the one behind it private mounts. Skips the test where there is none."""
     words = ("unshare", "-m") if os.geteuid() == 0 else ("unshare", "-rm")
-    if not shutil.which("unshare") or subprocess.run([*words, "mount", "-t", "tmpfs", "x", "/mnt"], check=False).returncode:
+    if (
+        not shutil.which("unshare")
+        or subprocess.run([*words, "mount", "-t", "tmpfs", "x", "/mnt"], check=False).returncode
+    ):
         pytest.skip("no private mounts here")
     return words
 

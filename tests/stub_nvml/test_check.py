@@ -102,8 +102,10 @@ def test_nvml_may_stop_in_any_way(fault: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", ["hang", "crash", "exit"])
-@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize(
+    ("python", "fault"),
+    [("without torch", fault) for fault in ("hang", "crash", "exit")] + [("stand-in", "hang")],
+)
 def test_whatever_call_stops_is_named(python: str, fault: str, tmp_path: Path) -> None:
     """Every call that it makes: the list is what it asks of a healthy driver."""
     path = PYTHONS[python]()
@@ -113,7 +115,23 @@ def test_whatever_call_stops_is_named(python: str, fault: str, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_the_first_gpu_may_hang(tmp_path: Path) -> None:
+@pytest.mark.parametrize("call", ["nvmlInitWithFlags", "nvmlDeviceGetTemperature@1"])
+@pytest.mark.parametrize("fault", ["hang", "crash"])
+def test_with_a_real_torch_too(call: str, fault: str) -> None:
+    assert not stopped(Node(f"{call}={fault}"), call, ENDS[fault])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["nvmlInitWithFlags=hang", "nvmlInitWithFlags=999", "nvmlInitWithFlags=9",
+                                   "nvmlDeviceGetCount_v2=hang", "nvmlDeviceGetCount_v2=999"])  # fmt: skip
+def test_nvml_alone_is_blamed_for_itself(fault: str) -> None:
+    """Not the container, nor GPUs that it could not list."""
+    ran = Node(fault, python=without_torch()).check()
+    assert {found["check"] for found in ran.findings("ERROR")} == {"nvml_missing"}
+
+
+@pytest.mark.slow
+def test_the_first_gpu_may_hang() -> None:
     """Then nothing is known of the second, which is not called healthy."""
     ran = Node("nvmlDeviceGetHandleByIndex_v2@0=hang", python=without_torch()).check()
     assert not ended(ran, 1)
@@ -188,7 +206,9 @@ def test_a_count_may_be_anything(count: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("call", ["nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v3"])
+@pytest.mark.parametrize(
+    "call", ["nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v3"]
+)
 def test_a_list_without_an_end_ends_at_the_deadline(call: str) -> None:
     ran = Node(f"{call}@1=huge", python=without_torch()).check("--fail-on", "unknown")
     assert not ended(ran, 1)

@@ -11,6 +11,8 @@ CODES = [*range(1, 31), 999]
 UNKNOWN_ERROR, TIMEOUT, LOST, NEEDS_RESET, MISMATCH = 999, 10, 15, 16, 18
 BROKEN = (UNKNOWN_ERROR, TIMEOUT, LOST, NEEDS_RESET)
 """The codes with which a GPU says that it has failed."""
+WITH_AN_OLDER_NAME = ("nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetCurrentClocksEventReasons")
+"""Calls in whose place an older one is asked, which still answers."""
 MANY = 4
 
 pytestmark = pytest.mark.slow
@@ -82,7 +84,9 @@ def test_no_code_of_one_gpu_lets_a_gate_pass(call: str, codes: list[int]) -> Non
 
 def test_a_code_of_a_single_call_is_a_gap_of_its_own(tmp_path: Path) -> None:
     """NVML's "not found" and the like, from each call: nothing falls over, and the other GPU stays known."""
-    calls = [call for call in asked(without_torch(), tmp_path, ["check"]) if call.endswith("@1")]
+    calls = [
+        call for call in asked(without_torch(), tmp_path, ["check"]) if call.endswith("@1") and "Handle" not in call
+    ]
     for fault, ran in each([f"{call}=6" for call in calls], "--fail-on", "never").items():
         assert (ran.code, ran.left) == (0, []), f"{fault}: {ran.said()}"
         assert ran.answer["facts"]["gpus"][0]["name"] == GPU
@@ -91,4 +95,5 @@ def test_a_code_of_a_single_call_is_a_gap_of_its_own(tmp_path: Path) -> None:
 
 def test_a_lost_gpu_may_say_so_in_any_call(tmp_path: Path) -> None:
     calls = [call for call in asked(without_torch(), tmp_path, ["check"]) if call.endswith("@1")]
+    calls = [call for call in calls if call.partition("@")[0] not in WITH_AN_OLDER_NAME]
     assert not [fault for fault, ran in each([f"{call}={LOST}" for call in calls]).items() if not lost(ran)]

@@ -103,14 +103,16 @@ def test_status(fault: str) -> None:
         ["docker"],
         ["kubernetes", "job", "--", "python", "train.py"],
         ["kubernetes", "daemonset"],
-        ["kubernetes", "configmap", "profile.yaml"],
+        ["kubernetes", "configmap", "--profile", "profile.yaml"],
         ["slurm", "sbatch", "--", "python", "train.py"],
         ["slurm", "task-prolog"],
         ["slurm", "health-check", "--drain"],
     ],
     ids=lambda words: "-".join(words[:2]),
 )
-def test_deploy_prints_what_it_prints_on_a_healthy_node(words: list[str], fault: str, made: str, tmp_path: Path) -> None:
+def test_deploy_prints_what_it_prints_on_a_healthy_node(
+    words: list[str], fault: str, made: str, tmp_path: Path
+) -> None:
     healthy = Node(python=without_torch()).gputune("deploy", *words, cwd=tmp_path)
     ran = in_time(Node(fault, python=without_torch()).gputune("deploy", *words, cwd=tmp_path))
     assert (healthy.code, ran.code) == (0, 0), ran.said()
