@@ -112,7 +112,7 @@ def print_findings(findings: Iterable[Finding], stream: IO[str], least: Severity
             continue
         table = table_of(_word(severity), "", style=_STYLES[severity])
         for names, message, remedy in rows:
-            add(table, names, message + (f"\n-> {remedy}" if remedy else ""))
+            add(table, names, message + (f"\n-> {_on_lines(remedy)}" if remedy else ""))
         console.print(table)
 
 
@@ -131,6 +131,12 @@ def _merged(findings: Sequence[Finding]) -> list[tuple[str, str, str | None]]:
         else (f"{len(checks)} checks", f"{message} ({', '.join(checks)})", remedy)
         for (message, remedy), checks in of_checks.items()
     ]
+
+
+def _on_lines(remedy: str) -> str:
+    """The command on a line of its own, to be copied without its comment, which may be wrapped."""
+    command, mark, comment = remedy.partition("  # ")
+    return f"{command}\n   # {comment}" if mark else remedy
 
 
 def _remedy(remedies: Sequence[str]) -> str | None:
