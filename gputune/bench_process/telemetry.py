@@ -12,6 +12,8 @@ from gputune.facts.health import clocks_event_reasons
 from gputune.host import Host, Nvml, Unreadable
 
 _SM_CLOCK = 1
+_CALL_SECONDS = 2.0
+"""How long one call may take; after one that takes longer nothing is sampled any more."""
 _APART_SECONDS = 0.2
 """The least time between two looks at the processes: the driver updates their utilisation only a few times a second."""
 
@@ -27,7 +29,7 @@ class Telemetry:
         """The driver's time stamp of the newest sample of utilisation seen so far."""
         if index is not None:
             try:
-                self._nvml = (host or Host()).nvml()
+                self._nvml = (host or Host(nvml_deadline_seconds=_CALL_SECONDS, nvml_per_call=True)).nvml()
             except Unreadable:
                 self._nvml = None
 

@@ -13,13 +13,13 @@ KEEP = "nvidia-ctk system create-dev-char-symlinks --create-all"
 LOOK = typed("nvidia-smi -L; sudo dmesg | grep -i nvidia", where="on the host", root=True)
 DEVICE_FILES = typed("sudo nvidia-modprobe -u -c=0", root=True, changes_node=True, note="makes the device files anew")
 RELOAD_UVM = typed(
-    "sudo rmmod nvidia_uvm",
+    "sudo modprobe -r nvidia_uvm",
     "sudo modprobe nvidia_uvm",
     where="on the host",
     root=True,
     ends_jobs=True,
     changes_node=True,
-    note="rmmod refuses while a program uses a GPU; often after the host was suspended",
+    note="the first refuses while a program uses a GPU; often after the host was suspended",
 )
 
 

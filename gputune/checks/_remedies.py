@@ -117,8 +117,10 @@ def torch_build(facts: Facts, *, keep: bool = True) -> str | None:
     newest that the driver runs and that has kernels for the GPUs; None if neither is known.
     """
     own, driver = _number(facts.libraries.cuda), _number(facts.driver.cuda)
-    if keep and own and own >= (11, 8):
-        return facts.libraries.cuda
+    if keep and own:
+        same = [build for build in BUILDS if build.startswith(f"{own[0]}.") and (_number(build) or own) <= own]
+        if same:
+            return same[-1]
     capabilities = [_number(gpu.compute_capability) for gpu in facts.gpus]
     oldest, most = OLD_GPUS
     if any(one and one < oldest for one in capabilities):

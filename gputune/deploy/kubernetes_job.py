@@ -69,7 +69,8 @@ def _pod(job: Job) -> dict[str, Any]:
 def _probe(job: Job) -> list[str]:
     command = ["gputune", "probe", "--device", "all" if job.gpus else "cpu", "-o", PROFILE]
     if job.strict and job.gpus:
-        gate = f"gputune check --only {','.join(node_checks.MUST_TELL)} --expect-gpus {job.gpus} --fail-on unknown"
+        names = ",".join([*node_checks.MUST_TELL, "expected_gpus"])
+        gate = f"gputune check --only {names} --expect-gpus {job.gpus} --fail-on unknown {node_checks.PATIENT}"
         return ["sh", "-c", f"{gate} && exec {' '.join(command)}"]
     if job.strict:
         return command

@@ -29,7 +29,7 @@ report() {
 # A line for each finding: severity, tab, text. All deadlines together stay below the 60 s after which slurmd kills.
 findings() {
   local answer
-  answer=$(timeout -k 3 40 "$python" -I -B -m gputune check --json --fail-on never --only "$checks") || return
+  answer=$(timeout -k 3 40 "$python" -I -B -m gputune check --json @patient@ --fail-on never --only "$checks") || return
   timeout -k 1 5 "$python" -I -c '
 import json, sys
 must_tell = sys.argv[1].split(",")
@@ -75,5 +75,6 @@ exit 0
 def health_check(python: str, drain: bool) -> str:
     """The script. `python` is the path of an interpreter with gputune; `drain` lets it drain and undrain the node."""
     text = _TEXT.replace("@drain@", "yes" if drain else "no", 1).replace("@checks@", ",".join(node_checks.NAMES), 1)
+    text = text.replace("@patient@", node_checks.PATIENT, 1)
     text = text.replace("@must_tell@", ",".join(node_checks.MUST_TELL), 1)
     return text.replace("@python@", shlex.quote(python), 1)  # last: a path may contain the other names

@@ -90,7 +90,8 @@ measure() {
       export SLURM_CPUS_PER_TASK="$4"  # the profile must suit the CPUs of one task
       must_tell=$5
       shift 5
-      if [ "$device" = all ] && ! "$@" check --only "$must_tell" --fail-on unknown >"$file.check" 2>&1; then
+      if [ "$device" = all ] &&
+        ! timeout -k 5 60 "$@" check --timeout 20 --only "$must_tell" --fail-on unknown >"$file.check" 2>&1; then
         echo "gputune: $SLURMD_NODENAME: the driver or a GPU is in doubt; $file.check says why" >&2
       fi
       exec "$@" probe --device "$device" --budget "$budget" -o "$file.yaml" 2>"$file.log"

@@ -1,7 +1,7 @@
 """The GPUs, as NVML describes them, matched to torch's devices by UUID; without NVML, as torch describes them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gputune.facts import health
@@ -67,30 +67,27 @@ class Gpu:
         return "MIG" in self.name
 
 
-def read(nvml: Nvml | None, devices: list[Mapping[str, Any]], gaps: Gaps) -> tuple[Gpu, ...]:
-    """The GPUs that NVML lists, and those of torch's `devices` that it does not."""
-    count = nvml and gaps.read("gpu.count", lambda: gpu_count(nvml.count()))
-    if not nvml or not count:
-        return tuple(_from_torch(index, device) for index, device in enumerate(devices))
-    uuids = [_uuid(nvml, index, gaps) for index in range(count)]
-    places = _matches(devices, uuids)
-    gpus = tuple(
-        _from_nvml(nvml, index, uuid, (place, {} if place is None else devices[place]), gaps)
-        for index, (uuid, place) in enumerate(zip(uuids, places, strict=True))
+def listed(nvml: Nvml, gaps: Gaps) -> tuple[Gpu, ...]:
+    """The GPUs that NVML lists, each asked about in turn, without what torch says of them."""
+    count = gaps.read("gpu.count", lambda: gpu_count(nvml.count())) or 0
+    return tuple(_from_nvml(nvml, index, gaps) for index in range(count))
+
+
+def matched(gpus: tuple[Gpu, ...], devices: list[Mapping[str, Any]], gaps: Gaps) -> tuple[Gpu, ...]:
+    """NVML's GPUs with what torch says of them, and those of torch's `devices` that NVML does not list."""
+    places = _matches(devices, [gpu.uuid for gpu in gpus])
+    known = tuple(
+        gpu if place is None else _with_torch(gpu, place, devices[place])
+        for gpu, place in zip(gpus, places, strict=True)
     )
-    matched = {gpu.torch_index for gpu in gpus}
     # Devices that match none of NVML's GPUs: MIG slices, which have UUIDs of their own, and with torch before 2.5,
     # which gives no UUIDs, all devices of a machine with several.
-    others = [_from_torch(index, device, count) for index, device in enumerate(devices) if index not in matched]
-    for gpu in others:
+    others = [_from_torch(index, device, len(gpus)) for index, device in enumerate(devices) if index not in places]
+    for gpu in others if gpus else ():
         if not gpu.is_mig_slice:
             reason = f"NVML lists no GPU with torch device {gpu.torch_index}'s UUID ({gpu.uuid})"
             gaps.add(f"gpu.torch_{gpu.torch_index}", reason)
-    return (*gpus, *others)
-
-
-def _uuid(nvml: Nvml, index: int, gaps: Gaps) -> str | None:
-    return gaps.read(f"gpu.{index}.uuid", lambda: text(nvml.device(index, "UUID")))
+    return (*known, *others)
 
 
 def _matches(devices: list[Mapping[str, Any]], uuids: list[str | None]) -> list[int | None]:
@@ -124,19 +121,29 @@ def _from_torch(index: int, device: Mapping[str, Any], listed: int = 0) -> Gpu:
     )
 
 
-def _from_nvml(
-    nvml: Nvml, index: int, uuid: str | None, matched: tuple[int | None, Mapping[str, Any]], gaps: Gaps
-) -> Gpu:
+def _with_torch(gpu: Gpu, index: int, device: Mapping[str, Any]) -> Gpu:
+    name = gpu.name if gpu.name != UNKNOWN_NAME else str(device["name"])
+    total = device["total_memory"] if gpu.memory_total_bytes is None else gpu.memory_total_bytes
+    return replace(
+        gpu,
+        torch_index=index,
+        name=name,
+        tensor_core_dtypes=tensor_core_dtypes(gpu.compute_capability, name),
+        multiprocessor_count=device["multi_processor_count"],
+        memory_total_bytes=total,
+    )
+
+
+def _from_nvml(nvml: Nvml, index: int, gaps: Gaps) -> Gpu:
     def ask(field: str, name: str, *args: Any, then: Callable[[Any], Any] = whole) -> Any:
         return gaps.read(f"gpu.{index}.{field}", lambda: then(nvml.device(index, name, *args)))
 
-    torch_index, device = matched
+    uuid = ask("uuid", "UUID", then=text)
     capability = ask("compute_capability", "CudaComputeCapability", then=dotted)
-    memory = gaps.read(f"gpu.{index}.memory", lambda: _memory(nvml, index)) or (device.get("total_memory"), None)
-    name = ask("name", "Name", then=text) or device.get("name") or UNKNOWN_NAME
+    memory = gaps.read(f"gpu.{index}.memory", lambda: _memory(nvml, index)) or (None, None)
+    name = ask("name", "Name", then=text) or UNKNOWN_NAME
     return Gpu(
         index=index,
-        torch_index=torch_index,
         name=name,
         uuid=uuid,
         pci_bus_id=ask("pci_bus_id", "PciInfo", then=lambda info: text(info["busId"])),
@@ -145,7 +152,6 @@ def _from_nvml(
         architecture=ask("architecture", "Architecture", then=_architecture),
         compute_capability=capability,
         tensor_core_dtypes=tensor_core_dtypes(capability, name),
-        multiprocessor_count=device.get("multi_processor_count"),
         core_count=ask("core_count", "NumGpuCores", then=positive),
         vbios=ask("vbios", "VbiosVersion", then=text),
         gsp_firmware=ask("gsp_firmware", "GspFirmwareVersion", then=text),

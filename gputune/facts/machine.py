@@ -9,7 +9,6 @@ from gputune.facts import (
     busy,
     container,
     cpu,
-    driver,
     environment,
     gpu,
     libraries,
@@ -23,16 +22,15 @@ from gputune.facts.cpu import Cpu
 from gputune.facts.driver import Driver
 from gputune.facts.gap import Gap, Gaps
 from gputune.facts.gpu import Gpu
-from gputune.facts.gpu_device_files import device_files
 from gputune.facts.health import Health
 from gputune.facts.libraries import Libraries
 from gputune.facts.memory import Memory
+from gputune.facts.nvml_answers import NvmlAnswers
 from gputune.facts.pci import PciGpu
 from gputune.facts.precision import Flags, Precision
 from gputune.facts.process import Folder, Process
 from gputune.facts.unimported_torch import ask_torch
-from gputune.host import Host, Nvml, NvmlAbsent, Unreadable
-from gputune.host.nvml_process import BREAKING
+from gputune.host import Host
 from gputune.resources import scheduler
 from gputune.resources.scheduler import Scheduler
 
@@ -85,21 +83,24 @@ def read(
     try:
         return _read(host, gpu_required, gpus_expected, variables)
     finally:
+        host.meanwhile = lambda: False
         host.release()
 
 
 def _read(host: Host, gpu_required: bool, gpus_expected: int | None, variables: Collection[str]) -> Facts:
     gaps = Gaps()
     before = busy.read(host)
-    begun = _begun(host)  # it comes up while torch is imported
+    nvml = NvmlAnswers(host)
+    host.meanwhile = nvml.has_broken
     torch = ask_torch(host, gaps)
-    nvml = _up(host, begun, bool(torch.get("devices")), gaps)
+    of_driver, devices = nvml.read(), torch.get("devices") or []
+    nvml.note_absence(bool(devices))
+    gaps.found += nvml.gaps.found
     granted = scheduler.read(host)
     cpus = cpu.read(host, granted, gaps)
     others, stolen = _use_by_others(host, before, gaps)
-    of_driver = driver.read(host, nvml, gaps)  # first: a GPU may hang, and nothing is asked after that
     return Facts(
-        gpus=gpu.read(nvml, torch.get("devices") or [], gaps),
+        gpus=gpu.matched(nvml.gpus, devices, gaps),
         pci_gpus=pci.read(host, gaps),
         driver=of_driver,
         libraries=libraries.read(host, torch, gaps),
@@ -128,34 +129,3 @@ def _use_by_others(host: Host, before: busy.Reading | None, gaps: Gaps) -> tuple
         gaps.add("cpu.others", "two looks at /proc/stat, one after the other, contradict each other")
         return None, None
     return found["other_cpus"], found.get("stolen_cpus", 0.0)
-
-
-def _begun(host: Host) -> Nvml | Unreadable:
-    """NVML, which may still be coming up, or why there is none."""
-    try:
-        return host.nvml()
-    except Unreadable as error:
-        return error
-
-
-def _up(host: Host, nvml: Nvml | Unreadable, gpu_seen: bool, gaps: Gaps) -> Nvml | None:
-    """NVML once it has come up, or None. Its absence is a gap only on a machine with a GPU or its driver, which it
-    would describe; that it hangs, or breaks off, always is one.
-    """
-    try:
-        if isinstance(nvml, Unreadable):
-            raise nvml
-        nvml.count()
-    except NvmlAbsent as error:
-        absent: Unreadable = error
-    except Unreadable as error:
-        if not isinstance(nvml, Unreadable):  # it is the count that cannot be read
-            return nvml
-        absent = error
-    except Exception:  # so it is here, whatever it was
-        return None if isinstance(nvml, Unreadable) else nvml
-    else:
-        return nvml
-    if gpu_seen or device_files(host) or absent.cause in ("version_mismatch", "unknown_error", *BREAKING):
-        gaps.add("driver.nvml", str(absent), absent.cause)
-    return None

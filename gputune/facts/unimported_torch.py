@@ -9,6 +9,7 @@ from typing import Any
 from gputune.facts._torch_types import held
 from gputune.facts.gap import Gaps
 from gputune.host import Host
+from gputune.host.child import UNANSWERED
 from gputune.resources.unreadable import Cause
 
 _CUDA_ERRORS: dict[str, Cause] = {
@@ -31,6 +32,9 @@ def ask_torch(host: Host, gaps: Gaps) -> dict[str, Any]:
     answers = gaps.read("libraries.torch", lambda: host.ask_python(TORCH_SCRIPT)) or {}
     kept, errors, left_out = held(answers if isinstance(answers, dict) else {"gaps": answers})
     for name, error in errors.items():
+        if error["type"] == UNANSWERED:
+            gaps.add(f"libraries.{name}", error["message"], error["name"])
+            continue
         importing = "import torch: " if name == "torch" else ""
         gaps.add(f"libraries.{name}", f"{importing}{error['type']}: {error['message']}", _cause(name, error))
     for name in left_out:

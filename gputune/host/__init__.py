@@ -9,7 +9,8 @@ import platform
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ TORCH_DEADLINE_SECONDS = 120.0
 
 class Host(Files):
     """This machine. `root` is put before every path; `environ` and `python` replace the process's own. NVML has
-    `nvml_deadline_seconds` for all its answers.
+    `nvml_deadline_seconds` for all its answers, or `nvml_per_call` for each.
     """
 
     def __init__(
@@ -37,11 +38,15 @@ class Host(Files):
         root: str = "/",
         environ: Mapping[str, str] | None = None,
         python: str | None = None,
+        *,
         nvml_deadline_seconds: float = NVML_DEADLINE_SECONDS,
+        nvml_per_call: bool = False,
     ) -> None:
         super().__init__(root, environ)
         self._nvml: ChildNvml | None = None
-        self._nvml_deadline_seconds = nvml_deadline_seconds
+        self._new_nvml = partial(ChildNvml, self.environ, nvml_deadline_seconds, per_call=nvml_per_call)
+        self.meanwhile: Callable[[], bool] = lambda: False
+        """What to do again and again while another Python is waited for; true once there is no hope for its answer."""
         self.own_python = sys.executable
         self.python = python or self.own_python
 
@@ -144,7 +149,7 @@ class Host(Files):
         Raises NvmlAbsent here or at the first call where the library or the driver is missing.
         """
         if self._nvml is None:
-            self._nvml = ChildNvml(self.environ, self._nvml_deadline_seconds)
+            self._nvml = self._new_nvml()
         return self._nvml
 
     def release(self) -> None:
@@ -158,15 +163,12 @@ class Host(Files):
     ) -> dict[str, Any]:
         """Run `script` under `python` (by default `self.python`) and return the JSON object that it writes.
 
-        The child gets a session of its own and is killed whole at the deadline, or once it has answered in part and
-        NVML hangs, as what it waits for then does too. Raises `Unreadable`.
+        The child gets a session of its own and is killed whole at the deadline, or if it has answered in part a little
+        after `meanwhile` has said that there is no hope for the rest. Raises `Unreadable`.
         """
         environ = {**self.environ, "GPUTUNE_DISABLE": "1"}
         words = [python or self.python, str(script)]
-        return child.ask(words, environ, deadline_seconds, self._nvml_hangs)
-
-    def _nvml_hangs(self) -> bool:
-        return self._nvml is not None and self._nvml.is_overdue()
+        return child.ask(words, environ, deadline_seconds, self.meanwhile)
 
     def ask_tuned(self, script: Path, *options: str) -> dict[str, Any]:
         """Run `script` with `options` and the applied profile under `self.python`, and return its JSON object."""

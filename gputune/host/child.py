@@ -1,7 +1,10 @@
 """Child processes that answer one question each, in sessions of their own, and are killed with all they started."""
 
+import fcntl
 import json
+import math
 import os
+import select
 import signal
 import subprocess
 import threading
@@ -19,6 +22,10 @@ EXEC_SECONDS = 0.2
 """How long to wait for the command line of a process in the middle of exec, which takes well below 1 ms."""
 UNANSWERED = "Unanswered"
 """The type, in `gaps`, of what a child was asking for when it died or fell silent; its name is the cause."""
+HOPELESS_SECONDS = 5.0
+"""How long to go on waiting for the rest of an answer once there is no hope for it."""
+PATIENCE_SECONDS = 2.0
+"""How long to wait for the end of a child that was killed, which a driver may keep in the kernel."""
 LOOK_SECONDS = 0.2
 """How often to look whether there is still hope for an answer."""
 TRACKER_SECONDS = 3.0
@@ -34,10 +41,12 @@ def ask(
     """Run a command, and return the JSON object that it writes to the file descriptor passed as its last argument.
 
     It may write several, a line each, which are put together. One with the key `next` names what it asks for after
-    that; if it then dies, is silent until the deadline, or `is_hopeless()`, what it had answered is returned, with the
-    reason in `gaps` under that name. Raises `Unreadable` if it cannot be started or has answered nothing.
+    that; if it then dies or is silent until the deadline, what it had answered is returned, with the reason in `gaps`
+    under that name. `is_hopeless` is called again and again while it is waited for, and may take its time; once it has
+    returned true, a child that has answered in part has HOPELESS_SECONDS more. Raises `Unreadable` if it cannot be
+    started or has answered nothing.
     """
-    reader, writer = os.pipe()
+    reader, writer = pipe()
     child = None
     answers = _Answers()
     try:
@@ -67,7 +76,34 @@ def ask(
     finally:
         os.close(reader)
         if child:
-            end(child)
+            end(child, PATIENCE_SECONDS)
+
+
+def pipe() -> tuple[int, int]:
+    """A pipe whose ends are none of a child's standard streams, also where this process was started without these.
+
+    Raises OSError where no more files can be opened.
+    """
+    ends = os.pipe()
+    lifted: list[int] = []
+    try:
+        for one in ends:
+            lifted.append(fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, 3))
+    except OSError:
+        for one in lifted:
+            os.close(one)
+        raise
+    finally:
+        for one in ends:
+            os.close(one)
+    return lifted[0], lifted[1]
+
+
+def is_readable(descriptor: int, seconds: float) -> bool:
+    """Whether there is something to read, or the end, within so long. Unlike select(2) it takes any descriptor."""
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    return bool(waiting.poll(max(0, math.ceil(seconds * 1000))))
 
 
 @contextmanager
@@ -194,19 +230,23 @@ def _together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _drain(reader: int, deadline: float, answers: _Answers, is_hopeless: Callable[[], bool]) -> None:
-    import select
-
+    """Take what a child writes until it has ended. Raises TimeoutError at the deadline, with the reason if it is not
+    that the time is over.
+    """
+    hopeless_at: float | None = None
     while True:
-        left = deadline - time.monotonic()
-        if left <= 0:
+        now = time.monotonic()
+        if hopeless_at is not None and b"\n" in answers.text and now >= hopeless_at + HOPELESS_SECONDS:
+            raise TimeoutError("waits for the driver, in which NVML hangs")
+        if now >= deadline:
             raise TimeoutError
-        if select.select([reader], [], [], min(left, LOOK_SECONDS))[0]:
+        if is_readable(reader, min(deadline - now, LOOK_SECONDS)):
             chunk = os.read(reader, 65536)
             if not chunk:
                 return
             answers.text += chunk
-        elif b"\n" in answers.text and is_hopeless():
-            raise TimeoutError("waits for the driver, in which NVML hangs")
+        elif hopeless_at is None and is_hopeless():
+            hopeless_at = time.monotonic()
 
 
 def _answer(python: str, answers: _Answers, child: subprocess.Popen[Any]) -> dict[str, Any]:

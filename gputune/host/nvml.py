@@ -9,9 +9,6 @@ from typing import Any, Protocol
 from gputune.host.nvml_process import BREAKING, DEADLINE_SECONDS, AskedProcess, NvmlAbsent
 from gputune.resources.unreadable import Cause, Unreadable
 
-_UNASKED = 3
-"""The answers that the process writes before any request: its start, NVML's initialisation, and the count."""
-
 ERRORS: dict[str, tuple[str, Cause]] = {
     "NVMLError_NotSupported": ("Not Supported", "not_supported"),
     "NVMLError_FunctionNotFound": ("Function Not Found", "no_such_call"),
@@ -55,9 +52,14 @@ class ChildNvml:
     `exited` whenever it is asked; every other call raises with `not_asked` from then on.
     """
 
-    def __init__(self, environ: Mapping[str, str], deadline_seconds: float = DEADLINE_SECONDS) -> None:
-        """Start the process. Raises NvmlAbsent where nvidia-ml-py is not installed, or no process can be started."""
-        self._process = AskedProcess(environ, deadline_seconds)
+    def __init__(
+        self, environ: Mapping[str, str], deadline_seconds: float = DEADLINE_SECONDS, *, per_call: bool = False
+    ) -> None:
+        """Start the process, which has `deadline_seconds` for all answers, or `per_call` for each.
+
+        Raises NvmlAbsent where nvidia-ml-py is not installed, or no process can be started.
+        """
+        self._process = AskedProcess(environ, deadline_seconds, per_call=per_call)
         self._count: int | Unreadable | None = None
         self._absent: NvmlAbsent | None = None
         self._broken: str | None = None
@@ -79,10 +81,6 @@ class ChildNvml:
             self._handles.add(index)
         return self._ask(f"nvmlDeviceGet{name} of GPU {index}", ("device", index, name, *args))
 
-    def is_overdue(self) -> bool:
-        """Whether NVML hangs while it comes up, found without waiting for it."""
-        return self._count is None and self._absent is None and self._process.is_overdue(_UNASKED)
-
     def close(self) -> None:
         """End the process."""
         self._process.close()
@@ -96,6 +94,9 @@ class ChildNvml:
         try:
             self._process.wait_for_start()
             self._receive("nvmlInit")
+        except NvmlAbsent as fault:
+            self._absent = fault
+            raise
         except Unreadable as fault:
             self._absent = NvmlAbsent(str(fault), fault.cause)
             raise self._absent from None

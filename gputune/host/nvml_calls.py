@@ -10,6 +10,7 @@ First it writes three answers that nobody asks for: that it has started, how NVM
 import ctypes
 import json
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from functools import partial
 from typing import Any
 
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
+_MOST_MEMORY = 1 << 30
+"""The bytes that this process may have: nvidia-ml-py makes room for as many items as a driver says that it has."""
 _MOST_ITEMS = 65536
 """The most items of a list or characters of a text that are passed on: lengths come from the driver."""
 
@@ -27,16 +30,20 @@ def main(folder: str, requests: int, answers: int) -> None:
     ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     if os.getppid() != parent:  # it died in the meantime
         return
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = _MOST_MEMORY if most == resource.RLIM_INFINITY else min(_MOST_MEMORY, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
     with os.fdopen(answers, "w", encoding="ascii") as out, os.fdopen(requests, encoding="ascii") as lines:
 
         def answer(call: Callable[[], Any]) -> bool:
+            answered = True
             try:
-                said: dict[str, Any] = {"answer": plain(call())}
+                said = json.dumps({"answer": plain(call())})
             except Exception as error:  # nvidia-ml-py's errors, and its own faults over a driver's odd answer
-                said = {"error": [type(error).__name__, str(error)[:200]]}
-            out.write(json.dumps(said) + "\n")
+                answered, said = False, json.dumps({"error": [type(error).__name__, str(error)[:200]]})
+            out.write(said + "\n")
             out.flush()
-            return "answer" in said
+            return answered
 
         answer(lambda: None)
         sys.path.append(folder)

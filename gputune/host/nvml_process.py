@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gputune.host.child import signals_held
+from gputune.host.child import is_readable, pipe, signals_held
 from gputune.resources.unreadable import Cause, Unreadable
 
 DEADLINE_SECONDS = 5.0
@@ -28,6 +27,8 @@ BREAKING: tuple[Cause, ...] = ("no_answer", "killed", "exited")
 
 _SCRIPT = Path(__file__).with_name("nvml_calls.py")
 _LONGEST_LINE = 1 << 24
+_LONG_SECONDS = 2.0
+"""A call that was waited for so long, or for half of the deadline, hangs. Another one only came last."""
 _PATIENCE_SECONDS = 0.3
 """How long to wait for the end of a process that was killed. One that a driver holds in the kernel does not end."""
 
@@ -39,69 +40,63 @@ class NvmlAbsent(Unreadable):
 class AskedProcess:
     """A process that answers a line for each line it is sent."""
 
-    def __init__(self, environ: Mapping[str, str], deadline_seconds: float) -> None:
-        """Start it. Raises NvmlAbsent where nvidia-ml-py is not installed, or no process can be started."""
-        found = importlib.util.find_spec("pynvml")
-        if found is None or not found.origin:
-            raise NvmlAbsent("nvidia-ml-py is not installed", "not_installed")
-        self._deadline, self._left = deadline_seconds, deadline_seconds
+    def __init__(self, environ: Mapping[str, str], deadline_seconds: float, *, per_call: bool = False) -> None:
+        """Start it. It has `deadline_seconds` for all answers, or `per_call` for each. Raises NvmlAbsent where
+        nvidia-ml-py is not installed, or no process can be started.
+        """
+        self._deadline, self._left, self._per_call = deadline_seconds, deadline_seconds, per_call
         self._text = b""
-        self._started_at: float | None = None
-        self._process, self._requests, self._answers = _started(str(Path(found.origin).parent), environ)
-        self.close = weakref.finalize(self, _end, self._process, self._requests, self._answers)
+        self._process, self._requests, self._answers = _started(_folder(), environ)
+        self.close = weakref.finalize(self, _end, os.getpid(), self._process, self._requests, self._answers)
 
     def wait_for_start(self) -> None:
-        """Raises Unreadable where it does not start."""
-        left, self._left = self._left, START_SECONDS
+        """Raises NvmlAbsent where it does not start, which is no fault of NVML's."""
         try:
-            self.receive()
+            self._receive(START_SECONDS, START_SECONDS)
         except Unreadable as fault:
-            raise Unreadable(f"the process that asks NVML {fault}", fault.cause) from None
-        self._left = left
-
-    def is_overdue(self, lines: int) -> bool:
-        """Whether it has started, and so many lines have not come within the deadline. Does not wait."""
-        alive = True
-        while alive and self.close.alive and select.select([self._answers], [], [], 0)[0]:
-            alive = self._take()
-        if self._started_at is None and b"\n" in self._text:
-            self._started_at = time.monotonic()
-        if self._started_at is None or not alive or self._text.count(b"\n") >= lines:
-            return False
-        if time.monotonic() - self._started_at < self._deadline:
-            return False
-        self._left = 0.0
-        return True
+            raise NvmlAbsent(f"the process that would ask NVML does not start: {sys.executable} {fault}") from None
 
     def send(self, request: Sequence[Any]) -> None:
         """A process that has ended in the meantime shows in the answer."""
-        with suppress(BrokenPipeError):
-            os.write(self._requests, json.dumps(request).encode() + b"\n")
+        if self.close.alive:
+            with suppress(BrokenPipeError):
+                os.write(self._requests, json.dumps(request).encode() + b"\n")
 
     def receive(self) -> dict[str, Any]:
         """The next answer. Raises Unreadable, whose text continues a sentence about the call: it does not answer in
         time, or the process has ended or wrote what is no answer, after which the process is gone.
         """
+        begun = time.monotonic()
+        answer = self._receive(self._deadline if self._per_call else self._left, self._deadline)
+        self._left -= time.monotonic() - begun
+        return answer
+
+    def _receive(self, allowed: float, deadline: float) -> dict[str, Any]:
+        """The next answer, within what is `allowed` of a deadline."""
         if not self.close.alive:
             raise Unreadable("was not asked: the process that asks NVML has ended", "exited")
         begun = time.monotonic()
         while b"\n" not in self._text:
-            left = self._left - (time.monotonic() - begun)
-            if len(self._text) > _LONGEST_LINE or left <= 0 or not select.select([self._answers], [], [], left)[0]:
+            waited = time.monotonic() - begun
+            if waited >= allowed or not is_readable(self._answers, allowed - waited):
                 self.close()
-                raise Unreadable(f"does not answer within {self._deadline:g} s", "no_answer")
-            if not self._take():
+                raise _late(time.monotonic() - begun, deadline)
+            chunk = os.read(self._answers, 1 << 16)
+            if not chunk or len(self._text) > _LONGEST_LINE:
                 raise self._ended()
-        self._left -= time.monotonic() - begun
+            self._text += chunk
         line, _, self._text = self._text.partition(b"\n")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        return self._read(line)
 
-    def _take(self) -> bool:
-        """Take what it has written; False where it has ended."""
-        chunk = os.read(self._answers, 1 << 16)
-        self._text += chunk
-        return bool(chunk)
+    def _read(self, line: bytes) -> dict[str, Any]:
+        try:
+            answer = json.loads(line)
+            if "answer" in answer or len(answer["error"]) == 2:
+                return dict(answer)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            pass
+        self.close()
+        raise Unreadable("gave what is no answer", "exited")
 
     def _ended(self) -> Unreadable:
         try:
@@ -114,6 +109,24 @@ class AskedProcess:
         return Unreadable(f"ended the process that asked it (exit code {code})", "exited")
 
 
+def _late(waited: float, deadline: float) -> Unreadable:
+    if waited >= min(_LONG_SECONDS, deadline / 2):
+        return Unreadable(f"does not answer within {deadline:g} s", "no_answer")
+    return Unreadable(f"came last: NVML took all of its {deadline:g} s (--timeout)", "not_asked")
+
+
+def _folder() -> str:
+    """The folder that nvidia-ml-py's module is imported from. Raises NvmlAbsent where it is not installed."""
+    try:
+        found = importlib.util.find_spec("pynvml")
+    except (ImportError, ValueError):
+        found = None
+    if found is None or not found.origin:
+        raise NvmlAbsent("nvidia-ml-py is not installed", "not_installed")
+    place = Path(found.origin).parent
+    return str(place.parent if found.submodule_search_locations is not None else place)
+
+
 def _signal(number: int) -> str:
     try:
         return signal.Signals(number).name
@@ -123,11 +136,16 @@ def _signal(number: int) -> str:
 
 def _started(folder: str, environ: Mapping[str, str]) -> tuple["subprocess.Popen[bytes]", int, int]:
     """The process, and the ends of its pipes: to write requests to, and to read answers from."""
-    theirs, requests = os.pipe()
-    answers, theirs_too = os.pipe()
-    # Isolated: a user's modules and site hooks must not run in it.
-    words = [sys.executable, "-I", "-S", str(_SCRIPT), folder, str(theirs), str(theirs_too)]
+    if not sys.executable:
+        raise NvmlAbsent("NVML is asked by another Python, and this one does not know its own path")
+    ends: list[int] = []
+    process = None
     try:
+        ends += pipe()
+        ends += pipe()
+        theirs, requests, answers, theirs_too = ends
+        # Isolated: a user's modules and site hooks must not run in it.
+        words = [sys.executable, "-I", "-S", str(_SCRIPT), folder, str(theirs), str(theirs_too)]
         with signals_held():
             process = subprocess.Popen(
                 words,
@@ -138,20 +156,27 @@ def _started(folder: str, environ: Mapping[str, str]) -> tuple["subprocess.Popen
                 start_new_session=True,
                 env=dict(environ),
             )
-    except (OSError, ValueError) as fault:
-        os.close(requests)
-        os.close(answers)
-        raise NvmlAbsent(f"the process that asks NVML could not be started: {fault}") from None
-    finally:
-        os.close(theirs)
-        os.close(theirs_too)
+    except BaseException as fault:  # also a signal's, which was held until here
+        if process is not None:
+            process.kill()
+            process.wait()
+        for one in ends:
+            os.close(one)
+        if isinstance(fault, (OSError, ValueError)):
+            raise NvmlAbsent(f"the process that asks NVML could not be started: {fault}") from None
+        raise
+    os.close(theirs)
+    os.close(theirs_too)
     return process, requests, answers
 
 
-def _end(process: "subprocess.Popen[bytes]", requests: int, answers: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)  # with what the driver's library may have started
+def _end(owner: int, process: "subprocess.Popen[bytes]", requests: int, answers: int) -> None:
+    """Kill it, with what the driver's library may have started, unless this is a copy of its owner by fork."""
     os.close(requests)
     os.close(answers)
+    if os.getpid() != owner:
+        return
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
     with suppress(subprocess.TimeoutExpired):
         process.wait(_PATIENCE_SECONDS)

@@ -152,7 +152,7 @@ PATH = "LD_LIBRARY_PATH"
         (COMPAT, "/usr/local/cuda/compat:/opt/lib", f"export {PATH}=/opt/lib"),
         (COMPAT, None, "sudo apt-get remove 'cuda-compat-*' && sudo ldconfig"),
         (COMBINATION, None, "docker restart CONTAINER"),
-        (UNKNOWN, None, "sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm"),
+        (UNKNOWN, None, "sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm"),
         ("Error 100: no CUDA-capable device is detected", None, "docker run --gpus device=0 -e NVIDIA_DRIVER_CAP"),
         ("something new", None, "docker run --gpus device=0 -e NVIDIA_DRIVER_CAPABILITIES=compute,utility IMAGE"),
     ],

@@ -327,7 +327,7 @@ def test_a_host_without_one_of_the_services_is_reset_all_the_same_and_the_others
     ("own", "driver", "capability", "build"),
     [
         ("12.1", "12.8", [9, 0], "12.1"),
-        ("13.2", "13.2", [9, 0], "13.2"),
+        ("13.2", "13.2", [9, 0], "13.0"),
         ("11.7", "12.8", [9, 0], "12.8"),
         (None, "12.2", [9, 0], "12.1"),
         (None, "13.1", [9, 0], "13.0"),

@@ -54,7 +54,7 @@ def test_apply_of_this_machine_s_own_profile_runs_the_command(fault: str, python
     assert (ran.code, ran.stdout) == (0, "ran\n"), ran.said()
 
 
-@pytest.mark.parametrize("fault", FEW)
+@pytest.mark.parametrize("fault", FEW[:2])
 def test_apply_prints_for_a_shell(fault: str, made: str) -> None:
     node = Node(fault, python=without_torch())
     for words in (["apply", "--ignore-fingerprint", made], ["apply", made], ["apply", "--dry-run", made, "--", "true"]):
@@ -87,7 +87,7 @@ def test_apply_does_not_wait_for_what_it_does_not_ask(fault: str, made: str) -> 
     assert ran.seconds < NVML_SECONDS
 
 
-@pytest.mark.parametrize("fault", FEW)
+@pytest.mark.parametrize("fault", FEW[:2])
 def test_status(fault: str) -> None:
     ran = in_time(Node(fault).gputune("status", "--json"))
     assert ran.code == 0, ran.said()
@@ -96,7 +96,7 @@ def test_status(fault: str) -> None:
     assert missing.code == 3
 
 
-@pytest.mark.parametrize("fault", [FEW[0], FEW[1], FEW[5]])
+@pytest.mark.parametrize("fault", FEW[:1])
 @pytest.mark.parametrize(
     "words",
     [
@@ -129,7 +129,7 @@ def test_show_and_pad_ask_no_driver(fault: str, made: str) -> None:
     assert ran.code in (0, 3), ran.said()  # the profile has no measurement of shapes
 
 
-@pytest.mark.parametrize("fault", [*FEW, "nvmlDeviceGetTemperature@1=hang"])
+@pytest.mark.parametrize("fault", [FEW[0], "nvmlDeviceGetTemperature@1=hang"])
 def test_probe_writes_a_profile_with_gaps(fault: str, tmp_path: Path) -> None:
     """With a torch for the CPU. The bench processes ask NVML too, at each measurement."""
     words = ["probe", "--budget", "quick", "--device", "cpu", "--only", "matmul_peak", "-o", "profile.yaml", "--json"]
@@ -140,7 +140,7 @@ def test_probe_writes_a_profile_with_gaps(fault: str, tmp_path: Path) -> None:
     assert (tmp_path / "profile.yaml").exists()
 
 
-@pytest.mark.parametrize("fault", FEW[:3])
+@pytest.mark.parametrize("fault", FEW[:1])
 def test_probe_of_a_gpu_that_nothing_reaches_says_so(fault: str, tmp_path: Path) -> None:
     """With a stand-in torch that can measure nothing."""
     words = ["probe", "--budget", "quick", "--device", "cuda", "--only", "matmul_peak", "-o", "profile.yaml"]
