@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from gputune.checks._loader import without_folders
 from gputune.checks._promised_gpus import VARIABLE, entries, promise
-from gputune.checks._remedies import python_of, started, typed
+from gputune.checks._remedies import address_of, python_of, started, typed
 from gputune.facts import Facts, Gap
 
 CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
@@ -30,13 +30,23 @@ def by_cause(facts: Facts, failure: Gap | None) -> str:
         "compat_unsupported": lambda: _out_of_path(facts, "compat"),
         "uvm_broken": lambda: RELOAD_UVM,
         "driver_combination": lambda: _fitting_driver(facts),
-        "no_device": lambda: _with_compute(facts) if facts.container.kind else DEVICE_FILES,
+        "no_device": lambda: _without_device(facts),
     }
-    tell = _with_compute if facts.container.kind else _ask_torch
-    return remedies.get(failure.cause if failure else None, lambda: tell(facts))()
+    return remedies.get(failure.cause if failure else "no_device", lambda: _ask_torch(facts))()
+
+
+def _without_device(facts: Facts) -> str:
+    divided = [gpu for gpu in facts.gpus if gpu.health.mig]
+    if divided and len(divided) == len(facts.gpus):
+        which = address_of(divided[0])
+        note = f"lists sizes; sudo nvidia-smi mig -i {which} -cgi SIZE -C makes a slice, without which MIG gives no GPU"
+        return typed(f"sudo nvidia-smi mig -i {which} -lgip", where="on the host", root=True, note=note)
+    return _with_compute(facts) if facts.container.kind else DEVICE_FILES
 
 
 def _with_compute(facts: Facts) -> str:
+    if facts.container.kind == "apptainer":
+        return typed("apptainer exec --nv IMAGE", note="and the program to run")
     pod = 'env: [{name: NVIDIA_DRIVER_CAPABILITIES, value: "compute,utility"}]'
     note = f"{python_of(facts)} {REASON} shows torch's reason"
     return started(facts, f"--gpus {docker_gpus(facts)} -e {CAPABILITIES}", pod, note)
@@ -52,6 +62,8 @@ def get_one(facts: Facts) -> str:
     if facts.scheduler.name == "slurm":
         return typed(f"srun --gpus={count} COMMAND", note="if it was so started: nvidia-smi -L on the node lists them")
     option, pod = f"--gpus {docker_gpus(facts)}", f"resources: {{limits: {{nvidia.com/gpu: {count}}}}}"
+    if facts.container.kind == "apptainer":
+        return typed("apptainer exec --nv IMAGE", note="and the program to run")
     if facts.container.kind in ("docker", "podman", "kubernetes"):
         return started(facts, option, pod, "the host needs the NVIDIA Container Toolkit")
     return f"{LOOK}; in a container: docker run {option} IMAGE"
@@ -111,6 +123,9 @@ def _out_of_path(facts: Facts, word: str) -> str:
 
 
 def _fitting_driver(facts: Facts) -> str:
+    folders = {path.rpartition("/")[0] for path in facts.libraries.cuda_drivers}
+    if folders and (commands := without_folders(facts, folders)):
+        return typed(commands, note="a libcuda there is of another version than the kernel module")
     if facts.container.kind in ("docker", "podman"):
         note = "if it stays, the image has a libcuda of its own: take it out"
         return typed(f"{facts.container.kind} restart CONTAINER", where="on the host", ends_jobs=True, note=note)

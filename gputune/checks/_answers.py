@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from gputune.checks import Finding
-from gputune.checks._questions import gap, has_gpu, reason
+from gputune.checks._questions import another_jobs, gap, has_gpu, reason
 from gputune.facts import Facts, Gpu, Health
 from gputune.facts.precision import tensor_core_dtypes
 from gputune.measurement import Measurement
@@ -75,7 +75,12 @@ def judge_gpus(
     if not facts.gpus:
         yield no_gpu(facts)
     for gpu in facts.gpus:
-        yield replace(not_read(facts, gpu, *fields, lacking=lacking) or judge(gpu), subject=f"GPU {gpu.index}")
+        found = _of_another(facts, gpu) or not_read(facts, gpu, *fields, lacking=lacking) or judge(gpu)
+        yield replace(found, subject=f"GPU {gpu.index}")
+
+
+def _of_another(facts: Facts, gpu: Gpu) -> Finding | None:
+    return not_applicable("this job was not given this GPU") if another_jobs(facts, gpu) else None
 
 
 def not_read(facts: Facts, gpu: Gpu, *fields: str, lacking: Lacking = lambda gpu: None) -> Finding | None:

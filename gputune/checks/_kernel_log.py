@@ -3,7 +3,7 @@
 from gputune.checks import Finding
 from gputune.checks._answers import no_gpu, not_applicable, unknown
 from gputune.checks._promised_gpus import promise
-from gputune.checks._questions import gap, has_gpu, nvidia_files
+from gputune.checks._questions import another_jobs, gap, has_gpu, nvidia_files
 from gputune.checks._remedies import typed
 from gputune.checks.gpu_lost import is_host
 from gputune.facts import Facts, Gpu
@@ -48,9 +48,12 @@ def anothers(facts: Facts, address: str) -> bool:
 
     It was given the GPUs whose device files it may open. If NVML does not list all of these, any may be the one.
     """
+    there = gpu_at(facts, address)
+    if there and another_jobs(facts, there):
+        return True
     listed = [gpu for gpu in facts.gpus if not gpu.is_mig_slice]
     on_bus = sum(gpu.driver == "nvidia" for gpu in facts.pci_gpus or ())
     given, promised = len(nvidia_files(facts)), promise(facts)
     whole = is_host(facts) or given >= on_bus or (promised and promised.count >= on_bus)
     located = all(gpu.pci_bus_id for gpu in listed)
-    return not whole and located and given <= len(listed) and not gpu_at(facts, address)
+    return not whole and located and given <= len(listed) and not there

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from gputune.facts import Facts, Gap, Gpu
+from gputune.facts.visible_gpus import VARIABLE, visible
 from gputune.resources.unreadable import Cause
 
 
@@ -122,3 +123,17 @@ def by_nvml(facts: Facts) -> tuple[Gpu, ...]:
 def on(facts: Facts, variable: str) -> bool:
     """An environment variable is set to anything that does not mean off."""
     return facts.environment.get(variable, "").strip().lower() not in ("", "0", "false", "off", "no")
+
+
+def another_jobs(facts: Facts, gpu: Gpu) -> bool:
+    """Whether NVML lists a GPU that the scheduler gave to another job or to none: this job sees as many others as it
+    was granted. (Where no cgroup forbids them, all of a node's GPUs are listed in each of its jobs.)
+    """
+    granted = facts.scheduler.gpu_count
+    if not granted or facts.scheduler.name == "kubernetes" or gpu.is_mig_slice:
+        return False
+    ours = {other.index for other in facts.gpus if other.torch_index is not None}
+    if facts.libraries.device_count is None:
+        uuids = [other.uuid for other in facts.gpus]
+        ours = set(visible(facts.environment[VARIABLE], uuids)[0]) if VARIABLE in facts.environment else set()
+    return len(ours) == granted and gpu.index not in ours

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gputune.checks._questions import by_nvml, gaps_of
+from gputune.checks._questions import another_jobs, by_nvml, gaps_of
 from gputune.facts import Facts, Gap, Gpu
 from gputune.facts.health import call_of
 from gputune.facts.pci import same
@@ -39,8 +39,8 @@ def not_asked(facts: Facts, gpu: Gpu) -> Gap | None:
 
 
 def of_this_job(facts: Facts) -> tuple[Gpu, ...]:
-    """The GPUs that NVML lists, without those that it lacks the permission to tell anything of: another job's."""
-    return tuple(gpu for gpu in by_nvml(facts) if not _forbidden(facts, gpu))
+    """The GPUs that NVML lists, without another job's: NVML may lack the permission to tell anything of these."""
+    return tuple(gpu for gpu in by_nvml(facts) if not (_forbidden(facts, gpu) or another_jobs(facts, gpu)))
 
 
 def unlisted(facts: Facts) -> list[str]:

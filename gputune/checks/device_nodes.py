@@ -91,6 +91,8 @@ def _cuda_failed(facts: Facts) -> bool:
 def _remedy(facts: Facts, path: str, missing: bool) -> str:
     if facts.container.kind == "apptainer":
         return typed("apptainer run --nv IMAGE", where="on the host, beside its other options")
+    if facts.container.kind == "kubernetes":
+        return typed('kubectl delete pod "$HOSTNAME"', ends_jobs=True, note="its controller starts it anew")
     if facts.container.kind:
         return AGAIN
     if missing:

@@ -103,8 +103,7 @@ def _taken_away(facts: Facts, asked: list[str]) -> bool:
     """No device file of a GPU may be opened, which is right only in the job of a scheduler that granted none."""
     if not facts.container.forbidden_device_files or nvidia_files(facts):
         return False
-    in_container = facts.container.kind and facts.scheduler.name not in SCHEDULERS
-    return bool(asked or in_container or (cause(facts, "driver.nvml") == "unknown_error" and not facts.scheduler.name))
+    return bool(asked or facts.scheduler.name not in SCHEDULERS)
 
 
 def _revoked(facts: Facts, asked: list[str]) -> Finding:

@@ -27,6 +27,7 @@ BRING_BACK = typed(
     ends_jobs=True,
     note="drain it first; if the GPU stays away, power it off and on; replace a card that is lost again",
 )
+CABLES = "power the host off, and connect all power cables of the card"
 BIND = typed(LOOK, where="on the host", root=True, note="the driver may not support it any more, or someone unbound it")
 
 
@@ -48,6 +49,8 @@ def _silent(facts: Facts, gpu: Gpu, why: Gap) -> Finding:
     message = f"it no longer answers ({why.reason}): {where or one_of(unlisted(facts))}"
     resettable = where and why.cause in ("needs_reset", "timeout", "unknown_error")
     note = f"{LOOK} shows why; if it fails: sudo reboot; replace a card that needs it again"
+    if why.cause == "no_power":
+        return error(message, CABLES, f"GPU {gpu.index}", why.fact)
     remedy = reset(replace(gpu, pci_bus_id=gpu.pci_bus_id or where), note=note) if resettable else BRING_BACK
     return error(message, remedy, f"GPU {gpu.index}", why.fact)
 

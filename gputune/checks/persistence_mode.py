@@ -16,7 +16,7 @@ from gputune.checks._remedies import smi
 def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     if gpu.health.persistence_mode:
         return ok("persistence mode is on")
-    if consumer(gpu):
+    if consumer(gpu) or gpu.health.display_active or gpu.health.graphics_processes:
         return not_applicable(f"off, as usual in a desktop or laptop ({gpu.name}): its screen keeps the driver loaded")
     note = "until it reboots; permanently: run nvidia-persistenced there, without --no-persistence-mode"
     return warning(

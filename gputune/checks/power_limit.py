@@ -6,7 +6,18 @@ purpose, to save power or to stay within a rack's supply: ask before raising it.
 Source: NVML, power management limit, its default, and the enforced limit.
 """
 
-from gputune.checks._answers import Facts, Finding, Gpu, Measurements, below, each_gpu, not_read, ok, warning
+from gputune.checks._answers import (
+    Facts,
+    Finding,
+    Gpu,
+    Measurements,
+    below,
+    each_gpu,
+    not_applicable,
+    not_read,
+    ok,
+    warning,
+)
 from gputune.checks._questions import consumer_or_share
 from gputune.checks._remedies import smi
 
@@ -20,6 +31,8 @@ def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     if below(limit, default):
         message = f"its power limit is {limit:g} W; the default is {default:g} W"
         return warning(message, smi(gpu, f"-pl {default:g}", note=ASK))
+    if below(enforced, default) and "Laptop" in gpu.name:
+        return not_applicable(f"a laptop limits it to {enforced:g} W, by its battery, its cooling or its firmware")
     if below(enforced, default):
         message = f"the board or the rack limits it to {enforced:g} W; the default is {default:g} W"
         return warning(message, "check the power cap in the server's management controller, and its power supplies")

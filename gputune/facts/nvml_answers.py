@@ -44,7 +44,7 @@ class NvmlAnswers:
         return any(cause in BREAKING for cause in causes)
 
     def note_absence(self, gpu_seen: bool) -> None:
-        """NVML's absence is a gap only on a machine with a GPU, which torch may have seen, or with signs of a driver."""
+        """Make NVML's absence a gap, but only on a machine with a GPU, which torch may have seen, or with a driver."""
         if self._absent and (gpu_seen or device_files(self._host) or self._absent.cause in _TELLING):
             self.gaps.add("driver.nvml", str(self._absent), self._absent.cause)
 

@@ -20,6 +20,8 @@ _CUDA_ERRORS: dict[str, Cause] = {
     "unknown error": "uvm_broken",
     "no cuda-capable device": "no_device",
     "no cuda gpus are available": "no_device",
+    "found no nvidia driver": "no_device",
+    "libcuda": "no_device",
     "invalid device ordinal": "no_device",
 }
 """CUDA's words for its errors, in lower case, as torch repeats them. Source: CUDA Runtime API, cudaGetErrorString."""
@@ -46,7 +48,7 @@ def _cause(name: str, error: Mapping[str, Any]) -> Cause | None:
     if name == "torch":
         absent = (error["type"], error["name"]) == ("ModuleNotFoundError", "torch")
         return "not_installed" if absent else "import_failed"
-    said = error["message"].lower()
+    said = f"{error['type']}: {error['message']}".lower()
     return next((cause for words, cause in _CUDA_ERRORS.items() if words in said), None)
 
 

@@ -21,6 +21,7 @@ ERRORS: dict[str, tuple[str, Cause]] = {
     "NVMLError_NoPermission": ("Insufficient Permissions", "no_permission"),
     "NVMLError_DriverNotLoaded": ("Driver Not Loaded", "driver_not_loaded"),
     "NVMLError_LibraryNotFound": ("NVML Shared Library Not Found", "library_not_found"),
+    "NVMLError_InsufficientPower": ("Insufficient External Power", "no_power"),
     "NVMLError_LibRmVersionMismatch": ("Driver/library version mismatch", "version_mismatch"),
 }
 """The errors that gputune distinguishes, by nvidia-ml-py's names, worded alike for all versions of NVML."""

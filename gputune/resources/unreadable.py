@@ -10,6 +10,7 @@ Cause = Literal[
     "needs_reset",  # NVML: the GPU answers again only after a reset
     "unknown_error",  # NVML: an internal driver error; by itself it says nothing about which GPU is to blame
     "timeout",  # NVML: the GPU did not answer the driver
+    "no_power",  # NVML: the power cables of the card are not connected
     "implausible",  # NVML: more GPUs than any machine has
     "no_permission",  # NVML: this user or this cgroup may not ask, or not this GPU
     "driver_not_loaded",  # NVML: the library is there, and the kernel module is not

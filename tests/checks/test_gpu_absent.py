@@ -154,7 +154,8 @@ PATH = "LD_LIBRARY_PATH"
         (COMBINATION, None, "docker restart CONTAINER"),
         (UNKNOWN, None, "sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm"),
         ("Error 100: no CUDA-capable device is detected", None, "docker run --gpus device=0 -e NVIDIA_DRIVER_CAP"),
-        ("something new", None, "docker run --gpus device=0 -e NVIDIA_DRIVER_CAPABILITIES=compute,utility IMAGE"),
+        ("libcuda.so.1: cannot open shared object file", None, "docker run --gpus device=0 -e NVIDIA_DRIVER_CAP"),
+        ("something new", None, "/opt/torch/.venv/bin/python3 -c 'import torch; torch.cuda.init()'"),
     ],
 )
 def test_what_to_type_depends_on_torch_s_reason(words, path, remedy):

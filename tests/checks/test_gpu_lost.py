@@ -207,3 +207,12 @@ def test_no_address_to_compare_with_is_unknown(overrides, why):
     assert one.severity == "UNKNOWN"
     assert "0000:00:06.0" in one.message
     assert why in one.message
+
+
+def test_a_card_without_its_power_cables():
+    unplugged = {"unreadable": "NVML: Insufficient External Power"}
+    silent = {call: unplugged for call in RecordedHost(EIGHT).nvml_answers["devices"][3]}
+    findings = found(gpu_lost, EIGHT, gpu=silent, gpu_index=3)
+    assert [(one.severity, one.subject, "power cables" in (one.remedy or "")) for one in findings] == [
+        ("ERROR", "GPU 3", True)
+    ]

@@ -302,3 +302,17 @@ def test_four_h200_as_check_itself_read_them_have_no_complaint_and_nothing_unkno
     facts = convert(Facts, json.loads((recorded_files.MACHINES / "nvidia-h200-x4" / "facts.json").read_text()))
     assert len(facts.gpus) == 4
     assert {one.severity for one in checks.run(facts)} <= HEALTHY
+
+
+@pytest.mark.parametrize("granted", [{"SLURM_JOB_GPUS": "3"}, {"SLURM_GPUS_ON_NODE": "1"}])
+def test_a_job_with_one_gpu_is_told_nothing_of_its_neighbours_that_no_cgroup_hides(granted):
+    host = RecordedHost(EIGHT)
+    torch = {"devices": [host.torch["devices"][3]]}
+    environ = {"SLURM_JOB_ID": "7", "CUDA_VISIBLE_DEVICES": "3", "NVIDIA_VISIBLE_DEVICES": None, **granted}
+    log = "6,1,1000000,-;NVRM: Xid (PCI:0000:00:06): 79, pid=1, GPU has fallen off the bus.\n"
+    files = {"/.dockerenv": None, "/dev/kmsg": log, "/proc/uptime": "100.0 100.0\n"}
+    faults = {"TotalEccErrors:1,0": 7, "CurrPcieLinkWidth": 8, "PowerManagementLimit": 300_000, "PersistenceMode": 0}
+    facts = facts_of(EIGHT, torch=torch, environ=environ, files=files, gpu=faults, gpu_index=0)
+    assert {one[1] for one in complaints(facts)} & {"GPU 0", "0000:00:06"} == set()
+    mine = facts_of(EIGHT, torch=torch, environ=environ, files=files, gpu=faults, gpu_index=3)
+    assert {check for check, subject in complaints(mine) if subject == "GPU 3"} >= {"ecc_errors", "pcie_width"}
