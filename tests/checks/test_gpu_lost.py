@@ -211,7 +211,7 @@ def test_no_address_to_compare_with_is_unknown(overrides, why):
 
 def test_a_card_without_its_power_cables():
     unplugged = {"unreadable": "NVML: Insufficient External Power"}
-    silent = {call: unplugged for call in RecordedHost(EIGHT).nvml_answers["devices"][3]}
+    silent = dict.fromkeys(RecordedHost(EIGHT).nvml_answers["devices"][3], unplugged)
     findings = found(gpu_lost, EIGHT, gpu=silent, gpu_index=3)
     assert [(one.severity, one.subject, "power cables" in (one.remedy or "")) for one in findings] == [
         ("ERROR", "GPU 3", True)
