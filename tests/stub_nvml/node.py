@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
 import uuid
@@ -123,20 +122,25 @@ def _stand_in(gpus: int) -> str:
     return python
 
 
+def _places() -> list[Path]:
+    """Where this interpreter finds packages: its own folder, and those of the Python that it was made of, in order."""
+    return [Path(place) for place in sys.path if place.endswith("-packages") and Path(place).is_dir()]
+
+
 @cache
 def _interpreter(name: str) -> str:
-    """A virtual environment of links to this one's packages, without torch."""
-    folder, ours = Path(_folder.name, name), Path(sysconfig.get_path("purelib"))
+    """A virtual environment of links to this one's packages, and to those of the Python below it, without torch."""
+    folder = Path(_folder.name, name)
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     packages = folder / "lib" / version / "site-packages"
     packages.mkdir(parents=True)
     (folder / "bin").mkdir()
     base = Path(sys._base_executable).resolve()  # type: ignore[attr-defined]
     (folder / "pyvenv.cfg").write_text(f"home = {base.parent}\ninclude-system-site-packages = false\n")
-    for entry in ours.iterdir():
-        startup = entry.suffix == ".pth" and "gputune" not in entry.name
-        if entry.name.split("-")[0] not in _TORCH_FILES and not startup:
-            (packages / entry.name).symlink_to(entry)
+    for entry in (entry for place in _places() for entry in place.iterdir()):
+        startup, link = entry.suffix == ".pth" and "gputune" not in entry.name, packages / entry.name
+        if entry.name.split("-")[0] not in _TORCH_FILES and not startup and not link.is_symlink():
+            link.symlink_to(entry)
     import gputune
 
     (packages / "gputune").symlink_to(Path(gputune.__file__).parent)
