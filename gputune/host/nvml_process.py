@@ -28,7 +28,8 @@ BREAKING: tuple[Cause, ...] = ("no_answer", "killed", "exited")
 _SCRIPT = Path(__file__).with_name("nvml_calls.py")
 _LONGEST_LINE = 1 << 24
 _LONG_SECONDS = 2.0
-"""A call that was waited for so long, or for half of the deadline, hangs. Another one only came last."""
+"""The least time, or half of the deadline, that a call is waited for before it counts as one that hangs: the calls
+before it may have taken nearly all."""
 _PATIENCE_SECONDS = 0.3
 """How long to wait for the end of a process that was killed. One that a driver holds in the kernel does not end."""
 
@@ -66,13 +67,18 @@ class AskedProcess:
         """The next answer. Raises Unreadable, whose text continues a sentence about the call: it does not answer in
         time, or the process has ended or wrote what is no answer, after which the process is gone.
         """
+        if self._per_call:
+            return self._receive(self._deadline, self._deadline)
+        if self._left <= 0:
+            self.close()
+            raise Unreadable(f"came last: NVML took all of its {self._deadline:g} s (--timeout)", "not_asked")
         begun = time.monotonic()
-        answer = self._receive(self._deadline if self._per_call else self._left, self._deadline)
+        answer = self._receive(max(self._left, min(_LONG_SECONDS, self._deadline / 2)), self._deadline)
         self._left -= time.monotonic() - begun
         return answer
 
     def _receive(self, allowed: float, deadline: float) -> dict[str, Any]:
-        """The next answer, within what is `allowed` of a deadline."""
+        """The next answer, within `allowed` seconds of the deadline that a fault names."""
         if not self.close.alive:
             raise Unreadable("was not asked: the process that asks NVML has ended", "exited")
         begun = time.monotonic()
@@ -80,7 +86,7 @@ class AskedProcess:
             waited = time.monotonic() - begun
             if waited >= allowed or not is_readable(self._answers, allowed - waited):
                 self.close()
-                raise _late(time.monotonic() - begun, deadline)
+                raise Unreadable(f"does not answer within {deadline:g} s", "no_answer")
             chunk = os.read(self._answers, 1 << 16)
             if not chunk or len(self._text) > _LONGEST_LINE:
                 raise self._ended()
@@ -107,12 +113,6 @@ class AskedProcess:
         if code is not None and code < 0:
             return Unreadable(f"crashed the process that asked it ({_signal(-code)})", "killed")
         return Unreadable(f"ended the process that asked it (exit code {code})", "exited")
-
-
-def _late(waited: float, deadline: float) -> Unreadable:
-    if waited >= min(_LONG_SECONDS, deadline / 2):
-        return Unreadable(f"does not answer within {deadline:g} s", "no_answer")
-    return Unreadable(f"came last: NVML took all of its {deadline:g} s (--timeout)", "not_asked")
 
 
 def _folder() -> str:
