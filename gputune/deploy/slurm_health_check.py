@@ -33,7 +33,7 @@ findings() {
   timeout -k 1 5 "$python" -I -c '
 import json, sys
 must_tell = sys.argv[1].split(",")
-for finding in json.load(sys.stdin)["findings"]:
+for finding in sorted(json.load(sys.stdin)["findings"], key=lambda one: one["severity"] == "UNKNOWN"):
     severity = finding["severity"]
     if severity == "UNKNOWN" and finding["check"] in must_tell:
         severity = "ERROR"

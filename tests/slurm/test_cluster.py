@@ -301,6 +301,7 @@ yield told(name)
             assert answer["facts"]["scheduler"] | {"job": "its own"} == {
                 "name": "slurm", "job": "its own", "cpus_per_task": 2, "cpus_on_node": 4, "srun_cpus_per_task": None,
                 "step": True, "gpus": gpu, "local_ranks": 2, "torchrun": False, "gpu_sharing": None,
+                "gpu_count": 1, "gpus_bound": False,
             }  # fmt: skip
             [absent] = [one for one in answer["findings"] if one["check"] == "gpu_absent"]
             assert absent["message"].startswith(f"a GPU was requested (slurm granted GPU {gpu})")
