@@ -64,7 +64,12 @@ def test_what_follows_the_dashes_is_the_command_of_a_strict_job():
     words = ["sh", "-c", 'echo "a: b" # ü 😀\n', "--", "--gpus", "yes", "1e3", ""]
     spec = pod("--name", "a", "--strict", "--", *words)
     assert spec["containers"][0]["command"] == ["gputune", "apply", "--strict", "/gputune/profile.yaml", "--", *words]
-    assert spec["initContainers"][0]["command"][0] == "gputune"
+    shell, option, script = spec["initContainers"][0]["command"]
+    assert (shell, option) == ("sh", "-c")
+    gate, probe = script.split(" && exec ")
+    assert gate.startswith("gputune check --only ")
+    assert gate.endswith(",expected_gpus --expect-gpus 1 --fail-on unknown --timeout 20")
+    assert probe == "gputune probe --device all -o /gputune/profile.yaml"
 
 
 def test_a_daemonset():
