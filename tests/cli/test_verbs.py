@@ -260,7 +260,7 @@ class TestCheck:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            (["--fail-on", "all"], "choose from error, warning, never"),
+            (["--fail-on", "all"], "choose from error, warning, unknown, never"),
             (["--only", "shm_sice"], "did you mean shm_size?"),
             (["--skip", "nonsense"], "'gputune explain' lists them"),
             (["--only", ","], "leave no check to run"),
