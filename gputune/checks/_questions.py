@@ -14,7 +14,7 @@ class _Gaps:
     """The gaps of one machine by fact, and by GPU: a driver that lies about its GPUs leaves ten thousand."""
 
     latest: _Gaps | None = None
-    """Of the machine that was asked about last."""
+    """The index of the machine that was asked about last, which the next check asks about too."""
 
     def __init__(self, gaps: Sequence[Gap]) -> None:
         self.gaps = gaps

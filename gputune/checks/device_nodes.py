@@ -26,7 +26,7 @@ from gputune.facts.gpu_device_files import CONTROL, MEMORY
 
 EMBEDDED = ("nvgpu", "Orin", "Thor", "Xavier", "Tegra")
 NOT_OPENED = ("driver_not_loaded", "no_permission")
-"""What NVML answers if its device file is missing, by the cause."""
+"""The causes of NVML's failure that a missing device file explains."""
 AGAIN = "start the container again with NVIDIA's Container Toolkit, and with an option --device for each such file"
 
 

@@ -20,7 +20,7 @@ from gputune.facts import Gap
 from gputune.facts.visible_gpus import VARIABLE
 
 SCHEDULERS = ("slurm", "lsf", "pbs")
-"""Those whose jobs see the files of GPUs that they were not given."""
+"""The schedulers whose jobs see the device files of GPUs that they were not given."""
 HANGS = "whether there is a GPU is not known, since NVML hangs or crashes: see nvml_missing"
 ELSEWHERE: dict[str | None, str] = {
     "version_mismatch": "NVML rejects the kernel module's version: see driver_mismatch",
