@@ -139,7 +139,7 @@ def booted(tmp_path, script):
     kernel = [linux, "mem=3G", "rootfstype=hostfs", "rootflags=/", "ro", f"init={tmp_path}/init", "con=null",
               "con0=null,fd:1", "ssl=null", "cgroup_no_v1=all", "quiet",
               f"umid=gputune{os.getpid()}", f"uml_dir={tmp_path}/"]  # fmt: skip
-    result, _ = run(["timeout", "120", *kernel], seconds=130)
+    result, _ = run(["timeout", "240", *kernel], seconds=250)
     printed = result.stdout.replace("\r\n", "\n")
     assert "Traceback" not in printed
     return printed

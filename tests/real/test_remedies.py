@@ -162,10 +162,17 @@ def test_a_control_group_that_was_stopped(typed, cgroup, tmp_path):
     assert_gone(typed("cpu_throttled", spin, words, PYTHONPATH=path, FROM="; or "))
 
 
+HOLDING = f"""
+coproc {sys.executable} -c "import time; held = b'1' * (1400 << 20); print(1, flush=True); time.sleep(99)"
+read -u "${{COPROC[0]}}"
+trap "kill $COPROC_PID" EXIT
+"""
+
+
 def test_a_control_group_without_memory_left(typed, cgroup, tmp_path):
     (tmp_path / "torch.py").write_text(NO_TORCH)
     words, path = [*cgroup(memory_bytes=1536 << 20).words, *host_words()], before_others(tmp_path)
-    assert_gone(typed("memory_left", HOLDING.format(hold=HOLD % 1400), words, PYTHONPATH=path))
+    assert_gone(typed("memory_left", HOLDING, words, PYTHONPATH=path))
 
 
 ADAPTER = """
@@ -189,12 +196,10 @@ export TMPDIR=/run HOME=/run OUT=/run USER=root
 echo BEGIN; for each in before after; do base64 -w 0 /run/$each; echo; done; cat /run/said
 halt -f
 """
-HOLD = f"{sys.executable} -c \"import time; held = b'1' * (%d << 20); print(1, flush=True); time.sleep(99)\""
-HOLDING = 'coproc {hold}; read -u "${{COPROC[0]}}"; trap "kill $COPROC_PID" EXIT'
 IN_UML = [
     ("cpu_quota", "echo 50000 100000 > cpu.max", "cd /", None),
-    ("cpu_throttled", "echo 10000 100000 > cpu.max", 'timeout 2 bash -c "while :; do :; done"', "; or "),
-    ("memory_left", "echo 1024M > memory.max", HOLDING.format(hold=HOLD % 950), None),
+    ("cpu_throttled", "echo 20000 100000 > cpu.max", 'timeout 2 bash -c "while :; do :; done"', "; or "),
+    ("memory_left", "echo 1024M > memory.max", "fallocate -l 940M /run/held", None),
     ("memlock_limit", "true", ADAPTER.format(etc="/etc/security/limits.d"), None),
 ]
 
