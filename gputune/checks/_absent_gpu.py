@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from gputune.checks._loader import without_folders
 from gputune.checks._promised_gpus import VARIABLE, entries, promise
-from gputune.checks._remedies import address_of, python_of, started, typed
+from gputune.checks._remedies import APPTAINER_GPUS, address_of, python_of, started, typed
 from gputune.facts import Facts, Gap
 
 CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
@@ -46,7 +46,7 @@ def _without_device(facts: Facts) -> str:
 
 def _with_compute(facts: Facts) -> str:
     if facts.container.kind == "apptainer":
-        return typed("apptainer exec --nv IMAGE", note="and the program to run")
+        return APPTAINER_GPUS
     pod = 'env: [{name: NVIDIA_DRIVER_CAPABILITIES, value: "compute,utility"}]'
     note = f"{python_of(facts)} {REASON} shows torch's reason"
     return started(facts, f"--gpus {docker_gpus(facts)} -e {CAPABILITIES}", pod, note)
@@ -63,7 +63,7 @@ def get_one(facts: Facts) -> str:
         return typed(f"srun --gpus={count} COMMAND", note="if it was so started: nvidia-smi -L on the node lists them")
     option, pod = f"--gpus {docker_gpus(facts)}", f"resources: {{limits: {{nvidia.com/gpu: {count}}}}}"
     if facts.container.kind == "apptainer":
-        return typed("apptainer exec --nv IMAGE", note="and the program to run")
+        return APPTAINER_GPUS
     if facts.container.kind in ("docker", "podman", "kubernetes"):
         return started(facts, option, pod, "the host needs the NVIDIA Container Toolkit")
     return f"{LOOK}; in a container: docker run {option} IMAGE"

@@ -86,6 +86,10 @@ def _reset(command: str, services: list[str], note: str) -> str:
     )
 
 
+APPTAINER_GPUS = typed("apptainer exec --nv IMAGE", where="on the host", note="and the program to run")
+"""How to start a container of Apptainer's with the host's GPUs and its driver's libraries."""
+
+
 def started(facts: Facts, docker: str, pod: str, note: str = "") -> str:
     """How to start this container with an option: `docker`, or in a Kubernetes pod the field `pod` of its container."""
     if facts.container.kind == "kubernetes":

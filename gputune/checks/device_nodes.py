@@ -20,7 +20,7 @@ from gputune.checks._answers import (
     warning,
 )
 from gputune.checks._questions import cause, gpu_asked_for, nvidia_files
-from gputune.checks._remedies import typed
+from gputune.checks._remedies import APPTAINER_GPUS, typed
 from gputune.checks.cuda_visible_devices import hidden
 from gputune.facts.gpu_device_files import CONTROL, MEMORY
 
@@ -90,7 +90,7 @@ def _cuda_failed(facts: Facts) -> bool:
 
 def _remedy(facts: Facts, path: str, missing: bool) -> str:
     if facts.container.kind == "apptainer":
-        return typed("apptainer run --nv IMAGE", where="on the host, beside its other options")
+        return APPTAINER_GPUS
     if facts.container.kind == "kubernetes":
         return typed('kubectl delete pod "$HOSTNAME"', ends_jobs=True, note="its controller starts it anew")
     if facts.container.kind:

@@ -4,7 +4,7 @@ A card with fewer multiprocessors, less memory, a lower clock or a narrower slot
 since data-parallel training runs at the pace of the slowest. Other firmware makes errors that only one card has hard to
 explain. Cards of one name come from different makers in desktops and workstations: there only what the chip has counts.
 
-Source: NVIDIA, DCGM, system validation; nvmlDeviceGetNumGpuCores, nvmlDeviceGetVbiosVersion.
+Source: NVIDIA, DCGM, system validation; driver README, GSP Firmware; nvmlDeviceGetNumGpuCores.
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ from gputune.checks._answers import (
     unknown,
     warning,
 )
-from gputune.checks._questions import data_centre, gap
+from gputune.checks._questions import cause, data_centre, gap
 from gputune.checks._remedies import address_of, typed
 from gputune.checks.gpu_mix import candidates, kinds
 from gputune.facts import Facts, Gpu
@@ -38,23 +38,33 @@ class Trait:
     """What GPUs of one name have alike. A text has no order, so that a difference names no better one."""
 
     what: str
-    of: Callable[[Gpu], Any]
+    of: Callable[[Facts, Gpu], Any]
     shown: Callable[[Any], str] = str
     on_servers: bool = True
     """Only data-centre cards are alike in it."""
     tolerance: float = 0.0
 
 
-def _health(name: str) -> Callable[[Gpu], Any]:
-    return lambda gpu: getattr(gpu.health, name)
+def _own(name: str) -> Callable[[Facts, Gpu], Any]:
+    return lambda facts, gpu: getattr(gpu, name)
+
+
+def _health(name: str) -> Callable[[Facts, Gpu], Any]:
+    return lambda facts, gpu: getattr(gpu.health, name)
+
+
+def _gsp_firmware(facts: Facts, gpu: Gpu) -> str | None:
+    """The firmware's version; `off` where the driver does without it, for which NVML has no version to give."""
+    off = cause(facts, f"gpu.{gpu.index}.gsp_firmware") == "not_supported"
+    return "off" if off else gpu.gsp_firmware
 
 
 TRAITS = (
-    Trait("multiprocessors", lambda gpu: gpu.multiprocessor_count, on_servers=False),
-    Trait("CUDA cores", lambda gpu: gpu.core_count, on_servers=False),
-    Trait("memory", lambda gpu: gpu.memory_total_bytes, gib, on_servers=False, tolerance=SAME),
-    Trait("GSP firmware", lambda gpu: gpu.gsp_firmware, on_servers=False),
-    Trait("VBIOS", lambda gpu: gpu.vbios),
+    Trait("multiprocessors", _own("multiprocessor_count"), on_servers=False),
+    Trait("CUDA cores", _own("core_count"), on_servers=False),
+    Trait("memory", _own("memory_total_bytes"), gib, on_servers=False, tolerance=SAME),
+    Trait("GSP firmware", _gsp_firmware, on_servers=False),
+    Trait("VBIOS", _own("vbios")),
     Trait("highest clock (MHz)", _health("sm_clock_max_mhz")),
     Trait("default power limit (W)", _health("power_default_limit_watts"), "{:g}".format),
     Trait("PCIe generation", _health("pcie_generation_max")),
@@ -80,7 +90,7 @@ def _judge(facts: Facts, group: list[Gpu]) -> Findings:
     alike = []
     for trait in TRAITS:
         read = _read(facts, trait, group)
-        for gpu, difference in _odd(trait, read):
+        for gpu, difference in _odd(facts, trait, read):
             differences[gpu.index].append(difference)
         alike += [trait.what] if len(read) == len(group) else []
     for gpu in group:
@@ -103,7 +113,7 @@ def _read(facts: Facts, trait: Trait, group: list[Gpu]) -> list[Gpu]:
     """The GPUs of which this was read, and can be compared: ECC takes up some memory on cards with GDDR."""
     if trait.on_servers and not all(data_centre(gpu) for gpu in group):
         return []
-    read = [gpu for gpu in group if trait.of(gpu) is not None]
+    read = [gpu for gpu in group if trait.of(facts, gpu) is not None]
     if trait.what == "memory":
         one_mode = len({gpu.health.ecc for gpu in read}) < 2
         return [gpu for gpu in read if (one_mode or gpu.health.ecc) and not _by_torch(facts, gpu)]
@@ -115,9 +125,9 @@ def _by_torch(facts: Facts, gpu: Gpu) -> bool:
     return gap(facts, f"gpu.{gpu.index}.memory") is not None
 
 
-def _odd(trait: Trait, gpus: Sequence[Gpu]) -> Iterator[tuple[Gpu, str]]:
+def _odd(facts: Facts, trait: Trait, gpus: Sequence[Gpu]) -> Iterator[tuple[Gpu, str]]:
     """The GPUs that differ from more than half of them; if there are not as many alike, those with less, or all."""
-    values = [trait.of(gpu) for gpu in gpus]
+    values = [trait.of(facts, gpu) for gpu in gpus]
     likes = [sum(_same(trait, value, other) for other in values) for value in values]
     if not values or min(likes) == len(values):
         return

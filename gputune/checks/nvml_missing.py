@@ -13,7 +13,7 @@ import shlex
 
 from gputune.checks._answers import Facts, Finding, Findings, Measurements, error, not_applicable, ok, unread, warning
 from gputune.checks._questions import cause, gap, has_gpu, nvidia_files, reason
-from gputune.checks._remedies import started, typed
+from gputune.checks._remedies import APPTAINER_GPUS, started, typed
 from gputune.facts import Gap
 
 CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
@@ -85,7 +85,7 @@ def _install(facts: Facts) -> str:
     granted, branch = facts.environment.get(CAPABILITIES), (facts.driver.kernel_version or "").partition(".")[0]
     package = f"sudo apt-get install libnvidia-compute-{branch or 'VERSION'}"
     if facts.container.kind == "apptainer":
-        return typed("apptainer exec --nv IMAGE", note="and the program to run")
+        return APPTAINER_GPUS
     if granted is not None and {"utility", "all"} & set(granted.split(",")):
         note = f"if it is there, start the container anew with NVIDIA's Container Toolkit; else {package}"
         return typed("ldconfig -p | grep libnvidia-ml.so.1", where="on the host", note=note)

@@ -25,7 +25,7 @@ def _listed(host: Host) -> list[str]:
 
 
 def common_files(host: Host) -> tuple[Sequence[str], Sequence[str]]:
-    """Of the device files that all GPUs share, those that do not exist, and those that this process may not open.
+    """The device files shared by all GPUs that do not exist, and those that this process may not open.
 
     NVML opens the first of them, CUDA both.
     """

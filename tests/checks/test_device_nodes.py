@@ -47,7 +47,7 @@ def test_where_no_file_of_a_gpu_may_be_opened_either_gpu_absent_says_so():
         ({"files": BOTH, "denied": [MEMORY]}, "sudo chmod 0666 /dev/nvidia-uvm  # "),
         ({"files": BOTH, "denied": [MEMORY], "environ": {"SLURM_JOB_ID": "1"}}, "ask Slurm for a GPU"),
         ({"files": {CONTROL: "", "/.dockerenv": ""}}, "start the container again"),
-        ({"files": {CONTROL: ""}, "environ": {"APPTAINER_CONTAINER": "/a.sif"}}, "apptainer run --nv IMAGE  # "),
+        ({"files": {CONTROL: ""}, "environ": {"APPTAINER_CONTAINER": "/a.sif"}}, "apptainer exec --nv IMAGE  # "),
     ],
 )
 def test_the_remedy_fits_the_place(fault, remedy):

@@ -48,6 +48,7 @@ def test_all_alike():
         (memory(TOTAL // 2), "memory 70.2 GiB (theirs: 140.4 GiB)"),
         ({"VbiosVersion": "96.00.30.00.01"}, "VBIOS 96.00.30.00.01 (theirs: 96.00.DA.00.0C)"),
         ({"GspFirmwareVersion": "570.86.15"}, "GSP firmware 570.86.15 (theirs: 580.159.04)"),
+        ({"GspFirmwareVersion": {"unreadable": NOT_SUPPORTED}}, "GSP firmware off (theirs: 580.159.04)"),
         ({"MaxClockInfo:1": 1755}, "highest clock (MHz) 1755 (theirs: 1980)"),
         ({"PowerManagementDefaultLimit": 600_000}, "default power limit (W) 600 (theirs: 700)"),
         ({"MaxPcieLinkGeneration": 4}, "PCIe generation 4 (theirs: 5)"),

@@ -367,7 +367,7 @@ PROGRAMS = (
 VERBS = {
     "apt-get": {"install", "update", "remove"}, "docker": {"run", "restart"}, "podman": {"run", "restart"},
     "kubectl": {"delete"}, "systemctl": {"start", "stop", "restart", "daemon-reload", "reboot", "set-property"},
-    "gputune": {"check", "probe"}, "apptainer": {"exec", "run"},
+    "gputune": {"check", "probe"}, "apptainer": {"exec"},
 }  # fmt: skip
 
 
