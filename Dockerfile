@@ -40,6 +40,7 @@ COPY --from=wheels /opt/gputune /opt/gputune
 RUN --mount=type=bind,from=wheels,source=/base.txt,target=/tmp/base.txt \
     python3 -m pip install --no-cache-dir --no-index --find-links /opt/gputune --constraint /tmp/base.txt gputune \
  && python3 -m compileall -q -f --invalidation-mode unchecked-hash "$(python3 -c 'import gputune; print(*gputune.__path__)')" \
+      "$(python3 -c 'import gputune_start; print(gputune_start.__file__)')" \
  && gputune --version
 ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility
 ARG VERSION

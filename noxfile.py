@@ -67,6 +67,7 @@ def coverage(session):
 def lint(session):
     """ruff, and the layers."""
     python(session, "-m", "ruff", "check", ".")
+    python(session, "-m", "ruff", "check", "--preview", "--select", "PLW1514", "gputune", "gputune_start.py")
     python(session, "-m", "ruff", "format", "--check", ".")
     python(session, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()")
 

@@ -1,3 +1,3 @@
-from gputune.cli import main
+from gputune_start import main
 
 main()

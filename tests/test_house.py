@@ -1,5 +1,6 @@
 """The house rules that no linter holds: what each plug-in has, its name, and its test."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -61,3 +62,38 @@ def test_names_are_taken_once():
 def test_files_are_short():
     long = {path.name: count for path in HOUSE.rglob("*.py") if (count := len(path.read_text().splitlines())) > 300}
     assert not long
+
+
+DOORS = {
+    "host/stderr.py": {"print"},
+    "host/keeper.py": {"print"},  # of the standard library alone
+    "report/tables.py": {"Console"},
+    "benches/_truth.py": {"print"},  # to the process that started it
+    "inject/hook.py": {"sys.stderr.write"},  # in a program of the user's
+    "inject/shim/sitecustomize.py": {"sys.stderr.write"},
+}
+"""The files that print by themselves what they have made printable, and how."""
+PRINTING = re.compile(
+    r"(?:builtins\.|rich\.)?print|(?:.*\.)?(?:Console|echo|secho|print_exc|print_exception|print_tb|print_stack)"
+    r"|sys\.(?:__)?std(?:out|err)(?:__)?(?:\.buffer)?\.write(?:lines)?"
+)
+
+
+def printing(tree):
+    """What is called, or is a base of a class, and prints."""
+    used = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    used += [base for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for base in node.bases]
+    return {name for one in used if PRINTING.fullmatch(name := ast.unparse(one))}
+
+
+def test_what_prints_is_seen():
+    text = (
+        "print(1); typer.echo(2); sys.stderr.write(3); console.print(4); traceback.print_exc(); Console(); f.write(5)"
+    )
+    assert printing(ast.parse(text)) == {"print", "typer.echo", "sys.stderr.write", "traceback.print_exc", "Console"}
+
+
+def test_nothing_is_printed_but_through_the_doors():
+    """`host.stderr`, and `report.tables` for what rich draws, let nothing through that steers a terminal."""
+    found = {str(path.relative_to(HOUSE)): printing(ast.parse(path.read_text())) for path in HOUSE.rglob("*.py")}
+    assert {path: names for path, names in found.items() if names} == DOORS

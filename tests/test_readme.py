@@ -83,5 +83,5 @@ def test_every_verb_and_option_is_listed() -> None:
     for module in (*folder.glob("[a-z]*.py"), *folder.glob("deploy/[a-z]*.py")):
         verb = " ".join(module.relative_to(folder).with_suffix("").parts)
         assert f"`gputune {verb.replace('_', '-')}" in table
-        for short, option in re.findall(r'(?:"(-[a-z])", )?"(--[a-z-]+)"', module.read_text()):
+        for short, option in re.findall(r'(?:"(-[a-z])",\s+)?"(--[a-z-]+)"', module.read_text()):
             assert f"{short} " in table if short else option in table, f"{module.stem}: {option}"

@@ -1,6 +1,6 @@
 """The parent side of the bench process: a child that runs benches, one after the other, and may die of any of them.
 
-Plain pipes and a process group instead of a pool: a pool does not notice a grandchild that holds its pipe, shares
+Plain pipes and a keeper instead of a pool: a pool does not notice a grandchild that holds its pipe, shares
 stdout with whatever prints, and leaves orphans.
 """
 
@@ -9,16 +9,16 @@ from __future__ import annotations
 import os
 import re
 import select
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+import gputune_start
 from gputune.bench_process.failure import BenchFailed
 from gputune.bench_process.messages import Activity, Answer, BenchRequest, Done, Message, Raised, Start, decode, encode
 from gputune.facts.gap import Gap
-from gputune.host import end
+from gputune.host.kept import Kept, new_folder
+from gputune.host.starting import lifted, pipe
 from gputune.measurement import Measurement
 
 READY_SECONDS = 180
@@ -35,22 +35,26 @@ class BenchProcess:
     """
 
     def __init__(self, imports: Sequence[str] = ()) -> None:
-        requests_reader, self._requests = os.pipe()
-        self._answers, answers_writer = os.pipe()
-        self._stderr = os.memfd_create("gputune-bench-process")
+        requests_reader, self._requests = pipe()
+        self._answers, answers_writer = pipe()
+        self._stderr = lifted(os.memfd_create("gputune-bench-process"))
         self._buffer = b""
         arguments = map(str, (requests_reader, answers_writer, os.getpid()))
-        self._child = subprocess.Popen(
-            [sys.executable, "-P", "-m", "gputune.bench_process.serve", *arguments, *imports],
-            stdin=subprocess.DEVNULL,
-            stdout=self._stderr,
-            stderr=self._stderr,
-            pass_fds=[requests_reader, answers_writer],
-            start_new_session=True,
-            env={**os.environ, "GPUTUNE_DISABLE": "1"},
-        )
-        os.close(requests_reader)
-        os.close(answers_writer)
+        try:
+            self._child = Kept(
+                gputune_start.words("gputune.bench_process.serve", *arguments, *imports),
+                {**os.environ, "GPUTUNE_DISABLE": "1"},
+                handed=[requests_reader, answers_writer],
+                output=self._stderr,
+                folder=new_folder(),
+            )
+        except OSError:
+            for descriptor in (self._requests, self._answers, self._stderr):
+                os.close(descriptor)
+            raise
+        finally:
+            os.close(requests_reader)
+            os.close(answers_writer)
         self._watch = _pidfd(self._child.pid)
 
     def __enter__(self) -> BenchProcess:
@@ -61,7 +65,7 @@ class BenchProcess:
 
     @property
     def pid(self) -> int:
-        """The pid of the child, which leads the process group of everything it starts."""
+        """The pid of the child's keeper, which leads the process group of everything it starts."""
         return self._child.pid
 
     def ready(self, start: Start) -> None:
@@ -80,17 +84,17 @@ class BenchProcess:
 
     @property
     def alive(self) -> bool:
-        return self._child.poll() is None
+        return not self._child.ended
 
     def close(self) -> None:
-        end(self._child)
+        self._child.end()
         for descriptor in (self._requests, self._answers, self._stderr, self._watch):
             if descriptor is not None:
                 with suppress(OSError):
                     os.close(descriptor)
 
     def kill(self) -> None:
-        end(self._child)
+        self._child.end()
 
     def _send(self, message: Message) -> None:
         line = encode(message)
@@ -129,10 +133,9 @@ class BenchProcess:
 
     def _death(self) -> BenchFailed:
         """Wait for the child's end; return how it ended, with the last line that it left on stderr."""
-        with suppress(subprocess.TimeoutExpired):
-            self._child.wait(1)  # its pipe may close a moment before it ends by itself
-        end(self._child)
-        code = self._child.returncode
+        self._child.code(1)  # its pipe may close a moment before it ends by itself
+        self._child.end()
+        code = self._child.code()
         if code is None:  # not even SIGKILL ended it
             return BenchFailed(how="stopped")
         return BenchFailed(how="signal" if code < 0 else "exit code", number=abs(code), detail=self._last_line())
@@ -150,7 +153,7 @@ class BenchProcess:
 def _pidfd(pid: int) -> int | None:
     """A descriptor that turns readable when the process ends; None on kernels without (then it is polled)."""
     try:
-        return os.pidfd_open(pid)
+        return lifted(os.pidfd_open(pid))
     except OSError:
         return None
 

@@ -1,8 +1,9 @@
 """The child side of the bench process: imports torch once, then runs benches on request, over pipes of its own.
 
 `python -m gputune.bench_process.serve REQUESTS ANSWERS PARENT [MODULE ...]`: two file descriptors, the parent's pid,
-and modules to import beside torch. It ends, with everything it started, when the requests end or the parent does, even
-in the middle of a bench that holds the interpreter.
+and modules to import beside torch. The pid only tells it from others in a list of processes. It runs below a keeper,
+which ends it, with everything it started, when the parent ends, even in the middle of a bench that holds the
+interpreter.
 """
 
 import importlib
@@ -16,37 +17,39 @@ from dataclasses import fields
 from typing import get_args
 
 from gputune.bench_process.context import Context, Work
-from gputune.bench_process.lifeline import be_killed_first, die_with, guard
+from gputune.bench_process.lifeline import be_killed_first, die_with_keeper
 from gputune.bench_process.messages import Activity, Answer, BenchRequest, Done, Raised, Ready, Start, decode, encode
+from gputune.bench_process.temporary import own_folder, temporary_files_in
 from gputune.resources.unreadable import Cause
 
 
-def main(requests_fd: int, answers_fd: int, parent: int, imports: Sequence[str] = ()) -> None:
-    die_with(parent)
-    guard(requests_fd)
+def main(requests_fd: int, answers_fd: int, imports: Sequence[str] = ()) -> None:
+    die_with_keeper()
     be_killed_first()
     for descriptor in (requests_fd, answers_fd):
         os.set_inheritable(descriptor, False)
     os.dup2(2, 1)  # whatever prints must not reach the reader of the answers, nor a terminal
     requests: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_listen, args=(requests_fd, requests), daemon=True).start()
+    folder = own_folder()
     with os.fdopen(answers_fd, "wb") as answers:
 
         def send(answer: Answer) -> None:
             answers.write(encode(answer))
             answers.flush()
 
-        _serve(requests, send, imports)
+        _serve(requests, send, imports, folder)
 
 
 def _listen(descriptor: int, requests: queue.Queue[str]) -> None:
     """Pass requests on, so that the next one waits while a bench runs."""
-    with os.fdopen(descriptor) as pipe:
+    with os.fdopen(descriptor, encoding="utf-8") as pipe:
         for line in pipe:
             requests.put(line)
+    os._exit(1)  # nobody is left who could want anything
 
 
-def _serve(requests: queue.Queue[str], send: Callable[[Answer], None], imports: Sequence[str]) -> None:
+def _serve(requests: queue.Queue[str], send: Callable[[Answer], None], imports: Sequence[str], folder: str) -> None:
     try:
         importlib.import_module("torch")  # while the parent is still reading the machine
         for module in imports:
@@ -59,7 +62,10 @@ def _serve(requests: queue.Queue[str], send: Callable[[Answer], None], imports: 
         return
     send(Ready())
     while True:
-        _run(decode(requests.get()), start, send)
+        request = decode(requests.get())
+        users_code = request.dataset or request.batches
+        with temporary_files_in("" if users_code else folder):
+            _run(request, start, send)
 
 
 def _prepare(device: str) -> None:
@@ -90,4 +96,4 @@ def _raised(error: Exception) -> Raised:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[4:])

@@ -135,7 +135,7 @@ class _HostMemory:
 
     def __init__(self) -> None:
         with suppress(OSError):  # where the kernel cannot reset the peak, it is that of the process's whole life
-            Path("/proc/self/clear_refs").write_text("5")
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
         self._before = _status_bytes("VmRSS")
         self._free, self._total = free_and_total_bytes(Host())
 
@@ -157,6 +157,6 @@ def free_and_total_bytes(host: Host) -> tuple[int | None, int | None]:
 
 def _status_bytes(name: str) -> int | None:
     with suppress(OSError, ValueError, StopIteration):
-        lines = Path("/proc/self/status").read_text().splitlines()
+        lines = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace").splitlines()
         return 1024 * int(next(line for line in lines if line.startswith(f"{name}:")).split()[1])
     return None

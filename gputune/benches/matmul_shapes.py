@@ -31,6 +31,8 @@ FACT = "bench.matmul_shapes"
 LAYER = {"cuda": (8192, 768), "cpu": (256, 256)}
 MOST_OUTPUTS = 1 << 29
 MOST_SHAPES = 32
+MOST_BYTES = 1 << 16
+"""What is read of a file of shapes, which may be a device without an end."""
 LARGEST = 1 << 24
 MULTIPLES = {"bfloat16": (8, 64), "float16": (8, 64), "tf32": (4, 32), "float32": (4, 32)}
 """By dtype, the elements in 16 bytes, which Tensor Cores load at a time, and in 128, a cache line."""
@@ -93,7 +95,8 @@ def _arm(context: Context, shape: MatmulShape, padded: MatmulShape) -> Arm:
 def read(path: Path) -> tuple[MatmulShape, ...]:
     """The shapes of a file. Raises UsageError, one line with the file and the line's number."""
     try:
-        text = path.read_bytes()[: 1 << 16].decode()
+        with path.open("rb") as file:
+            text = file.read(MOST_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "is no text"
         raise UsageError(f"--shapes {path}: {why}", "name a text file of lines 'M N K [dtype]'") from None

@@ -10,12 +10,12 @@ processes with NVIDIA_TF32_OVERRIDE=0 and =1.
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
+import gputune_start
 from gputune.bench_process import Context
 from gputune.benches import _truth
 from gputune.benches._errors import one_line, synchronize
@@ -117,9 +117,9 @@ def _overridden(context: Context) -> Iterator[Measurement | Gap]:
     """Errors under each value of the variable, in a process of its own: the libraries read it once."""
     context.say(TF32_OVERRIDE)
     end = time.monotonic() + CHILD_SECONDS
-    command = [sys.executable, "-P", "-m", "gputune.benches._truth", context.device]
+    command = gputune_start.words("gputune.benches._truth", context.device)
     children = {
-        value: subprocess.Popen(command, env={**os.environ, TF32_OVERRIDE: value}, stdout=subprocess.PIPE, text=True)
+        value: subprocess.Popen(command, env={**os.environ, TF32_OVERRIDE: value}, stdout=subprocess.PIPE)
         for value in ("0", "1")
     }
     for value, child in children.items():

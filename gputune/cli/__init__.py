@@ -5,17 +5,18 @@ heavier. An expected fault is one line on stderr; `--debug` adds the traceback.
 """
 
 import importlib
-import io
 import os
 import pkgutil
 import signal
 import sys
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
+from gputune.cli import _streams
 from gputune.errors import GputuneError, MeasureError
+from gputune.host.starting import fill_standard_streams
 
 INTERRUPTED = 130
 """128 + SIGINT: how a shell reports a program that Ctrl-C ended."""
@@ -23,8 +24,7 @@ INTERRUPTED = 130
 NO_READER = 141
 """128 + SIGPIPE: how a shell reports a program whose reader has closed the pipe (`| head`)."""
 
-FAULT = 70
-"""EX_SOFTWARE of sysexits.h: a bug in gputune."""
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 app = typer.Typer(
     name="gputune",
@@ -39,8 +39,9 @@ app = typer.Typer(
 def _print_version(wanted: bool) -> None:
     if wanted:
         from gputune import __version__
+        from gputune.host.stderr import show
 
-        typer.echo(__version__)
+        show(__version__)
         raise typer.Exit
 
 
@@ -70,11 +71,13 @@ def add_verbs(only: str | None = None) -> None:
 _ClickException: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
 
-def main() -> None:
-    """Run the command line and exit with one of the documented codes, whatever happens."""
+def run() -> NoReturn:
+    """Run the command line, whose verb has been added, and exit with one of the documented codes. What else is raised
+    is a bug in gputune, which `gputune_start` has a line and a code for.
+    """
     debug = "--debug" in sys.argv[1:2]
-    add_verbs(sys.argv[1] if sys.argv[1:] else None)
-    _replace_unencodable_characters()
+    fill_standard_streams()
+    _streams.prepare(sys.argv[1:])
     _exit_on_sigterm()
     try:
         code: Any = _run()
@@ -92,9 +95,6 @@ def main() -> None:
     except OSError as error:  # of stdout or stderr: other files raise a GputuneError
         _discard_output()
         _end(f"{error.filename or 'output'}: {error.strerror}", MeasureError.exit_code, debug)
-    except Exception as error:
-        fault = f"{type(error).__name__}: {error}; this is a bug in gputune"
-        _end(f"{fault}; gputune --debug shows the traceback", FAULT, debug)
     if code == INTERRUPTED:  # newer versions of typer return this code instead of raising
         _end("interrupted; nothing was written", INTERRUPTED, debug)
     sys.exit(code if isinstance(code, int) else 0)
@@ -104,9 +104,16 @@ def _run() -> Any:
     """The verb's exit code. Raises BrokenPipeError where the reader of stdout has gone: typer would exit with 1."""
     try:
         code = app(standalone_mode=False)
-    except SystemExit:
-        if type(sys.stdout).__name__ == "PacifyFlushWrapper":
+    except SystemExit as ended:
+        if (
+            type(sys.stdout).__name__ == "PacifyFlushWrapper" or ended.code == 1
+        ):  # typer's own, or rich's in a help text
             raise BrokenPipeError from None
+        raise
+    except Exception as error:
+        from gputune.cli import _faults
+
+        _faults.keep(error)
         raise
     if sys.stdout:
         sys.stdout.flush()  # at exit Python would report a failure itself, with exit code 120
@@ -115,13 +122,17 @@ def _run() -> Any:
 
 def _discard_output() -> None:
     """Send stdout to /dev/null: at exit Python tries again to write what is still in its buffer."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
+    with suppress(OSError):  # without /dev there is nowhere to send it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
 
 
 def _exit_on_sigterm() -> None:
-    """Install the handler, unless SIGTERM is ignored: the command of `gputune apply` inherits that."""
-    if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:
-        signal.signal(signal.SIGTERM, _terminated)
+    """Install the handler, also for the SIGHUP of a terminal that is closed. What is ignored, as below nohup, stays so:
+    the command of `gputune apply` inherits that.
+    """
+    for number in _ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _terminated)
 
 
 def _terminated(number: int, frame: object) -> None:
@@ -129,24 +140,19 @@ def _terminated(number: int, frame: object) -> None:
 
     Launchers signal a whole process group, often twice; a second signal must not cut the cleaning up short.
     """
-    signal.signal(number, signal.SIG_IGN)
+    for one in _ENDING:
+        signal.signal(one, signal.SIG_IGN)
     sys.exit(128 + number)
 
 
-def _replace_unencodable_characters() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-
-
 def _end(message: str, code: int, debug: bool) -> None:
-    from gputune.host.stderr import one_line
+    from gputune.host.stderr import say, show
 
-    if debug:
+    if debug and sys.exc_info()[0]:
         import traceback
 
-        traceback.print_exc()
-    with suppress(OSError):
-        if message:
-            print(f"gputune: {one_line(message)}", file=sys.stderr)
+        with suppress(OSError):
+            show(traceback.format_exc(), end="", err=True)
+    if message:
+        say(message)
     sys.exit(code)

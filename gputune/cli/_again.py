@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
+
+from gputune.resources.printable import quoted
 
 if TYPE_CHECKING:
     from gputune.profile import Profile
@@ -33,4 +34,4 @@ def command(profile: Profile, given: Mapping[str, object], *, completes: bool) -
             **{name: value for name, value in options.items() if name not in left_out},
         }
     words = [part for name, value in options.items() for part in ([name] if value is True else [name, str(value)])]
-    return f"Provisional: {', '.join(waiting)}. Once this machine is idle:\n    gputune probe {shlex.join(words)}"
+    return f"Provisional: {', '.join(waiting)}. Once this machine is idle:\n    gputune probe {quoted(*words)}"

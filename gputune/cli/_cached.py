@@ -32,13 +32,13 @@ def keep(profile: Profile, *, own: bool, quick: bool, partial: bool) -> None:
 
     host = Host()
     fingerprint = _key(profile.fingerprint, host)
-    path = places.cached(fingerprint, host.environ)
-    if partial and not _covers(profile, places.latest(fingerprint, host.environ)):
+    before = places.latest(fingerprint, host.environ)
+    if partial and not _covers(profile, before):
         return
     reasons = {
         "its DataLoader is one dataset's; name it: gputune apply PROFILE": own,
         f"measured under {TF32_OVERRIDE}; unset {TF32_OVERRIDE}": TF32_OVERRIDE in host.environ,
-        "a longer probe may have written the one there; probe in the standard budget": quick and path,
+        "a longer probe may have written the one there; probe in the standard budget": quick and before,
     }
     why = next((reason for reason, holds in reasons.items() if holds), None)
     try:

@@ -13,23 +13,26 @@ if TYPE_CHECKING:
     from gputune.profile import Profile
 
 
-def check_writable(target: Path) -> None:
-    """Raises UsageError unless the file can be written."""
+def check_writable(target: Path, option: str = "-o") -> None:
+    """Raises UsageError, which names the `option`, unless the file can be written."""
     try:
         folder, exists, regular = target.resolve().parent, target.exists(), target.is_file()
     except (OSError, RuntimeError) as error:
         fault = getattr(error, "strerror", error)
-        raise UsageError(f"-o {str(target)[:100]}: {fault}", "choose another name") from None
+        raise UsageError(f"{option} {str(target)[:100]}: {fault}", "choose another name") from None
     if target.is_dir():
-        raise UsageError(f"-o {target}: is a directory", "name a file in it")
+        raise UsageError(f"{option} {target}: is a directory", "name a file in it")
     if exists and not regular:
-        raise UsageError(f"-o {target}: is not a regular file", "name a regular file, or print the profile with -o -")
+        raise UsageError(
+            f"{option} {target}: is not a regular file",
+            "name a regular file, or print it with -o -" if option == "-o" else "name a regular file",
+        )
     if not folder.is_dir():
-        raise UsageError(f"-o {target}: the folder {folder} does not exist", f"create it: mkdir -p {folder}")
+        raise UsageError(f"{option} {target}: the folder {folder} does not exist", f"create it: mkdir -p {folder}")
     try:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        fault = f"-o {target}: {folder} cannot be written to: {error.strerror}"
+        fault = f"{option} {target}: {folder} cannot be written to: {error.strerror}"
         raise UsageError(fault, "choose another folder") from None
 
 
@@ -48,12 +51,15 @@ def check_folder(option: str, folder: Path) -> None:
 def write(found: Profile, target: Path) -> None:
     """Write a profile to a file, or to stdout for `-`. Where the file fails: to stdout, and raise MeasureError."""
     from gputune import profile
+    from gputune.host.stderr import show
 
     if str(target) == "-":
-        sys.stdout.write(profile.dump(found))
+        if sys.stdout is None:
+            raise MeasureError("-o -: stdout is closed", "open it, or name a file")
+        show(profile.dump(found), end="")
         return
     try:
         profile.save(found, target)
     except MeasureError:
-        sys.stdout.write(profile.dump(found))
+        show(profile.dump(found), end="")
         raise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -157,11 +156,14 @@ def _run(path: str, options: _Options) -> NoReturn:
     except Refused:
         raise
     except Exception as error:  # whatever it is, the command must run
+        from gputune.cli import _faults
+
+        _faults.keep(error)
         fault = str(error) if isinstance(error, GputuneError) else f"{path}: {type(error).__name__}: {error}"
         if options.strict:
             raise Refused(fault, "without --strict the command runs unchanged") from None
         say(f"{fault}; running {words[0]} unchanged")
-    launch(words, environ)
+    launch(words, environ, options.strict)
 
 
 def _plan(path: str, options: _Options) -> Plan:
@@ -194,11 +196,9 @@ def _plan(path: str, options: _Options) -> Plan:
 
 def _of_this_machine(host: Host, here: Fingerprint) -> Profile:
     from gputune.cli._probing_first import probe_first
-    from gputune.profile import load
-    from gputune.runtime.locate import locate
+    from gputune.runtime.locate import located
 
-    probe_first(host, here)
-    return load(locate(here, host.environ))
+    return probe_first(host, here) or located(here, host.environ)
 
 
 def summary(planned: Plan) -> str:
@@ -230,31 +230,33 @@ def _by_kind(families: Mapping[str, Mapping[str, object]]) -> str:
 
 
 def _show(path: str, options: _Options) -> None:
+    from gputune.host.stderr import show
     from gputune.report.applied import print_advice, print_applied
 
     planned = _plan(path, options)
     print_applied(planned.applied, sys.stdout)
     print_advice(planned.advice, sys.stdout)
     if line := summary(planned):
-        typer.echo(line)
+        show(line)
 
 
 def _print(planned: Plan, path: str, emit: str) -> None:
     """Print the variables on stdout; for a shell also, on stderr, the table of settings and how to use the output."""
-    from gputune.host.stderr import say
+    from gputune.host.stderr import say, show
     from gputune.report.applied import print_applied
+    from gputune.resources.printable import quoted
     from gputune.runtime.environment import exports, task_prolog
     from gputune.runtime.launch import inherited
 
     if emit == TASK_PROLOG:
-        typer.echo(task_prolog(planned, inherited()), nl=False)
+        show(task_prolog(planned, inherited()), end="")
         if line := summary(planned):
             say(line)
         return
-    name = shlex.quote(path)
-    typer.echo(exports(planned), nl=False)
+    name = quoted(path)
+    show(exports(planned), end="")
     print_applied(planned.applied, sys.stderr)
-    typer.echo(
+    show(
         f'Use it for a shell script:  eval "$(gputune apply {name})"\n'
         f"or for one command:         gputune apply {name} -- python train.py",
         err=True,

@@ -6,11 +6,14 @@ from typing import Annotated
 
 import typer
 
+from gputune.cli import _paths
+
 
 def batch_size(
     training: Annotated[
         str,
         typer.Argument(
+            parser=_paths.name,
             metavar="FILE.PY:MAKE",
             help="make() takes no arguments and returns step(batch_size), which runs one training step; "
             "package.module:make works too.",
@@ -24,6 +27,7 @@ def batch_size(
 ) -> None:
     """Find the largest batch that fits with a margin, and the one with the best throughput."""
     from gputune import batch_size
+    from gputune.host.stderr import show
     from gputune.report import batch_sizes, json
     from gputune.report.progress import shown
 
@@ -31,6 +35,6 @@ def batch_size(
     with shown() as progress:
         answer = batch_size.search(request, progress=progress)
     if as_json:
-        print(json.text(asdict(answer)))
+        show(json.text(asdict(answer)))
     else:
         batch_sizes.print_all(answer, sys.stdout)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gputune.cli import _paths
 from gputune.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def check(
     only: Annotated[list[str] | None, typer.Option(help="Run only these checks, separated by commas.")] = None,
     skip: Annotated[list[str] | None, typer.Option(help="Skip these checks, separated by commas.")] = None,
     python: Annotated[
-        str | None, typer.Option(help="Check the torch of this interpreter.", show_default="gputune's own")
+        str | None,
+        typer.Option(parser=_paths.name, help="Check the torch of this interpreter.", show_default="gputune's own"),
     ] = None,
     require_gpu: Annotated[
         bool, typer.Option("--require-gpu", help="Report a machine without a GPU as an error.")
@@ -41,15 +43,20 @@ def check(
         float, typer.Option(metavar="SECONDS", help="How long NVML may take for all its answers.", min=0.1, max=600)
     ] = 5.0,
     nfd: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Also write labels for node-feature-discovery into this folder.")
+        Path | None,
+        typer.Option(
+            parser=_paths.path, metavar="DIR", help="Also write labels for node-feature-discovery into this folder."
+        ),
     ] = None,
     prometheus: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Also write metrics for node_exporter into this folder.")
+        Path | None,
+        typer.Option(parser=_paths.path, metavar="DIR", help="Also write metrics for node_exporter into this folder."),
     ] = None,
 ) -> None:
     """Check this machine without changing anything: what is wrong, and what to type to fix it."""
     from gputune import checks
     from gputune.cli import _choices, _node_files
+    from gputune.host.stderr import show
     from gputune.report import json, terminal
 
     _choices.require(fail_on, FAIL_ON, "level", "--fail-on")
@@ -59,11 +66,11 @@ def check(
     findings = checks.run(found, only=selected)
     fault = _node_files.write(files, found, findings)  # first: the reader of stdout may go away
     if as_json:
-        print(json.check(found, findings))
+        show(json.check(found, findings))
     else:
         terminal.print_findings(findings, sys.stdout)
         terminal.print_gaps(terminal.unsaid(found.gaps, findings), sys.stdout)
-        print(terminal.summary(findings))
+        show(terminal.summary(findings))
     if fault:
         raise fault
     if any(finding.severity in FAIL_ON[fail_on] for finding in findings):

@@ -16,6 +16,7 @@ def explain(
     """
     from gputune import benches, checks, settings
     from gputune.cli import _choices
+    from gputune.host.stderr import show
     from gputune.runtime import reach
 
     packages: dict[str, Any] = {"setting": settings, "check": checks, "bench": benches}
@@ -23,7 +24,7 @@ def explain(
     topics["launching"] = ("apply", lambda _: reach)
     if name is None:
         for topic, (kind, load) in topics.items():
-            print(f"{kind:8} {topic:31} {_documentation(load(topic)).splitlines()[0]}")
+            show(f"{kind:8} {topic:31} {_documentation(load(topic)).splitlines()[0]}")
         return
     _choices.require(name, topics, "setting, check or bench")
     kind, load = topics[name]
@@ -31,12 +32,14 @@ def explain(
 
 
 def _print(name: str, kind: str, module: Any) -> None:
-    print(f"{name} ({kind})\n\n{_documentation(module)}")
+    from gputune.host.stderr import show
+
+    show(f"{name} ({kind})\n\n{_documentation(module)}")
     if hasattr(module, "USE"):
-        print(f"\nIn the script: {module.USE}")
+        show(f"\nIn the script: {module.USE}")
     if kind == "setting":
         depends = ", ".join(module.DEPENDS)
-        print(f"\nPhase: {module.PHASE}. Effect on results: {module.NUMERICS}. Measured for: {depends}.")
+        show(f"\nPhase: {module.PHASE}. Effect on results: {module.NUMERICS}. Measured for: {depends}.")
 
 
 def _documentation(module: Any) -> str:

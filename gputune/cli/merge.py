@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gputune.cli import _paths
 from gputune.errors import UsageError
 
 if TYPE_CHECKING:
@@ -14,9 +15,19 @@ if TYPE_CHECKING:
 
 
 def merge(
-    profiles: Annotated[list[Path], typer.Argument(metavar="PROFILE...", help="One per node.", show_default=False)],
+    profiles: Annotated[
+        list[Path],
+        typer.Argument(parser=_paths.path, metavar="PROFILE...", help="One per node.", show_default=False),
+    ],
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Where to write the common profile; - is stdout.", show_default=False)
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            parser=_paths.path,
+            help="Where to write the common profile; - is stdout.",
+            show_default=False,
+        ),
     ],
 ) -> None:
     """Choose the profile whose settings most nodes share, and name the nodes whose own profile differs.

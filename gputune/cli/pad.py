@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gputune.cli import _paths
 from gputune.errors import MeasureError, UsageError
 
 if TYPE_CHECKING:
@@ -25,19 +26,22 @@ def pad(
         str | None,
         typer.Option(help="bfloat16, float16, tf32 or float32.", show_default="what suits the device"),
     ] = None,
-    profile: Annotated[Path | None, typer.Option(help="Answer from this profile instead of measuring.")] = None,
+    profile: Annotated[
+        Path | None, typer.Option(parser=_paths.path, help="Answer from this profile instead of measuring.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> None:
     """Print the size to pad a dimension to, and how much faster that is."""
-    import json
+    from gputune.host.stderr import one_line, show
+    from gputune.report import json
 
     full = _full_name(dtype) if dtype else None
     padded, gain, measured = _look_up(profile, n, full or "bfloat16") if profile else _measure(n, full)
     if as_json:
         ratio, interval = (gain.ratio, gain.interval) if gain else (None, None)
-        print(json.dumps({"n": n, "padded": padded, "gain": ratio, "interval": interval, "measured": measured}))
+        show(json.line({"n": n, "padded": padded, "gain": ratio, "interval": interval, "measured": measured}))
     else:
-        print(f"{_sentence(n, padded, gain)} ({measured})")
+        show(one_line(f"{_sentence(n, padded, gain)} ({measured})"))
 
 
 def _full_name(dtype: str) -> str:

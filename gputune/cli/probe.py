@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gputune.cli import _again, _cached
+from gputune.cli import _again, _cached, _paths
 from gputune.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 def probe(
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="The file to write; - is stdout.", show_default="profile.yaml"),
+        typer.Option(
+            "-o",
+            "--output",
+            parser=_paths.path,
+            help="The file to write; - is stdout.",
+            show_default="profile.yaml",
+        ),
     ] = None,
     device: Annotated[
         str, typer.Option(help="auto, cpu, cuda, cuda:N, or all: every GPU of this node at once.")
@@ -34,11 +40,15 @@ def probe(
     ] = "",
     shapes: Annotated[
         Path | None,
-        typer.Option(help="Measure the matmuls of this file too: M N K and, optionally, a dtype in each line."),
+        typer.Option(
+            parser=_paths.path,
+            help="Measure the matmuls of this file too: M N K and, optionally, a dtype in each line.",
+        ),
     ] = None,
     dataset: Annotated[
         str | None,
         typer.Option(
+            parser=_paths.name,
             metavar="FILE.py:CALLABLE",
             help="Measure this dataset or DataLoader too: path.py:callable or package.module:callable returns it.",
         ),
@@ -59,7 +69,9 @@ def probe(
     each: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="With --device all: also write each GPU's own profile there, as cuda0.yaml ..."
+            parser=_paths.path,
+            metavar="DIR",
+            help="With --device all: also write each GPU's own profile there, as cuda0.yaml ...",
         ),
     ] = None,
     fresh: Annotated[
@@ -75,9 +87,11 @@ def probe(
     from gputune import probing
     from gputune.benches import matmul_shapes
     from gputune.cli._output import check_writable, write
+    from gputune.host.stderr import show
     from gputune.profile import dump_json, keeping, readable
     from gputune.report import terminal
     from gputune.report.progress import shown
+    from gputune.resources.printable import quoted
 
     target = output if output or as_json else Path("profile.yaml")
     to_file = target is not None and str(target) != "-"
@@ -106,11 +120,12 @@ def probe(
     if target:
         write(whole, target)
     if as_json:
-        print(dump_json(whole), end="", flush=True)
+        show(dump_json(whole), end="")
     if sys.stderr is not None:
         terminal.print_profile(whole, sys.stderr)
         if to_file:
-            print(f"\nWritten to {target}. Use it:\n    gputune apply {target} -- python train.py", file=sys.stderr)
+            name = quoted(str(target))
+            show(f"\nWritten to {target}. Use it:\n    gputune apply {name} -- python train.py", err=True)
     own_dataset = _has_own_dataset(profile) or dataset is not None
     _cached.keep(profile, own=own_dataset, quick=budget == "quick", partial=bool(names))
     _save_each(own, each)
@@ -120,8 +135,8 @@ def probe(
         "--each": each, "--fresh": fresh, "-o": output, "--json": as_json,
     }  # fmt: skip
     again = _again.command(profile, given, completes=to_file and device != "all")
-    if again and sys.stderr is not None:
-        print(f"\n{again}", file=sys.stderr)
+    if again:
+        show(f"\n{again}", err=True)
 
 
 def _has_own_dataset(profile: Profile) -> bool:

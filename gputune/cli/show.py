@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
+from gputune.cli import _paths
+
 
 def show(
-    profile: Annotated[Path, typer.Argument(metavar="PROFILE", help="The profile to show.")],
+    profile: Annotated[Path, typer.Argument(parser=_paths.path, metavar="PROFILE", help="The profile to show.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
     in_code: Annotated[
         bool, typer.Option("--as-code", help="Print what gputune apply puts into scripts, as lines of Python.")
@@ -16,6 +18,7 @@ def show(
 ) -> None:
     """Show a profile: what was found, what it recommends and why."""
     from gputune.errors import UsageError
+    from gputune.host.stderr import show as put
     from gputune.profile import dump_json, load
     from gputune.report import as_code, terminal
 
@@ -23,8 +26,8 @@ def show(
         raise UsageError("--json and --as-code: both print to stdout", "choose one of them")
     found = load(profile)
     if as_json:
-        print(dump_json(found), end="")
+        put(dump_json(found), end="")
     elif in_code:
-        print(as_code.text(found), end="")
+        put(as_code.text(found), end="")
     else:
         terminal.print_profile(found, sys.stdout)

@@ -5,12 +5,17 @@ from typing import Annotated
 
 import typer
 
+from gputune.cli import _paths
+
 
 def status(
     verify: Annotated[
         bool, typer.Option("--verify", help="Test by computing on the GPU whether the precision flags took effect.")
     ] = False,
-    python: Annotated[str | None, typer.Option(help="The interpreter to start.", show_default="gputune's own")] = None,
+    python: Annotated[
+        str | None,
+        typer.Option(parser=_paths.name, help="The interpreter to start.", show_default="gputune's own"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Show which settings are in force in this environment, and who chose each value: gputune, you, or torch.
@@ -20,6 +25,7 @@ def status(
     """
     from gputune.cli.check import interpreter
     from gputune.host import Host
+    from gputune.host.stderr import show
     from gputune.report import applied, json
     from gputune.report.progress import waiting
     from gputune.runtime.status import ask
@@ -28,7 +34,7 @@ def status(
     with waiting("importing torch in another process ..."):
         found = ask(host, verify)
     if as_json:
-        print(json.status(found))
+        show(json.status(found))
     else:
         applied.print_status(found, verify, sys.stdout)
     if any(row.status == "failed" for row in found.settings) or any(row.took_effect is False for row in found.verified):

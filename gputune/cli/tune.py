@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gputune.cli import _choices
+from gputune.cli import _choices, _paths
 from gputune.errors import MeasureError, UsageError
 from gputune.settings import LEVELS, Numerics
 
@@ -31,11 +31,21 @@ def tune(
         list[str] | None, typer.Argument(metavar="-- CMD...", help="The command, and its arguments.")
     ] = None,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="The profile that gets the result; it keeps all else that it has.")
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            parser=_paths.path,
+            help="The profile that gets the result; it keeps all else that it has.",
+        ),
     ] = Path("profile.yaml"),
     profile: Annotated[
         str | None,
-        typer.Option(metavar="PROFILE|auto", help="Do not try what this profile, or the one of this machine, refused."),
+        typer.Option(
+            parser=_paths.name,
+            metavar="PROFILE|auto",
+            help="Do not try what this profile, or the one of this machine, refused.",
+        ),
     ] = None,
     only: Annotated[str, typer.Option(metavar="NAME,...", help="Change these settings alone.")] = "",
     steps: Annotated[
@@ -68,6 +78,7 @@ def tune(
     """
     from gputune.cli._output import check_writable
     from gputune.host import Host
+    from gputune.host.stderr import show
     from gputune.report.programs import answer, json_text, print_program
     from gputune.runtime.launch import inherited
     from gputune.trials.logs import kept_log
@@ -89,10 +100,10 @@ def tune(
     if not result.disturbed:
         _write(result, before, output, host)
     if as_json:
-        print(json_text(result.program), flush=True)
+        show(json_text(result.program))
     if sys.stderr is not None:
         print_program(result, sys.stderr)
-        print(answer(result, output, words), file=sys.stderr)
+        show(answer(result, output, words), err=True)
     if result.disturbed:
         raise MeasureError(f"{result.program.entry}: nothing can be told, since {result.disturbed}", "try again later")
 
@@ -100,7 +111,7 @@ def tune(
 def _command(words: list[str]) -> list[str]:
     if words[:1] == ["--"]:
         words = words[1:]
-    if not words:
+    if not words or not words[0].strip():
         raise UsageError("no command was given", "name the one to tune: gputune tune -- python train.py")
     if words[0].startswith("-"):
         raise UsageError(f"{words[0]}: there is no such option", "see: gputune tune --help")
@@ -121,11 +132,11 @@ def _existing(output: Path) -> Profile | None:
 def _narrowing(named: str | None, host: Host) -> Profile | None:
     from gputune.profile import load
     from gputune.runtime.local_fingerprint import local_fingerprint
-    from gputune.runtime.locate import AUTO, locate
+    from gputune.runtime.locate import AUTO, located
 
     if named is None:
         return None
-    return load(locate(local_fingerprint(host), host.environ) if named == AUTO else named)
+    return located(local_fingerprint(host), host.environ) if named == AUTO else load(named)
 
 
 def _begin(request: Request) -> None:
@@ -172,13 +183,13 @@ def _write(result: Tuned, before: Profile | None, output: Path, host: Host) -> N
     """Into the file, and into this machine's cached profile, where `gputune apply auto` finds it."""
     from gputune.cli._output import write
     from gputune.host.stderr import say
-    from gputune.profile import places, readable, with_programs
+    from gputune.profile import places, with_programs
     from gputune.runtime.local_fingerprint import local_fingerprint
 
     write(with_programs(before or result.profile, [result.program]), output)
     here = local_fingerprint(host)
     try:
-        cached = readable(places.cached(here, host.environ))
+        cached = places.latest(here, host.environ)
         places.keep(with_programs(cached or result.profile, [result.program]), here, host.environ)
     except MeasureError as error:
         say(f"not kept for gputune apply auto: {error}")

@@ -1,11 +1,11 @@
 """The `docker run` command for one machine, for sh, with what docker does not give a container by default."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gputune.checks._answers import counted
 from gputune.deploy import shared_memory
+from gputune.resources.printable import quoted
 
 STACK_BYTES = 64 << 20
 """The stack limit that NVIDIA's images recommend."""
@@ -36,7 +36,7 @@ def text(machine: Machine, image: str, command: Sequence[str]) -> str:
             f"mkdir -p {CACHE} &&",
             "docker run --rm \\",
             *(f"  {option} \\" for option, _ in options),
-            f"  {shlex.join([image, *command])}",
+            f"  {quoted(image, *command)}",
             "",
         ]
     )

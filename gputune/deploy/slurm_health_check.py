@@ -7,9 +7,8 @@ since any other code keeps a node from registering. It drains nodes only if aske
 `gputune:`, and puts back into service only a node with such a reason.
 """
 
-import shlex
-
 from gputune.deploy import node_checks
+from gputune.resources.printable import quoted
 
 _TEXT = """#!/bin/bash
 # For slurm.conf: HealthCheckProgram=PATH of this file, and a HealthCheckInterval.
@@ -77,4 +76,4 @@ def health_check(python: str, drain: bool) -> str:
     text = _TEXT.replace("@drain@", "yes" if drain else "no", 1).replace("@checks@", ",".join(node_checks.NAMES), 1)
     text = text.replace("@patient@", node_checks.PATIENT, 1)
     text = text.replace("@must_tell@", ",".join(node_checks.MUST_TELL), 1)
-    return text.replace("@python@", shlex.quote(python), 1)  # last: a path may contain the other names
+    return text.replace("@python@", quoted(python), 1)  # last: a path may contain the other names

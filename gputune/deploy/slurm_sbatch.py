@@ -3,11 +3,11 @@
 If gputune fails, the command runs without it. The script always ends with the command's exit code.
 """
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gputune.deploy import node_checks
+from gputune.resources.printable import quoted
 
 REACH_INTO_THE_IMAGE = ("GPUTUNE_DISABLE", "GPUTUNE_NUMERICS", "GPUTUNE_REPORT")
 """Variables that a user exports for gputune. Unless named, pyxis lets an image's variables win over the job's."""
@@ -45,13 +45,13 @@ def _head(job: Job) -> list[str]:
 
 def _values(job: Job) -> list[str]:
     image = f"--container-image={job.image}"
-    container = [shlex.quote(image), f'"--container-env={",".join(REACH_INTO_THE_IMAGE)}"'] if job.image else []
+    container = [quoted(image), f'"--container-env={",".join(REACH_INTO_THE_IMAGE)}"'] if job.image else []
     mount = ['"--container-mounts=$profiles:$profiles"'] if job.image else []
     unchecked = "# shellcheck disable=all  # quoted already"
     return [
         unchecked,
-        f"command=({shlex.join(job.command)})",
-        f"gputune=({shlex.join(job.gputune)})",
+        f"command=({quoted(*job.command)})",
+        f"gputune=({quoted(*job.gputune)})",
         f"device={'all' if job.gpus_per_node else 'cpu'}",
         "budget=standard",
         f"must_tell={','.join(node_checks.MUST_TELL)}",

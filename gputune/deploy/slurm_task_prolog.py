@@ -4,8 +4,9 @@ Slurm interprets the lines `export`, `unset` and `print` of such a script's outp
 where its exit code is not 0.
 """
 
-import shlex
 from collections.abc import Sequence
+
+from gputune.resources.printable import quoted
 
 _TEXT = """#!/bin/bash
 # For slurm.conf: TaskProlog=PATH of this file, on all nodes. Each task starts with what the profile recommends.
@@ -24,4 +25,4 @@ exit 0
 
 def task_prolog(profile: str, gputune: Sequence[str]) -> str:
     """The script. `profile` is an absolute path or auto; `gputune` starts gputune without a PATH."""
-    return _TEXT.replace("@gputune@", shlex.join(gputune), 1).replace("@profile@", shlex.quote(profile), 1)
+    return _TEXT.replace("@gputune@", quoted(*gputune), 1).replace("@profile@", quoted(profile), 1)

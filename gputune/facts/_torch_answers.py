@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import sys
 import sysconfig
 import tempfile
@@ -23,7 +22,6 @@ from typing import Any, Callable, Dict, List, Optional
 
 
 def main(descriptor: int) -> None:
-    end_with_parent()
     # Python put this file's folder first on the path, where cpu.py, memory.py and others would shadow a user's modules.
     if sys.path and os.path.abspath(sys.path[0]) == os.path.dirname(os.path.abspath(__file__)):
         del sys.path[0]
@@ -58,17 +56,12 @@ def main(descriptor: int) -> None:
             ask("bundled", lambda: bundled(answers["folder"]))
             ask("loaded", lambda: loaded("libcublas") + loaded("libcublasLt") + loaded("libcudnn"))
     ask("pynvml", lambda: version("pynvml"))
-    with os.fdopen(descriptor, "w") as pipe:
+    with os.fdopen(descriptor, "w", encoding="utf-8") as pipe:
         if answers.get("cuda"):
             pipe.write(json.dumps({**answers, "next": "devices"}) + "\n")
             pipe.flush()
             ask("devices", lambda: [device(torch, index) for index in range(torch.cuda.device_count())])
         json.dump(answers, pipe)
-
-
-def end_with_parent() -> None:
-    """Let the kernel end this process with the one that started it: to import torch or ask CUDA may take for ever."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG of prctl(2)
 
 
 def described(error: Exception) -> Dict[str, Any]:
@@ -177,7 +170,7 @@ def device(torch: Any, index: int) -> Dict[str, Any]:
 
 def loaded(library: str) -> List[str]:
     """The paths of the files of a library that this process has loaded, which may have spaces in them."""
-    with open("/proc/self/maps") as maps:
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
         return sorted(set(re.findall(rf"^(?:\S+ +){{5}}(/.*/{library}\.so\S*)", maps.read(), re.MULTILINE)))
 
 

@@ -14,7 +14,7 @@ def main(descriptor: int) -> None:
         del sys.path[0]
     spec = find_spec("torch")
     places = list(spec.submodule_search_locations or []) if spec else []
-    with os.fdopen(descriptor, "w") as pipe:
+    with os.fdopen(descriptor, "w", encoding="utf-8") as pipe:
         json.dump({"folder": os.path.realpath(places[0]) if places else None}, pipe)
 
 

@@ -9,8 +9,7 @@ from typing import Any
 from gputune.facts._torch_types import held
 from gputune.facts.gap import Gaps
 from gputune.host import Host
-from gputune.host.child import UNANSWERED
-from gputune.resources.unreadable import Cause
+from gputune.resources.unreadable import UNANSWERED, Cause, Unreadable
 
 _CUDA_ERRORS: dict[str, Cause] = {
     "system not yet initialized": "fabric_not_ready",
@@ -31,8 +30,8 @@ TORCH_SCRIPT = Path(__file__).with_name("_torch_answers.py")
 
 def ask_torch(host: Host, gaps: Gaps) -> dict[str, Any]:
     """The answers of `host.python` about its torch, from a child process; empty, with a gap, if there are none."""
-    answers = gaps.read("libraries.torch", lambda: host.ask_python(TORCH_SCRIPT)) or {}
-    kept, errors, left_out = held(answers if isinstance(answers, dict) else {"gaps": answers})
+    answers = gaps.read("libraries.torch", lambda: _answers(host)) or {}
+    kept, errors, left_out = held(answers)
     for name, error in errors.items():
         if error["type"] == UNANSWERED:
             gaps.add(f"libraries.{name}", error["message"], error["name"])
@@ -42,6 +41,14 @@ def ask_torch(host: Host, gaps: Gaps) -> dict[str, Any]:
     for name in left_out:
         gaps.add(f"libraries.{name}", f"{host.python} answered a value of another type for {name!r}")
     return kept
+
+
+def _answers(host: Host) -> dict[str, Any]:
+    """Raises Unreadable where the answer is not the script's, which says at least which Python runs it."""
+    answers = host.ask_python(TORCH_SCRIPT)
+    if not isinstance(answers, dict) or "python" not in answers:
+        raise Unreadable(f"{host.python} answered something else", "exited")
+    return answers
 
 
 def _cause(name: str, error: Mapping[str, Any]) -> Cause | None:

@@ -14,15 +14,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gputune.host import child, kernel_log
-from gputune.host.child import end, end_group
+from gputune.host import kernel_log
 from gputune.host.nvml import ChildNvml, Nvml
 from gputune.host.nvml_process import DEADLINE_SECONDS as NVML_DEADLINE_SECONDS
 from gputune.host.nvml_process import NvmlAbsent
 from gputune.resources.files import Files
 from gputune.resources.unreadable import Unreadable
 
-__all__ = ["NVML_DEADLINE_SECONDS", "Host", "Nvml", "NvmlAbsent", "Unreadable", "end", "end_group"]
+__all__ = ["NVML_DEADLINE_SECONDS", "Host", "Nvml", "NvmlAbsent", "Unreadable"]
 
 TORCH_DEADLINE_SECONDS = 120.0
 """How long another interpreter may take to import torch and answer. A cold page cache can take most of a minute."""
@@ -166,10 +165,14 @@ class Host(Files):
         The child gets a session of its own and is killed whole at the deadline, or if it has answered in part a little
         after `meanwhile` has said that there is no hope for the rest. Raises `Unreadable`.
         """
+        from gputune.host import child
+
         environ = {**self.environ, "GPUTUNE_DISABLE": "1"}
         words = [python or self.python, str(script)]
         return child.ask(words, environ, deadline_seconds, self.meanwhile)
 
     def ask_tuned(self, script: Path, *options: str) -> dict[str, Any]:
         """Run `script` with `options` and the applied profile under `self.python`, and return its JSON object."""
+        from gputune.host import child
+
         return child.ask([self.python, str(script), *options], self.environ, TORCH_DEADLINE_SECONDS)

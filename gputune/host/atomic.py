@@ -2,24 +2,31 @@
 
 import errno
 import os
+import re
 import stat
+import time
 from contextlib import suppress
 from pathlib import Path
+
+ABANDONED_SECONDS = 60.0
+"""The age at which a temporary file counts as left behind by a process that was killed: writing takes a moment."""
 
 
 def write(target: Path, text: str, *, replace: bool = True) -> None:
     """Write `text` to a temporary file beside `target`, flush it to the disk, and rename it to `target`.
 
-    An existing file keeps its mode; a new one is writable by its owner only. Raises OSError if it cannot be written,
-    and FileExistsError if `target` exists and is not to be replaced; an existing file is then unchanged.
+    An existing file keeps its mode; a new one is writable by its owner only. A symbolic link is replaced itself. Raises
+    OSError if it cannot be written, and FileExistsError if `target` exists and is not to be replaced; an existing file
+    is then unchanged.
     """
+    _remove_abandoned(target)
     # Random: containers that share a folder may share process ids and host names too.
     temporary = target.with_name(f".{target.name[:80]}.{os.urandom(8).hex()}.tmp")
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(temporary, flags, 0o644), "w", encoding="utf-8") as file:
-            if target.exists():
-                os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
+            if (mode := _mode(target)) is not None:
+                os.fchmod(file.fileno(), mode)
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -29,6 +36,25 @@ def write(target: Path, text: str, *, replace: bool = True) -> None:
             temporary.unlink()
         raise
     _flush(target.parent)
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Remove the temporary files of earlier writes of `target` that were cut short."""
+    ours = re.compile(rf"\.{re.escape(target.name[:80])}\.[0-9a-f]{{16}}\.tmp")
+    latest = time.time() - ABANDONED_SECONDS
+    with suppress(OSError):
+        for file in [file for file in target.parent.iterdir() if ours.fullmatch(file.name)]:
+            if file.lstat().st_mtime < latest:
+                file.unlink()
+
+
+def _mode(target: Path) -> int | None:
+    """The permissions of a regular file; None where there is none. A link's own target may be a stranger's choice."""
+    try:
+        mode = target.lstat().st_mode
+    except FileNotFoundError:
+        return None
+    return stat.S_IMODE(mode) if stat.S_ISREG(mode) else None
 
 
 def _put(temporary: Path, target: Path, replace: bool) -> None:

@@ -1,35 +1,29 @@
-"""Child processes that answer one question each, in sessions of their own, and are killed with all they started."""
+"""Child processes that answer one question each, and are killed with all they started, also by this one's end."""
 
-import fcntl
+import errno
 import json
-import math
 import os
-import select
-import signal
-import subprocess
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gputune.resources.unreadable import Cause, Unreadable
+from gputune.host.keeper import NOT_STARTED
+from gputune.host.kept import Kept
+from gputune.host.starting import is_readable, pipe
+from gputune.resources.unreadable import UNANSWERED, Cause, Unreadable
 
-TRACKER = b"multiprocessing.resource_tracker"
-"""Part of the command line of multiprocessing's resource tracker, by which it is recognised."""
-EXEC_SECONDS = 0.2
-"""How long to wait for the command line of a process in the middle of exec, which takes well below 1 ms."""
-UNANSWERED = "Unanswered"
-"""The type, in `gaps`, of what a child was asking for when it died or fell silent; its name is the cause."""
 HOPELESS_SECONDS = 5.0
 """How long to go on waiting for the rest of an answer once there is no hope for it."""
 PATIENCE_SECONDS = 2.0
 """How long to wait for the end of a child that was killed, which a driver may keep in the kernel."""
 LOOK_SECONDS = 0.2
 """How often to look whether there is still hope for an answer."""
-TRACKER_SECONDS = 3.0
-"""How long to wait for a tracker to end, about 0.05 s after its last client. One still in use is not waited for."""
+MOST_BYTES = 1 << 20
+"""The longest answer, a hundred times as long as one about a node of eight GPUs. Whatever answers more is no Python."""
+SCARCE = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+"""Errors of a machine that can start no process now, whatever the program."""
 
 
 def ask(
@@ -50,23 +44,16 @@ def ask(
     child = None
     answers = _Answers()
     try:
-        with signals_held():
-            try:
-                child = subprocess.Popen(
-                    [*words, str(writer)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    pass_fds=[writer],
-                    start_new_session=True,
-                    env=dict(environ),
-                )
-            except OSError as error:
-                raise Unreadable(f"{words[0]}: {error.strerror}") from None
-            finally:
-                os.close(writer)
         try:
-            _drain(reader, time.monotonic() + deadline_seconds, answers, is_hopeless)
+            child = Kept([*words, str(writer)], environ, handed=[writer])
+        except OSError as error:
+            raise _not_started(words[0], error) from None
+        finally:
+            os.close(writer)
+        try:
+            _drain(reader, time.monotonic() + deadline_seconds, answers, child, is_hopeless)
+        except ValueError:
+            raise Unreadable(f"{words[0]} answered more than {MOST_BYTES} bytes", "exited") from None
         except TimeoutError as late:
             why = str(late) or f"gave no answer within {deadline_seconds:g} s"
             raise Unreadable(f"{words[0]} {why}", "no_answer") from None
@@ -76,119 +63,7 @@ def ask(
     finally:
         os.close(reader)
         if child:
-            end(child, PATIENCE_SECONDS)
-
-
-def pipe() -> tuple[int, int]:
-    """A pipe whose ends are none of a child's standard streams, also where this process was started without these.
-
-    Raises OSError where no more files can be opened.
-    """
-    ends = os.pipe()
-    lifted: list[int] = []
-    try:
-        for one in ends:
-            lifted.append(fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, 3))
-    except OSError:
-        for one in lifted:
-            os.close(one)
-        raise
-    finally:
-        for one in ends:
-            os.close(one)
-    return lifted[0], lifted[1]
-
-
-def is_readable(descriptor: int, seconds: float) -> bool:
-    """Whether there is something to read, or the end, within so long. Unlike select(2) it takes any descriptor."""
-    waiting = select.poll()
-    waiting.register(descriptor, select.POLLIN)
-    return bool(waiting.poll(max(0, math.ceil(seconds * 1000))))
-
-
-@contextmanager
-def signals_held() -> Iterator[None]:
-    """Let Python's handlers of SIGINT and SIGTERM wait until the end: one that raises in the middle of Popen would
-    leave a child that nobody knows of.
-    """
-    if threading.current_thread() is not threading.main_thread():  # only that one runs handlers
-        yield
-        return
-    came: list[int] = []
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    held = {number: handler for number, handler in handlers.items() if callable(handler)}
-    try:
-        for number in held:
-            signal.signal(number, lambda number, frame: came.append(number))
-        yield
-    finally:
-        for number, handler in held.items():
-            signal.signal(number, handler)
-        for one in came:
-            signal.raise_signal(one)
-
-
-def end(child: subprocess.Popen[Any], patience_seconds: float = 10.0) -> None:
-    """Kill a child that leads its own session, with all that it started, and wait for it up to `patience_seconds`."""
-    try:
-        end_group(child.pid)
-    except (ProcessLookupError, PermissionError):
-        child.kill()
-    with suppress(subprocess.TimeoutExpired):  # stuck in the kernel: nothing more can be done from here
-        child.wait(patience_seconds)
-
-
-def end_group(group: int) -> None:
-    """Kill a process group. Raises ProcessLookupError if it does not exist.
-
-    multiprocessing's resource tracker is left to end by itself, after the others: once its last client is gone, it
-    unlinks the semaphores that they left in /dev/shm.
-    """
-    trackers = []
-    for pid in _members(group):
-        if TRACKER in _program(pid):
-            trackers.append(pid)
-        elif pid != os.getpid():
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-    patience = time.monotonic() + TRACKER_SECONDS
-    while any(map(_command_line, trackers)) and time.monotonic() < patience:
-        time.sleep(0.005)
-    os.killpg(group, signal.SIGKILL)
-
-
-def _members(group: int) -> list[int]:
-    """The ids of the processes in a group; empty if /proc cannot be read."""
-    members = []
-    with suppress(OSError):
-        for folder in Path("/proc").iterdir():
-            with suppress(OSError):
-                if folder.name.isdigit() and os.getpgid(int(folder.name)) == group:
-                    members.append(int(folder.name))
-    return members
-
-
-def _program(pid: int) -> bytes:
-    """A process's command line; one in the middle of exec has none for a moment, which is waited out."""
-    patience = time.monotonic() + EXEC_SECONDS
-    while not (line := _command_line(pid)) and not _has_ended(pid) and time.monotonic() < patience:
-        time.sleep(0.001)
-    return line
-
-
-def _has_ended(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
-    except OSError:
-        return True
-
-
-def _command_line(pid: int) -> bytes:
-    """A process's command line; empty if it has ended, whether or not its parent has waited for it."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
+            child.end(PATIENCE_SECONDS)
 
 
 class _Answers:
@@ -197,10 +72,16 @@ class _Answers:
     def __init__(self) -> None:
         self.text = b""
 
+    def add(self, chunk: bytes) -> None:
+        """Raises ValueError beyond MOST_BYTES."""
+        self.text += chunk
+        if len(self.text) > MOST_BYTES:
+            raise ValueError
+
     def parts(self) -> list[dict[str, Any]]:
-        """The JSON objects in it. Raises ValueError or RecursionError where a line is none."""
+        """The JSON objects in it. Raises ValueError, TypeError or RecursionError where a line is none."""
         parts = [json.loads(line) for line in self.text.splitlines() if line.strip()]
-        if not all(isinstance(part, dict) for part in parts):
+        if not all(isinstance(part, dict) and isinstance(part.get("gaps", {}), dict) for part in parts):
             raise TypeError
         return parts
 
@@ -229,7 +110,7 @@ def _together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return whole
 
 
-def _drain(reader: int, deadline: float, answers: _Answers, is_hopeless: Callable[[], bool]) -> None:
+def _drain(reader: int, deadline: float, answers: _Answers, child: Kept, is_hopeless: Callable[[], bool]) -> None:
     """Take what a child writes until it has ended. Raises TimeoutError at the deadline, with the reason if it is not
     that the time is over.
     """
@@ -244,23 +125,37 @@ def _drain(reader: int, deadline: float, answers: _Answers, is_hopeless: Callabl
             chunk = os.read(reader, 65536)
             if not chunk:
                 return
-            answers.text += chunk
+            answers.add(chunk)
+        elif child.ended and not is_readable(reader, 0):  # its keeper was killed
+            return
         elif hopeless_at is None and is_hopeless():
             hopeless_at = time.monotonic()
 
 
-def _answer(python: str, answers: _Answers, child: subprocess.Popen[Any]) -> dict[str, Any]:
+def _answer(python: str, answers: _Answers, child: Kept) -> dict[str, Any]:
     try:
         parts = answers.parts()
         if not parts or "next" in parts[-1]:
             raise ValueError
     except TypeError:
-        raise Unreadable(f"{python} answered something else") from None
+        raise Unreadable(f"{python} answered something else", "exited") from None
     except (ValueError, RecursionError):
-        try:
-            code: int | None = child.wait(2)
-        except subprocess.TimeoutExpired:
-            code = None
+        code = child.code(2)
         cause: Cause = "killed" if code is not None and code < 0 else "exited"
-        raise Unreadable(f"{python} ended without an answer (exit code {code})", cause) from None
+        where = "" if _has_working_folder() else ", in a working folder that was deleted"
+        raise Unreadable(f"{python} ended without an answer (exit code {code}{where})", cause) from None
+    if isinstance(number := parts[0].get(NOT_STARTED), int) and 0 < number < 1000:
+        raise _not_started(python, OSError(number, os.strerror(number)))
     return _together(parts)
+
+
+def _not_started(python: str, error: OSError) -> Unreadable:
+    return Unreadable(f"{python}: {error.strerror}", None if error.errno in SCARCE else "exited")
+
+
+def _has_working_folder() -> bool:
+    """Some libraries end their process where there is none, such as torch's oneMKL."""
+    try:
+        return bool(Path.cwd())
+    except OSError:
+        return False

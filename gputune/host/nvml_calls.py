@@ -1,7 +1,7 @@
 """A script that calls NVML for gputune, in a process that may hang or crash instead of gputune's own.
 
-Standard library and nvidia-ml-py only. `python nvml_calls.py FOLDER REQUESTS ANSWERS` imports pynvml from FOLDER, reads
-one request a line from the file descriptor REQUESTS and writes one answer a line to ANSWERS, both as JSON:
+Standard library and nvidia-ml-py only. `python nvml_calls.py FOLDER REQUESTS ANSWERS PARENT` imports pynvml from
+FOLDER, reads one request a line from the descriptor REQUESTS and writes one answer a line to ANSWERS, both as JSON:
 ["system", NAME], ["handle", INDEX] or ["device", INDEX, NAME, *ARGUMENTS], and {"answer": ...} or
 {"error": [TYPE, TEXT]}.
 First it writes three answers that nobody asks for: that it has started, how NVML's initialisation went, and the count.
@@ -24,9 +24,8 @@ _MOST_ITEMS = 65536
 """The most items of a list or characters of a text that are passed on: lengths come from the driver."""
 
 
-def main(folder: str, requests: int, answers: int) -> None:
+def main(folder: str, requests: int, answers: int, parent: int) -> None:
     """Answer until the requests end, or the process does that sent them."""
-    parent = os.getppid()
     ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     if os.getppid() != parent:  # it died in the meantime
         return
@@ -115,4 +114,4 @@ def _fields(value: Any) -> dict[str, Any] | None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], *map(int, sys.argv[2:5]))

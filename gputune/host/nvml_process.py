@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gputune.host.child import is_readable, pipe, signals_held
+from gputune.host.starting import is_readable, isolated_python, pipe, signals_held
 from gputune.resources.unreadable import Cause, Unreadable
 
 DEADLINE_SECONDS = 5.0
@@ -144,8 +144,7 @@ def _started(folder: str, environ: Mapping[str, str]) -> tuple["subprocess.Popen
         ends += pipe()
         ends += pipe()
         theirs, requests, answers, theirs_too = ends
-        # Isolated: a user's modules and site hooks must not run in it.
-        words = [sys.executable, "-I", "-S", str(_SCRIPT), folder, str(theirs), str(theirs_too)]
+        words = [*isolated_python(), str(_SCRIPT), folder, str(theirs), str(theirs_too), str(os.getpid())]
         with signals_held():
             process = subprocess.Popen(
                 words,

@@ -1,17 +1,32 @@
-"""A line for the user on stderr."""
+"""What gputune prints: nothing reaches stdout or stderr but through here, and through `report.tables` where rich draws.
+
+Parts of any text may come from a file, a variable or a device. They are printed so that a terminal shows them, and does
+nothing else.
+"""
 
 import sys
+
+from gputune.resources.printable import printable
 
 
 def say(line: str) -> None:
     """Write one line after `gputune: `. A closed or full stderr is ignored: the user's program matters more."""
     try:
-        if sys.stderr is not None:
-            print(f"gputune: {one_line(line)}", file=sys.stderr, flush=True)
+        show(f"gputune: {one_line(line)}", err=True)
     except OSError:
-        pass
+        return
+
+
+def show(text: str, *, end: str = "\n", err: bool = False) -> None:
+    """Print lines on stdout, or on stderr, and what cannot be seen in them as escapes. A closed stream is ignored.
+
+    What is meant for programs has its own escapes, and none are added here.
+    """
+    stream = sys.stderr if err else sys.stdout
+    if stream is not None:
+        print(printable(text, keep="\n\t"), end=end, file=stream, flush=True)
 
 
 def one_line(text: str) -> str:
-    """The text on one line and without terminal escapes, since parts of it may come from a file."""
-    return "".join(char if char.isprintable() else "?" for char in " ".join(text.split()))
+    """The text on one line, with escapes for what cannot be seen."""
+    return printable(" ".join(text.split()))

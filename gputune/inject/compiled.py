@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ..resources.printable import printable
 from .rehearsal import graphs, rehearse
 
 
@@ -56,6 +57,7 @@ def compile_in_place(model: Any, failed: Callable[[str], None]) -> None:
     def warn(why: str) -> None:
         model._compiled_call_impl = None
         failed(why)
-        warnings.warn(f"gputune: torch.compile failed, and the model runs without it: {why}", stacklevel=3)
+        said = f"gputune: torch.compile failed, and the model runs without it: {why}"
+        warnings.warn(printable(said), stacklevel=3)
 
     model._compiled_call_impl = compiled_call(model, warn)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .. import plugins, settings
 from ..resources.files import Files
+from ..resources.printable import printable
 from ..settings import Value
 from . import decision, payload
 from .applied import Applied, Reason, Why
@@ -117,7 +118,7 @@ def reads() -> dict[str, Mapping[str, Any]]:
 
 
 def say(fault: str) -> None:
-    _write(f"gputune: {' '.join(fault.split())}")
+    _write(f"gputune: {printable(' '.join(fault.split()))}")
 
 
 def _write(line: str) -> None:
@@ -183,7 +184,8 @@ def _report() -> None:
     rank = os.environ.get("RANK")
     if os.environ.get(REPORT) == "json":
         number = int(rank) if rank and rank.isdecimal() else None
-        _write(json.dumps({"gputune": {"pid": os.getpid(), "rank": number, "settings": now()}}))
+        report = json.dumps({"gputune": {"pid": os.getpid(), "rank": number, "settings": now()}})
+        _write(report.replace("\x7f", "\\u007f"))  # the one control character that JSON keeps
         return
     who = f"pid {os.getpid()}" if rank is None else f"rank {rank}, pid {os.getpid()}"
     for row in now():

@@ -6,11 +6,12 @@ precise: it names settings of a closed list, with typed values, and nothing else
 
 from gputune.profile.document import SCHEMA, Confirmation, Fingerprint, Guard, Profile, Program, fingerprint, now
 from gputune.profile.keeping import keeping, with_programs
-from gputune.profile.reading import load, parse, readable
+from gputune.profile.reading import checked_text, load, parse, readable
 from gputune.profile.representative import differing_settings, representative_index
 from gputune.profile.writing import dump, dump_json, save
 
 __all__ = [
-    "SCHEMA", "Confirmation", "Fingerprint", "Guard", "Profile", "Program", "differing_settings", "dump", "dump_json",
-    "fingerprint", "keeping", "load", "now", "parse", "readable", "representative_index", "save", "with_programs",
+    "SCHEMA", "Confirmation", "Fingerprint", "Guard", "Profile", "Program", "checked_text", "differing_settings",
+    "dump", "dump_json", "fingerprint", "keeping", "load", "now", "parse", "readable", "representative_index", "save",
+    "with_programs",
 ]  # fmt: skip

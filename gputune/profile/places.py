@@ -3,19 +3,23 @@
 A measured profile is cached under the fingerprint of what it was measured on: in `$XDG_CACHE_HOME/gputune` (else
 `~/.cache/gputune`), which `gputune probe` fills, and in /var/lib/gputune and /etc/gputune, which an administrator
 fills. A profile that gputune brings is named after its hardware.
+
+Nobody names these files, so they are taken only where nobody but this user and root can have written them.
 """
 
 import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from gputune.errors import MeasureError
+from gputune.errors import MeasureError, ProfileError
+from gputune.host import trust
 from gputune.profile.document import Fingerprint, Profile
-from gputune.profile.keeping import keeping
-from gputune.profile.reading import readable
+from gputune.profile.keeping import with_programs
+from gputune.profile.reading import load
 from gputune.profile.writing import save
 
 MACHINE = (Path("/var/lib/gputune"), Path("/etc/gputune"))
@@ -27,15 +31,41 @@ differ between a container or a rank and its node (a choice that rests on a coun
 _REMEDY = "set XDG_CACHE_HOME to a folder that can be written"
 
 
-def cached(fingerprint: Fingerprint, environ: Mapping[str, str]) -> Path | None:
-    """The profile of this fingerprint, the user's before the machine's; None where there is no such file."""
-    paths = [folder / file_name(fingerprint) for folder in (user_folder(environ), *MACHINE) if folder]
-    return next((path for path in paths if os.path.isfile(path)), None)  # noqa: PTH113 - Path.is_file may raise
+def found(
+    fingerprint: Fingerprint, environ: Mapping[str, str], tell: Callable[[str], None] = lambda line: None
+) -> tuple[Path, Profile] | None:
+    """The first cached profile of this fingerprint that can be trusted and read, the user's before the machine's.
+
+    `tell` gets a line for each that is passed by. None where none is left.
+    """
+    for folder in (user_folder(environ), *MACHINE):
+        path = folder / file_name(fingerprint) if folder else None
+        profile = path and trusted(path, tell)
+        if path and profile:
+            return path, profile
+    return None
 
 
 def latest(fingerprint: Fingerprint, environ: Mapping[str, str]) -> Profile | None:
-    """The cached profile of this fingerprint; None where there is none that can be read."""
-    return readable(cached(fingerprint, environ))
+    """The cached profile of this fingerprint; None where there is none that can be trusted and read."""
+    one = found(fingerprint, environ)
+    return one[1] if one else None
+
+
+def trusted(path: Path, tell: Callable[[str], None] = lambda line: None) -> Profile | None:
+    """The profile of a file, if others than this user and root cannot have written it; None, told where there is one,
+    if they can or it cannot be read.
+    """
+    if not os.path.lexists(path):
+        return None
+    if why := trust.fault(path):
+        tell(f"skipped {path}: {why}")
+        return None
+    try:
+        return load(path, tell)
+    except ProfileError as error:
+        tell(f"skipped {error.message}")
+        return None
 
 
 def shipped(fingerprint: Fingerprint) -> Path | None:
@@ -46,23 +76,57 @@ def shipped(fingerprint: Fingerprint) -> Path | None:
 def keep(profile: Profile, fingerprint: Fingerprint, environ: Mapping[str, str], *, replace: bool = True) -> Path:
     """Cache a profile for the user under a fingerprint that was read without torch, and return its path.
 
-    An older one's programs are kept. Without `replace` an existing file stays. Raises MeasureError where the cache has
-    no folder or cannot be written.
+    An older one's programs are kept. Without `replace` an older one stays. One that others may have written, or that
+    cannot be read, is replaced and counts for nothing. Raises MeasureError where the cache has no folder, cannot be
+    written, or may be others'.
     """
     path = create_folder(user_folder(environ)) / file_name(fingerprint)
-    save(keeping(profile, path), path, replace=replace)
+    old = trusted(path)
+    if old is None:
+        _remove(path)
+    whole = with_programs(profile, old.programs) if old else profile
+    save(whole, path, replace=replace, follow=False)
     return path
 
 
 def create_folder(folder: Path | None) -> Path:
-    """Create the user's folder where it is missing, readable by nobody else. Raises MeasureError where that fails."""
+    """Create the user's folder where it is missing, and take from others what they may do in it.
+
+    Raises MeasureError where that fails, and where others may write to it all the same or to a folder above it.
+    """
     if folder is None:
         raise MeasureError("there is no folder for profiles, since HOME is not set", _REMEDY)
+    _require_own(folder.parent, above=True)
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _create(folder)
     except OSError as error:
         raise MeasureError(f"{folder}: {error.strerror}", _REMEDY) from None
+    _require_own(folder)
     return folder
+
+
+def _require_own(folder: Path, *, above: bool = False) -> None:
+    if why := trust.fault(folder, above=above):
+        raise MeasureError(why, "set XDG_CACHE_HOME to a folder of your own")
+
+
+def _create(folder: Path) -> None:
+    for missing in reversed([path for path in (folder, *folder.parents) if not os.path.lexists(path)]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        is_link = folder.is_symlink()  # it leads to a folder that may have another use
+        if status.st_uid == os.geteuid() and status.st_mode & 0o077 and not is_link and folder not in MACHINE:
+            os.fchmod(descriptor, 0o700)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    """Whatever it is: what cannot be removed, such as a folder, cannot be replaced either, which is said then."""
+    with suppress(OSError):
+        path.unlink()
 
 
 def user_folder(environ: Mapping[str, str]) -> Path | None:

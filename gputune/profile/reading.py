@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 import stat
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -11,10 +10,12 @@ from typing import Any
 
 from gputune import settings
 from gputune.errors import ProfileError
+from gputune.host import trust
 from gputune.host.stderr import say
 from gputune.measurement import MORE_LOOKS
 from gputune.profile import compatibility, limits, setting_values, strict_json, strict_yaml
 from gputune.profile.document import SCHEMA, Profile
+from gputune.resources.printable import printable, quoted
 from gputune.strict_types import Mismatch, Place, convert
 from gputune.version import __version__
 
@@ -37,8 +38,23 @@ def load(path: str | Path, tell: Callable[[str], None] = say) -> Profile:
 
     `tell` gets one line where a newer gputune wrote it and something in it had to be left out.
     """
+    return _read(path, tell)[0]
+
+
+def checked_text(path: str | Path) -> str:
+    """The text of a file, every character of it, that was read as a profile. Raises as `load` does.
+
+    Whoever reads the file again may get another one.
+    """
+    return _read(path, say)[1].decode()
+
+
+def _read(path: str | Path, tell: Callable[[str], None]) -> tuple[Profile, bytes]:
+    if not str(path).strip():
+        raise ProfileError("PROFILE is empty", _NAME)
     try:
-        return parse(_bytes(Path(path)), lambda line: tell(f"{path}: {_shown(line)}"))
+        content = _bytes(Path(path))
+        return parse(content, lambda line: tell(f"{path}: {_shown(line)}")), content
     except Fault as fault:
         raise ProfileError(f"{path}: {_shown(str(fault))}", fault.remedy) from None
 
@@ -53,7 +69,7 @@ def readable(path: str | Path | None) -> Profile | None:
 
 def _shown(text: str) -> str:
     """A message that quotes a file: short, on one line and without terminal escapes."""
-    text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    text = printable(text)
     return text if len(text) <= 400 else f"{text[:400]}..."
 
 
@@ -77,7 +93,7 @@ def parse(text: bytes, tell: Callable[[str], None] = say) -> Profile:
 
 
 def _bytes(path: Path) -> bytes:
-    """The content of a regular file within the limit that only its owner and group can write.
+    """The content of a regular file within the limit that only its owner and group can write or replace.
 
     Symbolic links are followed first, since a Kubernetes ConfigMap consists of them. O_NONBLOCK keeps a named pipe from
     waiting for its writer. The checks are made on the open file, which nobody can exchange any more.
@@ -89,8 +105,11 @@ def _bytes(path: Path) -> bytes:
             if not stat.S_ISREG(mode):
                 raise Fault("is not a regular file", _NAME)
             if mode & stat.S_IWOTH and not os.fstatvfs(descriptor).f_flag & os.ST_RDONLY:
-                remedy = f"chmod o-w {shlex.quote(str(path))}, if what it says is yours"
+                remedy = f"chmod o-w {quoted(str(path))}, if what it says is yours"
                 raise Fault("can be written by everybody", remedy)
+            if folder := trust.exchangeable(path):
+                remedy = f"chmod o-w {quoted(folder)}, if what it says is yours"
+                raise Fault(f"can be replaced by everybody, in {folder}", remedy)
             text = file.read(limits.MOST_BYTES + 1)
     except IsADirectoryError:
         raise Fault("is a directory", _NAME) from None

@@ -33,27 +33,30 @@ def dump_json(profile: Profile) -> str:
     return _bounded(f"{_json_parts(_plain(profile))}\n")
 
 
-def save(profile: Profile, path: str | Path, *, replace: bool = True) -> None:
+def save(profile: Profile, path: str | Path, *, replace: bool = True, follow: bool = True) -> None:
     """Write the file whole or not at all, as JSON where its name ends in .json.
 
-    Without `replace` an existing file stays. Raises MeasureError where it cannot be written.
+    Without `replace` an existing file stays. A symbolic link's target is written; without `follow`, whatever stands
+    under the name is replaced itself. Raises MeasureError where it cannot be written.
     """
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(path)) if follow else Path(path)
     text = dump_json(profile) if Path(path).suffix == ".json" else dump(profile)
     try:
-        if target.exists() and not target.is_file():
+        if follow and target.exists() and not target.is_file():
             # Renaming would replace it.
             raise MeasureError(f"{path}: is not a regular file", "name another place with -o")
         atomic.write(target, text, replace=replace)
     except OSError as error:
         if isinstance(error, FileExistsError) and not replace:
             return
-        remedy = "make room there, or name another place with -o"
+        remedy = f"make room there, or {'name another place with -o' if follow else 'set XDG_CACHE_HOME'}"
         raise MeasureError(f"{path}: not written: {error.strerror}", remedy) from None
 
 
 def _plain(profile: Profile) -> dict[str, Any]:
-    data: dict[str, Any] = _storable(asdict(profile))
+    from gputune.host.shared_text import TEXTS, cleaner
+
+    data: dict[str, Any] = _storable(cleaner().all(asdict(profile), TEXTS))
     if not data["programs"]:
         del data["programs"]  # earlier versions do not know it
     own = (program["settings"] for program in data.get("programs", ()))
@@ -147,10 +150,19 @@ _Dumper.add_representer(float, _number)
 
 
 def _yaml(value: Any, flow: bool | None) -> str:
-    """YAML in flow style or in blocks, or (None) in blocks of which the innermost are in flow style."""
-    text: str = yaml.dump(
-        value, Dumper=_Dumper, default_flow_style=flow, sort_keys=False, width=10**6, allow_unicode=True
-    )
+    """YAML in flow style or in blocks, or (None) in blocks of which the innermost are in flow style. Where a text has
+    what cannot be seen, it and all that is not ASCII beside it are written as escapes.
+    """
+
+    def dumped(as_it_is: bool) -> str:
+        text: str = yaml.dump(
+            value, Dumper=_Dumper, default_flow_style=flow, sort_keys=False, width=10**6, allow_unicode=as_it_is
+        )
+        return text
+
+    text = dumped(True)
+    if not text.replace("\n", "").isprintable():
+        text = dumped(False)
     return text.removesuffix("...\n")  # which ends a document that is one scalar
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 
 from gputune import settings
+from gputune.host.stderr import one_line
 from gputune.inject.advice import Tuned
 from gputune.inject.decision import Terms, is_default
 from gputune.profile import Profile
@@ -63,8 +64,7 @@ def text(profile: Profile) -> str:
 def _block(title: str, lines: Iterable[str]) -> str:
     """The title comes from the file in part, and stays a comment whatever it is."""
     body = "".join(f"{line}\n" for line in lines)
-    comment = "".join(char if char.isprintable() else "?" for char in " ".join(title.split()))
-    return f"# {comment}\n{body}" if body else ""
+    return f"# {one_line(title)}\n{body}" if body else ""
 
 
 def _start(values: Values) -> list[str]:

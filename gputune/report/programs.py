@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from typing import IO, TYPE_CHECKING, Any
 
+from gputune.host.shared_text import TEXTS, cleaner
 from gputune.measurement import Measurement
 from gputune.profile import Program
+from gputune.report import json
 from gputune.report.charts import Cell, Chart, number, ratio
-from gputune.report.tables import console_of, draw
+from gputune.report.tables import console_of, draw, plain
+from gputune.resources.printable import quoted
 from gputune.trials.combination import Combination
 from gputune.trials.loading import WAITS
 
@@ -31,7 +32,8 @@ STAGES = ("loading", "precision", "options", "again", "compile", "final")
 
 
 def json_text(program: Program) -> str:
-    return json.dumps(asdict(program), indent=2)
+    """A program, without what tells who and where in its reasons."""
+    return json.text(cleaner().all(asdict(program), TEXTS))
 
 
 def doing(progress: Progress, seconds: float) -> str:
@@ -53,11 +55,11 @@ def print_program(result: Tuned, stream: IO[str]) -> None:
         draw(console, chart)
     if result.waits >= WAITS:
         said = f"with torch's defaults its steps wait for data for {100 * result.waits:.0f} % of their time"
-        console.print(said, markup=False, highlight=False)
+        console.print(plain(said))
     for gap in result.program.gaps:
-        console.print(f"not tried: {gap.fact} ({gap.reason})", markup=False, highlight=False)
+        console.print(plain(f"not tried: {gap.fact} ({gap.reason})"))
     for combination, why in result.refused.items():
-        console.print(f"refused by the guard: {combination} ({why})", markup=False, highlight=False)
+        console.print(plain(f"refused by the guard: {combination} ({why})"))
 
 
 def charts(program: Program) -> Iterator[Chart]:
@@ -127,7 +129,7 @@ def answer(result: Tuned, path: Path, command: Sequence[str]) -> str:
         _losses(program),
         *_memory(result),
         *_confirmed(program, (found.low, found.high)),
-        shlex.join(["gputune", "apply", str(path), "--", *command]),
+        quoted("gputune", "apply", str(path), "--", *command),
     ]
     return "; ".join(words)
 

@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
+from gputune.host.stderr import say
 from gputune.probing import Progress
 
 
@@ -23,16 +24,15 @@ def waiting(what: str) -> Iterator[Callable[[str], None] | None]:
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
+    from gputune.report.tables import console_of, plain
 
-    with Console(stderr=True).status(what) as status:
-        yield status.update
+    with console_of(sys.stderr).status(plain(what)) as status:
+        yield lambda text: status.update(plain(text))
 
 
 def _line(progress: Progress) -> None:
-    if not progress.doing and sys.stderr is not None:
-        with suppress(OSError):  # a reader that went away must not end the measuring
-            print(f"gputune: {_words(progress)}", file=sys.stderr, flush=True)
+    if not progress.doing:
+        say(_words(progress))  # a reader that went away does not end the measuring
 
 
 def _words(progress: Progress) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from gputune.checks import Finding, Severity
 from gputune.facts import Facts
 from gputune.report.severities import worst
+from gputune.resources.printable import printable
 from gputune.version import __version__
 
 STATUS: dict[Severity, int] = {"OK": 0, "WARNING": 1, "ERROR": 2, "UNKNOWN": 3}
@@ -58,9 +59,6 @@ def series(metric: str, **labels: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """The text escaped for a label.
-
-    Python represents bytes that were not UTF-8 as surrogates, which no file can hold.
-    """
-    text = text.encode(errors="backslashreplace").decode()
+    """The text escaped for a label, and what cannot be seen, or no file can hold, before that as in a terminal."""
+    text = printable(text, keep="\n")
     return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

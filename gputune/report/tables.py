@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 from gputune.report.charts import BAR_WIDTH, Bar, Chart, bar
+from gputune.resources.printable import printable
+from gputune.resources.terminal_size import no_sizes
 from gputune.settings import Value
 
 if TYPE_CHECKING:
@@ -15,21 +19,29 @@ _FIRST = 22  # the longest name of a check, so that the columns of one report's 
 
 
 def console_of(stream: IO[str]) -> Console:
+    """The one way to draw on a stream: whatever a table holds, it steers nothing."""
     from rich.console import Console
+    from rich.segment import Segment
 
     class Plain(Console):
         def on_broken_pipe(self) -> None:
             """Raise for the caller. rich would end the process with an exit code that means something else here."""
             raise BrokenPipeError
 
-    return Plain(file=stream, highlight=False)
+        def render(self, *given: Any, **named: Any) -> Iterator[Segment]:
+            for text, style, control in super().render(*given, **named):
+                yield Segment(text if control else printable(text, keep="\n"), style, control)
+
+    unset = no_sizes(os.environ)
+    environ = {name: value for name, value in os.environ.items() if name not in unset}
+    return Plain(file=stream, highlight=False, markup=False, emoji=False, _environ=environ)
 
 
 def plain(text: str, style: str = "") -> Any:
-    """Text without markup and control characters, since some of it comes from a file."""
+    """Text without markup, and with escapes for what cannot be seen, since some of it comes from a file."""
     from rich.text import Text
 
-    return Text("".join(char if char.isprintable() or char == "\n" else "?" for char in text), style=style)
+    return Text(printable(text, keep="\n"), style=style)
 
 
 def table_of(*columns: str, style: str = "") -> Table:

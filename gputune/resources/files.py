@@ -26,7 +26,7 @@ class Files:
     def read(self, path: str) -> str:
         """The text of a file. Raises `Unreadable` with the reason."""
         try:
-            with open(self._name(path), errors="replace") as file:  # noqa: PTH123 - see _name
+            with open(self._name(path), encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - see _name
                 return file.read()
         except (OSError, ValueError) as error:
             cause: Cause | None = "no_such_file" if isinstance(error, FileNotFoundError) else None

@@ -32,6 +32,10 @@ Cause = Literal[
 ]
 """Why something could not be read, where code has to know: it asks this, never the reason's words."""
 
+UNANSWERED = "Unanswered"
+"""The type, in the `gaps` of a child's answers, of what it was asking for when it died or fell silent; the name of such
+a gap is its cause."""
+
 
 class Unreadable(Exception):
     """Something could not be read.

@@ -16,7 +16,7 @@ def main(descriptor: int) -> None:
     # Debian's own Python has a purelib folder from which it reads no .pth files.
     if folder not in folders:
         folder = folders[0]
-    with os.fdopen(descriptor, "w") as file:
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump({"version": list(sys.version_info[:2]), "folder": folder}, file)
 
 

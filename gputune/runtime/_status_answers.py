@@ -24,7 +24,7 @@ def main(options: List[str], descriptor: int) -> None:
         answer = answers("verify" in options)
     except Exception as error:
         answer = {"fault": "%s: %s" % (type(error).__name__, str(error).strip().split("\n")[0][:300])}
-    with os.fdopen(descriptor, "w") as file:
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(answer, file)
 
 

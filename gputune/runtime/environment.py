@@ -4,7 +4,6 @@ Pure: an environment goes in as a mapping and comes out as a dictionary or as li
 """
 
 import os
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -18,6 +17,7 @@ from gputune.inject.applied import Applied, Reason
 from gputune.inject.decision import Terms
 from gputune.plugins import Setting, name_of
 from gputune.profile import Fingerprint, Profile
+from gputune.resources.printable import quoted
 from gputune.runtime import advising, numerics
 from gputune.runtime.launch import disabled
 from gputune.settings import Value
@@ -141,22 +141,24 @@ def task_prolog(planned: Plan, environ: Mapping[str, str]) -> str:
     """The lines that a Slurm TaskProlog prints to change the environment of its task.
 
     Slurm takes everything after `export NAME=` literally: values are not quoted, and PYTHONPATH is written in full
-    because it cannot refer to its old value. Raises UsageError for a line break in a value.
+    because it cannot refer to its old value. Raises UsageError for a line break in a value, and for whatever else
+    cannot be seen.
     """
     whole = child(planned, environ)
     changed = {name: value for name, value in whole.items() if environ.get(name) != value}
-    if broken := [name for name, value in changed.items() if "\n" in value]:
-        raise UsageError(f"{broken[0]} contains a line break, which a TaskProlog cannot pass on", "unset it first")
+    if broken := [name for name, value in changed.items() if not value.isprintable()]:
+        what = "a line break" if "\n" in changed[broken[0]] else "a character that cannot be seen"
+        raise UsageError(f"{broken[0]} contains {what}, which a TaskProlog cannot pass on", "unset it first")
     lines = [f"export {name}={value}" for name, value in sorted(changed.items())]
     return "".join(f"{line}\n" for line in [*lines, *(f"unset {name}" for name in environ if name not in whole)])
 
 
 def exports(planned: Plan) -> str:
     """Lines for a POSIX shell. Evaluating them twice does no more than once."""
-    lines = [f"export {name}={shlex.quote(value)}" for name, value in sorted(planned.environ.items())]
+    lines = [f"export {name}={quoted(value)}" for name, value in sorted(planned.environ.items())]
     if planned.payload:
-        shim = shlex.quote(SHIM)
-        lines.append(f"export {payload.VARIABLE}={shlex.quote(planned.payload)}")
+        shim = quoted(SHIM)
+        lines.append(f"export {payload.VARIABLE}={quoted(planned.payload)}")
         prepend = f'export PYTHONPATH={shim}"${{PYTHONPATH:+:$PYTHONPATH}}"'
         lines.append(f'case "${{PYTHONPATH-}}:" in {shim}:*) ;; *) {prepend} ;; esac')
     else:

@@ -7,7 +7,10 @@ files too.
 Source: Python, module site; PEP 829, by which Python 3.15 deprecates such lines but still runs them.
 """
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from gputune.errors import UsageError
 from gputune.host import Host, Unreadable, atomic
@@ -32,13 +35,31 @@ def line() -> str:
 def place(host: Host) -> Path:
     """The path of the file for the host's Python. Raises UsageError where that Python is too old or does not answer."""
     try:
-        answer = host.ask_python(_SCRIPT, 30.0)
+        version, folder = _held(host.ask_python(_SCRIPT, 30.0), host.python)
     except Unreadable as error:
         raise UsageError(str(error), "name an interpreter, as in --python .venv/bin/python") from None
-    if tuple(answer["version"]) < OLDEST:
-        version = ".".join(map(str, answer["version"]))
-        raise UsageError(f"{host.python} is Python {version}", "the hook needs 3.11 or newer")
-    return Path(answer["folder"]) / NAME
+    if version < OLDEST:
+        raise UsageError(f"{host.python} is Python {'.'.join(map(str, version))}", "the hook needs 3.11 or newer")
+    return Path(folder) / NAME
+
+
+def _held(answer: Mapping[str, Any], python: str) -> tuple[tuple[int, int], str]:
+    """The version and the folder of an answer. Raises Unreadable where they are none: any program may answer.
+
+    A relative folder would be one of the working folder's.
+    """
+    match answer:
+        case {"version": [int(major), int(minor)], "folder": str(folder)}:
+            if 0 <= major < 100 and 0 <= minor < 100 and folder.startswith("/") and _is_name(folder):
+                return (major, minor), folder
+    raise Unreadable(f"{python} answered something else than its version and its folder for packages")
+
+
+def _is_name(folder: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(folder)
+    except UnicodeEncodeError:
+        return False
 
 
 def write(path: Path) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gputune.errors import ProfileError
-from gputune.profile import Fingerprint, places
+from gputune.host.stderr import say
+from gputune.profile import Fingerprint, Profile, load, places
 
 AUTO = "auto"
 """Given instead of a profile's path; a file of that name can be given as ./auto."""
@@ -17,12 +18,18 @@ def named(environ: Mapping[str, str]) -> Path | None:
     return Path(environ[VARIABLE]) if environ.get(VARIABLE) else None
 
 
-def locate(here: Fingerprint, environ: Mapping[str, str]) -> Path:
-    """The path of the profile for this machine. Raises ProfileError where no profile fits."""
-    path = named(environ) or places.cached(here, environ) or places.shipped(here)
-    if path is None:
-        raise ProfileError(
-            f"there is no profile for this machine ({here.device or 'unknown'}, torch {here.torch or 'not found'})",
-            f"write one with gputune probe, name one with {VARIABLE}, or set GPUTUNE_PROBE=missing",
-        )
-    return path
+def located(here: Fingerprint, environ: Mapping[str, str]) -> Profile:
+    """The profile for this machine; a line on stderr names each that is passed by, since it cannot be trusted or read.
+
+    Raises ProfileError where no profile fits, and where the one that GPUTUNE_PROFILE names cannot be read.
+    """
+    if path := named(environ):
+        return load(path)
+    if cached := places.found(here, environ, say):
+        return cached[1]
+    if path := places.shipped(here):
+        return load(path)
+    raise ProfileError(
+        f"there is no profile for this machine ({here.device or 'unknown'}, torch {here.torch or 'not found'})",
+        f"write one with gputune probe, name one with {VARIABLE}, or set GPUTUNE_PROBE=missing",
+    )

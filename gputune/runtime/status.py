@@ -10,19 +10,13 @@ from gputune.errors import MeasureError
 from gputune.host import Host, Unreadable
 from gputune.inject.applied import TF32_OVERRIDE, Applied
 from gputune.inject.decision import not_set_here
+from gputune.runtime._status_types import OPERATIONS, check
 from gputune.runtime.environment import digest
 from gputune.settings import Value
 from gputune.settings.matmul_precision import TF32_ERROR
+from gputune.strict_types import Mismatch
 
 SCRIPT = Path(__file__).with_name("_status_answers.py")
-
-OPERATIONS = {
-    "matmul": "matmul_precision",
-    "conv": "cudnn_tf32",
-    "conv channels_last": "cudnn_tf32",
-    "lstm": "cudnn_tf32",
-}
-"""Operation to the setting that is supposed to decide its precision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +52,14 @@ def ask(host: Host, verify: bool = False) -> Status:
         answer = host.ask_tuned(SCRIPT, *(["verify"] if verify else []))
     except Unreadable as error:
         raise MeasureError(str(error), "name an interpreter with --python") from None
-    if "fault" in answer:
+    if isinstance(answer.get("fault"), str):
         raise MeasureError(f"{host.python}: {answer['fault']}", "name an interpreter that has torch with --python")
+    try:
+        check(answer)
+    except Mismatch as mismatch:
+        raise MeasureError(
+            f"{host.python} answered something else: {mismatch}", "name a Python with --python"
+        ) from None
     return replace(from_answer(answer, host.environ.get(TF32_OVERRIDE)), digest=digest(host.environ))
 
 

@@ -22,7 +22,7 @@ from gputune.resources.room import room
 from gputune.runtime.in_process import apply_now, inject_now, rows_now
 from gputune.runtime.launch import disabled
 from gputune.runtime.local_fingerprint import local_fingerprint
-from gputune.runtime.locate import AUTO, locate
+from gputune.runtime.locate import AUTO, located
 from gputune.runtime.measured_loading import measured_loading
 from gputune.runtime.numerics import limit
 from gputune.settings import Numerics, Value
@@ -191,7 +191,8 @@ def apply(
         return Tuning({}, applied=[decision.skipped(setting, Reason.DISABLED()) for setting in every])
     terms = Terms(ignore_fingerprint=ignore_fingerprint, numerics=limit(numerics, os.environ), inject=inject)
     if not isinstance(profile, Profile):
-        profile = load(locate(local_fingerprint(Host()), os.environ) if str(profile) == AUTO else profile)
+        is_auto = str(profile) == AUTO
+        profile = located(local_fingerprint(Host()), os.environ) if is_auto else load(profile)
     tuning = Tuning(*apply_now(profile, terms), measured_loading(profile))
     if inject:
         inject_now(profile, terms)

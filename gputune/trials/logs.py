@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -11,7 +10,7 @@ from pathlib import Path, PurePath
 from typing import IO
 
 from gputune.errors import MeasureError
-from gputune.host.stderr import one_line
+from gputune.host.stderr import one_line, show
 from gputune.profile import places
 
 KEPT = 20
@@ -57,4 +56,4 @@ def _print_end(path: Path) -> None:
             file.seek(max(0, path.stat().st_size - END_BYTES))
             lines = file.read().decode(errors="replace").splitlines()
         for line in lines[-END_LINES:]:
-            print(f"    {one_line(line)[:300]}", file=sys.stderr)
+            show(f"    {one_line(line)[:300]}", err=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -13,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from gputune.host.kept import keeper_words
+from gputune.host.starting import pipe, signals_held
 from gputune.inject import payload
 from gputune.inject.scratch._trackers import variables
 from gputune.runtime.environment import SHIM
@@ -46,17 +47,18 @@ def spawn(start: Start, text: str) -> tuple[subprocess.Popen[bytes], int]:
     environ["PYTHONPATH"] = f"{SHIM}{os.pathsep}{before}" if before else SHIM
     if not start.allow_writes:
         environ |= variables(str(start.folder / SCRATCH))
-    reader, writer = os.pipe()
+    reader, writer = pipe()
     try:
-        keeper = subprocess.Popen(
-            [sys.executable, "-P", "-m", "gputune.trials.keeper", str(reader), "--", *start.command],
-            stdin=subprocess.DEVNULL,
-            stdout=start.log,
-            stderr=start.log,
-            pass_fds=[reader],
-            start_new_session=True,
-            env=environ,
-        )
+        with signals_held():
+            keeper = subprocess.Popen(
+                [*keeper_words(reader), *start.command],
+                stdin=subprocess.DEVNULL,
+                stdout=start.log,
+                stderr=start.log,
+                pass_fds=[reader],
+                start_new_session=True,
+                env=environ,
+            )
     finally:
         os.close(reader)
     return keeper, writer

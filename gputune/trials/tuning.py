@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import IO
 
 from gputune import checks, facts
@@ -13,6 +11,7 @@ from gputune.errors import MeasureError
 from gputune.facts import Facts
 from gputune.facts.busy import is_busy
 from gputune.host import Host
+from gputune.host.kept import temporary_folder
 from gputune.inject.advice import Advice, Loading
 from gputune.inject.advice import Tuned as TunedValues
 from gputune.inject.loading import WORKERS
@@ -43,9 +42,9 @@ def tune(request: Request, log: IO[bytes], *, host: Host, progress: Tell) -> Tun
     """
     progress(Progress(part="reading this machine's facts"))
     machine = facts.read(host, variables=checks.variables())
-    with tempfile.TemporaryDirectory(prefix="gputune-") as folder:
+    with temporary_folder() as folder:
         start = Start(
-            command=request.command, environ=request.environ, folder=Path(folder), log=log,
+            command=request.command, environ=request.environ, folder=folder, log=log,
             allow_writes=request.allow_writes,
         )  # fmt: skip
         try:

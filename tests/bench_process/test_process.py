@@ -150,8 +150,7 @@ def test_every_way_to_end_is_reported(name, sentence, cause):
     assert (str(failed), failed.cause) == (sentence, cause)
 
 
-def test_a_killed_process_leaves_no_semaphore_behind(monkeypatch):
-    monkeypatch.setattr("gputune.host.child.TRACKER_SECONDS", 30.0)  # others may use the CPUs too
+def test_a_killed_process_leaves_no_semaphore_behind():
     with BenchProcess() as process:
         process.ready(START)
         name = next(process.run(request("stubborn"), deadline_seconds=60)).text

@@ -5,16 +5,15 @@ profile.
 """
 
 import json
-import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from eight_ranks import PROBE, SHOW, Rank, answers, probes, split, variables
 from forked import gputune
 from making import command, environ, profile, program, python
 
@@ -24,8 +23,6 @@ from gputune.runtime import locate
 from gputune.runtime.local_fingerprint import local_fingerprint
 
 pytestmark = pytest.mark.cluster
-
-SHOW = [sys.executable, "-c", "import os; print(os.environ.get('GPUTUNE_APPLY'))"]
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +57,10 @@ class TestChoosing:
 
     def test_the_shipped_one_comes_last(self, cache: str) -> None:
         h200 = Fingerprint(gpu="NVIDIA H200", torch="2.11.0+cu130")
-        path = locate.locate(h200, {"XDG_CACHE_HOME": cache})
-        assert path.name == "nvidia-h200.yaml"
-        keep(h200, cache, threads=3)
-        assert locate.locate(h200, {"XDG_CACHE_HOME": cache}).parent == Path(cache) / "gputune"
+        environ = {"XDG_CACHE_HOME": cache}
+        assert locate.located(h200, environ) == load(places.shipped(h200))
+        kept = keep(h200, cache, threads=3)
+        assert locate.located(h200, environ) == load(kept)
 
     def test_with_none_the_command_runs_and_it_is_said(self, cache: str) -> None:
         done = apply_auto(cache, "auto")
@@ -97,42 +94,10 @@ class TestChoosing:
         assert "GPUTUNE_PROBE=yes: is not a time to probe; choose from never, missing, always" in done.stderr
 
 
-PROBE = """
-import os, sys, time
-from dataclasses import replace
-from pathlib import Path
-from making import profile
-from gputune import probing
-from gputune.cli import main
-from gputune.errors import MeasureError
-from gputune.host import Host, node_lock
-from gputune.runtime.local_fingerprint import local_fingerprint
-
-def probe(request, **options):
-    with open(os.environ["PROBES"], "a") as file:
-        file.write(f"{os.getpid()}\\n")
-    while not os.path.exists(os.environ["GATE"]):
-        time.sleep(0.02)
-    if os.environ.get("PROBE_FAILS"):
-        raise MeasureError("nothing could be measured", "see: gputune check")
-    if options.get("cached") and (before := options["cached"](local_fingerprint(Host()))):
-        print("before:", before.settings["omp_threads"].value, file=sys.stderr)
-    return profile({"omp_threads": os.getpid() % 4000 + 1}, fingerprint=local_fingerprint(Host()))
-
-probing.probe = probe
-if "NODE" in os.environ:
-    node_lock.BOOT_ID = Path(os.environ["NODE"])
-sys.argv[0] = "gputune"
-main()
-"""
-
-
 @pytest.fixture
 def env(cache: str, tmp_path: Path) -> dict[str, str]:
     """For a gputune whose probe is the stand-in."""
-    path = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
-    probes = str(tmp_path / "probes")
-    return environ(XDG_CACHE_HOME=cache, PROBES=probes, GATE="/", GPUTUNE_PROBE="missing", PYTHONPATH=path)
+    return variables(tmp_path, cache)
 
 
 def probe(env: dict[str, str], folder: Path, *options: str) -> Any:
@@ -213,7 +178,8 @@ def test_a_home_that_one_may_not_look_into_is_passed_by(
     """As in a container that runs as another user with root's HOME."""
     keep(here, str(tmp_path), threads=3)
     monkeypatch.setattr(places, "MACHINE", (tmp_path / "gputune",))
-    assert places.cached(here, {"HOME": "/" + "x" * 5000}) == tmp_path / "gputune" / places.file_name(here)
+    path, _ = places.found(here, {"HOME": "/" + "x" * 5000})
+    assert path == tmp_path / "gputune" / places.file_name(here)
 
 
 def test_a_cache_that_cannot_be_written_is_said_and_the_profile_is_written(env: dict[str, str], tmp_path: Path) -> None:
@@ -227,9 +193,9 @@ class TestProbing:
 
     @pytest.fixture
     def start(self) -> Iterator[object]:
-        started: list[subprocess.Popen[str]] = []
+        started: list[Rank] = []
 
-        def start(env: dict[str, str], count: int = 1) -> list[subprocess.Popen[str]]:
+        def start(env: dict[str, str], count: int = 1) -> list[Rank]:
             words = [sys.executable, "-c", PROBE, "apply", "auto", "--", *SHOW]
             new = [
                 subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -243,29 +209,6 @@ class TestProbing:
             process.kill()
             process.communicate()
 
-    def answers(self, processes: list[subprocess.Popen[str]]) -> list[str]:
-        outs = [process.communicate(timeout=120)[0] for process in processes]
-        assert [process.returncode for process in processes] == [0] * len(processes)
-        return outs
-
-    def probes(self, env: dict[str, str]) -> list[int]:
-        """The pids of those that have probed or do so now, in order."""
-        path = Path(env["PROBES"])
-        return [int(line) for line in path.read_text().split()] if path.exists() else []
-
-    def split(
-        self, env: dict[str, str], processes: list[subprocess.Popen[str]]
-    ) -> tuple[subprocess.Popen[str], list[subprocess.Popen[str]]]:
-        """The one that probes, and the others once they wait for it."""
-        deadline = time.monotonic() + 60
-        while not (probing := [one for one in processes if one.pid in self.probes(env)]):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        others = [one for one in processes if one is not probing[0]]
-        for other in others:
-            assert other.stderr.readline().startswith("gputune: waiting for another process, which probes this machine")
-        return probing[0], others
-
     @pytest.fixture
     def gate(self, env: dict[str, str], tmp_path: Path) -> Path:
         """A file that the stand-in waits for."""
@@ -274,10 +217,10 @@ class TestProbing:
 
     def test_of_eight_at_once_one_probes_and_all_apply_the_same(self, env: dict[str, str], start, gate: Path) -> None:
         eight = start(env, 8)
-        probing, _ = self.split(env, eight)
+        probing, _ = split(env, eight)
         gate.touch()
-        assert {json.loads(out)["settings"]["omp_threads"] for out in self.answers(eight)} == {probing.pid % 4000 + 1}
-        assert self.probes(env) == [probing.pid]
+        assert {json.loads(out)["settings"]["omp_threads"] for out in answers(eight)} == {probing.pid % 4000 + 1}
+        assert probes(env) == [probing.pid]
 
     def test_of_torchruns_ranks_too(self, env: dict[str, str]) -> None:
         """torchrun exports OMP_NUM_THREADS=1, which would then be the user's."""
@@ -286,17 +229,17 @@ class TestProbing:
         done = command([*torchrun, *rank], env)
         assert done.returncode == 0, done.stderr
         values = re.findall(r'"omp_threads":(\d+)', done.stdout)  # eight write to one pipe
-        [probed] = self.probes(env)
+        [probed] = probes(env)
         assert [int(value) for value in values] == [probed % 4000 + 1] * 8
 
     def test_when_the_one_that_probes_is_killed_another_one_probes_for_the_rest(
         self, env: dict[str, str], start, gate: Path
     ) -> None:
-        killed, others = self.split(env, start(env, 8))
+        killed, others = split(env, start(env, 8))
         killed.kill()
         gate.touch()
-        outs = self.answers(others)
-        _, second = self.probes(env)
+        outs = answers(others)
+        _, second = probes(env)
         assert {json.loads(out)["settings"]["omp_threads"] for out in outs} == {second % 4000 + 1}
 
     def test_nodes_that_share_a_home_probe_once_each_and_all_apply_the_first_ones(
@@ -307,24 +250,24 @@ class TestProbing:
         for node in ("a", "b"):
             (tmp_path / node).write_text(f"boot id of {node}\n")
             ranks[node] = start({**env, "NODE": str(tmp_path / node), "GATE": str(tmp_path / f"gate-{node}")}, 2)
-            self.split(env, ranks[node])
+            split(env, ranks[node])
         outs = []
         for node in ("a", "b"):
             (tmp_path / f"gate-{node}").touch()
-            outs += self.answers(ranks[node])
-        assert len(self.probes(env)) == 2
+            outs += answers(ranks[node])
+        assert len(probes(env)) == 2
         assert len(set(outs)) == 1
 
     def test_a_probe_that_fails_costs_no_command_and_is_not_repeated_by_those_that_waited(
         self, env: dict[str, str], start, gate: Path
     ) -> None:
         four = start({**env, "PROBE_FAILS": "1"}, 4)
-        probing, others = self.split(env, four)
+        probing, others = split(env, four)
         gate.touch()
         out, said = probing.communicate(timeout=120)
         assert said.splitlines()[1] == "gputune: not probed: nothing could be measured; see: gputune check"
-        assert [out, *self.answers(others)] == ["None\n"] * 4
-        assert (probing.returncode, len(self.probes(env))) == (0, 1)
+        assert [out, *answers(others)] == ["None\n"] * 4
+        assert (probing.returncode, len(probes(env))) == (0, 1)
 
     def test_further_in_always_means_no_other_start(self, env: dict[str, str]) -> None:
         env["GPUTUNE_PROBE"] = "always"
@@ -336,27 +279,27 @@ class TestProbing:
     ) -> None:
         counts = []
         for when in ("never", "", "missing", "missing", "always", "always"):
-            self.answers(start({**env, "GPUTUNE_PROBE": when}))
-            counts.append(len(self.probes(env)))
+            answers(start({**env, "GPUTUNE_PROBE": when}))
+            counts.append(len(probes(env)))
         assert counts == [0, 0, 1, 1, 2, 3]
 
     def test_at_each_start_the_programs_of_the_cached_one_are_kept(
         self, env: dict[str, str], here: Fingerprint, start
     ) -> None:
         kept = places.keep(profile({"omp_threads": 0xFFF}, programs=(program(),)), here, env)
-        self.answers(start({**env, "GPUTUNE_PROBE": "always"}))
-        assert len(self.probes(env)) == 1
+        answers(start({**env, "GPUTUNE_PROBE": "always"}))
+        assert len(probes(env)) == 1
         assert load(kept).settings["omp_threads"].value != 0xFFF
         assert load(kept).programs == (program(),)
 
     def test_a_named_profile_is_not_measured_over(self, env: dict[str, str], start) -> None:
-        self.answers(start({**env, "GPUTUNE_PROFILE": "/no/such.yaml", "GPUTUNE_PROBE": "always"}))
-        assert self.probes(env) == []
+        answers(start({**env, "GPUTUNE_PROFILE": "/no/such.yaml", "GPUTUNE_PROBE": "always"}))
+        assert probes(env) == []
 
     @pytest.mark.parametrize("cache", ["/proc/no-such-folder", "/dev/null/x"])
     def test_without_a_place_to_share_it_nothing_is_measured(self, env: dict[str, str], start, cache: str) -> None:
         [process] = start({**env, "XDG_CACHE_HOME": cache})
         out, said = process.communicate(timeout=120)
-        assert (process.returncode, out, self.probes(env)) == (0, "None\n", [])
+        assert (process.returncode, out, probes(env)) == (0, "None\n", [])
         assert said.startswith(f"gputune: not probed: {cache}")
         assert "set XDG_CACHE_HOME to a folder that can be written" in said

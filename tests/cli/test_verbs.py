@@ -286,7 +286,7 @@ class TestCheck:
         code = (
             "import sys; from gputune import host; host.Host.ask_python.__defaults__ = (1.0, None)\n"
             f"sys.argv = ['gputune', 'check', '--python', {str(script)!r}, '--only', 'torch_version']\n"
-            "from gputune.cli import main; main()"
+            "import gputune_start; gputune_start.main()"
         )
         result = python("-c", code)
         assert result.returncode == 0

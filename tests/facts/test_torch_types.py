@@ -70,9 +70,15 @@ def test_right_answers_stay_as_they_are():
 
 def test_names_that_nobody_asks_for_are_passed_over():
     kept, gaps = answered(
-        {"torch": "2.11.0", "more": 1, "flags": {**FLAGS, "more": 1}, "compile": {**COMPILE, "more": 1}}
+        {
+            "python": "3.12.1",
+            "torch": "2.11.0",
+            "more": 1,
+            "flags": {**FLAGS, "more": 1},
+            "compile": {**COMPILE, "more": 1},
+        }
     )
-    assert (kept, gaps) == ({"torch": "2.11.0", "flags": FLAGS, "compile": COMPILE}, [])
+    assert (kept, gaps) == ({"python": "3.12.1", "torch": "2.11.0", "flags": FLAGS, "compile": COMPILE}, [])
 
 
 @pytest.mark.parametrize(
@@ -88,17 +94,16 @@ def test_names_that_nobody_asks_for_are_passed_over():
     ],
 )
 def test_what_could_not_be_answered_is_a_gap_however_it_is_said(gaps, told):
-    assert answered({"gaps": gaps}) == ({}, told)
+    assert answered({"python": "3.12.1", "gaps": gaps}) == ({"python": "3.12.1"}, told)
 
 
-@pytest.mark.parametrize("answers", [[], "torch", 7])
-def test_an_answer_that_is_no_object_at_all_is_a_gap(answers):
-    assert answered(answers)[0] == {}
-    assert answered(answers)[1] or not answers
+@pytest.mark.parametrize("answers", [[], "torch", 7, {}, {"torch": "2.11.0"}])
+def test_an_answer_that_is_not_the_script_s_is_a_gap(answers):
+    assert answered(answers) == ({}, ["libraries.torch"])
 
 
 def test_texts_are_cut_and_printable():
-    kept, _ = answered({"torch": "2\x1b[31m\n" + "9" * 9999, "folder": "/" + "a" * 9999})
+    kept, _ = answered({"python": "3.12.1", "torch": "2\x1b[31m\n" + "9" * 9999, "folder": "/" + "a" * 9999})
     assert kept["torch"].startswith("2?[31m?9")
     assert (len(kept["torch"]), len(kept["folder"])) == (500, 4096)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from forked import gputune
+from hostile_profiles import program as trained_program
 from making import profile
 
 from gputune import settings
@@ -16,8 +17,6 @@ from gputune.profile import Profile, dump, load, parse
 from gputune.profile.compatibility import RETIRED, drop_retired, drop_unknown, is_newer
 from gputune.profile.reading import Fault
 from gputune.version import __version__, release
-
-from .hostile import program as trained_program
 
 FILES = Path(__file__).with_name("files")
 NEWER = FILES / "0.5.0-newer.yaml"

@@ -10,7 +10,7 @@ from making import H200, profile
 
 from gputune.errors import MeasureError
 from gputune.profile import Fingerprint, load, places
-from gputune.profile.places import cached, file_name, keep, shipped, user_folder
+from gputune.profile.places import file_name, found, keep, shipped, user_folder
 
 
 @pytest.fixture
@@ -66,16 +66,16 @@ class TestName:
 
 class TestCache:
     def test_what_is_kept_is_found(self, environ: dict[str, str]) -> None:
-        assert cached(H200, environ) is None
+        assert found(H200, environ) is None
         path = keep(profile(), H200, environ)
-        assert cached(H200, environ) == path
+        assert found(H200, environ) == (path, profile())
         assert load(path) == profile()
 
     def test_it_is_found_by_what_this_machine_says_of_itself_without_torch(self, environ: dict[str, str]) -> None:
         """NVML may be missing, and then the driver's version is."""
         here = replace(H200, driver=None, cublas=None, cudnn=None)
         keep(profile(), here, environ)
-        assert cached(here, environ)
+        assert found(here, environ)
 
     def test_the_folder_is_the_users_alone(self, environ: dict[str, str]) -> None:
         folder = keep(profile(), H200, environ).parent
@@ -86,11 +86,11 @@ class TestCache:
         for folder in places.MACHINE:
             folder.mkdir()
             os.link(own, folder / own.name)
-        found = []
-        while path := cached(H200, environ):
-            found.append(path.parent)
-            path.unlink()
-        assert found == [own.parent, *places.MACHINE]
+        folders = []
+        while one := found(H200, environ):
+            folders.append(one[0].parent)
+            one[0].unlink()
+        assert folders == [own.parent, *places.MACHINE]
 
     def test_a_place_that_cannot_be_written_is_one_line(self, environ: dict[str, str], tmp_path: Path) -> None:
         (tmp_path / "cache").write_text("")

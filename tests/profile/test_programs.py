@@ -1,6 +1,6 @@
 """The programs of a profile: bounded in every way, wherever they come from, and kept when the machine is measured anew.
 
-What is refused of a file is in `hostile.PROGRAMS`.
+What is refused of a file is in `hostile_profiles.PROGRAMS`.
 """
 
 from dataclasses import asdict, replace

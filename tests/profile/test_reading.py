@@ -84,7 +84,7 @@ def test_a_bom_and_windows_line_ends_are_read() -> None:
 
 CHOICE = {"value": 1, "reason": "x"}
 
-BROKEN: list[tuple[str, str]] = [  # beside what `hostile` has
+BROKEN: list[tuple[str, str]] = [  # beside what `hostile_profiles` has
     ("null\n", "is empty"),
     ("- schema: 1\n", "is not a profile"),
     ("42\n", "is not a profile"),
@@ -156,7 +156,7 @@ def test_a_broken_or_hostile_profile(tmp_path: Path, text: str, fault: str) -> N
 
 
 class TestFile:
-    """Which files are read; `hostile.FILES` has what is refused."""
+    """Which files are read; `hostile_profiles.FILES` has what is refused."""
 
     def test_a_config_map_consists_of_links(self, tmp_path: Path) -> None:
         """As Kubernetes mounts one: the name, a folder of this moment, and what is in it."""

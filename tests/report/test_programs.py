@@ -128,3 +128,8 @@ def test_progress() -> None:
 
 def test_as_json() -> None:
     assert '"entry": "train.py"' in json_text(tuned().program)
+
+
+def test_as_json_it_does_not_tell_who() -> None:
+    gap = Gap(fact="x", reason="cannot read https://ann:s3cret@example.org/x and /home/ann/x")
+    assert "cannot read https://example.org/x and /home/USER/x" in json_text(replace(tuned().program, gaps=(gap,)))

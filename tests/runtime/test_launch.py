@@ -116,5 +116,5 @@ class TestInherited:
 def test_one_line_holds_nothing_that_steers_a_terminal() -> None:
     from gputune.host.stderr import one_line
 
-    assert one_line("a\nb\t c\x1b[31m \N{PILE OF POO}") == "a b c?[31m \N{PILE OF POO}"
+    assert one_line("a\nb\t c\x1b[31m \N{PILE OF POO}") == "a b c\\x1b[31m \N{PILE OF POO}"
     assert os.linesep not in one_line("\r\n")

@@ -143,7 +143,8 @@ def _interpreter(name: str) -> str:
             link.symlink_to(entry)
     import gputune
 
-    (packages / "gputune").symlink_to(Path(gputune.__file__).parent)
+    for own in ("gputune", "gputune_start.py"):
+        (packages / own).symlink_to(Path(gputune.__file__).parents[1] / own)
     (folder / "bin" / "python").symlink_to(base)
     return str(folder / "bin" / "python")
 

@@ -13,6 +13,8 @@ import psutil
 import pytest
 from making import environ, until
 
+from gputune.host.kept import keeper_words
+
 LEAVES = """
 import os, subprocess, sys
 child = subprocess.Popen([sys.executable, "-c", sys.argv[1]], start_new_session=True)
@@ -50,7 +52,7 @@ def keeper(folder: Path, *command: str) -> Iterator[tuple["subprocess.Popen[byte
     """A keeper at work, and the writing end of its lifeline."""
     (folder / "said").touch()
     reader, writer = os.pipe()
-    words = [sys.executable, "-P", "-m", "gputune.trials.keeper", str(reader), "--", *command]
+    words = [*keeper_words(reader), *command]
     child = subprocess.Popen(words, cwd=folder, env=environ(), pass_fds=[reader], stdin=subprocess.PIPE)
     os.close(reader)
     try:

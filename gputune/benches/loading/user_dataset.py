@@ -197,7 +197,7 @@ def _cpu(process: Any) -> tuple[float, float]:
     """
     times, delayed = process.cpu_times(), 0.0
     with suppress(OSError, ValueError, IndexError):  # a kernel without CONFIG_SCHED_INFO
-        delayed = int(Path(f"/proc/{process.pid}/schedstat").read_text().split()[1]) / 1e9
+        delayed = int(Path(f"/proc/{process.pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
     return float(times.user + times.system), delayed
 
 

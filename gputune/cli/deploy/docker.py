@@ -22,9 +22,10 @@ def docker(
     """Print the docker run command for this machine, with its GPUs, shared memory, limits and a folder for profiles."""
     from gputune.cli.deploy import _values
     from gputune.deploy.docker import text
+    from gputune.host.stderr import show
 
     named, words = _values.image(image), _values.command(command)
-    print(text(_machine(), named, words), end="")
+    show(text(_machine(), named, words), end="")
 
 
 def _machine() -> Machine:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from gputune.cli import _paths
 from gputune.deploy import IMAGE
 from gputune.errors import UsageError
 
@@ -37,6 +38,7 @@ def job(
     """Print a Job that measures its node and then runs the command with the profile."""
     from gputune.cli.deploy import _values
     from gputune.deploy.kubernetes_job import Job, text
+    from gputune.host.stderr import show
 
     _values.names(name=name, namespace=namespace, runtime_class=runtime_class)
     words = _values.command(command)
@@ -55,7 +57,7 @@ def job(
         command=words,
     )
     try:
-        print(text(spec), end="")
+        show(text(spec), end="")
     except ValueError:
         fault = f"--memory {(memory or '')[:40]}: is not a valid size"
         raise UsageError(fault, "write it as in 512Mi, 64Gi or 1Ti") from None
@@ -71,22 +73,26 @@ def daemonset(
     """Print a DaemonSet that checks the GPU nodes and writes labels and metrics."""
     from gputune.cli.deploy import _values
     from gputune.deploy.kubernetes_daemonset import text
+    from gputune.host.stderr import show
 
     _values.names(name=name, namespace=namespace, runtime_class=runtime_class)
-    print(text(name, namespace, _values.image(image), runtime_class), end="")
+    show(text(name, namespace, _values.image(image), runtime_class), end="")
 
 
 @GROUP.command()
 def configmap(
-    profile: Annotated[Path, typer.Option(metavar="FILE", help="The profile that gputune probe wrote.")],
+    profile: Annotated[
+        Path, typer.Option(parser=_paths.path, metavar="FILE", help="The profile that gputune probe wrote.")
+    ],
     name: Annotated[str, typer.Option(help="The name of the ConfigMap.")] = "gputune-profile",
     namespace: _Namespace = None,
 ) -> None:
     """Print a ConfigMap that brings a profile into pods, with the mount that their manifests need."""
     from gputune.cli.deploy import _values
     from gputune.deploy.kubernetes_configmap import text
-    from gputune.profile import load
+    from gputune.host.stderr import show
+    from gputune.profile import checked_text
 
     _values.names(name=name, namespace=namespace)
-    load(profile)  # so that it is not a pod that finds out that the profile is not valid
-    print(text(profile.read_bytes().decode(), name, namespace), end="")
+    checked = checked_text(profile)  # so that it is not a pod that finds out that the profile is not valid
+    show(text(checked, name, namespace), end="")

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from gputune.cli import _choices
+import gputune_start
+from gputune.cli import _choices, _paths
 from gputune.errors import UsageError
 
 KINDS: Mapping[str, tuple[str, ...]] = {
@@ -38,7 +39,11 @@ def slurm(
     ] = None,
     profile: Annotated[
         str | None,
-        typer.Option(help="task-prolog: a path on all nodes, or auto: each machine's own.", show_default="auto"),
+        typer.Option(
+            parser=_paths.name,
+            help="task-prolog: a path on all nodes, or auto: each machine's own.",
+            show_default="auto",
+        ),
     ] = None,
     drain: Annotated[
         bool, typer.Option("--drain", help="health-check: drain a node that has an error until it is healthy again.")
@@ -49,6 +54,8 @@ def slurm(
     sbatch is a batch script that measures each node once and runs CMD on all ranks with one profile, task-prolog a
     TaskProlog that applies a profile to every task, and health-check a HealthCheckProgram that reports faulty nodes.
     """
+    from gputune.host.stderr import show
+
     given = {
         "--nodes": nodes,
         "--gpus-per-node": gpus_per_node,
@@ -60,14 +67,14 @@ def slurm(
         "--drain": drain or None,
     }
     _check(what, {option: value for option, value in given.items() if value is not None})
-    print(_text(what, given), end="")
+    show(_text(what, given), end="")
 
 
 def _check(what: str, given: Mapping[str, Any]) -> None:
     _choices.require(what, KINDS, "file for Slurm")
     if odd := [option for option in given if option not in KINDS[what]]:
         raise UsageError(f"{odd[0]}: does not apply to {what}", f"omit it, or use {', '.join(KINDS[what])}")
-    if what == "sbatch" and not given.get("-- CMD"):
+    if what == "sbatch" and not "".join(given.get("-- CMD", [])[:1]).strip():
         example = "gputune deploy slurm sbatch -- python train.py"
         raise UsageError("sbatch: the command is missing", f"write it at the end: {example}")
     if given.get("-- CMD", [""])[0].startswith("-"):
@@ -106,4 +113,4 @@ def _text(what: str, given: Mapping[str, Any]) -> str:
 def _gputune() -> list[str]:
     """The command that starts this installation of gputune without a PATH."""
     script = Path(sys.executable).with_name("gputune")
-    return [str(script)] if script.exists() else [sys.executable, "-P", "-m", "gputune"]
+    return [str(script)] if script.exists() else [sys.executable, "-P", gputune_start.__file__]

@@ -40,10 +40,13 @@ class _TorchFinder(object):
         body = getattr(loader, "exec_module", None)
         if body is None or isinstance(loader, type):
             return
+        hidden = getattr(loader, "__dict__", {}).get("exec_module")
 
         def exec_module(module):
-            body(module)
             # A loader may load several modules, and a folder named torch without code is a module too.
+            if module.__name__ == "torch":
+                _restore(loader, exec_module, hidden)
+            body(module)
             if module.__name__ == "torch" and hasattr(module, "__version__") and not self.done:
                 self.done = True
                 _apply()
@@ -52,6 +55,17 @@ class _TorchFinder(object):
             loader.exec_module = exec_module
         except Exception as error:
             _say("torch's loader cannot be followed: %s" % error)
+
+
+def _restore(loader, ours, hidden):
+    """The loader stays in torch.__spec__, which a program may pickle or copy: not with a function from here."""
+    try:
+        if loader.__dict__["exec_module"] is ours:  # and nobody else's over it
+            del loader.exec_module
+            if hidden is not None:
+                loader.exec_module = hidden
+    except Exception:
+        return  # a loader that keeps its attributes elsewhere keeps this one
 
 
 def _apply():
@@ -71,7 +85,9 @@ def _apply():
 
 def _say(fault):
     try:
-        sys.stderr.write("gputune: settings were not applied: %s\n" % " ".join(str(fault).split()))
+        line = " ".join(str(fault).split())
+        line = "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)  # as resources.printable
+        sys.stderr.write("gputune: settings were not applied: %s\n" % line)
     except Exception:
         return  # stderr may be closed or full
 
@@ -87,9 +103,16 @@ def _install():
             sys.meta_path.insert(0, _TorchFinder())
 
 
+def _is_here(entry):
+    try:
+        return os.path.abspath(entry) == _HERE
+    except Exception:  # not a path, or a relative one and no working folder any more
+        return False
+
+
 def _chain():
     """Run the sitecustomize behind this one. What it raises reaches `site`, which reports it as usual."""
-    places = [(place, entry) for place, entry in enumerate(sys.path) if os.path.abspath(entry) == _HERE]
+    places = [(place, entry) for place, entry in enumerate(sys.path) if _is_here(entry)]
     for place, _ in reversed(places):
         del sys.path[place]
     this = sys.modules.pop("sitecustomize", None)

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hostile_profiles import MANY_FAULTS, READ, REFUSED, Content, trained, whole
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from making import environ
-
-from .hostile import MANY_FAULTS, READ, REFUSED, Content, trained, whole
 
 MOST_SECONDS = 1.0
 TRIES = 3
@@ -31,14 +30,13 @@ _SERVER = """
 import contextlib, gc, io, json, os, signal, sys, tempfile
 import gputune.cli, typer
 gputune.cli.add_verbs()
-gputune.cli.add_verbs = lambda asked: None
 gputune.cli.app = typer.main.get_command(gputune.cli.app)  # which is most of a short run
 example = sys.argv[1]
 for verb in ("show", "apply"):
     sys.argv = ["gputune", verb, example]
     unseen = contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO())
     with contextlib.suppress(SystemExit), unseen[0], unseen[1]:
-        gputune.cli.main()
+        gputune.cli.run()
 gc.freeze()
 answers = os.fdopen(os.dup(1), "w")
 for line in sys.stdin:
@@ -53,7 +51,7 @@ for line in sys.stdin:
             os.execv(sys.executable, [sys.executable, "-m", "gputune", *words])
         sys.argv = ["gputune", *words]
         try:
-            gputune.cli.main()
+            gputune.cli.run()
         except SystemExit as end:
             sys.stdout.flush()
             os._exit(end.code)

@@ -1,0 +1,33 @@
+"""Text that came from files, variables or devices, made harmless: a terminal shows it and does nothing else."""
+
+import os
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""The text with escapes for what cannot be seen: `\x1b` for a terminal's escape, `\u202e` for a mark that turns
+    the direction of writing, `\udcff` for a byte that was no UTF-8. The characters of `keep` stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in keep else repr(char)[1:-1] for char in text)
+
+
+def quoted(*words: str) -> str:
+    """The words of a command for any POSIX shell, which reads back exactly these. What cannot be seen is written as a
+    printf of its bytes; only line breaks stay as they are.
+    """
+    return " ".join(map(_quoted, words))
+
+
+def _quoted(word: str) -> str:
+    import shlex
+    from itertools import groupby
+
+    if word.isprintable():
+        return shlex.quote(word)
+    parts = ((seen, "".join(chars)) for seen, chars in groupby(word, lambda char: char.isprintable() or char == "\n"))
+    return "".join(shlex.quote(part) if seen else _printf(part) for seen, part in parts)
+
+
+def _printf(text: str) -> str:
+    return "\"$(printf '" + "".join(f"\\{byte:03o}" for byte in os.fsencode(text)) + "')\""
