@@ -11,6 +11,8 @@ from making import executable
 import gputune
 
 HOUSE = Path(gputune.__file__).parents[1]
+"""The folder that gputune is imported from: the source tree, or where it was installed."""
+_PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 _SCRIPT = """#!{python}
 import re
@@ -27,7 +29,7 @@ OWN = ("gputune.py", "typer.py", "typing_extensions.py", "click.py", "yaml.py", 
 
 def script(folder: Path, python: str = sys.executable) -> str:
     """The command `gputune`, as pip writes it into an interpreter's folder."""
-    entry = tomllib.loads((HOUSE / "pyproject.toml").read_text())["project"]["scripts"]["gputune"]
+    entry = tomllib.loads(_PROJECT.read_text())["project"]["scripts"]["gputune"]
     module, _, name = entry.partition(":")
     folder.mkdir(exist_ok=True)
     return str(executable(folder / "gputune", _SCRIPT.format(python=python, module=module, name=name)))

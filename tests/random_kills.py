@@ -49,6 +49,9 @@ _OWN_SHM = 'mount --bind "$0" /dev/shm && exec "$@"'
 _SHOW = [sys.executable, "-c", "import os; print(os.environ.get('GPUTUNE_APPLY'))"]
 _GPUTUNE = str(Path(sys.executable).with_name("gputune"))
 
+_IS_OURS = re.compile(r'File ".*/gputune(_start|/.*)\.py"')
+"""A line of a traceback that names code of gputune's, and not what Python runs before it."""
+
 _IN_GPUTUNE = """
 import os, sys, time
 def of(argv): return os.path.basename(argv[1] if len(argv) > 1 else "") == "gputune"
@@ -311,11 +314,17 @@ class Run:
         if hidden := self._hidden():
             yield "beside", ", ".join(path.name for path in hidden)
         yield from self._broken()
-        said = (self.folder / "err").read_text(errors="replace")
-        if "Traceback" in said and re.search(
-            r'File ".*/gputune(_start|/.*)\.py"', said
-        ):  # and not before our code runs
+        said = self.said()
+        if "Traceback" in said and _IS_OURS.search(said):
             yield "traceback", " | ".join(said.strip().splitlines()[:40])
+
+    def said(self) -> str:
+        return (self.folder / "err").read_text(errors="replace")
+
+    def interrupted_python(self) -> bool:
+        """Whether SIGINT met Python's own start, or pip's script, before any code of gputune ran."""
+        said = self.said()
+        return "KeyboardInterrupt" in said and not _IS_OURS.search(said)
 
     def _broken(self) -> Iterator[tuple[str, str]]:
         if not (self.cwd / "profile.yaml").exists():
@@ -409,9 +418,10 @@ def what_is_left(kill: Kill) -> Left:
         wrong |= _together(run.leftovers())
         if kill.signal == signal.SIGKILL:
             wrong.pop("beside", None)  # the next write removes it
-        if not (wrong.keys() - {"traceback"}) and child.returncode not in _codes(kill, ended):
-            said = (run.folder / "err").read_text(errors="replace").splitlines()
-            wrong["exit code"] = f"{child.returncode}: {said[-1:]}"
+        if run.interrupted_python():
+            wrong.pop("went on", None)
+        elif not (wrong.keys() - {"traceback"}) and child.returncode not in _codes(kill, ended):
+            wrong["exit code"] = f"{child.returncode}: {run.said().splitlines()[-1:]}"
         wrong |= _together(run.next_start())
         return Left(kill=kill, moment=moment, code=child.returncode, ended=ended, wrong=wrong, gone_after=gone)
 

@@ -31,9 +31,10 @@ TRACKERS = (b"multiprocessing.resource_tracker", b"torch_shm_manager")
 """Parts of the command lines of processes that, once their last client is gone, unlink in /dev/shm what it left."""
 TRACKER_SECONDS = 3.0
 """How long to wait for a tracker to end, about 0.05 s after its last client. One still in use is not waited for."""
-SEMAPHORES = "/dev/shm/sem."
-"""How the paths of named semaphores begin. A process that is killed while it creates one leaves it: before it has told
-the tracker, which may have to be started first, and even before glibc has renamed it from six letters."""
+SEMAPHORES, STORAGES = "/dev/shm/sem.", "/dev/shm/torch_"
+"""How the paths of named semaphores and of torch's shared tensors begin. A process that is killed while it creates one
+leaves it: a semaphore before it has told the tracker, which may have to be started first, and even before glibc has
+renamed it from six letters; a tensor before it has unlinked the name, which is the next thing that it does."""
 CREATING_SECONDS = 10.0
 """The most since a semaphore was created whose name has six letters: an older one may have been meant to stay."""
 EXEC_SECONDS = 0.2
@@ -136,7 +137,7 @@ def end_descendants() -> None:
     process whose main thread has ended may be a zombie by its state and still hold a GPU's memory. Trackers come last.
     """
     patience, pause = time.monotonic() + TRACKER_SECONDS, 0.001
-    semaphores: set[int] = set()
+    shared: set[int] = set()
     while _has_children():
         if not _has_proc() and time.monotonic() > patience:
             break
@@ -146,38 +147,41 @@ def end_descendants() -> None:
         for pid in others + (trackers if time.monotonic() > patience else []):
             with suppress(OSError):
                 if _started(pid) == left[pid]:  # and no other process has got its number
-                    semaphores |= _semaphores(pid)
+                    shared |= _shared(pid)
             with suppress(OSError):
                 if _started(pid) == left[pid]:
                     os.kill(pid, signal.SIGKILL)
         time.sleep(pause)
         pause = min(2 * pause, 0.005 if time.monotonic() < patience else _LONGEST_PAUSE_SECONDS)
-    _unlink(semaphores)
+    _unlink(shared)
 
 
-def _semaphores(pid: int) -> set[int]:
-    """Stop a process; return the inodes of the named semaphores that it has or is creating, whose names may change."""
+def _shared(pid: int) -> set[int]:
+    """Stop a process; return the inodes of the semaphores and tensors that it has or is creating, whose names may
+    change.
+    """
     os.kill(pid, signal.SIGSTOP)
     with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
-        found = {int(line.split()[4]) for line in file if f" {SEMAPHORES}" in line}
+        found = {int(line.split()[4]) for line in file if f" {SEMAPHORES}" in line or f" {STORAGES}" in line}
     for name in os.listdir(f"/proc/{pid}/fd"):
         with suppress(OSError):
-            if os.readlink(f"/proc/{pid}/fd/{name}").startswith(SEMAPHORES):
+            if os.readlink(f"/proc/{pid}/fd/{name}").startswith((SEMAPHORES, STORAGES)):
                 found.add(os.stat(f"/proc/{pid}/fd/{name}").st_ino)
     return found
 
 
-def _unlink(semaphores: set[int]) -> None:
-    folder, prefix = os.path.split(SEMAPHORES)
+def _unlink(shared: set[int]) -> None:
     with suppress(OSError):
-        for entry in os.scandir(folder) if semaphores else ():
-            name = entry.name.removeprefix(prefix)
-            if name != entry.name and entry.inode() in semaphores and (name.startswith("mp-") or _is_new(name, entry)):
+        for entry in os.scandir(os.path.dirname(SEMAPHORES)) if shared else ():
+            if entry.inode() in shared and (entry.path.startswith(STORAGES) or _is_forgotten(entry)):
                 os.unlink(entry)
 
 
-def _is_new(name: str, entry: "os.DirEntry[str]") -> bool:
-    return len(name) == 6 and name.isalnum() and time.time() - entry.stat().st_ctime < CREATING_SECONDS
+def _is_forgotten(entry: "os.DirEntry[str]") -> bool:
+    """Whether it is a semaphore of multiprocessing's, or one that was being created, and not a program's own."""
+    name = entry.path.removeprefix(SEMAPHORES)
+    being_created = len(name) == 6 and name.isalnum() and time.time() - entry.stat().st_ctime < CREATING_SECONDS
+    return name.startswith("mp-") or being_created
 
 
 def _has_children() -> bool:

@@ -144,7 +144,8 @@ def _interpreter(name: str) -> str:
     import gputune
 
     for own in ("gputune", "gputune_start.py"):
-        (packages / own).symlink_to(Path(gputune.__file__).parents[1] / own)
+        if not (packages / own).is_symlink():
+            (packages / own).symlink_to(Path(gputune.__file__).parents[1] / own)
     (folder / "bin" / "python").symlink_to(base)
     return str(folder / "bin" / "python")
 

@@ -1,4 +1,6 @@
-"""A command that is killed while it creates a semaphore, before multiprocessing's tracker knows of it."""
+"""A command that is killed while it creates a semaphore, before multiprocessing's tracker knows of it, or a tensor for
+another process, before torch has unlinked its name.
+"""
 
 import secrets
 import sys
@@ -23,7 +25,7 @@ multiprocessing.get_context("spawn").Lock()
 
 CREATING = """
 import mmap, os, pathlib, sys, time
-with open("/dev/shm/sem." + sys.argv[2], "w+b") as file:
+with open("/dev/shm/" + sys.argv[2], "w+b") as file:
     file.write(bytes(32))
     file.flush()
     if sys.argv[3] == "mapped":
@@ -38,15 +40,16 @@ time.sleep(1000)
 
 
 def left_by(said: Path, *words: str) -> Path:
-    """The path of the semaphore that a command said that it has, once the command was ended."""
+    """The path of what a command said that it has in /dev/shm, once the command was ended."""
     kept = Kept([sys.executable, "-c", words[0], str(said), *words[1:]])
     try:
         until(said.exists)
-        semaphore = Path(f"/dev/shm/sem.{said.read_text().removeprefix('/')}")
-        assert semaphore.exists()
+        name = said.read_text().removeprefix("/")
+        path = Path("/dev/shm", f"sem.{name}" if name.startswith("mp-") else name)
+        assert path.exists()
     finally:
         kept.end()
-    return semaphore
+    return path
 
 
 def test_leaves_none(tmp_path: Path) -> None:
@@ -55,11 +58,26 @@ def test_leaves_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("step", ["opened", "mapped"])
 def test_nor_one_that_has_no_name_yet(tmp_path: Path, step: str) -> None:
-    assert not left_by(tmp_path / "said", CREATING, secrets.token_hex(3), step).exists()
+    assert not left_by(tmp_path / "said", CREATING, f"sem.{secrets.token_hex(3)}", step).exists()
+
+
+@pytest.mark.parametrize("step", ["opened", "mapped"])
+def test_nor_a_tensor_of_torchs(tmp_path: Path, step: str) -> None:
+    assert not left_by(tmp_path / "said", CREATING, f"torch_1234_{secrets.token_hex(4)}_7", step).exists()
+
+
+def test_but_one_of_another_process_stays(tmp_path: Path) -> None:
+    others = Path("/dev/shm", f"torch_1234_{secrets.token_hex(4)}_7")
+    others.touch()
+    try:
+        assert not left_by(tmp_path / "said", CREATING, f"torch_1234_{secrets.token_hex(4)}_7", "mapped").exists()
+        assert others.exists()
+    finally:
+        others.unlink()
 
 
 def test_but_what_has_another_name_stays(tmp_path: Path) -> None:
     """A program's own, by which it may meet others."""
-    semaphore = left_by(tmp_path / "said", CREATING, f"own-{secrets.token_hex(3)}", "mapped")
+    semaphore = left_by(tmp_path / "said", CREATING, f"sem.own-{secrets.token_hex(3)}", "mapped")
     assert semaphore.exists()
     semaphore.unlink()
