@@ -60,8 +60,10 @@ class TestPlanted:
         assert (done.stdout, done.stderr) == ("ran\n", "")
 
     def test_files_named_as_the_standard_librarys(self, script: str, path: str, tmp_path: Path) -> None:
-        """All but those that pip's own script imports before gputune runs: `re`, and what that is made of."""
-        names = ("signal", "json", "contextlib", "pathlib", "subprocess", "typing", "dataclasses", "fcntl")
+        """All but those that Python's start, and pip's own script, import before gputune runs."""
+        before = command([sys.executable, "-c", "import re, sys; print(*sys.modules)"]).stdout.split()
+        names = {"signal", "json", "contextlib", "pathlib", "subprocess", "dataclasses", "fcntl"} - set(before)
+        assert names
         env = environ(PYTHONPATH=planted(tmp_path / "theirs", *(f"{name}.py" for name in names)))
         for profile_path in (path, "/nowhere"):
             done = command([script, "apply", "--quiet", profile_path, "echo", "ran"], env)
