@@ -8,6 +8,7 @@ from recorded import facts_of
 from gputune import __version__, checks
 from gputune.checks import Finding
 from gputune.report import prometheus
+from gputune.resources.printable import printable
 
 pytestmark = pytest.mark.cluster
 
@@ -88,9 +89,10 @@ def test_the_lines_stand_as_the_format_has_them(facts):
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_any_subject_comes_back(subject):
+def test_any_subject_comes_back_with_what_cannot_be_seen_escaped(subject):
     [family] = parsed(prometheus.series("gputune_check_status", check="x", subject=subject) + " 1\n")
-    assert [sample.labels for sample in family.samples] == [{"check": "x", "subject": subject}]
+    shown = printable(subject, keep="\n")
+    assert [sample.labels for sample in family.samples] == [{"check": "x", "subject": shown}]
 
 
 @given(st.text(st.characters(categories=["Cs"]), min_size=1, max_size=3))

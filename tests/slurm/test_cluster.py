@@ -261,7 +261,8 @@ with open(os.environ["PROBES"], "a") as file:
     file.write(name + "\\n")
 if os.environ.get("KILLED") and not os.path.exists(os.environ["KILLED"]):
     open(os.environ["KILLED"], "w").close()
-    os.kill(os.getppid(), signal.SIGKILL)
+    with open(f"/proc/{os.getppid()}/stat") as keeper:
+        os.kill(int(keeper.read().rpartition(")")[2].split()[1]), signal.SIGKILL)
 yield told(name)
 """
 
