@@ -73,9 +73,11 @@ def ours(tmp_path: Path) -> str:
 
 @pytest.mark.slow
 def test_a_torch_that_breaks_it_is_named_and_nothing_else_fails() -> None:
+    """Some releases of torch open files without an encoding in their import, and some do not."""
+    breaks_it = python("-c", "import torch", env=environ(**STRICT)).returncode
     found = json.loads(strictly("check", "--json", "--fail-on", "never"))
-    [fault] = [gap for gap in found["facts"]["gaps"] if "Warning" in gap["reason"]]
-    assert fault["fact"] == "libraries.torch"
+    faults = [gap["fact"] for gap in found["facts"]["gaps"] if "Warning" in gap["reason"]]
+    assert faults == (["libraries.torch"] if breaks_it else [])
 
 
 @pytest.mark.slow
