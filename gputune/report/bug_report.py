@@ -1,7 +1,7 @@
 """A bug report as Markdown: what a maintainer asks for first, and nothing that tells who and where.
 
 Each section is a block of plain text, so that nothing in it is taken for a link, a mention or an image. The report fits
-into an issue: what comes last is cut.
+where it is discussed: what comes last is cut.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gputune.runtime.status import Status
 
 MOST_BYTES = 60_000
-"""GitHub takes 65,536 characters for an issue."""
+"""GitHub takes 65,536 characters in one text."""
 LONGEST_SECTION = 16_000
 _CUT = "... the rest is cut"
 _SHOWN = ("setting", "before", "after", "status", "source", "why")
