@@ -18,7 +18,7 @@ from gputune.inject.models import ModelKey
 from gputune.profile import Profile
 from gputune.settings import Choice
 
-STEERING = (
+ESCAPING = (
     "\x1b]52;c;aGk=\x07\x1b[38;5;213m\x1b[8m\x9b2J\x7f\x08\r\u202e\u2066\u200b\ufeff[bold]x[/bold][link=file:///]"
 )
 """A write to the clipboard, a colour, hidden text, a clearing of the screen, a step back, marks that turn the direction
@@ -44,7 +44,7 @@ def unseen_on_terminal(said: bytes) -> set[str]:
     return hidden | unseen(_OF_RICH.sub("", text.replace("\r\n", "\n").replace("\r\x1b[", "\x1b[")))
 
 
-def planted_profile(word: str = STEERING) -> Profile:
+def planted_profile(word: str = ESCAPING) -> Profile:
     """A valid profile with the word in every place that holds text."""
     values: dict[str, Any] = {"amp_dtype": "float16", "omp_threads": 3, "dimension_multiple": {"bfloat16": 8}}
     chosen = {name: Choice(value=value, reason=word, evidence=(word,)) for name, value in values.items()}

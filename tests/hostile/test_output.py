@@ -17,7 +17,7 @@ import stand_in
 import yaml
 from forked import gputune
 from making import environ, profile, written
-from planted import NAME, STEERING, below, on_terminal, planted_profile, unseen, unseen_on_terminal
+from planted import ESCAPING, NAME, below, on_terminal, planted_profile, unseen, unseen_on_terminal
 from recorded import facts_of
 
 from gputune import checks
@@ -121,7 +121,7 @@ class TestNames:
 
     @pytest.mark.parametrize("what", [["docker"], ["slurm", "sbatch"]])
     def test_a_deployed_command_is_the_same_words(self, what, tmp_path):
-        word = STEERING + "'\n$(x)"
+        word = ESCAPING + "'\n$(x)"
         done = gputune("deploy", *what, "--", "python", word)
         assert not unseen(done.stdout)
         begin = "gputune python" if what == ["docker"] else "command=("
@@ -139,7 +139,7 @@ VARIABLES = (
 
 @pytest.fixture(scope="module")
 def steered(tmp_path_factory):
-    shown = dict.fromkeys(VARIABLES, STEERING)
+    shown = dict.fromkeys(VARIABLES, ESCAPING)
     return environ(PYTHONPATH=stand_in.torch(tmp_path_factory.mktemp("torch")), **shown)
 
 
@@ -152,7 +152,7 @@ class TestVariables:
 
     @pytest.mark.parametrize("emit", ["shell", "slurm-taskprolog"])
     def test_what_a_shell_and_slurm_read(self, emit, path):
-        done = gputune("apply", "--emit", emit, path, env=environ(PYTHONPATH=STEERING))
+        done = gputune("apply", "--emit", emit, path, env=environ(PYTHONPATH=ESCAPING))
         assert not unseen(done.stdout + done.stderr)
 
 
@@ -160,25 +160,25 @@ class TestDevices:
     FACTS = facts_of()
 
     def steered(self):
-        gpus = tuple(replace(gpu, name=STEERING, uuid=STEERING) for gpu in self.FACTS.gpus)
-        driver, libraries = replace(self.FACTS.driver, version=STEERING), replace(self.FACTS.libraries, torch=STEERING)
+        gpus = tuple(replace(gpu, name=ESCAPING, uuid=ESCAPING) for gpu in self.FACTS.gpus)
+        driver, libraries = replace(self.FACTS.driver, version=ESCAPING), replace(self.FACTS.libraries, torch=ESCAPING)
         return replace(self.FACTS, gpus=gpus, driver=driver, libraries=libraries)
 
     def test_nvmls_answer_is_no_name(self, capsys):
-        found = facts_of(gpu={"Name": STEERING})
+        found = facts_of(gpu={"Name": ESCAPING})
         terminal.print_findings(checks.run(found), sys.stdout)
         terminal.print_gaps(found.gaps, sys.stdout)
         assert not unseen(capsys.readouterr().out)
 
     def test_labels_metrics_and_json(self):
-        finding = Finding(check="shm_size", severity="ERROR", message=STEERING, remedy=STEERING, subject=STEERING)
+        finding = Finding(check="shm_size", severity="ERROR", message=ESCAPING, remedy=ESCAPING, subject=ESCAPING)
         for text in (
             nfd.text(self.steered(), [finding]),
             prometheus.text(self.steered(), [finding]),
             report_json.check(self.steered(), [finding]),
         ):
             assert not unseen(text)
-        assert json.loads(text)["findings"][0]["message"] == STEERING
+        assert json.loads(text)["findings"][0]["message"] == ESCAPING
 
     def test_a_metric_is_a_line(self):
         assert prometheus.series("x", a="b\nc\x1b") == 'x{a="b\\nc\\\\x1b"}'
@@ -196,7 +196,7 @@ class TestFiles:
 
     def test_a_stock_reader_agrees(self):
         made = planted_profile()
-        assert yaml.safe_load(dump(made))["gaps"] == [{"fact": STEERING, "reason": STEERING}]
+        assert yaml.safe_load(dump(made))["gaps"] == [{"fact": ESCAPING, "reason": ESCAPING}]
 
     def test_what_can_be_seen_stays_as_it_is(self):
         assert "a Grüße 日本語 b" in dump(profile({}, gaps=(Gap(fact="x", reason="a Grüße 日本語 b"),)))
@@ -211,22 +211,22 @@ class TestInAProgram:
         assert "gputune: " in done.stderr, done
         return done.stderr
 
-    @pytest.mark.parametrize("payload", [{"settings": {STEERING: 1}}, {"settings": {}, "advice": {STEERING: 1}}])
+    @pytest.mark.parametrize("payload", [{"settings": {ESCAPING: 1}}, {"settings": {}, "advice": {ESCAPING: 1}}])
     def test_a_payload(self, payload, tmp_path):
         assert not unseen(self.ran(tmp_path, "import torch", GPUTUNE_APPLY=json.dumps(payload), GPUTUNE_REPORT="1"))
 
     def test_a_report_is_json(self, tmp_path):
-        payload = json.dumps({"settings": {STEERING: 1}})
+        payload = json.dumps({"settings": {ESCAPING: 1}})
         said = self.ran(tmp_path, "import torch", GPUTUNE_APPLY=payload, GPUTUNE_REPORT="json")
         assert not unseen(said)
-        assert json.loads(said.splitlines()[-1])["gputune"]["settings"][0]["setting"] == STEERING
+        assert json.loads(said.splitlines()[-1])["gputune"]["settings"][0]["setting"] == ESCAPING
 
     def test_a_loader_that_refuses(self, tmp_path):
         (tmp_path / "refusing.py").write_text(
             f"import sys, importlib.machinery as m\n"
             f"class L(m.SourceFileLoader):\n"
             f"    def __setattr__(self, name, value):\n"
-            f"        if name == 'exec_module': raise AttributeError({STEERING!r})\n"
+            f"        if name == 'exec_module': raise AttributeError({ESCAPING!r})\n"
             f"        object.__setattr__(self, name, value)\n"
             f"class F:\n"
             f"    def find_spec(self, name, path=None, target=None):\n"
@@ -239,8 +239,8 @@ class TestInAProgram:
 
 def test_a_line_of_progress_is_text():
     code = (
-        "from planted import STEERING; from gputune.report.progress import waiting\n"
-        "with waiting(STEERING) as update: update(STEERING)\n"
+        "from planted import ESCAPING; from gputune.report.progress import waiting\n"
+        "with waiting(ESCAPING) as update: update(ESCAPING)\n"
     )
     env = environ(PYTHONPATH=making.before_others(Path(making.__file__).parent))
     code, said = on_terminal([sys.executable, "-c", code], env)
