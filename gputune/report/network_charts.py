@@ -69,7 +69,7 @@ def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
     second to the same precision and memory format without options. Why a precision is refused, the families' reasons
     say.
     """
-    known = _readable(measurements)
+    known = readable(measurements)
     for network in _training_rows.families(known):
         rates = _training_rows.steps(known, network, "precision")
         best, refused = _training.best(known, network), _accuracy_guard.refusals(known, network)
@@ -112,7 +112,7 @@ def _like_all(known: Sequence[Measurement], network: str) -> list[tuple[Cell, ..
     return [("", "  (fused, since all networks together gain by it)", "", "", "")] if like_all else []
 
 
-def _readable(measurements: Sequence[Measurement]) -> list[Measurement]:
+def readable(measurements: Sequence[Measurement]) -> list[Measurement]:
     """The rows of training steps that `settings._training` can read; rows of a file may be of another version."""
     complete = [
         *rows(measurements, "training_step throughput", "network stage precision", "batch"),
@@ -167,7 +167,7 @@ def batches(measurements: Sequence[Measurement]) -> Iterator[Chart]:
 
 
 def _rates(measurements: Sequence[Measurement], *stages: str) -> list[Measurement]:
-    return [row for row in _readable(measurements) if row.metric == "throughput" and row.params["stage"] in stages]
+    return [row for row in readable(measurements) if row.metric == "throughput" and row.params["stage"] in stages]
 
 
 def _by_precision(measured: Sequence[Measurement], title: str) -> Iterator[Chart]:

@@ -1,0 +1,69 @@
+"""The answer that a profile gives, as data: what is wrong, what is gained and how, what was chosen, what was not
+measured, and what to type next. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from gputune.checks import Finding
+from gputune.profile import Profile
+from gputune.recommend import provisional
+from gputune.report import next_steps
+from gputune.report.answer_parts import By, Chosen, Gain, Next, Reach, Step
+from gputune.report.gains import gains
+from gputune.settings import names
+
+__all__ = ["Answer", "By", "Chosen", "Gain", "Next", "Reach", "Step", "answer_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a reader of a profile wants to know first."""
+
+    path: str
+    """The profile's file, as commands name it."""
+    wrong: tuple[Finding, ...]
+    """The errors, then the warnings."""
+    gains: tuple[Gain, ...]
+    chosen: tuple[Chosen, ...]
+    """The settings away from torch's default, the largest gain first."""
+    at_default: tuple[str, ...]
+    """Those at torch's default everywhere, apart from the next two."""
+    unmeasured: tuple[str, ...]
+    provisional: tuple[str, ...]
+    next: tuple[Next, ...]
+
+
+def answer_of(profile: Profile, path: str, again: Sequence[str] | None = None) -> Answer:
+    """The answer of the profile in the file `path`. `again` is the command that measures again what is provisional,
+    where it is known how the profile was measured.
+    """
+    found = tuple(gains(profile))
+    chosen = tuple(sorted(_chosen(profile), key=lambda one: -(one.gain or 0.0)))
+    waiting = tuple(provisional(profile.settings, profile.families))
+    away = {one.name for one in chosen} | set(waiting)
+    unmeasured = tuple(name for name, choice in profile.settings.items() if choice.unmeasured and name not in away)
+    return Answer(
+        path=path,
+        wrong=tuple(one for severity in ("ERROR", "WARNING") for one in profile.findings if one.severity == severity),
+        gains=found,
+        chosen=chosen,
+        at_default=tuple(name for name in profile.settings if name not in away and name not in unmeasured),
+        unmeasured=unmeasured,
+        provisional=waiting,
+        next=tuple(next_steps.next_steps(profile, path, found, again or next_steps.again(profile, path))),
+    )
+
+
+def _chosen(profile: Profile) -> Iterator[Chosen]:
+    """The general choices, and those of families whose value is another one."""
+    known = names()
+    for family, choices in (("", profile.settings), *profile.families.items()):
+        for name, choice in choices.items():
+            general = profile.settings.get(name)
+            if name not in known or (family and general and general.value == choice.value):
+                continue
+            if next_steps.is_away(name, choice):
+                yield Chosen(name=name, value=choice.value, gain=choice.gain, interval=choice.interval, family=family)

@@ -1,0 +1,118 @@
+"""What to type next, chosen by what a profile says of its machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from gputune.inject import decision, hands
+from gputune.inject.loader import SETTINGS as LOADERS
+from gputune.profile import Profile, Program
+from gputune.recommend import provisional
+from gputune.report.answer_parts import By, Gain, Next, Step
+from gputune.settings import Choice, load, names
+
+TRAIN = ("python", "train.py")
+USUAL = "profile.yaml"
+"""The file that `probe` and `tune` write where none is named."""
+OF_DATASET = ("--dataset", "--batch-size", "--step-ms")
+MOSTLY = 0.5
+"""The share of the settings from which on those that were not measured come before all that was."""
+
+
+def next_steps(profile: Profile, path: str, gains: Sequence[Gain], again: Sequence[str] | None) -> Iterator[Next]:
+    """The commands, the most urgent first; `again` is the one that measures again what is provisional."""
+    error = next((one for one in profile.findings if one.severity == "ERROR"), None)
+    if error:
+        yield Next(step=Step.REPAIR, words=(error.remedy or "",))
+    if again:
+        yield Next(step=Step.AGAIN, words=tuple(again))
+    elif mostly_unmeasured(profile):
+        yield Next(step=Step.MEASURE, words=("gputune", "probe", *to(path)))
+    yield from _to_run(profile, path, gains)
+
+
+def mostly_unmeasured(profile: Profile) -> bool:
+    known = [choice for name, choice in profile.settings.items() if name in names()]
+    return sum(choice.unmeasured for choice in known) > MOSTLY * len([one for one in known if _is_told(one)])
+
+
+def _is_told(choice: Choice) -> bool:
+    """Whether a measurement tells, or would tell, which value is best."""
+    return choice.unmeasured or bool(choice.evidence)
+
+
+def _to_run(profile: Profile, path: str, gains: Sequence[Gain]) -> Iterator[Next]:
+    tuned = [one for one in profile.programs if one.settings]
+    for program in tuned:
+        yield Next(step=Step.PROGRAM, words=("gputune", "apply", path, "--", *_start(program)))
+    mixed, flags = puts_into_models(profile, gains), sets_flags(profile)
+    if mixed:
+        yield Next(step=Step.MIXED, words=("gputune", "apply", "--numerics", "mixed", path, "--", *TRAIN))
+    elif flags and not tuned:
+        yield Next(step=Step.APPLY, words=("gputune", "apply", path, "--", *TRAIN))
+    loads = any(one.by is By.LOADER for one in gains)
+    step = Step.TUNE if mixed or flags or loads or tuned else Step.TUNE_ANYWAY
+    yield Next(step=step, words=("gputune", "tune", *to(path), "--", *TRAIN))
+
+
+def _start(program: Program) -> tuple[str, ...]:
+    module = "." in program.entry and not program.entry.endswith(".py")
+    entry = ("-m", program.entry) if module else (program.entry,)
+    if program.world_size == 1:
+        return ("python", *entry)
+    return ("torchrun", "--nproc-per-node", str(program.world_size), *entry)
+
+
+def sets_flags(profile: Profile) -> bool:
+    """Whether `gputune apply` alone does anything."""
+    return any(
+        load(name).PHASE != "code" and is_away(name, choice)
+        for name, choice in profile.settings.items()
+        if name in names()
+    )
+
+
+def puts_into_models(profile: Profile, gains: Sequence[Gain]) -> bool:
+    """Whether `--numerics mixed` adds something: to a kind of network that gains by it, or to any model."""
+    if any(one.kind == "network" for one in gains):
+        return any(one.by in (By.MIXED, By.SCRIPT, By.UNKNOWN) for one in gains)
+    return any(name in hands.names() and is_away(name, choice) for name, choice in profile.settings.items())
+
+
+def is_away(name: str, choice: Choice) -> bool:
+    """Whether a choice is another value than torch's default."""
+    setting = load(name)
+    return not decision.is_default(setting, choice.value) and choice.value != getattr(setting, "DEFAULT", None)
+
+
+def to(path: str) -> tuple[str, ...]:
+    return () if path == USUAL else ("-o", path)
+
+
+def again(profile: Profile, path: str) -> tuple[str, ...] | None:
+    """The command that measures again what a file's choices wait for; the options of its probe are not known."""
+    device = next((row.device for row in profile.measurements), "cuda:0")
+    given = {"--device": device != "cuda:0" and device, "-o": path != USUAL and path}
+    return command(profile, given, completes=True)
+
+
+def command(profile: Profile, given: Mapping[str, object], *, completes: bool) -> tuple[str, ...] | None:
+    """The one command that measures again what the provisional choices rest on; None where nothing is provisional.
+
+    `given` has the probe's options with their values; what is off or not given is None, False or empty. Where the
+    probe `completes` the file that it replaces, only the benches that are waited for are named.
+    """
+    waiting = provisional(profile.settings, profile.families)
+    if not waiting:
+        return None
+    options = {name: value for name, value in given.items() if value}
+    if completes:
+        benches = list(dict.fromkeys(bench for found in waiting.values() for bench in found))
+        left_out = ("--only", "--shapes", *(() if "dataset" in benches else OF_DATASET))
+        options = {
+            "--only": ",".join(benches),
+            **({"--dataset": "FILE.py:CALLABLE"} if "dataset" in benches else {}),
+            **{name: value for name, value in options.items() if name not in left_out},
+        }
+    words = [part for name, value in options.items() for part in ([name] if value is True else [name, str(value)])]
+    return ("gputune", "probe", *words)
