@@ -25,18 +25,21 @@ def profiles() -> Iterator[tuple[Path, str]]:
 
 def reports() -> Iterator[tuple[Path, str]]:
     """Each golden report's path and its new text, 80 columns wide."""
+    from answers import PROFILES, golden
     from report.test_terminal import GOLDEN, REPORTS
 
     os.environ["COLUMNS"] = "80"
     for name, report in REPORTS.items():
         yield GOLDEN / name, report()
+    for name in PROFILES:
+        yield GOLDEN / f"answer-{name}.txt", golden(name)
 
 
 def main() -> None:
     sys.path[:0] = [str(TESTS), str(TESTS.parent)]  # this clone's gputune, wherever another one is installed
     for derived in (profiles, reports):  # the reports show the profiles
         for path, text in derived():
-            if path.read_text() != text:
+            if not path.exists() or path.read_text() != text:
                 path.write_text(text)
                 print(f"changed: {path.relative_to(TESTS.parent)}")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gputune.cli import _again, _cached, _paths
+from gputune.cli import _cached, _paths
 from gputune.errors import UsageError
 
 if TYPE_CHECKING:
@@ -89,9 +89,7 @@ def probe(
     from gputune.cli._output import check_writable, write
     from gputune.host.stderr import show
     from gputune.profile import dump_json, keeping, readable
-    from gputune.report import terminal
     from gputune.report.progress import shown
-    from gputune.resources.printable import quoted
 
     target = output if output or as_json else Path("profile.yaml")
     to_file = target is not None and str(target) != "-"
@@ -121,22 +119,32 @@ def probe(
         write(whole, target)
     if as_json:
         show(dump_json(whole), end="")
-    if sys.stderr is not None:
-        terminal.print_profile(whole, sys.stderr)
-        if to_file:
-            name = quoted(str(target))
-            show(f"\nWritten to {target}. Use it:\n    gputune apply {name} -- python train.py", err=True)
-    own_dataset = _has_own_dataset(profile) or dataset is not None
-    _cached.keep(profile, own=own_dataset, quick=budget == "quick", partial=bool(names))
-    _save_each(own, each)
     given = {
         "--only": only, "--device": device != "auto" and device, "--budget": budget != "standard" and budget,
         "--shapes": shapes, "--dataset": dataset, "--batch-size": batch_size, "--step-ms": step_ms,
         "--each": each, "--fresh": fresh, "-o": output, "--json": as_json,
     }  # fmt: skip
-    again = _again.command(profile, given, completes=to_file and device != "all")
-    if again:
-        show(f"\n{again}", err=True)
+    own_dataset = _has_own_dataset(profile) or dataset is not None
+    try:
+        _cached.keep(profile, own=own_dataset, quick=budget == "quick", partial=bool(names))
+        _save_each(own, each)
+    finally:
+        _print(whole, target if to_file else None, given, apart=device != "all", taken=as_json or not to_file)
+
+
+def _print(profile: Profile, file: Path | None, given: dict[str, Any], *, apart: bool, taken: bool) -> None:
+    """Print the report on stdout, or on stderr where the profile itself was printed on stdout. `apart`: the devices of
+    the node were not measured together, so that a part of the benches may run again.
+    """
+    from gputune.report import next_steps, terminal
+    from gputune.report.answer import answer_of
+
+    stream = sys.stderr if taken else sys.stdout
+    if stream is None:
+        return
+    again = next_steps.command(profile, given, completes=file is not None and apart)
+    answer = answer_of(profile, str(file) if file else "PROFILE", again)
+    terminal.print_profile(profile, stream, answer, written=str(file or ""))
 
 
 def _has_own_dataset(profile: Profile) -> bool:

@@ -11,16 +11,20 @@ from gputune.cli import _paths
 
 def show(
     profile: Annotated[Path, typer.Argument(parser=_paths.path, metavar="PROFILE", help="The profile to show.")],
+    every: Annotated[
+        bool, typer.Option("--all", help="Also print every setting with its reason, findings and gaps.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
     in_code: Annotated[
         bool, typer.Option("--as-code", help="Print what gputune apply puts into scripts, as lines of Python.")
     ] = False,
 ) -> None:
-    """Show a profile: what was found, what it recommends and why."""
+    """Show a profile: charts of what was measured, and on the last screen what is gained and what to type next."""
     from gputune.errors import UsageError
     from gputune.host.stderr import show as put
     from gputune.profile import dump_json, load
     from gputune.report import as_code, terminal
+    from gputune.report.answer import answer_of
 
     if as_json and in_code:
         raise UsageError("--json and --as-code: both print to stdout", "choose one of them")
@@ -30,4 +34,4 @@ def show(
     elif in_code:
         put(as_code.text(found), end="")
     else:
-        terminal.print_profile(found, sys.stdout)
+        terminal.print_profile(found, sys.stdout, answer_of(found, str(profile)), every=every)

@@ -7,7 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from gputune import benches
 from gputune.checks import Finding
+from gputune.facts.gap import Gap
 from gputune.profile import Profile
 from gputune.recommend import provisional
 from gputune.report import next_steps
@@ -34,6 +36,10 @@ class Answer:
     unmeasured: tuple[str, ...]
     provisional: tuple[str, ...]
     next: tuple[Next, ...]
+    without_result: tuple[Gap, ...] = ()
+    """The benches of this kind of device, and their networks, that have no rows, with the reason."""
+    unknown: int = 0
+    """How many checks could not tell."""
 
 
 def answer_of(profile: Profile, path: str, again: Sequence[str] | None = None) -> Answer:
@@ -43,6 +49,8 @@ def answer_of(profile: Profile, path: str, again: Sequence[str] | None = None) -
     found = tuple(gains(profile))
     chosen = tuple(sorted(_chosen(profile), key=lambda one: -(one.gain or 0.0)))
     waiting = tuple(provisional(profile.settings, profile.families))
+    gaps = tuple(_without_result(profile))
+    failed = tuple(dict.fromkeys(gap.fact.split(".")[1] for gap in gaps))
     away = {one.name for one in chosen} | set(waiting)
     unmeasured = tuple(name for name, choice in profile.settings.items() if choice.unmeasured and name not in away)
     return Answer(
@@ -53,8 +61,21 @@ def answer_of(profile: Profile, path: str, again: Sequence[str] | None = None) -
         at_default=tuple(name for name in profile.settings if name not in away and name not in unmeasured),
         unmeasured=unmeasured,
         provisional=waiting,
-        next=tuple(next_steps.next_steps(profile, path, found, again or next_steps.again(profile, path))),
+        next=tuple(next_steps.next_steps(profile, path, found, again or next_steps.again(profile, path), failed)),
+        without_result=gaps,
+        unknown=len({one.check for one in profile.findings if one.severity == "UNKNOWN"}),
     )
+
+
+def _without_result(profile: Profile) -> Iterator[Gap]:
+    known, kind = benches.names(), "cuda" if profile.fingerprint.gpu else "cpu"
+    for gap in profile.gaps:
+        prefix, bench, *part = [*gap.fact.split("."), "", ""][:3]
+        if prefix != "bench" or bench not in known or kind not in benches.load(bench).SECONDS:
+            continue
+        rows = [row for row in profile.measurements if row.bench == bench]
+        if not any(not part[0] or part[0] in row.params.values() for row in rows):
+            yield gap
 
 
 def _chosen(profile: Profile) -> Iterator[Chosen]:

@@ -1,4 +1,4 @@
-"""The parts of the answer that a profile gives: what is gained and how, what was chosen, and what to type next. Data."""
+"""The parts of a profile's answer, as data: what is gained and how, what was chosen, and what to type next."""
 
 from __future__ import annotations
 
@@ -78,16 +78,20 @@ class Step(Enum):
     REPAIR = auto()
     """An error was found: its remedy comes first. The words are the remedy, to be typed as it stands."""
     LOOK = auto()
-    """An error was found whose remedy is no command."""
+    """Whether it is mended."""
     AGAIN = auto()
     """Choices are provisional: measure them again once the machine is idle."""
     MEASURE = auto()
     """Most is not measured."""
+    RETRY = auto()
+    """Benches gave no result: run them once more."""
     PROGRAM = auto()
     """Run a program that was tuned."""
     APPLY = auto()
     MIXED = auto()
     """As APPLY, with what goes into the script's models."""
+    LOADER = auto()
+    """As APPLY, with workers for DataLoaders that were given none."""
     TUNE = auto()
     TUNE_ANYWAY = auto()
     """Nothing is to be applied; a script of one's own may differ from the reference networks."""

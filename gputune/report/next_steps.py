@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from gputune.inject import decision, hands
-from gputune.inject.loader import SETTINGS as LOADERS
 from gputune.profile import Profile, Program
 from gputune.recommend import provisional
 from gputune.report.answer_parts import By, Gain, Next, Step
@@ -19,16 +18,29 @@ MOSTLY = 0.5
 """The share of the settings from which on those that were not measured come before all that was."""
 
 
-def next_steps(profile: Profile, path: str, gains: Sequence[Gain], again: Sequence[str] | None) -> Iterator[Next]:
-    """The commands, the most urgent first; `again` is the one that measures again what is provisional."""
+def next_steps(
+    profile: Profile, path: str, gains: Sequence[Gain], again: Sequence[str] | None, failed: Sequence[str]
+) -> Iterator[Next]:
+    """The commands, the most urgent first. `again` is the one that measures again what is provisional; `failed` names
+    the benches without a result.
+    """
     error = next((one for one in profile.findings if one.severity == "ERROR"), None)
     if error:
         yield Next(step=Step.REPAIR, words=(error.remedy or "",))
+        yield Next(step=Step.LOOK, words=("gputune", "check"))
     if again:
         yield Next(step=Step.AGAIN, words=tuple(again))
     elif mostly_unmeasured(profile):
         yield Next(step=Step.MEASURE, words=("gputune", "probe", *to(path)))
-    yield from _to_run(profile, path, gains)
+    elif failed:
+        yield Next(step=Step.RETRY, words=_probe({"--only": ",".join(failed), **_as_before(profile, path)}))
+    runs = list(_to_run(profile, path, gains))
+    yield from runs
+    if not (error or again or mostly_unmeasured(profile)):
+        loads = any(one.by is By.LOADER for one in gains)
+        yield Next(
+            step=Step.TUNE if runs or loads else Step.TUNE_ANYWAY, words=("gputune", "tune", *to(path), "--", *TRAIN)
+        )
 
 
 def mostly_unmeasured(profile: Profile) -> bool:
@@ -45,14 +57,17 @@ def _to_run(profile: Profile, path: str, gains: Sequence[Gain]) -> Iterator[Next
     tuned = [one for one in profile.programs if one.settings]
     for program in tuned:
         yield Next(step=Step.PROGRAM, words=("gputune", "apply", path, "--", *_start(program)))
-    mixed, flags = puts_into_models(profile, gains), sets_flags(profile)
+    mixed, flags, loads = (
+        puts_into_models(profile, gains),
+        sets_flags(profile),
+        any(one.by is By.LOADER for one in gains),
+    )
     if mixed:
         yield Next(step=Step.MIXED, words=("gputune", "apply", "--numerics", "mixed", path, "--", *TRAIN))
     elif flags and not tuned:
         yield Next(step=Step.APPLY, words=("gputune", "apply", path, "--", *TRAIN))
-    loads = any(one.by is By.LOADER for one in gains)
-    step = Step.TUNE if mixed or flags or loads or tuned else Step.TUNE_ANYWAY
-    yield Next(step=step, words=("gputune", "tune", *to(path), "--", *TRAIN))
+    elif loads and not tuned:
+        yield Next(step=Step.LOADER, words=("gputune", "apply", "--inject-dataloader", path, "--", *TRAIN))
 
 
 def _start(program: Program) -> tuple[str, ...]:
@@ -80,8 +95,10 @@ def puts_into_models(profile: Profile, gains: Sequence[Gain]) -> bool:
 
 
 def is_away(name: str, choice: Choice) -> bool:
-    """Whether a choice is another value than torch's default."""
+    """Whether a choice is another value than torch's default. Of dimensions, a multiple of 1 asks for nothing."""
     setting = load(name)
+    if isinstance(choice.value, dict):
+        return any(multiple != 1 for multiple in choice.value.values())
     return not decision.is_default(setting, choice.value) and choice.value != getattr(setting, "DEFAULT", None)
 
 
@@ -91,9 +108,13 @@ def to(path: str) -> tuple[str, ...]:
 
 def again(profile: Profile, path: str) -> tuple[str, ...] | None:
     """The command that measures again what a file's choices wait for; the options of its probe are not known."""
-    device = next((row.device for row in profile.measurements), "cuda:0")
-    given = {"--device": device != "cuda:0" and device, "-o": path != USUAL and path}
-    return command(profile, given, completes=True)
+    return command(profile, _as_before(profile, path), completes=True)
+
+
+def _as_before(profile: Profile, path: str) -> dict[str, object]:
+    """The options with which a probe measures the same device again, and completes the file."""
+    device = next((row.device for row in profile.measurements), "cuda:0" if profile.fingerprint.gpu else "cpu")
+    return {"--device": device != "cuda:0" and device, "-o": path != USUAL and path}
 
 
 def command(profile: Profile, given: Mapping[str, object], *, completes: bool) -> tuple[str, ...] | None:
@@ -114,5 +135,10 @@ def command(profile: Profile, given: Mapping[str, object], *, completes: bool) -
             **({"--dataset": "FILE.py:CALLABLE"} if "dataset" in benches else {}),
             **{name: value for name, value in options.items() if name not in left_out},
         }
-    words = [part for name, value in options.items() for part in ([name] if value is True else [name, str(value)])]
+    return _probe(options)
+
+
+def _probe(options: Mapping[str, object]) -> tuple[str, ...]:
+    given = {name: value for name, value in options.items() if value}
+    words = [part for name, value in given.items() for part in ([name] if value is True else [name, str(value)])]
     return ("gputune", "probe", *words)

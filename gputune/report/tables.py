@@ -3,38 +3,72 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 from gputune.report.charts import BAR_WIDTH, Bar, Chart, bar
 from gputune.resources.printable import printable
-from gputune.resources.terminal_size import no_sizes
+from gputune.resources.terminal_size import WIDEST, no_sizes
 from gputune.settings import Value
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.segment import Segment
     from rich.table import Table
 
 _FIRST = 22  # the longest name of a check, so that the columns of one report's tables line up
 
 
 def console_of(stream: IO[str]) -> Console:
-    """The one way to draw on a stream: whatever a table holds, it steers nothing."""
+    """The one way to draw on a stream: whatever a table holds, it steers nothing, and no line ends in blanks.
+
+    Lines are as wide as the terminal, or as COLUMNS says; where neither is known, as they need to be: what reads from a
+    pipe wraps them itself.
+    """
     from rich.console import Console
     from rich.segment import Segment
+    from rich.table import Table
 
     class Plain(Console):
         def on_broken_pipe(self) -> None:
             """Raise for the caller. rich would end the process with an exit code that means something else here."""
             raise BrokenPipeError
 
-        def render(self, *given: Any, **named: Any) -> Iterator[Segment]:
-            for text, style, control in super().render(*given, **named):
+        def render(self, renderable: Any, *given: Any, **named: Any) -> Iterator[Segment]:
+            if isinstance(renderable, Table) and self.width == WIDEST:
+                for column in renderable.columns:
+                    column.max_width = None
+            for text, style, control in _without_last_blanks(super().render(renderable, *given, **named)):
                 yield Segment(text if control else printable(text, keep="\n"), style, control)
 
     unset = no_sizes(os.environ)
     environ = {name: value for name, value in os.environ.items() if name not in unset}
-    return Plain(file=stream, highlight=False, markup=False, emoji=False, _environ=environ)
+    width = None if stream.isatty() or "COLUMNS" in environ else WIDEST
+    return Plain(file=stream, width=width, highlight=False, markup=False, emoji=False, _environ=environ)
+
+
+def _without_last_blanks(segments: Iterable[Segment]) -> Iterator[Segment]:
+    """The segments without the blanks that stand before the end of a line."""
+    from rich.segment import Segment
+
+    held: list[Segment] = []
+    for text, style, control in segments:
+        if control:
+            yield from held
+            held = []
+            yield Segment(text, style, control)
+            continue
+        for number, part in enumerate(text.split("\n")):
+            if number:
+                held = []
+                yield Segment("\n")
+            words = part.rstrip(" ")
+            if words:
+                yield from held
+                held = []
+                yield Segment(words, style)
+            if blanks := part[len(words) :]:
+                held.append(Segment(blanks, style))
 
 
 def plain(text: str, style: str = "") -> Any:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING
 
 from gputune.checks import Finding, Severity
-from gputune.facts import cpu_list
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile, Program
 from gputune.report import device_charts, loading_charts, matmul_charts, network_charts
+from gputune.report.answer import Answer
+from gputune.report.answer_text import lines
 from gputune.report.charts import Chart
+from gputune.report.merging import merged
 from gputune.report.programs import charts as program_charts
 from gputune.report.severities import WORST_FIRST, worst
 from gputune.report.tables import add, console_of, draw, plain, table_of, value_text
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 _STYLES: dict[Severity, str] = {
     "ERROR": "bold red", "WARNING": "yellow", "UNKNOWN": "magenta", "OK": "green", "NOT_APPLICABLE": "dim",
 }  # fmt: skip
-_NVIDIA_SMI = re.compile(r"(?:(?<=nvidia-smi -i )|(?<=nvidia-smi mig -i ))[^\s;]+")  # the GPU in a remedy's command
 _LONGEST_ENTRY = 24
 CHARTS: tuple[Callable[[Sequence[Measurement]], Iterator[Chart]], ...] = (
     device_charts.side_by_side,
@@ -45,21 +45,25 @@ CHARTS: tuple[Callable[[Sequence[Measurement]], Iterator[Chart]], ...] = (
 """All charts of a profile, in the order in which they are drawn."""
 
 
-def print_profile(profile: Profile, stream: IO[str]) -> None:
-    """Print the machine, the measurements as charts, the recommended settings and why, the user's programs, the
-    warnings, and the gaps.
+def print_profile(profile: Profile, stream: IO[str], answer: Answer, *, every: bool = False, written: str = "") -> None:
+    """Print the machine, the measurements as charts, and the answer as the last screen. With `every`, all settings and
+    why, the user's programs, the warnings, and the gaps stand before it. `written` is the file that was just written.
     """
     console = console_of(stream)
     console.print(plain(_machine(profile.fingerprint)))
-    charts = [chart for section in CHARTS for chart in section(profile.measurements)]
-    for chart in charts:
+    for chart in (chart for section in CHARTS for chart in section(profile.measurements)):
         draw(console, chart)
-    if charts:
+    for chart in (chart for one in profile.programs for chart in program_charts(one)):
+        draw(console, chart)
+    if every:
         console.print()
-    _print_settings(console, profile)
-    _print_programs(console, profile.programs)
-    print_findings(profile.findings, stream, least="WARNING")
-    print_gaps(unsaid(profile.gaps, profile.findings), stream)
+        _print_settings(console, profile)
+        _print_programs(console, profile.programs)
+        print_findings(profile.findings, stream, least="WARNING")
+        print_gaps(unsaid(profile.gaps, profile.findings), stream)
+    console.print()
+    for line in lines(answer, console.width, written=written):
+        console.print(plain(line))
 
 
 def _print_settings(console: Console, profile: Profile) -> None:
@@ -89,9 +93,6 @@ def _print_programs(console: Console, programs: Sequence[Program]) -> None:
         add(table, name, f"{models} in {counted(one.world_size, 'process')}{kind}: {values}")
     console.print()
     console.print(table)
-    for one in programs:
-        for chart in program_charts(one):
-            draw(console, chart)
 
 
 def _with_gain(name: str, choice: Choice) -> str:
@@ -107,7 +108,7 @@ def print_findings(findings: Iterable[Finding], stream: IO[str], least: Severity
     shown = [one for one in findings if WORST_FIRST.index(one.severity) <= WORST_FIRST.index(least)]
     console = console_of(stream)
     for severity in WORST_FIRST:
-        rows = _merged([finding for finding in shown if finding.severity == severity])
+        rows = merged([finding for finding in shown if finding.severity == severity])
         if not rows:
             continue
         table = table_of(_word(severity), "", style=_STYLES[severity])
@@ -116,39 +117,10 @@ def print_findings(findings: Iterable[Finding], stream: IO[str], least: Severity
         console.print(table)
 
 
-def _merged(findings: Sequence[Finding]) -> list[tuple[str, str, str | None]]:
-    """Names, message and remedy of equal findings: of one check about several GPUs, then of several checks."""
-    of_gpus: dict[tuple[str, str, str], list[Finding]] = {}
-    for one in findings:
-        of_gpus.setdefault((one.check, one.message, _NVIDIA_SMI.sub("", one.remedy or "")), []).append(one)
-    of_checks: dict[tuple[str, str | None], list[str]] = {}
-    for (check, message, _), same in of_gpus.items():
-        said = (f"{_gpus([one.subject or '' for one in same])}{message}", _remedy([one.remedy or "" for one in same]))
-        of_checks.setdefault(said, []).append(check)
-    return [
-        (checks[0], message, remedy)
-        if len(checks) == 1
-        else (f"{len(checks)} checks", f"{message} ({', '.join(checks)})", remedy)
-        for (message, remedy), checks in of_checks.items()
-    ]
-
-
 def _on_lines(remedy: str) -> str:
     """The command on a line of its own, to be copied without its comment, which may be wrapped."""
     command, mark, comment = remedy.partition("  # ")
     return f"{command}\n   # {comment}" if mark else remedy
-
-
-def _remedy(remedies: Sequence[str]) -> str | None:
-    """One remedy for several GPUs, of which nvidia-smi takes a list."""
-    gpus = list(dict.fromkeys(found for remedy in remedies for found in _NVIDIA_SMI.findall(remedy)))
-    return _NVIDIA_SMI.sub(",".join(gpus), remedies[0]) or None
-
-
-def _gpus(subjects: Sequence[str]) -> str:
-    """The prefix `GPU 0-3,7: ` for the GPUs among the subjects; messages name other subjects themselves."""
-    numbers = [int(subject.removeprefix("GPU ")) for subject in subjects if re.fullmatch(r"GPU \d{1,4}", subject)]
-    return f"GPU {cpu_list.text(numbers)}: " if numbers else ""
 
 
 def summary(findings: Sequence[Finding]) -> str:

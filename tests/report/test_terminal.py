@@ -14,6 +14,7 @@ from gputune.facts.gap import Gap
 from gputune.inject.models import ModelKey
 from gputune.profile import load
 from gputune.report import terminal
+from gputune.report.answer import answer_of
 from gputune.report.tables import value_text
 from gputune.resources.printable import printable
 
@@ -27,10 +28,17 @@ def shown(printing, *arguments, **options):
     return stream.getvalue()
 
 
+def profile_shown(made, **options):
+    """A whole report: charts, every row, and the answer."""
+    stream = io.StringIO()
+    terminal.print_profile(made, stream, answer_of(made, "profile.yaml"), **{"every": True, **options})
+    return stream.getvalue()
+
+
 REPORTS = {
-    "profile-h200.txt": lambda: shown(terminal.print_profile, load(TESTS.parent / "profiles" / "nvidia-h200.yaml")),
-    "profile-unmeasured.txt": lambda: shown(
-        terminal.print_profile, recommend.profile_of(facts_of("cpu-only"), (), "cpu", created="2026-11-21T12:00:00Z")
+    "profile-h200.txt": lambda: profile_shown(load(TESTS.parent / "profiles" / "nvidia-h200.yaml")),
+    "profile-unmeasured.txt": lambda: profile_shown(
+        recommend.profile_of(facts_of("cpu-only"), (), "cpu", created="2026-11-21T12:00:00Z")
     ),
     "check-h200-x8.txt": lambda: shown(terminal.print_findings, checks.run(facts_of("nvidia-h200-x8"))),
     "check-cpu-only.txt": lambda: shown(terminal.print_findings, checks.run(facts_of("cpu-only"))),
@@ -60,7 +68,7 @@ def test_a_report_is_as_agreed(name):
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_a_report_fits_80_columns_and_has_no_colour_codes_where_nobody_looks(name):
-    assert max(len(line.rstrip()) for line in REPORTS[name]().splitlines()) <= 80
+    assert max(map(len, REPORTS[name]().splitlines())) <= 80
     assert "\x1b" not in REPORTS[name]()
 
 
@@ -176,7 +184,7 @@ def test_nothing_in_a_profile_steers_the_terminal_or_breaks_the_table(hostile):
         findings=(Finding(check=hostile, severity="ERROR", message=hostile, remedy=hostile),),
         gaps=(Gap(fact=hostile, reason=hostile),),
     )
-    text = shown(terminal.print_profile, made)
+    text = profile_shown(made)
     assert "\x1b" not in text
     assert "\x07" not in text
     assert text.count(printable(hostile)) > 10
@@ -186,7 +194,7 @@ def test_a_speed_without_its_baseline_is_still_shown():
     made = recommend.profile_of(
         facts_of(), [row("precision", "throughput", 300.0, dtype="tf32")], "cuda:0", created="now"
     )
-    assert "301" in shown(terminal.print_profile, made)
+    assert "301" in profile_shown(made)
 
 
 def test_charts_stand_above_the_settings_in_the_order_of_what_they_are_made_of():
@@ -199,7 +207,7 @@ def test_charts_stand_above_the_settings_in_the_order_of_what_they_are_made_of()
         row("matmul_peak", "steady", 1.0, dtype="tf32", m=8, n=8, k=8),
         row("precision", "throughput", 1.0, dtype="tf32"),
     )
-    text = shown(terminal.print_profile, profile(measurements=measured))
+    text = profile_shown(profile(measurements=measured))
     charts = ("Matmul by dtype", "Peak", "Training steps", "Forward", "launch of a kernel", "DataLoader")
     titles = ("torch  ", *charts, "setting ")
     places = [text.index(title) for title in titles]
@@ -208,22 +216,22 @@ def test_charts_stand_above_the_settings_in_the_order_of_what_they_are_made_of()
 
 def test_what_differs_by_kind_of_network_stands_below_the_settings():
     made = profile({"amp_dtype": "bfloat16"}, families={"convnet": {"channels_last": True}})
-    text = shown(terminal.print_profile, made)
+    text = profile_shown(made)
     below = " ".join(text[text.index("family") :].split())
     assert "convnet channels_last on because it was faster" in below
-    assert "family" not in shown(terminal.print_profile, profile({"amp_dtype": "bfloat16"}))
+    assert "family" not in profile_shown(profile({"amp_dtype": "bfloat16"}))
 
 
 def test_a_program_is_a_row_with_its_models_and_settings_and_what_they_gained():
     faster = replace(choices({"compile": True})["compile"], gain=1.847)
     one = program(settings={"amp_dtype": choices({"amp_dtype": "float16"})["amp_dtype"], "compile": faster})
-    text = shown(terminal.print_profile, profile(programs=(one, program("package.train", world_size=8, models=()))))
+    text = profile_shown(profile(programs=(one, program("package.train", world_size=8, models=()))))
     below = " ".join(text[text.index("program") :].split())
     assert "train.py ResNet in 1 process: amp_dtype float16, compile on (1.85) package.train no model in 8 " in below
-    assert "program" not in shown(terminal.print_profile, profile())
+    assert "program" not in profile_shown(profile())
 
 
 def test_a_program_of_a_long_name_leaves_room_for_its_settings():
-    text = shown(terminal.print_profile, profile({}, programs=(program("x" * 255),)))
+    text = profile_shown(profile({}, programs=(program("x" * 255),)))
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
     assert "bfloat16" in text

@@ -1,0 +1,145 @@
+"""The answer on the last screen: at most 24 lines of 80 columns, whatever a profile holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from gputune.host.stderr import one_line
+from gputune.report.answer import Answer, By, Next, Step
+from gputune.report.answer_words import AFTER, chosen_texts, gain_texts
+from gputune.report.fitting import INDENT, clipped, command, cut, listed, wrap
+from gputune.report.merging import merged
+from gputune.settings._evidence import counted
+
+MOST_LINES = 24
+MOST_WRONG, MOST_GAPS, MOST_NEXT = 6, 2, 7
+LEAST_SETTINGS, MOST_SETTINGS = 2, 4
+"""Lines of a part. What these leave is for what is gained."""
+MOST_MESSAGE, MOST_COMMAND = 2, 3
+"""Lines of one finding's message, and of one command."""
+EVERY = "every setting with its reason: "
+PLACEHOLDER = "PROFILE"
+"""Stands in a command for a path that is not known, or that fits on no line."""
+RUNS = (Step.PROGRAM, Step.MIXED, Step.APPLY, Step.LOADER)
+BEFORE_RUNNING = (Step.REPAIR, Step.AGAIN, Step.MEASURE, Step.RETRY)
+
+
+def lines(answer: Answer, width: int, *, written: str = "") -> list[str]:
+    """The answer on lines of at most `width` cells, at most `MOST_LINES` from 80 columns on. `written` is the file that
+    was just written.
+    """
+    every = _every(answer.path, width)
+    after = _next(answer, width, written)
+    wrong = [*_wrong(answer, width, every), *_without_result(answer, width)]
+    rest = [*_at_default(answer, width), cut(f"{EVERY}{every}", width)]
+    room = MOST_LINES - len(wrong) - len(after) - len(rest)
+    gains = [wrap(text, width) for text in gain_texts(answer.gains)]
+    left = max(LEAST_SETTINGS, min(MOST_SETTINGS, room - sum(map(len, gains))))
+    settings = listed("settings:", chosen_texts(answer.chosen), width, left)
+    shown = _within(gains, room - len(settings), every)
+    parts = [[*wrong, *shown], [*settings, *rest], after]
+    return _apart([part for part in parts if part])
+
+
+def _every(path: str, width: int) -> str:
+    """The command that shows all, with a placeholder for a path for which there is no room."""
+    for name in (path, PLACEHOLDER):
+        found = command(["gputune", "show", name, "--all"], width - len(EVERY))
+        if found and len(found) == 1:
+            return found[0].strip()
+    return "gputune show --all"
+
+
+def _apart(parts: Sequence[list[str]]) -> list[str]:
+    """The parts with an empty line between them, as far as there is room for it: the last one first."""
+    room = MOST_LINES - sum(map(len, parts))
+    said = parts[-1]
+    for number, part in enumerate(reversed(parts[:-1])):
+        said = [*part, *([""] if number < room else []), *said]
+    return said
+
+
+def _within(items: Sequence[list[str]], room: int, every: str) -> list[str]:
+    """As many whole items as there is room for, and how many more there are."""
+    found: list[str] = []
+    for number, item in enumerate(items):
+        last = number + 1 == len(items)
+        if len(found) + len(item) > room - (0 if last else 1):
+            return [*found, f"and {len(items) - number} more: {every}"]
+        found += item
+    return found
+
+
+def _wrong(answer: Answer, width: int, every: str) -> list[str]:
+    if not answer.wrong:
+        untold = f", and {counted(answer.unknown, 'check')} could not tell" if answer.unknown else ""
+        return [cut(f"no fault was found{untold}", width)]
+    found = [
+        (f"{severity} {name}: {said}", one_line((remedy or "").partition("  # ")[0]))
+        for severity in ("ERROR", "WARNING")
+        for name, said, remedy in merged([one for one in answer.wrong if one.severity == severity])
+    ]
+    repaired = 1 if answer.next and answer.next[0].step is Step.REPAIR else 0  # what is typed next stands there
+    ways = [_way(remedy, width) if number >= repaired else [] for number, (_, remedy) in enumerate(found)]
+    short = [[cut(said, width)] for said, _ in found]
+    long = [clipped(said, width, MOST_MESSAGE) for said, _ in found]
+    for messages in (long, short):
+        items = [message + way for message, way in zip(messages, ways, strict=True)]
+        if sum(map(len, items)) <= MOST_WRONG:
+            return _within(items, MOST_WRONG, every)
+    return _within(short, MOST_WRONG, every)
+
+
+def _way(remedy: str, width: int) -> list[str]:
+    """A remedy's command, where it fits on a line."""
+    line = f"{INDENT}-> {remedy}"
+    return [line] if remedy and cut(line, width) == line else []
+
+
+def _at_default(answer: Answer, width: int) -> Iterator[str]:
+    yield from listed("at torch's default:", answer.at_default, width)
+    yield from listed("not measured:", answer.unmeasured, width)
+    yield from listed("provisional:", answer.provisional, width)
+
+
+def _without_result(answer: Answer, width: int) -> list[str]:
+    reasons: dict[str, list[str]] = {}
+    for gap in answer.without_result:
+        reasons.setdefault(gap.reason, []).append(gap.fact.removeprefix("bench."))
+    said = [f"{', '.join(names)} ({reason})" for reason, names in reasons.items()]
+    return listed("no result:", said, width, MOST_GAPS)
+
+
+def _next(answer: Answer, width: int, written: str) -> list[str]:
+    steps = {one.step for one in answer.next}
+    idle = not steps.intersection((*RUNS, *BEFORE_RUNNING))
+    title = [f"written to {written}"] if written else []
+    if idle:
+        title.append("nothing is to be applied: torch's defaults are best here")
+    found = [part for text in title for part in [cut(text, width)]]
+    found.append("next:")
+    for one in answer.next:
+        said = _remedy(one, width) if one.step is Step.REPAIR else _command(one, answer.path, width)
+        if len(found) + len(said) <= MOST_NEXT:
+            found += said
+    return found
+
+
+def _command(one: Next, path: str, width: int) -> list[str]:
+    comment = AFTER.get(one.step, "")
+    for words in (one.words, [PLACEHOLDER if word == path else word for word in one.words]):
+        said = command(words, width, comment)
+        if said is not None and len(said) <= MOST_COMMAND:
+            return said if len(said) == 1 or not comment else [cut(f"{INDENT}# {comment}:", width), *said]
+    return [cut(INDENT + " ".join(words), width)]
+
+
+def _remedy(one: Next, width: int) -> list[str]:
+    """The command on a line of its own, if it fits there, or else its words."""
+    typed, _, comment = one.words[0].partition("  # ")
+    line = INDENT + one_line(typed)
+    if cut(line, width) != line:
+        return [INDENT + part.strip() for part in clipped(typed, width - len(INDENT), MOST_COMMAND)]
+    remark = f"{line}  # {one_line(comment)}"
+    return [remark if comment and cut(remark, width) == remark else line]

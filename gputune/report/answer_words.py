@@ -1,0 +1,112 @@
+"""The sentences of an answer: each a text that has not been wrapped yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gputune.measurement import LEAST_GAIN
+from gputune.report.answer_parts import By, Chosen, Gain, Reach, Step
+from gputune.report.tables import value_text
+from gputune.settings._evidence import counted
+
+NETWORKS = {"mlp": "an MLP", "convnet": "a convnet", "transformer": "a transformer", "recurrent": "a recurrent network"}
+SAMPLES = {
+    "decoding": "samples that cost CPU time", "memory": "slices of memory", "waiting": "samples that are waited for",
+    "dataset": "your dataset",
+}  # fmt: skip
+INJECTED = "`gputune tune` or `--numerics mixed`"
+AFTER: dict[Step, str] = {
+    Step.LOOK: "is it mended?",
+    Step.AGAIN: "once this machine is idle",
+    Step.MEASURE: "most is not measured yet",
+    Step.RETRY: "what gave no result, once more",
+    Step.PROGRAM: "as it was tuned",
+    Step.APPLY: "sets torch's flags; the script stays as it is",
+    Step.MIXED: "the script stays as it is",
+    Step.LOADER: "the script stays as it is",
+    Step.TUNE: "what suits your own script best",
+    Step.TUNE_ANYWAY: "whether your own script differs",
+}
+"""The comment behind each command."""
+_FOLDED = {
+    By.NONE: "nothing to gain:",
+    By.UNKNOWN: "no figure (an earlier probe chose it, and it was not measured in this one):",
+    By.PROVISIONAL: "not known, since the machine was disturbed meanwhile:",
+}
+
+
+def gain_texts(gains: Sequence[Gain]) -> Iterator[str]:
+    """A sentence for each program and kind of network that gains, one for loading, and one for each other fate."""
+    shown = [one for one in gains if one.by not in _FOLDED]
+    yield from (_of_program(one) for one in shown if one.kind == "program")
+    networks = [one for one in shown if one.kind == "network"]
+    yield from map(_of_network, sorted(networks, key=lambda one: -(one.times or 0.0)))
+    loading = [one for one in shown if one.kind == "samples"]
+    if loading:
+        yield f"data loading: {', '.join(map(_of_samples, loading))}; by `--inject-dataloader` or `gputune tune`"
+    for by, words in _FOLDED.items():
+        same = [name_of(one) for one in gains if one.by is by]
+        if same:
+            yield f"{words} {', '.join(same)}"
+    if not gains:
+        yield "what can be gained is not measured"
+
+
+def name_of(gain: Gain) -> str:
+    """What gains, in words."""
+    words = {"network": NETWORKS, "samples": SAMPLES, "program": {}}[gain.kind]
+    return words.get(gain.name, gain.name)
+
+
+def times(value: float) -> str:
+    """How many times as fast, with two digits: 1.05, 8.6, 27."""
+    return f"{value:.2f}" if value < 1.995 else f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
+
+
+def chosen_texts(chosen: Sequence[Chosen]) -> list[str]:
+    """Each setting with its general value, how many times as fast that is, and in brackets the kinds that differ."""
+    names = dict.fromkeys(one.name for one in chosen)
+    return [_setting(name, [one for one in chosen if one.name == name]) for name in names]
+
+
+def _setting(name: str, same: Sequence[Chosen]) -> str:
+    said = [_with_gain(one) for one in same if not one.family]
+    kinds = [f"{one.family}{_with_gain(one)}" for one in same if one.family]
+    return name + "".join(said) + (f" ({', '.join(kinds)})" if kinds else "")
+
+
+def _with_gain(one: Chosen) -> str:
+    hidden = one.value is True or isinstance(one.value, dict)
+    return ("" if hidden else f" {value_text(one.value)}") + (f": {times(one.gain)}x" if one.gain else "")
+
+
+def _of_program(gain: Gain) -> str:
+    if gain.times is None:
+        return f"{gain.name}: tuned, without a figure"
+    interval = " ({:.3g} to {:.3g})".format(*gain.interval) if gain.interval else ""
+    return f"{gain.name}: {gain.times:.3g} times as fast{interval}" + (f"; {gain.guard}" if gain.guard else "")
+
+
+def _of_samples(gain: Gain) -> str:
+    fast = f"{times(gain.times)} times as fast " if gain.times else ""
+    return f"{fast}with {counted(gain.workers, 'worker')} ({name_of(gain)})"
+
+
+def _of_network(gain: Gain) -> str:
+    said = f"{name_of(gain)}: {times(gain.times or 0.0)} times as fast as torch's defaults"
+    alone = _reached(gain.by_apply, "`apply` alone")
+    if gain.by is By.APPLY:
+        return f"{said}, all of it by `apply` alone"
+    if gain.by is By.MIXED:
+        return f"{said}; {alone}, all of it by {INJECTED}" if alone else f"{said}, by {INJECTED}"
+    rest = ", ".join(filter(None, [alone, _reached(gain.by_mixed, INJECTED)]))
+    return f"{said} with float16, whose loss scaler takes lines in your script" + (f"; {rest}" if rest else "")
+
+
+def _reached(reach: Reach | None, way: str) -> str:
+    if reach is None:
+        return ""
+    without = f", not counting {' and '.join(reach.without)}" if reach.without else ""
+    if reach.times <= LEAST_GAIN or reach.interval[0] <= 1:
+        return f"nothing by {way}{without}"
+    return f"{times(reach.times)} by {way}{without}"

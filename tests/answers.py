@@ -1,0 +1,105 @@
+"""Profiles whose last screens are golden files: recorded machines wherever there are any."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from recorded import MACHINES, facts_of
+
+from gputune import recommend
+from gputune.facts import Facts
+from gputune.facts.gap import Gap
+from gputune.measurement import Measurement
+from gputune.profile import Guard, Profile, load
+from gputune.report.answer import answer_of
+from gputune.report.answer_text import lines
+from gputune.strict_types import convert
+from gputune.trials import combination
+from gputune.trials.measured import Measured
+from gputune.trials.result import ranking, tuned
+from gputune.trials.tried import Tried
+
+TERMINAL = 80
+SHIPPED = MACHINES.parents[1] / "profiles" / "nvidia-h200.yaml"
+CREATED = "2026-11-21T12:00:00Z"
+OUT_OF_MEMORY = (
+    "the bench process was killed by SIGKILL; the kernel's OOM killer did it, since the memory ran out: "
+    "the limit here is 4096 MiB"
+)
+
+
+def two_cpus(name: str) -> Profile:
+    """Of a standard probe on two CPUs: idle, or beside busy loops of others."""
+    return derived(facts_of("cpu-only", affinity=range(2)), rows_of(MACHINES / "two-cpus" / f"{name}.json"), "cpu")
+
+
+def nothing_to_gain() -> Profile:
+    """Of the idle machine with two CPUs, if all that was compared on it had been equally fast."""
+    rows = rows_of(MACHINES / "two-cpus" / "idle.json")
+    equal = [replace(one, samples=(100.0,) * 12) if one.metric == "throughput" else one for one in rows]
+    return derived(facts_of("cpu-only", affinity=range(2)), equal, "cpu")
+
+
+def without_training_steps() -> Profile:
+    """Of an H200 whose bench of training steps was killed."""
+    gap = Gap(fact="bench.training_step", reason=OUT_OF_MEMORY, cause="killed")
+    rows = [one for one in load(SHIPPED).measurements if one.bench != "training_step"]
+    return recommend.profile_of(facts_of_file("nvidia-h200"), rows, "cuda:0", created=CREATED, gaps=[gap])
+
+
+def one_slow_of_four() -> Profile:
+    """Of four H200, one of which another process loaded in both runs of the bench that compares them."""
+    sets = json.loads((MACHINES / "nvidia-h200-x4" / "side_by_side.json").read_text())
+    loaded = next(one["rows"] for one in sets if one["loaded"] == "cuda:2")
+    beside = [
+        convert(Measurement, {**one, "params": {**one["params"], "run": run}}) for run in (1, 2) for one in loaded
+    ]
+    rows = [*load(SHIPPED).measurements, *beside]
+    return derived(facts_of_file("nvidia-h200-x4"), rows, "cuda:0")
+
+
+def tuned_script() -> Profile:
+    """Of an H200 with the MLP whose combinations took turns on one."""
+    recorded = json.loads((MACHINES / "nvidia-h200" / "tuned_scripts.json").read_text())["mlp_on_h200"]
+    arms = [
+        Tried(combination=combination.Combination.of(one["settings"]), stage="final", samples=one["rates"])
+        for one in recorded
+    ]
+    found = {"trains": True, "models": [["MLP", "0" * 16]], "shapes": [[512, 4096]], "families": [], "images": False}
+    hello = {"entry": "mlp.py", "torch": "2.11.0+cu130", "world": 1, "local": 1}
+    measured = Measured(
+        hello=hello, found=found, arms=arms, tried=arms, left={}, failed={}, steps=400, seconds=60.0, conditions={}
+    )
+    guard = Guard(verdict="accepted", steps=100, reason="loss within FP32's own spread")
+    result = tuned(measured, ranking(measured)[0], facts_of_file("nvidia-h200"), "cuda:0", guard)
+    return replace(load(SHIPPED), programs=(replace(result.program, created=CREATED),))
+
+
+def derived(facts: Facts, rows: Sequence[Measurement], device: str) -> Profile:
+    return recommend.profile_of(facts, rows, device, created=CREATED)
+
+
+def rows_of(path: Path) -> list[Measurement]:
+    return [convert(Measurement, one) for one in json.loads(path.read_bytes())]
+
+
+def facts_of_file(machine: str) -> Facts:
+    return convert(Facts, json.loads((MACHINES / machine / "facts.json").read_bytes()))
+
+
+PROFILES: Mapping[str, Callable[[], Profile]] = {
+    "h200": lambda: load(SHIPPED),
+    "two-cpus": lambda: two_cpus("idle"),
+    "busy": lambda: two_cpus("beside-2-loops"),
+    "unmeasured": lambda: derived(facts_of("cpu-only"), (), "cpu"),
+    "nothing-to-gain": nothing_to_gain,
+    "failing-bench": without_training_steps,
+    "slow-gpu-of-four": one_slow_of_four,
+    "tuned-script": tuned_script,
+}
+
+
+def golden(name: str) -> str:
+    """The last screen of a profile on a terminal of 80 columns."""
+    return "".join(f"{line}\n" for line in lines(answer_of(PROFILES[name](), "profile.yaml"), TERMINAL))
