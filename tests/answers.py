@@ -85,7 +85,8 @@ def rows_of(path: Path) -> list[Measurement]:
 
 
 def facts_of_file(machine: str) -> Facts:
-    return convert(Facts, json.loads((MACHINES / machine / "facts.json").read_bytes()))
+    found: Facts = convert(Facts, json.loads((MACHINES / machine / "facts.json").read_bytes()))
+    return found
 
 
 PROFILES: Mapping[str, Callable[[], Profile]] = {

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 from gputune.host.stderr import one_line
-from gputune.report.answer import Answer, By, Next, Step
+from gputune.report.answer import Answer, Next, Step
 from gputune.report.answer_words import AFTER, chosen_texts, gain_texts
 from gputune.report.fitting import INDENT, clipped, command, cut, listed, wrap
 from gputune.report.merging import merged

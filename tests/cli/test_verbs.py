@@ -46,11 +46,19 @@ class TestProbe:
         assert result.returncode == 0
         assert json.loads(result.stdout)["created"] == load(folder / "p.yaml").created
 
-    def test_progress_table_and_command_are_on_stderr(self, probed):
+    def test_beside_the_profile_on_stdout_charts_and_answer_are_on_stderr(self, probed):
         _, result = probed
         assert "gputune: [1/1] precision" in result.stderr
         assert "Matmul by dtype" in result.stderr
-        assert "gputune apply p.yaml -- python train.py" in result.stderr
+        assert "\nwritten to p.yaml\nnext:\n    gputune probe " in result.stderr
+
+    def test_without_it_they_are_on_stdout_and_progress_on_stderr(self, stood_in, tmp_path):
+        words = ["--budget", "quick", "--device", "cpu", "--only", "precision", "-o", "p.yaml"]
+        result = making.gputune("probe", *words, env=stood_in, cwd=tmp_path)
+        assert result.returncode == 0
+        assert "precision" in result.stderr
+        assert "torch  2.13.0" in result.stdout
+        assert "\nwritten to p.yaml\nnext:\n" in result.stdout
 
     @pytest.mark.parametrize(
         ("options", "command"),
@@ -65,7 +73,7 @@ class TestProbe:
             ({"only": "", "device": "all", "output": Path("a.yaml")}, "gputune probe --device all -o a.yaml"),
         ],
     )
-    def test_the_last_line_offers_to_measure_what_is_provisional(self, monkeypatch, tmp_path, capsys, options, command):
+    def test_what_comes_next_is_to_measure_what_is_provisional(self, monkeypatch, tmp_path, capsys, options, command):
         monkeypatch.chdir(tmp_path)
         made = making.profile()
         waiting = {"omp_threads": ("cpu_threads",), "dataloader_workers": ("dataloader",)}
@@ -75,9 +83,12 @@ class TestProbe:
         }
         monkeypatch.setattr(probing, "probe", lambda request, **more: replace(made, settings=settings))
         probe(**{"only": "precision"} | options)
-        *_, said, offered = capsys.readouterr().err.splitlines()
-        assert said == "Provisional: dataloader_workers, omp_threads. Once this machine is idle:"
+        told = capsys.readouterr()
+        lines = (told.err if options.get("as_json") else told.out).splitlines()
+        assert "provisional: dataloader_workers, omp_threads" in lines
+        offered, remark = lines[lines.index("next:") + 1].split("  # ")
         assert offered.strip().endswith(command)
+        assert remark == "once this machine is idle"
 
     def test_what_completes_the_cached_profile_replaces_it_and_a_part_of_it_does_not(self, monkeypatch, tmp_path):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -40,7 +40,13 @@ def probe(*options: str, environ: dict[str, str] | None = None) -> tuple[Profile
         path = Path(folder) / "profile.yaml"
         started = time.monotonic()
         command = [sys.executable, "-m", "gputune", "probe", "-o", str(path), *options]
-        subprocess.run(command, check=True, stderr=subprocess.DEVNULL, env={**os.environ, **(environ or {})})
+        subprocess.run(
+            command,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **(environ or {})},
+        )
         return load(path), time.monotonic() - started
 
 

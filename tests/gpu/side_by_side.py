@@ -48,7 +48,7 @@ def probed(folder, *words):
     path = Path(folder) / "profile.yaml"
     started = time.monotonic()
     command = [sys.executable, "-m", "gputune", "probe", "--budget", "quick", *words, "-o", str(path)]
-    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return load(path), time.monotonic() - started
 
 

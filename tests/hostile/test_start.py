@@ -110,7 +110,7 @@ class TestPlanted:
         env = environ(PYTHONPATH=theirs, XDG_CACHE_HOME=str(tmp_path / "cache"))
         done = command([script, "probe", "--budget=quick", "--device=cpu", "--only=precision", "-o", "p.yaml"],
                        env, cwd=tmp_path)  # fmt: skip
-        assert (done.returncode, "Matmul by dtype" in done.stderr) == (0, True), done.stderr
+        assert (done.returncode, "Matmul by dtype" in done.stdout) == (0, True), done.stderr
         checked = json.loads(command([script, "check", "--json"], env).stdout)
         assert checked["facts"]["libraries"]["torch"]
         assert not {gap["fact"] for gap in checked["facts"]["gaps"]} & {"libraries.torch", "nvml"}
