@@ -1,16 +1,21 @@
-"""What the README tells a user to write is run as it stands there."""
+"""What the pages tell a user to write is run as it stands there."""
 
+import ast
+import importlib
 import json
-import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pages
 import pytest
 from making import before_others, environ, profile, python, written
+from pages import PAGES, ROOT
 
+import gputune
 from gputune.host import Host
 from gputune.runtime.local_fingerprint import local_fingerprint
-
-README = Path(__file__).parents[1] / "README.md"
+from gputune.runtime.tuning import Tuning
 
 MINE = """
 import atexit, json
@@ -43,7 +48,7 @@ atexit.register(tell)
 
 
 def recipe() -> str:
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    blocks = pages.blocks((ROOT / "docs" / "script.md").read_text(), "python")
     return next(block for block in blocks if "tuning.prepare(Net" in block)
 
 
@@ -75,13 +80,30 @@ def test_the_whole_recipe_trains_saves_and_resumes(tmp_path: Path, dtype: str | 
     assert (scaler.get("_growth_tracker", 0) > 3) == (dtype == "float16"), "its steps were counted over both runs"
 
 
-def test_every_verb_and_option_is_listed() -> None:
-    from gputune import cli
+@pytest.mark.slow
+def test_the_step_for_batch_size_runs() -> None:
+    scope: dict[str, Any] = {}
+    [block] = pages.blocks((ROOT / "docs" / "batch-size.md").read_text(), "python")
+    exec(compile(block, "train.py", "exec"), scope)
+    scope["make_training"]()(2)
 
-    table = README.read_text()
-    folder = Path(cli.__file__).parent
-    for module in (*folder.glob("[a-z]*.py"), *folder.glob("deploy/[a-z]*.py")):
-        verb = " ".join(module.relative_to(folder).with_suffix("").parts)
-        assert f"`gputune {verb.replace('_', '-')}" in table
-        for short, option in re.findall(r'(?:"(-[a-z])",\s+)?"(--[a-z-]+)"', module.read_text()):
-            assert f"{short} " in table if short else option in table, f"{module.stem}: {option}"
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_python_takes_from_gputune_is_there(page: Path) -> None:
+    """Of each block: what is imported of gputune, its functions, and the methods of a Tuning."""
+    for block in pages.blocks(page.read_text(), "python"):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gputune"):
+                module = importlib.import_module(node.module or "")
+                for one in node.names:
+                    assert hasattr(module, one.name) or importlib.import_module(f"{node.module}.{one.name}")
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in OURS:
+                assert hasattr(OURS[node.value.id](), node.attr), f"{node.value.id}.{node.attr}"
+
+
+OURS: dict[str, Callable[[], Any]] = {
+    "gputune": lambda: gputune,
+    "tuning": lambda: Tuning({}, applied=[]),
+    **{name: lambda name=name: importlib.import_module(f"gputune.integrations.{name}")
+       for name in ("lightning", "transformers", "accelerate")},
+}  # fmt: skip

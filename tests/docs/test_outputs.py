@@ -1,0 +1,24 @@
+"""What the pages say that a command prints of a shipped profile is what it prints."""
+
+import pages
+import pytest
+from making import environ, gputune
+from pages import PAGES, ROOT
+
+QUOTED = [
+    pytest.param(block.splitlines(), id=f"{page.name}-{number}")
+    for page in PAGES
+    for number, block in enumerate(pages.blocks(page.read_text(), "console"))
+    if "profiles/" in block.splitlines()[0]
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lines", QUOTED)
+def test_what_is_quoted_is_printed_in_that_order(lines: list[str]) -> None:
+    words = lines[0].removeprefix("$ gputune ").split()
+    done = gputune(*words, cwd=ROOT, env=environ(COLUMNS="80"))
+    assert done.returncode == 0, done.stderr
+    printed = iter([line.rstrip() for line in done.stdout.splitlines()])
+    missing = [line for line in lines[1:] if line.strip("\n .") and line not in printed]
+    assert not missing
