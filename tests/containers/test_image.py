@@ -81,7 +81,7 @@ def test_without_a_command_it_shows_a_check(docker, image):
 
 
 def test_an_image_of_ones_own_takes_gputune_from_it(docker, base, image):
-    """By the lines of the README: into the Python that is there, and no package there is replaced."""
+    """By the lines of docs/containers.md: into the Python that is there, and no package there is replaced."""
     docker.build(Path(__file__).parent / "own_image", "--tag=own", arguments={"BASE_IMAGE": base})
     before, after = packages(docker, base), packages(docker, "own")
     assert before.items() <= after.items()

@@ -140,7 +140,7 @@ def test_what_is_named_in_a_sentence_exists(page: Path) -> None:
         command, rest = leaf([word for word in words[1:] if word != "VERB"])
         own = " ".join(rest).split(" -- ")[0]
         known = options_of(command) | {"--help", "-h", "--version", "--debug"}
-        if hasattr(command, "commands") and rest and not rest[0].startswith(("-", "[")):
+        if hasattr(command, "commands") and rest and not rest[0].startswith(("-", "[", ".")):
             wrong.append(span)
         elif unknown := set(re.findall(r"(?<!\S)\[?(--?[a-z][a-z-]*)", own)) - known:
             wrong.append(f"{span}: {unknown}")
