@@ -7,12 +7,15 @@ of a hostile file before the first can be named.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
+from itertools import pairwise
+from textwrap import dedent
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -64,6 +67,16 @@ def schema(kind: Any) -> Schema:
     own = _type(kind)
     described = own.definition(definitions) if isinstance(own, _Dataclass) else own.schema(definitions)
     return {"$defs": definitions, **described} if definitions else described
+
+
+def written(kind: Any) -> Schema:
+    """The JSON Schema of what is written from a dataclass, for its readers: every key is there, and those that a later
+    version adds are allowed. `schema` is that of what is read into one.
+    """
+    described = schema(kind)
+    for one in (described, *described.get("$defs", {}).values()):
+        one |= {"required": list(one["properties"]), "additionalProperties": True}
+    return described
 
 
 @cache
@@ -241,11 +254,16 @@ class _Dataclass(_Type):
         return {"$ref": f"#/$defs/{name}"}
 
     def definition(self, definitions: dict[str, Schema]) -> Schema:
+        docs = _field_docs(self.kind)
+        generated = (self.kind.__doc__ or "").startswith(f"{self.kind.__name__}(")  # by the decorator
         return {
             "title": self.kind.__name__,
-            "description": inspect.getdoc(self.kind),
+            **_description(None if generated else inspect.getdoc(self.kind)),
             "type": "object",
-            "properties": {one.name: self._property(one, definitions) for one in fields(self.kind)},
+            "properties": {
+                one.name: self._property(one, definitions) | _description(docs.get(one.name))
+                for one in fields(self.kind)
+            },
             "required": self.needed,
             "additionalProperties": False,
         }
@@ -255,6 +273,25 @@ class _Dataclass(_Type):
         title = {} if "$ref" in described else {"title": field.name.replace("_", " ").title()}
         value = list(field.default) if isinstance(field.default, tuple) else field.default
         return {**title, **described, **({} if value is MISSING else {"default": value})}
+
+
+def _field_docs(kind: type) -> dict[str, str]:
+    """The text below each field of a dataclass, by the field's name. Only the source has it."""
+    docs: dict[str, str] = {}
+    for one in reversed(kind.__mro__[:-1]):
+        try:
+            [made] = ast.parse(dedent(inspect.getsource(one))).body
+        except OSError:  # there is no source
+            continue
+        for field, text in pairwise(getattr(made, "body", ())):
+            match field, text:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(words))):
+                    docs[name] = inspect.cleandoc(words)
+    return docs
+
+
+def _description(text: str | None) -> Schema:
+    return {"description": text} if text else {}
 
 
 def _any_of(schemas: list[Schema]) -> Schema:

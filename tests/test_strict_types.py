@@ -1,6 +1,6 @@
 """Plain data held against types: what is refused, with its place, and a JSON Schema that says the same."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from typing import Any, Literal
 
 import pytest
@@ -12,7 +12,7 @@ from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 from gputune.profile import Fingerprint
 from gputune.settings import Choice, Value
-from gputune.strict_types import Mismatch, convert, schema, unknown
+from gputune.strict_types import Mismatch, convert, schema, unknown, written
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,9 @@ class Node:
 
     rows: tuple[Gap, ...]
     by_name: dict[str, Gap | None]
+    """Each row
+    again.
+    """
 
 
 def test_keys_that_no_dataclass_has_are_found_at_any_depth() -> None:
@@ -89,6 +92,24 @@ def test_a_schema_defines_each_dataclass_once() -> None:
     assert described["properties"]["rows"] == {"title": "Rows", "type": "array", "items": {"$ref": "#/$defs/Gap"}}
     assert described["properties"]["by_name"]["additionalProperties"]["anyOf"][1] == {"type": "null"}
     assert (described["required"], described["additionalProperties"]) == (["rows", "by_name"], False)
+
+
+def test_a_schema_says_what_stands_below_a_field() -> None:
+    assert schema(Node)["properties"]["by_name"]["description"] == "Each row\nagain."
+    assert "description" not in schema(Node)["properties"]["rows"]
+
+
+def test_a_dataclass_without_words_or_without_source_is_described_without() -> None:
+    made = make_dataclass("Made", [("name", str)])
+    assert schema(made)["properties"] == {"name": {"title": "Name", "type": "string"}}
+    assert "description" not in schema(made)
+
+
+def test_what_is_written_has_every_key_and_may_get_more() -> None:
+    described = written(Node)["$defs"]["Gap"]
+    assert (described["required"], described["additionalProperties"]) == (["fact", "reason", "cause"], True)
+    assert schema(Node)["$defs"]["Gap"]["required"] == ["fact", "reason"]
+    assert written(Node)["additionalProperties"] is True
 
 
 WORDS = ["bench", "metric", "unit", "samples", "params", "device", "value", "gain", "interval",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -13,17 +13,13 @@ from gputune.errors import UsageError
 
 if TYPE_CHECKING:
     from gputune.facts import Facts
-
-FAIL_ON = {
-    "error": ("ERROR",),
-    "warning": ("ERROR", "WARNING"),
-    "unknown": ("ERROR", "WARNING", "UNKNOWN"),
-    "never": (),
-}
+    from gputune.report.severities import FailOn
 
 
 def check(
-    as_json: Annotated[bool, typer.Option("--json", help="Print facts and findings as JSON on stdout.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print facts, findings and a summary as JSON on stdout.")
+    ] = False,
     fail_on: Annotated[
         str, typer.Option(help="Exit with 1 from this level up: error, warning, unknown, or never.")
     ] = "error",
@@ -57,24 +53,25 @@ def check(
     from gputune import checks
     from gputune.cli import _choices, _node_files
     from gputune.host.stderr import show
-    from gputune.report import json, terminal
+    from gputune.report import json, severities, terminal
 
-    _choices.require(fail_on, FAIL_ON, "level", "--fail-on")
+    _choices.require(fail_on, severities.FAIL_ON, "level", "--fail-on")
     selected = _selected(only, skip)
     files = _node_files.targets({"--nfd": nfd, "--prometheus": prometheus})
     found = _facts(python, require_gpu, expect_gpus, timeout)
     findings = checks.run(found, only=selected)
+    summary = severities.summary(findings, cast("FailOn", fail_on))
     fault = _node_files.write(files, found, findings)  # first: the reader of stdout may go away
     if as_json:
-        show(json.check(found, findings))
+        show(json.check(found, findings, summary))
     else:
         terminal.print_findings(findings, sys.stdout)
         terminal.print_gaps(terminal.unsaid(found.gaps, findings), sys.stdout)
         show(terminal.summary(findings))
     if fault:
         raise fault
-    if any(finding.severity in FAIL_ON[fail_on] for finding in findings):
-        raise typer.Exit(1)
+    if summary.exit_code:
+        raise typer.Exit(summary.exit_code)
 
 
 def _selected(only: list[str] | None, skip: list[str] | None) -> list[str]:

@@ -8,6 +8,8 @@ from gputune.plugins import Setting
 from gputune.profile.document import LONGEST_ENTRY, MOST_DIMENSIONS, MOST_MODELS, MOST_SHAPES, SCHEMA, Profile
 from gputune.profile.limits import MOST_PROGRAMS
 
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
 
 def json_schema() -> dict[str, Any]:
     """The schema, with each setting's own type of value."""
@@ -21,7 +23,7 @@ def json_schema() -> dict[str, Any]:
         "families": {"type": "object", "additionalProperties": every},
     }
     _complete_programs(schema, {name: one["properties"]["value"] for name, one in properties.items()})
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return {"$schema": DIALECT, **schema}
 
 
 def _complete_programs(schema: dict[str, Any], values: dict[str, Any]) -> None:

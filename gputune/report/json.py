@@ -8,18 +8,28 @@ from typing import Any
 from gputune.checks import Finding
 from gputune.facts import Facts
 from gputune.host.shared_text import TEXTS, cleaner
+from gputune.profile import now
+from gputune.report.answers import SCHEMA
+from gputune.report.severities import Summary
 from gputune.runtime.status import Status
+from gputune.version import __version__
 
 
-def check(facts: Facts, findings: Sequence[Finding]) -> str:
-    """Facts and findings, without what tells who and where, since the answer is sent on and kept."""
+def check(facts: Facts, findings: Sequence[Finding], summary: Summary) -> str:
+    """A `CheckAnswer`, without what tells who and where, since it is sent on and kept."""
     clean = cleaner()
     rows = [asdict(finding) for finding in findings]
-    return text({"facts": clean.all(asdict(facts)), "findings": clean.all(rows, TEXTS)})
+    read = {"facts": clean.all(asdict(facts)), "findings": clean.all(rows, TEXTS)}
+    return text({**_head(), "summary": asdict(summary), **read})
 
 
 def status(found: Status) -> str:
-    return text(asdict(found) | {"settings": [row.plain for row in found.settings]})
+    """A `StatusAnswer`."""
+    return text({**_head(), **asdict(found), "settings": [row.plain for row in found.settings]})
+
+
+def _head() -> dict[str, Any]:
+    return {"schema": SCHEMA, "gputune": __version__, "created": now()}
 
 
 def text(data: Any) -> str:

@@ -15,7 +15,7 @@ from gputune.report.answer_text import lines
 from gputune.report.charts import Chart
 from gputune.report.merging import merged
 from gputune.report.programs import charts as program_charts
-from gputune.report.severities import WORST_FIRST, worst
+from gputune.report.severities import WORST_FIRST, by_severity
 from gputune.report.tables import add, console_of, draw, plain, table_of, value_text
 from gputune.settings import Choice
 from gputune.settings._evidence import counted
@@ -125,13 +125,13 @@ def _on_lines(remedy: str) -> str:
 
 def summary(findings: Sequence[Finding]) -> str:
     """The number of checks by the worst severity that each found, in one line."""
-    each = list(worst((finding.check, finding.severity) for finding in findings).values())
-    counts = [(each.count(severity), severity) for severity in WORST_FIRST if severity in each]
+    numbers = by_severity(findings)
     parts = [
         counted(count, _word(severity)) if severity in ("ERROR", "WARNING") else f"{count} {_word(severity)}"
-        for count, severity in counts
+        for severity, count in numbers.items()
+        if count
     ]
-    return f"{counted(len(each), 'check')}: {', '.join(parts) or 'none asked'}"
+    return f"{counted(sum(numbers.values()), 'check')}: {', '.join(parts) or 'none asked'}"
 
 
 def _word(severity: Severity) -> str:

@@ -20,13 +20,13 @@ OPERATIONS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Why:
+class Why:
     reason: str
     arguments: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
+class Row:
     """As `Applied.plain`."""
 
     setting: str
@@ -35,7 +35,7 @@ class _Row:
     status: Status
     source: Source | None
     why: str
-    reasons: tuple[_Why, ...]
+    reasons: tuple[Why, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class _Read:
 
     value: Value = None
     default: Value = None
-    fault: _Row | None = None
+    fault: Row | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class _Answer:
     python: str
     gpu: str | None
     tf32: bool
-    rows: tuple[_Row, ...]
+    rows: tuple[Row, ...]
     reads: dict[str, _Read]
     errors: dict[str, float] = filled(default_factory=dict)
 

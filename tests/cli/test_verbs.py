@@ -19,6 +19,8 @@ from gputune import __version__, benches, checks, probing, settings
 from gputune.cli.probe import probe
 from gputune.errors import MeasureError
 from gputune.profile import load, parse, save
+from gputune.report.answers import CheckAnswer
+from gputune.strict_types import convert
 
 PROFILE = str(Path(__file__).parents[2] / "profiles" / "nvidia-h200.yaml")
 
@@ -231,6 +233,8 @@ class TestCheck:
         answer = json.loads(checked.stdout)
         assert {finding["check"] for finding in answer["findings"]} == set(checks.names())
         assert checked.returncode in (0, 1)
+        assert answer["summary"]["exit_code"] == checked.returncode
+        assert convert(CheckAnswer, answer).facts.gpus is not None
 
     @pytest.mark.parametrize(
         ("variables", "words", "code"),
@@ -348,6 +352,17 @@ def test_the_schema_is_json_and_knows_every_setting():
     schema = json.loads(gputune("schema").stdout)
     assert set(schema["properties"]["settings"]["properties"]) == set(settings.names())
     assert schema["properties"]["settings"]["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(
+    ("of", "title"), [("profile", "Profile"), ("check", "CheckAnswer"), ("status", "StatusAnswer")]
+)
+def test_each_json_has_a_schema(of, title):
+    assert json.loads(gputune("schema", "--of", of).stdout)["title"] == title
+
+
+def test_a_schema_of_something_else_is_one_line():
+    assert "--of chek: there is no such schema; did you mean check?" in refusal("schema", "--of", "chek")
 
 
 @pytest.mark.slow
