@@ -30,9 +30,9 @@ from gputune.version import __version__
 if TYPE_CHECKING:
     from gputune.bench_process import Budget, MatmulShape, UserDataset
     from gputune.checks import Finding
-    from gputune.inject.applied import Applied
     from gputune.probing import Progress
     from gputune.profile import Profile
+    from gputune.runtime.rows import Rows
     from gputune.runtime.tuning import Tuning
     from gputune.settings import Numerics
 
@@ -102,11 +102,13 @@ def apply(
         return tuning.apply(profile, ignore_fingerprint=ignore_fingerprint, numerics=numerics, inject=inject)
 
 
-def status() -> tuple[Applied, ...]:
-    """Return the present state of each setting that `gputune apply` or `gputune.apply` brought into this process."""
-    from gputune.runtime import in_process
+def status() -> Rows:
+    """Return the present state of each setting that `gputune apply` or `gputune.apply` brought into this process: a
+    tuple of `Applied`, which prints as a table.
+    """
+    from gputune.runtime import in_process, rows
 
-    return tuple(in_process.rows_now().values())
+    return rows.Rows(in_process.rows_now().values())
 
 
 def verify_ranks(tuning: Tuning | None = None, *, deadline_seconds: float = 30.0) -> dict[str, Any]:

@@ -124,6 +124,16 @@ class Applied:
     """Who chose the value in force: the profile, the environment, the program itself, or torch (its default)."""
     reasons: tuple[Why, ...]
 
+    def __str__(self) -> str:
+        """One line: `matmul_precision tf32 (was ieee): applied (profile), in this process`."""
+        from ..resources.printable import printable
+        from ..settings._value_text import value_text
+
+        value = "" if self.after is None else f" {value_text(self.after)}"
+        was = "" if self.before in (None, self.after) else f" (was {value_text(self.before)})"
+        source = f" ({self.source})" if self.source else ""
+        return printable(f"{self.setting}{value}{was}: {self.status}{source}, {self.why}")
+
     @property
     def why(self) -> str:
         """The reasons as one sentence, for a report."""

@@ -9,12 +9,14 @@ from typing import IO, TYPE_CHECKING, Any
 from gputune.report.charts import BAR_WIDTH, Bar, Chart, bar
 from gputune.resources.printable import printable
 from gputune.resources.terminal_size import WIDEST, no_sizes
-from gputune.settings import Value
+from gputune.settings._value_text import value_text
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.segment import Segment
     from rich.table import Table
+
+__all__ = ["add", "console_of", "draw", "plain", "table_of", "value_text"]
 
 _FIRST = 22  # the longest name of a check, so that the columns of one report's tables line up
 
@@ -98,15 +100,6 @@ def table_of(*columns: str, style: str = "") -> Table:
 def add(table: Table, *cells: str) -> None:
     """Add a row of plain text."""
     table.add_row(*(plain(cell) for cell in cells))
-
-
-def value_text(value: Value) -> str:
-    """A setting's value for a table; `none` stands for torch's own choice."""
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {number}" for key, number in value.items()) or "unknown"
-    if value is None:
-        return "none"
-    return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
 def draw(console: Console, chart: Chart) -> None:

@@ -25,6 +25,7 @@ from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.runtime.locate import AUTO, located
 from gputune.runtime.measured_loading import measured_loading
 from gputune.runtime.numerics import limit
+from gputune.runtime.rows import Rows
 from gputune.settings import Numerics, Value
 
 
@@ -54,12 +55,13 @@ class Tuning:
         self.family = None
 
     @property
-    def applied(self) -> tuple[Applied, ...]:
+    def applied(self) -> Rows:
         """The current state of every setting: applied, kept as the user had it, changed later by the program, skipped,
-        or failed. For a setting that needs a line in the script, it is what the latest such line used.
+        or failed. For a setting that needs a line in the script, it is what the latest such line used. A tuple of
+        `Applied`, which prints as a table.
         """
         flags = rows_now()
-        return tuple(self._updated(row, flags.get(row.setting)) for row in self._rows)
+        return Rows(self._updated(row, flags.get(row.setting)) for row in self._rows)
 
     def autocast(self) -> Any:
         """`torch.autocast` in the profile's mixed-precision dtype; a null context where the profile has none."""

@@ -2,6 +2,7 @@
 
 import json
 import string
+from typing import Any
 
 import pytest
 
@@ -44,3 +45,25 @@ def test_the_reasons_are_asked_by_kind() -> None:
     row = Applied(setting="compile", status="skipped", reasons=(Reason.ELSEWHERE("torch (2.11 there, 2.12 here)"),))
     assert row.because(Reason.DISABLED, Reason.ELSEWHERE) == ("torch (2.11 there, 2.12 here)",)
     assert row.because(Reason.DEFAULT) is None
+
+
+@pytest.mark.parametrize(
+    ("row", "line"),
+    [
+        (
+            {"before": "ieee", "after": "tf32", "status": "applied", "source": "profile",
+             "reasons": (Reason.IN_PROCESS(),)},
+            "it tf32 (was ieee): applied (profile), in this process",
+        ),
+        (
+            {"before": True, "after": True, "status": "applied", "source": "torch", "reasons": (Reason.ALREADY(),)},
+            "it on: applied (torch), already had this value",
+        ),
+        (
+            {"status": "skipped", "reasons": (Reason.DEFAULT(), Reason.FORBIDDEN("\x1b[2J\n"))},
+            "it: skipped, torch's default; \\x1b[2J\\n",
+        ),
+    ],
+)  # fmt: skip
+def test_a_printed_row_is_one_line(row: dict[str, Any], line: str) -> None:
+    assert str(Applied(setting="it", **row)) == line
