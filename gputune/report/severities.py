@@ -42,20 +42,13 @@ def worst(pairs: Iterable[tuple[str, Severity]]) -> dict[str, Severity]:
     return by_name
 
 
-def by_severity(findings: Iterable[Finding]) -> dict[Severity, int]:
-    """The number of checks by the worst severity that each found, the worst first; also of those that none has."""
-    each = list(worst((finding.check, finding.severity) for finding in findings).values())
-    return {severity: each.count(severity) for severity in WORST_FIRST}
-
-
 def summary(findings: Iterable[Finding], fail_on: FailOn) -> Summary:
     """What these findings come to where the command fails from `fail_on` up."""
-    numbers = by_severity(findings)
-    found = [severity for severity, count in numbers.items() if count]
+    each = list(worst((finding.check, finding.severity) for finding in findings).values())
     return Summary(
-        checks=sum(numbers.values()),
-        severities=numbers,
-        worst=found[0] if found else "NOT_APPLICABLE",
+        checks=len(each),
+        severities={severity: each.count(severity) for severity in WORST_FIRST},
+        worst=min(each, key=WORST_FIRST.index, default="NOT_APPLICABLE"),
         fail_on=fail_on,
-        exit_code=int(any(severity in FAIL_ON[fail_on] for severity in found)),
+        exit_code=int(any(severity in FAIL_ON[fail_on] for severity in each)),
     )

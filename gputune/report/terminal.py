@@ -15,7 +15,7 @@ from gputune.report.answer_text import lines
 from gputune.report.charts import Chart
 from gputune.report.merging import merged
 from gputune.report.programs import charts as program_charts
-from gputune.report.severities import WORST_FIRST, by_severity
+from gputune.report.severities import WORST_FIRST, worst
 from gputune.report.tables import add, console_of, draw, plain, table_of, value_text
 from gputune.settings import Choice
 from gputune.settings._evidence import counted
@@ -124,14 +124,19 @@ def _on_lines(remedy: str) -> str:
 
 
 def summary(findings: Sequence[Finding]) -> str:
-    """The number of checks by the worst severity that each found, in one line."""
-    numbers = by_severity(findings)
-    parts = [
-        counted(count, _word(severity)) if severity in ("ERROR", "WARNING") else f"{count} {_word(severity)}"
-        for severity, count in numbers.items()
-        if count
-    ]
-    return f"{counted(sum(numbers.values()), 'check')}: {', '.join(parts) or 'none asked'}"
+    """The number of checks by the worst severity that each found, in one line. Those that found a fault are named, as
+    their tables are far above it.
+    """
+    each = worst((finding.check, finding.severity) for finding in findings)
+    names = {severity: [check for check, found in each.items() if found == severity] for severity in WORST_FIRST}
+    parts = [_counted(severity, checks) for severity, checks in names.items() if checks]
+    return f"{counted(len(each), 'check')}: {', '.join(parts) or 'none asked'}"
+
+
+def _counted(severity: Severity, checks: Sequence[str]) -> str:
+    if severity in ("ERROR", "WARNING"):
+        return f"{counted(len(checks), _word(severity))} ({', '.join(checks)})"
+    return f"{len(checks)} {_word(severity)}"
 
 
 def _word(severity: Severity) -> str:

@@ -25,7 +25,7 @@ from gputune.checks import Finding
 from gputune.facts.gap import Gap
 from gputune.profile import dump, dump_json, parse
 from gputune.report import json as report_json
-from gputune.report import nfd, prometheus, terminal
+from gputune.report import nfd, prometheus, severities, terminal
 from gputune.runtime.environment import SHIM
 
 OF_A_PROFILE = {
@@ -175,7 +175,7 @@ class TestDevices:
         for text in (
             nfd.text(self.steered(), [finding]),
             prometheus.text(self.steered(), [finding]),
-            report_json.check(self.steered(), [finding]),
+            report_json.check(self.steered(), [finding], severities.summary([finding], "error")),
         ):
             assert not unseen(text)
         assert json.loads(text)["findings"][0]["message"] == ESCAPING

@@ -111,13 +111,13 @@ def test_findings_with_different_remedies_stay_apart():
     assert "-> numactl" in text
 
 
-def test_the_summary_counts_each_check_by_the_worst_that_it_found():
+def test_the_summary_counts_each_check_by_the_worst_that_it_found_and_names_the_faults():
     findings = [
         Finding(check="numa", severity="OK", message="near"),
         Finding(check="numa", severity="WARNING", message="far", remedy="taskset"),
         Finding(check="shm_size", severity="NOT_APPLICABLE", message="none"),
     ]
-    assert terminal.summary(findings) == "2 checks: 1 warning, 1 not applicable"
+    assert terminal.summary(findings) == "2 checks: 1 warning (numa), 1 not applicable"
     assert terminal.summary(findings[:1]) == "1 check: 1 ok"
     assert terminal.summary([]) == "0 checks: none asked"
 
