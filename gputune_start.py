@@ -30,6 +30,9 @@ OWN_CODES = (2, REFUSED, NOT_EXECUTABLE, NOT_FOUND, INTERRUPTED, 129, 141, 143)
 signal. Any other says that something exited which was only to be imported.
 """
 
+COMPLETE = "_GPUTUNE_COMPLETE"
+"""The variable with which a shell asks what may follow the words on its line."""
+
 FLAGS = ("--ignore-fingerprint", "--strict", "--inject", "--inject-dataloader", "--quiet")
 WITH_VALUE = ("--numerics", "--only", "--skip", "--emit")
 """The options of `gputune apply` with which CMD runs, without and with a value: all but `--dry-run` and `--help`."""
@@ -106,6 +109,10 @@ def _guarded(typed: list[str]) -> int:
             import warnings
 
             warnings.simplefilter("ignore")
+        if not typed and COMPLETE in os.environ:
+            from gputune.cli import _completion
+
+            return _completion.answer()
         from gputune import cli
 
         cli.add_verbs(typed[0] if typed else None)

@@ -14,8 +14,8 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from gputune.cli import _streams
-from gputune.errors import GputuneError, MeasureError
+from gputune.cli import _help, _streams
+from gputune.errors import GputuneError, MeasureError, UsageError
 from gputune.host.starting import fill_standard_streams
 
 INTERRUPTED = 130
@@ -28,27 +28,70 @@ _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 app = typer.Typer(
     name="gputune",
+    cls=_help.Group,
     help="Check a GPU environment, measure what it can really do, and apply the settings that pay.",
-    no_args_is_help=True,
-    add_completion=False,
+    add_completion=False,  # its options are below, with gputune's own lines for what may fail
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from gputune import __version__
-        from gputune.host.stderr import show
+def _print_version(ctx: typer.Context, wanted: bool) -> None:
+    if ctx.resilient_parsing:
+        return
+    from gputune.host.stderr import show
+    from gputune.version import __version__
 
+    verbose = ctx.params["verbose"]
+    if wanted and verbose:
+        from gputune.cli import _version
+        from gputune.host import Host
+
+        for line in _version.lines(Host()):
+            show(line)
+    elif wanted:
         show(__version__)
+    elif verbose:
+        raise UsageError("-v: belongs to --version", "type: gputune --version -v")
+    if wanted:
         raise typer.Exit
+
+
+def _install_completion(ctx: typer.Context, wanted: bool) -> None:
+    if wanted:
+        from gputune.cli import _completion_setup
+
+        _completion_setup.install(ctx, wanted)
+
+
+def _show_completion(ctx: typer.Context, wanted: bool) -> None:
+    if wanted:
+        from gputune.cli import _completion_setup
+
+        _completion_setup.show(ctx, wanted)
 
 
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version)
+    ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "-v", "--verbose", help="With --version: also Python, torch, the driver, CUDA and NVML.", is_eager=True
+        ),
+    ] = False,
+    install_completion: Annotated[
+        bool,
+        typer.Option(
+            "--install-completion",
+            help="Let this shell (bash, zsh, fish) complete words.",
+            callback=_install_completion,
+        ),
+    ] = False,
+    show_completion: Annotated[
+        bool, typer.Option("--show-completion", help="Print what that would install.", callback=_show_completion)
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
@@ -64,7 +107,8 @@ def add_verbs(only: str | None = None) -> None:
         if hasattr(module, "GROUP"):  # with subcommands
             app.add_typer(module.GROUP, name=verb)
             continue
-        app.command(verb, context_settings=getattr(module, "CONTEXT", None))(getattr(module, file))
+        settings = getattr(module, "CONTEXT", None)
+        app.command(verb, cls=_help.Command, context_settings=settings)(getattr(module, file))
 
 
 # Newer typer carries its own copy of click, older ones use the package: ask typer which class it raises.
@@ -82,9 +126,9 @@ def run() -> NoReturn:
     try:
         code: Any = _run()
     except _ClickException as error:
-        message = error.format_message()  # empty where the help text has been printed
-        command = error.ctx.command_path if getattr(error, "ctx", None) else "gputune"
-        _end(f"{message} (see: {command} --help)" if message else "", error.exit_code, debug)
+        from gputune.cli import _mistakes
+
+        _end(_mistakes.line(error), error.exit_code, debug)
     except GputuneError as error:
         _end(str(error), error.exit_code, debug)
     except (typer.Abort, KeyboardInterrupt):
@@ -103,7 +147,7 @@ def run() -> NoReturn:
 def _run() -> Any:
     """The verb's exit code. Raises BrokenPipeError where the reader of stdout has gone: typer would exit with 1."""
     try:
-        code = app(standalone_mode=False)
+        code = app(standalone_mode=False, complete_var="")  # of no name: only `_completion` answers a shell
     except SystemExit as ended:
         if (
             type(sys.stdout).__name__ == "PacifyFlushWrapper" or ended.code == 1

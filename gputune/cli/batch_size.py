@@ -14,15 +14,17 @@ def batch_size(
         str,
         typer.Argument(
             parser=_paths.name,
-            metavar="FILE.PY:MAKE",
-            help="make() takes no arguments and returns step(batch_size), which runs one training step; "
-            "package.module:make works too.",
+            metavar="FILE.py:CALLABLE",
+            help="The callable takes no arguments and returns step(batch_size), which runs one training step; "
+            "package.module:callable works too.",
         ),
     ],
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
-    start: Annotated[int, typer.Option(help="The first batch to try.", min=1)] = 1,
-    most: Annotated[int, typer.Option(help="The largest batch to try.", min=1)] = 65536,
-    seconds: Annotated[float, typer.Option(help="Roughly how long the whole search takes.", min=5, max=86400)] = 60,
+    device: Annotated[str, typer.Option(metavar="DEVICE", help="auto, cpu, cuda or cuda:N.")] = "auto",
+    start: Annotated[int, typer.Option(metavar="N", help="The first batch to try.", min=1)] = 1,
+    most: Annotated[int, typer.Option(metavar="N", help="The largest batch to try.", min=1)] = 65536,
+    seconds: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Roughly how long the whole search takes.", min=5, max=86400)
+    ] = 60,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
 ) -> None:
     """Find the largest batch that fits with a margin, and the one with the best throughput."""

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 def bug_report(
     file: Annotated[
-        Path | None, typer.Argument(parser=_paths.path, help="Also write it to this file.", show_default="stdout only")
+        Path | None,
+        typer.Argument(
+            parser=_paths.path, metavar="FILE", help="Also write it to this file.", show_default="stdout only"
+        ),
     ] = None,
 ) -> None:
     """Show what a maintainer needs to know: versions, findings, settings in force, the cached profile, the last errors.

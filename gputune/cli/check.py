@@ -21,13 +21,18 @@ def check(
         bool, typer.Option("--json", help="Print facts, findings and a summary as JSON on stdout.")
     ] = False,
     fail_on: Annotated[
-        str, typer.Option(help="Exit with 1 from this level up: error, warning, unknown, or never.")
+        str, typer.Option(metavar="LEVEL", help="Exit with 1 from this level up: error, warning, unknown, or never.")
     ] = "error",
-    only: Annotated[list[str] | None, typer.Option(help="Run only these checks, separated by commas.")] = None,
-    skip: Annotated[list[str] | None, typer.Option(help="Skip these checks, separated by commas.")] = None,
+    only: Annotated[list[str] | None, typer.Option(metavar="NAME,...", help="Run only these checks.")] = None,
+    skip: Annotated[list[str] | None, typer.Option(metavar="NAME,...", help="Skip these checks.")] = None,
     python: Annotated[
         str | None,
-        typer.Option(parser=_paths.name, help="Check the torch of this interpreter.", show_default="gputune's own"),
+        typer.Option(
+            parser=_paths.name,
+            metavar="PATH",
+            help="Check the torch of this interpreter.",
+            show_default="gputune's own",
+        ),
     ] = None,
     require_gpu: Annotated[
         bool, typer.Option("--require-gpu", help="Report a machine without a GPU as an error.")

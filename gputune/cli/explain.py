@@ -7,7 +7,8 @@ import typer
 
 def explain(
     name: Annotated[
-        str | None, typer.Argument(help="A setting, a check, a bench, or launching. Without it all are listed.")
+        str | None,
+        typer.Argument(metavar="NAME", help="A setting, a check, a bench, or launching. Without it all are listed."),
     ] = None,
 ) -> None:
     """Explain a setting, a check or a bench: what it is, why it matters, and where the rule comes from.

@@ -12,6 +12,7 @@ def install_hook(
         str | None,
         typer.Option(
             parser=_paths.name,
+            metavar="PATH",
             help="The interpreter, such as a virtual environment's.",
             show_default="gputune's own",
         ),

@@ -25,6 +25,7 @@ def merge(
             "-o",
             "--output",
             parser=_paths.path,
+            metavar="FILE",
             help="Where to write the common profile; - is stdout.",
             show_default=False,
         ),

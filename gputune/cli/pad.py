@@ -24,10 +24,11 @@ def pad(
     ],
     dtype: Annotated[
         str | None,
-        typer.Option(help="bfloat16, float16, tf32 or float32.", show_default="what suits the device"),
+        typer.Option(metavar="DTYPE", help="bfloat16, float16, tf32 or float32.", show_default="what suits the device"),
     ] = None,
     profile: Annotated[
-        Path | None, typer.Option(parser=_paths.path, help="Answer from this profile instead of measuring.")
+        Path | None,
+        typer.Option(parser=_paths.path, metavar="PROFILE", help="Answer from this profile instead of measuring."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> None:

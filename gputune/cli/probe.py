@@ -23,25 +23,28 @@ def probe(
             "-o",
             "--output",
             parser=_paths.path,
+            metavar="FILE",
             help="The file to write; - is stdout.",
             show_default="profile.yaml",
         ),
     ] = None,
     device: Annotated[
-        str, typer.Option(help="auto, cpu, cuda, cuda:N, or all: every GPU of this node at once.")
+        str, typer.Option(metavar="DEVICE", help="auto, cpu, cuda, cuda:N, or all: every GPU of this node at once.")
     ] = "auto",
-    budget: Annotated[str, typer.Option(help="quick, standard or thorough.")] = "standard",
+    budget: Annotated[str, typer.Option(metavar="BUDGET", help="quick, standard or thorough.")] = "standard",
     only: Annotated[
         str,
         typer.Option(
-            help="Run only these benches, separated by commas. "
-            "What the file that it replaces has of the others is kept, if it is of this device (not with --device all)."
+            metavar="NAME,...",
+            help="Run only these benches. What the file that it replaces has of the others is kept, if it is of this "
+            "device (not with --device all).",
         ),
     ] = "",
     shapes: Annotated[
         Path | None,
         typer.Option(
             parser=_paths.path,
+            metavar="FILE",
             help="Measure the matmuls of this file too: M N K and, optionally, a dtype in each line.",
         ),
     ] = None,
@@ -55,11 +58,14 @@ def probe(
     ] = None,
     batch_size: Annotated[
         int | None,
-        typer.Option(help="The batch size of a --dataset without its own.", min=1, max=1 << 24, show_default="32"),
+        typer.Option(
+            metavar="N", help="The batch size of a --dataset without its own.", min=1, max=1 << 24, show_default="32"
+        ),
     ] = None,
     step_ms: Annotated[
         float | None,
         typer.Option(
+            metavar="MS",
             help="How long a training step works on each batch of --dataset, in ms.",
             min=0.001,
             max=3.6e6,

@@ -14,7 +14,9 @@ def status(
     ] = False,
     python: Annotated[
         str | None,
-        typer.Option(parser=_paths.name, help="The interpreter to start.", show_default="gputune's own"),
+        typer.Option(
+            parser=_paths.name, metavar="PATH", help="The interpreter to start.", show_default="gputune's own"
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:

@@ -36,6 +36,7 @@ def tune(
             "-o",
             "--output",
             parser=_paths.path,
+            metavar="FILE",
             help="The profile that gets the result; it keeps all else that it has.",
         ),
     ] = Path("profile.yaml"),
@@ -51,6 +52,7 @@ def tune(
     steps: Annotated[
         int | None,
         typer.Option(
+            metavar="N",
             min=20,
             max=1_000_000,
             help="The most steps of the measuring run.",
@@ -61,7 +63,14 @@ def tune(
         str, typer.Option(metavar="LEVEL", help="How far results may change: exact, rounding, tf32 or mixed.")
     ] = "mixed",
     guard_steps: Annotated[
-        int, typer.Option("--guard-steps", min=20, max=1_000_000, help="The steps of each run that guards the loss.")
+        int,
+        typer.Option(
+            "--guard-steps",
+            metavar="N",
+            min=20,
+            max=1_000_000,
+            help="The steps of each run that guards the loss.",
+        ),
     ] = 100,
     no_guard: Annotated[
         bool, typer.Option("--no-guard", help="Do not compare loss or outputs with FP32's; the result says so.")

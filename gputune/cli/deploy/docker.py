@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def docker(
-    image: Annotated[str, typer.Option(help="The image to run.")] = IMAGE,
+    image: Annotated[str, typer.Option(metavar="IMAGE", help="The image to run.")] = IMAGE,
     command: Annotated[
         list[str] | None,
         typer.Argument(metavar="[-- CMD...]", help="The command to run in it. Without one: gputune check."),

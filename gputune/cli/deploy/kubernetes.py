@@ -5,28 +5,33 @@ from typing import Annotated
 
 import typer
 
-from gputune.cli import _paths
+from gputune.cli import _help, _paths
 from gputune.deploy import IMAGE
 from gputune.errors import UsageError
 
-GROUP = typer.Typer(help="Print a Kubernetes manifest.", no_args_is_help=True)
+GROUP = typer.Typer(cls=_help.Group, help="Print a Kubernetes manifest.")
 
-_Image = Annotated[str, typer.Option(help="An image that contains gputune.")]
-_Namespace = Annotated[str | None, typer.Option(help="The namespace of the object.", show_default="kubectl's")]
+_Image = Annotated[str, typer.Option(metavar="IMAGE", help="An image that contains gputune.")]
+_Namespace = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The namespace of the object.", show_default="kubectl's")
+]
 _RuntimeClass = Annotated[
-    str | None, typer.Option(help="The RuntimeClass of NVIDIA's runtime, if it is not the nodes' default.")
+    str | None,
+    typer.Option(metavar="NAME", help="The RuntimeClass of NVIDIA's runtime, if it is not the nodes' default."),
 ]
 
 
-@GROUP.command()
+@GROUP.command(cls=_help.Command)
 def job(
     command: Annotated[list[str] | None, typer.Argument(metavar="-- CMD...", help="The command to run.")] = None,
     image: _Image = IMAGE,
-    name: Annotated[str, typer.Option(help="The name of the Job.")] = "gputune-job",
+    name: Annotated[str, typer.Option(metavar="NAME", help="The name of the Job.")] = "gputune-job",
     namespace: _Namespace = None,
     runtime_class: _RuntimeClass = None,
-    gpus: Annotated[int, typer.Option(help="GPUs of one node; 0 for a job on CPUs.", min=0, max=1024)] = 1,
-    cpus: Annotated[int | None, typer.Option(help="CPUs.", min=1, max=4096, show_default="4 for each GPU")] = None,
+    gpus: Annotated[int, typer.Option(metavar="N", help="GPUs of one node; 0 for a job on CPUs.", min=0, max=1024)] = 1,
+    cpus: Annotated[
+        int | None, typer.Option(metavar="N", help="CPUs of the pod.", min=1, max=4096, show_default="4 for each GPU")
+    ] = None,
     memory: Annotated[
         str | None,
         typer.Option(
@@ -63,10 +68,10 @@ def job(
         raise UsageError(fault, "write it as in 512Mi, 64Gi or 1Ti") from None
 
 
-@GROUP.command()
+@GROUP.command(cls=_help.Command)
 def daemonset(
     image: _Image = IMAGE,
-    name: Annotated[str, typer.Option(help="The name of the DaemonSet.")] = "gputune-check",
+    name: Annotated[str, typer.Option(metavar="NAME", help="The name of the DaemonSet.")] = "gputune-check",
     namespace: _Namespace = None,
     runtime_class: _RuntimeClass = None,
 ) -> None:
@@ -79,12 +84,12 @@ def daemonset(
     show(text(name, namespace, _values.image(image), runtime_class), end="")
 
 
-@GROUP.command()
+@GROUP.command(cls=_help.Command)
 def configmap(
     profile: Annotated[
         Path, typer.Option(parser=_paths.path, metavar="FILE", help="The profile that gputune probe wrote.")
     ],
-    name: Annotated[str, typer.Option(help="The name of the ConfigMap.")] = "gputune-profile",
+    name: Annotated[str, typer.Option(metavar="NAME", help="The name of the ConfigMap.")] = "gputune-profile",
     namespace: _Namespace = None,
 ) -> None:
     """Print a ConfigMap that brings a profile into pods, with the mount that their manifests need."""

@@ -24,23 +24,28 @@ def slurm(
     command: Annotated[
         list[str] | None, typer.Argument(metavar="[-- CMD...]", help="sbatch: the command that every task runs.")
     ] = None,
-    nodes: Annotated[int | None, typer.Option(help="sbatch: number of nodes.", min=1, show_default="1")] = None,
+    nodes: Annotated[
+        int | None, typer.Option(metavar="N", help="sbatch: number of nodes.", min=1, show_default="1")
+    ] = None,
     gpus_per_node: Annotated[
-        int | None, typer.Option(help="sbatch: GPUs of each node.", min=1, show_default="none")
+        int | None, typer.Option(metavar="N", help="sbatch: GPUs of each node.", min=1, show_default="none")
     ] = None,
     tasks_per_node: Annotated[
-        int | None, typer.Option(help="sbatch: tasks on each node.", min=1, show_default="one for each GPU")
+        int | None,
+        typer.Option(metavar="N", help="sbatch: tasks on each node.", min=1, show_default="one for each GPU"),
     ] = None,
     cpus_per_task: Annotated[
-        int | None, typer.Option(help="sbatch: CPUs of each task.", min=1, show_default="Slurm's")
+        int | None, typer.Option(metavar="N", help="sbatch: CPUs of each task.", min=1, show_default="Slurm's")
     ] = None,
     image: Annotated[
-        str | None, typer.Option(help="sbatch: the image with gputune in which pyxis and enroot run every step.")
+        str | None,
+        typer.Option(metavar="IMAGE", help="sbatch: the image with gputune in which pyxis and enroot run every step."),
     ] = None,
     profile: Annotated[
         str | None,
         typer.Option(
             parser=_paths.name,
+            metavar="PATH|auto",
             help="task-prolog: a path on all nodes, or auto: each machine's own.",
             show_default="auto",
         ),
