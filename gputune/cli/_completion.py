@@ -1,4 +1,4 @@
-"""What a shell is told when Tab is pressed: typer's own answer, with the values of options that take a closed list.
+"""What a shell is told when Tab is pressed: typer's own answer, with the values of what takes a closed list.
 
 Shells ask by starting `gputune` without a word and with a variable set, as typer's scripts for them do. With words the
 variable means nothing: a program below such a shell may have inherited it.
@@ -14,7 +14,7 @@ import typer
 import typer.completion
 
 from gputune import cli
-from gputune.cli import _completion_values
+from gputune.cli import _completion_values, _pages
 from gputune_start import COMPLETE
 
 A_LIST = "NAME,..."
@@ -55,12 +55,14 @@ def _words() -> list[str]:
 
 
 def _add_values(command: Any, path: str) -> None:
-    """Let typer ask here for the values of what takes a closed list, in a verb and in its subcommands."""
+    """Let typer ask here for the values of what takes a closed list, and say what the help says of a verb."""
     for param in command.params:
         if values := _completion_values.of(path, param.opts[-1] if param.opts[-1].startswith("-") else param.name):
             param.shell_complete = partial(_items, values, param.metavar == A_LIST)
     for verb, below in getattr(command, "commands", {}).items():
-        _add_values(below, f"{path} {verb}".strip())
+        below_path = f"{path} {verb}".strip()
+        below.short_help = _pages.PAGES[below_path].short
+        _add_values(below, below_path)
 
 
 def _items(values: Callable[[str], Iterable[str]], is_list: bool, ctx: Any, incomplete: str) -> list[SimpleNamespace]:

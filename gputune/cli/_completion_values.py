@@ -75,8 +75,8 @@ def _for_slurm(begun: str) -> Collection[str]:
 
 
 def _profiles(begun: str) -> list[str]:
-    """auto, and the profiles and folders that begin so. Nothing where the shell does better: it offers any file, goes on
-    below a folder, and writes names that have to be quoted.
+    """auto, and the profiles and folders that begin so. Nothing where the shell does better: it offers any file, goes
+    on below a folder, and writes names that have to be quoted.
     """
     folder = Path(begun if begun.endswith("/") else Path(begun).parent)
     found = [AUTO] if AUTO.startswith(begun) else []

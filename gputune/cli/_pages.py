@@ -76,7 +76,7 @@ PAGES: Mapping[str, Page] = {
         ),
     ),
     "apply": Page(
-        short="Run a program with a profile's settings.",
+        short="Run a program with a profile applied.",
         examples=(
             ("gputune apply auto -- python train.py", "With what was measured on this machine"),
             ("gputune apply --numerics mixed auto -- python train.py", "Also mixed precision, in an unchanged script"),
