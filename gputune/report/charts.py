@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from gputune.measurement import Measurement
+from gputune.report.pictures import Picture
 
 BAR_WIDTH = 12
 """Characters of the longest bar."""
@@ -37,6 +38,8 @@ class Chart:
     rows: list[tuple[Cell, ...]]
     numbers: tuple[str, ...] = ()
     """The columns that are aligned to the right."""
+    pictures: tuple[Picture, ...] = ()
+    """What a page draws of it, with intervals; nothing where the table says all."""
 
     def filled(self) -> Chart:
         """The chart without its empty columns, such as a CPU's clock."""

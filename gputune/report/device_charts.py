@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from gputune.measurement import Measurement
 from gputune.report.charts import Bar, Cell, Chart, number, rows
+from gputune.report.pictures import Bars, mark
 
 
 def side_by_side(measurements: Sequence[Measurement]) -> Iterator[Chart]:
@@ -20,7 +21,12 @@ def side_by_side(measurements: Sequence[Measurement]) -> Iterator[Chart]:
     if lines:
         columns = ("GPU", "", "TFLOP/s", "MHz", "W", "memory GB/s")
         title = "All GPUs at once, in steady load: matmul and memory"
-        yield Chart(title=title, columns=columns, rows=lines, numbers=columns[2:])
+        pictures = tuple(
+            Bars(name=name, unit=unit, marks=tuple(mark(device, row) for device, row in found.items()))
+            for name, unit, found in (("matmul", "TFLOP/s", matmul), ("memory", "GB/s", copies))
+            if found
+        )
+        yield Chart(title=title, columns=columns, rows=lines, numbers=columns[2:], pictures=pictures)
 
 
 def _condition(row: Measurement, name: str) -> str:

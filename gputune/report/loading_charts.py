@@ -1,10 +1,12 @@
 """A chart of loading: samples per second by the number of a DataLoader's workers."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, repeat
 
 from gputune.measurement import Measurement
 from gputune.report.charts import Bar, Cell, Chart, number, ratio
+from gputune.report.pictures import Lines, mark
 from gputune.settings._loading_rows import LoadingParams, LoadingRows, loading_rows
 from gputune.settings.dataloader_workers import CLOSE, KINDS, NEARLY_BEST, curve, of_kind
 
@@ -36,7 +38,18 @@ def workers(measurements: Sequence[Measurement]) -> Iterator[Chart]:
                 columns=("samples", "", "workers", "", "samples/s", "to 0 workers"),
                 numbers=("workers", "samples/s"),
                 rows=lines,
+                pictures=tuple(_curves(measurements, kinds)),
             )
+
+
+def _curves(measurements: Sequence[Measurement], kinds: Sequence[str]) -> Iterator[Lines]:
+    """A curve of each kind: their rates are too far apart for one."""
+    for kind in kinds:
+        rates, recommended = _rates(measurements, kind), of_kind(measurements, kind)
+        if rates:
+            name = DATASET if kind == "dataset" else kind
+            marks = (replace(mark(str(at), row), chosen=at == recommended) for at, (_, row) in rates.items())
+            yield Lines(name=name, across="workers", unit="samples/s", lines={name: tuple(marks)})
 
 
 def _rates(measurements: Sequence[Measurement], kind: str) -> Rates:

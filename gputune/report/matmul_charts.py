@@ -1,13 +1,16 @@
 """Charts of matmuls: dtypes, the peak, the precision that FP32 really runs in, alignment, and the user's own shapes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gputune.measurement import Measurement
 from gputune.report.charts import Bar, Cell, Chart, number, rate, ratio, rows
+from gputune.report.pictures import Bars, Dots, Lines, Mark, mark, scaled
 from gputune.settings import dimension_multiple
 from gputune.settings.matmul_precision import TF32_ERROR
 
+Rows = Mapping[str, Measurement]
 DIMENSIONS = ("N", "K", "M")
 _TF32_ERRORS = (1e-4, 1e-3)
 _PLAIN = ({"found"}, {"found", "on", "off"}, {"on", "off"})
@@ -34,6 +37,7 @@ def dtypes(measurements: Sequence[Measurement]) -> Iterator[Chart]:
             )
             for dtype, row in speeds.items()
         ],
+        pictures=(Bars(unit="TFLOP/s", marks=tuple(mark(dtype, row) for dtype, row in speeds.items())),),
     )
 
 
@@ -48,6 +52,7 @@ def peak(measurements: Sequence[Measurement]) -> Iterator[Chart]:
             columns=("dtype", "burst", "steady", "theoretical", "share", "MHz", "m x n x k"),
             numbers=("burst", "steady", "theoretical", "share", "MHz"),
             rows=[_peak(dtype, row, burst.get(dtype), limit.get(dtype)) for dtype, row in steady.items()],
+            pictures=(Dots(unit="TFLOP/s", rows={dtype: _peaks(dtype, steady, burst, limit) for dtype in steady}),),
         )
 
 
@@ -62,6 +67,11 @@ def _peak(dtype: str, steady: Measurement, burst: Measurement | None, limit: Mea
         number(clock) if clock else "",
         _sizes(steady),
     )
+
+
+def _peaks(dtype: str, steady: Rows, burst: Rows, limit: Rows) -> tuple[Mark, ...]:
+    named = {"steady": steady, "burst": burst, "theoretical": limit}
+    return tuple(mark(name, found[dtype]) for name, found in named.items() if dtype in found)
 
 
 def _sizes(row: Measurement) -> str:
@@ -120,22 +130,37 @@ def alignment(measurements: Sequence[Measurement]) -> Iterator[Chart]:
     groups = dict.fromkeys(
         (str(row.params["dtype"]), str(row.params["product"]), str(row.params["dim"])) for row in known
     )
-    shares = {
-        (dtype, product, dim): _shares(dimension_multiple.by_multiple(known, dtype, dim, product))
+    found = {
+        (dtype, product, dim): dimension_multiple.by_multiple(known, dtype, dim, product)
         for dtype, product, dim in groups
         if dim in DIMENSIONS
     }
+    shares = {group: _shares(by_multiple) for group, by_multiple in found.items()}
     forward = {(dtype, dim): found for (dtype, product, dim), found in shares.items() if product == "forward" and found}
     gradients = {group: found for group, found in shares.items() if group[1] != "forward" and found}
     if forward:
-        yield _forward(forward)
+        yield replace(_forward(forward), pictures=_curves(found, forward=True))
     if gradients:
-        yield _gradients(gradients)
+        yield replace(_gradients(gradients), pictures=_curves(found, forward=False))
 
 
 def _shares(by_multiple: dict[int, Any]) -> dict[int, float]:
     most = max((row.median for row in by_multiple.values()), default=0)
     return {multiple: row.median / most for multiple, row in sorted(by_multiple.items())} if most > 0 else {}
+
+
+def _curves(found: Mapping[tuple[str, str, str], dict[int, Measurement]], forward: bool) -> tuple[Lines, ...]:
+    """For each dtype and product a picture with a line for each dimension, in % of the best."""
+    pictures: dict[str, dict[str, tuple[Mark, ...]]] = {}
+    for (dtype, product, dim), by_multiple in found.items():
+        best = max((row.median for row in by_multiple.values()), default=0)
+        if (product == "forward") == forward and best > 0:
+            name = dtype if forward else f"{dtype}, {product}"
+            marks = (scaled(mark(str(multiple), row), 100 / best) for multiple, row in sorted(by_multiple.items()))
+            pictures.setdefault(name, {})[dim] = tuple(marks)
+    return tuple(
+        Lines(name=name, across="multiple", unit="% of the best", lines=lines) for name, lines in pictures.items()
+    )
 
 
 def _forward(groups: dict[tuple[str, str], dict[int, float]]) -> Chart:
@@ -186,4 +211,8 @@ def shapes(measurements: Sequence[Measurement]) -> Iterator[Chart]:
                 for shape, found in groups.items()
                 for row in found
             ],
+            pictures=tuple(
+                Bars(name=shape, unit="TFLOP/s", marks=tuple(mark(_sizes(row), row) for row in found))
+                for shape, found in groups.items()
+            ),
         )

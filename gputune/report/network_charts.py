@@ -1,11 +1,12 @@
 """Charts of the parts of networks: convolutions, attention, whole training steps, and copies to and from the GPU."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
 from gputune.measurement import Measurement
 from gputune.report.charts import Bar, Cell, Chart, number, rate, ratio, rows
+from gputune.report.pictures import Bars, Dots, Mark, mark, per, ratio_mark
 from gputune.settings import _accuracy_guard, _training, _training_rows
 from gputune.settings._training_rows import Combination, Steps
 from gputune.settings.sdpa_backend import Workload
@@ -29,12 +30,24 @@ def convolutions(measurements: Sequence[Measurement]) -> Iterator[Chart]:
         columns=("dtype", "channels", "", "NCHW", "NHWC", "NHWC to NCHW"),
         numbers=("channels", "NCHW", "NHWC"),
         rows=[(*name, Bar(value=best[name], most=max(best.values())), *_formats(pairs[name])) for name in ranked],
+        pictures=tuple(
+            Dots(
+                name=dtype,
+                unit="TFLOP/s",
+                rows={f"{name[1]} channels": _format_marks(pairs[name]) for name in ranked if name[0] == dtype},
+            )
+            for dtype in order
+        ),
     )
 
 
 def _formats(pair: Mapping[bool, Measurement]) -> tuple[str, str, str]:
     medians = [number(pair[last].median) if last in pair else "" for last in (False, True)]
     return medians[0], medians[1], ratio(pair[True], pair[False]) if len(pair) == 2 else ""
+
+
+def _format_marks(pair: Mapping[bool, Measurement]) -> tuple[Mark, ...]:
+    return tuple(mark(name, pair[last]) for last, name in ((False, "NCHW"), (True, "NHWC")) if last in pair)
 
 
 def attention(measurements: Sequence[Measurement]) -> Iterator[Chart]:
@@ -49,6 +62,7 @@ def attention(measurements: Sequence[Measurement]) -> Iterator[Chart]:
             title=f"Attention in {dtype}{causal}: back ends, fastest first, to torch's own choice",
             columns=("head x length", "", ""),
             rows=[line for shape, backends in shapes.items() for line in _backends(shape, backends)],
+            pictures=(Dots(unit="TFLOP/s", rows={shape: _backend_marks(found) for shape, found in shapes.items()}),),
         )
 
 
@@ -60,6 +74,12 @@ def _backends(shape: str, backends: Mapping[str, Measurement]) -> list[tuple[Cel
     firsts = [shape, f"{number(default.median)} TFLOP/s" if default else ""]
     lines = zip_longest(firsts, cells[::2], cells[1::2], fillvalue="")
     return [tuple(line) for line in lines if any(line)]
+
+
+def _backend_marks(backends: Mapping[str, Measurement]) -> tuple[Mark, ...]:
+    """Torch's own choice first."""
+    ordered = sorted(backends, key=lambda name: name != "default")
+    return tuple(mark("torch's own choice" if name == "default" else name, backends[name]) for name in ordered)
 
 
 def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
@@ -90,13 +110,42 @@ def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
             columns=("", "", "ms", "to the default", "MiB"),
             numbers=("ms", "MiB"),
             rows=[*lines, *_options(options, best, worth), *_like_all(known, network)],
+            pictures=tuple(_bars(known, network, best, refused)),
         )
+
+
+def _bars(
+    known: Sequence[Measurement], network: str, best: Combination | None, refused: Container[str]
+) -> Iterator[Bars]:
+    """Of each group the speed over its base, and the memory of the first."""
+    for stage in ("precision", "options"):
+        rates = _training_rows.steps(known, network, stage)
+        if not rates:
+            continue
+        alone = Combination() if stage == "precision" else _without_options(rates)
+        marks = [
+            replace(one, chosen=tried == best, refused=tried.precision in refused)
+            for tried, row in _ranked(rates)
+            if (one := ratio_mark(_name(tried), row, rates.get(alone), f"{_milliseconds(row)} ms"))
+        ]
+        name = "precision" if stage == "precision" else f"options on {_name(alone)}"
+        yield Bars(name=name, unit="times as fast", marks=tuple(marks), base=1.0)
+    memory = [
+        mark(_name(Combination(precision=precision, channels_last=last)), row)
+        for (precision, last), row in _peaks(known, network).items()
+    ]
+    if memory:
+        yield Bars(name="memory at its peak", unit="MiB", marks=tuple(memory))
+
+
+def _without_options(rates: Steps) -> Combination:
+    return replace(next(iter(rates)), cudnn_benchmark=False, fused=False, compiled=False)
 
 
 def _options(rates: Steps, best: Combination | None, worth: Steps) -> list[tuple[Cell, ...]]:
     if not rates:
         return []
-    alone = replace(next(iter(rates)), cudnn_benchmark=False, fused=False, compiled=False)
+    alone = _without_options(rates)
     lines: list[tuple[Cell, ...]] = [("", f"options on {_name(alone)}:", "", "to it alone", "")]
     for tried, row in _ranked(rates):
         options = [flag for flag in _training_rows.FLAGS if getattr(tried, flag) and not getattr(alone, flag)]
@@ -128,8 +177,12 @@ def readable(measurements: Sequence[Measurement]) -> list[Measurement]:
 
 def _memory(known: Sequence[Measurement], network: str) -> dict[tuple[str, bool], str]:
     """Peak MiB by precision and whether in channels_last."""
+    return {key: number(row.median) for key, row in _peaks(known, network).items()}
+
+
+def _peaks(known: Sequence[Measurement], network: str) -> dict[tuple[str, bool], Measurement]:
     return {
-        (str(row.params["precision"]), bool(row.params.get("channels_last"))): number(row.median)
+        (str(row.params["precision"]), bool(row.params.get("channels_last"))): row
         for row in known
         if (row.metric, row.params["network"], row.params.get("stage")) == ("peak_memory", network, "precision")
     }
@@ -176,6 +229,7 @@ def _by_precision(measured: Sequence[Measurement], title: str) -> Iterator[Chart
         group = groups.setdefault((str(row.params["network"]), float(row.params["batch"])), {})
         group[str(row.params["precision"])] = row
     precisions = [name for name in _training_rows.PRECISIONS if any(name in group for group in groups.values())]
+    ordered = sorted(groups, key=lambda key: (_training_rows.FAMILIES.index(key[0]), key[1]))
     if groups:
         yield Chart(
             title=title,
@@ -183,8 +237,21 @@ def _by_precision(measured: Sequence[Measurement], title: str) -> Iterator[Chart
             numbers=("batch",),
             rows=[
                 (network, f"{batch:.0f}", *(_cell(groups[network, batch], precision) for precision in precisions))
-                for network, batch in sorted(groups, key=lambda key: (_training_rows.FAMILIES.index(key[0]), key[1]))
+                for network, batch in ordered
             ],
+            pictures=(
+                Dots(
+                    unit="ms",
+                    rows={
+                        f"{network}, batch {batch:.0f}": tuple(
+                            per(mark(name, groups[network, batch][name]), 1000 * batch)
+                            for name in precisions
+                            if name in groups[network, batch]
+                        )
+                        for network, batch in ordered
+                    },
+                ),
+            ),
         )
 
 
@@ -202,7 +269,10 @@ def transfers(measurements: Sequence[Measurement]) -> Iterator[Chart]:
     lines = [(_copy(row), f"{rate(row)} GB/s") for row in sorted(copies, key=lambda row: -row.median)]
     launches = [("launch of a kernel", f"{rate(row)} us") for row in rows(measurements, "transfer latency")]
     if lines or launches:
-        yield Chart(title="Copies, and the launch of a kernel", columns=("", ""), rows=[*lines, *launches])
+        marks = tuple(mark(_copy(row), row) for row in sorted(copies, key=lambda row: -row.median))
+        pictures = (Bars(unit="GB/s", marks=marks),) if marks else ()
+        title = "Copies, and the launch of a kernel"
+        yield Chart(title=title, columns=("", ""), rows=[*lines, *launches], pictures=pictures)
 
 
 def _copy(row: Measurement) -> str:

@@ -10,9 +10,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 from gputune.host.shared_text import TEXTS, cleaner
 from gputune.measurement import Measurement
-from gputune.profile import Program
+from gputune.profile import Guard, Program
 from gputune.report import json
 from gputune.report.charts import Cell, Chart, number, ratio
+from gputune.report.pictures import Bars, Lines, Mark, ratio_mark
 from gputune.report.tables import console_of, draw, plain
 from gputune.resources.printable import quoted
 from gputune.trials.combination import Combination
@@ -72,6 +73,7 @@ def charts(program: Program) -> Iterator[Chart]:
             columns=("compared", "", "ms", "to the first", "GPU, ms", "MiB", "waits, %"),
             numbers=("ms", "GPU, ms", "MiB", "waits, %"),
             rows=list(_arms(rows)),
+            pictures=tuple(_bars(rows)),
         )
     guard = program.guard
     if guard and guard.fp32:
@@ -83,7 +85,34 @@ def charts(program: Program) -> Iterator[Chart]:
                 (str(place + 1), number(low), number(high), number(one))
                 for place, ((low, high), one) in enumerate(zip(guard.fp32, guard.tuned, strict=False))
             ],
+            pictures=(_losses_in_band(guard),),
         )
+
+
+def _bars(rows: Sequence[Measurement]) -> Iterator[Bars]:
+    """Of each stage how fast its arms are beside its first, and of all the memory at its peak."""
+    stages: dict[str, list[Measurement]] = {}
+    for row in rows:
+        stages.setdefault(str(row.params["stage"]), []).append(row)
+    for stage, arms in stages.items():
+        marks = [
+            one for row in arms if (one := ratio_mark(_name(row), row, arms[0], f"{number(1000 / row.median)} ms"))
+        ]
+        yield Bars(name=stage, unit="times as fast", marks=tuple(marks), base=1.0)
+    memory = {_name(row): row.conditions["peak_mib"] for row in rows if "peak_mib" in row.conditions}
+    if memory:
+        peaks = tuple(Mark(name=name, value=peak) for name, peak in memory.items())
+        yield Bars(name="memory at its peak", unit="MiB", marks=peaks)
+
+
+def _losses_in_band(guard: Guard) -> Lines:
+    return Lines(
+        across="part of the run",
+        unit="mean loss",
+        lines={"tuned": tuple(Mark(name=str(place), value=loss) for place, loss in enumerate(guard.tuned, start=1))},
+        band={str(place): between for place, between in enumerate(guard.fp32, start=1)},
+        from_zero=False,
+    )
 
 
 def _arms(rows: Sequence[Measurement]) -> Iterator[tuple[Cell, ...]]:
