@@ -48,6 +48,33 @@ def check_folder(option: str, folder: Path) -> None:
         raise UsageError(f"{shown}: cannot be written to: {error.strerror}", "name another folder") from None
 
 
+def write_page(source: Path, target: Path) -> None:
+    """Write the profile of the file `source` as a page to `target`, and say where it is.
+
+    Raises UsageError where the place is none for a page, ProfileError for the profile, and MeasureError where the file
+    cannot be written, which is then what it was before.
+    """
+    from gputune import profile
+    from gputune.host import atomic
+    from gputune.host.stderr import say
+    from gputune.report import page
+
+    if str(target) == "-":
+        raise UsageError("--html -: a page is written to a file", "name one, such as --html profile.html")
+    check_writable(target, "--html")
+    found = profile.load(source)
+    if target.exists() and target.samefile(source):
+        raise UsageError(f"--html {target}: is the profile itself", "name another file")
+    text = page.text(found, str(source))
+    try:
+        atomic.write(target.resolve(), text)
+    except OSError as error:
+        raise MeasureError(
+            f"--html {target}: not written: {error.strerror}", "make room, or name another place"
+        ) from None
+    say(f"the page is {target}")
+
+
 def write(found: Profile, target: Path) -> None:
     """Write a profile to a file, or to stdout for `-`. Where the file fails: to stdout, and raise MeasureError."""
     from gputune import profile

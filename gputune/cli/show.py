@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gputune.cli import _paths
+from gputune.cli import _output, _paths
 
 
 def show(
@@ -18,6 +18,10 @@ def show(
     in_code: Annotated[
         bool, typer.Option("--as-code", help="Print what gputune apply puts into scripts, as lines of Python.")
     ] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option("--html", parser=_paths.path, metavar="FILE", help="Write it as one page for a browser."),
+    ] = None,
 ) -> None:
     """Show a profile: charts of what was measured, and on the last screen what is gained and what to type next."""
     from gputune.errors import UsageError
@@ -28,6 +32,11 @@ def show(
 
     if as_json and in_code:
         raise UsageError("--json and --as-code: both print to stdout", "choose one of them")
+    if page and (as_json or in_code):
+        raise UsageError("--html, --json and --as-code: each is another way to show it", "choose one of them")
+    if page:
+        _output.write_page(profile, page)
+        return
     found = load(profile)
     if as_json:
         put(dump_json(found), end="")

@@ -1,0 +1,155 @@
+"""A profile as one page for a browser: the answer, charts, findings, settings, and the profile itself.
+
+The page is whole: it asks for nothing from anywhere, and its policy forbids that it ever does. Without its script,
+which adds buttons and folds, everything is shown. Pure.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path, PurePath
+
+from gputune.measurement import Measurement
+from gputune.profile import Profile, dump_json, parse
+from gputune.report import device_charts, loading_charts, matmul_charts, network_charts, programs
+from gputune.report.answer import answer_of
+from gputune.report.charts import Chart
+from gputune.report.page import answer, choices, findings, rest
+from gputune.report.page.figures import figure
+from gputune.report.page.markup import Markup, element, joined
+
+Charts = Callable[[Sequence[Measurement]], Iterator[Chart]]
+GROUPS: dict[str, tuple[Charts, ...]] = {
+    "All GPUs side by side": (device_charts.side_by_side,),
+    "Networks": (network_charts.training, network_charts.forward, network_charts.batches),
+    "Loading data": (loading_charts.workers,),
+    "Matmul": (
+        matmul_charts.dtypes,
+        matmul_charts.peak,
+        matmul_charts.truth,
+        matmul_charts.alignment,
+        matmul_charts.shapes,
+    ),
+    "Attention": (network_charts.attention,),
+    "Convolutions": (network_charts.convolutions,),
+    "Copies": (network_charts.transfers,),
+}
+"""All charts of a profile, by what they are about, in the order of the page."""
+SECTIONS = {
+    "answer": "The answer",
+    "charts": "Charts",
+    "findings": "Findings",
+    "settings": "Settings",
+    "unknown": "Not measured",
+    "machine": "The machine",
+    "profile": "The profile",
+}
+"""The parts of the page, by their addresses in it."""
+_FOLDER = Path(__file__).parent
+
+
+def text(profile: Profile, path: str) -> str:
+    """The page of the profile in the file `path`. What tells who and where is left out, as in every profile that is
+    written. Raises MeasureError where the profile is larger than one may be.
+    """
+    data = dump_json(profile)
+    profile = parse(data.encode(), lambda line: None)
+    style, script = (_FOLDER.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    title = rest.name(profile.fingerprint)
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=_policy(style, script)),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("link", rel="icon", href="data:,"),
+        element("title", f"{title}: gputune"),
+        element("style", Markup(style)),
+    )
+    body = element(
+        "body",
+        element("a", "Skip to the answer", href="#answer", class_="skip"),
+        _header(profile, title),
+        _contents(),
+        element("main", *_sections(profile, path)),
+        _footer(profile),
+        element("div", id="said", role="status", class_="unseen"),
+        element("script", Markup(_embedded(data)), type="application/json", id="data"),
+        element("script", Markup(script)),
+    )
+    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing but this very style sheet and this very script; where they go is nowhere."""
+    styles, scripts = (
+        f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in (style, script)
+    )
+    return (
+        f"default-src 'none'; style-src {styles}; script-src {scripts}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _embedded(data: str) -> str:
+    """JSON in which nothing ends a script or begins a comment."""
+    return data.translate({ord(char): f"\\u{ord(char):04x}" for char in "<>&"})
+
+
+def _header(profile: Profile, title: str) -> Markup:
+    found = profile.fingerprint
+    versions = [("torch", found.torch), ("CUDA", found.cuda), ("cuDNN", found.cudnn), ("driver", found.driver)]
+    said = ", ".join(f"{name} {version}" for name, version in versions if version)
+    toggle = element("button", "Dark", type="button", id="theme", class_="scripted", hidden=True)
+    return element(
+        "header",
+        element("div", element("p", "gputune", class_="brand"), toggle, class_="top"),
+        element("h1", title),
+        element("p", said, element("br"), f"Measured {profile.created}", class_="sub"),
+    )
+
+
+def _contents() -> Markup:
+    links = [element("li", element("a", title, href=f"#{name}")) for name, title in SECTIONS.items()]
+    unfold = element(
+        "button", "Fold all", type="button", id="fold", class_="scripted", hidden=True, aria_expanded="true"
+    )
+    return element("nav", element("ul", *links, element("li", unfold)), aria_label="Contents")
+
+
+def _sections(profile: Profile, path: str) -> Iterator[Markup]:
+    found = answer_of(profile, path)
+    charts = list(_charts(profile))
+    parts: dict[str, Iterable[str]] = {
+        "answer": answer.section(found),
+        "charts": charts or [element("p", "Nothing was measured that a chart would show.")],
+        "findings": findings.section(profile.findings),
+        "settings": choices.section(profile, found),
+        "unknown": rest.unknown(profile, found),
+        "machine": [rest.machine(profile)],
+        "profile": rest.saved(f"{PurePath(path).stem[:80] or 'profile'}.json"),
+    }
+    for name, inner in parts.items():
+        heading = element("h2", SECTIONS[name], id=f"{name}-title")
+        yield element("section", heading, *inner, id=name, aria_labelledby=f"{name}-title")
+
+
+def _charts(profile: Profile) -> Iterator[Markup]:
+    groups = {f"Your program {one.entry}": list(programs.charts(one)) for one in profile.programs}
+    for title, makers in GROUPS.items():
+        groups[title] = [chart for make in makers for chart in make(profile.measurements)]
+    if any(groups.values()):
+        yield element(
+            "p",
+            "Whiskers are intervals at 99 %. A star marks what is recommended. Below each picture are its numbers.",
+            class_="note",
+        )
+    for title, charts in groups.items():
+        if charts:
+            yield element("div", element("h3", title), joined(map(figure, charts)), class_="group")
+
+
+def _footer(profile: Profile) -> Markup:
+    return element("footer", element("p", f"Written by gputune from a profile of gputune {profile.gputune}."))

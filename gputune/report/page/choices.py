@@ -1,0 +1,117 @@
+"""All settings: the value, the gain with its interval drawn, and the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+
+from gputune.profile import Profile
+from gputune.report.answer import Answer
+from gputune.report.charts import number
+from gputune.report.page.answer import NETWORKS
+from gputune.report.page.markup import NOTHING, TIMES, TO, Markup, element
+from gputune.report.page.scale import Scale
+from gputune.report.tables import value_text
+from gputune.settings import Choice
+from gputune.settings.dataloader_workers import SAMPLES
+
+WIDE, TALL = 120.0, 18.0
+COLUMNS = ("setting", "value", "gain", "why")
+
+
+def section(profile: Profile, answer: Answer) -> Iterator[Markup]:
+    """One table of the general choices, the chosen ones first, and one for each kind of network, samples or program."""
+    tables: dict[str, Mapping[str, Choice]] = {"In general": _ordered(profile.settings, answer)}
+    names = NETWORKS | SAMPLES
+    tables |= {f"For {names.get(family, family)}": choices for family, choices in profile.families.items()}
+    tables |= {f"For {one.entry}, as tuned": one.settings for one in profile.programs if one.settings}
+    scale = _scale(chain.from_iterable(choices.values() for choices in tables.values()))
+    chosen = {(one.family, one.name) for one in answer.chosen}
+    box = element("input", id="filter", type="search", autocomplete="off")
+    yield element(
+        "p", element("label", "Filter the settings", for_="filter"), box, class_="filter scripted", hidden=True
+    )
+    for title, choices in tables.items():
+        if choices:
+            away = {name for family, name in chosen if not family} if title == "In general" else set(choices)
+            yield element("h3", title)
+            yield _table(title, choices, away, scale)
+
+
+def _ordered(choices: Mapping[str, Choice], answer: Answer) -> Mapping[str, Choice]:
+    first = [one.name for one in answer.chosen if not one.family]
+    names = [*first, *(name for name in choices if name not in first)]
+    return {name: choices[name] for name in names}
+
+
+def _scale(choices: Iterator[Choice]) -> Scale:
+    """One scale for all, so that gains can be compared; what lies beyond a hundred times is drawn at its end."""
+    edges = [edge for one in choices for edge in (one.gain or 1.0, *(one.interval or ()))]
+    known = [edge for edge in edges if 0.01 <= edge <= 100]
+    return Scale(low=min([*known, 0.5]), high=max([*known, 2.0]), start=4, end=WIDE - 4, logarithmic=True)
+
+
+def _table(title: str, choices: Mapping[str, Choice], away: set[str], scale: Scale) -> Markup:
+    """Roles are written out, since a phone shows the rows as blocks, which are no table to a screen reader."""
+    heads = (element("th", name, role="columnheader", scope="col", class_=f"c-{name}") for name in COLUMNS)
+    rows = (_row(name, choice, name in away, scale) for name, choice in choices.items())
+    return element(
+        "table",
+        element("thead", element("tr", *heads, role="row"), role="rowgroup"),
+        element("tbody", *rows, role="rowgroup"),
+        class_="settings",
+        role="table",
+        aria_label=title,
+    )
+
+
+def _row(name: str, choice: Choice, away: bool, scale: Scale) -> Markup:
+    cells = (
+        element("code", name),
+        element("b" if away else "span", value_text(choice.value)),
+        _gain(choice, scale),
+        element("span", choice.reason, *_marks(choice)),
+    )
+    kind = "away" if away else None
+    data = f"{choice.gain or 0:.6g}"
+    drawn = (
+        element("td", cell, role="cell", class_=f"c-{column}") for column, cell in zip(COLUMNS, cells, strict=True)
+    )
+    return element("tr", *drawn, role="row", class_=kind, data_gain=data)
+
+
+def _marks(choice: Choice) -> Iterator[str]:
+    said = {
+        "not measured": choice.unmeasured,
+        "provisional": choice.provisional,
+        f"stands since {choice.since}": choice.since,
+    }
+    for words, holds in said.items():
+        if holds:
+            yield " "
+            yield element("span", words, class_="tag unknown" if words != f"stands since {choice.since}" else "tag")
+
+
+def _gain(choice: Choice, scale: Scale) -> Markup:
+    if choice.gain is None:
+        return element("span", NOTHING, class_="none", aria_label="no figure", role="img")
+    interval = f"{number(choice.interval[0])}{TO}{number(choice.interval[1])}" if choice.interval else ""
+    text = element(
+        "span", element("b", f"{number(choice.gain)}{TIMES}"), " ", element("small", interval), class_="figure"
+    )
+    return element("div", text, _drawn(choice.gain, choice.interval, scale), class_="gain")
+
+
+def _drawn(gain: float, interval: tuple[float, float] | None, scale: Scale) -> Markup:
+    middle, one = TALL / 2, scale(1.0)
+    parts = [
+        element("path", d=f"M4 {middle}H{WIDE - 4}", class_="line"),
+        element("path", d=f"M{one} 2V{TALL - 2}", class_="base"),
+    ]
+    if interval:
+        low, high = sorted(scale(edge) for edge in interval)
+        parts.append(
+            element("path", d=f"M{low} {middle - 3}v6M{low} {middle}H{high}M{high} {middle - 3}v6", class_="whisker")
+        )
+    parts.append(element("circle", cx=scale(gain), cy=middle, r=3.5, class_="dot"))
+    return element("svg", *parts, class_="mini", viewBox=f"0 0 {WIDE:.0f} {TALL:.0f}", aria_hidden="true")
