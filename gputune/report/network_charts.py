@@ -126,7 +126,7 @@ def _bars(
         marks = [
             replace(one, chosen=tried == best, refused=tried.precision in refused)
             for tried, row in _ranked(rates)
-            if (one := ratio_mark(_name(tried), row, rates.get(alone), f"{_milliseconds(row)} ms"))
+            if (one := ratio_mark(_beside(tried, alone, stage), row, rates.get(alone), f"{_milliseconds(row)} ms"))
         ]
         name = "precision" if stage == "precision" else f"options on {_name(alone)}"
         yield Bars(name=name, unit="times as fast", marks=tuple(marks), base=1.0)
@@ -136,6 +136,14 @@ def _bars(
     ]
     if memory:
         yield Bars(name="memory at its peak", unit="MiB", marks=tuple(memory))
+
+
+def _beside(tried: Combination, alone: Combination, stage: str) -> str:
+    """The name of a combination, among the options without what all of them have."""
+    if stage == "precision":
+        return _name(tried)
+    options = [flag for flag in _training_rows.FLAGS if getattr(tried, flag) and not getattr(alone, flag)]
+    return f"+ {' '.join(options)}" if options else "alone"
 
 
 def _without_options(rates: Steps) -> Combination:
@@ -148,8 +156,7 @@ def _options(rates: Steps, best: Combination | None, worth: Steps) -> list[tuple
     alone = _without_options(rates)
     lines: list[tuple[Cell, ...]] = [("", f"options on {_name(alone)}:", "", "to it alone", "")]
     for tried, row in _ranked(rates):
-        options = [flag for flag in _training_rows.FLAGS if getattr(tried, flag) and not getattr(alone, flag)]
-        name = f"  + {' '.join(options)}" if options else "  alone"
+        name = f"  {_beside(tried, alone, 'options')}"
         lines.append(("*" if tried == best else "", name, _milliseconds(row), ratio(row, rates.get(alone)), ""))
     if len(worth) < len(rates):
         lines.append(("", "  (cudnn_benchmark was not worth it)", "", "", ""))

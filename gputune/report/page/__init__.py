@@ -107,7 +107,7 @@ def _header(profile: Profile, title: str) -> Markup:
         "header",
         element("div", element("p", "gputune", class_="brand"), toggle, class_="top"),
         element("h1", title),
-        element("p", said, element("br"), f"Measured {profile.created}", class_="sub"),
+        element("p", said, element("br"), f"Measured on {rest.when(profile.created)}", class_="sub"),
     )
 
 

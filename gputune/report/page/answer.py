@@ -9,18 +9,18 @@ from gputune.report.charts import number
 from gputune.report.page import findings
 from gputune.report.page.bars import draw
 from gputune.report.page.commands import command
-from gputune.report.page.markup import TIMES, Markup, element
+from gputune.report.page.markup import TIMES, Markup, element, joined
 from gputune.report.pictures import Bars, Mark
 from gputune.resources.printable import quoted
 from gputune.settings.dataloader_workers import SAMPLES
 
 NETWORKS = {"mlp": "an MLP", "convnet": "a convnet", "transformer": "a transformer", "recurrent": "a recurrent network"}
 HOW = {
-    By.APPLY: "by gputune apply alone",
-    By.MIXED: "by gputune tune, or by gputune apply --numerics mixed",
+    By.APPLY: "by `gputune apply` alone",
+    By.MIXED: "by `gputune tune`, or by `gputune apply --numerics mixed`",
     By.SCRIPT: "by lines of the script",
-    By.LOADER: "by gputune tune, by --inject-dataloader, or by a line of the script",
-    By.PROGRAM: "by gputune apply alone, which recognises it",
+    By.LOADER: "by `gputune tune`, by `--inject-dataloader`, or by a line of the script",
+    By.PROGRAM: "by `gputune apply` alone, which recognises it",
 }
 WITHOUT = {
     By.NONE: "nothing to gain: torch's defaults are as fast",
@@ -51,14 +51,20 @@ def section(answer: Answer) -> Iterator[Markup]:
     if figures:
         yield element("h3", "What is gained, in speed over torch's defaults")
         yield element("ul", *map(_card, figures), class_="cards")
-    rest = [f"{who(gain)}: {_why_not(gain)}" for gain in answer.gains if gain not in figures]
+    rest = [element("li", f"{who(one)}: ", coded(_why_not(one))) for one in answer.gains if one not in figures]
     if rest:
-        yield element("ul", *(element("li", line) for line in rest), class_="rest")
+        yield element("ul", *rest, class_="rest")
     if not answer.gains:
         yield element("p", "Nothing was measured that would tell what is to be gained.")
     if answer.next:
         yield element("h3", "What to type next")
         yield element("ol", *(_step(one.step, one.words) for one in answer.next), class_="steps")
+
+
+def coded(text: str) -> Markup:
+    """A sentence in which commands stand between backticks."""
+    parts = text.split("`")
+    return joined(element("code", part) if place % 2 else part for place, part in enumerate(parts))
 
 
 def who(gain: Gain) -> str:
@@ -78,9 +84,10 @@ def _card(gain: Gain) -> Markup:
     guard = element("p", gain.guard, class_="how") if gain.guard else ""
     return element(
         "li",
-        element("p", element("strong", f"{times}{TIMES}"), " ", element("span", who(gain)), class_="big"),
+        element("p", who(gain), class_="who"),
+        element("p", f"{times}{TIMES}", class_="big"),
         draw(Bars(unit="times as fast", marks=tuple(_marks(gain)), base=1.0), f"The speed of {who(gain)}"),
-        element("p", how, class_="how"),
+        element("p", coded(how), class_="how"),
         guard,
         class_="card",
     )
@@ -107,7 +114,7 @@ def _lacks(gain: Gain) -> str:
     without = gain.by_mixed.without if gain.by_mixed else ()
     if gain.by is not By.SCRIPT or not without:
         return ""
-    return f"; the figure of {MIXED} is without {' and '.join(without)}, which go in as well"
+    return f"; the figure of `{MIXED}` is without {' and '.join(without)}, which go in as well"
 
 
 def _step(step: Step, words: tuple[str, ...]) -> Markup:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gputune.report.charts import number
 from gputune.report.page.markup import TIMES, TO, Markup, element
-from gputune.report.page.scale import WIDTH, scale_of, values_of
+from gputune.report.page.scale import WIDTH, Scale, scale_of, values_of
 from gputune.report.page.svg import hint, picture, said, whisker, words
 from gputune.report.pictures import Bars, Mark
 
@@ -18,7 +18,7 @@ def draw(chart: Bars, title: str) -> Markup:
     for place, mark in enumerate(chart.marks):
         top = place * STEP
         name = f"{mark.name}{', refused' if mark.refused else ''}"
-        room = 56 - len(_number(mark, chart.base))
+        room = int((WIDTH - 6.3 * len(_number(mark, chart.base))) / 6.7)
         bar = element("rect", x=0, y=top + 18, width=max(1.0, scale(mark.value)), height=TALL, rx=1.5)
         parts.append(
             element(
@@ -28,16 +28,18 @@ def draw(chart: Bars, title: str) -> Markup:
                 words(_number(mark, chart.base), WIDTH, top + 13, "value end"),
                 bar,
                 whisker(mark, scale, top + 18 + TALL / 2),
+                _base(chart.base, scale, top),
                 class_=_kind(mark),
             )
         )
     height = len(chart.marks) * STEP
-    if chart.base is not None and chart.marks:
-        x = scale(chart.base)
-        parts.append(element("path", d=f"M{x} 16V{height - 4}", class_="base"))
     picked = any(mark.chosen for mark in chart.marks)
     kind = "bars picked" if picked else "bars"
     return picture(f"{title}. {said(chart.marks, chart.unit)}", max(height, 8), parts, kind=kind)
+
+
+def _base(base: float | None, scale: Scale, top: float) -> str:
+    return "" if base is None else element("path", d=f"M{scale(base)} {top + 15:.0f}v15", class_="base")
 
 
 def _kind(mark: Mark) -> str:
@@ -47,6 +49,7 @@ def _kind(mark: Mark) -> str:
 def _number(mark: Mark, base: float | None) -> str:
     """A value of which 1 is the default has its sign: `3.1x`."""
     sign = TIMES if base is not None else ""
-    interval = f" ({number(mark.interval[0])}{TO}{number(mark.interval[1])})" if mark.interval else ""
+    written = mark.interval and not mark.note  # beside a note there is room only for the whisker
+    interval = f" ({number(mark.interval[0])}{TO}{number(mark.interval[1])})" if mark.interval and written else ""
     star = "★ " if mark.chosen else ""
     return f"{star}{number(mark.value)}{sign}{interval}{f' · {mark.note}' if mark.note else ''}"

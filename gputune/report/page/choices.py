@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import chain
 
 from gputune.profile import Profile
 from gputune.report.answer import Answer
@@ -16,6 +15,8 @@ from gputune.settings import Choice
 from gputune.settings.dataloader_workers import SAMPLES
 
 WIDE, TALL = 120.0, 18.0
+SCALE = Scale(low=0.5, high=4.0, start=7, end=WIDE - 7, logarithmic=True)
+"""One for all, so that gains can be compared. What lies beyond it has an arrow at its end."""
 COLUMNS = ("setting", "value", "gain", "why")
 
 
@@ -25,8 +26,13 @@ def section(profile: Profile, answer: Answer) -> Iterator[Markup]:
     names = NETWORKS | SAMPLES
     tables |= {f"For {names.get(family, family)}": choices for family, choices in profile.families.items()}
     tables |= {f"For {one.entry}, as tuned": one.settings for one in profile.programs if one.settings}
-    scale = _scale(chain.from_iterable(choices.values() for choices in tables.values()))
     chosen = {(one.family, one.name) for one in answer.chosen}
+    yield element(
+        "p",
+        "The gain is the speed of the alternative over torch's default, also where the default is kept; the dotted "
+        "line is where both are as fast.",
+        class_="note",
+    )
     box = element("input", id="filter", type="search", autocomplete="off")
     yield element(
         "p", element("label", "Filter the settings", for_="filter"), box, class_="filter scripted", hidden=True
@@ -35,7 +41,7 @@ def section(profile: Profile, answer: Answer) -> Iterator[Markup]:
         if choices:
             away = {name for family, name in chosen if not family} if title == "In general" else set(choices)
             yield element("h3", title)
-            yield _table(title, choices, away, scale)
+            yield _table(title, choices, away)
 
 
 def _ordered(choices: Mapping[str, Choice], answer: Answer) -> Mapping[str, Choice]:
@@ -44,17 +50,10 @@ def _ordered(choices: Mapping[str, Choice], answer: Answer) -> Mapping[str, Choi
     return {name: choices[name] for name in names}
 
 
-def _scale(choices: Iterator[Choice]) -> Scale:
-    """One scale for all, so that gains can be compared; what lies beyond a hundred times is drawn at its end."""
-    edges = [edge for one in choices for edge in (one.gain or 1.0, *(one.interval or ()))]
-    known = [edge for edge in edges if 0.01 <= edge <= 100]
-    return Scale(low=min([*known, 0.5]), high=max([*known, 2.0]), start=4, end=WIDE - 4, logarithmic=True)
-
-
-def _table(title: str, choices: Mapping[str, Choice], away: set[str], scale: Scale) -> Markup:
+def _table(title: str, choices: Mapping[str, Choice], away: set[str]) -> Markup:
     """Roles are written out, since a phone shows the rows as blocks, which are no table to a screen reader."""
     heads = (element("th", name, role="columnheader", scope="col", class_=f"c-{name}") for name in COLUMNS)
-    rows = (_row(name, choice, name in away, scale) for name, choice in choices.items())
+    rows = (_row(name, choice, name in away) for name, choice in choices.items())
     return element(
         "table",
         element("thead", element("tr", *heads, role="row"), role="rowgroup"),
@@ -65,11 +64,11 @@ def _table(title: str, choices: Mapping[str, Choice], away: set[str], scale: Sca
     )
 
 
-def _row(name: str, choice: Choice, away: bool, scale: Scale) -> Markup:
+def _row(name: str, choice: Choice, away: bool) -> Markup:
     cells = (
         element("code", name),
         element("b" if away else "span", value_text(choice.value)),
-        _gain(choice, scale),
+        _gain(choice),
         element("span", choice.reason, *_marks(choice)),
     )
     kind = "away" if away else None
@@ -92,26 +91,34 @@ def _marks(choice: Choice) -> Iterator[str]:
             yield element("span", words, class_="tag unknown" if words != f"stands since {choice.since}" else "tag")
 
 
-def _gain(choice: Choice, scale: Scale) -> Markup:
+def _gain(choice: Choice) -> Markup:
     if choice.gain is None:
         return element("span", NOTHING, class_="none", aria_label="no figure", role="img")
     interval = f"{number(choice.interval[0])}{TO}{number(choice.interval[1])}" if choice.interval else ""
     text = element(
         "span", element("b", f"{number(choice.gain)}{TIMES}"), " ", element("small", interval), class_="figure"
     )
-    return element("div", text, _drawn(choice.gain, choice.interval, scale), class_="gain")
+    return element("div", text, _drawn(choice.gain, choice.interval), class_="gain")
 
 
-def _drawn(gain: float, interval: tuple[float, float] | None, scale: Scale) -> Markup:
-    middle, one = TALL / 2, scale(1.0)
+def _drawn(gain: float, interval: tuple[float, float] | None) -> Markup:
+    middle, one = TALL / 2, SCALE(1.0)
     parts = [
         element("path", d=f"M4 {middle}H{WIDE - 4}", class_="line"),
         element("path", d=f"M{one} 2V{TALL - 2}", class_="base"),
     ]
     if interval:
-        low, high = sorted(scale(edge) for edge in interval)
+        low, high = sorted(SCALE(edge) for edge in interval)
         parts.append(
             element("path", d=f"M{low} {middle - 3}v6M{low} {middle}H{high}M{high} {middle - 3}v6", class_="whisker")
         )
-    parts.append(element("circle", cx=scale(gain), cy=middle, r=3.5, class_="dot"))
+    parts.append(_dot(gain, middle))
     return element("svg", *parts, class_="mini", viewBox=f"0 0 {WIDE:.0f} {TALL:.0f}", aria_hidden="true")
+
+
+def _dot(gain: float, y: float) -> Markup:
+    if gain > SCALE.high:
+        return element("path", d=f"M{WIDE - 10} {y - 4.5}l9 4.5l-9 4.5z", class_="dot")
+    if gain < SCALE.low:
+        return element("path", d=f"M10 {y - 4.5}l-9 4.5l9 4.5z", class_="dot")
+    return element("circle", cx=SCALE(gain), cy=y, r=3.5, class_="dot")

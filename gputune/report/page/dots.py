@@ -9,7 +9,9 @@ from gputune.report.page.scale import WIDTH, scale_of, values_of
 from gputune.report.page.svg import MOST_SAID, hint, picture, said, ticks, whisker, words
 from gputune.report.pictures import Dots
 
-STEP = 32.0
+STEP = 40.0
+APART = 3.5
+"""How far the series of a row lie apart, so that equal values do not cover each other."""
 SHAPES = (
     "M0 -4.5a4.5 4.5 0 1 0 .01 0z",
     "M-4 -4h8v8h-8z",
@@ -28,15 +30,16 @@ def draw(chart: Dots, title: str) -> Markup:
     bottom = top + len(chart.rows) * STEP
     parts += ticks(scale, top, bottom)
     for place, (row, marks) in enumerate(chart.rows.items()):
-        y = top + place * STEP + 22
-        parts.append(words(row, 0, y - 9, "name"))
+        y = top + place * STEP + 26
+        parts.append(words(row, 0, y - 13, "name"))
         parts.append(element("path", d=f"M0 {y}H{WIDTH}", class_="line"))
         for mark in marks:
             kind = series.index(mark.name)
-            dot = shape(kind, scale(mark.value), y)
+            at = y + APART * (min(kind, 4) - (min(len(series), 5) - 1) / 2)
+            dot = shape(kind, scale(mark.value), at)
             name = f"{row}, {mark.name}"
             parts.append(
-                element("g", hint(name, mark, chart.unit), whisker(mark, scale, y), dot, class_=f"mark s{kind % 5}")
+                element("g", hint(name, mark, chart.unit), whisker(mark, scale, at), dot, class_=f"mark s{kind % 5}")
             )
     parts.append(words(chart.unit, WIDTH, bottom + 26, "tick end"))
     return picture(f"{title}. {_said(chart, len(every))}", bottom + 30, parts, kind="dots")
@@ -51,7 +54,7 @@ def legend(series: Sequence[str]) -> tuple[list[Markup], float]:
     parts: list[Markup] = []
     x, y = 6.0, 9.0
     for kind, name in enumerate(series):
-        wide = 22 + 6.3 * min(len(name), 30)
+        wide = 30 + 6.5 * min(len(name), 30)
         if x + wide > WIDTH and x > 6:
             x, y = 6.0, y + 18
         label = words(name, x + 10, y + 4, "legend", 30)

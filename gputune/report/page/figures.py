@@ -9,6 +9,9 @@ from gputune.report.page import bars, dots, lines
 from gputune.report.page.markup import Markup, element, joined
 from gputune.report.pictures import Bars, Dots, Picture
 
+TALL = 10
+"""From how many rows on a picture is as high as two others."""
+
 
 def figure(chart: Chart) -> Markup:
     chart = without_bars(chart.filled())
@@ -21,7 +24,7 @@ def figure(chart: Chart) -> Markup:
         element("figcaption", chart.title),
         element("div", *panels, class_="pictures"),
         folded("The numbers", numbers),
-        class_="chart",
+        class_="chart single" if len(panels) == 1 else "chart",
     )
 
 
@@ -33,7 +36,8 @@ def _holds(picture: Picture) -> bool:
 def _panel(picture: Picture, title: str) -> Markup:
     whole = f"{title}: {picture.name}" if picture.name else title
     name = element("p", picture.name, class_="panel-name") if picture.name else ""
-    return element("div", name, _drawn(picture, whole), class_="panel")
+    tall = isinstance(picture, Dots) and len(picture.rows) >= TALL
+    return element("div", name, _drawn(picture, whole), class_="panel tall" if tall else "panel")
 
 
 def _drawn(picture: Picture, title: str) -> Markup:

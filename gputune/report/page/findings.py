@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gputune.checks import Finding
+from gputune.checks import Finding, Severity
 from gputune.report.page.commands import remedy
 from gputune.report.page.figures import folded
 from gputune.report.page.markup import Markup, element
 from gputune.report.severities import WORST_FIRST
 
 OPEN = ("ERROR", "WARNING", "UNKNOWN")
+
+WORDS: dict[Severity, str] = {
+    "ERROR": "Errors",
+    "WARNING": "Warnings",
+    "UNKNOWN": "Unknown",
+    "OK": "OK",
+    "NOT_APPLICABLE": "Not applicable",
+}
 
 
 def section(findings: Sequence[Finding]) -> Iterator[Markup]:
@@ -19,7 +27,7 @@ def section(findings: Sequence[Finding]) -> Iterator[Markup]:
         found = [one for one in findings if one.severity == severity]
         if not found:
             continue
-        title = f"{severity.capitalize().replace('_', ' ')}: {len(found)}"
+        title = f"{WORDS[severity]}: {len(found)}"
         if severity in OPEN:
             yield element("h3", title)
             yield listed(found)

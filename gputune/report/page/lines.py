@@ -18,18 +18,18 @@ def draw(chart: Lines, title: str) -> Markup:
     every = [mark for marks in chart.lines.values() for mark in marks]
     places = _places([*(mark.name for mark in every), *chart.band])
     several = len(chart.lines) > 1 or bool(chart.band)
-    parts, top = legend(list(chart.lines)) if several else ([], 8.0)
+    parts, top = legend(list(chart.lines)) if several else ([], 16.0)
     bottom = top + TALL
     edges = [edge for band in chart.band.values() for edge in band]
     scale = scale_of([*values_of(every), *edges], bottom, top, from_zero=chart.from_zero, near=True)
     across = _across(places)
-    parts += _grid(scale, chart.unit, top)
+    parts += _grid(scale)
     if chart.band:
         parts.append(_band(chart.band, across, scale))
     for kind, (name, marks) in enumerate(chart.lines.items()):
         parts += _line(name, marks, kind, (across, scale, chart.unit))
     parts += _names(across, bottom)
-    parts.append(words(chart.across, WIDTH, bottom + 29, "tick end"))
+    parts.append(words(f"{chart.unit} by {chart.across}", WIDTH, bottom + 29, "tick end"))
     return picture(f"{title}. {_said(chart, every)}", bottom + 33, parts, kind="lines")
 
 
@@ -44,8 +44,8 @@ def _across(places: Sequence[str]) -> dict[str, float]:
     return {name: round(LEFT + 12 + step * place, 1) for place, name in enumerate(places)}
 
 
-def _grid(scale: Scale, unit: str, top: float) -> list[Markup]:
-    parts = [words(unit, WIDTH, top + 2, "tick end")]
+def _grid(scale: Scale) -> list[Markup]:
+    parts = []
     for value in scale.ticks():
         y = scale(value)
         parts.append(element("path", d=f"M{LEFT} {y}H{WIDTH}", class_="grid"))

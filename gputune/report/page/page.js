@@ -5,6 +5,7 @@
   const byId = (id) => document.getElementById(id);
   const said = byId("said");
   for (const one of all(".scripted")) one.hidden = false;
+  for (const one of all(".unscripted")) one.hidden = true;
 
   const folds = all("details");
   const fold = byId("fold");

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from gputune.facts.gap import Gap
 from gputune.profile import Fingerprint, Profile
@@ -51,7 +52,7 @@ def machine(profile: Profile) -> Markup:
         "cuDNN": found.cudnn,
         "CPU": found.cpu or "unknown model",
         "CPUs for this process": str(found.cpu_budget or "unknown"),
-        "Measured": profile.created,
+        "Measured": when(profile.created),
         "By gputune": profile.gputune,
         "Holds": f"{counted(len(profile.measurements), 'measurement')}, {counted(len(profile.findings), 'finding')}",
     }
@@ -68,6 +69,14 @@ def name(found: Fingerprint) -> str:
     return gpu(found) or found.cpu or "A machine of unknown model"
 
 
+def when(created: str) -> str:
+    """The time as it is read best; as it stands where it is none."""
+    try:
+        return f"{datetime.fromisoformat(created):%-d %B %Y, %H:%M} UTC"
+    except ValueError:
+        return created
+
+
 def saved(name: str) -> Iterator[Markup]:
     """How to get the profile out of the page."""
     yield element(
@@ -76,4 +85,4 @@ def saved(name: str) -> Iterator[Markup]:
     )
     button = element("button", f"Save {name}", type="button", class_="save scripted", hidden=True, data_name=name)
     yield element("p", button)
-    yield Markup("<noscript><p>With scripts on, a button here saves it.</p></noscript>")
+    yield element("p", "With scripts on, a button here saves it.", class_="unscripted note")

@@ -37,7 +37,7 @@ def hint(name: str, mark: Mark, unit: str) -> Markup:
     return element("title", f"{name}: {value_text(mark)} {unit}")
 
 
-def words(text: str, x: float, y: float, kind: str = "", longest: int = 60) -> Markup:
+def words(text: str, x: float, y: float, kind: str = "", longest: int = 48) -> Markup:
     """A text, cut where it would leave the picture."""
     shown = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return element("text", shown, x=x, y=y, class_=kind or None)
@@ -66,4 +66,8 @@ def ticks(scale: Scale, top: float, bottom: float) -> list[Markup]:
 
 
 def tick_text(value: float) -> str:
+    """A number for an axis: `0.5`, `250`, `15k`, `2M`."""
+    for least, factor, sign in ((1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if least <= value < 1e12:
+            return f"{value / factor:.4g}{sign}"
     return f"{value:.4g}"
