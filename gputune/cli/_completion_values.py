@@ -57,7 +57,7 @@ def _dtypes(begun: str) -> Collection[str]:
 
 
 def _fail_on(begun: str) -> Collection[str]:
-    from gputune.cli.check import FAIL_ON
+    from gputune.report.severities import FAIL_ON
 
     return FAIL_ON
 

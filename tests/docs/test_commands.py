@@ -51,7 +51,7 @@ def commands() -> list[Any]:
 def closed() -> dict[str, Collection[str]]:
     """The options with a closed set of values, and these."""
     from gputune.cli.apply import FORMS
-    from gputune.cli.check import FAIL_ON
+    from gputune.report.severities import FAIL_ON
     from gputune.cli.deploy.slurm import KINDS
 
     return {"budget": BUDGETS, "numerics": LEVELS, "fail_on": FAIL_ON, "emit": FORMS, "what": KINDS,
