@@ -51,8 +51,8 @@ def commands() -> list[Any]:
 def closed() -> dict[str, Collection[str]]:
     """The options with a closed set of values, and these."""
     from gputune.cli.apply import FORMS
-    from gputune.report.severities import FAIL_ON
     from gputune.cli.deploy.slurm import KINDS
+    from gputune.report.severities import FAIL_ON
 
     return {"budget": BUDGETS, "numerics": LEVELS, "fail_on": FAIL_ON, "emit": FORMS, "what": KINDS,
             "dtype": ("bfloat16", "float16", "tf32", "float32")}  # fmt: skip
