@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gputune.report.answer import Answer, By, Gain, Reach, Step
-from gputune.report.charts import number
+from gputune.report.answer_words import name_of, times
 from gputune.report.page import findings
 from gputune.report.page.bars import draw
 from gputune.report.page.commands import command
 from gputune.report.page.markup import TIMES, Markup, element, joined
 from gputune.report.pictures import Bars, Mark
 from gputune.resources.printable import quoted
-from gputune.settings.dataloader_workers import SAMPLES
 
-NETWORKS = {"mlp": "an MLP", "convnet": "a convnet", "transformer": "a transformer", "recurrent": "a recurrent network"}
 HOW = {
     By.APPLY: "by `gputune apply` alone",
     By.MIXED: "by `gputune tune`, or by `gputune apply --numerics mixed`",
@@ -32,9 +30,11 @@ STEPS = {
     Step.LOOK: "First look at what is wrong",
     Step.AGAIN: "Measure again what a busy machine hid, once it is idle",
     Step.MEASURE: "Measure: most is not known yet",
+    Step.RETRY: "Measure once more what gave no result",
     Step.PROGRAM: "Run the program that was tuned",
     Step.APPLY: "Run your script with the settings",
     Step.MIXED: "Run your script with the settings, mixed precision and all",
+    Step.LOADER: "Run your script with workers for the DataLoaders that have none",
     Step.TUNE: "Tune your own script, which is better than any advice in general",
     Step.TUNE_ANYWAY: "Nothing is to be applied here; your own script may differ: tune it",
 }
@@ -51,7 +51,7 @@ def section(answer: Answer) -> Iterator[Markup]:
     if figures:
         yield element("h3", "What is gained, in speed over torch's defaults")
         yield element("ul", *map(_card, figures), class_="cards")
-    rest = [element("li", f"{who(one)}: ", coded(_why_not(one))) for one in answer.gains if one not in figures]
+    rest = [element("li", f"{name_of(one)}: ", coded(_why_not(one))) for one in answer.gains if one not in figures]
     if rest:
         yield element("ul", *rest, class_="rest")
     if not answer.gains:
@@ -67,11 +67,6 @@ def coded(text: str) -> Markup:
     return joined(element("code", part) if place % 2 else part for place, part in enumerate(parts))
 
 
-def who(gain: Gain) -> str:
-    names = {"network": NETWORKS, "samples": SAMPLES}.get(gain.kind, {})
-    return names.get(gain.name, gain.name)
-
-
 def _why_not(gain: Gain) -> str:
     if gain.by is By.NONE and gain.kind == "samples":
         return "best without workers"
@@ -79,14 +74,13 @@ def _why_not(gain: Gain) -> str:
 
 
 def _card(gain: Gain) -> Markup:
-    times = number(gain.times or 0)
     how = f"{HOW[gain.by]}{_workers(gain)}{_lacks(gain)}"
     guard = element("p", gain.guard, class_="how") if gain.guard else ""
     return element(
         "li",
-        element("p", who(gain), class_="who"),
-        element("p", f"{times}{TIMES}", class_="big"),
-        draw(Bars(unit="times as fast", marks=tuple(_marks(gain)), base=1.0), f"The speed of {who(gain)}"),
+        element("p", name_of(gain), class_="who"),
+        element("p", f"{times(gain.times or 0.0)}{TIMES}", class_="big"),
+        draw(Bars(unit="times as fast", marks=tuple(_marks(gain)), base=1.0), f"The speed of {name_of(gain)}"),
         element("p", coded(how), class_="how"),
         guard,
         class_="card",

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 
 from gputune.profile import Profile
 from gputune.report.answer import Answer
+from gputune.report.answer_words import NETWORKS, SAMPLES
 from gputune.report.charts import number
-from gputune.report.page.answer import NETWORKS
 from gputune.report.page.markup import NOTHING, TIMES, TO, Markup, element
 from gputune.report.page.scale import Scale
 from gputune.report.tables import value_text
 from gputune.settings import Choice
-from gputune.settings.dataloader_workers import SAMPLES
 
 WIDE, TALL = 120.0, 18.0
 SCALE = Scale(low=0.5, high=4.0, start=7, end=WIDE - 7, logarithmic=True)

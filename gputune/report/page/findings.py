@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gputune.checks import Finding, Severity
+from gputune.report.merging import merged
 from gputune.report.page.commands import remedy
 from gputune.report.page.figures import folded
 from gputune.report.page.markup import Markup, element
@@ -38,14 +39,13 @@ def section(findings: Sequence[Finding]) -> Iterator[Markup]:
 
 
 def listed(findings: Sequence[Finding]) -> Markup:
-    return element("ul", *map(_one, findings), class_="findings")
+    """As on a terminal, what is the same of several GPUs or checks is said once."""
+    by_severity = {severity: [one for one in findings if one.severity == severity] for severity in WORST_FIRST}
+    lines = (_line(severity, *said) for severity, found in by_severity.items() for said in merged(found))
+    return element("ul", *lines, class_="findings")
 
 
-def _one(finding: Finding) -> Markup:
-    word = element("span", finding.severity.lower().replace("_", " "), class_=f"tag {finding.severity.lower()}")
-    subject = f" {finding.subject}:" if finding.subject else ""
-    return element(
-        "li",
-        element("p", word, " ", element("b", finding.check), subject, " ", finding.message),
-        remedy(finding.remedy) if finding.remedy else "",
-    )
+def _line(severity: Severity, checks: str, message: str, remedies: str | None) -> Markup:
+    word = element("span", severity.lower().replace("_", " "), class_=f"tag {severity.lower()}")
+    said = element("p", word, " ", element("b", checks), " ", message)
+    return element("li", said, remedy(remedies) if remedies else "")

@@ -12,9 +12,12 @@ from hostile_profiles import ESCAPES, READ
 from making import choices, profile
 from report.page.profiles import HOSTILE, PROFILES, Parsed, hostile, page_of
 
+from gputune.checks import Finding
 from gputune.facts.gap import Gap
 from gputune.profile import dump_json, load, parse
 from gputune.report import page, terminal
+from gputune.report.answer import By, Step
+from gputune.report.page import answer
 from gputune.resources.printable import printable
 
 
@@ -156,6 +159,29 @@ def test_whatever_can_be_read_can_be_shown(which, tmp_path):
     parsed = Parsed(page.text(load(path), str(path)))
     assert parsed.faults == []
     assert len(parsed.all("section")) == len(page.SECTIONS)
+
+
+@pytest.mark.parametrize("kind", [Step, By])
+def test_every_step_and_every_way_has_its_words(kind):
+    known = answer.STEPS if kind is Step else answer.HOW | answer.WITHOUT
+    assert set(known) == set(kind)
+
+
+def test_what_is_wrong_comes_first_and_is_said_once_for_all_gpus():
+    found = [
+        Finding(
+            check="clock_lock",
+            severity="WARNING",
+            message="slow",
+            remedy=f"sudo nvidia-smi -i {gpu} -rgc",
+            subject=f"GPU {gpu}",
+        )
+        for gpu in range(4)
+    ]
+    text = page.text(profile(findings=tuple(found)), "profile.yaml")
+    assert "<code><span>sudo</span> <span>nvidia-smi</span> <span>-i</span> <span>0,1,2,3</span>" in text
+    assert text.count("GPU 0-3: slow") == 2, "in the answer, and among the findings"
+    assert text.index("What is wrong") < text.index("GPU 0-3: slow") < text.index("What to type next")
 
 
 def test_who_and_where_is_not_told():
