@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from gputune.host.stderr import one_line
 from gputune.report.answer import Answer, Next, Step
 from gputune.report.answer_words import AFTER, chosen_texts, gain_texts
-from gputune.report.fitting import INDENT, clipped, command, cut, listed, wrap
+from gputune.report.fitting import INDENT, clipped, command, cut, fits, listed, wrap
 from gputune.report.merging import merged
 from gputune.settings._evidence import counted
 
@@ -93,7 +93,7 @@ def _wrong(answer: Answer, width: int, every: str) -> list[str]:
 def _way(remedy: str, width: int) -> list[str]:
     """A remedy's command, where it fits on a line."""
     line = f"{INDENT}-> {remedy}"
-    return [line] if remedy and cut(line, width) == line else []
+    return [line] if remedy and fits(line, width) else []
 
 
 def _at_default(answer: Answer, width: int) -> Iterator[str]:
@@ -138,7 +138,7 @@ def _remedy(one: Next, width: int) -> list[str]:
     """The command on a line of its own, if it fits there, or else its words."""
     typed, _, comment = one.words[0].partition("  # ")
     line = INDENT + one_line(typed)
-    if cut(line, width) != line:
+    if not fits(line, width):
         return [INDENT + part.strip() for part in clipped(typed, width - len(INDENT), MOST_COMMAND)]
     remark = f"{line}  # {one_line(comment)}"
-    return [remark if comment and cut(remark, width) == remark else line]
+    return [remark if comment and fits(remark, width) else line]

@@ -30,6 +30,10 @@ def wrap(text: str, width: int, indent: str = INDENT) -> list[str]:
     return [line for line in lines if line.strip()]
 
 
+def fits(line: str, width: int) -> bool:
+    return _cells(line) <= width
+
+
 def cut(text: str, width: int) -> str:
     """A text on one line, with its indent, and `...` for what has no room."""
     line = text[: len(text) - len(text.lstrip(" "))] + one_line(text)

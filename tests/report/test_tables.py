@@ -1,11 +1,12 @@
 """Charts drawn on streams."""
 
 import io
+from dataclasses import replace
 
 import pytest
 
 from gputune.report.charts import Bar, Chart
-from gputune.report.tables import console_of, draw
+from gputune.report.tables import add, console_of, draw, table_of
 from gputune.resources.printable import printable
 
 CHART = Chart(
@@ -19,7 +20,7 @@ def drawn(chart, encoding="utf-8"):
     stream = io.TextIOWrapper(raw, encoding=encoding)
     draw(console_of(stream), chart)
     stream.flush()
-    return [line.rstrip() for line in raw.getvalue().decode(encoding).splitlines()]
+    return raw.getvalue().decode(encoding).splitlines()
 
 
 def test_a_chart_is_a_title_and_lines_under_their_columns():
@@ -45,3 +46,37 @@ def test_text_is_shown_as_it_is_and_steers_nothing(hostile):
     text = "\n".join(drawn(Chart(title=hostile, columns=(hostile,), rows=[(hostile,)])))
     assert text.count(printable(hostile)) == 3
     assert "\x1b" not in text
+
+
+def table(stream):
+    made = table_of("setting", "value", "why")
+    add(made, "amp_dtype", "float32 1, bfloat16 8, float16 8", "since " + "word " * 60)
+    console_of(stream).print(made)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(("columns", "widest"), [("80", 80), ("120", 120), (None, 400)])
+def test_a_pipe_is_not_wrapped_unless_columns_says_so(monkeypatch, columns, widest):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns:
+        monkeypatch.setenv("COLUMNS", columns)
+    stream = io.StringIO()
+    table(stream)
+    lines = stream.getvalue().splitlines()
+    assert max(map(len, lines)) <= widest
+    assert (len(lines) == 3) == (columns is None)
+
+
+@pytest.mark.parametrize("made", [io.StringIO, Terminal])
+def test_no_line_ends_in_blanks(monkeypatch, made):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    stream = made()
+    table(stream)
+    draw(console_of(stream), replace(CHART, columns=("dtype", "", "")))
+    assert "tf32" in stream.getvalue()
+    assert not [line for line in stream.getvalue().splitlines() if line != line.rstrip()]

@@ -1,0 +1,194 @@
+"""What a profile's answer says is gained, how, and what comes next."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from making import choices, profile, program, row, steps
+
+from gputune.checks import Finding
+from gputune.facts.gap import Gap
+from gputune.profile import Profile
+from gputune.report.answer import Answer, By, Gain, Reach, Step, answer_of
+from gputune.settings import Choice
+from gputune.settings._training_rows import Combination
+
+TF32 = {"matmul_precision": "tf32"}
+FIRST = {
+    Combination(): 100.0, Combination(precision="tf32"): 300.0, Combination(precision="bfloat16"): 600.0,
+    Combination(precision="float16"): 800.0,
+}  # fmt: skip
+
+
+def options(precision: str) -> dict[Combination, float]:
+    alone = Combination(precision=precision)
+    return {alone: 100.0, replace(alone, fused=True): 110.0, replace(alone, fused=True, compiled=True): 150.0}
+
+
+def made(own: Mapping[str, Any], *rows: Any, general: Mapping[str, Any] = TF32, **more: Any) -> Profile:
+    return profile(general, families={"transformer": own}, measurements=rows, **more)
+
+
+def answer(found: Profile) -> Answer:
+    return answer_of(found, "profile.yaml")
+
+
+def gain(found: Profile) -> Gain:
+    [one] = answer(found).gains
+    return one
+
+
+def said(found: Profile) -> list[tuple[Step, str]]:
+    return [(one.step, " ".join(one.words)) for one in answer(found).next]
+
+
+STEPS = (*steps("transformer", FIRST), *steps("transformer", options("bfloat16"), "options"))
+
+
+class TestNetworks:
+    def test_the_groups_are_multiplied_and_flags_alone_reach_a_part(self) -> None:
+        one = gain(made({"amp_dtype": "bfloat16", "fused_optimizer": True, "compile": True}, *STEPS))
+        assert one.by is By.MIXED
+        assert one.times == pytest.approx(6.0 * 1.5)
+        assert one.interval is not None
+        assert one.interval[0] <= 9.0 <= one.interval[1]
+        assert one.by_apply is not None
+        assert (one.by_apply.times, one.by_apply.without) == (pytest.approx(3.0), ())
+
+    def test_flags_are_all_that_is_recommended(self) -> None:
+        one = gain(made({"amp_dtype": None}, *STEPS))
+        assert (one.by, one.times) == (By.APPLY, pytest.approx(3.0))
+
+    def test_float16_takes_lines_and_bfloat16_its_place_as_far_as_that_was_measured(self) -> None:
+        rows = (*steps("transformer", FIRST), *steps("transformer", options("float16"), "options"))
+        one = gain(made({"amp_dtype": "float16", "fused_optimizer": True, "compile": True}, *rows))
+        assert (one.by, one.times) == (By.SCRIPT, pytest.approx(12.0))
+        assert one.by_mixed == Reach(
+            times=one.by_mixed.times if one.by_mixed else 0.0,
+            interval=one.by_mixed.interval if one.by_mixed else (0.0, 0.0),
+            without=("fused_optimizer", "compile"),
+        )
+        assert one.by_mixed.times == pytest.approx(6.0)
+
+    def test_what_an_earlier_probe_chose_and_this_one_did_not_measure_has_no_figure(self) -> None:
+        one = gain(made({"amp_dtype": "bfloat16", "compile": True}, *STEPS))
+        assert (one.by, one.times) == (By.UNKNOWN, None)
+        assert gain(made({"amp_dtype": "bfloat16"})).by is By.UNKNOWN
+
+    def test_torchs_defaults_gain_nothing(self) -> None:
+        assert gain(made({"amp_dtype": None}, *STEPS, general={"matmul_precision": "ieee"})).by is By.NONE
+
+    def test_what_is_as_fast_gains_nothing(self) -> None:
+        rows = steps("transformer", {Combination(): 100.0, Combination(precision="tf32"): 101.0})
+        assert gain(made({"amp_dtype": None}, *rows)).by is By.NONE
+
+    def test_what_is_provisional_is_not_known(self) -> None:
+        found = made({}, *STEPS, general={})
+        waiting = Choice(value=None, reason="busy", provisional=True, evidence=("training_step",))
+        assert gain(replace(found, families={"transformer": {"amp_dtype": waiting}})).by is By.PROVISIONAL
+
+    def test_images_options_concern_networks_with_images_alone(self) -> None:
+        one = gain(made({"amp_dtype": None}, *STEPS, general={**TF32, "channels_last": True, "cudnn_benchmark": True}))
+        assert (one.by, one.times) == (By.APPLY, pytest.approx(3.0))
+
+
+def test_workers_are_a_gain_and_none_are_none() -> None:
+    workers = replace(choices({"dataloader_workers": 8})["dataloader_workers"], gain=5.0, interval=(4.0, 6.0))
+    found = replace(
+        profile({}, families={"memory": {"dataloader_workers": 0}}), settings={"dataloader_workers": workers}
+    )
+    some, none = answer(found).gains
+    assert (some.name, some.by, some.times, some.workers) == ("decoding", By.LOADER, 5.0, 8)
+    assert (none.name, none.by, none.times) == ("memory", By.NONE, None)
+
+
+def test_a_program_has_the_gain_of_its_settings_together() -> None:
+    tuned = replace(choices({"compile": True})["compile"], gain=3.44, interval=(3.06, 3.46))
+    best, none = program(settings={"compile": tuned}), program("other.py", settings={})
+    first, second = answer(profile({}, programs=(best, none))).gains
+    assert (first.name, first.by, first.times, first.interval) == ("train.py", By.PROGRAM, 3.44, (3.06, 3.46))
+    assert (second.name, second.by) == ("other.py", By.NONE)
+
+
+def test_settings_are_sorted_by_gain_and_families_named_where_they_differ() -> None:
+    found = profile(
+        {"matmul_precision": "tf32", "amp_dtype": "bfloat16", "compile": False, "cudnn_tf32": True},
+        families={"convnet": {"amp_dtype": "bfloat16", "compile": True}},
+    )
+    faster = replace(found.settings["matmul_precision"], gain=8.0)
+    found = replace(found, settings={**found.settings, "matmul_precision": faster})
+    assert [(one.name, one.family) for one in answer(found).chosen] == [
+        ("matmul_precision", ""), ("amp_dtype", ""), ("compile", "convnet"),
+    ]  # fmt: skip
+    assert answer(found).at_default == ("cudnn_tf32",)
+
+
+def test_dimensions_in_multiples_of_1_are_torchs_default() -> None:
+    assert not answer(profile({"dimension_multiple": {"float32": 1}})).chosen
+    assert answer(profile({"dimension_multiple": {"bfloat16": 8, "float32": 1}})).chosen
+
+
+def test_benches_without_a_row_are_named_and_run_once_more() -> None:
+    gaps = (
+        Gap(fact="bench.conv", reason="killed"),
+        Gap(fact="bench.training_step.transformer", reason="failed"),
+        Gap(fact="bench.training_step.mlp", reason="in float16"),
+        Gap(fact="cpu.quota", reason="unread"),
+        Gap(fact="bench.nonsense", reason="of a later version"),
+    )
+    found = profile(TF32, measurements=tuple(steps("mlp", FIRST)), gaps=gaps)
+    assert [gap.fact for gap in answer(found).without_result] == ["bench.conv", "bench.training_step.transformer"]
+    assert (Step.RETRY, "gputune probe --only conv,training_step") in said(found)
+
+
+class TestNext:
+    def test_an_errors_remedy_comes_first_and_no_tune(self) -> None:
+        found = profile(TF32, findings=(
+            Finding(check="a", severity="WARNING", message="m", remedy="later"),
+            Finding(check="b", severity="ERROR", message="m", remedy="mend it"),
+        ))  # fmt: skip
+        assert said(found) == [
+            (Step.REPAIR, "mend it"), (Step.LOOK, "gputune check"),
+            (Step.APPLY, "gputune apply profile.yaml -- python train.py"),
+        ]  # fmt: skip
+
+    def test_nothing_measured(self) -> None:
+        none = {name: Choice(value=None, reason="", unmeasured=True) for name in ("amp_dtype", "omp_threads")}
+        assert said(replace(profile({}), settings=none)) == [(Step.MEASURE, "gputune probe")]
+
+    def test_nothing_to_apply(self) -> None:
+        assert said(profile({"amp_dtype": None})) == [(Step.TUNE_ANYWAY, "gputune tune -- python train.py")]
+
+    def test_flags_alone(self) -> None:
+        assert [step for step, _ in said(made({"amp_dtype": None}, *STEPS))] == [Step.APPLY, Step.TUNE]
+
+    def test_mixed_where_a_network_gains_by_it(self) -> None:
+        step, words = said(made({"amp_dtype": "bfloat16"}, *STEPS))[0]
+        assert (step, words) == (Step.MIXED, "gputune apply --numerics mixed profile.yaml -- python train.py")
+
+    def test_workers_alone(self) -> None:
+        assert said(profile({"dataloader_workers": 4}))[0] == (
+            Step.LOADER, "gputune apply --inject-dataloader profile.yaml -- python train.py",
+        )  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("entry", "ranks", "start"),
+        [
+            ("mine.py", 1, "python mine.py"), ("package.train", 1, "python -m package.train"),
+            ("mine.py", 8, "torchrun --nproc-per-node 8 mine.py"),
+            ("package.train", 8, "torchrun --nproc-per-node 8 -m package.train"),
+        ],
+    )  # fmt: skip
+    def test_a_tuned_program_as_it_is_started(self, entry: str, ranks: int, start: str) -> None:
+        found = profile({}, programs=(program(entry, world_size=ranks),))
+        assert said(found)[0] == (Step.PROGRAM, f"gputune apply profile.yaml -- {start}")
+
+    def test_what_is_provisional_is_measured_again_on_its_device(self) -> None:
+        waiting = Choice(value=None, reason="busy", provisional=True, evidence=("cpu_threads",))
+        rows = (row("cpu_threads", "throughput", 1.0, "cpu", threads=1),)
+        found = replace(profile({}, measurements=rows), settings={"omp_threads": waiting})
+        words = "gputune probe --only cpu_threads --device cpu -o node.yaml"
+        assert [" ".join(one.words) for one in answer_of(found, "node.yaml").next] == [words]
+        given = answer_of(found, "node.yaml", ("gputune", "probe", "--fresh"))
+        assert given.next[0].words == ("gputune", "probe", "--fresh")
