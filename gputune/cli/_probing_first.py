@@ -89,13 +89,17 @@ def _holder(turn: Turn, folder: Path) -> str:
 def _probe(host: Host, here: Fingerprint, folder: Path) -> None:
     """Raises _NotKept where the profile cannot be written, since the processes that wait would not get it."""
     from gputune import probing
+    from gputune.report.progress import shown
 
     with _reserved(folder):
         say(
             f"probing this machine before the command starts, since {VARIABLE}={host.environ[VARIABLE]}: about a minute"
         )
         found = places.found(here, host.environ, say)
-        profile = probing.probe(probing.Request(), host=host, cached=lambda _: found[1] if found else None)
+        with shown(lines=False) as progress:
+            profile = probing.probe(
+                probing.Request(), host=host, progress=progress, cached=lambda _: found[1] if found else None
+            )
     try:
         # Nodes that share the folder probe at the same time, and all ranks of a job are to have the first one's.
         places.keep(profile, here, host.environ, replace=host.environ[VARIABLE] == "always")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +15,6 @@ from gputune.settings import LEVELS, Numerics
 if TYPE_CHECKING:
     from gputune.host import Host
     from gputune.profile import Profile
-    from gputune.trials.progress import Progress
     from gputune.trials.request import Request
     from gputune.trials.result import Tuned
 
@@ -89,6 +85,7 @@ def tune(
     from gputune.host import Host
     from gputune.host.stderr import show
     from gputune.report.programs import answer, json_text, print_program
+    from gputune.report.progress import shown
     from gputune.runtime.launch import inherited
     from gputune.trials.logs import kept_log
     from gputune.trials.request import Request
@@ -104,7 +101,7 @@ def tune(
         steps=steps, level=_level(numerics), guard_steps=None if no_guard else guard_steps, allow_writes=allow_writes,
     )  # fmt: skip
     _begin(request)
-    with kept_log(host.environ, words) as log, _shown() as progress:
+    with kept_log(host.environ, words) as log, shown() as progress:
         result = run(request, log, host=host, progress=progress)
     if not result.disturbed:
         _write(result, before, output, host)
@@ -159,33 +156,6 @@ def _begin(request: Request) -> None:
         "checkpoints go to a scratch folder and trackers are off, but what else it writes, it writes"
     )  # fmt: skip
     say(f"starting {request.command[0]} some ten times; {writes}")
-
-
-@contextmanager
-def _shown() -> Iterator[Callable[[Progress], None]]:
-    """Show what is being done: on a terminal in one changing line, elsewhere a line for each part of the work."""
-    from gputune.host.stderr import say
-    from gputune.report.programs import doing
-    from gputune.report.progress import waiting
-
-    with waiting("reading this machine's facts") as update:
-        if update is not None:
-            began: dict[str, float] = {}
-
-            def text(progress: Progress) -> None:
-                now = time.monotonic()
-                update(doing(progress, now - began.setdefault(progress.part, now)))
-
-            yield text
-            return
-        parts: list[str] = []
-
-        def line(progress: Progress) -> None:
-            if progress.part not in parts:
-                parts.append(progress.part)
-                say(progress.part)
-
-        yield line
 
 
 def _write(result: Tuned, before: Profile | None, output: Path, host: Host) -> None:

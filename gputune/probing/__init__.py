@@ -15,14 +15,25 @@ from gputune.errors import MeasureError
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
-from gputune.probing.again import run_again, seconds_to_run_again
-from gputune.probing.plan import check_names, fitting, imports, left_out, plan, seconds_for
-from gputune.probing.request import ALL, Progress, Request, device_of, devices_of
+from gputune.probing.again import run_again, seconds_expected, seconds_to_run_again
+from gputune.probing.plan import (
+    Job,
+    check_names,
+    fitting,
+    imports,
+    left_out,
+    plan,
+    planned,
+    promised,
+    seconds_for,
+)
+from gputune.probing.request import ALL, Request, device_of, devices_of
 from gputune.probing.running import Lane
 from gputune.probing.together import common_profile, measure_together, own_profiles
 from gputune.profile import Fingerprint, Profile, fingerprint, now
+from gputune.progress import READING, Progress, before
 
-__all__ = ["Progress", "Request", "device_of", "probe"]
+__all__ = ["Request", "device_of", "probe"]
 
 
 def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
@@ -45,6 +56,7 @@ def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
     started = time.monotonic()
     host = host or Host()
     modules = imports(request)
+    progress(Progress(part=READING, left_seconds=promised(request)))
     with RestartingProcess(modules) as process:
         machine = facts.read(host, variables=checks.variables())
         if request.device == ALL:
@@ -54,6 +66,7 @@ def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
             names = {job.name for job in fitted}
             gaps += left_out([job for job in jobs if job.name not in names])
             standing = _standing(cached, fingerprint(machine, devices[0]))
+            progress(_waits_for(fitted))
             again = seconds_to_run_again([job for job in fitted if job.traits.of_the_host], seconds)
             measure = partial(measure_together, jobs=fitted, progress=progress, seconds=again, standing=standing)
             lane_on = partial(Lane.on, facts=machine, host=host)
@@ -65,14 +78,23 @@ def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
         device = device_of(machine, request.device)
         jobs, seconds = plan(device, request), seconds_for(device, request)
         lane = Lane.on(device, process, machine, host)
-        lane.do(jobs, progress, ends=started + seconds)
+        again = seconds_to_run_again(jobs, seconds)
+        progress(_waits_for(fitting(jobs, started + seconds - time.monotonic())))
+        lane.do(jobs, before(progress, partial(seconds_expected, lane, jobs, again)), ends=started + seconds)
         here = fingerprint(machine, device)
         standing = _standing(cached, here)
-        run_again(lane, jobs, seconds_to_run_again(jobs, seconds), progress, standing)
+        run_again(lane, jobs, again, progress, standing)
         _check_measured([lane], lane.measurements)
         rows, gaps = _of_other_benches(earlier, here, request)
         rows, gaps = [*rows, *lane.measurements], [*gaps, *lane.gaps]
         return recommend.profile_of(machine, rows, device, created=now(), gaps=gaps, standing=standing)
+
+
+def _waits_for(jobs: Sequence[Job]) -> Progress:
+    """What is told while the bench process imports torch; what that takes is taken from the least valuable jobs."""
+    return Progress(
+        part=READING, left_seconds=planned(jobs), later_seconds=planned([job for job in jobs if job.is_essential])
+    )
 
 
 def _standing(cached: Callable[[Fingerprint], Profile | None], here: Fingerprint) -> recommend.Standing:

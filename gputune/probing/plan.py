@@ -109,13 +109,24 @@ def seconds_for(device: str, request: Request) -> float:
     return (1 - OVERRUN_SHARE) * PROMISED_SECONDS[benches.kind_of(device)][request.budget] - OWN_SECONDS
 
 
+def promised(request: Request) -> float | None:
+    """Return how long a probe will take, before its device is known; None where that depends on the device."""
+    found = {seconds[request.budget] for kind, seconds in PROMISED_SECONDS.items() if _may_be(kind, request.device)}
+    return found.pop() if len(found) == 1 and not request.only else None
+
+
+def planned(jobs: Sequence[Job]) -> float:
+    """Return how long jobs are to take, one after the other."""
+    return sum(job.seconds for job in jobs)
+
+
 def fitting(jobs: Sequence[Job], seconds: float) -> list[Job]:
     """Return the jobs that there is time for. Of those that share the budget the essential ones are fitted first, and
     the others into what these leave.
     """
     sharing = [job for job in jobs if job.shares_the_budget]
     essential = fit([job for job in sharing if job.is_essential], seconds)
-    left = seconds - sum(job.seconds for job in essential)
+    left = seconds - planned(essential)
     fitted = {job.name: job for job in [*essential, *fit([job for job in sharing if not job.is_essential], left)]}
     return [fitted.get(job.name, job) for job in jobs if job.name in fitted or not job.shares_the_budget]
 
@@ -135,13 +146,17 @@ def fit(jobs: Sequence[Job], seconds: float) -> list[Job]:
     for job in jobs:
         if sum(one.least for one in kept) + job.least <= seconds:
             kept.append(job)
-    too_much = sum(job.seconds for job in kept) - seconds
+    too_much = planned(kept) - seconds
     for place in reversed(range(len(kept))):
         job = kept[place]
         cut = min(max(0.0, too_much), job.seconds - job.least)
         too_much -= cut
         kept[place] = replace(job, request=replace(job.request, seconds=job.seconds - cut))
     return kept
+
+
+def _may_be(kind: str, device: str) -> bool:
+    return device == "auto" or kind == ("cpu" if device == "cpu" else "cuda")
 
 
 def _wanted(job: Job, request: Request) -> bool:

@@ -1,4 +1,4 @@
-"""The input of a probe, the devices that it means, and how a probe reports its progress."""
+"""The input of a probe, and the devices that it means."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,17 +13,6 @@ ALL = "all"
 
 OPTIONS = {"shapes": "FILE", "dataset": "FILE.py:CALLABLE"}
 """The options that name something for a bench to measure, each a field of Request, and the form of their argument."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """The progress of a probe: bench `number` of `count`, what it is `doing` (empty at first), its seconds at most."""
-
-    number: int
-    count: int
-    bench: str
-    doing: str
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

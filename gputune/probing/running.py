@@ -18,8 +18,8 @@ from gputune.facts.busy import is_busy
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
-from gputune.probing.plan import Job, fitting, left_out
-from gputune.probing.request import Progress
+from gputune.probing.plan import Job, fitting, left_out, planned
+from gputune.progress import Progress
 
 WHOLE_BENCH: dict[str, Callable[[list[float]], float]] = {
     "pcie_generation": max,
@@ -57,7 +57,11 @@ class Lane:
         while fitted := fitting(left, ends - time.monotonic()) or (cheapest(left) if len(left) == count else []):
             job = self._first_of(fitted)
             begun, before = count - len(left) + 1, time.monotonic()
-            self._run(job, Progress(number=begun, count=count, bench=job.name, doing="", seconds=job.seconds), progress)
+            whole = planned(fitted)
+            told = Progress(
+                part=job.name, number=begun, count=count, left_seconds=whole, later_seconds=whole - job.seconds
+            )
+            self._run(job, told, progress)
             if job.traits.user_code:
                 self.process.kill()
             if not job.shares_the_budget:
@@ -87,18 +91,24 @@ class Lane:
     @property
     def _busy(self) -> bool:
         """Whether others used the CPUs during the latest bench."""
+        return is_busy(self.facts.cpu, self.latest_others)
+
+    @property
+    def latest_others(self) -> float:
+        """How many CPUs others used during the latest bench; 0 where that is not known."""
         seen = [row.conditions["other_cpus"] for row in self.measurements if "other_cpus" in row.conditions]
-        return bool(seen) and is_busy(self.facts.cpu, seen[-1])
+        return seen[-1] if seen else 0.0
 
     def _run(self, job: Job, begun: Progress, progress: Callable[[Progress], None]) -> None:
         progress(begun)
+        started = time.monotonic()
         rows: list[Measurement] = []
         before = latest = busy.read(self.host)
         kills_before = memory.oom_kills(self.host)
         try:
             for answer in self.process.run(job.request):
                 if isinstance(answer, Activity):
-                    progress(replace(begun, doing=answer.text))
+                    progress(begun.then(answer.text, time.monotonic() - started))
                     latest = busy.read(self.host)
                 elif isinstance(answer, Gap):
                     self.gaps.append(self._explained(answer, kills_before))

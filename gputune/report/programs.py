@@ -20,13 +20,10 @@ from gputune.trials.combination import Combination
 from gputune.trials.loading import WAITS
 
 if TYPE_CHECKING:
-    from gputune.trials.progress import Progress
     from gputune.trials.result import Tuned
 
 WITHIN = 0.03
 """How far whole starts may lie outside of the interval of the steps that took turns, without a word."""
-TELLS = 0.05
-"""The share of a part of the work from which on the time for the rest is told."""
 SEEN = 0.01
 """The share of a step that is waited for data from which on it is shown."""
 STAGES = ("loading", "precision", "options", "again", "compile", "final")
@@ -35,18 +32,6 @@ STAGES = ("loading", "precision", "options", "again", "compile", "final")
 def json_text(program: Program) -> str:
     """A program, without what tells who and where in its reasons."""
     return json.text(cleaner().all(asdict(program), TEXTS))
-
-
-def doing(progress: Progress, seconds: float) -> str:
-    """One line for a terminal, where this part of the work has taken so many `seconds` until now."""
-    words = [progress.part]
-    if progress.doing:
-        words.append(progress.doing)
-    if progress.steps is not None:
-        words.append(f"{progress.steps} steps")
-    if progress.share is not None and progress.share >= TELLS:
-        words.append(f"about {max(1.0, seconds * (1 / progress.share - 1)):.0f} s left")
-    return ": ".join(words[:2]) + "".join(f", {word}" for word in words[2:])
 
 
 def print_program(result: Tuned, stream: IO[str]) -> None:

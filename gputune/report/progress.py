@@ -1,40 +1,142 @@
-"""Shows the progress of long work: one changing line on a terminal, plain lines elsewhere."""
+"""Shows the progress of long work: one changing line on a terminal, plain lines elsewhere.
+
+On a terminal the line is drawn anew by the clock, so that the time left counts down while nothing is told.
+"""
+
+from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import IO, TYPE_CHECKING, Any
 
-from gputune.host.stderr import say
-from gputune.probing import Progress
+from gputune.host.stderr import one_line, say
+from gputune.progress import READING, Progress
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+HEARTBEAT_SECONDS = 60.0
+"""How long a part goes on until another line tells of it, where lines stay."""
+PER_SECOND = 4
+"""How often the changing line is drawn."""
 
 
 @contextmanager
-def shown() -> Iterator[Callable[[Progress], None]]:
-    """Yield a function that shows the progress of a probe on stderr until the block ends."""
-    with waiting("reading this machine's facts ...") as update:
-        yield (lambda progress: update(_words(progress))) if update else _line
-
-
-@contextmanager
-def waiting(what: str) -> Iterator[Callable[[str], None] | None]:
-    """Show on a terminal what is being waited for, until the block ends, and yield a function that replaces the text.
-
-    Elsewhere show nothing and yield None.
+def shown(first: Progress | None = None, *, lines: bool = True) -> Iterator[Callable[[Progress], None]]:
+    """Yield a function that shows progress on stderr until the block ends. Where stderr is no terminal, each part gets
+    a line, or none without `lines`. A reader that went away does not end the work.
     """
     if sys.stderr is None or not sys.stderr.isatty():
-        yield None
+        yield _Lines().tell if lines else lambda progress: None
         return
-    from gputune.report.tables import console_of, plain
+    from rich.live import Live
 
-    with console_of(sys.stderr).status(plain(what)) as status:
-        yield lambda text: status.update(plain(text))
+    from gputune.report.tables import console_of
+
+    console: Any = console_of(_Lasting(sys.stderr))  # type: ignore[arg-type]  # all that rich asks of a stream
+    if not console.is_terminal or console.is_dumb_terminal:
+        yield _Lines().tell if lines else lambda progress: None
+        return
+    line = _ChangingLine(console, first or Progress(part=READING))
+    with Live(console=console, get_renderable=line.drawn, refresh_per_second=PER_SECOND, transient=True):
+        yield line.tell
 
 
-def _line(progress: Progress) -> None:
-    if not progress.doing:
-        say(_words(progress))  # a reader that went away does not end the measuring
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Show on a terminal what is being waited for, until the block ends, and elsewhere nothing."""
+    with shown(Progress(part=what), lines=False):
+        yield
 
 
-def _words(progress: Progress) -> str:
+class _Lines:
+    """Lines that stay: one when a part begins, and one a minute while it goes on."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._parts: set[str] = set()
+        self._latest = 0.0
+
+    def tell(self, progress: Progress) -> None:
+        head, now = head_of(progress), self._clock()
+        is_new = head not in self._parts
+        if is_new or now - self._latest >= HEARTBEAT_SECONDS:
+            self._parts.add(head)
+            self._latest = now
+            say(words(replace(progress, doing="") if is_new else progress))
+
+
+class _ChangingLine:
+    """The line of a terminal: what was told last, and how much of its time is left now."""
+
+    def __init__(self, console: Console, first: Progress, clock: Callable[[], float] = time.monotonic) -> None:
+        from rich.spinner import Spinner
+
+        self._console, self._clock = console, clock
+        self._spinner = Spinner("dots" if console.encoding.startswith("utf") else "line")
+        self.tell(first)
+
+    def tell(self, progress: Progress) -> None:
+        self._told = progress, self._clock()
+
+    def drawn(self) -> Text:
+        from rich.text import Text
+
+        (progress, told), width = self._told, self._console.width
+        frame = str(self._spinner.render(self._console.get_time()))
+        text = words(progress.then(progress.doing, self._clock() - told), width - len(frame) - 1)
+        return Text(f"{frame} {text}", no_wrap=True, overflow="crop", end="")
+
+
+class _Lasting:
+    """A stream that may go away: what is written then is lost."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except OSError:
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError:
+            return
+
+
+def words(progress: Progress, width: int | None = None) -> str:
+    """One line: what is done, and how long the whole still takes. What is too long for the width is cut before that."""
     doing = f": {progress.doing}" if progress.doing else ""
-    return f"[{progress.number}/{progress.count}] {progress.bench}, up to {progress.seconds:.0f} s{doing}"
+    left = left_words(progress.left_seconds)
+    said, ends = one_line(f"{head_of(progress)}{doing}"), f"; {left}" if left else ""
+    if width is None or len(said) + len(ends) <= width:
+        return said + ends
+    room = width - len(ends) - len("...")
+    return f"{said[:room]}...{ends}" if room > 0 else (said + ends)[: max(0, width)]
+
+
+def head_of(progress: Progress) -> str:
+    """The part of the work, and its place among all."""
+    return f"[{progress.number}/{progress.count}] {progress.part}" if progress.number else progress.part
+
+
+def left_words(seconds: float | None) -> str:
+    """How much time is left, no more exact than it is known; empty where that is not known."""
+    if seconds is None:
+        return ""
+    if seconds < 1:
+        return "almost done"
+    if seconds < 90:
+        step = 1 if seconds < 20 else 5
+        return f"about {step * round(seconds / step)} s left"
+    return f"about {seconds / 60:.0f} min left" if seconds < 5400 else f"about {seconds / 3600:.1f} h left"

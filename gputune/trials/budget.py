@@ -61,10 +61,31 @@ class Budget:
         if not self.step_seconds:
             return 0.0
         seconds = self.seconds
-        limit = max(SECONDS, STEPS_OF_TIME * self.step_seconds[DEFAULT])
-        steps = self.used / (self.most or max(STEPS, STEPS_SECONDS / min(self.step_seconds.values())))
-        share = max((seconds - self.apart) / limit, steps)
+        share = max((seconds - self.apart) / self._most_seconds, self.used / self._most_steps)
         return min(share, seconds / SHORT_SECONDS) if self.last and self.most is None else share
+
+    @property
+    def left_seconds(self) -> float:
+        """How long the search will go on, but for compiling: by its time, or by its steps at the pace until now. The
+        last comparison is usually decided before; once it has gone on for longer, it is what that may have.
+        """
+        if not self.step_seconds:
+            return SECONDS
+        own = max(0.0, self.seconds - self.apart)
+        left = self._most_seconds - own
+        if self.used:
+            left = min(left, (self._most_steps - self.used) * own / self.used)
+        if left <= 0 and self.last and self.most is None:
+            left = SHORT_SECONDS - self.seconds
+        return max(0.0, left)
+
+    @property
+    def _most_seconds(self) -> float:
+        return max(SECONDS, STEPS_OF_TIME * self.step_seconds[DEFAULT])
+
+    @property
+    def _most_steps(self) -> float:
+        return self.most or max(STEPS, STEPS_SECONDS / min(self.step_seconds.values()))
 
     def steps(self, combination: Combination) -> int:
         """How many steps a block with the combination has: few as long as nothing is known of how long they take."""

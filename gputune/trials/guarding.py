@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 from gputune.inject.advice import Advice
@@ -11,36 +11,33 @@ from gputune.trials import guard
 from gputune.trials.combination import Combination
 from gputune.trials.job import Job
 from gputune.trials.measuring import COMPILE_SECONDS
-from gputune.trials.progress import Progress
+from gputune.trials.progress import GUARDING, Told
 from gputune.trials.recorded import Recorded
 from gputune.trials.start import Start
 
 FP32_SHIFTS = (0, 1, 2)
 TUNED_SHIFTS = (0, 1)
-RUNS = len(FP32_SHIFTS) + len(TUNED_SHIFTS)
-PART = "guarding the loss"
+TURNS = (*(False for _ in FP32_SHIFTS), *(True for _ in TUNED_SHIFTS))
+"""The runs of the guard in turn: whether each has the settings."""
 
 
 class Runs:
     """The runs of one program; those in FP32 serve all combinations."""
 
-    def __init__(
-        self, *, start: Start, steps: int, progress: Callable[[Progress], None], plain: Advice | None = None
-    ) -> None:
+    def __init__(self, *, start: Start, steps: int, told: Told, plain: Advice | None = None) -> None:
         """`plain` is what those in FP32 have, too: workers, with which a dataset draws other random numbers."""
         self._plain = plain
-        self._start, self._steps, self._progress = start, steps, progress
+        self._start, self._steps, self._told = start, steps, told
         self._fp32: list[Recorded] = []
         self._chance: Recorded | None = None
-        self._done = 0
 
     def of(self, combination: Combination, advice: Advice) -> Guard:
         """Run the program in FP32, if that has not been done, and with a combination; return the guard's verdict on the
         combination. Raises RunFailed where the program itself fails.
         """
         if not self._fp32:
-            self._fp32 = [self._recorded(self._plain, shift) for shift in FP32_SHIFTS]
-        tuned = [self._recorded(advice, shift) for shift in TUNED_SHIFTS]
+            self._fp32 = [self._recorded(self._plain, shift, TURNS[shift:]) for shift in FP32_SHIFTS]
+        tuned = [self._recorded(advice, shift, TURNS[len(FP32_SHIFTS) + shift :]) for shift in TUNED_SHIFTS]
         precision = combination.precision
         found = guard.verdict(self._fp32, tuned, precision)
         if guard.asks_for_chance(found):
@@ -55,17 +52,20 @@ class Runs:
         """FP32 with the first seed, up to the compared iteration, in which dropout draws other numbers."""
         if self._chance is None:
             steps = self._fp32[0].compared
-            self._chance = self._recorded(self._plain, FP32_SHIFTS[0], steps=steps, other_numbers=True)
+            self._chance = self._recorded(self._plain, FP32_SHIFTS[0], TURNS[:1], steps=steps)
         return self._chance
 
     def _recorded(
-        self, advice: Advice | None, shift: int, *, steps: int | None = None, other_numbers: bool = False
+        self, advice: Advice | None, shift: int, turns: Sequence[bool], *, steps: int | None = None
     ) -> Recorded:
+        """One run, the first of these turns; with `steps` one of so many, in which dropout draws other numbers."""
         what = f"{'FP32' if advice is self._plain else 'with the settings'}, seed {shift + 1}"
-        self._progress(Progress(part=PART, doing=what, share=min(self._done / RUNS, 1.0)))
-        with Job(self._start, "guard", shift=shift, advice=advice, other_numbers=other_numbers) as job:
+        other_numbers = steps is not None
+        with (
+            self._told.start(GUARDING, turns, what),
+            Job(self._start, "guard", shift=shift, advice=advice, other_numbers=other_numbers) as job,
+        ):
             job.first()
             answer: dict[str, Any] = job.ask(COMPILE_SECONDS, do="record", steps=steps or self._steps)
             job.finish()
-        self._done += 1
         return Recorded.from_plain(answer["recorded"])

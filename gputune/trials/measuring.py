@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from statistics import median
 from typing import Any
@@ -24,7 +24,7 @@ from gputune.trials.failure import RunFailed
 from gputune.trials.job import Job
 from gputune.trials.loading import WAITS, best_workers, most_workers
 from gputune.trials.measured import Measured, Wanted
-from gputune.trials.progress import Progress
+from gputune.trials.progress import CALLS, MEASURING, Told
 from gputune.trials.search import Search
 from gputune.trials.start import Start
 from gputune.trials.tried import Block, Tried, agreed
@@ -41,36 +41,34 @@ LOADING_SECONDS = 30.0
 MOST_WAITED = 0.98
 """The largest share of a step that may count as waiting; the rest is the step's own time, of which a lower bound is
 needed to plan with."""
-PART = "measuring the program's own steps"
-CALLS_PART = "it trains nothing: measuring its calls without gradients"
 OF_OTHERS = {True: ("inference_mode",), False: ("fused_optimizer",)}
 """The settings that a program cannot have, by whether it trains."""
 
 
-def measure(start: Start, wanted: Wanted, *, host: Host, progress: Callable[[Progress], None]) -> Measured:
+def measure(start: Start, wanted: Wanted, *, host: Host, told: Told) -> Measured:
     """Raises RunFailed where the program gives no result with torch's defaults."""
     attempts = Attempts()
     for _ in range(MOST_STARTS):
         left = {name: value for name, value in wanted.candidates.items() if name not in attempts.without}
+        told.compiles = told.compiled = "compile" in left
         with Job(start, "measure") as job:
-            progress(Progress(part=PART, doing="waiting for its first step"))
-            session = _Session(job, replace(wanted, candidates=left), attempts, progress)
+            session = _Session(job, replace(wanted, candidates=left), attempts, told)
             try:
                 return session.run(host)
             except RunFailed as failure:
                 if failure.how in ("ended", "silent") and session.tracing:
                     attempts.traces = False
-                    progress(Progress(part=f"{failure} while it was traced; starting again without traces"))
+                    told.again(f"{failure} while it was traced; starting again without traces")
                     continue
                 if failure.how in ("trains", "answers"):
                     start = replace(start, trains=failure.how == "trains")
-                    progress(Progress(part=f"{failure}; starting again"))
+                    told.again(f"{failure}; starting again")
                     continue
                 if session.current == DEFAULT:
                     failure.when = failure.when or f"after {session.budget.used} measured steps, too few to tell"
                     raise
                 attempts.blame(session.current, failure)
-                progress(Progress(part=f"{session.current} failed: {failure}; starting again without it"))
+                told.again(f"{session.current} failed: {failure}; starting again without it")
     raise RunFailed(how="ended", detail=f"{MOST_STARTS} starts in turn failed")
 
 
@@ -82,11 +80,11 @@ class _Session:
         job: Job,
         wanted: Wanted,
         attempts: Attempts,
-        progress: Callable[[Progress], None],
+        told: Told,
     ) -> None:
-        self._job, self._attempts, self._progress = job, attempts, progress
+        self._job, self._attempts, self._told = job, attempts, told
         self._candidates, self._facts = dict(wanted.candidates), wanted.facts
-        self._part = PART
+        self._part = MEASURING
         self._compared_calls = wanted.compared_calls
         self.current = DEFAULT
         self.tracing = False
@@ -96,17 +94,23 @@ class _Session:
         self._workers: int | None = None
 
     def run(self, host: Host) -> Measured:
+        self._told.starting()
+        begun = time.monotonic()
         found = self._job.first()["found"]
+        self._told.start_seconds = time.monotonic() - begun
         before = busy.read(host)
         self.budget.begin()
         loads = self._candidates.pop(WORKERS, None) is not None
-        self._part = PART if found["trains"] else CALLS_PART
+        self._part = MEASURING if found["trains"] else CALLS
+        if not found["trains"]:
+            self._told.guard_steps = None
         for name in OF_OTHERS[found["trains"]]:
             self._candidates.pop(name, None)
         looked = self._job.ask(BLOCK_SECONDS, do="look", candidates=self._candidates)["obstacles"]
         left = {name: Applied.from_plain(row) for name, row in looked.items()}
         able = {name: value for name, value in self._candidates.items() if name not in left}
         able = _of_kinds(able, found)
+        self._told.compiles = self._told.compiled = "compile" in able
         search = Search(
             measure=self._block, used=lambda: self.budget.share, left_out=self._attempts.left_out.__contains__
         )
@@ -120,6 +124,7 @@ class _Session:
             winner = self._loaded(search, winner, left)  # whose steps want their batches sooner
             search.start = winner.only(WORKERS)
         self.budget.last = True
+        self._told.compiles, self._told.compiled = False, "compile" in winner.values
         arms = search.final(winner)
         self.current = DEFAULT
         seen = [share for arm in arms if arm.combination == DEFAULT for share in arm.waits]
@@ -137,7 +142,7 @@ class _Session:
     def _agreed(self, combination: Combination) -> Guard:
         """How the outputs of some calls agree with those of torch's defaults."""
         self.current, precision = combination, combination.precision
-        self._progress(Progress(part="comparing outputs", doing=str(combination)))
+        self._told.measuring("comparing outputs", str(combination), 0.0)
         answer = self._job.ask(
             COMPILE_SECONDS, do="compare", values=combination.minus(WORKERS).values, calls=self._compared_calls,
             explained=agreement.LIMITS[precision],
@@ -190,7 +195,7 @@ class _Session:
             settle += workers or 0  # what they had ready
         self._workers = workers
         patience = COMPILE_SECONDS if compiles else self._patience(steps + settle)
-        self._progress(Progress(part=self._part, doing=str(combination), steps=budget.used, share=budget.share))
+        self._told.measuring(self._part, str(combination), budget.left_seconds)
         begun = budget.seconds
         order = {"values": plain.values, "workers": workers, "settle": settle, "steps": steps}
         answer = self._job.ask(patience, do="block", **order)["block"]
@@ -202,6 +207,10 @@ class _Session:
         self._attempts.worked.add(combination)
         budget.used += steps + settle
         budget.step_seconds[combination] = answer["seconds"] / steps
+        if combination == DEFAULT:
+            self._told.stepped(answer["seconds"], steps)
+        if compiles:
+            self._told.compile_seconds, self._told.compiles = taken, False
         if plain not in self._device_seconds:
             self._device_seconds[plain] = self._traced(combination)
         waited = min(1.0, answer["waited"] / answer["seconds"])  # the host's to the device's, which may differ a little

@@ -18,13 +18,14 @@ from gputune.inject.loading import WORKERS
 from gputune.measurement import BY_FAR, Comparison
 from gputune.probing.request import device_of
 from gputune.profile import Guard
+from gputune.progress import Progress
 from gputune.trials import agreement, confirming, guarding
 from gputune.trials.candidates import candidates
 from gputune.trials.combination import Combination
 from gputune.trials.failure import RunFailed
 from gputune.trials.measured import Measured, Wanted
 from gputune.trials.measuring import measure
-from gputune.trials.progress import Progress
+from gputune.trials.progress import Told
 from gputune.trials.request import Request
 from gputune.trials.result import Tuned, ranking, tuned
 from gputune.trials.start import Start
@@ -40,7 +41,11 @@ def tune(request: Request, log: IO[bytes], *, host: Host, progress: Tell) -> Tun
 
     Raises MeasureError where nothing can be measured, since the program does not run or takes no step.
     """
-    progress(Progress(part="reading this machine's facts"))
+    told = Told(
+        tell=progress, guard_steps=request.guard_steps, guard_turns=guarding.TURNS,
+        confirming_turns=confirming.TURNS, confirming_steps=confirming.STEPS, confirming_seconds=confirming.SECONDS,
+    )  # fmt: skip
+    told.reading()
     machine = facts.read(host, variables=checks.variables())
     with temporary_folder() as folder:
         start = Start(
@@ -48,7 +53,7 @@ def tune(request: Request, log: IO[bytes], *, host: Host, progress: Tell) -> Tun
             allow_writes=request.allow_writes,
         )  # fmt: skip
         try:
-            return _Tune(request, start, machine, progress).run(host)
+            return _Tune(request, start, machine, told).run(host)
         except RunFailed as failure:
             raise MeasureError(f"{' '.join(request.command)}: {failure}", _remedy(failure, log)) from None
 
@@ -64,8 +69,8 @@ def _remedy(failure: RunFailed, log: IO[bytes]) -> str:
 class _Tune:
     """One tune of one command."""
 
-    def __init__(self, request: Request, start: Start, machine: Facts, progress: Tell) -> None:
-        self._request, self._start, self._machine, self._progress = request, start, machine, progress
+    def __init__(self, request: Request, start: Start, machine: Facts, told: Told) -> None:
+        self._request, self._start, self._machine, self._told = request, start, machine, told
         self._device = device_of(machine, "auto")
         self._kind = self._device.partition(":")[0]
         self._refused: dict[str, str] = {}
@@ -82,7 +87,7 @@ class _Tune:
                 candidates=wanted, facts=self._machine, steps=asked.steps,
                 compared_calls=min(asked.guard_steps or 0, agreement.CALLS),
             ),
-            host=host, progress=self._progress,
+            host=host, told=self._told,
         )  # fmt: skip
         self._start = replace(self._start, trains=measured.found["trains"])
         if busy := self._too_busy(measured):
@@ -103,12 +108,13 @@ class _Tune:
             return (ranked[0] if ranked else None), UNGUARDED
         loading = ranked[0][0].combination.only(WORKERS)
         plain = self._advice(measured, loading) if loading.workers else None
-        runs = guarding.Runs(start=self._start, steps=steps, progress=self._progress, plain=plain)
+        runs = guarding.Runs(start=self._start, steps=steps, told=self._told, plain=plain)
         guard = UNGUARDED
         if not measured.found["trains"]:
             return self._agreeing(measured, ranked)
         for found in ranked:
             combination = found[0].combination
+            self._told.compiled = "compile" in combination.values
             guard = runs.of(combination, self._advice(measured, combination))
             if guard.verdict != "refused":
                 return found, guard
@@ -130,7 +136,7 @@ class _Tune:
 
     def _confirmed(self, measured: Measured, result: Tuned) -> Tuned:
         advice = self._advice(measured, result.combination)
-        whole = confirming.confirm(self._start, advice, self._progress)
+        whole = confirming.confirm(self._start, advice, self._told)
         return replace(result, program=replace(result.program, confirmation=whole))
 
     def _too_busy(self, measured: Measured) -> str:

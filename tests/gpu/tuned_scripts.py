@@ -55,6 +55,7 @@ from gputune.trials.candidates import candidates
 from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.measured import Measured, Wanted
 from gputune.trials.measuring import measure
+from gputune.trials.progress import Told
 from gputune.trials.result import ranking, tuned
 from gputune.trials.start import Start
 from gputune.trials.tried import Tried
@@ -159,7 +160,7 @@ def measured(name: str, folder: Path, steps: int | None = None) -> Measured:
         start = Start(command=script(name), environ=environ, folder=folder, log=log)
         able = candidates(machine(), "cuda" if machine().gpus else "cpu")
         wanted = Wanted(candidates=able, facts=machine(), steps=steps)
-        return measure(start, wanted, host=Host(), progress=lambda _: None)
+        return measure(start, wanted, host=Host(), told=Told(tell=lambda _: None))
 
 
 def profile_with(found: Measured, combination: Combination) -> Profile:

@@ -239,10 +239,12 @@ class TestInAProgram:
 
 def test_a_line_of_progress_is_text():
     code = (
-        "from planted import ESCAPING; from gputune.report.progress import waiting\n"
-        "with waiting(ESCAPING) as update: update(ESCAPING)\n"
+        "from planted import ESCAPING; from gputune.progress import Progress\n"
+        "from gputune.report.progress import shown\n"
+        "told = Progress(part=ESCAPING, doing=ESCAPING)\n"
+        "with shown(told) as tell: tell(told)\n"
     )
-    env = environ(PYTHONPATH=making.before_others(Path(making.__file__).parent))
+    env = environ(PYTHONPATH=making.before_others(Path(making.__file__).parent), COLUMNS="400")
     code, said = on_terminal([sys.executable, "-c", code], env)
     assert code == 0, said
     assert not unseen_on_terminal(said)

@@ -20,6 +20,7 @@ from gputune.host import Unreadable
 from gputune.probing import Request
 from gputune.probing.plan import plan
 from gputune.probing.running import Lane, with_conditions
+from gputune.progress import READING
 from gputune.settings import Choice
 
 
@@ -79,7 +80,8 @@ def test_a_probe_gives_every_setting_with_a_reason(plant):
     plant(precision="context.say('matmul')\ntime.sleep(0.3)\nyield told('precision')\nyield told('precision')")
     seen = []
     profile = probing.probe(Request(device="cpu", budget="quick", only=["precision"]), progress=seen.append)
-    assert [(one.bench, one.doing) for one in seen] == [("precision", ""), ("precision", "matmul")]
+    assert [(one.part, one.doing) for one in seen[2:]] == [("precision", ""), ("precision", "matmul")]
+    assert {one.part for one in seen[:2]} == {READING}
     first, second = profile.measurements
     assert first.conditions["other_cpus"] >= 0
     assert "other_cpus" not in second.conditions

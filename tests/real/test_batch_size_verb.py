@@ -40,9 +40,12 @@ def test_it_prints_a_table_and_two_sentences(found: Any) -> None:
 
 
 def test_progress_is_on_stderr(found: Any) -> None:
-    assert [line.split(",")[0] for line in found.stderr.splitlines()] == [
+    lines = [line.partition("; ") for line in found.stderr.splitlines()]
+    assert [said for said, _, _ in lines] == [
+        "gputune: reading this machine, and importing torch",
         "gputune: [1/3] largest batch", "gputune: [2/3] throughput", "gputune: [3/3] once more",
     ]  # fmt: skip
+    assert all(left.startswith(("about ", "almost ")) for _, _, left in lines)
 
 
 def test_a_module_is_found_in_the_working_folder_and_json_is_what_was_found(folder: Path) -> None:

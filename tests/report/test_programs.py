@@ -10,9 +10,8 @@ from making import choices, profile, program, row
 from gputune.facts.gap import Gap
 from gputune.measurement import Comparison
 from gputune.profile import Confirmation, Guard
-from gputune.report.programs import answer, doing, json_text, print_program
+from gputune.report.programs import answer, json_text, print_program
 from gputune.trials.combination import DEFAULT, Combination
-from gputune.trials.progress import Progress
 from gputune.trials.result import Tuned
 
 GAIN = Comparison(ratio=6.01, low=5.96, high=6.04, pairs=12)
@@ -117,13 +116,6 @@ def test_how_long_the_gpu_works_for_a_step() -> None:
     assert "12.3" in stream.getvalue()
     print_program(result, untraced := io.StringIO())
     assert "GPU, ms" not in untraced.getvalue()
-
-
-def test_progress() -> None:
-    said = doing(Progress(part="measuring", doing="bfloat16", steps=40, share=0.25), 5.0)
-    assert said == "measuring: bfloat16, 40 steps, about 15 s left"
-    assert doing(Progress(part="measuring", doing="bfloat16", share=0.01), 5.0) == "measuring: bfloat16"
-    assert doing(Progress(part="guarding"), 5.0) == "guarding"
 
 
 def test_as_json() -> None:

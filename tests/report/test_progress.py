@@ -1,42 +1,202 @@
 """Progress: plain lines where nobody watches, one that changes on a terminal."""
 
+import errno
+import io
 import os
+import re
+import signal
+import struct
 import subprocess
 import sys
+import threading
+import time
 from contextlib import suppress
+from fcntl import ioctl
+from termios import TIOCSWINSZ
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gputune.probing import Progress
-from gputune.report.progress import shown
+from gputune.progress import Progress
+from gputune.report import progress as module
+from gputune.report.progress import left_words, shown, waiting, words
+
+BEGUN = Progress(part="training_step", number=3, count=13, left_seconds=42.0, later_seconds=30.0)
+WORKING = BEGUN.then("transformer, bfloat16", 2.0)
+
+
+class TestWords:
+    def test_the_part_what_is_done_and_how_long_still(self):
+        assert words(BEGUN) == "[3/13] training_step; about 40 s left"
+        assert words(WORKING) == "[3/13] training_step: transformer, bfloat16; about 40 s left"
+        assert words(Progress(part="reading")) == "reading"
+
+    @pytest.mark.parametrize(
+        ("seconds", "said"),
+        [
+            (None, ""), (0.0, "almost done"), (0.9, "almost done"), (1.2, "about 1 s left"), (17.6, "about 18 s left"),
+            (23.0, "about 25 s left"), (88.0, "about 90 s left"), (95.0, "about 2 min left"),
+            (1000.0, "about 17 min left"), (9000.0, "about 2.5 h left"),
+        ],
+    )  # fmt: skip
+    def test_no_more_exact_than_it_is_known(self, seconds, said):
+        assert left_words(seconds) == said
+
+    def test_what_is_too_long_is_cut_before_the_time(self):
+        assert words(WORKING, 44) == "[3/13] training_step: tr...; about 40 s left"
+        assert words(WORKING, 10) == "[3/13] tra"
+
+    @given(st.text(), st.text(), st.integers(0, 60), st.none() | st.floats(0, 1e6))
+    def test_it_is_one_line_of_that_width(self, part, doing, width, left):
+        said = words(Progress(part=part, doing=doing, left_seconds=left), width)
+        assert len(said) <= width
+        assert said.isprintable()
+
+
+class Full(io.StringIO):
+    def write(self, text):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+class TestLines:
+    def test_one_for_each_part(self, capsys):
+        with shown() as tell:
+            for told in (BEGUN, WORKING, BEGUN.followed_by(0)):
+                tell(told)
+            tell(Progress(part="conv", number=4, count=13, doing="float32", left_seconds=30.0))
+        assert capsys.readouterr().err.splitlines() == [
+            "gputune: [3/13] training_step; about 40 s left", "gputune: [4/13] conv; about 30 s left",
+        ]  # fmt: skip
+
+    def test_and_one_a_minute_while_it_goes_on(self, capsys):
+        clock = [0.0]
+        lines = module._Lines(lambda: clock[0])
+        for clock[0] in range(0, 150, 10):
+            lines.tell(WORKING)
+        assert capsys.readouterr().err.splitlines()[1:] == [f"gputune: {words(WORKING)}"] * 2
+
+    def test_none_where_none_are_wanted(self, capsys):
+        with shown(lines=False) as tell:
+            tell(BEGUN)
+        with waiting("reading"):
+            pass
+        assert capsys.readouterr().err == ""
+
+    @pytest.mark.parametrize("stream", [None, Full()])
+    def test_a_stderr_that_takes_none_does_not_end_the_work(self, stream, monkeypatch):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with shown() as tell:
+            tell(BEGUN)
+
 
 SCRIPT = """
-from gputune.probing import Progress
+import os, sys, threading, time
+from gputune.progress import Progress
 from gputune.report.progress import shown
-with shown() as show:
-    for doing in ("", "bfloat16 N"):
-        show(Progress(number=2, count=5, bench="matmul_alignment", doing=doing, seconds=20))
-        import time; time.sleep(0.3)
+told = Progress(part="training_step", number=3, count=13, left_seconds=6.4)
+with shown() as tell:
+    tell(told)
+    tell(told.then("transformer, bfloat16 " + "long " * 20 if "long" in sys.argv else "transformer", 0))
+    time.sleep(float(sys.argv[1]))
+until = time.monotonic() + 10
+while threading.active_count() > 1 and time.monotonic() < until:
+    time.sleep(0.02)
+print("threads", threading.active_count(), file=sys.stderr)
 """
 
 
-def test_a_line_for_each_bench_elsewhere(capsys):
-    with shown() as show:
-        show(Progress(number=1, count=5, bench="precision", doing="", seconds=4))
-        show(Progress(number=1, count=5, bench="precision", doing="detail", seconds=4))
-    assert capsys.readouterr().err == "gputune: [1/5] precision, up to 4 s\n"
+class Terminal:
+    """A terminal of so many columns, and what a script wrote there."""
+
+    def __init__(self, *words, columns=80, **environ):
+        self.leader, follower = os.openpty()
+        ioctl(follower, TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
+        self.child = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, *words], stdin=follower, stderr=follower,
+            env={**kept, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **environ},
+        )  # fmt: skip
+        os.close(follower)
+        self.text = b""
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+
+    def _read(self):
+        with suppress(OSError):  # EIO: the child has ended
+            while chunk := os.read(self.leader, 4096):
+                self.text += chunk
+
+    def wait_for(self, words):
+        until = time.monotonic() + 30
+        while words not in self.text and time.monotonic() < until:
+            time.sleep(0.02)
+        assert words in self.text
+
+    def end(self):
+        code = self.child.wait(60)
+        self.reader.join(60)
+        os.close(self.leader)
+        return code
+
+    @property
+    def drawn(self):
+        """The lines that were drawn in turn, without the codes between them."""
+        plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "\r", self.text.decode())
+        return [line for line in re.split(r"[\r\n]+", plain) if line.strip()]
 
 
 @pytest.mark.slow
-def test_the_details_on_a_terminal():
-    leader, follower = os.openpty()
-    child = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT], stderr=follower, env={**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    )
-    os.close(follower)
-    text = b""
-    with suppress(OSError):  # EIO: the child has ended
-        while chunk := os.read(leader, 4096):
-            text += chunk
-    assert child.wait(60) == 0
-    assert b"matmul_alignment, up to 20 s: bfloat16 N" in text
+class TestTerminal:
+    def test_the_time_counts_down_while_nothing_is_told(self):
+        terminal = Terminal("2.6")
+        assert terminal.end() == 0
+        *lines, threads = terminal.drawn
+        seen = [re.fullmatch(r". \[3/13\] training_step: transformer; about (\d) s left", line) for line in lines[1:]]
+        counted = list(dict.fromkeys(int(one[1]) for one in seen if one))
+        assert counted == sorted(counted, reverse=True)
+        assert {5, 4} <= set(counted) <= {6, 5, 4, 3}
+        assert threads == "threads 1"
+
+    def test_one_line_is_drawn_again_and_gone_at_the_end(self):
+        terminal = Terminal("0.6")
+        terminal.end()
+        before, _, after = terminal.text.rpartition(b"\x1b[2K")
+        assert before.count(b"\n") <= 1
+        assert b"training_step" not in after
+        assert b"\x1b[?25h" in terminal.text, "the cursor is shown again"
+
+    @pytest.mark.parametrize("columns", [30, 50, 80])
+    def test_it_is_cut_to_the_width(self, columns):
+        terminal = Terminal("0.6", "long", columns=columns)
+        assert terminal.end() == 0
+        lines = [line for line in terminal.drawn if "training" in line or "left" in line]
+        assert lines
+        assert all(len(line) <= columns for line in lines)
+        assert all(line.endswith("; about 6 s left") for line in lines if "..." in line)
+
+    def test_ctrl_c_leaves_no_line(self):
+        terminal = Terminal("60")
+        terminal.wait_for(b"transformer")
+        terminal.child.send_signal(signal.SIGINT)
+        assert terminal.end() == -signal.SIGINT
+        _, _, after = terminal.text.rpartition(b"\x1b[2K")
+        assert b"training_step" not in after
+        assert after.startswith(b"Traceback"), "what is printed next begins its line"
+
+    def test_a_terminal_that_goes_away_does_not_end_the_work(self, tmp_path):
+        done = tmp_path / "done"
+        script = SCRIPT.replace("print(", f"open({str(done)!r}, 'w').close(); print(")
+        leader, follower = os.openpty()
+        words_of = [sys.executable, "-c", script, "1.5"]
+        child = subprocess.Popen(words_of, stderr=follower, env={**os.environ, "TERM": "xterm"})
+        os.close(follower)
+        os.read(leader, 10)
+        os.close(leader)
+        child.wait(60)
+        assert done.exists()
+
+    def test_one_that_cannot_draw_gets_lines(self):
+        terminal = Terminal("0.1", TERM="dumb")
+        assert terminal.end() == 0
+        assert terminal.drawn[0] == "gputune: [3/13] training_step; about 6 s left"

@@ -10,6 +10,7 @@ from trials.test_guard import FP32
 from gputune.inject.advice import Advice
 from gputune.trials.combination import Combination
 from gputune.trials.guarding import Runs
+from gputune.trials.progress import Told
 from gputune.trials.recorded import Recorded
 from gputune.trials.start import Start
 
@@ -22,11 +23,11 @@ class Made(Runs):
 
     def __init__(self, tuned: Recorded) -> None:
         start = Start(command=("true",), environ={}, folder=Path(), log=None)  # type: ignore[arg-type]  # never started
-        super().__init__(start=start, steps=53, progress=lambda _: None)
+        super().__init__(start=start, steps=53, told=Told(tell=lambda _: None))
         self.started: list[tuple[bool, int]] = []
         self.tuned = tuned
 
-    def _recorded(self, advice: Advice | None, shift: int, **more: Any) -> Recorded:
+    def _recorded(self, advice: Advice | None, shift: int, turns: Any, **more: Any) -> Recorded:
         self.started.append((advice is not None, shift))
         return replace(self.tuned, losses=FP32[shift].losses) if advice is not None else FP32[shift]
 

@@ -9,10 +9,11 @@ import pytest
 from recorded import facts_of
 
 from gputune.host import Host
+from gputune.progress import Progress
 from gputune.trials import measuring
 from gputune.trials.failure import RunFailed
 from gputune.trials.measured import Measured, Wanted
-from gputune.trials.progress import Progress
+from gputune.trials.progress import Told
 from gputune.trials.start import Start
 
 SECONDS = 0.01
@@ -70,7 +71,7 @@ def measured(program: Program, monkeypatch: pytest.MonkeyPatch, said: list[Progr
     monkeypatch.setattr(measuring, "Job", program)
     start: Any = Start(command=["python"], environ={}, folder=Path(), log=None)  # type: ignore[arg-type]
     wanted = Wanted(candidates=CANDIDATES, facts=facts_of(), steps=300)
-    return measuring.measure(start, wanted, host=Host(), progress=(said if said is not None else []).append)
+    return measuring.measure(start, wanted, host=Host(), told=Told(tell=(said if said is not None else []).append))
 
 
 def test_each_combination_is_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:

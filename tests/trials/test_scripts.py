@@ -25,6 +25,7 @@ from gputune.trials.candidates import TRIED
 from gputune.trials.failure import RunFailed
 from gputune.trials.measured import Measured, Wanted
 from gputune.trials.measuring import measure
+from gputune.trials.progress import Told
 from gputune.trials.result import ranking
 from gputune.trials.start import Start
 
@@ -65,7 +66,7 @@ class Folder:
                     start,
                     Wanted(candidates=wanted, facts=FACTS, steps=steps, compared_calls=5),
                     host=Host(),
-                    progress=lambda _: None,
+                    told=Told(tell=lambda _: None),
                 )  # type: ignore[arg-type]
             finally:
                 os.chdir(before)
