@@ -28,12 +28,15 @@ from gputune.probing.plan import (
     seconds_for,
 )
 from gputune.probing.request import ALL, Request, device_of, devices_of
-from gputune.probing.running import Lane
+from gputune.probing.running import Lane, cheapest
 from gputune.probing.together import common_profile, measure_together, own_profiles
 from gputune.profile import Fingerprint, Profile, fingerprint, now
 from gputune.progress import READING, Progress, before
 
 __all__ = ["Request", "device_of", "probe"]
+
+MEASURED_SHARE = 0.5
+"""The share of a probe's time that is told to be left however long reading the machine takes: something is measured."""
 
 
 def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
@@ -56,7 +59,8 @@ def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
     started = time.monotonic()
     host = host or Host()
     modules = imports(request)
-    progress(Progress(part=READING, left_seconds=promised(request)))
+    whole = promised(request)
+    progress(Progress(part=READING, left_seconds=whole, later_seconds=MEASURED_SHARE * (whole or 0.0)))
     with RestartingProcess(modules) as process:
         machine = facts.read(host, variables=checks.variables())
         if request.device == ALL:
@@ -79,7 +83,7 @@ def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
         jobs, seconds = plan(device, request), seconds_for(device, request)
         lane = Lane.on(device, process, machine, host)
         again = seconds_to_run_again(jobs, seconds)
-        progress(_waits_for(fitting(jobs, started + seconds - time.monotonic())))
+        progress(_waits_for(fitting(jobs, started + seconds - time.monotonic()) or cheapest(jobs)))
         lane.do(jobs, before(progress, partial(seconds_expected, lane, jobs, again)), ends=started + seconds)
         here = fingerprint(machine, device)
         standing = _standing(cached, here)
@@ -92,9 +96,8 @@ def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
 
 def _waits_for(jobs: Sequence[Job]) -> Progress:
     """What is told while the bench process imports torch; what that takes is taken from the least valuable jobs."""
-    return Progress(
-        part=READING, left_seconds=planned(jobs), later_seconds=planned([job for job in jobs if job.is_essential])
-    )
+    least = [job for job in jobs if job.is_essential] or jobs
+    return Progress(part=READING, left_seconds=planned(jobs), later_seconds=planned(least))
 
 
 def _standing(cached: Callable[[Fingerprint], Profile | None], here: Fingerprint) -> recommend.Standing:

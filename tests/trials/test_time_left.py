@@ -85,6 +85,27 @@ def test_from_then_on_it_falls(whole: tuple[float, Tune]) -> None:
         assert after <= 1.2 * before
 
 
+def test_a_recorded_tune_on_a_busy_machine() -> None:
+    """Of `plain.py` on two CPUs that ten others wanted: right within a factor of two from the first run's end on."""
+    tune = Tune()
+    tune.told.starting()
+    tune.now, tune.told.start_seconds = 81.07, 8.44
+    tune.told.stepped(5.896, 60)
+    tune.told.compile_seconds, tune.told.compiles, tune.told.compiled = 47.4, False, False
+    turns = [(GUARDING, guarding.TURNS, (26.5, 27.2, 27.8, 10.3, 11.3))]
+    turns += [(CONFIRMING, confirming.TURNS, (17.8, 21.6, 13.7, 22.9, 35.3, 25.1))]
+    for part, whole_part, seconds in turns:
+        for number, taken in enumerate(seconds):
+            with tune.told.start(part, whole_part[number:]):
+                tune.now += taken
+    estimates = list(tune.estimates(since=81))
+    assert len(estimates) == 11
+    for left, took in estimates:
+        assert took / 2 <= left <= 2 * took
+    rises = [after - before for (before, _), (after, _) in pairwise(estimates) if after > before]
+    assert sum(rises) < 0.1 * estimates[0][0]
+
+
 def test_it_is_told_before_anything_is_known() -> None:
     tune = Tune()
     tune.told.reading()
