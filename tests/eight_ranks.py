@@ -19,11 +19,14 @@ from making import profile
 from gputune import probing
 from gputune.errors import MeasureError
 from gputune.host import Host, node_lock
+from gputune.progress import Progress
 from gputune.runtime.local_fingerprint import local_fingerprint
 
 def probe(request, **options):
     with open(os.environ["PROBES"], "a") as file:
         file.write(f"{os.getpid()}\\n")
+    if tell := options.get("progress"):
+        tell(Progress(part="standing in", number=1, count=2, left_seconds=50.0))
     while not os.path.exists(os.environ["GATE"]):
         time.sleep(0.02)
     if os.environ.get("PROBE_FAILS"):

@@ -16,6 +16,7 @@ import pytest
 from eight_ranks import PROBE, SHOW, Rank, answers, probes, split, variables
 from forked import gputune
 from making import command, environ, profile, program, python
+from planted import on_terminal
 
 from gputune.host import Host
 from gputune.profile import Fingerprint, load, places, save
@@ -282,6 +283,19 @@ class TestProbing:
             answers(start({**env, "GPUTUNE_PROBE": when}))
             counts.append(len(probes(env)))
         assert counts == [0, 0, 1, 1, 2, 3]
+
+    @pytest.mark.parametrize("terminal", [True, False])
+    def test_how_long_it_still_takes_is_told_on_a_terminal_alone(self, env: dict[str, str], terminal: bool) -> None:
+        """In the log of a job the line about the minute suffices."""
+        words = [sys.executable, "-c", PROBE, "apply", "auto", "--", *SHOW]
+        if terminal:
+            code, said = on_terminal(words, env)
+        else:
+            done = subprocess.run(words, env=env, capture_output=True, check=False)
+            code, said = done.returncode, done.stderr
+        assert code == 0
+        assert b"probing this machine before the command starts" in said
+        assert (b"[1/2] standing in; about 50 s left" in said) == terminal
 
     def test_at_each_start_the_programs_of_the_cached_one_are_kept(
         self, env: dict[str, str], here: Fingerprint, start
