@@ -54,7 +54,9 @@ def waiting(what: str) -> Iterator[None]:
 
 
 class _Lines:
-    """Lines that stay: one when a part begins, and one a minute while it goes on."""
+    """Lines that stay: one when a part begins, and one a minute while it goes on. Before the first there is none, so
+    that a refusal is one line.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -62,6 +64,8 @@ class _Lines:
         self._latest = 0.0
 
     def tell(self, progress: Progress) -> None:
+        if progress.part == READING:
+            return
         head, now = head_of(progress), self._clock()
         is_new = head not in self._parts
         if is_new or now - self._latest >= HEARTBEAT_SECONDS:

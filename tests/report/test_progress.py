@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputune.progress import Progress
+from gputune.progress import READING, Progress
 from gputune.report import progress as module
 from gputune.report.progress import left_words, shown, waiting, words
 
@@ -62,6 +62,7 @@ class Full(io.StringIO):
 class TestLines:
     def test_one_for_each_part(self, capsys):
         with shown() as tell:
+            tell(Progress(part=READING, left_seconds=60.0))
             for told in (BEGUN, WORKING, BEGUN.followed_by(0)):
                 tell(told)
             tell(Progress(part="conv", number=4, count=13, doing="float32", left_seconds=30.0))
