@@ -1,7 +1,8 @@
 """`gputune` as a user types it, without most of a start's time: each command is a fork of one Python that has imported
-what gputune takes from others. gputune itself is imported anew in each, and each ends as a program does.
+gputune and what it takes from others. Each runs `gputune` from its first line and ends as a program does.
 
-What is about the start itself, or about a variable that Python reads then, is for `making.gputune`.
+What is about the start itself, about what is imported when, or about a variable that Python reads then, is for
+`making.gputune`. That each module can be the first that is imported is held by `test_lazy.py`.
 """
 
 import atexit
@@ -19,10 +20,20 @@ from making import environ
 SECONDS = 120
 """After as many a command is killed by SIGALRM."""
 
+PACKAGES = ("cli", "report", "deploy", "batch_size", "trials", "probing", "runtime", "profile", "checks", "settings")
+"""Of gputune, those whose modules are imported once, with all that these import at their tops."""
+
 _SERVER = f"""
-import atexit, gc, json, os, runpy, signal, sys, traceback
+import atexit, gc, importlib, json, os, pkgutil, runpy, signal, sys, traceback
 import multiprocessing, psutil, pynvml, rich.console, rich.progress, rich.table, statistics, typer, yaml
-import gputune.cli  # as every start does, whatever the command
+import gputune.recommend
+def any_command(number: int): pass
+one = typer.Typer()
+one.command()(any_command)
+typer.main.get_command(one).main(["3"], standalone_mode=False)  # typer itself imports more with the first value
+for package in {PACKAGES!r}:
+    for module in pkgutil.iter_modules(importlib.import_module("gputune." + package).__path__, "gputune." + package + "."):
+        importlib.import_module(module.name)
 gc.freeze()
 for line in sys.stdin:
     child = os.fork()

@@ -25,6 +25,22 @@ sys.argv[:1] = ["gputune"]
 runpy.run_module("gputune", run_name="__main__")
 """
 
+EACH_FIRST = """
+import importlib, os, pkgutil, sys, traceback, gputune
+for module in pkgutil.walk_packages(gputune.__path__, "gputune."):
+    if not module.name.startswith(("gputune.inject.shim.", "gputune.__main__")):
+        child = os.fork()
+        if not child:
+            failed = 1
+            try:
+                importlib.import_module(module.name)
+                failed = 0
+            except BaseException:
+                traceback.print_exc()
+            os._exit(failed)
+        print(module.name, os.waitpid(child, 0)[1])
+"""
+
 
 @cache
 def imported(*arguments: str) -> set[str]:
@@ -72,3 +88,11 @@ import gputune.profile, gputune.settings, gputune.runtime.tuning; print(*sys.mod
     assert "gputune" in alone
     assert not alone & {*HEAVY, "pynvml", "rich", "pydantic", "yaml", "psutil"}
     assert not all_ & HEAVY
+
+
+def test_each_module_can_be_the_first_that_is_imported() -> None:
+    """Which tests in forks of one process that has imported all would not see."""
+    done = python("-c", EACH_FIRST)
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert len(rows) > 200
+    assert [name for name, failed in rows if failed != "0"] == [], done.stderr
