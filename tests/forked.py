@@ -32,8 +32,8 @@ one = typer.Typer()
 one.command()(any_command)
 typer.main.get_command(one).main(["3"], standalone_mode=False)  # typer itself imports more with the first value
 for package in {PACKAGES!r}:
-    for module in pkgutil.iter_modules(importlib.import_module("gputune." + package).__path__, "gputune." + package + "."):
-        importlib.import_module(module.name)
+    for module in pkgutil.iter_modules(importlib.import_module("gputune." + package).__path__):
+        importlib.import_module(f"gputune.{{package}}.{{module.name}}")
 gc.freeze()
 for line in sys.stdin:
     child = os.fork()
