@@ -72,9 +72,7 @@ def test_measured_here_it_is_one_line_with_the_device():
     ("arguments", "words"),
     [
         (["50257", "--dtype", "int3"], "choose from bfloat16, float16, tf32, float32"),
-        (["0"], "greater than or equal to 1"),
-        (["99999999999"], "16777216"),
-        (["x"], "valid int"),
+        *((word, "must be a whole number from 1 to 16,777,216") for word in (["0"], ["99999999999"], ["x"])),
         (["8", "--profile", "nowhere.yaml"], "nowhere.yaml"),
     ],
 )

@@ -386,6 +386,9 @@ def test_the_version():
     assert gputune("--version").stdout == f"{__version__}\n"
 
 
-@pytest.mark.parametrize("words", [["nonsense"], ["show"], ["--nonsense"]])
-def test_a_usage_error_is_one_line_and_exit_2(words):
-    assert "--help" in refusal(*words)
+@pytest.mark.parametrize(
+    ("words", "remedy"), [("nonsense", "--help"), ("--nonsense", "--help"),
+                          ("show", "as in: gputune show profile.yaml")]
+)  # fmt: skip
+def test_a_usage_error_is_one_line_and_exit_2(words, remedy):
+    assert remedy in refusal(words)
