@@ -2,7 +2,8 @@
 installed.
 
 Each shipped profile comes from its own measurements and its machine's recorded facts, each golden report from its
-report. `git diff` then shows what a change of the code means for them.
+report, and the examples that gputune prints from its commands. `git diff` then shows what a change of the code means
+for them.
 """
 
 import os
@@ -35,9 +36,16 @@ def reports() -> Iterator[tuple[Path, str]]:
         yield GOLDEN / f"answer-{name}.txt", golden(name)
 
 
+def examples() -> Iterator[tuple[Path, str]]:
+    """Each printed example's path and its new text."""
+    from printed import files
+
+    return files()
+
+
 def main() -> None:
     sys.path[:0] = [str(TESTS), str(TESTS.parent)]  # this clone's gputune, wherever another one is installed
-    for derived in (profiles, reports):  # the reports show the profiles
+    for derived in (profiles, reports, examples):  # the reports show the profiles
         for path, text in derived():
             if not path.exists() or path.read_text() != text:
                 path.write_text(text)
