@@ -2,26 +2,13 @@
 
 import ast
 import re
-import shlex
 
 import pytest
-import typer
 from printed import COMMANDS, EXAMPLES, text
-
-from gputune import cli
+from understood import parsed
 
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 README = (EXAMPLES / "README.md").read_text()
-
-
-def parsed(line: str) -> dict[str, object]:
-    """What a command line of gputune's asks for, as typer reads it. Raises where it does not understand it."""
-    if not cli.app.registered_commands:
-        cli.add_verbs()
-    command, words = typer.main.get_command(cli.app), shlex.split(line, comments=True)[1:]
-    while hasattr(command, "commands"):
-        command, words = command.commands[words[0]], words[1:]
-    return command.make_context(command.name, words).params
 
 
 def commands(words: str) -> list[str]:
