@@ -3,6 +3,7 @@
 import ast
 import importlib
 import json
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,7 @@ def test_the_step_for_batch_size_runs() -> None:
 def test_what_python_takes_from_gputune_is_there(page: Path) -> None:
     """Of each block: what is imported of gputune, its functions, and the methods of a Tuning."""
     for block in pages.blocks(page.read_text(), "python"):
-        for node in ast.walk(ast.parse(block)):
+        for node in ast.walk(ast.parse(textwrap.dedent(block))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gputune"):
                 module = importlib.import_module(node.module or "")
                 for one in node.names:
