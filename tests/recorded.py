@@ -42,10 +42,10 @@ class RecordedHost(Host):
     def __init__(self, folder: str = "nvidia-h200-x1", **overrides: Any) -> None:
         answers = json.loads((MACHINES / folder / "answers.json").read_text())
         super().__init__(root="/nonexistent", environ=_over(answers["env"], overrides.get("environ")), python="python")
-        idle = {"/proc/stat": "".join(f"cpu{cpu} 0 0 0 0 0 0 0 0 0 0\n" for cpu in range(1024))}
+        self.cpus = overrides.get("affinity", answers["affinity"])
+        idle = {"/proc/stat": "".join(f"cpu{cpu} 0 0 0 0 0 0 0 0 0 0\n" for cpu in self.cpus)}
         self.files: dict[str, str] = _over(idle | answers["files"], overrides.get("files"))
         self.shm = overrides.get("shm", answers["shm"])
-        self.cpus = overrides.get("affinity", answers["affinity"])
         self.counts = answers["cpu_counts"]
         self.clock = 0.0
         self.who = overrides.get("user", answers["user"])

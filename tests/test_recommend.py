@@ -101,9 +101,12 @@ def shipped_rows():
     return load(PROFILES[0]).measurements
 
 
-@settings(deadline=None)  # a first call reads the profile
-@given(st.data())
-def test_rows_of_another_version_are_left_out(data: st.DataObject) -> None:
+@pytest.mark.parametrize("examples", [20, pytest.param(200, marks=pytest.mark.slow)])
+def test_rows_of_another_version_are_left_out(examples: int) -> None:
+    settings(max_examples=examples, deadline=None)(given(st.data())(recommends_beside_a_row_of_another_version))()
+
+
+def recommends_beside_a_row_of_another_version(data: st.DataObject) -> None:
     """As in a file that a probe of some benches completes: a key may be missing, or hold what nobody knows here."""
     rows = list(shipped_rows())
     number = data.draw(st.integers(0, len(rows) - 1))

@@ -60,11 +60,6 @@ def test_a_device_is_chosen_among_those_torch_sees():
         probing.device_of(eight, "cuda:8")
 
 
-def test_without_any_measurement_there_is_no_profile():
-    with pytest.raises(MeasureError, match="torch did not answer"):
-        probing.probe(Request(device="cpu"), host=RecordedHost("cpu-only", torch=Unreadable("torch did not answer")))
-
-
 @pytest.fixture
 def plant(monkeypatch, tmp_path):
     """A function that gives bench processes benches with these bodies, and a stand-in for torch."""
@@ -74,6 +69,12 @@ def plant(monkeypatch, tmp_path):
         monkeypatch.setenv("PYTHONPATH", stand_in.benches(tmp_path, **bodies))
 
     return plant
+
+
+def test_without_any_measurement_there_is_no_profile(plant):
+    plant()
+    with pytest.raises(MeasureError, match="torch did not answer"):
+        probing.probe(Request(device="cpu"), host=RecordedHost("cpu-only", torch=Unreadable("torch did not answer")))
 
 
 def test_a_probe_gives_every_setting_with_a_reason(plant):

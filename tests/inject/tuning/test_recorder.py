@@ -193,7 +193,7 @@ class TestGradients:
 
 
 class TestSketch:
-    @pytest.mark.parametrize("count", [1, 10, 1000, 100_000])
+    @pytest.mark.parametrize("count", [1, 10, 1000, pytest.param(100_000, marks=pytest.mark.slow)])
     def test_a_norm_is_told_within_a_sixth_as_a_rule(self, count: int) -> None:
         ratios = []
         for _ in range(40):
