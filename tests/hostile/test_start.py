@@ -159,11 +159,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestBroken:
-    @pytest.fixture(params=FAULTS)
-    def env(self, request: pytest.FixtureRequest, whole: Path, tmp_path: Path) -> dict[str, str]:
+    @pytest.fixture(scope="class", params=FAULTS)
+    def env(
+        self, request: pytest.FixtureRequest, whole: Path, tmp_path_factory: pytest.TempPathFactory
+    ) -> dict[str, str]:
         """An environment with an installation that has a fault."""
         name, text = FAULTS[request.param]
-        own = tmp_path / "target"
+        own = tmp_path_factory.mktemp("broken") / "target"
         shutil.copytree(whole, own, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         place = own / name
         if place.is_symlink():

@@ -230,10 +230,9 @@ def test_ranks_of_torchrun_keep_in_step(folder: Folder, ranks: int) -> None:
     assert not found.failed
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize(
-    ("how", "says"),
-    [("SIGKILL", r"rank [0-3] ended after \d+ measured steps, .*"), ("SIGSTOP", "rank 1 took no step for 4 s")],
+    ("how", "says", "ranks"),
+    [("SIGKILL", r"rank [0-3] ended after \d+ measured steps, .*", 2), ("SIGSTOP", "rank 1 took no step for 4 s", 4)],
 )
 def test_a_rank_that_is_killed_or_stopped_is_a_line(
     folder: Folder, monkeypatch: pytest.MonkeyPatch, how: str, says: str, ranks: int
