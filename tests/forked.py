@@ -71,18 +71,27 @@ _ENVIRON = environ()
 """Not that of the test which happens to be the first."""
 
 
-@cache
-def _server() -> Any:
-    words = [sys.executable, "-c", _SERVER, "serves_tests"]
-    child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_ENVIRON)
+def server(*python: str, env: Mapping[str, str] = _ENVIRON) -> Any:
+    """Start a Python that `gputune` can fork: the words of its command."""
+    words = [*python, "-c", _SERVER, "serves_tests"]
+    child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
     atexit.register(child.communicate)
     return child
 
 
+@cache
+def _server() -> Any:
+    return server(sys.executable)
+
+
 def gputune(
-    *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | str = ".", stdout: Path | None = None
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | str = ".",
+    stdout: Path | None = None,
+    of: Any = None,
 ) -> subprocess.CompletedProcess[str]:
-    """As `making.gputune`. What goes to a `stdout` of one's own is not read."""
+    """As `making.gputune`. What goes to a `stdout` of one's own is not read. `of` is a server of one's own."""
     with tempfile.TemporaryDirectory() as folder:
         out, err = stdout or Path(folder, "out"), Path(folder, "err")
         for path in (out, err):
@@ -90,10 +99,10 @@ def gputune(
         given = dict(environ() if env is None else env)
         asked = {"arguments": arguments, "env": given, "cwd": str(Path(cwd).resolve()),
                  "stdout": str(out), "stderr": str(err)}  # fmt: skip
-        server = _server()
-        server.stdin.write(json.dumps(asked) + "\n")
-        server.stdin.flush()
-        code = int(server.stdout.readline())
+        child = of or _server()
+        child.stdin.write(json.dumps(asked) + "\n")
+        child.stdin.flush()
+        code = int(child.stdout.readline())
         said = "" if stdout else out.read_text()
         return subprocess.CompletedProcess(arguments, code, said, err.read_text())
 
