@@ -240,6 +240,7 @@ def test_a_dataset_reaches_the_bench_as_it_was_named(plant):
 
 
 @pytest.mark.real
+@pytest.mark.timed
 def test_a_dataset_is_loaded_and_advised_on(tmp_path):
     (tmp_path / "data.py").write_text(
         "import time, torch\n"

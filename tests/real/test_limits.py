@@ -56,6 +56,7 @@ def no_torch(tmp_path):
     return environ(PYTHONPATH=before_others(tmp_path))
 
 
+@pytest.mark.timed
 def test_a_quota_of_cgroup_v1(half_a_cpu):
     facts, found = answer(run([*half_a_cpu, *CHECK])[0])
     assert facts["cpu"]["quota"] == 0.5

@@ -171,6 +171,7 @@ def test_what_forgets_to_leave_gradients_out_is_a_line(folder: Folder) -> None:
 LOADED: dict[str, object] = {"dataloader_workers": TRIED["dataloader_workers"]}
 
 
+@pytest.mark.timed
 def test_what_waits_for_its_data_gets_workers(folder: Folder) -> None:
     found = folder.measured(*script("loads"), steps=None, **LOADED)
     assert found.waits > 0.5
@@ -180,6 +181,7 @@ def test_what_waits_for_its_data_gets_workers(folder: Folder) -> None:
     assert {one.stage for one in found.tried} == {"loading", "options", "final"}
 
 
+@pytest.mark.timed
 def test_a_number_of_workers_of_the_programs_own_is_left(folder: Folder) -> None:
     found = folder.measured(*script("loads"), "1", **LOADED)
     assert found.waits > 0.5
