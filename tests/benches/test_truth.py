@@ -43,6 +43,7 @@ def test_it_always_looks_at_the_same_numbers_and_leaves_the_users_generator_alon
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("allow", [True, False])
 def test_flags_are_set_for_matmuls_convolutions_and_rnns(allow: bool) -> None:
     assert set(_truth.errors_under("cpu", allow)) == OPERATIONS

@@ -97,6 +97,7 @@ def test_without_torch_the_rest_is_reported(env: dict[str, str], tmp_path: Path,
     assert "libraries.torch" in section(done.stdout, "Not known")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", ["", "[", '{"a": 1}', "[[]]", "[" * 50_000, "x" * 100_000, "\0"])
 def test_broken_last_errors_are_said_to_be_so(env: dict[str, str], cache: Path, content: str) -> None:
     (cache / _faults.NAME).write_text(content)
@@ -105,6 +106,7 @@ def test_broken_last_errors_are_said_to_be_so(env: dict[str, str], cache: Path, 
     assert "could not be read" in section(done.stdout, "Last errors")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: Path(path).symlink_to("/etc/passwd"), os.mkdir])
 def test_last_errors_that_are_no_file_are_not_followed(env: dict[str, str], cache: Path, make: object) -> None:
     make(cache / _faults.NAME)
@@ -114,6 +116,7 @@ def test_last_errors_that_are_no_file_are_not_followed(env: dict[str, str], cach
     assert "root:" not in done.stdout
 
 
+@pytest.mark.slow
 def test_a_bug_of_gputune_s_is_kept_for_the_next_report(env: dict[str, str], cache: Path, tmp_path: Path) -> None:
     """A package that gputune rests on breaks in the middle of its work."""
     broken = tmp_path / "broken"

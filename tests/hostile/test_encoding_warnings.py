@@ -30,6 +30,7 @@ def without_encoding(tree: ast.AST) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_every_pipe_and_child_names_its_encoding() -> None:
     files = [*Path(package.__file__).parent.rglob("*.py"), *Path(package.__file__).parents[1].glob("gputune_*.py")]
     missing = {str(path): without_encoding(ast.parse(path.read_bytes())) for path in files}

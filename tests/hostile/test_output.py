@@ -254,6 +254,7 @@ def test_a_line_of_progress_is_text():
 class TestWhole:
     """Stdout of a shell script in which Node.js or ssh has made the pipe non-blocking."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("more", [{}, {"PYTHONUNBUFFERED": "1"}])
     def test_a_slow_reader_gets_everything(self, tmp_path, more):
         rows = tuple(making.row("transfer", "throughput", 1.0, copy="x" * 100) for _ in range(400))

@@ -50,6 +50,7 @@ class TestPlanted:
         assert (done.returncode, done.stderr, threads) == (0, "", "3")
         assert python_path.split(":")[-1] == theirs  # of the command, unchanged
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("entry", ["theirs", "./theirs", "link", "theirs:theirs/"])
     def test_however_the_folder_is_written(self, script: str, path: str, tmp_path: Path, entry: str) -> None:
         planted(tmp_path / "theirs", *OWN)
@@ -59,6 +60,7 @@ class TestPlanted:
         done = command([script, "apply", path, "echo", "ran"], env, cwd=tmp_path)
         assert (done.stdout, done.stderr) == ("ran\n", "")
 
+    @pytest.mark.slow
     def test_files_named_as_the_standard_librarys(self, script: str, path: str, tmp_path: Path) -> None:
         """All but those that Python's start, and pip's own script, import before gputune runs."""
         before = command([sys.executable, "-c", "import re, sys; print(*sys.modules)"]).stdout.split()
@@ -69,6 +71,7 @@ class TestPlanted:
             done = command([script, "apply", "--quiet", profile_path, "echo", "ran"], env)
             assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
 
+    @pytest.mark.slow
     def test_behind_the_shim_of_an_enclosing_apply(self, script: str, path: str, tmp_path: Path) -> None:
         env = environ(PYTHONPATH=planted(tmp_path / "theirs", *OWN))
         done = command([script, "apply", path, script, "apply", path, "echo", "ran"], env)
@@ -81,6 +84,7 @@ class TestPlanted:
         done = command([script, "apply", path, "echo", "ran"], env)
         assert (done.stdout, done.stderr) == ("ran\n", "")
 
+    @pytest.mark.slow
     def test_gputune_may_be_on_pythonpath_alone_behind_them(self, path: str, tmp_path: Path) -> None:
         theirs, own = planted(tmp_path / "theirs", *OWN), target(tmp_path / "target")
         script = installed.script(tmp_path / "bin", bare_python())
@@ -152,6 +156,9 @@ FAULTS = {
     "a file that is imported late": ("gputune/runtime/reach.py", "raise SystemExit(0)\n"),
 }
 
+QUICK = ("nothing in the package", "no dependency", "a dependency that exits", "a file that is imported late")
+"""Those that every run of the tests tries."""
+
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -159,7 +166,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestBroken:
-    @pytest.fixture(scope="class", params=FAULTS)
+    @pytest.fixture(
+        scope="class", params=[pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in FAULTS]
+    )
     def env(
         self, request: pytest.FixtureRequest, whole: Path, tmp_path_factory: pytest.TempPathFactory
     ) -> dict[str, str]:

@@ -92,6 +92,7 @@ def test_a_probe_gives_every_setting_with_a_reason(plant):
     assert profile.fingerprint.cpu_budget >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "bodies", "reason"),
     [
@@ -117,6 +118,7 @@ def test_after_a_failure_the_next_bench_gets_a_fresh_process(plant, tmp_path, be
     assert reason in gap.reason
 
 
+@pytest.mark.slow
 def test_with_benches_asked_for_by_name_an_earlier_profile_of_this_device_keeps_the_others(plant):
     plant(precision="yield told('precision')", conv="yield told('conv')")
     request = Request(device="cpu", budget="quick", only=["precision", "conv"])
@@ -132,6 +134,7 @@ def test_with_benches_asked_for_by_name_an_earlier_profile_of_this_device_keeps_
     assert [row.bench for row in probing.probe(once, earlier=elsewhere).measurements] == ["conv"]
 
 
+@pytest.mark.slow
 def test_what_the_cached_profile_of_this_machine_chose_stands(plant):
     plant(precision="yield told('precision')")
     request = Request(device="cpu", budget="quick", only=["precision"])

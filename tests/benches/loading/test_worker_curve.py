@@ -77,6 +77,7 @@ def test_where_none_works_the_reason_is_raised(loaders):
         curve()
 
 
+@pytest.mark.slow
 def test_the_bench_goes_on_with_the_next_kind_of_samples(loaders, two_cpus):
     loaders.setattr(Loader, "at_once", (8,))
     context = Context(device="cpu", facts=two_cpus, seconds=1.0, budget="standard")
