@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from functools import cache
+from math import isfinite
 
 from gputune.facts import kernel_errors, pci, xids
 from gputune.facts._nvml_answers import text, whole
@@ -62,6 +63,7 @@ def _logged(host: Host) -> tuple[tuple[Xid, ...], tuple[KernelError, ...]]:
 
 def _uptime_hours(host: Host) -> float | None:
     try:
-        return float(host.read("/proc/uptime").split()[0]) / 3600
+        hours = float(host.read("/proc/uptime").split()[0]) / 3600
+        return hours if isfinite(hours) else None
     except (Unreadable, ValueError, IndexError):
         return None

@@ -27,7 +27,7 @@ def test_each_kind_of_each_gpu_is_counted():
 
 @pytest.mark.parametrize(
     ("since_boot_seconds", "uptime", "hours"),
-    [(3600, "7200.00 1", 1.0), (7200, "7200", 0.0), (3600, None, None), (3600, "x", None)],
+    [(3600, "7200.00 1", 1.0), (7200, "7200", 0.0), *((3600, text, None) for text in (None, "x", "inf", "nan"))],
 )
 def test_how_long_ago_the_last_one_was(since_boot_seconds, uptime, hours):
     log = FAULT + f"3,905,{since_boot_seconds * 10**6},-;NVRM: Xid (PCI:0000:5e:00): 31, pid=4711\n"
