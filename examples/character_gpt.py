@@ -81,7 +81,7 @@ def main():
     parser.add_argument("--steps", type=int, default=480)
     parser.add_argument("--large", action="store_true", help="a network that fills a GPU")
     wanted = parser.parse_args()
-    batch, length, width, heads, depth = (64, 512, 768, 12, 12) if wanted.large else (8, 64, 64, 2, 2)
+    batch, length, width, heads, depth = (16, 512, 768, 12, 12) if wanted.large else (8, 64, 64, 2, 2)
 
     torch.manual_seed(0)
     source = Path(argparse.__file__).read_text(encoding="utf-8")

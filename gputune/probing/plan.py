@@ -133,7 +133,7 @@ def fitting(jobs: Sequence[Job], seconds: float) -> list[Job]:
 
 def left_out(jobs: Sequence[Job]) -> list[Gap]:
     """Return a Gap for each job that there was no time for."""
-    return [Gap(fact=f"bench.{job.name}", reason="not measured in this budget") for job in jobs]
+    return [Gap(fact=f"bench.{job.name}", reason="not measured in this budget", cause="no_time") for job in jobs]
 
 
 def fit(jobs: Sequence[Job], seconds: float) -> list[Job]:

@@ -37,7 +37,7 @@ class Answer:
     provisional: tuple[str, ...]
     next: tuple[Next, ...]
     without_result: tuple[Gap, ...] = ()
-    """The benches of this kind of device, and their networks, that have no rows, with the reason."""
+    """The benches of this kind of device, and their networks, that have no rows although there was time, with the reason."""
     unknown: int = 0
     """How many checks could not tell."""
 
@@ -71,7 +71,7 @@ def _without_result(profile: Profile) -> Iterator[Gap]:
     known, kind = benches.names(), "cuda" if profile.fingerprint.gpu else "cpu"
     for gap in profile.gaps:
         prefix, bench, *part = [*gap.fact.split("."), "", ""][:3]
-        if prefix != "bench" or bench not in known or kind not in benches.load(bench).SECONDS:
+        if prefix != "bench" or gap.cause == "no_time" or bench not in known or kind not in benches.load(bench).SECONDS:
             continue
         rows = [row for row in profile.measurements if row.bench == bench]
         if not any(not part[0] or part[0] in row.params.values() for row in rows):

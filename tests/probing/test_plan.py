@@ -113,7 +113,7 @@ def test_what_is_left_out_is_a_gap(made_up):
     made_up(("last", 3, 50), ("first", 1, 50))
     jobs = plan("cpu", Request())
     assert [job.name for job in fitting(jobs, 50)] == ["first"]
-    assert left_out(jobs[1:]) == [Gap(fact="bench.last", reason="not measured in this budget")]
+    assert left_out(jobs[1:]) == [Gap(fact="bench.last", reason="not measured in this budget", cause="no_time")]
 
 
 def test_equal_ranks_are_in_the_order_of_names(made_up):

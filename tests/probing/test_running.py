@@ -78,7 +78,7 @@ def test_what_a_bench_did_not_need_is_for_those_that_would_be_short(ran):
 def test_what_there_is_no_time_for_is_a_gap(ran):
     asked, lane = ran(*ALL, ends=30, first=20)
     assert asked == [("first", 10), ("second", 10)]
-    assert lane.gaps == [Gap(fact="bench.last", reason="not measured in this budget")]
+    assert lane.gaps == [Gap(fact="bench.last", reason="not measured in this budget", cause="no_time")]
 
 
 def test_after_a_start_that_used_up_all_of_it_the_most_valuable_bench_runs_with_its_least_time(ran):

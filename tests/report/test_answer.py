@@ -136,6 +136,7 @@ def test_benches_without_a_row_are_named_and_run_once_more() -> None:
         Gap(fact="bench.training_step.mlp", reason="in float16"),
         Gap(fact="cpu.quota", reason="unread"),
         Gap(fact="bench.nonsense", reason="of a later version"),
+        Gap(fact="bench.attention", reason="not measured in this budget", cause="no_time"),
     )
     found = profile(TF32, measurements=tuple(steps("mlp", FIRST)), gaps=gaps)
     assert [gap.fact for gap in answer(found).without_result] == ["bench.conv", "bench.training_step.transformer"]
