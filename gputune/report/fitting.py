@@ -22,7 +22,7 @@ def wrap(text: str, width: int, indent: str = INDENT) -> list[str]:
     lines, words = [""], one_line(text).split(" ")
     for word in words:
         line = f"{lines[-1]} {word}" if lines[-1].strip() else f"{lines[-1]}{word}"
-        if _cells(line) <= width:
+        if fits(line, width):
             lines[-1] = line
             continue
         *whole, last = _broken(word, max(1, width - len(indent)))
@@ -37,7 +37,7 @@ def fits(line: str, width: int) -> bool:
 def cut(text: str, width: int) -> str:
     """A text on one line, with its indent, and `...` for what has no room."""
     line = text[: len(text) - len(text.lstrip(" "))] + one_line(text)
-    if _cells(line) <= width:
+    if fits(line, width):
         return line
     return next(_broken(line, max(1, width - len(CUT)))).rstrip(" .") + CUT
 
@@ -62,24 +62,33 @@ def listed(title: str, names: Sequence[str], width: int, most: int = 1) -> list[
 
 
 def command(words: Sequence[str], width: int, comment: str = "") -> list[str] | None:
-    """A command as a shell reads it, with a comment where that has room. None where it cannot be broken into lines."""
-    whole = INDENT + quoted(*words)
+    """A command as a shell reads it, with a comment where that has room. None where it cannot be broken into lines, or
+    typed at all in this locale's encoding.
+    """
+    try:
+        typed = [quoted(word) for word in words]
+    except UnicodeEncodeError:
+        return None
+    whole = INDENT + " ".join(typed)
     if "\n" in whole:
         return None
-    if _cells(whole) <= width:
-        remark = f"  # {comment}" if comment else ""
-        return [whole + remark if _cells(whole + remark) <= width else whole]
-    lines = [INDENT + quoted(words[0])]
-    for word in map(quoted, words[1:]):
-        if _cells(f"{lines[-1]} {word}") <= width - 2:
+    if fits(whole, width):
+        remark = f"{whole}  # {comment}"
+        return [remark if comment and fits(remark, width) else whole]
+    return _on_lines(typed, width)
+
+
+def _on_lines(typed: Sequence[str], width: int) -> list[str] | None:
+    lines = [INDENT + typed[0]]
+    for word in typed[1:]:
+        if fits(f"{lines[-1]} {word}", width - 2):
             lines[-1] += f" {word}"
-        elif _cells(INDENT * 2 + word) <= width - 2:
-            lines += [INDENT * 2 + word]
+        elif fits(INDENT * 2 + word, width - 2):
+            lines.append(INDENT * 2 + word)
         elif _SAFE.fullmatch(word):
-            first, *others = _broken(word, width - 2 * len(INDENT) - 2)
-            lines += [INDENT * 2 + first, *others]
-            for place in range(len(lines) - len(others) - 1, len(lines) - 1):
-                lines[place] += "\\"
+            *parts, last = _broken(word, width - 2 * len(INDENT) - 2)
+            lines += [(INDENT * 2 if number == 0 else "") + part + "\\" for number, part in enumerate(parts)]
+            lines.append(last)
         else:
             return None
     return [line if line.endswith("\\") else f"{line} \\" for line in lines[:-1]] + lines[-1:]

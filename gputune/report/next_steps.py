@@ -31,7 +31,7 @@ def next_steps(
     if again:
         yield Next(step=Step.AGAIN, words=tuple(again))
     elif mostly_unmeasured(profile):
-        yield Next(step=Step.MEASURE, words=("gputune", "probe", *to(path)))
+        yield Next(step=Step.MEASURE, words=_probe(_as_before(profile, path)))
     elif failed:
         yield Next(step=Step.RETRY, words=_probe({"--only": ",".join(failed), **_as_before(profile, path)}))
     runs = list(_to_run(profile, path, gains))

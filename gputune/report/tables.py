@@ -45,7 +45,8 @@ def console_of(stream: IO[str]) -> Console:
 
     unset = no_sizes(os.environ)
     environ = {name: value for name, value in os.environ.items() if name not in unset}
-    width = None if stream.isatty() or "COLUMNS" in environ else WIDEST
+    is_terminal = stream is not None and stream.isatty()  # a closed stdout is None, and rich prints nothing there
+    width = None if is_terminal or "COLUMNS" in environ else WIDEST
     return Plain(file=stream, width=width, highlight=False, markup=False, emoji=False, _environ=environ)
 
 
