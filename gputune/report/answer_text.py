@@ -130,7 +130,8 @@ def _command(one: Next, path: str, width: int) -> list[str]:
     for words in (one.words, [PLACEHOLDER if word == path else word for word in one.words]):
         said = command(words, width, comment)
         if said is not None and len(said) <= MOST_COMMAND:
-            return said if len(said) == 1 or not comment else [cut(f"{INDENT}# {comment}:", width), *said]
+            above = len(said) > 1 and one.step in BEFORE_RUNNING
+            return [cut(f"{INDENT}# {comment}:", width), *said] if above else said
     return [cut(INDENT + " ".join(words), width)]
 
 
