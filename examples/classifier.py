@@ -4,8 +4,8 @@
     gputune tune -o profile.yaml -- python classifier.py
     gputune apply profile.yaml -- python classifier.py
 
-As it is, it trains in seconds on two CPUs; on a GPU add --large to each command, which also gives the DataLoader workers.
-Nothing here knows of gputune: mixed precision, channels_last, the fused optimizer and torch.compile are left for it to
+As it is, it trains in seconds on two CPUs; on a GPU add --large to each command, which also gives the DataLoader
+workers. Nothing here knows of gputune: mixed precision, channels_last, the fused optimizer and torch.compile are left for it to
 find, and the workers where there are none.
 """
 

@@ -92,7 +92,7 @@ PAGES: Mapping[str, Page] = {
         ),
     ),
     "status": Page(
-        short="Show what is in force here, and who chose it.",
+        short="Show what is in force here and who chose it.",
         examples=(
             ("gputune status", "The settings of a Python that is started here"),
             ("gputune apply auto -- gputune status", "With a profile applied"),
@@ -135,7 +135,7 @@ PAGES: Mapping[str, Page] = {
         exit_codes=(("0", "success"), USAGE, MEASURE, OTHERS),
     ),
     "deploy": Page(
-        short="Print files for Docker, Kubernetes and Slurm.",
+        short="Print files for Docker, Kubernetes or Slurm.",
         examples=(
             ("gputune deploy docker -- python train.py", "For this machine"),
             ("gputune deploy slurm sbatch -- python train.py", "A batch script"),
@@ -146,7 +146,7 @@ PAGES: Mapping[str, Page] = {
         short="Print the docker run command for this machine.",
         examples=(
             ("gputune deploy docker", "To check this machine in a container"),
-            ("gputune deploy docker --image me/train:1 -- python train.py", "To train in one"),
+            ("gputune deploy docker --image me/a:1 -- python train.py", "To train in one"),
         ),
     ),
     "deploy slurm": Page(
@@ -168,7 +168,7 @@ PAGES: Mapping[str, Page] = {
         short="A Job that measures its node, then runs CMD.",
         examples=(
             ("gputune deploy kubernetes job -- python train.py", "On one GPU"),
-            ("gputune deploy kubernetes job --gpus 8 -- torchrun train.py", "On all GPUs of a node"),
+            ("gputune deploy kubernetes job --gpus 8 -- ./train.sh", "On all GPUs of a node"),
         ),
     ),
     "deploy kubernetes daemonset": Page(
@@ -182,7 +182,7 @@ PAGES: Mapping[str, Page] = {
         short="A ConfigMap that brings a profile into pods.",
         examples=(
             ("gputune deploy kubernetes configmap --profile p.yaml", "Print it"),
-            ("gputune deploy kubernetes configmap --profile p.yaml --name h100", "With another name"),
+            ("gputune deploy kubernetes configmap --help", "Its name and namespace"),
         ),
     ),
     "explain": Page(

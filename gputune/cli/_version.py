@@ -44,7 +44,8 @@ def _driver(host: Host) -> Iterator[str]:
     gaps = Gaps()
     nvml, absent = _nvml(host)
     found = driver.read(host, nvml, gaps)
-    if name := found.version or found.kernel_version:
+    kernel = f"{found.kernel_version} (kernel module)" if found.kernel_version else None
+    if name := found.version or kernel:
         yield f"driver {name}, {f'CUDA up to {found.cuda}' if found.cuda else 'CUDA not read'}"
     else:
         yield "driver: none found"

@@ -15,7 +15,7 @@ import stand_in
 from forked import gputune, refusal
 from making import before_others, command, environ, executable, on_a_full_disk, python, serving, until
 
-from gputune import __version__, benches, checks, probing, settings
+from gputune import benches, checks, probing, settings
 from gputune.cli.probe import probe
 from gputune.errors import MeasureError
 from gputune.profile import load, parse, save
@@ -157,7 +157,7 @@ class TestProbe:
             (["-o", "/dev/null"], 2, "is not a regular file"),
             (["-o", "/proc/p.yaml"], 2, "cannot be written to"),
             (["-o", "n" * 300], 2, "name too long"),
-            (["--nonsense"], 2, "No such option"),
+            (["--nonsense"], 2, "--nonsense: no such option"),
             (["--batch-size", "8"], 2, "--batch-size 8: says how --dataset is loaded; add --dataset FILE.py:CALLABLE"),
             (["--step-ms", "2.5"], 2, "--step-ms 2.5: says how --dataset is loaded; add --dataset FILE.py:CALLABLE"),
             (["--dataset", "no.py:made"], 2, "--dataset no.py:made: there is no file no.py"),
@@ -374,21 +374,3 @@ def test_an_output_that_is_full_is_one_line_and_not_the_code_of_findings(stood_i
     result = gputune(*words, env=stood_in, stdout=Path("/dev/full"))
     assert result.returncode == 3
     assert result.stderr == "gputune: output: No space left on device\n"
-
-
-def test_without_a_verb_the_help_names_them_all():
-    result = gputune()
-    assert (result.stdout.strip(), result.stderr) == (gputune("--help").stdout.strip(), "")
-    assert all(f" {verb} " in result.stdout for verb in ("apply", "batch-size", "check", "explain", "probe", "show"))
-
-
-def test_the_version():
-    assert gputune("--version").stdout == f"{__version__}\n"
-
-
-@pytest.mark.parametrize(
-    ("words", "remedy"), [("nonsense", "--help"), ("--nonsense", "--help"),
-                          ("show", "as in: gputune show profile.yaml")]
-)  # fmt: skip
-def test_a_usage_error_is_one_line_and_exit_2(words, remedy):
-    assert remedy in refusal(words)
