@@ -5,8 +5,8 @@
     gputune apply profile.yaml -- python classifier.py
 
 As it is, it trains in seconds on two CPUs; on a GPU add --large to each command, which also gives the DataLoader
-workers. Nothing here knows of gputune: mixed precision, channels_last, the fused optimizer and torch.compile are left for it to
-find, and the workers where there are none.
+workers. Nothing here knows of gputune: mixed precision, channels_last, the fused optimizer and torch.compile are left
+for it to find, and the workers where there are none.
 """
 
 import argparse

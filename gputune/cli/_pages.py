@@ -72,7 +72,8 @@ PAGES: Mapping[str, Page] = {
         examples=(
             ("gputune show profile.yaml", "What was found, and why"),
             ("gputune show profile.yaml --as-code", "As lines of Python for your script"),
-            ("gputune show profile.yaml --json", "For another program"),
+            ("gputune show profile.yaml --all", "Also every setting with its reason"),
+            ("gputune show profile.yaml --html profile.html", "As a page for a browser"),
         ),
     ),
     "apply": Page(
@@ -195,10 +196,10 @@ PAGES: Mapping[str, Page] = {
         ),
     ),
     "schema": Page(
-        short="Print the JSON Schema of a profile.",
+        short="Print a JSON Schema of what gputune writes.",
         examples=(
-            ("gputune schema", "Print it"),
-            ("gputune schema > profile.schema.json", "Keep it for an editor"),
+            ("gputune schema > profile.schema.json", "Of a profile, for an editor"),
+            ("gputune schema --of check > check.schema.json", "Of what gputune check --json prints"),
         ),
     ),
     "install-hook": Page(
