@@ -32,7 +32,6 @@ signal. Any other says that something exited which was only to be imported.
 
 COMPLETE = "_GPUTUNE_COMPLETE"
 """The variable with which a shell asks what may follow the words on its line."""
-
 FLAGS = ("--ignore-fingerprint", "--strict", "--inject", "--inject-dataloader", "--quiet")
 WITH_VALUE = ("--numerics", "--only", "--skip", "--emit")
 """The options of `gputune apply` with which CMD runs, without and with a value: all but `--dry-run` and `--help`."""
