@@ -68,6 +68,12 @@ def _forms(begun: str) -> Collection[str]:
     return FORMS
 
 
+def _schemas(begun: str) -> Collection[str]:
+    from gputune.cli.schema import SUBJECTS
+
+    return SUBJECTS
+
+
 def _for_slurm(begun: str) -> Collection[str]:
     from gputune.cli.deploy.slurm import KINDS
 
@@ -109,4 +115,5 @@ _OF_A_VERB: Mapping[tuple[str, str], Callable[[str], Iterable[str]]] = {
     ("deploy slurm", "what"): _for_slurm,
     ("deploy slurm", "--profile"): _profiles,
     ("explain", "name"): _topics,
+    ("schema", "--of"): _schemas,
 }

@@ -37,7 +37,7 @@ class Answer:
     provisional: tuple[str, ...]
     next: tuple[Next, ...]
     without_result: tuple[Gap, ...] = ()
-    """The benches of this kind of device, and their networks, that have no rows although there was time for them, and why."""
+    """The benches of this kind of device, and their networks, that have no rows although there was time, and why."""
     unknown: int = 0
     """How many checks could not tell."""
 
