@@ -11,14 +11,10 @@ from gputune import recommend
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
-from gputune.profile import Guard, Profile, load
+from gputune.profile import Profile, load
 from gputune.report.answer import answer_of
 from gputune.report.answer_text import lines
 from gputune.strict_types import convert
-from gputune.trials import combination
-from gputune.trials.measured import Measured
-from gputune.trials.result import ranking, tuned
-from gputune.trials.tried import Tried
 
 TERMINAL = 80
 SHIPPED = MACHINES.parents[1] / "profiles" / "nvidia-h200.yaml"
@@ -59,23 +55,6 @@ def one_slow_of_four() -> Profile:
     return derived(facts_of_file("nvidia-h200-x4"), rows, "cuda:0")
 
 
-def tuned_script() -> Profile:
-    """Of an H200 with the MLP whose combinations took turns on one."""
-    recorded = json.loads((MACHINES / "nvidia-h200" / "tuned_scripts.json").read_text())["mlp_on_h200"]
-    arms = [
-        Tried(combination=combination.Combination.of(one["settings"]), stage="final", samples=one["rates"])
-        for one in recorded
-    ]
-    found = {"trains": True, "models": [["MLP", "0" * 16]], "shapes": [[512, 4096]], "families": [], "images": False}
-    hello = {"entry": "mlp.py", "torch": "2.11.0+cu130", "world": 1, "local": 1}
-    measured = Measured(
-        hello=hello, found=found, arms=arms, tried=arms, left={}, failed={}, steps=400, seconds=60.0, conditions={}
-    )
-    guard = Guard(verdict="accepted", steps=100, reason="loss within FP32's own spread")
-    result = tuned(measured, ranking(measured)[0], facts_of_file("nvidia-h200"), "cuda:0", guard)
-    return replace(load(SHIPPED), programs=(replace(result.program, created=CREATED),))
-
-
 def derived(facts: Facts, rows: Sequence[Measurement], device: str) -> Profile:
     return recommend.profile_of(facts, rows, device, created=CREATED)
 
@@ -97,7 +76,8 @@ PROFILES: Mapping[str, Callable[[], Profile]] = {
     "nothing-to-gain": nothing_to_gain,
     "failing-bench": without_training_steps,
     "slow-gpu-of-four": one_slow_of_four,
-    "tuned-script": tuned_script,
+    "tuned-script": lambda: load(MACHINES / "nvidia-h200-tuned" / "mlp.yaml"),
+    "tuned-script-alone": lambda: load(MACHINES / "nvidia-h200-tuned" / "character_gpt.yaml"),
 }
 
 

@@ -28,19 +28,23 @@ def next_steps(
     if error:
         yield Next(step=Step.REPAIR, words=(error.remedy or "",))
         yield Next(step=Step.LOOK, words=("gputune", "check"))
+    programs = [
+        Next(step=Step.PROGRAM, words=("gputune", "apply", path, "--", *_start(one)))
+        for one in profile.programs
+        if one.settings
+    ]
+    yield from programs
     if again:
         yield Next(step=Step.AGAIN, words=tuple(again))
     elif mostly_unmeasured(profile):
         yield Next(step=Step.MEASURE, words=_probe(_as_before(profile, path)))
     elif failed:
         yield Next(step=Step.RETRY, words=_probe({"--only": ",".join(failed), **_as_before(profile, path)}))
-    runs = list(_to_run(profile, path, gains))
-    yield from runs
+    others = list(_others(profile, path, gains, tuned=bool(programs)))
+    yield from others
     if not (error or again or mostly_unmeasured(profile)):
-        loads = any(one.by is By.LOADER for one in gains)
-        yield Next(
-            step=Step.TUNE if runs or loads else Step.TUNE_ANYWAY, words=("gputune", "tune", *to(path), "--", *TRAIN)
-        )
+        found = programs or others or any(one.by is By.LOADER for one in gains)
+        yield Next(step=Step.TUNE if found else Step.TUNE_ANYWAY, words=("gputune", "tune", *to(path), "--", *TRAIN))
 
 
 def mostly_unmeasured(profile: Profile) -> bool:
@@ -53,10 +57,8 @@ def _is_told(choice: Choice) -> bool:
     return choice.unmeasured or bool(choice.evidence)
 
 
-def _to_run(profile: Profile, path: str, gains: Sequence[Gain]) -> Iterator[Next]:
-    tuned = [one for one in profile.programs if one.settings]
-    for program in tuned:
-        yield Next(step=Step.PROGRAM, words=("gputune", "apply", path, "--", *_start(program)))
+def _others(profile: Profile, path: str, gains: Sequence[Gain], *, tuned: bool) -> Iterator[Next]:
+    """The command for programs that were not tuned."""
     mixed, flags, loads = (
         puts_into_models(profile, gains),
         sets_flags(profile),

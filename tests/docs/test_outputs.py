@@ -1,4 +1,4 @@
-"""What the pages say that a command prints of a shipped profile is what it prints."""
+"""What the pages say that a command prints of a shipped or recorded profile is what it prints."""
 
 import pages
 import pytest
@@ -22,3 +22,11 @@ def test_what_is_quoted_is_printed_in_that_order(lines: list[str]) -> None:
     printed = iter([line.rstrip() for line in done.stdout.splitlines()])
     missing = [line for line in lines[1:] if line.strip("\n .") and line not in printed]
     assert not missing
+
+
+def test_the_tune_on_the_first_screen_is_a_recorded_one() -> None:
+    [block] = [one for one in pages.blocks((ROOT / "README.md").read_text(), "console") if one.startswith("$ gputune tune")]
+    arms = [line for line in block.splitlines() if " + " in line and not line.startswith("character_gpt")]
+    recorded = gputune("show", str(ROOT / "tests" / "machines" / "nvidia-h200-tuned" / "character_gpt.yaml"))
+    assert arms
+    assert not [line for line in arms if line.rstrip() not in recorded.stdout.splitlines()]
