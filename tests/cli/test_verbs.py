@@ -77,6 +77,7 @@ class TestProbe:
     )
     def test_what_comes_next_is_to_measure_what_is_provisional(self, monkeypatch, tmp_path, capsys, options, command):
         monkeypatch.chdir(tmp_path)
+        monkeypatch.delenv("COLUMNS", raising=False)  # which pytest's workers are given
         made = making.profile()
         waiting = {"omp_threads": ("cpu_threads",), "dataloader_workers": ("dataloader",)}
         settings = {

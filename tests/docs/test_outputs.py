@@ -25,7 +25,8 @@ def test_what_is_quoted_is_printed_in_that_order(lines: list[str]) -> None:
 
 
 def test_the_tune_on_the_first_screen_is_a_recorded_one() -> None:
-    [block] = [one for one in pages.blocks((ROOT / "README.md").read_text(), "console") if one.startswith("$ gputune tune")]
+    blocks = pages.blocks((ROOT / "README.md").read_text(), "console")
+    [block] = [one for one in blocks if one.startswith("$ gputune tune")]
     arms = [line for line in block.splitlines() if " + " in line and not line.startswith("character_gpt")]
     recorded = gputune("show", str(ROOT / "tests" / "machines" / "nvidia-h200-tuned" / "character_gpt.yaml"))
     assert arms

