@@ -35,6 +35,8 @@ def answer() -> int:
 
 def _told() -> int:
     typed = _words()
+    if "--" in typed[:-1]:  # a command's own words, of which gputune knows nothing
+        return 1
     cli.add_verbs(next((word for word in typed if not word.startswith("-")), None))
     command: Any = typer.main.get_command(cli.app)
     typer.completion.get_completion_inspect_parameters()  # makes typer's shells known

@@ -19,8 +19,8 @@ def schema(
     from gputune.cli import _choices
     from gputune.host.stderr import show
     from gputune.profile.schema import json_schema
-    from gputune.report import answers, json
+    from gputune.report import json, json_answers
 
     _choices.require(of, SUBJECTS, "schema", "--of")
-    made = {"profile": json_schema, "check": answers.check_schema, "status": answers.status_schema}[of]()
+    made = {"profile": json_schema, "check": json_answers.check_schema, "status": json_answers.status_schema}[of]()
     show(json.text(made))

@@ -82,7 +82,7 @@ def _cpus(job: Job) -> list[str]:
 _BODY = """
 # Probe each node once, and merge the profiles into one for all ranks.
 measure() {
-  mkdir -p "$profiles" && rm -f "$profiles"/*.yaml "$profiles"/*.log "$profiles"/*.check || return
+  mkdir -p "$profiles" && rm -f "$profiles"/*.yaml "$profiles"/*.report "$profiles"/*.log "$profiles"/*.check || return
   # shellcheck disable=SC2016  # each node expands its own name
   srun --nodes="$SLURM_NNODES" --ntasks="$SLURM_NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 \\
     "${probe[@]}" "${container[@]}" "${mount[@]}" sh -c '
@@ -94,7 +94,7 @@ measure() {
         ! timeout -k 5 60 "$@" check --timeout 20 --only "$must_tell" --fail-on unknown >"$file.check" 2>&1; then
         echo "gputune: $SLURMD_NODENAME: the driver or a GPU is in doubt; $file.check says why" >&2
       fi
-      exec "$@" probe --device "$device" --budget "$budget" -o "$file.yaml" 2>"$file.log"
+      exec "$@" probe --device "$device" --budget "$budget" -o "$file.yaml" >"$file.report" 2>"$file.log"
     ' sh "$profiles" "$device" "$budget" "${SLURM_CPUS_PER_TASK-}" "$must_tell" "${gputune[@]}" || return
   srun --nodes=1 --ntasks=1 --ntasks-per-node=1 "${container[@]}" "${mount[@]}" \\
     "${gputune[@]}" merge "$profiles"/*.yaml -o "$profiles/job.yaml"

@@ -46,6 +46,7 @@ def answer_of(profile: Profile, path: str, again: Sequence[str] | None = None) -
     """The answer of the profile in the file `path`. `again` is the command that measures again what is provisional,
     where it is known how the profile was measured.
     """
+    path = f"./{path}" if path.startswith("-") else path  # which commands would take for an option
     found = tuple(gains(profile))
     chosen = tuple(sorted(_chosen(profile), key=lambda one: -(one.gain or 0.0)))
     waiting = tuple(provisional(profile.settings, profile.families))

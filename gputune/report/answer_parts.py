@@ -8,6 +8,9 @@ from typing import Literal
 
 from gputune.settings import Value
 
+PLACEHOLDER = "PROFILE"
+"""Stands in a command for the path of a profile that is in no file, or fits on no line."""
+
 
 class By(Enum):
     """How a gain is reached."""
@@ -20,10 +23,16 @@ class By(Enum):
     """Lines of the script: float16 needs a loss scaler."""
     LOADER = auto()
     """Arguments of a DataLoader: by `--inject-dataloader`, by `gputune tune`, or by a line of the script."""
+    LOADER_LINES = auto()
+    """As LOADER, but for `--inject-dataloader`, which follows the general number of workers, and that is none."""
     PROGRAM = auto()
     """`gputune apply` alone, which recognises the program that was tuned."""
     NONE = auto()
     """There is nothing to gain: torch's defaults are as fast."""
+    UNCERTAIN = auto()
+    """Parts of what was chosen gain, and all of it together not with certainty."""
+    UNMEASURED = auto()
+    """What would tell was not measured, or too little of it."""
     UNKNOWN = auto()
     """The choices stand from an earlier probe, and the profile has no rows of them together."""
     PROVISIONAL = auto()

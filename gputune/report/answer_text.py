@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gputune.host.stderr import one_line
 from gputune.report.answer import Answer, Next, Step
+from gputune.report.answer_parts import PLACEHOLDER
 from gputune.report.answer_words import AFTER, chosen_texts, gain_texts
 from gputune.report.fitting import INDENT, clipped, command, cut, fits, listed, wrap
 from gputune.report.merging import merged
@@ -18,8 +19,6 @@ LEAST_SETTINGS, MOST_SETTINGS = 2, 4
 MOST_MESSAGE, MOST_COMMAND = 2, 3
 """Lines of one finding's message, and of one command."""
 EVERY = "every setting with its reason: "
-PLACEHOLDER = "PROFILE"
-"""Stands in a command for a path that is not known, or that fits on no line."""
 RUNS = (Step.PROGRAM, Step.MIXED, Step.APPLY, Step.LOADER)
 BEFORE_RUNNING = (Step.REPAIR, Step.AGAIN, Step.MEASURE, Step.RETRY)
 
@@ -120,8 +119,9 @@ def _next(answer: Answer, width: int, written: str) -> list[str]:
     found.append("next:")
     for one in answer.next:
         said = _remedy(one, width) if one.step is Step.REPAIR else _command(one, answer.path, width)
-        if len(found) + len(said) <= MOST_NEXT:
-            found += said
+        if len(found) + len(said) > MOST_NEXT:
+            break
+        found += said
     return found
 
 

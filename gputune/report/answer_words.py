@@ -28,8 +28,14 @@ AFTER: dict[Step, str] = {
     Step.TUNE_ANYWAY: "whether your own script differs",
 }
 """The comment behind each command."""
+_LOADING = {
+    By.LOADER: "`--inject-dataloader` or `gputune tune`",
+    By.LOADER_LINES: "`gputune tune` or a line of your script",
+}
 _FOLDED = {
     By.NONE: "nothing to gain:",
+    By.UNCERTAIN: "no certain gain of all settings together:",
+    By.UNMEASURED: "not measured:",
     By.UNKNOWN: "no figure (an earlier probe chose it, and it was not measured in this one):",
     By.PROVISIONAL: "not known, since the machine was disturbed meanwhile:",
 }
@@ -41,9 +47,10 @@ def gain_texts(gains: Sequence[Gain]) -> Iterator[str]:
     yield from (_of_program(one) for one in shown if one.kind == "program")
     networks = [one for one in shown if one.kind == "network"]
     yield from map(_of_network, sorted(networks, key=lambda one: -(one.times or 0.0)))
-    loading = [one for one in shown if one.kind == "samples"]
-    if loading:
-        yield f"data loading: {', '.join(map(_of_samples, loading))}; by `--inject-dataloader` or `gputune tune`"
+    for by, ways in _LOADING.items():
+        loading = [one for one in shown if one.kind == "samples" and one.by is by]
+        if loading:
+            yield f"data loading: {', '.join(map(_of_samples, loading))}; by {ways}"
     for by, words in _FOLDED.items():
         same = [name_of(one) for one in gains if one.by is by]
         if same:

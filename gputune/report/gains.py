@@ -81,16 +81,23 @@ def _value(choices: Mapping[str, Choice], name: str) -> object:
 def _by(choices: Mapping[str, Choice], whole: Comparison | None, ways: tuple[Combination, ...]) -> By:
     chosen, flags, injected = ways
     if chosen == Combination():
-        waiting = ("amp_dtype", "matmul_precision", *SETTINGS.values())
-        busy = any(name in choices and choices[name].provisional for name in waiting)
-        return By.PROVISIONAL if busy else By.NONE
+        return _why_nothing(choices)
     if whole is None:
         return By.UNKNOWN
     if whole.verdict != "gain":
-        return By.NONE
+        return By.NONE if whole.verdict == "no gain" else By.UNCERTAIN
     if chosen == flags:
         return By.APPLY
     return By.MIXED if chosen == injected else By.SCRIPT
+
+
+def _why_nothing(choices: Mapping[str, Choice]) -> By:
+    """Why a network keeps torch's defaults."""
+    known = [choices[name] for name in ("amp_dtype", "matmul_precision", *SETTINGS.values()) if name in choices]
+    if any(choice.provisional for choice in known):
+        return By.PROVISIONAL
+    precisions = [choices[name] for name in ("amp_dtype", "matmul_precision") if name in choices]
+    return By.UNMEASURED if any(choice.unmeasured for choice in precisions) else By.NONE
 
 
 def _speed(first: Steps, second: Steps, one: Combination) -> Comparison | None:
@@ -127,13 +134,16 @@ def _of_samples(profile: Profile) -> Iterator[Gain]:
     general = bench_of(profile.measurements)
     named = {"decoding" if general == "dataloader" else general: profile.settings}
     named |= {kind: profile.families[kind] for kind in SAMPLES if kind in profile.families}
+    everywhere = _value(profile.settings, WORKERS)
     for kind, choices in named.items():
         choice = choices.get(WORKERS)
         if choice is None or choice.unmeasured:
             continue
         workers = choice.value if isinstance(choice.value, int) else 0
-        by = By.PROVISIONAL if choice.provisional else By.LOADER if workers else By.NONE
-        known = by is By.LOADER
+        by = By.PROVISIONAL if choice.provisional else By.NONE
+        if workers and not choice.provisional:
+            by = By.LOADER if everywhere else By.LOADER_LINES
+        known = by in (By.LOADER, By.LOADER_LINES)
         yield Gain(
             kind="samples", name=kind, by=by, workers=workers,
             times=choice.gain if known else None, interval=choice.interval if known else None,

@@ -9,7 +9,7 @@ from gputune.checks import Finding
 from gputune.facts import Facts
 from gputune.host.shared_text import TEXTS, cleaner
 from gputune.profile import now
-from gputune.report.answers import SCHEMA
+from gputune.report.json_answers import SCHEMA
 from gputune.report.severities import Summary
 from gputune.runtime.status import Status
 from gputune.version import __version__

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from gputune.inject import decision, hands
+from gputune.probing.request import ALL
 from gputune.profile import Profile, Program
 from gputune.recommend import provisional
-from gputune.report.answer_parts import By, Gain, Next, Step
+from gputune.report.answer_parts import PLACEHOLDER, By, Gain, Next, Step
+from gputune.report.merging import merged
 from gputune.settings import Choice, load, names
 
 TRAIN = ("python", "train.py")
@@ -24,15 +26,13 @@ def next_steps(
     """The commands, the most urgent first. `again` is the one that measures again what is provisional; `failed` names
     the benches without a result.
     """
-    error = next((one for one in profile.findings if one.severity == "ERROR"), None)
-    if error:
-        yield Next(step=Step.REPAIR, words=(error.remedy or "",))
+    errors = merged([one for one in profile.findings if one.severity == "ERROR"])
+    if errors:
+        _, _, remedy = errors[0]
+        yield Next(step=Step.REPAIR, words=(remedy or "",))
         yield Next(step=Step.LOOK, words=("gputune", "check"))
-    programs = [
-        Next(step=Step.PROGRAM, words=("gputune", "apply", path, "--", *_start(one)))
-        for one in profile.programs
-        if one.settings
-    ]
+    starts = dict.fromkeys(_start(one) for one in profile.programs if one.settings)
+    programs = [Next(step=Step.PROGRAM, words=("gputune", "apply", path, "--", *start)) for start in starts]
     yield from programs
     if again:
         yield Next(step=Step.AGAIN, words=tuple(again))
@@ -42,9 +42,9 @@ def next_steps(
         yield Next(step=Step.RETRY, words=_probe({"--only": ",".join(failed), **_as_before(profile, path)}))
     others = list(_others(profile, path, gains, tuned=bool(programs)))
     yield from others
-    if not (error or again or mostly_unmeasured(profile)):
-        found = programs or others or any(one.by is By.LOADER for one in gains)
-        yield Next(step=Step.TUNE if found else Step.TUNE_ANYWAY, words=("gputune", "tune", *to(path), "--", *TRAIN))
+    if not (errors or again or mostly_unmeasured(profile)):
+        found = programs or others or any(one.by in (By.LOADER, By.LOADER_LINES) for one in gains)
+        yield Next(step=Step.TUNE if found else Step.TUNE_ANYWAY, words=("gputune", "tune", "--", *TRAIN))
 
 
 def mostly_unmeasured(profile: Profile) -> bool:
@@ -73,8 +73,8 @@ def _others(profile: Profile, path: str, gains: Sequence[Gain], *, tuned: bool) 
 
 
 def _start(program: Program) -> tuple[str, ...]:
-    module = "." in program.entry and not program.entry.endswith(".py")
-    entry = ("-m", program.entry) if module else (program.entry,)
+    script = f"./{program.entry}" if program.entry.startswith("-") else program.entry
+    entry = (script,) if script.endswith(".py") else ("-m", program.entry)
     if program.world_size == 1:
         return ("python", *entry)
     return ("torchrun", "--nproc-per-node", str(program.world_size), *entry)
@@ -92,7 +92,7 @@ def sets_flags(profile: Profile) -> bool:
 def puts_into_models(profile: Profile, gains: Sequence[Gain]) -> bool:
     """Whether `--numerics mixed` adds something: to a kind of network that gains by it, or to any model."""
     if any(one.kind == "network" for one in gains):
-        return any(one.by in (By.MIXED, By.SCRIPT, By.UNKNOWN) for one in gains)
+        return any(one.by in (By.MIXED, By.SCRIPT, By.UNKNOWN, By.UNCERTAIN) for one in gains)
     return any(name in hands.names() and is_away(name, choice) for name, choice in profile.settings.items())
 
 
@@ -105,7 +105,7 @@ def is_away(name: str, choice: Choice) -> bool:
 
 
 def to(path: str) -> tuple[str, ...]:
-    return () if path == USUAL else ("-o", path)
+    return () if path in (USUAL, PLACEHOLDER) else ("-o", path)
 
 
 def again(profile: Profile, path: str) -> tuple[str, ...] | None:
@@ -115,8 +115,9 @@ def again(profile: Profile, path: str) -> tuple[str, ...] | None:
 
 def _as_before(profile: Profile, path: str) -> dict[str, object]:
     """The options with which a probe measures the same device again, and completes the file."""
-    device = next((row.device for row in profile.measurements), "cuda:0" if profile.fingerprint.gpu else "cpu")
-    return {"--device": device != "cuda:0" and device, "-o": path != USUAL and path}
+    devices = list(dict.fromkeys(row.device for row in profile.measurements))
+    device = (devices or ["cuda:0" if profile.fingerprint.gpu else "cpu"])[0] if len(devices) < 2 else ALL
+    return {"--device": device != "cuda:0" and device, "-o": path not in (USUAL, PLACEHOLDER) and path}
 
 
 def command(profile: Profile, given: Mapping[str, object], *, completes: bool) -> tuple[str, ...] | None:
@@ -129,7 +130,7 @@ def command(profile: Profile, given: Mapping[str, object], *, completes: bool) -
     if not waiting:
         return None
     options = {name: value for name, value in given.items() if value}
-    if completes:
+    if completes and options.get("--device") != ALL:  # a probe of all GPUs keeps nothing of the file
         benches = list(dict.fromkeys(bench for found in waiting.values() for bench in found))
         left_out = ("--only", "--shapes", *(() if "dataset" in benches else OF_DATASET))
         options = {

@@ -42,7 +42,10 @@ def shown(first: Progress | None = None, *, lines: bool = True) -> Iterator[Call
         yield _Lines().tell if lines else lambda progress: None
         return
     line = _ChangingLine(console, first or Progress(part=READING))
-    with Live(console=console, get_renderable=line.drawn, refresh_per_second=PER_SECOND, transient=True):
+    # rich would take a closed stdout for its own and not give it back.
+    with Live(
+        console=console, get_renderable=line.drawn, refresh_per_second=PER_SECOND, transient=True, redirect_stdout=False
+    ):
         yield line.tell
 
 

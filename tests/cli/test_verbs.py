@@ -19,7 +19,7 @@ from gputune import benches, checks, probing, settings
 from gputune.cli.probe import probe
 from gputune.errors import MeasureError
 from gputune.profile import load, parse, save
-from gputune.report.answers import CheckAnswer
+from gputune.report.json_answers import CheckAnswer
 from gputune.strict_types import convert
 
 PROFILE = str(Path(__file__).parents[2] / "profiles" / "nvidia-h200.yaml")

@@ -77,7 +77,7 @@ def test_without_a_command_it_shows_a_check(docker, image):
     assert result.returncode == 0
     assert "warnings" in result.stdout.splitlines()[-1]
     assert result.stderr.count("\n") == 1
-    assert docker.run(image, options=LIMITS).stdout.count("cpu_quota") == 1
+    assert docker.run(image, options=LIMITS).stdout.count("\ncpu_quota ") == 1
 
 
 def test_an_image_of_ones_own_takes_gputune_from_it(docker, base, image):

@@ -72,7 +72,7 @@ class TestSbatch:
         assert code == 0, out
         assert sorted(probes) == ["n1", "n2"]
         assert {path.name for path in profiles.iterdir()} == {
-            "n1.yaml", "n1.log", "n2.yaml", "n2.log", "job.yaml",
+            "n1.yaml", "n1.report", "n1.log", "n2.yaml", "n2.report", "n2.log", "job.yaml",
         }  # fmt: skip
         assert load(profiles / "job.yaml").measurements
         digests = [json.loads(line.strip().partition(": ")[2]) for line in out.splitlines() if '"digest"' in line]

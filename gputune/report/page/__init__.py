@@ -137,16 +137,16 @@ def _sections(profile: Profile, path: str) -> Iterator[Markup]:
 
 
 def _charts(profile: Profile) -> Iterator[Markup]:
-    groups = {f"Your program {one.entry}": list(programs.charts(one)) for one in profile.programs}
+    groups = [(f"Your program {one.entry}", list(programs.charts(one))) for one in profile.programs]
     for title, makers in GROUPS.items():
-        groups[title] = [chart for make in makers for chart in make(profile.measurements)]
-    if any(groups.values()):
+        groups.append((title, [chart for make in makers for chart in make(profile.measurements)]))
+    if any(charts for _, charts in groups):
         yield element(
             "p",
             "Whiskers are intervals at 99 %. A star marks what is recommended. Below each picture are its numbers.",
             class_="note",
         )
-    for title, charts in groups.items():
+    for title, charts in groups:
         if charts:
             yield element("div", element("h3", title), joined(map(figure, charts)), class_="group")
 

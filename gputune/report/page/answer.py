@@ -18,10 +18,13 @@ HOW = {
     By.MIXED: "by `gputune tune`, or by `gputune apply --numerics mixed`",
     By.SCRIPT: "by lines of the script",
     By.LOADER: "by `gputune tune`, by `--inject-dataloader`, or by a line of the script",
+    By.LOADER_LINES: "by `gputune tune`, or by a line of the script",
     By.PROGRAM: "by `gputune apply` alone, which recognises it",
 }
 WITHOUT = {
     By.NONE: "nothing to gain: torch's defaults are as fast",
+    By.UNCERTAIN: "no certain gain of all settings together",
+    By.UNMEASURED: "not measured",
     By.UNKNOWN: "chosen in an earlier probe; how much in all was not measured together",
     By.PROVISIONAL: "the machine was too busy to tell",
 }

@@ -21,10 +21,10 @@ COLUMNS = ("setting", "value", "gain", "why")
 
 def section(profile: Profile, answer: Answer) -> Iterator[Markup]:
     """One table of the general choices, the chosen ones first, and one for each kind of network, samples or program."""
-    tables: dict[str, Mapping[str, Choice]] = {"In general": _ordered(profile.settings, answer)}
+    tables = [("In general", _ordered(profile.settings, answer))]
     names = NETWORKS | SAMPLES
-    tables |= {f"For {names.get(family, family)}": choices for family, choices in profile.families.items()}
-    tables |= {f"For {one.entry}, as tuned": one.settings for one in profile.programs if one.settings}
+    tables += [(f"For {names.get(family, family)}", choices) for family, choices in profile.families.items()]
+    tables += [(f"For {one.entry}, as tuned", one.settings) for one in profile.programs if one.settings]
     chosen = {(one.family, one.name) for one in answer.chosen}
     yield element(
         "p",
@@ -36,7 +36,7 @@ def section(profile: Profile, answer: Answer) -> Iterator[Markup]:
     yield element(
         "p", element("label", "Filter the settings", for_="filter"), box, class_="filter scripted", hidden=True
     )
-    for title, choices in tables.items():
+    for title, choices in tables:
         if choices:
             away = {name for family, name in chosen if not family} if title == "In general" else set(choices)
             yield element("h3", title)

@@ -27,7 +27,9 @@ def element(tag: str, *children: str, **attributes: str | float | bool | None) -
     """An element. Attributes are named with `_` for `-` (`class_` for `class`); those that are None or False are left
     out.
     """
-    given = "".join(_attribute(name, value) for name, value in attributes.items() if value not in (None, False))
+    given = "".join(
+        _attribute(name, value) for name, value in attributes.items() if value is not None and value is not False
+    )
     if tag in VOID:
         return Markup(f"<{tag}{given}>")
     return Markup(f"<{tag}{given}>{joined(children)}</{tag}>")

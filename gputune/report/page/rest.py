@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 
 from gputune.facts.gap import Gap
 from gputune.profile import Fingerprint, Profile
@@ -22,12 +22,12 @@ def unknown(profile: Profile, answer: Answer) -> Iterator[Markup]:
         if names:
             yield element("h3", title)
             yield element("p", f"{', '.join(names)}: {meaning}.")
-    gaps = {"this machine": profile.gaps, **{one.entry: one.gaps for one in profile.programs}}
-    for whose, found in gaps.items():
+    gaps = [("this machine", profile.gaps), *((one.entry, one.gaps) for one in profile.programs)]
+    for whose, found in gaps:
         if found:
             yield element("h3", f"Not known of {whose}")
             yield element("dl", *_gaps(found), class_="gaps")
-    if not any((answer.unmeasured, answer.provisional, *gaps.values())):
+    if not any((answer.unmeasured, answer.provisional, *(found for _, found in gaps))):
         yield element("p", "Everything that this version measures was measured.")
 
 
@@ -72,8 +72,9 @@ def name(found: Fingerprint) -> str:
 def when(created: str) -> str:
     """The time as it is read best; as it stands where it is none."""
     try:
-        return f"{datetime.fromisoformat(created):%-d %B %Y, %H:%M} UTC"
-    except ValueError:
+        at = datetime.fromisoformat(created)
+        return f"{at.astimezone(UTC) if at.tzinfo else at:%-d %B %Y, %H:%M} UTC"
+    except (ValueError, OverflowError):
         return created
 
 
