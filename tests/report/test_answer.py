@@ -88,6 +88,21 @@ class TestNetworks:
         waiting = Choice(value=None, reason="busy", provisional=True, evidence=("training_step",))
         assert gain(replace(found, families={"transformer": {"amp_dtype": waiting}})).by is By.PROVISIONAL
 
+    def test_what_was_not_measured_is_not_said_to_gain_nothing(self) -> None:
+        found = made({}, *STEPS, general={})
+        untold = Choice(value=None, reason="too few samples", unmeasured=True)
+        assert gain(replace(found, families={"transformer": {"amp_dtype": untold}})).by is By.UNMEASURED
+
+    def test_parts_that_gain_and_are_not_certain_together_are_no_certain_gain(self) -> None:
+        scattered = steps("transformer", {Combination(): 100.0, Combination(precision="tf32"): 104.0})
+        rows = [
+            replace(one, samples=tuple(one.median * (0.8 if number % 2 else 1.25) for number in range(12)))
+            if one.params["precision"] == "tf32" else one for one in scattered
+        ]  # fmt: skip
+        found = made({"amp_dtype": None}, *rows)
+        assert gain(found).by is By.UNCERTAIN
+        assert Step.TUNE_ANYWAY not in dict(said(found))
+
     def test_images_options_concern_networks_with_images_alone(self) -> None:
         one = gain(made({"amp_dtype": None}, *STEPS, general={**TF32, "channels_last": True, "cudnn_benchmark": True}))
         assert (one.by, one.times) == (By.APPLY, pytest.approx(3.0))
@@ -101,6 +116,13 @@ def test_workers_are_a_gain_and_none_are_none() -> None:
     some, none = answer(found).gains
     assert (some.name, some.by, some.times, some.workers) == ("decoding", By.LOADER, 5.0, 8)
     assert (none.name, none.by, none.times) == ("memory", By.NONE, None)
+
+
+def test_workers_of_one_kind_of_samples_alone_are_no_matter_of_inject_dataloader() -> None:
+    """It follows the general number of workers, which is none here."""
+    found = profile({"dataloader_workers": 0}, families={"waiting": {"dataloader_workers": 8}})
+    assert [one.by for one in answer(found).gains if one.name == "waiting"] == [By.LOADER_LINES]
+    assert Step.LOADER not in dict(said(found))
 
 
 def test_a_program_has_the_gain_of_its_settings_together() -> None:
@@ -154,6 +176,24 @@ class TestNext:
             (Step.APPLY, "gputune apply profile.yaml -- python train.py"),
         ]  # fmt: skip
 
+    def test_a_remedy_is_for_all_gpus_that_need_it(self) -> None:
+        bad = [
+            Finding(check="ecc_errors", severity="ERROR", message="bad", remedy=f"nvidia-smi -i {gpu} -r",
+                    subject=f"GPU {gpu}")
+            for gpu in range(3)
+        ]  # fmt: skip
+        assert said(profile(TF32, findings=tuple(bad)))[0] == (Step.REPAIR, "nvidia-smi -i 0,1,2 -r")
+
+    def test_a_file_that_looks_like_an_option_is_named_as_a_file(self) -> None:
+        [first, *_] = answer_of(profile(TF32), "-x.yaml").next
+        assert " ".join(first.words) == "gputune apply ./-x.yaml -- python train.py"
+
+    def test_all_gpus_are_measured_again_together(self) -> None:
+        waiting = Choice(value=None, reason="busy", provisional=True, evidence=("precision",))
+        rows = [row("side_by_side", "matmul", 1.0, f"cuda:{gpu}") for gpu in range(2)]
+        found = replace(profile({}, measurements=tuple(rows)), settings={"omp_threads": waiting})
+        assert said(found)[0] == (Step.AGAIN, "gputune probe --device all")
+
     def test_nothing_measured(self) -> None:
         none = {name: Choice(value=None, reason="", unmeasured=True) for name in ("amp_dtype", "omp_threads")}
         assert said(replace(profile({}), settings=none)) == [(Step.MEASURE, "gputune probe")]
@@ -177,6 +217,7 @@ class TestNext:
         ("entry", "ranks", "start"),
         [
             ("mine.py", 1, "python mine.py"), ("package.train", 1, "python -m package.train"),
+            ("train", 1, "python -m train"), ("-x.py", 1, "python ./-x.py"),
             ("mine.py", 8, "torchrun --nproc-per-node 8 mine.py"),
             ("package.train", 8, "torchrun --nproc-per-node 8 -m package.train"),
         ],
@@ -184,6 +225,10 @@ class TestNext:
     def test_a_tuned_program_as_it_is_started(self, entry: str, ranks: int, start: str) -> None:
         found = profile({}, programs=(program(entry, world_size=ranks),))
         assert said(found)[0] == (Step.PROGRAM, f"gputune apply profile.yaml -- {start}")
+
+    def test_one_command_runs_each_of_two_programs_with_one_name(self) -> None:
+        found = profile({}, programs=(program(), program(input_shapes=((1,),))))
+        assert [step for step, _ in said(found)].count(Step.PROGRAM) == 1
 
     def test_what_is_provisional_is_measured_again_on_its_device(self) -> None:
         waiting = Choice(value=None, reason="busy", provisional=True, evidence=("cpu_threads",))

@@ -110,12 +110,12 @@ print("threads", threading.active_count(), file=sys.stderr)
 class Terminal:
     """A terminal of so many columns, and what a script wrote there."""
 
-    def __init__(self, *words, columns=80, **environ):
+    def __init__(self, *words, columns=80, script=SCRIPT, **environ):
         self.leader, follower = os.openpty()
         ioctl(follower, TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
         self.child = subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, *words], stdin=follower, stderr=follower,
+            [sys.executable, "-c", script, *words], stdin=follower, stderr=follower,
             env={**kept, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **environ},
         )  # fmt: skip
         os.close(follower)
@@ -184,6 +184,12 @@ class TestTerminal:
         _, _, after = terminal.text.rpartition(b"\x1b[2K")
         assert b"training_step" not in after
         assert after.startswith(b"Traceback"), "what is printed next begins its line"
+
+    def test_a_closed_stdout_stays_closed(self):
+        told = SCRIPT.replace("print(", "sys.stderr.write(f'stdout {sys.stdout}\\n'); print(")
+        terminal = Terminal("0.2", script=f"import sys; sys.stdout = None\n{told}")
+        assert terminal.end() == 0
+        assert b"stdout None" in terminal.text
 
     def test_a_terminal_that_goes_away_does_not_end_the_work(self, tmp_path):
         done = tmp_path / "done"

@@ -77,6 +77,10 @@ def test_every_picture_has_a_name_and_every_chart_has_its_numbers_in_a_table(par
     assert figures == len([one for one in parsed.all("table") if "figure" in one.within])
 
 
+def test_a_table_that_scrolls_is_reached_by_the_keyboard(text):
+    assert text.count('tabindex="0"') == text.count('class="scroll"')
+
+
 def test_every_control_has_a_name(parsed):
     buttons = parsed.all("button")
     assert all(one.text.strip() for one in buttons)
