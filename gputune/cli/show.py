@@ -2,11 +2,14 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gputune.cli import _output, _paths
+
+if TYPE_CHECKING:
+    from gputune.profile import Fingerprint
 
 
 def show(
@@ -43,4 +46,12 @@ def show(
     elif in_code:
         put(as_code.text(found), end="")
     else:
-        terminal.print_profile(found, sys.stdout, answer_of(found, str(profile)), every=every)
+        answer = answer_of(found, str(profile), here=_here())
+        terminal.print_profile(found, sys.stdout, answer, every=every)
+
+
+def _here() -> "Fingerprint":
+    from gputune.host import Host
+    from gputune.runtime.local_fingerprint import local_fingerprint
+
+    return local_fingerprint(Host())

@@ -102,6 +102,8 @@ class Step(Enum):
     LOADER = auto()
     """As APPLY, with workers for DataLoaders that were given none."""
     TUNE = auto()
+    HERE = auto()
+    """The profile was measured on another machine: measure this one, into a file of its own."""
     TUNE_ANYWAY = auto()
     """Nothing is to be applied; a script of one's own may differ from the reference networks."""
 

@@ -113,11 +113,13 @@ def _next(answer: Answer, width: int, written: str) -> list[str]:
     steps = {one.step for one in answer.next}
     idle = not steps.intersection((*RUNS, *BEFORE_RUNNING))
     title = [f"written to {written}"] if written else []
-    if idle:
+    if idle and not answer.elsewhere:
         title.append("nothing is to be applied: torch's defaults are best here")
     found = [part for text in title for part in [cut(text, width)]]
-    found.append("next:")
-    for one in answer.next:
+    found.append(cut(f"next here, where no {answer.elsewhere} was found:", width) if answer.elsewhere else "next:")
+    for number, one in enumerate(answer.next):
+        if answer.elsewhere and number == 1:
+            found.append(cut(f"next on {answer.elsewhere}:", width))
         said = _remedy(one, width) if one.step is Step.REPAIR else _command(one, answer.path, width)
         if len(found) + len(said) > MOST_NEXT:
             break

@@ -24,6 +24,7 @@ AFTER: dict[Step, str] = {
     Step.APPLY: "sets torch's flags; the script stays as it is",
     Step.MIXED: "the script stays as it is",
     Step.LOADER: "the script stays as it is",
+    Step.HERE: "measures this machine; that profile stays as it is",
     Step.TUNE: "what suits your own script best",
     Step.TUNE_ANYWAY: "whether your own script differs",
 }
@@ -36,7 +37,7 @@ _FOLDED = {
     By.NONE: "nothing to gain:",
     By.UNCERTAIN: "no certain gain of all settings together:",
     By.UNMEASURED: "not measured:",
-    By.UNKNOWN: "no figure (an earlier probe chose it, and it was not measured in this one):",
+    By.UNKNOWN: "chosen by an earlier probe, whose figures are not in this file:",
     By.PROVISIONAL: "not known, since the machine was disturbed meanwhile:",
 }
 

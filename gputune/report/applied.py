@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from typing import IO
 
+from gputune.inject import hands
 from gputune.inject.advice import Advice
 from gputune.inject.applied import TF32_OVERRIDE, Applied
+from gputune.report.answer_words import NETWORKS
 from gputune.report.tables import add, console_of, plain, table_of, value_text
 from gputune.runtime.status import Status
+from gputune.settings import Value
 
 
 def print_applied(applied: Sequence[Applied], stream: IO[str]) -> None:
@@ -23,14 +26,19 @@ def print_advice(advice: Advice | None, stream: IO[str]) -> None:
     """
     if not advice:
         return
-    rows = [(f"a {family}", values) for family, values in advice.families.items()]
+    rows = [(NETWORKS.get(family, family), values) for family, values in advice.families.items()]
     rows += [("any other model", advice.general)] if advice.families or advice.general else []
     rows += [(f"{program.entry}, as tuned", program.settings) for program in advice.programs]
     table = table_of("put into", "settings")
     for name, values in rows:
-        words = [setting if value is True else f"{setting} {value_text(value)}" for setting, value in values.items()]
-        add(table, name, ", ".join(words) or "nothing")
+        add(table, name, ", ".join(map(_put, values, values.values())) or "nothing")
     console_of(stream).print(table)
+
+
+def _put(setting: str, value: Value) -> str:
+    put = hands.put_for(setting, value)
+    instead = "" if put == value else f" instead of {value_text(value)}"
+    return setting if value is True else f"{setting} {value_text(put)}{instead}"
 
 
 def print_status(process: Status, verify: bool, stream: IO[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
 
 from gputune.inject import decision, hands
 from gputune.probing.request import ALL
@@ -13,11 +14,22 @@ from gputune.report.merging import merged
 from gputune.settings import Choice, load, names
 
 TRAIN = ("python", "train.py")
-USUAL = "profile.yaml"
-"""The file that `probe` and `tune` write where none is named."""
+USUAL, HERE = "profile.yaml", "this-machine.yaml"
+"""The file that `probe` and `tune` write where none is named, and one beside it."""
 OF_DATASET = ("--dataset", "--batch-size", "--step-ms")
 MOSTLY = 0.5
 """The share of the settings from which on those that were not measured come before all that was."""
+
+
+def elsewhere(profile: Profile, path: str, gains: Sequence[Gain]) -> Iterator[Next]:
+    """The commands on another machine than the profile's: what measures this one, and what applies the profile there.
+    Nothing that repairs or measures again, which would meet the wrong machine, or replace the file by what it tells.
+    """
+    beside = ("-o", HERE) if PurePath(path).name == USUAL else ()
+    yield Next(step=Step.HERE, words=("gputune", "probe", *beside))
+    programs = list(_programs(profile, path))
+    yield from programs
+    yield from _others(profile, path, gains, tuned=bool(programs))
 
 
 def next_steps(
@@ -31,8 +43,7 @@ def next_steps(
         _, _, remedy = errors[0]
         yield Next(step=Step.REPAIR, words=(remedy or "",))
         yield Next(step=Step.LOOK, words=("gputune", "check"))
-    starts = dict.fromkeys(_start(one) for one in profile.programs if one.settings)
-    programs = [Next(step=Step.PROGRAM, words=("gputune", "apply", path, "--", *start)) for start in starts]
+    programs = list(_programs(profile, path))
     yield from programs
     if again:
         yield Next(step=Step.AGAIN, words=tuple(again))
@@ -70,6 +81,11 @@ def _others(profile: Profile, path: str, gains: Sequence[Gain], *, tuned: bool) 
         yield Next(step=Step.APPLY, words=("gputune", "apply", path, "--", *TRAIN))
     elif loads and not tuned:
         yield Next(step=Step.LOADER, words=("gputune", "apply", "--inject-dataloader", path, "--", *TRAIN))
+
+
+def _programs(profile: Profile, path: str) -> Iterator[Next]:
+    for start in dict.fromkeys(_start(one) for one in profile.programs if one.settings):
+        yield Next(step=Step.PROGRAM, words=("gputune", "apply", path, "--", *start))
 
 
 def _start(program: Program) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from gputune.host.stderr import one_line, say
 from gputune.progress import READING, Progress
+from gputune.report.fitting import CUT, cut, fits
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 HEARTBEAT_SECONDS = 60.0
 """How long a part goes on until another line tells of it, where lines stay."""
+LEAST_CUT = len(CUT) + 2
+"""The cells in which something of a text is left where it is cut, be its first character a wide one."""
 PER_SECOND = 4
 """How often the changing line is drawn."""
 
@@ -126,10 +129,12 @@ def words(progress: Progress, width: int | None = None) -> str:
     doing = f": {progress.doing}" if progress.doing else ""
     left = left_words(progress.left_seconds)
     said, ends = one_line(f"{head_of(progress)}{doing}"), f"; {left}" if left else ""
-    if width is None or len(said) + len(ends) <= width:
+    if width is None or fits(said + ends, width):
         return said + ends
-    room = width - len(ends) - len("...")
-    return f"{said[:room]}...{ends}" if room > 0 else (said + ends)[: max(0, width)]
+    room = width - len(ends)
+    if room >= LEAST_CUT:
+        return cut(said, room) + ends
+    return cut(said, width) if width >= LEAST_CUT else ""
 
 
 def head_of(progress: Progress) -> str:

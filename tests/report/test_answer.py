@@ -9,7 +9,7 @@ from making import choices, profile, program, row, steps
 
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
-from gputune.profile import Profile
+from gputune.profile import Fingerprint, Profile
 from gputune.report.answer import Answer, By, Gain, Reach, Step, answer_of
 from gputune.settings import Choice
 from gputune.settings._training_rows import Combination
@@ -225,6 +225,32 @@ class TestNext:
     def test_a_tuned_program_as_it_is_started(self, entry: str, ranks: int, start: str) -> None:
         found = profile({}, programs=(program(entry, world_size=ranks),))
         assert said(found)[0] == (Step.PROGRAM, f"gputune apply profile.yaml -- {start}")
+
+    def test_on_another_machine_it_is_measured_into_a_file_of_its_own_and_nothing_is_repaired(self) -> None:
+        broken = Finding(check="ecc_errors", severity="ERROR", message="bad", remedy="mend it")
+        found = replace(profile(TF32, findings=(broken,)), fingerprint=Fingerprint(gpu="NVIDIA H200", cpu="one"))
+        for path, probe in (("profile.yaml", "gputune probe -o this-machine.yaml"), ("node.yaml", "gputune probe")):
+            answer = answer_of(found, path, here=Fingerprint(gpu="NVIDIA A100", cpu="one"))
+            assert answer.elsewhere == "NVIDIA H200"
+            assert [" ".join(one.words) for one in answer.next] == [
+                probe, f"gputune apply {path} -- python train.py",
+            ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("there", "here", "is_elsewhere"),
+        [
+            (Fingerprint(gpu="A", cpu="one"), Fingerprint(gpu="A", cpu="other"), False),
+            (Fingerprint(gpu="A", cpu="one"), Fingerprint(cpu="one"), True),
+            (Fingerprint(cpu="one"), Fingerprint(gpu="A", cpu="one"), False),
+            (Fingerprint(cpu="one"), Fingerprint(gpu="A", cpu="other"), True),
+            (Fingerprint(gpu="A"), Fingerprint(), False),
+        ],
+    )
+    def test_another_machine_is_one_without_the_measured_device(
+        self, there: Fingerprint, here: Fingerprint, is_elsewhere: bool
+    ) -> None:
+        found = replace(profile(TF32), fingerprint=there)
+        assert bool(answer_of(found, "profile.yaml", here=here).elsewhere) is is_elsewhere
 
     def test_one_command_runs_each_of_two_programs_with_one_name(self) -> None:
         found = profile({}, programs=(program(), program(input_shapes=((1,),))))

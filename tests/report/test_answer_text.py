@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
-from gputune.profile import Profile
+from gputune.profile import Fingerprint, Profile
 from gputune.report.answer import answer_of
 from gputune.report.answer_text import MOST_LINES, lines
 from gputune.settings import Choice, names
@@ -111,6 +111,16 @@ def test_a_wide_stream_gets_each_on_one_line() -> None:
     said = lines(answer_of(PROFILES["h200"](), "profile.yaml"), 10_000)
     assert len([line for line in said if line.startswith("a transformer: ")]) == 1
     assert not [line for line in said[:-2] if line.startswith("    ")]
+
+
+def test_on_another_machine_the_commands_say_where_they_are_for() -> None:
+    found = answer_of(PROFILES["h200"](), "profile.yaml", here=Fingerprint(cpu="a laptop's"))
+    assert lines(found, WIDTH)[-4:] == [
+        "next here, where no NVIDIA H200 was found:",
+        "    gputune probe -o this-machine.yaml",
+        "next on NVIDIA H200:",
+        "    gputune apply --numerics mixed profile.yaml -- python train.py",
+    ]
 
 
 def test_a_tuned_program_without_a_figure_is_named_all_the_same() -> None:

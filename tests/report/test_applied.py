@@ -2,8 +2,9 @@
 
 import io
 
+from gputune.inject.advice import Advice
 from gputune.inject.applied import Applied, Reason
-from gputune.report.applied import print_applied, print_status
+from gputune.report.applied import print_advice, print_applied, print_status
 from gputune.runtime.status import Status, Verified
 
 WHY = Reason.FORBIDDEN("exported")
@@ -53,3 +54,21 @@ def test_without_a_gpu_it_says_that_nothing_was_verified():
     found = Status(torch="2.13.0+cpu", python="python", gpu=None, settings=())
     assert "Not verified: torch sees no GPU here" in shown(print_status, found, True)
     assert "verified" not in shown(print_status, found, False)
+
+
+def test_what_would_go_into_models_is_what_goes_in():
+    advice = Advice(
+        device="cuda",
+        general={"fused_optimizer": True},
+        families={
+            "convnet": {"amp_dtype": "float16", "compile": True},
+            "recurrent": {"amp_dtype": "bfloat16"},
+            "mlp": {},
+        },
+    )
+    assert [" ".join(line.split()) for line in shown(print_advice, advice).splitlines()[2:]] == [
+        "a convnet amp_dtype bfloat16 instead of float16, compile",
+        "a recurrent network amp_dtype bfloat16",
+        "an MLP nothing",
+        "any other model fused_optimizer",
+    ]

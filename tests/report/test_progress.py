@@ -17,6 +17,7 @@ from termios import TIOCSWINSZ
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from gputune.progress import READING, Progress
 from gputune.report import progress as module
@@ -45,12 +46,16 @@ class TestWords:
 
     def test_what_is_too_long_is_cut_before_the_time(self):
         assert words(WORKING, 44) == "[3/13] training_step: tr...; about 40 s left"
-        assert words(WORKING, 10) == "[3/13] tra"
+        assert words(WORKING, 10) == "[3/13]..."
+        assert words(WORKING, 4) == ""
+
+    def test_what_takes_two_cells_a_character_is_cut_by_cells(self):
+        assert words(Progress(part="日本語の部分", left_seconds=9.0), 27) == "日本語の...; about 9 s left"
 
     @given(st.text(), st.text(), st.integers(0, 60), st.none() | st.floats(0, 1e6))
     def test_it_is_one_line_of_that_width(self, part, doing, width, left):
         said = words(Progress(part=part, doing=doing, left_seconds=left), width)
-        assert len(said) <= width
+        assert cell_len(said) <= width
         assert said.isprintable()
 
 

@@ -5,11 +5,13 @@ A hand has
 - `obstacle(root, value) -> Obstacle | None`: why the setting is not put into this model, if it is not;
 - `put_in(root, value) -> Value`: puts it in, and returns the value that is in force. It may raise;
 - `take_out(root)`, after which the model is as it was before;
-- `IN_CALLS`: whether the model's calls may fail because of it, and it is then taken out.
+- `IN_CALLS`: whether the model's calls may fail because of it, and it is then taken out;
+- `INSTEAD`, in some: the value that is put in, by the one that is asked for.
 
 `gputune.inject.injection` finds them by their files' names.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -35,6 +37,12 @@ class Hand(plugins.Plugin, Protocol):
     def put_in(self, root: Root, value: Value) -> Value: ...
 
     def take_out(self, root: Root) -> None: ...
+
+
+def put_for(name: str, value: Value) -> Value:
+    """The value that a hand puts in where this one is asked for."""
+    instead: Mapping[str, Value] = getattr(load(name), "INSTEAD", {})
+    return instead.get(value, value) if isinstance(value, str) else value
 
 
 def names() -> list[str]:

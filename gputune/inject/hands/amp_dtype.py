@@ -10,6 +10,7 @@ from ..root import Root
 from . import Obstacle
 
 IN_CALLS = True
+INSTEAD = {"float16": "bfloat16"}
 
 
 def obstacle(root: Root, value: Value) -> Obstacle | None:

@@ -25,7 +25,7 @@ WITHOUT = {
     By.NONE: "nothing to gain: torch's defaults are as fast",
     By.UNCERTAIN: "no certain gain of all settings together",
     By.UNMEASURED: "not measured",
-    By.UNKNOWN: "chosen in an earlier probe; how much in all was not measured together",
+    By.UNKNOWN: "chosen by an earlier probe, whose figures are not in this file",
     By.PROVISIONAL: "the machine was too busy to tell",
 }
 STEPS = {
@@ -38,6 +38,7 @@ STEPS = {
     Step.APPLY: "Run your script with the settings",
     Step.MIXED: "Run your script with the settings, mixed precision and all",
     Step.LOADER: "Run your script with workers for the DataLoaders that have none",
+    Step.HERE: "Measure this machine, which is another than the one measured",
     Step.TUNE: "Tune your own script, which is better than any advice in general",
     Step.TUNE_ANYWAY: "Nothing is to be applied here; your own script may differ: tune it",
 }
