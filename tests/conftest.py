@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,15 @@ def pytest_xdist_auto_num_workers(config):
     return min(MOST_PROCESSES, len(os.sched_getaffinity(0)))
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` looks at the markers
 def pytest_collection_modifyitems(items):
+    cases = Counter()
+    for item in items:
+        if sampled := item.get_closest_marker("sampled"):
+            function = item.nodeid.partition("[")[0]
+            if cases[function] % sampled.args[0]:
+                item.add_marker("exhaustive")
+            cases[function] += 1
     if has_gpu():
         return
     for item in items:

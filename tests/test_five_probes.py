@@ -13,6 +13,7 @@ def test_what_differs_is_named_with_the_value_of_each_probe() -> None:
     assert five_probes.differing([first, second, {}]) == {"mlp.amp_dtype": [None, "bfloat16", None]}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_probes_in_a_row_beside_a_loop() -> None:
     found = five_probes.in_a_row(1, "--device", "cpu", "--only", "precision", count=2)

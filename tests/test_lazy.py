@@ -90,6 +90,7 @@ import gputune.profile, gputune.settings, gputune.runtime.tuning; print(*sys.mod
     assert not all_ & HEAVY
 
 
+@pytest.mark.exhaustive
 def test_each_module_can_be_the_first_that_is_imported() -> None:
     """Which tests in forks of one process that has imported all would not see."""
     done = python("-c", EACH_FIRST)

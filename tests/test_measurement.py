@@ -158,6 +158,7 @@ def test_looks_grow_and_each_has_an_interval():
     assert all(median_interval(range(pairs)) for pairs in looks)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("machine", noise.MACHINES)
 def test_on_no_machine_are_equal_settings_often_called_different(machine):

@@ -41,6 +41,7 @@ def test_there_is_a_profile_to_replay():
     assert "nvidia-h200" in {machine(path) for path in PROFILES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PROFILES, ids=machine)
 def test_a_shipped_profile_is_derived_again_exactly(path):
     shipped = load(path)
@@ -52,6 +53,7 @@ def test_a_shipped_profile_is_derived_again_exactly(path):
     assert replace(again, gputune=shipped.gputune) == shipped
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PROFILES, ids=machine)
 def test_a_shipped_profile_survives_writing_and_reading(path):
     shipped = load(path)
@@ -101,6 +103,7 @@ def shipped_rows():
     return load(PROFILES[0]).measurements
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("examples", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_rows_of_another_version_are_left_out(examples: int) -> None:
     settings(max_examples=examples, deadline=None)(given(st.data())(recommends_beside_a_row_of_another_version))()

@@ -83,6 +83,7 @@ def test_more_rounds_than_that_are_only_for_the_fastest(fastest, kept):
     assert {len(arm.samples) for arm in rounds.arms} == {kept}
 
 
+@pytest.mark.slow
 @given(st.integers(1, 6), st.floats(0, 100), st.floats(0, 100), st.booleans())
 def test_all_arms_have_as_many_samples_and_no_round_is_begun_that_would_pass_the_deadline(count, first, last, warm_up):
     rounds = Rounds(arms=ranked(arms(count)), deadline=first, latest=last, warm_up=warm_up)
@@ -123,6 +124,7 @@ def test_rounds_go_on_with_the_samples_that_arms_have():
     assert ran == [*order(two, 3), *order(two, 4)]
 
 
+@pytest.mark.slow
 @given(st.integers(1, 5), st.integers(0, 40), st.data())
 def test_an_arm_that_fails_is_dropped_at_any_time_and_the_others_go_on(count, blocks, data):
     rounds = Rounds(arms=ranked(arms(count)), most=10)

@@ -69,6 +69,7 @@ def test_it_goes_on_standing_since_the_first_time() -> None:
     assert third.reason.startswith("stands since 2026-11-20: its steps with the fused optimizer ran 1.2 times")
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0.9, 1.3), min_size=2, max_size=6))
 def test_no_sequence_of_probes_takes_a_choice_back_and_forth_without_certainty(ratios: list[float]) -> None:
     before: Profile | None = None

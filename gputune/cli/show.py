@@ -2,14 +2,11 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from gputune.cli import _output, _paths
-
-if TYPE_CHECKING:
-    from gputune.profile import Fingerprint
 
 
 def show(
@@ -28,10 +25,12 @@ def show(
 ) -> None:
     """Show a profile: charts of what was measured, and on the last screen what is gained and what to type next."""
     from gputune.errors import UsageError
+    from gputune.host import Host
     from gputune.host.stderr import show as put
     from gputune.profile import dump_json, load
     from gputune.report import as_code, terminal
     from gputune.report.answer import answer_of
+    from gputune.runtime.local_device import lacks_device
 
     if as_json and in_code:
         raise UsageError("--json and --as-code: both print to stdout", "choose one of them")
@@ -46,12 +45,5 @@ def show(
     elif in_code:
         put(as_code.text(found), end="")
     else:
-        answer = answer_of(found, str(profile), here=_here())
+        answer = answer_of(found, str(profile), is_elsewhere=lacks_device(Host(), found.fingerprint))
         terminal.print_profile(found, sys.stdout, answer, every=every)
-
-
-def _here() -> "Fingerprint":
-    from gputune.host import Host
-    from gputune.runtime.local_fingerprint import local_fingerprint
-
-    return local_fingerprint(Host())

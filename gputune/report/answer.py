@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from gputune import benches
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
-from gputune.profile import Fingerprint, Profile
+from gputune.profile import Profile
 from gputune.recommend import provisional
 from gputune.report import next_steps
 from gputune.report.answer_parts import By, Chosen, Gain, Next, Reach, Step
@@ -44,12 +44,10 @@ class Answer:
     """How many checks could not tell."""
 
 
-def answer_of(
-    profile: Profile, path: str, again: Sequence[str] | None = None, here: Fingerprint | None = None
-) -> Answer:
+def answer_of(profile: Profile, path: str, again: Sequence[str] | None = None, *, is_elsewhere: bool = False) -> Answer:
     """The answer of the profile in the file `path`. `again` is the command that measures again what is provisional,
-    where it is known how the profile was measured; `here` is the machine on which commands will be typed, and None
-    where it is the profile's.
+    where it is known how the profile was measured; `is_elsewhere` that commands will be typed on a machine without the
+    profile's device.
     """
     path = f"./{path}" if path.startswith("-") else path  # which commands would take for an option
     found = tuple(gains(profile))
@@ -59,7 +57,7 @@ def answer_of(
     failed = tuple(dict.fromkeys(gap.fact.split(".")[1] for gap in gaps))
     away = {one.name for one in chosen} | set(waiting)
     unmeasured = tuple(name for name, choice in profile.settings.items() if choice.unmeasured and name not in away)
-    elsewhere = _elsewhere(profile.fingerprint, here) if here else ""
+    elsewhere = profile.fingerprint.device or "" if is_elsewhere else ""
     steps = (
         next_steps.elsewhere(profile, path, found)
         if elsewhere
@@ -78,14 +76,6 @@ def answer_of(
         without_result=gaps,
         unknown=len({one.check for one in profile.findings if one.severity == "UNKNOWN"}),
     )
-
-
-def _elsewhere(there: Fingerprint, here: Fingerprint) -> str:
-    """The device that a profile is of, where this machine is known not to have it. A profile of the CPU may have been
-    made beside a GPU.
-    """
-    seen = here.device if there.gpu else here.cpu
-    return there.device or "" if seen and seen != there.device else ""
 
 
 def _without_result(profile: Profile) -> Iterator[Gap]:

@@ -30,6 +30,7 @@ def test_a_step_that_fails_at_the_first_size_is_refused_with_its_place(training:
     assert "the step failed with a batch of 1: ValueError: shapes (training.py:5, in step)" in words
 
 
+@pytest.mark.slow
 def test_what_makes_no_step_is_refused(training: Any, tmp_path: Path) -> None:
     (tmp_path / "none.py").write_text("def make(): return None")
     assert "make() returned NoneType and no callable step" in str(refusal(f"{tmp_path}/none.py:make"))
@@ -64,6 +65,7 @@ def test_what_cannot_be_is_refused_in_one_line(asked: dict[str, Any], words: str
     assert refused.value.remedy
 
 
+@pytest.mark.slow
 def test_a_process_that_never_gets_ready_is_one_line(training: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gputune.bench_process.process.READY_SECONDS", 0)
     assert "no end after 0 s" in str(refusal(training("pass")))

@@ -54,6 +54,7 @@ def closed(low: int | None, high: int | None, most: int = MOST) -> bool:
 
 
 class TestTheLargest:
+    @pytest.mark.slow
     @given(st.floats(0, 0.8), st.integers(1, 40000), st.integers(1, 512), st.sampled_from([0.8, 1.0, 1.3]))
     def test_both_boundaries_are_closed_in_and_nothing_is_named_untried(
         self, fixed: float, capacity: int, start: int, power: float
@@ -162,6 +163,7 @@ class TestContenders:
         trials = [*curve(float), Trial(batch=8192, rate=9e9, left_bytes=1, total_bytes=TOTAL)]
         assert max(contenders(trials)) == 4096
 
+    @pytest.mark.slow
     @given(st.lists(st.floats(1, 1e6), min_size=1, max_size=16))
     def test_whatever_the_curve_there_are_few_and_the_top_is_one(self, rates: list[float]) -> None:
         trials = [replace(trial, rate=rate) for trial, rate in zip(curve(float, 1 << 15), rates, strict=False)]

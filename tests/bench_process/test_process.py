@@ -133,6 +133,7 @@ def test_an_exception_leaves_the_process_alive(process, name, sentence, cause):
     assert process.alive
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "sentence", "cause"),
     [
@@ -150,6 +151,7 @@ def test_every_way_to_end_is_reported(name, sentence, cause):
     assert (str(failed), failed.cause) == (sentence, cause)
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_no_semaphore_behind():
     with BenchProcess() as process:
         process.ready(START)
@@ -182,6 +184,7 @@ def test_nothing_outlives_the_parent(number):
     assert soon(lambda: not file_of(semaphore).exists())
 
 
+@pytest.mark.slow
 def test_a_device_that_does_not_work_is_reported(tmp_path, monkeypatch):
     (tmp_path / "torch.py").write_text("class cuda:\n    def set_device(device): raise AssertionError('no CUDA')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

@@ -109,6 +109,7 @@ def test_math_is_not_tried_where_its_matrices_would_not_fit() -> None:
     assert why == "would keep attention matrices of 16384 x 16384, and is left out"
 
 
+@pytest.mark.slow
 def test_a_back_end_that_this_torch_does_not_name_is_a_gap(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(attention.BACKENDS, "cudnn", "ATTENTION_OF_A_LATER_TORCH")
     _, reasons = measured(0.5)

@@ -163,6 +163,7 @@ def test_twelve_rounds_fit(kind, found, budget):
     assert arms * (LOOKS[0] + 1) * 0.015 < 0.8 * conv.SECONDS[kind][budget]
 
 
+@pytest.mark.slow
 def test_every_point_becomes_a_row_on_a_cpu_and_gets_its_share_of_the_time(this_machine, monkeypatch, twelve_rounds):
     shares = []
 
@@ -205,6 +206,7 @@ def test_the_flag_of_the_search_is_put_back(this_machine):
     assert torch.backends.cudnn.benchmark is True
 
 
+@pytest.mark.slow
 def test_what_searches_runs_with_the_flag_and_on_a_thread_of_its_own(this_machine, monkeypatch):
     import torch
 

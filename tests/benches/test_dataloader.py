@@ -29,6 +29,7 @@ def test_without_a_folder_for_temporary_files_workers_would_hang_and_nothing_is_
     assert (gap.fact, "--tmpfs /tmp" in gap.reason) == ("bench.dataloader", True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cpus", [1, 2, 8, 16, 20, 24, 32, 224])
 def test_the_loaders_of_a_kind_may_all_live_at_once_so_that_none_is_started_anew_in_each_round(cpus, monkeypatch):
     facts = facts_of("cpu-only")

@@ -38,6 +38,7 @@ def test_fp32_from_five_seeds_and_each_other_precision_from_the_first(
     assert runs == [("float32", seed) for seed in range(5)] + [("bfloat16", 0)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_loss_and_another_one_another(context: Context) -> None:
     one, again, other = (_guard._row(context, "recurrent", SMALL, "float32", seed) for seed in (0, 0, 1))

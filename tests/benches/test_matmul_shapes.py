@@ -48,10 +48,12 @@ class TestReading:
             MatmulShape(m=8, n=8, k=8, dtype="tf32"),
         )
 
+    @pytest.mark.slow
     @given(st.lists(shapes, min_size=1, max_size=MOST_SHAPES))
     def test_what_is_written_is_read(self, wanted: list[MatmulShape]) -> None:
         assert read("\n".join(f"{one.m} {one.n} {one.k} {one.dtype}" for one in wanted)) == tuple(wanted)
 
+    @pytest.mark.slow
     @given(st.text(st.characters(exclude_categories=["Cs"])) | st.text("0123456789 \n#tf-.", max_size=60))
     def test_any_text_is_read_or_refused_in_one_line(self, text: str) -> None:
         found, error = read_or_error(text)
@@ -123,6 +125,7 @@ class TestMeasuring:
     def measured(self, *asked: MatmulShape) -> list[Any]:
         return list(matmul_shapes.measure(on_cpu("quick", shapes=asked)))
 
+    @pytest.mark.slow
     def test_what_counts_is_the_work_that_was_asked_for(self) -> None:
         shape = MatmulShape(m=64, n=65, k=64, dtype="float32")
         plain, four, line = self.measured(shape)
@@ -132,6 +135,7 @@ class TestMeasuring:
         arm = matmul_shapes._arm(on_cpu("quick"), shape, shape)
         assert arm.work == 2 * 64 * 65 * 64 / 1e12
 
+    @pytest.mark.slow
     def test_a_dtype_that_the_device_lacks_is_a_gap_and_the_rest_is_measured(self) -> None:
         gap, *rows = self.measured(
             MatmulShape(m=8, n=8, k=8, dtype="tf32"), MatmulShape(m=32, n=32, k=32, dtype="float32")

@@ -72,6 +72,7 @@ def fall(name: str, rate: float, **changes: Any) -> float:
     return 1 - fmean(losses[-_guard.LAST :]) / losses[0]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "rate", "changes"),

@@ -8,6 +8,7 @@ from gputune.benches._threads import free_cpus, own_threads
 from gputune.facts import busy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("others", "cpus"), [(0.0, 16), (0.4, 16), (8.1, 8), (15.9, 1), (None, 16)])
 def test_it_computes_with_what_others_leave(monkeypatch, others, cpus):
     monkeypatch.setattr(busy, "used_by_others", lambda before, after: others)

@@ -159,6 +159,7 @@ def test_mixed_precision_in_which_no_step_runs_is_a_gap_and_the_rest_is_measured
     assert {"precision", "options"} <= {row.params["stage"] for row in rows}
 
 
+@pytest.mark.slow
 def test_steps_too_slow_for_one_of_each_are_a_gap(small: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     """As on two CPUs of which somebody else keeps one busy."""
     small("mlp")
@@ -169,6 +170,7 @@ def test_steps_too_slow_for_one_of_each_are_a_gap(small: Callable[..., None], mo
     assert gaps == [Gap(fact="bench.training_step.mlp", reason=reason)]
 
 
+@pytest.mark.slow
 def test_any_other_error_is_not_hidden(small: Callable[..., None]) -> None:
     def broken(size: Size) -> Any:
         raise RuntimeError("an illegal memory access")
@@ -178,6 +180,7 @@ def test_any_other_error_is_not_hidden(small: Callable[..., None]) -> None:
         measured()
 
 
+@pytest.mark.slow
 def test_a_fused_optimizer_that_fails_is_a_gap_and_the_rest_is_measured(
     small: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +207,7 @@ def test_a_fused_optimizer_that_fails_is_a_gap_and_the_rest_is_measured(
 class TestThorough:
     """On a CPU there is no accuracy guard; forward passes and torch.compile are measured too."""
 
+    @pytest.mark.slow
     def test_a_compiler_that_fails_is_a_gap_and_the_rest_is_measured(
         self, small: Callable[..., None], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -218,6 +222,7 @@ class TestThorough:
         assert {row.params["stage"] for row in rows} == {"precision", "options", "inference"}
         assert not any("compiled" in row.params for row in rows)
 
+    @pytest.mark.slow
     def test_what_compiles_is_measured_and_the_seconds_it_took(
         self, small: Callable[..., None], monkeypatch: pytest.MonkeyPatch
     ) -> None:

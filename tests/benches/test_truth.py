@@ -12,6 +12,7 @@ from gputune.settings.matmul_precision import TF32_ERROR
 OPERATIONS = {"matmul", "conv", "conv channels_last", "lstm"}
 
 
+@pytest.mark.slow
 def test_full_fp32_is_exact_to_a_millionth() -> None:
     errors = _truth.errors("cpu")
     assert set(errors) == OPERATIONS

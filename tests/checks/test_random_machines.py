@@ -280,11 +280,13 @@ def faults_of(seed):
     return faults
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 150, 25))
 def test_a_random_machine_is_read_judged_and_reported(first):
     assert not [(seed, faults) for seed in range(first, first + 25) if (faults := faults_of(seed))]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(150, 3000, 150))
 def test_three_thousand_random_machines(first):

@@ -180,6 +180,7 @@ def of_kind(*kinds):
     return {remedy: check for remedy, check in remedies().items() if kind(remedy) in kinds}
 
 
+@pytest.mark.slow
 def test_many_checks_complain_so_that_this_says_something():
     assert len(set(remedies().values())) >= 45
     assert len(of_kind("shell")) >= 80

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import pytest
 from recorded import facts_of
 
 from gputune.checks import torch_cuda_build
@@ -40,5 +41,6 @@ def test_a_torch_that_did_not_answer():
     assert "no answer within 120 s" in found.message
 
 
+@pytest.mark.slow
 def test_a_build_with_cuda():
     assert finding().severity == "OK"

@@ -46,12 +46,14 @@ def foreign(tmp_path: Path) -> str:
 
 
 class TestCommand:
+    @pytest.mark.slow
     def test_it_gets_the_environment_and_nothing_is_said(self, path: str, here: Fingerprint) -> None:
         done = gputune("apply", path, "--", sys.executable, "-c", SHOW)
         assert (done.returncode, done.stderr) == (0, "")
         threads, handed = json.loads(done.stdout)
         assert (threads, json.loads(handed)) == ("1", payload(omp_threads=1, torch=here.torch))
 
+    @pytest.mark.slow
     def test_the_two_dashes_may_be_left_out_and_only_the_first_two_are_ours(self, path: str) -> None:
         assert gputune("apply", path, "--", "echo", "--", "--help").stdout == "-- --help\n"
         assert gputune("apply", path, "echo", "-n", "--strict", "--").stdout == "--strict --"
@@ -72,17 +74,21 @@ class TestCommand:
         shell = command(["sh", "-c", f"{sys.executable} -m gputune apply {path} -- sh -c 'kill -TERM $$'; exit $?"])
         assert shell.returncode == 143
 
+    @pytest.mark.slow
     def test_a_folder_is_not_executable(self, path: str, tmp_path: Path) -> None:
         assert gputune("apply", path, "--", str(tmp_path)).returncode == 126
 
+    @pytest.mark.slow
     def test_no_signal_stays_ignored(self, path: str) -> None:
         done = gputune("apply", path, "--", "grep", "SigIgn", "/proc/self/status")
         assert done.stdout.split() == ["SigIgn:", "0" * 16]
 
+    @pytest.mark.slow
     def test_the_streams_and_open_files_are_the_commands(self, path: str) -> None:
         done = making.gputune("apply", path, "--", "sh", "-c", "cat; echo err >&2", input="in")
         assert (done.stdout, done.stderr) == ("in", "err\n")
 
+    @pytest.mark.slow
     def test_no_process_is_left_in_between(self, path: str) -> None:
         arguments = [sys.executable, "-m", "gputune", "apply", path, "--", "sh", "-c", "echo $$ $PPID"]
         with subprocess.Popen(arguments, env=environ(), stdout=subprocess.PIPE, text=True) as child:
@@ -100,6 +106,7 @@ class TestCommand:
         assert (threads, json.loads(handed)) == ("1", {"settings": {"cudnn_benchmark": True}, "torch": here.torch})
         assert out[1].split(":").count(SHIM) == 1
 
+    @pytest.mark.slow
     def test_what_defeats_a_setting_is_said(self, path: str) -> None:
         done = gputune("apply", path, "--", "printenv", "NVIDIA_TF32_OVERRIDE", env=environ(NVIDIA_TF32_OVERRIDE="0"))
         assert done.stdout == "0\n"
@@ -111,6 +118,7 @@ class TestCommand:
 
 
 class TestElsewhere:
+    @pytest.mark.slow
     def test_what_differs_is_one_line_and_the_command_runs(self, foreign: str, here: Fingerprint) -> None:
         done = gputune("apply", foreign, "--", sys.executable, "-c", SHOW)
         assert (done.returncode, json.loads(done.stdout)) == (0, [None, None])
@@ -121,12 +129,14 @@ class TestElsewhere:
         assert done.stderr.endswith("); --ignore-fingerprint applies them\n")
         assert done.stderr.count("\n") == 1
 
+    @pytest.mark.slow
     def test_ignore_fingerprint(self, foreign: str) -> None:
         done = gputune("apply", "--ignore-fingerprint", foreign, "--", sys.executable, "-c", SHOW)
         threads, handed = json.loads(done.stdout)
         assert (threads, json.loads(handed)) == ("3", payload(omp_threads=3))
         assert done.stderr.startswith("gputune: FP32 matmul runs in TF32; --numerics rounding avoids it")
 
+    @pytest.mark.slow
     def test_one_setting_of_many(self, tmp_path: Path, here: Fingerprint) -> None:
         path = written(tmp_path, profile({"cudnn_benchmark": True, "omp_threads": 3}, replace(here, torch="1.0")))
         done = gputune("apply", path, "--", sys.executable, "-c", SHOW)
@@ -137,6 +147,7 @@ class TestElsewhere:
             "--ignore-fingerprint applies them\n"
         )
 
+    @pytest.mark.slow
     def test_strict_refuses(self, foreign: str) -> None:
         for more in ([], ["--", "echo", "ran"]):
             fault = refusal("apply", "--strict", foreign, *more, code=78)
@@ -145,6 +156,7 @@ class TestElsewhere:
     def test_strict_and_ignore_fingerprint_run(self, foreign: str) -> None:
         assert gputune("apply", "--strict", "--ignore-fingerprint", foreign, "--", "echo", "ran").stdout == "ran\n"
 
+    @pytest.mark.slow
     def test_a_fingerprint_cannot_steer_the_terminal(self, tmp_path: Path) -> None:
         path = written(tmp_path, profile({"amp_dtype": "float16"}, replace(H200, gpu="\x1b[31mred\nline")))
         for options in ([], ["--strict"]):
@@ -179,6 +191,7 @@ class TestBroken:
     def test_without_a_command_it_is_2_and_prints_nothing_to_evaluate(self, broken: str) -> None:
         assert refusal("apply", broken).startswith(f"gputune: {broken}: ")
 
+    @pytest.mark.slow
     def test_stderr_may_be_full(self, broken: str) -> None:
         words = ["sh", "-c", 'exec "$0" -m gputune apply "$1" -- echo ran 2>/dev/full', sys.executable, broken]
         assert command(words).stdout == "ran\n"
@@ -193,6 +206,7 @@ class TestBare:
             threads, handed = json.loads(done.stdout)
             assert (done.stderr, threads, json.loads(handed)) == ("", "1", payload(omp_threads=1, torch=here.torch))
 
+    @pytest.mark.slow
     def test_the_table_and_the_two_ways_are_on_stderr(self, path: str) -> None:
         done = gputune("apply", path)
         assert done.returncode == 0
@@ -205,6 +219,7 @@ class TestBare:
 
 
 class TestUsage:
+    @pytest.mark.slow
     def test_an_option_after_the_profile_is_not_taken_for_a_command(self, path: str) -> None:
         assert "options come before it" in refusal("apply", path, "--strict")
 
@@ -216,6 +231,7 @@ class TestUsage:
 
 
 class TestNumerics:
+    @pytest.mark.slow
     def test_what_is_left_out_is_one_line(self, path: str) -> None:
         done = gputune("apply", "--numerics", "rounding", path, "--", sys.executable, "-c", SHOW)
         assert "matmul_precision" not in json.loads(json.loads(done.stdout)[1])["settings"]
@@ -236,6 +252,7 @@ class TestNumerics:
 
 
 class TestEmit:
+    @pytest.mark.slow
     def test_a_task_prolog_prints_what_slurm_sets(self, path: str, here: Fingerprint) -> None:
         done = gputune("apply", "--emit", "slurm-taskprolog", path)
         assert (done.returncode, done.stderr) == (0, "")

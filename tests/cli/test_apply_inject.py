@@ -40,6 +40,7 @@ def handed(*options: str, **variables: str) -> tuple[Any, str]:
 
 
 class TestLevels:
+    @pytest.mark.slow
     def test_by_itself_nothing_is_put_in_and_what_could_be_is_said(self, path: str) -> None:
         payload, said = handed(path)
         assert "advice" not in payload
@@ -51,6 +52,7 @@ class TestLevels:
         assert payload["advice"]["device"] == "cpu"
         assert said == ""
 
+    @pytest.mark.slow
     def test_the_environments_level_counts_as_much(self, path: str) -> None:
         payload, said = handed(path, GPUTUNE_NUMERICS="mixed")
         assert payload["advice"]["families"] == FAMILIES
@@ -101,6 +103,7 @@ class TestDryRun:
         assert "amp_dtype bfloat16, fused_optimizer, channels_last" in text
         assert "right after import torch" in text
 
+    @pytest.mark.slow
     def test_without_a_command_it_prints_the_same(self, path: str) -> None:
         one, other = gputune("apply", "--dry-run", path), gputune("apply", "--dry-run", path, "--", "false")
         assert (one.returncode, one.stdout) == (other.returncode, other.stdout)
@@ -111,6 +114,7 @@ class TestDryRun:
 
 
 class TestQuiet:
+    @pytest.mark.slow
     def test_nothing_is_said_here_nor_later(self, path: str) -> None:
         assert handed("--quiet", path)[1] == ""
         payload, said = handed("--quiet", "--numerics", "mixed", path)
@@ -122,6 +126,7 @@ class TestQuiet:
         assert done.stderr.endswith("; running echo unchanged\n")
 
 
+@pytest.mark.slow
 def test_dataloaders_only_where_asked_for(tmp_path: Path, here: Fingerprint) -> None:
     path = written(tmp_path, profile({"dataloader_workers": 8, "dataloader_prefetch_factor": 4}, here))
     assert handed(path) == (None, "")

@@ -41,6 +41,7 @@ def section(text: str, title: str) -> str:
     return text.partition(f"## {title}\n\n```text\n")[2].partition("\n```")[0]
 
 
+@pytest.mark.slow
 def test_without_a_file_it_is_only_shown(env: dict[str, str], tmp_path: Path) -> None:
     done = gputune("bug-report", env=env, cwd=tmp_path)
     assert (done.returncode, done.stderr, titles(done.stdout)) == (0, "", SECTIONS)
@@ -52,6 +53,7 @@ def test_without_a_file_it_is_only_shown(env: dict[str, str], tmp_path: Path) ->
     assert sorted(path.name for path in tmp_path.iterdir()) == ["torch"], "a run that works leaves nothing behind"
 
 
+@pytest.mark.slow
 def test_with_a_file_it_is_shown_and_written_for_this_user_alone(env: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "old.md").write_text("old")
     (tmp_path / "old.md").chmod(0o644)
@@ -88,6 +90,7 @@ def test_a_full_disk_is_one_line_and_the_report_is_shown(env: dict[str, str], tm
     assert "not written" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("torch", ["raise ImportError('x')", "import os; os._exit(7)", "import os; os.abort()"])
 def test_without_torch_the_rest_is_reported(env: dict[str, str], tmp_path: Path, torch: str) -> None:
     (tmp_path / "torch" / "torch.py").write_text(torch)
@@ -166,6 +169,7 @@ class TestKeeping:
             assert _faults.latest() == []
 
 
+@pytest.mark.slow
 def test_it_fits_into_an_issue_and_nothing_ends_a_block() -> None:
     lines = ["```\n# a heading", "@somebody", "\x1b[31m", "x" * 100_000]
     sections = [report.Section(title=str(number), lines=tuple(lines)) for number in range(9)]

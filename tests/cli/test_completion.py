@@ -78,6 +78,7 @@ def test_the_shell_itself_writes_a_name_that_has_to_be_quoted(tmp_path, name):
     assert offered("apply", "", cwd=tmp_path) == []
 
 
+@pytest.mark.slow
 def test_every_list_of_values_belongs_to_an_option_or_argument():
     known = {(path, name) for path, ctx in contexts().items() for one in ctx.command.params for name in one.opts}
     assert {(verb, name) for verb, name in _completion_values._OF_A_VERB} <= known
@@ -88,6 +89,7 @@ def asked(shell, line, **more):
     return gputune(env=environ(_GPUTUNE_COMPLETE=f"complete_{shell}", _TYPER_COMPLETE_ARGS=line, **more))
 
 
+@pytest.mark.slow
 def test_fish_and_zsh_are_told_what_a_word_is_for():
     assert asked("fish", "gputune ch", _TYPER_COMPLETE_FISH_ACTION="get-args").stdout == (
         f"check\t{_pages.PAGES['check'].short}\n"
@@ -106,6 +108,7 @@ def test_an_odd_question_has_no_answer_and_no_line(given):
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 1)
 
 
+@pytest.mark.slow
 def test_the_variable_does_nothing_to_a_command_line_with_words(tmp_path):
     inherited = environ(_GPUTUNE_COMPLETE="complete_bash")
     path = written(tmp_path, made())
@@ -128,6 +131,7 @@ class TestSettingUp:
 
         return start
 
+    @pytest.mark.slow
     def test_the_script_is_written_where_typer_writes_it_and_named(self, started, tmp_path):
         done = started("--install-completion")
         written_to = tmp_path / ".bash_completions" / "gputune.sh"
@@ -136,6 +140,7 @@ class TestSettingUp:
         assert f"source '{written_to}'" in (tmp_path / ".bashrc").read_text()
         assert written_to.read_text() == started("--show-completion").stdout.removesuffix("\n")
 
+    @pytest.mark.slow
     def test_a_home_that_cannot_be_written_to_is_one_line(self, started):
         done = started("--install-completion", home="/proc")
         assert (done.returncode, done.stdout) == (3, "")
@@ -144,12 +149,14 @@ class TestSettingUp:
             done.stderr,
         )
 
+    @pytest.mark.slow
     def test_a_file_of_another_encoding_is_one_line_and_stays(self, started, tmp_path):
         (tmp_path / ".bashrc").write_bytes(b"\xff\xfe")
         done = started("--install-completion")
         assert (done.returncode, done.stderr.count("\n")) == (3, 1)
         assert (tmp_path / ".bashrc").read_bytes() == b"\xff\xfe"
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("option", ["--install-completion", "--show-completion"])
     def test_a_shell_that_typer_has_no_script_for_is_one_line(self, started, option):
         done = started(option, name="tcsh")

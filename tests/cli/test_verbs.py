@@ -326,6 +326,7 @@ def sleeping(seconds):
 
 
 class TestShow:
+    @pytest.mark.slow
     def test_a_profile_is_shown_as_it_was_written(self):
         assert "NVIDIA H200" in gputune("show", PROFILE).stdout
         assert json.loads(gputune("show", PROFILE, "--json").stdout)["schema"] == 1

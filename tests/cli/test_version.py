@@ -34,6 +34,7 @@ def test_the_version_alone():
     assert gputune("--version").stdout == f"{__version__}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("--version", "-v"), ("-v", "--version"), ("--verbose", "--version")])
 def test_with_v_also_what_is_below_it(words):
     done = gputune(*words)
@@ -70,6 +71,7 @@ def test_what_a_broken_driver_does_not_say():
     ]
 
 
+@pytest.mark.slow
 def test_a_torch_without_files_is_named(monkeypatch, tmp_path):
     (tmp_path / "torch.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)

@@ -37,6 +37,7 @@ def test_a_command_that_gputune_does_not_understand_is_noticed():
         parsed("gputune tune --fast -- python classifier.py")
 
 
+@pytest.mark.slow
 def test_the_readme_names_every_example_and_its_commands_are_understood():
     for path in [*SCRIPTS, *EXAMPLES.glob("*/*")]:
         assert f"({path.relative_to(EXAMPLES)})" in README
@@ -46,6 +47,7 @@ def test_the_readme_names_every_example_and_its_commands_are_understood():
         assert (EXAMPLES / target).exists(), target
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_what_gputune_prints_is_what_it_prints_today(name):
     """`python tests/rederive.py` writes it anew."""

@@ -75,6 +75,7 @@ def said(path: Path) -> bytes:
     return "\n".join(part for part in parts if isinstance(part, str)).replace("`", "").encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", QUOTED)
 def test_what_torch_says_is_quoted_as_the_installed_one_says_it(file):
     for text in QUOTED[file]:
@@ -158,6 +159,7 @@ VERBS = ("gputune apply", "gputune tune", "gputune show", "gputune status", "gpu
 """Spoken of, not to be typed."""
 
 
+@pytest.mark.slow
 def test_the_commands_are_gputune_s_own():
     words = PAGE.replace("\n", " ")
     inline = [line for line in re.findall(r"`(gputune [a-z][^`]*)`", words) if line not in VERBS]

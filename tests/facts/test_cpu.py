@@ -58,6 +58,7 @@ def test_a_v1_quota_without_its_period_is_unreadable(tmp_path):
         cpu.quota(grow(tmp_path, v1("cpu", "/", {"cpu.cfs_quota_us": "50000"})))
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="0123456789max- \n٣", max_size=40) | st.text())
 @example("1" + "0" * 400 + " 1")
 def test_any_text_is_a_quota_none_or_unreadable(text):

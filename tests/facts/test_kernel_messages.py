@@ -122,6 +122,7 @@ WORDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(WORDS) | st.text(max_size=3), max_size=30).map("".join))
 def test_any_log_is_read(log):
     lines = log.split("\n")
@@ -141,6 +142,7 @@ LOGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log", LOGS)
 def test_a_long_log_takes_a_moment(log):
     lines = [f"3,9,88,-;{LOGS[log]}"] * LINES
@@ -150,6 +152,7 @@ def test_a_long_log_takes_a_moment(log):
     assert time.process_time() - start < 1.0  # some 0.1 s; an hour if it were quadratic
 
 
+@pytest.mark.slow
 def test_so_do_many_different_errors():
     lines = [
         f"NVRM: Xid (PCI:{number // 9:04x}:3b:00): {(79, 154)[number % 2]}, x to 0x0 (None)" for number in range(LINES)

@@ -45,6 +45,7 @@ def test_each_thing_that_torch_could_not_say_is_a_gap():
     assert "libraries.cublas" in [gap.fact for gap in found.gaps]
 
 
+@pytest.mark.slow
 def test_a_torch_that_fails_to_import_is_a_gap_with_its_reason(tmp_path):
     (tmp_path / "torch.py").write_text("raise OSError('libcudart.so.13: cannot open shared object file')")
     gaps = Gaps()
@@ -74,6 +75,7 @@ def needs(tmp_path):
     return read
 
 
+@pytest.mark.slow
 def test_a_compiler_is_the_variable_s_or_none(needs, tmp_path):
     (tmp_path / "mycc").write_text("#!/bin/sh\n")
     (tmp_path / "mycc").chmod(0o755)
@@ -82,11 +84,13 @@ def test_a_compiler_is_the_variable_s_or_none(needs, tmp_path):
     assert needs(PATH=str(tmp_path)).compiler_cxx is None
 
 
+@pytest.mark.slow
 def test_the_cache_is_named_after_the_variable_or_the_user(needs, tmp_path):
     assert needs(TORCHINDUCTOR_CACHE_DIR=f"{tmp_path}/a/b").cache == f"{tmp_path}/a/b"
     assert needs(TMPDIR=str(tmp_path), USER="me").cache == f"{tmp_path}/torchinductor_me"
 
 
+@pytest.mark.slow
 def test_a_cache_below_a_file_is_not_writable(needs, tmp_path):
     (tmp_path / "file").write_text("")
     assert not needs(TORCHINDUCTOR_CACHE_DIR=f"{tmp_path}/file/x").cache_writable

@@ -23,6 +23,7 @@ CONVERTERS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("convert", CONVERTERS)
 @given(answer=ANYTHING)
 def test_any_answer_is_converted_or_unreadable(convert, answer):

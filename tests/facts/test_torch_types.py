@@ -108,12 +108,14 @@ def test_texts_are_cut_and_printable():
     assert (len(kept["torch"]), len(kept["folder"])) == (500, 4096)
 
 
+@pytest.mark.slow
 @given(answers=st.dictionaries(st.sampled_from([*TEXTS, *LISTS, "threads", "flags", "compile", "gaps", "x"]), JSON))
 def test_any_json_is_read_into_pure_data(answers):
     kept, errors, left_out = _torch_types.held(answers)
     json.dumps([kept, errors, left_out], allow_nan=False)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(answers=st.dictionaries(st.sampled_from([*TEXTS, *LISTS, "threads", "flags", "compile"]), JSON, max_size=4))
 def test_the_facts_of_any_answers_are_pure_data(answers):

@@ -67,6 +67,7 @@ def test_nor_is_it_named_by_what_every_uuid_begins_with(entry):
     assert visible(f"GPU-aa11,{entry},0", UUIDS[:1]) == ([0], f"{entry or 'an empty entry'} names no GPU here")
 
 
+@pytest.mark.slow
 @given(
     value=st.text(max_size=30) | st.lists(ENTRY | st.text(max_size=12), max_size=6).map(",".join),
     count=st.integers(0, 3),

@@ -45,6 +45,7 @@ def test_of_two_faults_both_are_found(pair):
     assert verdict.holds, "\n".join(verdict.said)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_of_any_two_faults_both_are_found():
     missed = []

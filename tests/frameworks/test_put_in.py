@@ -30,6 +30,7 @@ def said(tmp_path: Path, here: Fingerprint, *words: str) -> tuple[list[str], str
     return lines, done.stdout.strip().splitlines()[-1]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("script", "put_in", "own"),
     [

@@ -48,6 +48,7 @@ def test_calls_become_faster_and_outputs_agree(name, tmp_path):
     assert found.seconds <= LONGEST_SECONDS
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_without_a_gpu_it_goes_through_the_same_motions(tmp_path):
     found = measured("mlp", tmp_path, steps=60)

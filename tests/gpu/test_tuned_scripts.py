@@ -38,6 +38,7 @@ def test_what_is_chosen_is_within_3_percent_of_the_best_and_no_slower_than_the_d
     assert found.measuring_seconds <= LONGEST_SECONDS
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_without_a_gpu_it_goes_through_the_same_motions(tmp_path):
     before = measured("mlp", tmp_path, steps=60)

@@ -49,6 +49,7 @@ def test_under_exact_numerics_each_loss_is_the_same_bit_for_bit():
     assert answer.exact_is_same
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_without_a_gpu_the_comparison_goes_through_the_same_motions(tmp_path):
     write_profile(tmp_path / "profile.yaml")

@@ -223,6 +223,7 @@ def test_an_answer_in_parts(ask):
     assert ask(PART + whole) == {"torch": "2.11.0", "devices": [], "gaps": {"nccl": "no", "pynvml": "no"}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("then", "cause", "reason"),
     [
@@ -239,6 +240,7 @@ def test_what_was_answered_before_a_crash_or_a_hang_is_kept(ask, then, cause, re
     assert (gap["type"], gap["name"], reason in gap["message"]) == (child.UNANSWERED, cause, True)
 
 
+@pytest.mark.slow
 def test_nothing_more_is_waited_for_once_there_is_no_hope(tmp_path):
     file = tmp_path / "script.py"
     file.write_text(f"{ANSWER}{PART}import time; time.sleep(600)")

@@ -43,6 +43,7 @@ def holder(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subproces
             os.kill(child, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_while_it_is_held_nobody_else_gets_it_until_the_deadline(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
     start = time.monotonic()
     with node_lock(tmp_path, "probe", 0.3) as turn:

@@ -27,6 +27,7 @@ def ours(*words: str) -> list[str]:
     return [sys.executable, "-P", "-m", "gputune", *words]
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.slow
 @pytest.mark.parametrize("closed", CLOSED, ids=str)
 def test_a_probe_measures(closed: tuple[int, ...], tmp_path: Path) -> None:
@@ -39,6 +40,7 @@ def test_a_probe_measures(closed: tuple[int, ...], tmp_path: Path) -> None:
     assert "noise" not in text
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.slow
 @pytest.mark.parametrize("closed", CLOSED, ids=str)
 def test_check_sees_torch(closed: tuple[int, ...], tmp_path: Path) -> None:
@@ -54,6 +56,7 @@ def test_check_sees_torch(closed: tuple[int, ...], tmp_path: Path) -> None:
     assert "unknown" not in labels.read_text()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("closed", [one for one in CLOSED if 1 not in one], ids=str)
 def test_status_answers(closed: tuple[int, ...], tmp_path: Path) -> None:
@@ -61,6 +64,7 @@ def test_status_answers(closed: tuple[int, ...], tmp_path: Path) -> None:
     assert json.loads(done.stdout)["torch"], done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", CLOSED, ids=str)
 def test_the_command_of_apply_finds_closed_what_was_closed(closed: tuple[int, ...], tmp_path: Path) -> None:
     command = ["sh", "-c", "for one in 0 1 2; do [ -e /proc/$$/fd/$one ] && found=$found$one; done; echo $found >found"]

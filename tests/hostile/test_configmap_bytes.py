@@ -21,6 +21,7 @@ def held(manifest: str) -> bytes:
     return text.encode()
 
 
+@pytest.mark.slow
 def test_a_file_that_is_replaced_as_soon_as_it_was_read(tmp_path: Path) -> None:
     path = Path(written(tmp_path, profile()))
     checked = path.read_bytes()

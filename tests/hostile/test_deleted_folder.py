@@ -77,6 +77,7 @@ def test_the_sitecustomize_behind_the_shim_runs(version: str, tmp_path: Path, go
     assert (done.returncode, done.stdout, done.stderr) == (0, "theirs\n1\n", "")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

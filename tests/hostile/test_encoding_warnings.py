@@ -44,11 +44,13 @@ def strictly(*arguments: str, **variables: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_apply(tmp_path: Path) -> None:
     path = written(tmp_path, profile(fingerprint=H200))
     assert strictly("apply", "--ignore-fingerprint", path, "--", "printenv", "PYTHONWARNINGS") == "error\n"
 
 
+@pytest.mark.slow
 def test_a_warning_of_a_dependency_is_no_fault_of_the_start(tmp_path: Path) -> None:
     """As a new typer warns of an old click."""
     (tmp_path / "sitecustomize.py").write_text(
@@ -102,6 +104,7 @@ def test_in_a_program_of_the_users_which_keeps_its_filters(ours: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_probe(ours: str, tmp_path: Path) -> None:
     words = ("--budget=quick", "--device=cpu", "--only=precision,dataloader", "--json", "-o", str(tmp_path / "p"))

@@ -24,6 +24,7 @@ sys.meta_path.insert(0, Finder)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["__del__(self)", "__set_name__(self, owner, name)"])
 @pytest.mark.parametrize(
     ("number", "said"),

@@ -70,6 +70,7 @@ def answering(folder: Path, answer: Any) -> str:
     return interpreter(folder, f'cat "{folder}/answer" > "$to"')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [*NOT_STARTED, *NO_ANSWER])
 def test_a_program_that_is_no_python(program: str, tmp_path: Path) -> None:
     path = interpreter(tmp_path, NOT_STARTED.get(program) or NO_ANSWER.get(program, b""))

@@ -75,6 +75,7 @@ class TestProfile:
         assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["show", "pad", "merge", "apply", "apply --dry-run"])
 def test_a_terminal_gets_no_more_than_richs_own_colours(name, path, tmp_path):
     code, said = on_terminal([sys.executable, "-m", "gputune", *given(OF_A_PROFILE[name], path)])
@@ -86,6 +87,7 @@ def test_a_terminal_gets_no_more_than_richs_own_colours(name, path, tmp_path):
 class TestNames:
     """Words of the command line that name files and more, each in its own message."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "words",
         [
@@ -111,6 +113,7 @@ class TestNames:
         assert done.stderr.count("\n") == 1
         assert not unseen(done.stderr)
 
+    @pytest.mark.slow
     def test_the_hint_for_a_shell_names_the_same_file(self, tmp_path):
         """It can be copied: the name is quoted as bytes."""
         path = written(below(tmp_path), profile())
@@ -144,6 +147,7 @@ def steered(tmp_path_factory):
 
 
 class TestVariables:
+    @pytest.mark.slow
     @pytest.mark.parametrize("words", [["check"], ["check", "--json"], ["apply", "auto", "--", "true"], ["status"]])
     def test_their_values_arrive_as_text(self, words, steered):
         done = gputune(*words, env=steered)
@@ -215,6 +219,7 @@ class TestInAProgram:
     def test_a_payload(self, payload, tmp_path):
         assert not unseen(self.ran(tmp_path, "import torch", GPUTUNE_APPLY=json.dumps(payload), GPUTUNE_REPORT="1"))
 
+    @pytest.mark.slow
     def test_a_report_is_json(self, tmp_path):
         payload = json.dumps({"settings": {ESCAPING: 1}})
         said = self.ran(tmp_path, "import torch", GPUTUNE_APPLY=payload, GPUTUNE_REPORT="json")
@@ -237,6 +242,7 @@ class TestInAProgram:
         assert not unseen(self.ran(tmp_path, "import refusing, torch", GPUTUNE_APPLY='{"settings": {}}'))
 
 
+@pytest.mark.slow
 def test_a_line_of_progress_is_text():
     code = (
         "from planted import ESCAPING; from gputune.progress import Progress\n"
@@ -254,6 +260,7 @@ def test_a_line_of_progress_is_text():
 class TestWhole:
     """Stdout of a shell script in which Node.js or ssh has made the pipe non-blocking."""
 
+    @pytest.mark.sampled(2)
     @pytest.mark.slow
     @pytest.mark.parametrize("more", [{}, {"PYTHONUNBUFFERED": "1"}])
     def test_a_slow_reader_gets_everything(self, tmp_path, more):
@@ -274,6 +281,7 @@ class TestWhole:
         assert (child.communicate()[1], child.returncode) == (b"", 0)
         assert got == expected
 
+    @pytest.mark.slow
     def test_a_reader_that_goes_away_is_no_fault(self, tmp_path):
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
@@ -299,17 +307,20 @@ def usual(path):
 class TestSizes:
     VALUES = ("0", "1", "-5", "nonsense", "²", "9" * 5000, "99999999")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("value", VALUES, ids=lambda value: ascii(value)[:10])
     def test_one_that_is_none_changes_nothing(self, value, usual, path):
         for words, done in usual.items():
             again = gputune(*given(words, path), env=environ(COLUMNS=value, LINES=value, TERMINAL_WIDTH=value))
             assert (again.returncode, again.stdout, again.stderr) == (done.returncode, done.stdout, done.stderr)
 
+    @pytest.mark.slow
     def test_the_command_gets_it_as_it_was(self, path):
         words = ["apply", path, "--", "sh", "-c", 'echo "[$COLUMNS]"']
         assert making.gputune(*words, env=environ(COLUMNS="0")).stdout == "[0]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variables", [{"PYTHONIOENCODING": "ascii"}, {"PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}])
 def test_any_encoding(variables, path):
     done = making.gputune("show", path, env=environ(**{"LC_ALL": "C", **variables}))
@@ -317,6 +328,7 @@ def test_any_encoding(variables, path):
     assert not unseen(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["1>&-", "2>&-"])
 @pytest.mark.parametrize("words", ["show", "apply", "merge"])
 def test_a_closed_stream_is_no_fault(closed, words, path):

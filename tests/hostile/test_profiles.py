@@ -145,6 +145,7 @@ class TestRefused:
             assert (done.code, done.out) == (2, "")
             assert only_line(done).startswith(fault)
 
+    @pytest.mark.slow
     def test_the_command_runs_all_the_same(self, run: Run, refused: tuple[Path, str]) -> None:
         path, fault = refused
         done = run("apply", path, *COMMAND)
@@ -152,6 +153,7 @@ class TestRefused:
         assert only_line(done).startswith(fault)
         assert only_line(done).endswith("; running sh unchanged")
 
+    @pytest.mark.slow
     def test_strict_it_does_not(self, run: Run, refused: tuple[Path, str]) -> None:
         path, fault = refused
         done = run("apply", "--strict", path, *COMMAND)
@@ -166,6 +168,7 @@ def test_the_first_of_many_faults_is_said(run: Run, tmp_path: Path, name: str) -
     assert only_line(run("show", path)).startswith(f"gputune: {path}: {fault}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READ)
 def test_what_is_strange_but_valid_is_read(run: Run, tmp_path: Path, name: str) -> None:
     path = made(tmp_path, READ[name])

@@ -20,6 +20,7 @@ SHORT = [name for name, verb in VERBS.items() if not verb.slow]
 DRAWN = random_kills.draw(COUNT, SEED, list(VERBS) if COUNT > FEW else SHORT)
 
 
+@pytest.mark.exhaustive
 def test_a_kill_leaves_an_old_or_a_whole_profile_and_nothing_else_and_the_next_start_works() -> None:
     if subprocess.run([*random_kills.MOUNTING, "true"], capture_output=True, check=False).returncode:
         pytest.skip("no private mounts here")

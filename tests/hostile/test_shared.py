@@ -53,6 +53,7 @@ def tells(text: str) -> list[str]:
     return [line for line in text.splitlines() if any(word in line for word in TOLD)]
 
 
+@pytest.mark.slow
 def test_check_shows_variables_by_an_allow_list_of_names(told: Mapping[str, str]) -> None:
     done = gputune("check", "--json", env=told)
     shown = json.loads(done.stdout)["facts"]["environment"]
@@ -62,6 +63,7 @@ def test_check_shows_variables_by_an_allow_list_of_names(told: Mapping[str, str]
     assert shown["NCCL_NET_PLUGIN"] == "https://proxy.example.org:8080/p.so?..."
 
 
+@pytest.mark.slow
 def test_check_tells_nobody_who_and_where(told: Mapping[str, str]) -> None:
     done = gputune("check", "--json", env=told)
     answer = json.loads(done.stdout)
@@ -72,6 +74,7 @@ def test_check_tells_nobody_who_and_where(told: Mapping[str, str]) -> None:
     assert "NVTX_INJECTION64_PATH=~/injection.so" in injected["message"]
 
 
+@pytest.mark.slow
 def test_a_number_that_is_also_the_job_s_id_and_a_word_that_is_also_a_name_stay(tmp_path: Path) -> None:
     own = {"SLURM_JOB_ID": "8", "SLURM_CPUS_ON_NODE": "8", "OMP_NUM_THREADS": "8", "CUDA_VISIBLE_DEVICES": "8",
            "USER": "max", "HOST": "0.0.0.0", "JOB_ID": "train",
@@ -111,6 +114,7 @@ def test_what_a_dataset_raises_is_cut_before_its_end_is(told: Mapping[str, str],
     assert [tells(text) for text in written] == [[] for _ in written]
 
 
+@pytest.mark.slow
 def test_a_bug_report_tells_nobody_who_and_where(told: Mapping[str, str], tmp_path: Path) -> None:
     done = gputune("bug-report", "report.md", env=told, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -40,6 +40,7 @@ def path(tmp_path: Path) -> str:
 class TestPlanted:
     """Modules of the user's, which exit when they are imported."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", OWN)
     def test_the_profile_is_applied_and_nothing_is_said(
         self, script: str, path: str, tmp_path: Path, name: str
@@ -77,6 +78,7 @@ class TestPlanted:
         done = command([script, "apply", path, script, "apply", path, "echo", "ran"], env)
         assert (done.stdout, done.stderr) == ("ran\n", "")
 
+    @pytest.mark.slow
     def test_where_the_installed_packages_are_on_it_too(self, script: str, path: str, tmp_path: Path) -> None:
         packages = [entry for entry in sys.path if entry.endswith("site-packages")]
         theirs = planted(tmp_path / "theirs", *OWN)
@@ -91,12 +93,14 @@ class TestPlanted:
         done = command([script, "apply", path, "echo", "ran"], environ(PYTHONPATH=f"{theirs}:{own}"))
         assert (done.stdout, done.stderr) == ("ran\n", "")
 
+    @pytest.mark.slow
     def test_python_m_in_a_working_folder_that_holds_them(self, path: str, tmp_path: Path) -> None:
         planted(tmp_path / "theirs", *(name for name in OWN if name != "gputune.py"))
         words = [sys.executable, "-m", "gputune", "apply", path, "echo", "ran"]
         done = command(words, environ(), cwd=tmp_path / "theirs")
         assert (done.stdout, done.stderr) == ("ran\n", "")
 
+    @pytest.mark.slow
     def test_the_torch_of_the_users_path_is_the_one_that_counts(self, script: str, tmp_path: Path) -> None:
         theirs = tmp_path / "theirs"
         (theirs / "torch").mkdir(parents=True)
@@ -189,6 +193,8 @@ class TestBroken:
     def script(self, tmp_path: Path) -> str:
         return installed.script(tmp_path / "bin", bare_python())
 
+    @pytest.mark.sampled(4)
+    @pytest.mark.slow
     def test_the_command_runs_after_one_line(self, env: dict[str, str], tmp_path: Path) -> None:
         words = ["apply", "--quiet", "--numerics", "tf32", "--only=compile", "no.yaml", "--", "sh", "-c"]
         done = command([self.script(tmp_path), *words, 'echo "$PYTHONPATH"; exit 37'], env)
@@ -206,6 +212,7 @@ class TestBroken:
         assert done.returncode == 127
         assert done.stderr.endswith("gputune: no-such-program: No such file or directory\n")
 
+    @pytest.mark.slow
     def test_other_verbs_are_one_line_and_70(self, env: dict[str, str], tmp_path: Path) -> None:
         done = command([self.script(tmp_path), "apply", "no.yaml"], env)
         if done.returncode != 2:  # a file that this needs not
@@ -292,6 +299,7 @@ class TestWords:
 
 
 class TestInterrupt:
+    @pytest.mark.slow
     @pytest.mark.parametrize("place", ["typer.py", "gputune/cli/apply.py", "gputune/inject/decision.py"])
     @pytest.mark.parametrize("words", [["apply", "no.yaml", "echo", "ran"], ["apply", "--strict", "no.yaml", "true"]])
     def test_while_it_is_imported(self, tmp_path: Path, place: str, words: list[str]) -> None:
@@ -302,6 +310,7 @@ class TestInterrupt:
         done = command([script, *words], environ(PYTHONPATH=str(own)))
         assert (done.returncode, done.stdout, done.stderr) == (130, "", INTERRUPTED)
 
+    @pytest.mark.slow
     def test_in_a_destructor_it_is_not_lost(self, tmp_path: Path) -> None:
         own = target(tmp_path / "target")
         (own / "gputune" / "profile" / "__init__.py").write_text(
@@ -315,10 +324,12 @@ class TestInterrupt:
         done = command([script, "show", "no.yaml"], environ(PYTHONPATH=str(own)))
         assert (done.returncode, done.stdout, done.stderr) == (130, "", INTERRUPTED)
 
+    @pytest.mark.slow
     def test_one_that_is_ignored_stays_ignored(self, script: str) -> None:
         done = command(["sh", "-c", 'trap "" INT; "$0" apply no.yaml grep SigIgn /proc/self/status', script])
         assert int(done.stdout.split()[1], 16) == 1 << (signal.SIGINT - 1)
 
+    @pytest.mark.sampled(4)
     @pytest.mark.slow
     @pytest.mark.parametrize("words", [["apply", "{}", "sleep", "0"], ["check"], ["show", "{}"], ["--help"]])
     def test_at_any_moment(self, script: str, tmp_path: Path, words: list[str]) -> None:
@@ -358,6 +369,7 @@ class TestTooLarge:
     def carried(self, tmp_path: Path) -> str:
         return written(tmp_path, profile(fingerprint=local_fingerprint(Host(environ=environ()))))
 
+    @pytest.mark.slow
     def test_a_variable(self, carried: str, script: str) -> None:
         done = self.large(carried, script)
         assert (done.returncode, done.stdout) == (0, "131060 False\n"), done.stderr
@@ -366,10 +378,12 @@ class TestTooLarge:
             f"running {sys.executable} unchanged\n"
         )
 
+    @pytest.mark.slow
     def test_strict_refuses(self, carried: str, script: str) -> None:
         done = self.large(carried, script, "--strict")
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (78, "", 1)
 
+    @pytest.mark.slow
     def test_all_of_it(self, carried: str, script: str, tmp_path: Path) -> None:
         """With a stack of 512 KiB it may be 128 KiB."""
         show = executable(tmp_path / "show", "#!/bin/sh\necho ${GPUTUNE_APPLY-none}\n")

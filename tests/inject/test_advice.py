@@ -40,6 +40,7 @@ ADVICE = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(ADVICE)
 def test_it_is_the_same_after_a_journey_as_json(advice: Advice) -> None:
     assert Advice.from_plain(json.loads(json.dumps(advice.plain))) == advice

@@ -84,6 +84,7 @@ def test_where_nobody_is_to_hear_of_a_suspicion_it_counts(monkeypatch: pytest.Mo
     assert ended == [1]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["SGD", "AdamW", "LBFGS", "Own"])
 def test_torch_marks_that_an_optimizer_was_made(kind: str) -> None:

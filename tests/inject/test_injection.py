@@ -188,6 +188,7 @@ class TestWhat:
         assert optimizer.param_groups[0]["fused"]
         assert not unrelated.param_groups[0]["fused"]
 
+    @pytest.mark.slow
     def test_training_goes_on_and_learns(self, start: Start) -> None:
         start()
         torch.manual_seed(0)
@@ -215,12 +216,14 @@ class TestTuned:
         assert not optimizer.param_groups[0]["fused"]
         assert session.became("cudnn_benchmark") == ("applied", "in this process")
 
+    @pytest.mark.slow
     def test_its_other_models_are_left(self, start: Start) -> None:
         model, other = mlp(), convnet()
         start(programs=(self.program(model, amp_dtype="bfloat16"),))
         trained(model, other)
         assert (is_mixed(model), is_mixed(other)) == (True, False)
 
+    @pytest.mark.slow
     def test_of_several_the_one_with_most_models_is_taken(self, start: Start) -> None:
         model, other = mlp(), convnet()
         one, both = self.program(model, amp_dtype="bfloat16"), self.program(model, other, fused_optimizer=True)
@@ -350,6 +353,7 @@ class TestTrainsNothing:
         trained(model, steps=3)
         assert nn.Module.__call__ is before
 
+    @pytest.mark.slow
     def test_what_lasts_is_made_outside_of_the_programs_inference_mode(self, start: Start) -> None:
         model = convnet()
         start({}, programs=(self.program(model, channels_last=True),))
@@ -511,6 +515,7 @@ class TestDistributed:
 
         return DistributedDataParallel(model)
 
+    @pytest.mark.slow
     def test_a_model_is_converted_before_it_is_wrapped_and_only_then(self, start: Start) -> None:
         session = start({"channels_last": True, "amp_dtype": "bfloat16"})
         model = convnet()
@@ -528,6 +533,7 @@ class TestDistributed:
         start({"channels_last": True})
         assert not self.wrap(convnet().double()).seen[0]
 
+    @pytest.mark.slow
     def test_a_wrap_from_before_is_left_as_it_is(self, start: Start) -> None:
         wrap = self.wrap(convnet())
         session = start({"channels_last": True})

@@ -108,6 +108,7 @@ class TestGiven:
         assert DataLoader(TensorDataset(torch.zeros(1))).num_workers == 0
         assert session.became()[1] == 0
 
+    @pytest.mark.slow
     def test_the_same_samples_in_the_same_order(self, start: Start) -> None:
         """Also what is drawn of torch's generator beside them is the same."""
 
@@ -198,6 +199,7 @@ class TestRefused:
         assert (made.num_workers, len(list(made))) == (0, 8)
         assert session.became() == ("skipped", None, "a forked process could not load its first sample")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("given", [{"batch_size": None}, {"batch_size": None, "collate_fn": float}, {}])
     def test_batches_are_tried_as_the_loader_makes_them(self, start: Start, given: dict[str, Any]) -> None:
         start()

@@ -83,10 +83,12 @@ def parts(output: Any) -> list[Any]:
 
 
 class TestDtype:
+    @pytest.mark.slow
     @given(OUTPUTS)
     def test_at_any_depth_types_are_kept_and_what_is_untouched_is_the_same_object(self, output: Any) -> None:
         alike(output, restored(output, HALF))
 
+    @pytest.mark.slow
     @given(OUTPUTS)
     def test_twice_is_once(self, output: Any) -> None:
         once = restored(output, HALF)

@@ -19,6 +19,7 @@ VALUES = st.dictionaries(st.text(max_size=8), st.one_of(st.booleans(), st.intege
 ADVICE = st.one_of(st.none(), st.builds(Advice, device=st.just("cpu"), general=VALUES.filter(bool)))
 
 
+@pytest.mark.slow
 @given(st.builds(Payload, settings=VALUES, torch=st.one_of(st.none(), st.text(min_size=1)), advice=ADVICE))
 def test_what_goes_in_comes_out(given: Payload) -> None:
     if given.settings or given.advice:
@@ -62,6 +63,7 @@ JSON: Any = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(["general", "families", "programs", "loading", "quiet"]), JSON))
 def test_whatever_the_advice_it_is_understood_or_a_value_error(data: dict[str, Any]) -> None:
     text = json.dumps({"settings": {}, "advice": {"device": "cpu", **data}})

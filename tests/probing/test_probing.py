@@ -71,12 +71,14 @@ def plant(monkeypatch, tmp_path):
     return plant
 
 
+@pytest.mark.slow
 def test_without_any_measurement_there_is_no_profile(plant):
     plant()
     with pytest.raises(MeasureError, match="torch did not answer"):
         probing.probe(Request(device="cpu"), host=RecordedHost("cpu-only", torch=Unreadable("torch did not answer")))
 
 
+@pytest.mark.slow
 def test_a_probe_gives_every_setting_with_a_reason(plant):
     plant(precision="context.say('matmul')\ntime.sleep(0.3)\nyield told('precision')\nyield told('precision')")
     seen = []
@@ -179,6 +181,7 @@ def measured(*answers, facts=None):
     return lane
 
 
+@pytest.mark.slow
 def test_what_others_used_until_a_process_died_is_that_of_the_look_before(monkeypatch):
     """The times of its own children were lost with it."""
     looks = count()
@@ -230,6 +233,7 @@ def test_a_condition_of_the_whole_bench_is_in_its_first_row_only():
     assert with_conditions([], {"other_cpus": 0.4}) == []
 
 
+@pytest.mark.slow
 def test_a_dataset_reaches_the_bench_as_it_was_named(plant):
     plant(
         dataset="for one in context.dataset:\n"

@@ -69,6 +69,7 @@ def test_a_load_that_has_gone_by_the_second_run_is_no_alarm(device):
     assert not warned(run(LOADED[device]), run(HEALTHY[0], 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.93, 0.91, 0.89, 0.85])
 def test_a_gpu_that_is_slower_by_more_than_healthy_ones_differ_is_named_in_every_set(share):
     """One GPU's samples, made slower."""

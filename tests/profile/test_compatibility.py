@@ -26,6 +26,7 @@ def values(read: Profile) -> dict[str, Any]:
     return {name: choice.value for name, choice in read.settings.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["0.1.0-cpu", "0.1.0-nvidia-h200"])
 def test_a_file_of_0_1_0_chooses_what_it_did(name: str) -> None:
     told: list[str] = []

@@ -45,6 +45,7 @@ def maximal() -> Profile:
     return replace(measured, measurements=full, gaps=gaps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", [pytest.param(dump, marks=pytest.mark.slow), dump_json])
 def test_the_largest_profile_that_a_probe_makes_can_be_read(write: Any) -> None:
     largest = maximal()
@@ -53,6 +54,7 @@ def test_the_largest_profile_that_a_probe_makes_can_be_read(write: Any) -> None:
     assert parse(text) == largest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", [dump, dump_json])
 @pytest.mark.parametrize(
     ("more", "says"),
@@ -77,6 +79,7 @@ def test_a_text_that_is_too_long_is_cut(write: Any, reason: str) -> None:
     assert gap.reason.endswith("...")
 
 
+@pytest.mark.slow
 def test_a_profile_that_is_too_large_leaves_the_old_file(tmp_path: Path) -> None:
     save(profile(), tmp_path / "p.yaml")
     with pytest.raises(MeasureError, match=re.escape("--shapes")):

@@ -99,6 +99,7 @@ class TestCache:
 
 
 class TestShipped:
+    @pytest.mark.slow
     def test_the_one_for_this_model_of_gpu(self) -> None:
         path = shipped(replace(H200, torch="1.0", driver="1", cpu="another"))
         assert path is not None

@@ -48,6 +48,7 @@ class TestLimits:
             program(**wrong)
         assert str(mismatch.value) == fault
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("write", [dump, dump_json])
     def test_the_largest_of_each_can_be_read(self, write: Any) -> None:
         most = program(

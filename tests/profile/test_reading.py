@@ -188,6 +188,7 @@ def test_any_bytes_are_refused_in_one_line(content: bytes) -> None:
         parse(content)
 
 
+@pytest.mark.slow
 @given(st.integers(0, len(TEXT.encode()) - 1), st.integers(0, 255))
 def test_one_changed_byte_is_read_or_refused(place: int, byte: int) -> None:
     content = bytearray(TEXT.encode())
@@ -199,6 +200,7 @@ def test_one_changed_byte_is_read_or_refused(place: int, byte: int) -> None:
     assert set(read.settings) <= set(settings.names())
 
 
+@pytest.mark.slow
 @given(st.integers(0, len(TEXT.encode()) - 1))
 def test_a_truncated_profile_is_the_beginning_of_it_or_refused(length: int) -> None:
     try:

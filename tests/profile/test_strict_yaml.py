@@ -65,6 +65,7 @@ def test_json_means_what_it_does_elsewhere(value: Any) -> None:
     assert parse(json.dumps(value, ensure_ascii=False)) == value
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_any_text_is_parsed_or_refused(text: str) -> None:
     with suppress(Malformed):

@@ -384,6 +384,7 @@ class TestSave:
         assert load(tmp_path / "p.yaml") == self.old
         assert [path.name for path in tmp_path.iterdir()] == ["p.yaml"]
 
+    @pytest.mark.slow
     def test_a_full_disk_leaves_the_old_one(self, tmp_path: Path) -> None:
         script = """
 mount -t tmpfs -o size=16k none "$1" || exit 99

@@ -41,6 +41,7 @@ def searched(group, body, tmp_path, code):
     return json.loads(result.stdout)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", OF_STEPS)
 def test_the_kernel_kills_the_process_and_the_search_goes_on(a_gib, tmp_path, kind):
     """The watch is made to look away."""

@@ -133,6 +133,7 @@ def runs_in_64_mib(cgroup_of_file, tmp_path_factory):
     return runs
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dataset", ["computed_16_mib", "awaited_16_mib"])
 def test_in_64_mib_of_shared_memory_no_run_ends_in_an_error(runs_in_64_mib, dataset):
     runs = runs_in_64_mib(dataset)
@@ -161,6 +162,7 @@ def test_where_shared_memory_does_not_hold_one_batch_there_are_no_workers_and_th
     assert mebibytes == -(-(workers * ahead + HELD) * 100 * 10 // 9)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("dataset", "killed"),
     [("growing", "a worker was killed by SIGKILL"), ("grown", "the bench process was killed by SIGKILL")],

@@ -121,6 +121,7 @@ ON_THE_HOST = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "fault"), ON_THE_HOST)
 def test_a_shell_of_the_host(typed, name, fault):
     assert_gone(typed(name, fault))
@@ -204,6 +205,7 @@ IN_UML = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "limits", "fault", "behind"), IN_UML, ids=[name for name, *_ in IN_UML])
 def test_on_a_kernel_of_its_own(tmp_path, name, limits, fault, behind):
     """With cgroup v2, and with a root that may raise what may be locked, as PAM does at the login."""
@@ -276,6 +278,7 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(("name", "fault"), SETTINGS)
 def test_a_setting_of_one_gpu(on_node, name, fault):
     complaint, after = on_node(name, f"nvmlDeviceGet{fault}")
@@ -292,6 +295,7 @@ RESETS = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("name", "fault"), RESETS)
 def test_a_reset_of_one_gpu_finds_no_service_in_its_way_and_the_services_run_again_then(on_node, tmp_path, name, fault):
     complaint, after = on_node(name, fault, services={"nvidia-persistenced": True})
@@ -312,6 +316,7 @@ OF_VARIABLES = [
 ]
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(("name", "fault"), OF_VARIABLES)
 def test_variables_that_only_matter_with_gpus(on_node, name, fault):
     if name == "torchrun_threads" and len(os.sched_getaffinity(0)) < 4:
@@ -481,6 +486,7 @@ TORCHES = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "version", "build"), TORCHES)
 def test_a_torch_that_does_not_fit(installed, name, version, build):
     """The one that is asked for is in the index, in the build for this driver."""

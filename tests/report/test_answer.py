@@ -230,27 +230,11 @@ class TestNext:
         broken = Finding(check="ecc_errors", severity="ERROR", message="bad", remedy="mend it")
         found = replace(profile(TF32, findings=(broken,)), fingerprint=Fingerprint(gpu="NVIDIA H200", cpu="one"))
         for path, probe in (("profile.yaml", "gputune probe -o this-machine.yaml"), ("node.yaml", "gputune probe")):
-            answer = answer_of(found, path, here=Fingerprint(gpu="NVIDIA A100", cpu="one"))
+            answer = answer_of(found, path, is_elsewhere=True)
             assert answer.elsewhere == "NVIDIA H200"
             assert [" ".join(one.words) for one in answer.next] == [
                 probe, f"gputune apply {path} -- python train.py",
             ]  # fmt: skip
-
-    @pytest.mark.parametrize(
-        ("there", "here", "is_elsewhere"),
-        [
-            (Fingerprint(gpu="A", cpu="one"), Fingerprint(gpu="A", cpu="other"), False),
-            (Fingerprint(gpu="A", cpu="one"), Fingerprint(cpu="one"), True),
-            (Fingerprint(cpu="one"), Fingerprint(gpu="A", cpu="one"), False),
-            (Fingerprint(cpu="one"), Fingerprint(gpu="A", cpu="other"), True),
-            (Fingerprint(gpu="A"), Fingerprint(), False),
-        ],
-    )
-    def test_another_machine_is_one_without_the_measured_device(
-        self, there: Fingerprint, here: Fingerprint, is_elsewhere: bool
-    ) -> None:
-        found = replace(profile(TF32), fingerprint=there)
-        assert bool(answer_of(found, "profile.yaml", here=here).elsewhere) is is_elsewhere
 
     def test_one_command_runs_each_of_two_programs_with_one_name(self) -> None:
         found = profile({}, programs=(program(), program(input_shapes=((1,),))))

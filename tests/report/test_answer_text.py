@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
-from gputune.profile import Fingerprint, Profile
+from gputune.profile import Profile
 from gputune.report.answer import answer_of
 from gputune.report.answer_text import MOST_LINES, lines
 from gputune.settings import Choice, names
@@ -114,7 +114,7 @@ def test_a_wide_stream_gets_each_on_one_line() -> None:
 
 
 def test_on_another_machine_the_commands_say_where_they_are_for() -> None:
-    found = answer_of(PROFILES["h200"](), "profile.yaml", here=Fingerprint(cpu="a laptop's"))
+    found = answer_of(PROFILES["h200"](), "profile.yaml", is_elsewhere=True)
     assert lines(found, WIDTH)[-4:] == [
         "next here, where no NVIDIA H200 was found:",
         "    gputune probe -o this-machine.yaml",

@@ -57,6 +57,7 @@ def test_a_command_that_no_line_can_hold_is_none() -> None:
     assert command(["show", "line\nbreak"], 80) is None
 
 
+@pytest.mark.slow
 @given(st.lists(TEXT, min_size=1, max_size=5), st.integers(40, 100))
 def test_a_command_is_none_or_within_the_width(words: list[str], width: int) -> None:
     lines = command(["gputune", *words], width) or []

@@ -52,6 +52,7 @@ class TestWords:
     def test_what_takes_two_cells_a_character_is_cut_by_cells(self):
         assert words(Progress(part="日本語の部分", left_seconds=9.0), 27) == "日本語の...; about 9 s left"
 
+    @pytest.mark.slow
     @given(st.text(), st.text(), st.integers(0, 60), st.none() | st.floats(0, 1e6))
     def test_it_is_one_line_of_that_width(self, part, doing, width, left):
         said = words(Progress(part=part, doing=doing, left_seconds=left), width)

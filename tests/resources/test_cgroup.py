@@ -114,6 +114,7 @@ def slowly(host):
     return [f"{folder}/memory.max" for folder in folders if f"{folder}/memory.max" in host.files]
 
 
+@pytest.mark.slow
 @given(group=LEVELS, inside=st.lists(LEVELS, max_size=4))
 def test_the_longest_tail_that_exists_is_found(group, inside):
     limits = {"/".join([*parts, "memory.max"]): "1" for parts in inside if ".." not in parts}
@@ -129,6 +130,7 @@ def deep(tmp_path):
     subprocess.run(["rm", "-rf", tmp_path], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", ["a", "abcdefghijklmnopqrstuvwxyz"])
 @pytest.mark.parametrize("depth", [0, 3, 1900])
 @pytest.mark.parametrize("real", [True, False])

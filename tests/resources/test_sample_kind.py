@@ -39,6 +39,7 @@ def test_samples_that_are_waited_for() -> None:
     assert kind_of(Made(lambda index: time.sleep(0.002))) == "waiting"
 
 
+@pytest.mark.slow
 def test_slices_of_memory() -> None:
     tokens = torch.arange(100_000)
     assert kind_of(Made(lambda index: tokens[index : index + 512])) == "memory"
@@ -77,6 +78,7 @@ def test_the_first_sample_may_open_what_the_others_use() -> None:
     assert kind_of(Made(make)) == "waiting"
 
 
+@pytest.mark.slow
 def test_a_sample_that_takes_long_is_taken_once(tmp_path: Path) -> None:
     log = tmp_path / "taken"
 
@@ -142,6 +144,7 @@ def test_where_no_sample_can_be_taken_the_kind_is_not_known(dataset: Any, capfd:
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_a_sample_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sample_kind, "DEADLINE_SECONDS", 0.2)
     started = time.monotonic()
@@ -184,6 +187,7 @@ class TestRandom:
         assert random.getstate() == before
 
 
+@pytest.mark.slow
 def test_whether_a_forked_process_can_load_a_sample() -> None:
     assert loads_in_child(Made(int), float)
     assert not loads_in_child(Made(lambda index: 1 / 0), float)

@@ -122,6 +122,7 @@ def test_an_unreadable_machine_is_all_none() -> None:
     assert (now.gpu, now.cpu, now.cpu_budget) == (None, None, None)
 
 
+@pytest.mark.slow
 def test_this_machine_is_read_without_importing_torch() -> None:
     code = """
 import sys

@@ -91,6 +91,7 @@ def test_several_values_are_counted() -> None:
     assert "dimension_multiple          2 values  applied" in str(Rows([multiples]))
 
 
+@pytest.mark.slow
 @given(st.lists(ROW, max_size=5))
 def test_whatever_they_hold_a_terminal_only_shows_it_in_80_columns(rows: list[Applied]) -> None:
     lines = str(Rows(rows)).split("\n")

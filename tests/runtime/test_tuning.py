@@ -253,6 +253,7 @@ class TestDataLoader:
         """torch raises ValueError for it."""
         assert self.load(workers=0, persistent_workers=True, prefetch_factor=4) == [1, 5, 9]
 
+    @pytest.mark.slow
     def test_torchs_own_prefetch(self) -> None:
         assert self.load(workers=1, persistent_workers=False, prefetch_factor=None) == [1, 5, 9]
 
@@ -286,6 +287,7 @@ class TestDataLoaderHere:
             assert after == 4
             assert why == "used by the script; 16 workers were measured with 16 CPUs, and this process has 4"
 
+    @pytest.mark.slow
     def test_a_dataset_of_another_kind_gets_the_workers_of_that_kind(self) -> None:
         families = {"memory": {"dataloader_workers": 0}, "waiting": {"dataloader_workers": 16}}
         tuning = self.applied({"workers": 4}, cpu_budget=4, families=families)

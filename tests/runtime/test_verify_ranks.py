@@ -105,6 +105,7 @@ class TestDeadline:
         monkeypatch.setattr("gputune.runtime.verify_ranks._place", lambda: (store, 1, 3))
         return store
 
+    @pytest.mark.slow
     def test_ranks_that_do_not_answer_are_named(self, rank_1_of_3: Store) -> None:
         start = time.monotonic()
         with pytest.raises(

@@ -85,6 +85,7 @@ def test_without_steps_that_searched_convolutions_decide() -> None:
     assert recommend(H200, measured(130.0, 100.0) + convnet(130.0, 100.0)[-1:]).evidence == ("conv",)
 
 
+@pytest.mark.slow
 def test_applied_it_reads_back() -> None:
     assert torch_child.ask("""
 from gputune.settings import cudnn_benchmark as setting

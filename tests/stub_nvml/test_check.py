@@ -80,6 +80,7 @@ def test_a_healthy_node_is_healthy(python: str) -> None:
     assert (ran.code, ran.findings("ERROR", "WARNING", "UNKNOWN"), ran.left) == (0, [], [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["hang", "crash"])
 @pytest.mark.parametrize("call", ["nvmlInitWithFlags", "nvmlDeviceGetTemperature@1"])
 def test_a_node_whose_driver_stops_does_not_pass(call: str, fault: str) -> None:
@@ -101,6 +102,7 @@ def test_nvml_may_stop_in_any_way(fault: str) -> None:
     assert not stopped(Node(f"{call}={fault}", python=without_torch()), call, ENDS[fault])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("python", "fault"),
@@ -216,6 +218,7 @@ def test_a_list_without_an_end_ends_at_the_deadline(call: str) -> None:
     assert ran.answer["facts"]["gpus"][0]["name"] == GPU
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_noise_in_every_answer_is_no_answer(tmp_path: Path) -> None:
     """It is a gap, or a value that no check takes for health; nothing falls over it."""

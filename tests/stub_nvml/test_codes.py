@@ -38,6 +38,7 @@ def test_nvml_that_cannot_be_initialised_is_an_error(codes: list[int]) -> None:
         assert (ran.code, ran.left, expected in by) == (1, [], True), f"{fault}: {by}"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("codes", [CODES[:16], CODES[16:]], ids=["1-16", "17-999"])
 @pytest.mark.parametrize("call", ["nvmlSystemGetDriverVersion", "nvmlSystemGetCudaDriverVersion_v2"])
 def test_a_version_that_cannot_be_read_is_unknown(call: str, codes: list[int]) -> None:
@@ -82,6 +83,7 @@ def test_no_code_of_one_gpu_lets_a_gate_pass(call: str, codes: list[int]) -> Non
         assert not [found for found in ran.findings("ERROR") if found["subject"] == "GPU 0"], fault
 
 
+@pytest.mark.exhaustive
 def test_a_code_of_a_single_call_is_a_gap_of_its_own(tmp_path: Path) -> None:
     """NVML's "not found" and the like, from each call: nothing falls over, and the other GPU stays known."""
     calls = [

@@ -148,6 +148,7 @@ def test_probe_of_a_gpu_that_nothing_reaches_says_so(fault: str, tmp_path: Path)
     assert ran.code in (2, 3), ran.said()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fault", ["nvmlInitWithFlags=hang", "nvmlDeviceGetName@0=deaf", "nvmlInitWithFlags=crash"])
 def test_tune_of_a_command_without_steps_says_so(fault: str, python: str, tmp_path: Path) -> None:
     node = Node(fault, python=python)
@@ -176,6 +177,7 @@ def node_state(folder: Path) -> str:
     return f"{folder / 'bin'}"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fault", HEALTH)
 def test_the_health_check_drains_the_node(fault: str, tmp_path: Path) -> None:
     path = node_state(tmp_path)

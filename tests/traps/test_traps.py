@@ -54,6 +54,7 @@ def marks(trap: Trap) -> list[Any]:
     return [pytest.mark.xfail(reason=trap.fault, strict=True)] if trap.fault else []
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks(trap)) for name, trap in TRAPS.items()])
 def test_a_program_ends_as_it_would(python: str, name: str, tmp_path: Path) -> None:
     trap = TRAPS[name]

@@ -31,12 +31,16 @@ def test_there_are_enough() -> None:
     assert set(names) >= QUICK
 
 
+@pytest.mark.sampled(5)
+@pytest.mark.slow
 @pytest.mark.parametrize("case", cases(BROKEN))
 def test_what_is_broken_is_refused(case: Case) -> None:
     found = judged(case)
     assert found.outcome == "refused", found.why
 
 
+@pytest.mark.sampled(5)
+@pytest.mark.slow
 @pytest.mark.parametrize("case", cases(SOUND))
 def test_what_is_sound_is_accepted(case: Case) -> None:
     found = judged(case)

@@ -102,6 +102,7 @@ def script(name: str) -> tuple[str, str]:
     return sys.executable, str(SCRIPTS / f"{name}.py")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "says"),
     [
@@ -125,6 +126,7 @@ def test_what_is_not_there_is_a_line(folder: Folder) -> None:
     assert "no-such-command: No such file or directory" in folder.log.read_text()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["catches_everything", "noisy", "spawns"])
 def test_what_trains_gives_a_result(folder: Folder, name: str) -> None:
     found = folder.measured(*script(name))
@@ -137,6 +139,7 @@ def test_what_trains_gives_a_result(folder: Folder, name: str) -> None:
 ANSWERING: dict[str, object] = {"channels_last": True, "inference_mode": True}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("words", "left"), [([], []), (["inference"], ["inference_mode"])])
 def test_what_trains_nothing_has_its_calls_measured_and_its_outputs_compared(
     folder: Folder, words: list[str], left: list[str]
@@ -151,6 +154,7 @@ def test_what_trains_nothing_has_its_calls_measured_and_its_outputs_compared(
     assert {guard.verdict for guard in found.agreed.values()} == {"accepted"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("words", [[], ["later"]])
 def test_what_looks_at_its_model_before_it_trains_is_measured_as_it_trains(folder: Folder, words: list[str]) -> None:
     found = folder.measured(*script("evaluates_first"), *words)
@@ -225,6 +229,7 @@ def torchrun(ranks: int, *words: str) -> tuple[str, ...]:
     return sys.executable, *launcher, script("ranks")[1], *words
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_ranks_of_torchrun_keep_in_step(folder: Folder, ranks: int) -> None:
     found = folder.measured(*torchrun(ranks))
@@ -232,6 +237,7 @@ def test_ranks_of_torchrun_keep_in_step(folder: Folder, ranks: int) -> None:
     assert not found.failed
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("how", "says", "ranks"),
     [("SIGKILL", r"rank [0-3] ended after \d+ measured steps, .*", 2), ("SIGSTOP", "rank 1 took no step for 4 s", 4)],
@@ -260,6 +266,7 @@ def test_a_rank_that_ended_is_named_though_others_raise_because_of_it(
     assert re.fullmatch(r"rank [0-3] ended after \d+ measured steps, .*", said), said
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_tune_that_is_ended_leaves_nothing(folder: Folder, how: signal.Signals) -> None:
     words = [sys.executable, "-P", "-m", "gputune", "tune", "--no-guard", "--", *script("spawns")]

@@ -10,6 +10,7 @@ from gputune.benches.loading.batches import PAGE, Described, describe, to_device
 Pair = namedtuple("Pair", "left right")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("batch", "pages"),
     [

@@ -17,6 +17,7 @@ def test_what_ends_in_time_is_left_alone():
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
+@pytest.mark.slow
 def test_what_does_not_is_interrupted_whatever_it_catches():
     def stubborn():
         try:

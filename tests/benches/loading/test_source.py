@@ -139,6 +139,7 @@ def test_the_consumers_step_counts(opened, clock):
     assert stream.rate(0.2, step_seconds=0.02, batch_seconds=0.004) == pytest.approx(2 / 0.02)
 
 
+@pytest.mark.slow
 def test_workers_stand_still_between_blocks(opened):
     stream = opened(source(Numbers()), workers=2)
     workers = [psutil.Process(pid) for pid in stream.pids()]
@@ -150,6 +151,7 @@ def test_workers_stand_still_between_blocks(opened):
     assert [worker.cpu_times()[:2] for worker in workers] == before
 
 
+@pytest.mark.slow
 def test_closing_ends_workers_that_stand_still_and_keeps_nothing(opened):
     stream = opened(source(Numbers()), workers=2)
     processes = [psutil.Process(pid) for pid in stream.pids()]
@@ -179,6 +181,7 @@ def test_batches_are_cut_to_pieces():
     assert [len(stream.take()) for _ in range(4)] == [3, 1, 3, 1]
 
 
+@pytest.mark.slow
 def test_more_threads_in_each_worker_and_what_the_user_does_there():
     class Told(Numbers):
         def __getitem__(self, index):
@@ -237,6 +240,7 @@ def test_what_torch_says_of_a_workers_end_becomes_a_reason_and_a_cause(torchs, r
     assert found.cause == cause
 
 
+@pytest.mark.slow
 def test_a_dataset_that_hangs_in_this_process_is_interrupted():
     made = source(Hangs())
     made.patience = 0.2

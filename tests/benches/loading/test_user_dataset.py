@@ -92,6 +92,7 @@ def test_what_cannot_be_loaded(name, says):
 
 
 class TestALook:
+    @pytest.mark.slow
     def test_the_bytes_of_a_whole_batch(self):
         seen = look(_source(Dictionaries(), "x", 16))
         # ids: 16 x 64 whole numbers of 8 bytes; the pair's whole and other numbers: 16 of 8 bytes, a page each
@@ -116,6 +117,7 @@ class TestALook:
         assert look(_source(Undivided(), "x", 4)).same_samples
         assert not look(_source(Lines(), "x", 4)).same_samples
 
+    @pytest.mark.exhaustive
     @pytest.mark.slow
     def test_a_loader_whose_workers_are_spawned(self):
         assert look(source_of(broken("spawned"), None, 60.0)).batch_bytes == 4096

@@ -91,6 +91,7 @@ def test_the_bench_goes_on_with_the_next_kind_of_samples(loaders, two_cpus):
     assert [gap.fact for gap in gaps] == [f"bench.dataloader.{kind}" for kind in ("memory", "waiting", "decoding")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", ["standard", "thorough"])
 def test_every_budget_times_the_same_numbers_and_last_the_samples_that_scatter_most(loaders, two_cpus, budget):
     loaders.setattr(dataloader, "_other_options", lambda *given: iter(()))

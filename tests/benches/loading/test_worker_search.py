@@ -119,6 +119,7 @@ def test_between_two_counts_that_are_known_the_other_side_is_looked_at():
     assert fewest(rates) == 7
 
 
+@pytest.mark.slow
 @given(st.integers(1, 64), st.integers(1, 1 << 20))
 def test_no_fewer_workers_make_an_epoch_in_as_many_rounds(count, epoch):
     def rounds(workers):
@@ -130,6 +131,7 @@ def test_no_fewer_workers_make_an_epoch_in_as_many_rounds(count, epoch):
     assert fewer == 1 or rounds(fewer - 1) > rounds(count)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(epoch=st.integers(1, 200), limit=st.integers(1, 64), single=st.floats(0.02, 1.0), seed=st.integers(0, 9))
 def test_the_search_ends_whatever_an_epoch_holds(epoch, limit, single, seed):
@@ -161,6 +163,7 @@ def test_curves_that_rise_to_a_point_and_fall(cpus, single, most, decline):
     assert len(rates) <= 8 + 2 * limit.bit_length()
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(st.integers(0, 64), st.lists(st.floats(1, 1e6), min_size=1, max_size=3), min_size=1),
     st.integers(2, 6),

@@ -37,6 +37,7 @@ def test_everything_goes_in_and_out_and_keeps_its_values(kind: Any) -> None:
     assert all(torch.equal(one, other) for one, other in zip(model.parameters(), before, strict=True))
 
 
+@pytest.mark.slow
 def test_training_goes_on_as_without_it() -> None:
     losses = []
     for put_in in (False, True):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 import torch
 from hands_on import mlp, rooted
 from torch import nn
@@ -95,6 +96,7 @@ def test_and_where_an_output_cannot_be_looked_into() -> None:
     assert found.why == Reason.OPAQUE("DynamicCache")
 
 
+@pytest.mark.slow
 def test_forward_mode_differentiation_goes_on() -> None:
     model = mlp()
     root = rooted(model, gradients=False)

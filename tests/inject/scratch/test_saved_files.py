@@ -8,6 +8,7 @@ pytestmark = pytest.mark.slow
 OLD = ("old_1.pt", "old_2.pt", "step_0.pt", "last.pt")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("when", ["before", "during", "after"])
 def test_it_finds_its_own_and_the_users_stay(users: Users, when: str) -> None:
     folder = users.folder / "ckpt"

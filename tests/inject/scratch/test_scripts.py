@@ -24,6 +24,7 @@ WHEN = ("before", "during", "after")
 Again = Callable[..., Users]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("words", "when"),
     [(words, when) for number, words in enumerate(SCRIPTS) for when in (WHEN if number == 0 else WHEN[1:2])],
@@ -37,6 +38,7 @@ def test_the_users_checkpoints_stay_as_they_are(again: Again, words: tuple[str, 
     assert users.saved()
 
 
+@pytest.mark.sampled(4)
 @ALL
 def test_an_empty_folder_stays_empty(users: Users, words: tuple[str, ...]) -> None:
     before = digest(users.home)
@@ -44,6 +46,7 @@ def test_an_empty_folder_stays_empty(users: Users, words: tuple[str, ...]) -> No
     assert digest(users.home) == before
 
 
+@pytest.mark.sampled(4)
 @ALL
 def test_what_is_saved_has_the_same_names(users: Users, populated: Any, words: tuple[str, ...]) -> None:
     users.run(*words, "1", when="before")
@@ -52,6 +55,7 @@ def test_what_is_saved_has_the_same_names(users: Users, populated: Any, words: t
 
 
 class TestTransformers:
+    @pytest.mark.sampled(2)
     @pytest.mark.parametrize("when", ["before", "after"])
     def test_a_training_goes_on_from_the_users_last_checkpoint_and_deletes_none(self, again: Again, when: str) -> None:
         users = again("hf_trainer.py")
@@ -62,12 +66,14 @@ class TestTransformers:
         assert digest(users.home) == before
         assert {name.split("/")[1] for name in users.saved() if "/checkpoint-" in name} == {"checkpoint-8"}
 
+    @pytest.mark.exhaustive
     def test_the_best_model_is_found_again(self, again: Again) -> None:
         users = again("hf_trainer.py")
         before = digest(users.home)
         users.run("hf_trainer.py", "2", "best", when="before")
         assert digest(users.home) == before
 
+    @pytest.mark.exhaustive
     def test_arguments_that_were_changed_later(self, again: Again) -> None:
         users = again("hf_trainer.py")
         before = digest(users.home)
@@ -75,6 +81,7 @@ class TestTransformers:
         assert digest(users.home) == before
         assert any(name.startswith("changed/checkpoint-") for name in users.saved())
 
+    @pytest.mark.sampled(2)
     @pytest.mark.parametrize("when", ["before", "after"])
     def test_classes_of_the_programs_own_and_nothing_is_pushed(self, users: Users, when: str) -> None:
         users.run("hf_own_classes.py", "pushing", when=when, libraries="transformers transformers.trainer")

@@ -96,6 +96,7 @@ class TestCupti:
 
 
 class TestAProfilerOfTheProgram:
+    @pytest.mark.slow
     def test_none(self) -> None:
         gc.collect()
         assert not program_traces()

@@ -62,6 +62,7 @@ def test_why_others_are_not_tried(loaders: Loaders) -> None:
     assert loaders.plain()["left"]["status"] == "kept-user"
 
 
+@pytest.mark.slow
 def test_others_make_the_batches_epoch_after_epoch(loaders: Loaders) -> None:
     loader = data.DataLoader(Numbers(), batch_size=2)
     own = iter(loader)
@@ -73,6 +74,7 @@ def test_others_make_the_batches_epoch_after_epoch(loaders: Loaders) -> None:
     assert [first_of(batch) for batch in own] == [2, 4, 6]
 
 
+@pytest.mark.slow
 def test_workers_that_are_not_asked_stand_still(loaders: Loaders) -> None:
     own = iter(data.DataLoader(Numbers(1000), batch_size=2))
     next(own)

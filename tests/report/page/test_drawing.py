@@ -43,6 +43,7 @@ def test_a_larger_value_lies_further_on(values, near):
     assert places == sorted(places)
 
 
+@pytest.mark.slow
 @given(MARKS)
 def test_whatever_is_drawn_is_whole_and_within_the_picture(marks):
     for drawn in (
