@@ -23,7 +23,6 @@ import numpy
 import pytest
 import torch
 from torch import nn
-from torch._inductor import config as inductor_config
 from torch.nn import functional
 
 from gputune.inject.advice import Advice
@@ -114,6 +113,8 @@ def ran(
         recorder.start()
         if other_numbers:
             draw_other_numbers(lambda: recorder.is_compared)
+        from torch._inductor import config as inductor_config  # not on top: it takes a second of every collection
+
         try:
             with inductor_config.patch(fallback_random=True):  # as in every guard run
                 train(STEPS)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,12 @@ SCRIPTS = Path(__file__).parent / "scripts"
 NEVER = "neither a training step nor calls without gradients were seen within 8 s"
 EARLY = "it ended before it had taken two training steps, or made ten calls without gradients"
 TOKEN = "GPUTUNE_TEST_TOKEN"
-FACTS = facts.read(Host())
 ONE = {"fused_optimizer": TRIED["fused_optimizer"]}
+
+
+@cache
+def _facts() -> facts.Facts:
+    return facts.read(Host())
 
 
 class Folder:
@@ -64,7 +69,7 @@ class Folder:
                 wanted = {**ONE, **candidates}
                 return measure(
                     start,
-                    Wanted(candidates=wanted, facts=FACTS, steps=steps, compared_calls=5),
+                    Wanted(candidates=wanted, facts=_facts(), steps=steps, compared_calls=5),
                     host=Host(),
                     told=Told(tell=lambda _: None),
                 )  # type: ignore[arg-type]
