@@ -22,6 +22,7 @@ def test_probes_in_a_row_beside_a_loop() -> None:
     assert found["workers"]["decoding"] == [None, None]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_sweep_has_a_rate_and_its_error_for_each_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(five_probes, "TURN_SECONDS", 0.1)

@@ -59,6 +59,17 @@ def test_names_are_taken_once():
     assert len(every) == len(set(every))
 
 
+@pytest.mark.parametrize(
+    ("marker", "folder"),
+    [("browser", "report/page"), ("containers", "containers"), ("slurm", "slurm"), ("torches", "traps")],
+)
+def test_what_a_stage_runs_is_in_the_folder_that_it_names(marker, folder):
+    """.ci/run collects no others there, which would take as long as the tests do."""
+    marked = [path for path in TESTS.rglob("test_*.py") if re.search(rf"pytest\.mark\.{marker}\b", path.read_text())]
+    assert [path for path in marked if not path.is_relative_to(TESTS / folder)] == []
+    assert f"tests {marker} tests/{folder}" in (TESTS.parent / ".ci" / "run").read_text()
+
+
 def test_files_are_short():
     long = {path.name: count for path in HOUSE.rglob("*.py") if (count := len(path.read_text().splitlines())) > 300}
     assert not long

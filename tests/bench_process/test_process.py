@@ -160,6 +160,7 @@ def test_a_killed_process_leaves_no_semaphore_behind():
     assert soon(lambda: not file_of(name).exists())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_outlives_the_parent(number):

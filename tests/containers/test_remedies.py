@@ -81,6 +81,7 @@ RESTARTED = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", RESTARTED, ids=[name for name, *_ in RESTARTED])
 def test_a_container_started_with_the_remedy_s_option_has_the_fault_no_more(docker, image, no_torch, case):
     name, options, before = case
@@ -106,6 +107,7 @@ def test_a_user_without_a_name_is_given_one(docker, image, torch_2_6, typed):
     assert gone(after), (remedy, after)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("typed", [True, False], ids=["in its shell", "anew"])
 def test_a_profiler_that_an_image_injects_is_taken_out(docker, image, tmp_path, typed):
     (tmp_path / "Dockerfile").write_text(f"FROM {image}\nENV CUDA_INJECTION64_PATH=/opt/x.so LD_PRELOAD=\n")
@@ -127,6 +129,7 @@ TYPED = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "fault"), TYPED, ids=[name for name, _ in TYPED])
 def test_a_container_s_shell_that_types_the_remedy_has_the_fault_no_more(docker, image, name, fault):
     remedy = complaint(docker, image, name, fault)["remedy"]
@@ -142,6 +145,7 @@ def test_where_nothing_can_be_written_a_folder_is_mounted_and_then_the_caches_mo
     assert gone(after), (remedy, after)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("given", ["0", "0,3", "all", "none"])
 def test_docker_takes_the_option_that_asks_for_gpus(docker, image, given):
     """It then looks for NVIDIA's runtime, which is not here."""
@@ -160,6 +164,7 @@ def test_docker_has_every_option_that_remedies_name(docker):
     assert options <= known
 
 
+@pytest.mark.exhaustive
 def test_a_compiler_and_the_headers_are_installed_from_debian(docker, image):
     """Over the host's network, in one container, until nothing is missing."""
     check = " ".join([*CHECK, "compile_needs"])

@@ -58,6 +58,7 @@ def test_a_framework(tmp_path: Path, here: Fingerprint, script: str, put_in: str
     assert said(tmp_path, here, path, "6", "--own-precision")[0] == [f"gputune: {own}"]
 
 
+@pytest.mark.exhaustive
 def test_ranks_of_torchrun_stay_alike_and_one_of_them_tells(tmp_path: Path, here: Fingerprint) -> None:
     lines, output = said(tmp_path, here, *TORCHRUN, str(SCRIPTS / "ddp_loop.py"), "6")
     told = "put into ViTForImageClassification (transformer): amp_dtype bfloat16, channels_last, fused_optimizer"

@@ -185,6 +185,7 @@ def ended(folder: Path, request: pytest.FixtureRequest) -> Ended:
         return {route.name: pool.submit(run, route) for route in selected}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
 def test_route(route: Route, ended: Ended) -> None:
     done = ended[route.name].result()

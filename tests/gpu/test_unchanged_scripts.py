@@ -57,6 +57,7 @@ def test_without_a_gpu_the_comparison_goes_through_the_same_motions(tmp_path):
     assert row("mlp", answer).startswith("| mlp | ")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_without_a_gpu_trainings_repeat_and_exact_numerics_change_no_bit():
     answer = losses("mlp", steps=20, seeds=1)

@@ -117,6 +117,7 @@ def test_a_verb_answers(words: list[str], code: int, said: str, tmp_path: Path, 
         assert done.stdout == "ran\n"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("variable", ["TORCHINDUCTOR_CACHE_DIR", "TMPDIR", "XDG_CACHE_HOME", "HOME", "LD_LIBRARY_PATH"])
 def test_a_relative_folder_in_a_variable_is_no_fault_of_a_check(variable: str, gone: Path) -> None:

@@ -84,6 +84,7 @@ def test_an_answer_to_another_question(answer: str, verb: str, code: int, tmp_pa
     assert path in refusal(verb, "--python", path, code=code)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("program", [*NOT_STARTED, *NO_ANSWER])
 def test_a_machine_is_not_found_healthy_with_a_program_that_is_no_python(program: str, tmp_path: Path) -> None:

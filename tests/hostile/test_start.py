@@ -51,6 +51,7 @@ class TestPlanted:
         assert (done.returncode, done.stderr, threads) == (0, "", "3")
         assert python_path.split(":")[-1] == theirs  # of the command, unchanged
 
+    @pytest.mark.sampled(4)
     @pytest.mark.slow
     @pytest.mark.parametrize("entry", ["theirs", "./theirs", "link", "theirs:theirs/"])
     def test_however_the_folder_is_written(self, script: str, path: str, tmp_path: Path, entry: str) -> None:

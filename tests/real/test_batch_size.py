@@ -52,6 +52,7 @@ def test_the_kernel_kills_the_process_and_the_search_goes_on(a_gib, tmp_path, ki
     assert 16 <= answer["largest_run"] < int(TOO_MANY)
 
 
+@pytest.mark.exhaustive
 def test_the_watch_ends_it_before_the_kernel_must(a_gib, tmp_path):
     """The step takes memory slowly enough for the watch to see it."""
     body = "import time; held = [(torch.ones(1 << 21), time.sleep(0.004)) for _ in range(batch_size)]"

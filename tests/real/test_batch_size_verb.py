@@ -47,6 +47,7 @@ def test_progress_is_on_stderr(found: Any) -> None:
     assert all(left.startswith(("about ", "almost ")) for _, _, left in lines)
 
 
+@pytest.mark.exhaustive
 def test_a_module_is_found_in_the_working_folder_and_json_is_what_was_found(folder: Path) -> None:
     result = gputune(
         "batch-size", "train:make_training", "--device", "cpu", "--seconds", "20", "--start", "64", "--most", "128",

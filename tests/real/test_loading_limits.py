@@ -51,6 +51,7 @@ def loading_threads(profile):
     return chosen["dataloader_workers"] * (chosen["dataloader_threads"] or 1)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.timed
 @pytest.mark.parametrize(("cpus", "dataset"), [(0.5, "python"), (1, "operators"), (2, "operators")])
 def test_in_a_quota_loading_keeps_to_it_and_is_stopped_no_longer_than_without_workers(cgroup, tmp_path, cpus, dataset):
@@ -77,6 +78,7 @@ def test_in_a_quota_loading_keeps_to_it_and_is_stopped_no_longer_than_without_wo
     assert cpus > 1 or max(turns["2"]) > allowed, turns
 
 
+@pytest.mark.exhaustive
 def test_on_one_cpu_of_the_affinity_there_is_no_more_to_load_with(cgroup, tmp_path):
     profile = probed([*cgroup().words, "taskset", "-c", "0"], "python", tmp_path / "profile.yaml")
     assert profile["fingerprint"]["cpu_budget"] == 1
@@ -181,6 +183,7 @@ def test_what_the_oom_killer_ends_is_said_and_the_rest_is_measured(cgroup, tmp_p
     assert {row["bench"] for row in profile["measurements"]} == {"cpu_threads"}
 
 
+@pytest.mark.exhaustive
 def test_what_is_killed_for_another_reason_is_not_said_to_be_for_memory(cgroup, tmp_path):
     group = cgroup(memory_bytes=1024 * MIB)
     profile = probed(group.words, "killing", tmp_path / "profile.yaml", only="dataset,cpu_threads")

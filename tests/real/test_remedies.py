@@ -150,6 +150,7 @@ NO_TORCH = "raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')
 """A torch.py, where torch would take time and memory."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("cpus", [0.5, 1.5])
 def test_a_control_group_s_quota(typed, cgroup, cpus):
     assert_gone(typed("cpu_quota", "cd /", [*cgroup(cpus=cpus).words, *host_words()]))
@@ -511,6 +512,7 @@ def test_a_torch_without_its_triton(installed):
 CUDNN = "int cudnnGetVersion(void) {{ return {version}; }}\n"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["library_copies", "tf32_libraries"])
 def test_an_old_library_before_torch_s_own(installed, venv, tmp_path, name):
     """The loader's own choice, from real files; what else is in the variable stays."""

@@ -266,6 +266,7 @@ if os.environ.get("KILLED") and not os.path.exists(os.environ["KILLED"]):
 yield told(name)
 """
 
+    @pytest.mark.sampled(2)
     @pytest.mark.parametrize("killed", [False, True])
     def test_eight_that_start_at_once_probe_once_and_apply_the_same(
         self, cluster, tmp_path: Path, killed: bool

@@ -73,6 +73,7 @@ def test_a_node_gate_holds_a_wedged_gpu_back(code: int) -> None:
     assert node.gputune("check").code == 1
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("codes", [CODES[:16], CODES[16:]], ids=["1-16", "17-999"])
 @pytest.mark.parametrize("call", ["nvmlDeviceGetHandleByIndex_v2@1", "*@1"])
 def test_no_code_of_one_gpu_lets_a_gate_pass(call: str, codes: list[int]) -> None:

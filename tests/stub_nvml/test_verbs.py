@@ -41,6 +41,7 @@ def made(tmp_path: Path) -> str:
     return written(tmp_path, profile(fingerprint=ELSEWHERE))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_apply_runs_the_command(fault: str, made: str) -> None:
     """It fails open, whatever the driver does."""
@@ -48,12 +49,14 @@ def test_apply_runs_the_command(fault: str, made: str) -> None:
     assert (ran.code, ran.stdout) == (7, "ran\n"), ran.said()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("fault", FEW[1:4])
 def test_apply_of_this_machine_s_own_profile_runs_the_command(fault: str, python: str, tmp_path: Path) -> None:
     ran = in_time(Node(fault, python=python).gputune("apply", "auto", "--", "echo", "ran", cwd=tmp_path))
     assert (ran.code, ran.stdout) == (0, "ran\n"), ran.said()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fault", FEW[:2])
 def test_apply_prints_for_a_shell(fault: str, made: str) -> None:
     node = Node(fault, python=without_torch())
@@ -129,6 +132,7 @@ def test_show_and_pad_ask_no_driver(fault: str, made: str) -> None:
     assert ran.code in (0, 3), ran.said()  # the profile has no measurement of shapes
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fault", [FEW[0], "nvmlDeviceGetTemperature@1=hang"])
 def test_probe_writes_a_profile_with_gaps(fault: str, tmp_path: Path) -> None:
     """With a torch for the CPU. The bench processes ask NVML too, at each measurement."""

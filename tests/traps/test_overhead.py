@@ -65,6 +65,7 @@ def more() -> float:
     return statistics.median(with_it - without for without, with_it in json.loads(done.stdout))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timed
 def test_a_step_of_500_modules_takes_as_long_as_without_gputune() -> None:
     tried = []

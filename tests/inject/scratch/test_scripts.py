@@ -88,6 +88,7 @@ class TestTransformers:
         assert users.files() == set()
         assert {"one/config.json", "two/config.json"} <= users.saved()
 
+    @pytest.mark.exhaustive
     def test_without_a_checkpoint_resuming_fails_as_ever(self, users: Users) -> None:
         with pytest.raises(AssertionError, match="No valid checkpoint found in output directory"):
             users.run("hf_trainer.py", "2", "resume", when="before")
@@ -101,6 +102,7 @@ def test_accelerate_goes_on_from_the_users_last_state(again: Again) -> None:
     assert "project/checkpoints/checkpoint_5/model.safetensors" in users.saved()
 
 
+@pytest.mark.exhaustive
 def test_links_in_the_scratch_folder(users: Users) -> None:
     (users.home.parent / "behind").mkdir()
     users.scratch.symlink_to(users.home.parent / "behind")

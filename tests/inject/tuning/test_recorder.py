@@ -277,6 +277,7 @@ class TestShadow:
         assert len(train(model, adam(model))) == 4
         assert recorder.plain()["unchecked"] == ["RuntimeError: out of memory"]
 
+    @pytest.mark.exhaustive
     @pytest.mark.slow
     def test_looks_at_so_many_elements_at_the_most(self) -> None:
         many = [nn.Parameter(torch.zeros(40)) for _ in range(MOST // 32)]
