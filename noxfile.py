@@ -1,7 +1,7 @@
 """The tasks of this repository by the names that people expect: `nox -l` lists them, `nox -s tests` runs one.
 
 They run in the environment that is active, which CONTRIBUTING.md sets up: one of its own for each would take torch's
-several gigabytes each time. `nox` alone runs tests, lint and types; `.ci/run` runs everything.
+several gigabytes each time. `nox` alone runs tests, lint and types; `.ci/run` is what every change must pass.
 """
 
 import sys
@@ -28,7 +28,7 @@ def tests(session):
 
 @nox.session
 def slow(session):
-    """Tests that take seconds each, then those that are timed and so run alone."""
+    """Tests that are not quick, then those that are timed and so run alone."""
     pytest(session, "-m", "slow and not timed")
     pytest(session, "-m", "timed and not real")
 

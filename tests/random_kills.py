@@ -154,7 +154,7 @@ class Verb:
     seconds: float | None = None
     """The life in which it is killed, where it would last longer."""
     slow: bool = False
-    """Not for every run of the tests."""
+    """It lasts too long to be among few."""
 
 
 _TESTS = str(Path(__file__).parent)
@@ -382,8 +382,8 @@ def life(verb: str) -> float:
     if VERBS[verb].seconds:
         return float(VERBS[verb].seconds or 0)
     with tempfile.TemporaryDirectory() as folder:
-        run = Run(VERBS[verb], Path(folder))
-        for _ in range(TRIES):
+        for attempt in range(TRIES):
+            run = Run(VERBS[verb], Path(folder) / str(attempt))
             child = run.start()
             started = time.monotonic()
             code = child.wait(120)

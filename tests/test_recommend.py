@@ -41,7 +41,6 @@ def test_there_is_a_profile_to_replay():
     assert "nvidia-h200" in {machine(path) for path in PROFILES}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", PROFILES, ids=machine)
 def test_a_shipped_profile_is_derived_again_exactly(path):
     shipped = load(path)
@@ -104,12 +103,9 @@ def shipped_rows():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("examples", [20, pytest.param(200, marks=pytest.mark.slow)])
-def test_rows_of_another_version_are_left_out(examples: int) -> None:
-    settings(max_examples=examples, deadline=None)(given(st.data())(recommends_beside_a_row_of_another_version))()
-
-
-def recommends_beside_a_row_of_another_version(data: st.DataObject) -> None:
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_rows_of_another_version_are_left_out(data: st.DataObject) -> None:
     """As in a file that a probe of some benches completes: a key may be missing, or hold what nobody knows here."""
     rows = list(shipped_rows())
     number = data.draw(st.integers(0, len(rows) - 1))

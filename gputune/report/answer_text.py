@@ -79,7 +79,8 @@ def _wrong(answer: Answer, width: int, every: str) -> list[str]:
         for name, said, remedy in merged([one for one in answer.wrong if one.severity == severity])
     ]
     repaired = 1 if answer.next and answer.next[0].step is Step.REPAIR else 0  # what is typed next stands there
-    ways = [_way(remedy, width) if number >= repaired else [] for number, (_, remedy) in enumerate(found)]
+    is_here = not answer.elsewhere  # what repairs that machine is not to be typed on this one
+    ways = [_way(remedy, width) if is_here and number >= repaired else [] for number, (_, remedy) in enumerate(found)]
     short = [[cut(said, width)] for said, _ in found]
     long = [clipped(said, width, MOST_MESSAGE) for said, _ in found]
     for messages in (long, short):
@@ -110,20 +111,19 @@ def _without_result(answer: Answer, width: int) -> list[str]:
 
 
 def _next(answer: Answer, width: int, written: str) -> list[str]:
-    steps = {one.step for one in answer.next}
+    steps, there = {one.step for one in answer.next}, answer.elsewhere
     idle = not steps.intersection((*RUNS, *BEFORE_RUNNING))
     title = [f"written to {written}"] if written else []
-    if idle and not answer.elsewhere:
-        title.append("nothing is to be applied: torch's defaults are best here")
+    if idle:
+        title.append(f"nothing is to be applied: torch's defaults are best {f'on {there}' if there else 'here'}")
     found = [part for text in title for part in [cut(text, width)]]
-    found.append(cut(f"next here, where no {answer.elsewhere} was found:", width) if answer.elsewhere else "next:")
+    found.append(cut(f"next here, where no {there} was found:", width) if there else "next:")
     for number, one in enumerate(answer.next):
-        if answer.elsewhere and number == 1:
-            found.append(cut(f"next on {answer.elsewhere}:", width))
+        above = [cut(f"next on {there}:", width)] if there and number == 1 else []
         said = _remedy(one, width) if one.step is Step.REPAIR else _command(one, answer.path, width)
-        if len(found) + len(said) > MOST_NEXT:
+        if len(found) + len(above) + len(said) > MOST_NEXT:
             break
-        found += said
+        found += above + said
     return found
 
 

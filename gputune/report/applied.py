@@ -37,7 +37,7 @@ def print_advice(advice: Advice | None, stream: IO[str]) -> None:
 
 def _put(setting: str, value: Value) -> str:
     put = hands.put_for(setting, value)
-    instead = "" if put == value else f" instead of {value_text(value)}"
+    instead = "" if put == value else f" in place of {value_text(value)}, where the GPU has it"
     return setting if value is True else f"{setting} {value_text(put)}{instead}"
 
 

@@ -23,7 +23,7 @@ MOSTLY = 0.5
 
 def elsewhere(profile: Profile, path: str, gains: Sequence[Gain]) -> Iterator[Next]:
     """The commands on another machine than the profile's: what measures this one, and what applies the profile there.
-    Nothing that repairs or measures again, which would meet the wrong machine, or replace the file by what it tells.
+    Nothing that repairs, or measures again into that file: both would be typed on the wrong machine.
     """
     beside = ("-o", HERE) if PurePath(path).name == USUAL else ()
     yield Next(step=Step.HERE, words=("gputune", "probe", *beside))

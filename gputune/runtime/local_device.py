@@ -15,5 +15,5 @@ def lacks_device(host: Host, measured: Fingerprint) -> bool:
     if measured.gpu:
         return not device_files(host) and not forbidden_files(host)
     with suppress(Unreadable):
-        return model(host) not in (None, measured.cpu)
+        return measured.cpu is not None and model(host) != measured.cpu
     return False

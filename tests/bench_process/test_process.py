@@ -143,7 +143,7 @@ def test_an_exception_leaves_the_process_alive(process, name, sentence, cause):
         ("exiting", "the bench process ended with exit code 3", None),
         ("warning", "the bench process ended with exit code 7", None),
         ("leaving", "the bench process ended with exit code 5", None),
-        pytest.param("hanging", "no end after 1 s; the bench process was stopped", None, marks=pytest.mark.slow),
+        ("hanging", "no end after 1 s; the bench process was stopped", None),
     ],
 )
 def test_every_way_to_end_is_reported(name, sentence, cause):
@@ -160,7 +160,6 @@ def test_a_killed_process_leaves_no_semaphore_behind():
     assert soon(lambda: not file_of(name).exists())
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_outlives_the_parent(number):

@@ -53,7 +53,7 @@ def recipe() -> str:
     return next(block for block in blocks if "tuning.prepare(Net" in block)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.frameworks
 @pytest.mark.parametrize("dtype", [None, "bfloat16", "float16"])
 def test_the_whole_recipe_trains_saves_and_resumes(tmp_path: Path, dtype: str | None) -> None:

@@ -14,7 +14,7 @@ PUT_IN = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("script", PUT_IN)
 @pytest.mark.parametrize("applied", [False, True], ids=["plain", "applied"])
 def test_it_trains(run, words, losses, script, applied):

@@ -70,7 +70,6 @@ class Probe:
         assert not self.semaphore.exists()
 
 
-@pytest.mark.sampled(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("numbers", [[KILL], [TERM], [INT], [HUP], [TERM, TERM, KILL]], ids=str)
 def test_nothing_is_left_of_a_bench(numbers: list[signal.Signals], tmp_path: Path, folder: Path) -> None:
@@ -139,7 +138,6 @@ time.sleep(1000)
 """
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [KILL, TERM, HUP], ids=lambda number: number.name)
 def test_nothing_is_left_of_a_tune(number: signal.Signals, tmp_path: Path, folder: Path) -> None:

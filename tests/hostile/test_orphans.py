@@ -85,7 +85,7 @@ def ended(process: "subprocess.Popen[str]", mark: str, number: signal.Signals) -
     return said
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
 @pytest.mark.parametrize("verb", VERBS)
 def test_nothing_is_left_of(verb: str, number: signal.Signals, tmp_path: Path, folder: Path) -> None:
@@ -108,7 +108,6 @@ def test_a_wrapper_that_itself_hangs(tmp_path: Path, folder: Path) -> None:
     ended(process, mark, KILL)
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("verb", ["check", "probe"])
 def test_what_keeps_a_child_may_be_killed_itself(verb: str, tmp_path: Path, folder: Path) -> None:
     """gputune then ends the child."""

@@ -13,7 +13,6 @@ from gputune.host.node_lock import Undone, node_lock
 ENDS = [signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGHUP]
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.cluster
 @pytest.mark.parametrize("end", ENDS, ids=[one.name for one in ENDS])
 def test_of_eight_ranks_one_other_measures_for_the_seven_that_are_left(tmp_path: Path, end: signal.Signals) -> None:

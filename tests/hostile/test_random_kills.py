@@ -1,7 +1,7 @@
 """gputune killed at moments that are drawn: by TERM, INT, HUP and KILL, itself or its whole group, once or twice.
 
 GPUTUNE_TEST_KILLS kills, 200 for the whole table, of GPUTUNE_TEST_KILLS_SEED: every verb gets its share of them, and
-more than FEW those that last too long for each run of the tests, too.
+more than FEW those that last longest, too.
 """
 
 import os

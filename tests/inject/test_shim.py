@@ -354,7 +354,6 @@ def interpreter(name: str) -> str | None:
     return next((path for path in paths if command([path, "-c", ""]).returncode == 0), None)
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["python2.7", *(f"python3.{minor}" for minor in range(5, 16))])
 def test_other_pythons(name: str, site: Path) -> None:

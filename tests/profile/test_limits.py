@@ -46,7 +46,7 @@ def maximal() -> Profile:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("write", [pytest.param(dump, marks=pytest.mark.slow), dump_json])
+@pytest.mark.parametrize("write", [dump, dump_json])
 def test_the_largest_profile_that_a_probe_makes_can_be_read(write: Any) -> None:
     largest = maximal()
     text = write(largest).encode()

@@ -59,7 +59,7 @@ def test_without_a_gpu_it_says_that_nothing_was_verified():
 def test_what_would_go_into_models_is_what_goes_in():
     advice = Advice(
         device="cuda",
-        general={"fused_optimizer": True},
+        general={"fused_optimizer": True, "matmul_precision": "tf32"},
         families={
             "convnet": {"amp_dtype": "float16", "compile": True},
             "recurrent": {"amp_dtype": "bfloat16"},
@@ -67,8 +67,8 @@ def test_what_would_go_into_models_is_what_goes_in():
         },
     )
     assert [" ".join(line.split()) for line in shown(print_advice, advice).splitlines()[2:]] == [
-        "a convnet amp_dtype bfloat16 instead of float16, compile",
+        "a convnet amp_dtype bfloat16 in place of float16, where the GPU has it, compile",
         "a recurrent network amp_dtype bfloat16",
         "an MLP nothing",
-        "any other model fused_optimizer",
+        "any other model fused_optimizer, matmul_precision tf32",
     ]

@@ -18,8 +18,9 @@ CPUINFO = f"processor : 0\nmodel name : {EPYC}\n"
         (["proc/cpuinfo", "dev/nvidia0"], Fingerprint(cpu=EPYC), False),
         (["proc/cpuinfo"], Fingerprint(cpu="another"), True),
         ([], Fingerprint(cpu=EPYC), False),
+        (["proc/cpuinfo"], Fingerprint(), False),
     ],
-    ids=["no GPU", "some GPU", "a CPU's, beside a GPU", "another CPU", "nothing can be read"],
+    ids=["no GPU", "some GPU", "a CPU's, beside a GPU", "another CPU", "nothing can be read", "of nothing"],
 )
 def test_a_device_is_missing_where_files_say_so(tmp_path, files, measured, lacks):
     for name in files:

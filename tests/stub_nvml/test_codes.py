@@ -38,7 +38,7 @@ def test_nvml_that_cannot_be_initialised_is_an_error(codes: list[int]) -> None:
         assert (ran.code, ran.left, expected in by) == (1, [], True), f"{fault}: {by}"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("codes", [CODES[:16], CODES[16:]], ids=["1-16", "17-999"])
 @pytest.mark.parametrize("call", ["nvmlSystemGetDriverVersion", "nvmlSystemGetCudaDriverVersion_v2"])
 def test_a_version_that_cannot_be_read_is_unknown(call: str, codes: list[int]) -> None:
@@ -73,7 +73,7 @@ def test_a_node_gate_holds_a_wedged_gpu_back(code: int) -> None:
     assert node.gputune("check").code == 1
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("codes", [CODES[:16], CODES[16:]], ids=["1-16", "17-999"])
 @pytest.mark.parametrize("call", ["nvmlDeviceGetHandleByIndex_v2@1", "*@1"])
 def test_no_code_of_one_gpu_lets_a_gate_pass(call: str, codes: list[int]) -> None:

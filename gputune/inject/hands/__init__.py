@@ -40,7 +40,9 @@ class Hand(plugins.Plugin, Protocol):
 
 
 def put_for(name: str, value: Value) -> Value:
-    """The value that a hand puts in where this one is asked for."""
+    """The value that is put in where this one is asked for: another one only where a hand says so."""
+    if name not in names():
+        return value
     instead: Mapping[str, Value] = getattr(load(name), "INSTEAD", {})
     return instead.get(value, value) if isinstance(value, str) else value
 

@@ -34,7 +34,7 @@ def put_in(root: Root, value: Value) -> Value:
     # Reentrant checkpointing computes a part without gradients first: casts kept from there would have none.
     root.call.cache = "reentrant checkpointing" not in root.sights
     root.call.dtype = torch.bfloat16
-    return "bfloat16"
+    return INSTEAD["float16"]
 
 
 def take_out(root: Root) -> None:
