@@ -11,7 +11,8 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 COMMANDS = {
     "slurm/job.sh": (
-        "gputune deploy slurm sbatch --nodes 2 --gpus-per-node 8 --cpus-per-task 12 -- sh slurm/entrypoint.sh --large"
+        "gputune deploy slurm sbatch --nodes 2 --gpus-per-node 8 --cpus-per-task 12"
+        " -- sh slurm/entrypoint.sh python ddp.py --verify --large"
     ),
     "kubernetes/job.yaml": (
         "gputune deploy kubernetes job --image me/classifier:1 --name classifier"

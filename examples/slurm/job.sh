@@ -1,6 +1,6 @@
 #!/bin/bash
 # Printed by:
-#   gputune deploy slurm sbatch --nodes 2 --gpus-per-node 8 --cpus-per-task 12 -- sh slurm/entrypoint.sh --large
+#   gputune deploy slurm sbatch --nodes 2 --gpus-per-node 8 --cpus-per-task 12 -- sh slurm/entrypoint.sh python ddp.py --verify --large
 # Yours also names the gputune that printed it by its path. In examples/: sbatch slurm/job.sh
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=8
@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=12
 
 # shellcheck disable=all  # quoted already
-command=(sh slurm/entrypoint.sh --large)
+command=(sh slurm/entrypoint.sh python ddp.py --verify --large)
 gputune=(gputune)
 device=all
 budget=standard

@@ -211,7 +211,9 @@ def summary(planned: Plan) -> str:
             f"({', '.join(planned.differences)}); --ignore-fingerprint applies them"
         )
     for entry, differences in planned.tuned_elsewhere.items():
-        parts.append(f"{entry} was tuned on another machine ({', '.join(differences)}): not all of it is put in")
+        parts.append(
+            f"{entry} was tuned on another machine ({', '.join(differences)}): not all of it is put in; tune it here"
+        )
     if planned.left_out:
         parts.append(f"left out by numerics: {', '.join(planned.left_out)}")
     if planned.defeated:

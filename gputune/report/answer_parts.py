@@ -92,6 +92,8 @@ class Step(Enum):
     """Choices are provisional: measure them again once the machine is idle."""
     MEASURE = auto()
     """Most is not measured."""
+    MEASURE_OTHERS = auto()
+    """Most is not measured but for a program that was tuned, which a probe leaves as it is."""
     RETRY = auto()
     """Benches gave no result: run them once more."""
     PROGRAM = auto()

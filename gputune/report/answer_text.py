@@ -20,7 +20,7 @@ MOST_MESSAGE, MOST_COMMAND = 2, 3
 """Lines of one finding's message, and of one command."""
 EVERY = "every setting with its reason: "
 RUNS = (Step.PROGRAM, Step.MIXED, Step.APPLY, Step.LOADER)
-BEFORE_RUNNING = (Step.REPAIR, Step.AGAIN, Step.MEASURE, Step.RETRY)
+BEFORE_RUNNING = (Step.REPAIR, Step.AGAIN, Step.MEASURE, Step.MEASURE_OTHERS, Step.RETRY)
 
 
 def lines(answer: Answer, width: int, *, written: str = "") -> list[str]:
@@ -98,7 +98,8 @@ def _way(remedy: str, width: int) -> list[str]:
 
 def _at_default(answer: Answer, width: int) -> Iterator[str]:
     yield from listed("at torch's default:", answer.at_default, width)
-    yield from listed("not measured:", answer.unmeasured, width)
+    others = " for other programs" if any(one.kind == "program" for one in answer.gains) else ""
+    yield from listed(f"not measured{others}:", answer.unmeasured, width)
     yield from listed("provisional:", answer.provisional, width)
 
 

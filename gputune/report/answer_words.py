@@ -19,6 +19,7 @@ AFTER: dict[Step, str] = {
     Step.LOOK: "is it mended?",
     Step.AGAIN: "once this machine is idle",
     Step.MEASURE: "most is not measured yet",
+    Step.MEASURE_OTHERS: "for all other programs; what was tuned stays",
     Step.RETRY: "what gave no result, once more",
     Step.PROGRAM: "as it was tuned",
     Step.APPLY: "sets torch's flags; the script stays as it is",

@@ -48,7 +48,8 @@ def next_steps(
     if again:
         yield Next(step=Step.AGAIN, words=tuple(again))
     elif mostly_unmeasured(profile):
-        yield Next(step=Step.MEASURE, words=_probe(_as_before(profile, path)))
+        step = Step.MEASURE_OTHERS if programs else Step.MEASURE
+        yield Next(step=step, words=_probe(_as_before(profile, path)))
     elif failed:
         yield Next(step=Step.RETRY, words=_probe({"--only": ",".join(failed), **_as_before(profile, path)}))
     others = list(_others(profile, path, gains, tuned=bool(programs)))

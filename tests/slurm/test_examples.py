@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slurm
 def test_the_entrypoint_makes_one_training_of_all_ranks(cluster, tmp_path: Path) -> None:
     folder = tmp_path / "examples"
     shutil.copytree(EXAMPLES, folder)
-    words = ("sh", "slurm/entrypoint.sh", "--epochs", "2")
+    words = ("sh", "slurm/entrypoint.sh", "python", "ddp.py", "--verify", "--epochs", "2")
     job = gputune("deploy", "slurm", "sbatch", "--nodes=2", "--cpus-per-task=1", "--", *words).stdout
     (folder / "job.sh").write_text(job.replace("budget=standard", "budget=quick"))
     path = os.pathsep.join([str(Path(sys.executable).parent), cluster.environ["PATH"]])

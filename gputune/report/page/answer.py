@@ -33,6 +33,7 @@ STEPS = {
     Step.LOOK: "First look at what is wrong",
     Step.AGAIN: "Measure again what a busy machine hid, once it is idle",
     Step.MEASURE: "Measure: most is not known yet",
+    Step.MEASURE_OTHERS: "Measure for all other programs: what was tuned stays",
     Step.RETRY: "Measure once more what gave no result",
     Step.PROGRAM: "Run the program that was tuned",
     Step.APPLY: "Run your script with the settings",
