@@ -146,6 +146,7 @@ def test_in_64_mib_of_shared_memory_no_run_ends_in_an_error(runs_in_64_mib, data
         assert mebibytes == -(-(workers * ahead + HELD) * 16 * 10 // 9)  # of which a tenth is kept free
 
 
+@pytest.mark.exhaustive
 def test_shared_memory_of_exactly_the_size_that_was_named_holds_the_best_setting(cgroup, runs_in_64_mib):
     profile = next(filter(needed, runs_in_64_mib("awaited_16_mib")))
     assert fits_64_mib(profile)
