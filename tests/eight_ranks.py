@@ -26,7 +26,7 @@ def probe(request, **options):
     with open(os.environ["PROBES"], "a") as file:
         file.write(f"{os.getpid()}\\n")
     if tell := options.get("progress"):
-        tell(Progress(part="standing in", number=1, count=2, left_seconds=50.0))
+        tell(Progress(part="standing in", number=1, count=2))
     while not os.path.exists(os.environ["GATE"]):
         time.sleep(0.02)
     if os.environ.get("PROBE_FAILS"):

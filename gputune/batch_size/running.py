@@ -19,8 +19,6 @@ from gputune.host import Host
 from gputune.measurement import Measurement
 
 SHORTEST_DEADLINE_SECONDS = 10.0
-LEAST_TRIAL_SECONDS = 0.15
-"""About how long a trial of steps that take no time takes."""
 PATIENCE = 20
 """A trial that takes so many times as long as the slowest before it, and ten seconds, is a hang."""
 
@@ -57,10 +55,6 @@ class Runner:
     def expected_seconds(self, batch: int) -> float:
         """Return how long the two steps of a trial take, at the rate of the last batch that ran."""
         return 2 * batch / self.rate if self.rate else 0.0
-
-    def trial_seconds(self, batch: int) -> float:
-        """Return about how long a whole trial takes."""
-        return max(self.expected_seconds(batch), LEAST_TRIAL_SECONDS)
 
     def try_batch(self, batch: int) -> Trial:
         rows, failure = self.run([batch], SHORTEST_DEADLINE_SECONDS)

@@ -1,11 +1,10 @@
 """The three stages of a search: the largest batch, the throughput, and the result once more in a fresh process."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gputune import benches, facts, probing
-from gputune.batch_size.outlook import batches_to_come, seconds_to_find, tried_again
 from gputune.batch_size.request import BatchSizes, Request
 from gputune.batch_size.running import Runner
 from gputune.batch_size.trials import MARGIN, Trial, best, contenders, is_found, largest, next_batch
@@ -19,8 +18,6 @@ from gputune.progress import READING, Progress
 MOST = 1 << 24
 SHARES = {"largest batch": 0.6, "throughput": 0.25, "once more": 0.15}
 """The share of the seconds that each stage gets."""
-START_SECONDS = 5.0
-"""How long a bench process is taken to start as long as none has."""
 _TRIED_AGAIN = 4
 _TIMED_AGAIN = 2
 
@@ -35,8 +32,7 @@ def search(
             f"--start {request.start} --most {request.most}: nothing lies between them",
             f"give 1 <= --start <= --most <= {MOST}",
         )
-    progress(Progress(part=READING, left_seconds=START_SECONDS + request.seconds, later_seconds=request.seconds))
-    begun = time.monotonic()
+    progress(Progress(part=READING))
     with RestartingProcess() as process:
         host = host or Host()
         machine = facts.read(host)
@@ -48,7 +44,6 @@ def search(
         runner = Runner(request=request, device=device, host=host, process=process)
         run = _Search(request=request, runner=runner, progress=progress)
         runner.start()
-        run.start_seconds = runner.started - begun
         run.find()
         run.time()
         run.once_more()
@@ -65,13 +60,11 @@ class _Search:
     trials: list[Trial] = field(default_factory=list)
     timed: list[Measurement] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    start_seconds: float = START_SECONDS
-    """How long a fresh bench process takes to start."""
 
     def find(self) -> None:
         """Close in on the largest batches while there is time."""
         end = self.runner.started + SHARES["largest batch"] * self.request.seconds
-        self._report("largest batch", self._to_find(end))
+        self._report("largest batch")
         while (batch := next_batch(self.trials, self.request.start, self.request.most)) is not None:
             expected = self.runner.expected_seconds(batch)
             # What could not be tried once more within that stage's share would not be named in the end.
@@ -79,7 +72,7 @@ class _Search:
             if self.trials and late:
                 self.notes.append(f"the time ended before {batch} was tried: more may fit; give it more with --seconds")
                 break
-            self._report("largest batch", self._to_find(end), f"batch {batch}")
+            self._report("largest batch", f"batch {batch}")
             self.trials.append(self.runner.try_batch(batch))
             if len(self.trials) == 1:
                 _check_first(self.trials[0])
@@ -92,14 +85,14 @@ class _Search:
     def time(self) -> None:
         """Time in turn the batches that may be the fastest; where that fails, once more without the largest of them."""
         batches = contenders(self.trials)
-        self._report("throughput", SHARES["throughput"] * self.request.seconds if batches else 0.0)
+        self._report("throughput")
         for _ in range(_TIMED_AGAIN):
             if not batches:
                 return
             names = ", ".join(map(str, batches))
             left = self.runner.seconds_left() - SHARES["once more"] * self.request.seconds
             seconds = max(1.0, min(left, SHARES["throughput"] * self.request.seconds))
-            self._report("throughput", seconds, names)
+            self._report("throughput", names)
             self.timed, failure = self.runner.run(batches, seconds, timed=True)
             if failure is None and self.timed:
                 return
@@ -109,7 +102,7 @@ class _Search:
 
     def once_more(self) -> None:
         """In a fresh process, try the largest batch with the margin, then the largest that ran; drop what fails."""
-        self._report("once more", self._to_try_again(tried_again(self.trials)))
+        self._report("once more")
         self.runner.process.kill()
         again: set[int] = set()
         for margin in (MARGIN, 0.0):
@@ -120,8 +113,7 @@ class _Search:
                 if again and self.runner.seconds_left() < self.runner.expected_seconds(batch):
                     self.notes.append(f"{batch} was not tried again in a fresh process: the time ended")
                     break
-                come = [one for one in tried_again(self.trials) if one not in again]
-                self._report("once more", self._to_try_again(come, fresh=not again), f"batch {batch}")
+                self._report("once more", f"batch {batch}")
                 self.trials.append(self.runner.try_batch(batch))
                 again.add(batch)
 
@@ -147,28 +139,9 @@ class _Search:
             notes=tuple(dict.fromkeys(self.notes)),
         )
 
-    def _report(self, stage: str, seconds: float, doing: str = "") -> None:
-        """Tell of a stage that still takes so many seconds."""
-        later = 0.0
-        if stage == "largest batch":
-            later += SHARES["throughput"] * self.request.seconds
-        if stage != "once more":
-            later += self._to_try_again(tried_again(self.trials) or [self.request.start])
+    def _report(self, stage: str, doing: str = "") -> None:
         number = list(SHARES).index(stage) + 1
-        told = Progress(part=stage, doing=doing, number=number, count=len(SHARES), left_seconds=seconds)
-        self.progress(told.followed_by(later))
-
-    def _to_find(self, end: float) -> float:
-        """How long the first stage still takes, which ends at `end`."""
-        if not self.trials:
-            return end - time.monotonic()
-        come = batches_to_come(self.trials, self.request.start, self.request.most)
-        longest = SHARES["once more"] * self.request.seconds
-        return seconds_to_find(come, self.runner.trial_seconds, longest, end - time.monotonic())
-
-    def _to_try_again(self, batches: Sequence[int], *, fresh: bool = True) -> float:
-        start = self.start_seconds if fresh else 0.0
-        return start + sum(map(self.runner.trial_seconds, batches))
+        self.progress(Progress(part=stage, doing=doing, number=number, count=len(SHARES)))
 
 
 def _check_first(trial: Trial) -> None:

@@ -115,29 +115,11 @@ def _towards(guess: float, low: int, high: int | None) -> int:
 
 def _guess(trials: Sequence[Trial], margin: float) -> float | None:
     """The batch that leaves exactly the margin, on the line through the two largest that ran."""
-    line = _line(trials)
-    if line is None:
-        return None
-    large, left, each = line
-    return large + (left - margin) / each
-
-
-def expected_left(trials: Sequence[Trial], batch: int) -> float | None:
-    """Return the share of the memory that a batch will leave by the same line, below 0 where it will not fit."""
-    line = _line(trials)
-    if line is None:
-        return None
-    large, left, each = line
-    return left - (batch - large) * each
-
-
-def _line(trials: Sequence[Trial]) -> tuple[int, float, float] | None:
-    """The largest batch that ran, the share of the memory that it left, and the share that each sample more takes."""
     shares = {trial.batch: trial.left for trial in trials if trial.ran and trial.left is not None}
     if len(shares) < 2:
         return None
     (small, before), (large, after) = sorted(shares.items())[-2:]
-    return None if before - after < _GROWTH else (large, after, (before - after) / (large - small))
+    return None if before - after < _GROWTH else large + (after - margin) * (large - small) / (before - after)
 
 
 def _rounded(batch: int, low: int) -> int:

@@ -15,28 +15,15 @@ from gputune.errors import MeasureError
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
-from gputune.probing.again import run_again, seconds_expected, seconds_to_run_again
-from gputune.probing.plan import (
-    Job,
-    check_names,
-    fitting,
-    imports,
-    left_out,
-    plan,
-    planned,
-    promised,
-    seconds_for,
-)
+from gputune.probing.again import run_again, seconds_to_run_again
+from gputune.probing.plan import check_names, fitting, imports, left_out, plan, seconds_for
 from gputune.probing.request import ALL, Request, device_of, devices_of
-from gputune.probing.running import Lane, cheapest
+from gputune.probing.running import Lane
 from gputune.probing.together import common_profile, measure_together, own_profiles
 from gputune.profile import Fingerprint, Profile, fingerprint, now
-from gputune.progress import READING, Progress, before
+from gputune.progress import READING, Progress
 
 __all__ = ["Request", "device_of", "probe"]
-
-MEASURED_SHARE = 0.5
-"""The share of a probe's time that is told to be left however long reading the machine takes: something is measured."""
 
 
 def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
@@ -59,8 +46,7 @@ def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
     started = time.monotonic()
     host = host or Host()
     modules = imports(request)
-    whole = promised(request)
-    progress(Progress(part=READING, left_seconds=whole, later_seconds=MEASURED_SHARE * (whole or 0.0)))
+    progress(Progress(part=READING))
     with RestartingProcess(modules) as process:
         machine = facts.read(host, variables=checks.variables())
         if request.device == ALL:
@@ -70,7 +56,6 @@ def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
             names = {job.name for job in fitted}
             gaps += left_out([job for job in jobs if job.name not in names])
             standing = _standing(cached, fingerprint(machine, devices[0]))
-            progress(_waits_for(fitted))
             again = seconds_to_run_again([job for job in fitted if job.traits.of_the_host], seconds)
             measure = partial(measure_together, jobs=fitted, progress=progress, seconds=again, standing=standing)
             lane_on = partial(Lane.on, facts=machine, host=host)
@@ -83,8 +68,7 @@ def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
         jobs, seconds = plan(device, request), seconds_for(device, request)
         lane = Lane.on(device, process, machine, host)
         again = seconds_to_run_again(jobs, seconds)
-        progress(_waits_for(fitting(jobs, started + seconds - time.monotonic()) or cheapest(jobs)))
-        lane.do(jobs, before(progress, partial(seconds_expected, lane, jobs, again)), ends=started + seconds)
+        lane.do(jobs, progress, ends=started + seconds)
         here = fingerprint(machine, device)
         standing = _standing(cached, here)
         run_again(lane, jobs, again, progress, standing)
@@ -92,12 +76,6 @@ def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
         rows, gaps = _of_other_benches(earlier, here, request)
         rows, gaps = [*rows, *lane.measurements], [*gaps, *lane.gaps]
         return recommend.profile_of(machine, rows, device, created=now(), gaps=gaps, standing=standing)
-
-
-def _waits_for(jobs: Sequence[Job]) -> Progress:
-    """What is told while the bench process imports torch; what that takes is taken from the least valuable jobs."""
-    least = [job for job in jobs if job.is_essential] or jobs
-    return Progress(part=READING, left_seconds=planned(jobs), later_seconds=planned(least))
 
 
 def _standing(cached: Callable[[Fingerprint], Profile | None], here: Fingerprint) -> recommend.Standing:

@@ -47,37 +47,16 @@ def run_again(
     """Run again, for at most so many seconds, the jobs that provisional choices wait for, the most valuable first."""
     end = time.monotonic() + seconds
     waiting = waiting_for(lane, jobs, standing)
-    others = lane.latest_others
     while fitting := [job for job in waiting if _takes_at_least(lane, job) <= end - time.monotonic()]:
-        left = _expected(lane, fitting, end - time.monotonic(), others)
-        progress(Progress(part=AGAIN, doing=WAITS, left_seconds=left))
+        progress(Progress(part=AGAIN, doing=WAITS))
         others = busy.watched(lane.host, LOOK_SECONDS) or 0.0
         if job := next((job for job in fitting if not _is_disturbed(lane, job, others)), None):
             waiting.remove(job)
-            later = _expected(lane, [one for one in fitting if one is not job], end - time.monotonic(), others)
-            _run(lane, job, end, partial(_tell_again, progress, later))
+            _run(lane, job, end, partial(_tell_again, progress))
 
 
-def seconds_expected(lane: Lane, jobs: Sequence[Job], seconds: float) -> float:
-    """Return how long jobs will run again within so many seconds, by what the lane has measured until now. While the
-    machine is busy, those to come will be disturbed too, and are waited for as long as one of them may still begin.
-    """
-    others, measured = lane.latest_others, {row.bench for row in lane.measurements}
-    to_come = [job for job in jobs if job.name not in measured and _is_disturbed(lane, job, others)]
-    return _expected(lane, [*waiting_for(lane, jobs), *to_come], seconds, others)
-
-
-def _expected(lane: Lane, waiting: Sequence[Job], seconds: float, others: float) -> float:
-    if any(_is_disturbed(lane, job, others) for job in waiting):
-        return max(0.0, seconds - min(_takes_at_least(lane, job) for job in waiting))
-    apart = APART_SECONDS * sum(_is_to_agree(lane, job) for job in waiting)
-    return max(0.0, min(seconds, len(waiting) * LOOK_SECONDS + apart + planned(waiting)))
-
-
-def _tell_again(tell: Callable[[Progress], None], later: float, told: Progress) -> None:
-    """Tell of a bench that runs again, before others that take so many seconds."""
-    doing = f"{told.part}, {told.doing}" if told.doing else told.part
-    tell(replace(told, part=AGAIN, doing=doing, number=None, count=None).followed_by(later))
+def _tell_again(tell: Callable[[Progress], None], told: Progress) -> None:
+    tell(Progress(part=AGAIN, doing=f"{told.part}, {told.doing}" if told.doing else told.part))
 
 
 def waiting_for(lane: Lane, jobs: Sequence[Job], standing: recommend.Standing = recommend.NOTHING_STANDS) -> list[Job]:

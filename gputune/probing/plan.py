@@ -115,12 +115,6 @@ def seconds_for(device: str, request: Request) -> float:
     return (1 - OVERRUN_SHARE) * PROMISED_SECONDS[benches.kind_of(device)][request.budget] - OWN_SECONDS
 
 
-def promised(request: Request) -> float | None:
-    """Return how long a probe will take, before its device is known; None where that depends on the device."""
-    found = {seconds[request.budget] for kind, seconds in PROMISED_SECONDS.items() if _may_be(kind, request.device)}
-    return found.pop() if len(found) == 1 and not request.only else None
-
-
 def planned(jobs: Sequence[Job]) -> float:
     """Return how long jobs are to take, one after the other."""
     return sum(job.seconds for job in jobs)
@@ -159,10 +153,6 @@ def fit(jobs: Sequence[Job], seconds: float) -> list[Job]:
         too_much -= cut
         kept[place] = replace(job, request=replace(job.request, seconds=job.seconds - cut))
     return kept
-
-
-def _may_be(kind: str, device: str) -> bool:
-    return device == "auto" or kind == ("cpu" if device == "cpu" else "cuda")
 
 
 def _wanted(job: Job, request: Request) -> bool:

@@ -18,7 +18,7 @@ from gputune.facts.busy import is_busy
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
-from gputune.probing.plan import Job, fitting, left_out, planned
+from gputune.probing.plan import Job, fitting, left_out
 from gputune.progress import Progress
 
 WHOLE_BENCH: dict[str, Callable[[list[float]], float]] = {
@@ -57,11 +57,7 @@ class Lane:
         while fitted := fitting(left, ends - time.monotonic()) or (cheapest(left) if len(left) == count else []):
             job = self._first_of(fitted)
             begun, before = count - len(left) + 1, time.monotonic()
-            whole = planned(fitted)
-            told = Progress(
-                part=job.name, number=begun, count=count, left_seconds=whole, later_seconds=whole - job.seconds
-            )
-            self._run(job, told, progress)
+            self._run(job, Progress(part=job.name, number=begun, count=count), progress)
             if job.traits.user_code:
                 self.process.kill()
             if not job.shares_the_budget:
@@ -101,14 +97,13 @@ class Lane:
 
     def _run(self, job: Job, begun: Progress, progress: Callable[[Progress], None]) -> None:
         progress(begun)
-        started = time.monotonic()
         rows: list[Measurement] = []
         before = latest = busy.read(self.host)
         kills_before = memory.oom_kills(self.host)
         try:
             for answer in self.process.run(job.request):
                 if isinstance(answer, Activity):
-                    progress(begun.then(answer.text, time.monotonic() - started))
+                    progress(replace(begun, doing=answer.text))
                     latest = busy.read(self.host)
                 elif isinstance(answer, Gap):
                     self.gaps.append(self._explained(answer, kills_before))

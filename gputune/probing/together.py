@@ -16,11 +16,11 @@ from gputune.checks.slow_gpu import suspects
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
-from gputune.probing.again import run_again, seconds_expected
-from gputune.probing.plan import Job, planned
+from gputune.probing.again import run_again
+from gputune.probing.plan import Job
 from gputune.probing.running import Lane
 from gputune.profile import Profile, differing_settings, now, representative_index
-from gputune.progress import Progress, before
+from gputune.progress import Progress
 
 SHORT_SECONDS = 0.2
 """How long an interrupt may go unseen."""
@@ -42,38 +42,26 @@ def measure_together(
     of_the_host = [job for job in jobs if job.traits.of_the_host]
     own = [job for job in jobs if job not in (*comparing, *of_the_host)]
 
-    def counted(done: int, later: Callable[[], float]) -> Callable[[Progress], None]:
-        """Number the jobs of one part among all jobs, and add the seconds of what comes later."""
+    def counted(done: int) -> Callable[[Progress], None]:
+        """Number the jobs of one part among all jobs."""
+        return lambda part: progress(replace(part, number=part.number + done, count=len(jobs)) if part.number else part)
 
-        def report(part: Progress) -> None:
-            of_all = replace(part, number=part.number + done, count=len(jobs)) if part.number else part
-            progress(of_all)
-
-        return before(report, later)
-
-    def do(jobs: Sequence[Job], done: int, later: Callable[[], float]) -> Callable[[Lane], None]:
+    def do(jobs: Sequence[Job], done: int = 0) -> Callable[[Lane], None]:
         """Have a lane do these jobs; only the first lane reports its progress, for all."""
-        report = counted(done, later)
+        report = counted(done)
         return lambda lane: lane.do(jobs, report if lane is lanes[0] else lambda progress: None)
-
-    def compared_again() -> float:
-        """How long the comparison will take once more."""
-        return planned(comparing) if suspects([row for lane in lanes for row in list(lane.measurements)]) else 0.0
 
     with at_once(lanes) as on_all:
         on_all(Lane.ready)
-        on_all(do(comparing, 0, lambda: planned([*own, *of_the_host])))
+        on_all(do(comparing))
         _number_run(lanes, 1)
-        again = compared_again()
-        on_all(do(own, len(comparing), lambda: planned(of_the_host) + again))
+        on_all(do(own, len(comparing)))
         able = next((lane for lane in lanes if lane.measurements), lanes[0])
-        first = counted(len(jobs) - len(of_the_host), lambda: again + seconds_expected(able, of_the_host, seconds))
-        second = counted(0, lambda: again)
 
         def measure_host(lane: Lane) -> None:
             if lane is able:
-                lane.do(of_the_host, first)
-                run_again(lane, of_the_host, seconds, second, standing)
+                lane.do(of_the_host, counted(len(comparing) + len(own)))
+                run_again(lane, of_the_host, seconds, progress, standing)
 
         on_all(measure_host)
         names = {job.name for job in of_the_host}
@@ -81,7 +69,7 @@ def measure_together(
         able.measurements = [row for row in able.measurements if row.bench not in names]
         if suspects([row for lane in lanes for row in lane.measurements]):
             on_all(Lane.ready)  # a lane that needs a new process would begin when the others have finished
-            on_all(do(comparing, 0, lambda: 0.0))
+            on_all(do(comparing))
             _number_run(lanes, 2)
     return host_rows
 

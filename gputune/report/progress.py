@@ -1,7 +1,4 @@
-"""Shows the progress of long work: one changing line on a terminal, plain lines elsewhere.
-
-On a terminal the line is drawn anew by the clock, so that the time left counts down while nothing is told.
-"""
+"""Shows the progress of long work, with the elapsed time: one changing line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -65,7 +62,7 @@ class _Lines:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+        self._clock, self._began = clock, clock()
         self._parts: set[str] = set()
         self._latest = 0.0
 
@@ -77,28 +74,27 @@ class _Lines:
         if is_new or now - self._latest >= HEARTBEAT_SECONDS:
             self._parts.add(head)
             self._latest = now
-            say(words(replace(progress, doing="") if is_new else progress))
+            say(words(replace(progress, doing="") if is_new else progress, now - self._began))
 
 
 class _ChangingLine:
-    """The line of a terminal: what was told last, and how much of its time is left now."""
+    """The line of a terminal: what was told last, and how long the whole work has taken until now."""
 
     def __init__(self, console: Console, first: Progress, clock: Callable[[], float] = time.monotonic) -> None:
         from rich.spinner import Spinner
 
-        self._console, self._clock = console, clock
+        self._console, self._clock, self._began = console, clock, clock()
         self._spinner = Spinner("dots" if console.encoding.startswith("utf") else "line")
         self.tell(first)
 
     def tell(self, progress: Progress) -> None:
-        self._told = progress, self._clock()
+        self._progress = progress
 
     def drawn(self) -> Text:
         from rich.text import Text
 
-        (progress, told), width = self._told, self._console.width
         frame = str(self._spinner.render(self._console.get_time()))
-        text = words(progress.then(progress.doing, self._clock() - told), width - len(frame) - 1)
+        text = words(self._progress, self._clock() - self._began, self._console.width - len(frame) - 1)
         return Text(f"{frame} {text}", no_wrap=True, overflow="crop", end="")
 
 
@@ -124,11 +120,10 @@ class _Lasting:
             return
 
 
-def words(progress: Progress, width: int | None = None) -> str:
-    """One line: what is done, and how long the whole still takes. What is too long for the width is cut before that."""
+def words(progress: Progress, elapsed: float, width: int | None = None) -> str:
+    """One line: what is done, and the elapsed time. What is too long for the width is cut before the time."""
     doing = f": {progress.doing}" if progress.doing else ""
-    left = left_words(progress.left_seconds)
-    said, ends = one_line(f"{head_of(progress)}{doing}"), f"; {left}" if left else ""
+    said, ends = one_line(f"{head_of(progress)}{doing}"), f" ({elapsed_words(elapsed)})"
     if width is None or fits(said + ends, width):
         return said + ends
     room = width - len(ends)
@@ -142,13 +137,6 @@ def head_of(progress: Progress) -> str:
     return f"[{progress.number}/{progress.count}] {progress.part}" if progress.number else progress.part
 
 
-def left_words(seconds: float | None) -> str:
-    """How much time is left, no more exact than it is known; empty where that is not known."""
-    if seconds is None:
-        return ""
-    if seconds < 1:
-        return "almost done"
-    if seconds < 90:
-        step = 1 if seconds < 20 else 5
-        return f"about {step * round(seconds / step)} s left"
-    return f"about {seconds / 60:.0f} min left" if seconds < 5400 else f"about {seconds / 3600:.1f} h left"
+def elapsed_words(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

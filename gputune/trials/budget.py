@@ -65,21 +65,6 @@ class Budget:
         return min(share, seconds / SHORT_SECONDS) if self.last and self.most is None else share
 
     @property
-    def left_seconds(self) -> float:
-        """How long the search will go on, but for compiling: by its time, or by its steps at the pace until now. The
-        last comparison is usually decided before; once it has gone on for longer, it is what that may have.
-        """
-        if not self.step_seconds:
-            return SECONDS
-        own = max(0.0, self.seconds - self.apart)
-        left = self._most_seconds - own
-        if self.used:
-            left = min(left, (self._most_steps - self.used) * own / self.used)
-        if left <= 0 and self.last and self.most is None:
-            left = SHORT_SECONDS - self.seconds
-        return max(0.0, left)
-
-    @property
     def _most_seconds(self) -> float:
         return max(SECONDS, STEPS_OF_TIME * self.step_seconds[DEFAULT])
 

@@ -10,7 +10,7 @@ from gputune.measurement import rounded
 from gputune.profile import Confirmation
 from gputune.trials.job import Job
 from gputune.trials.measuring import BLOCK_SECONDS, COMPILE_SECONDS
-from gputune.trials.progress import CONFIRMING, Told
+from gputune.trials.progress import Told
 from gputune.trials.start import Start
 
 PAIRS = 3
@@ -20,13 +20,8 @@ BLOCKS = 5
 STEPS_SECONDS = 0.5
 """How long a block is to take, but for `FEWEST` steps at the least."""
 FEWEST = 4
-TURNS = tuple(turn for pair in range(PAIRS) for turn in ((False, True) if pair % 2 == 0 else (True, False)))
+_TURNS = tuple(turn for pair in range(PAIRS) for turn in ((False, True) if pair % 2 == 0 else (True, False)))
 """The starts in turn: whether each has the settings."""
-
-
-STEPS = FIRST_STEPS + FEWEST + BLOCKS * FEWEST
-SECONDS = BLOCKS * STEPS_SECONDS
-"""The least that each start takes, in steps and in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +38,9 @@ def confirm(start: Start, advice: Advice, told: Told) -> Confirmation:
     """Raises RunFailed."""
     plain: list[Timed] = []
     tuned: list[Timed] = []
-    for number, is_tuned in enumerate(TURNS):
-        with told.start(CONFIRMING, TURNS[number:], "with the settings" if is_tuned else "as it is"):
-            (tuned if is_tuned else plain).append(timed(start, advice if is_tuned else None))
+    for is_tuned in _TURNS:
+        told.confirming("with the settings" if is_tuned else "as it is")
+        (tuned if is_tuned else plain).append(timed(start, advice if is_tuned else None))
     return Confirmation(
         plain_ms=tuple(rounded(1000 * one.step) for one in plain),
         tuned_ms=tuple(rounded(1000 * one.step) for one in tuned),

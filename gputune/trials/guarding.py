@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from gputune.inject.advice import Advice
@@ -11,14 +10,12 @@ from gputune.trials import guard
 from gputune.trials.combination import Combination
 from gputune.trials.job import Job
 from gputune.trials.measuring import COMPILE_SECONDS
-from gputune.trials.progress import GUARDING, Told
+from gputune.trials.progress import Told
 from gputune.trials.recorded import Recorded
 from gputune.trials.start import Start
 
 FP32_SHIFTS = (0, 1, 2)
 TUNED_SHIFTS = (0, 1)
-TURNS = (*(False for _ in FP32_SHIFTS), *(True for _ in TUNED_SHIFTS))
-"""The runs of the guard in turn: whether each has the settings."""
 
 
 class Runs:
@@ -36,8 +33,8 @@ class Runs:
         combination. Raises RunFailed where the program itself fails.
         """
         if not self._fp32:
-            self._fp32 = [self._recorded(self._plain, shift, TURNS[shift:]) for shift in FP32_SHIFTS]
-        tuned = [self._recorded(advice, shift, TURNS[len(FP32_SHIFTS) + shift :]) for shift in TUNED_SHIFTS]
+            self._fp32 = [self._recorded(self._plain, shift) for shift in FP32_SHIFTS]
+        tuned = [self._recorded(advice, shift) for shift in TUNED_SHIFTS]
         precision = combination.precision
         found = guard.verdict(self._fp32, tuned, precision)
         if guard.asks_for_chance(found):
@@ -52,19 +49,14 @@ class Runs:
         """FP32 with the first seed, up to the compared iteration, in which dropout draws other numbers."""
         if self._chance is None:
             steps = self._fp32[0].compared
-            self._chance = self._recorded(self._plain, FP32_SHIFTS[0], TURNS[:1], steps=steps)
+            self._chance = self._recorded(self._plain, FP32_SHIFTS[0], steps=steps)
         return self._chance
 
-    def _recorded(
-        self, advice: Advice | None, shift: int, turns: Sequence[bool], *, steps: int | None = None
-    ) -> Recorded:
-        """One run, the first of these turns; with `steps` one of so many, in which dropout draws other numbers."""
-        what = f"{'FP32' if advice is self._plain else 'with the settings'}, seed {shift + 1}"
+    def _recorded(self, advice: Advice | None, shift: int, *, steps: int | None = None) -> Recorded:
+        """One run; with `steps` one of so many, in which dropout draws other numbers."""
+        self._told.guarding(f"{'FP32' if advice is self._plain else 'with the settings'}, seed {shift + 1}")
         other_numbers = steps is not None
-        with (
-            self._told.start(GUARDING, turns, what),
-            Job(self._start, "guard", shift=shift, advice=advice, other_numbers=other_numbers) as job,
-        ):
+        with Job(self._start, "guard", shift=shift, advice=advice, other_numbers=other_numbers) as job:
             job.first()
             answer: dict[str, Any] = job.ask(COMPILE_SECONDS, do="record", steps=steps or self._steps)
             job.finish()

@@ -50,7 +50,6 @@ def measure(start: Start, wanted: Wanted, *, host: Host, told: Told) -> Measured
     attempts = Attempts()
     for _ in range(MOST_STARTS):
         left = {name: value for name, value in wanted.candidates.items() if name not in attempts.without}
-        told.compiles = told.compiled = "compile" in left
         with Job(start, "measure") as job:
             session = _Session(job, replace(wanted, candidates=left), attempts, told)
             try:
@@ -58,17 +57,17 @@ def measure(start: Start, wanted: Wanted, *, host: Host, told: Told) -> Measured
             except RunFailed as failure:
                 if failure.how in ("ended", "silent") and session.tracing:
                     attempts.traces = False
-                    told.again(f"{failure} while it was traced; starting again without traces")
+                    told.searching(f"{failure} while it was traced; starting again without traces")
                     continue
                 if failure.how in ("trains", "answers"):
                     start = replace(start, trains=failure.how == "trains")
-                    told.again(f"{failure}; starting again")
+                    told.searching(f"{failure}; starting again")
                     continue
                 if session.current == DEFAULT:
                     failure.when = failure.when or f"after {session.budget.used} measured steps, too few to tell"
                     raise
                 attempts.blame(session.current, failure)
-                told.again(f"{session.current} failed: {failure}; starting again without it")
+                told.searching(f"{session.current} failed: {failure}; starting again without it")
     raise RunFailed(how="ended", detail=f"{MOST_STARTS} starts in turn failed")
 
 
@@ -94,23 +93,20 @@ class _Session:
         self._workers: int | None = None
 
     def run(self, host: Host) -> Measured:
-        self._told.starting()
-        begun = time.monotonic()
+        self._told.searching(MEASURING, "waiting for its first step")
         found = self._job.first()["found"]
-        self._told.start_seconds = time.monotonic() - begun
         before = busy.read(host)
         self.budget.begin()
         loads = self._candidates.pop(WORKERS, None) is not None
         self._part = MEASURING if found["trains"] else CALLS
         if not found["trains"]:
-            self._told.guard_steps = None
+            self._told.is_guarded = False
         for name in OF_OTHERS[found["trains"]]:
             self._candidates.pop(name, None)
         looked = self._job.ask(BLOCK_SECONDS, do="look", candidates=self._candidates)["obstacles"]
         left = {name: Applied.from_plain(row) for name, row in looked.items()}
         able = {name: value for name, value in self._candidates.items() if name not in left}
         able = _of_kinds(able, found)
-        self._told.compiles = self._told.compiled = "compile" in able
         search = Search(
             measure=self._block, used=lambda: self.budget.share, left_out=self._attempts.left_out.__contains__
         )
@@ -124,7 +120,6 @@ class _Session:
             winner = self._loaded(search, winner, left)  # whose steps want their batches sooner
             search.start = winner.only(WORKERS)
         self.budget.last = True
-        self._told.compiles, self._told.compiled = False, "compile" in winner.values
         arms = search.final(winner)
         self.current = DEFAULT
         seen = [share for arm in arms if arm.combination == DEFAULT for share in arm.waits]
@@ -142,7 +137,7 @@ class _Session:
     def _agreed(self, combination: Combination) -> Guard:
         """How the outputs of some calls agree with those of torch's defaults."""
         self.current, precision = combination, combination.precision
-        self._told.measuring("comparing outputs", str(combination), 0.0)
+        self._told.searching("comparing outputs", str(combination))
         answer = self._job.ask(
             COMPILE_SECONDS, do="compare", values=combination.minus(WORKERS).values, calls=self._compared_calls,
             explained=agreement.LIMITS[precision],
@@ -195,7 +190,7 @@ class _Session:
             settle += workers or 0  # what they had ready
         self._workers = workers
         patience = COMPILE_SECONDS if compiles else self._patience(steps + settle)
-        self._told.measuring(self._part, str(combination), budget.left_seconds)
+        self._told.searching(self._part, str(combination))
         begun = budget.seconds
         order = {"values": plain.values, "workers": workers, "settle": settle, "steps": steps}
         answer = self._job.ask(patience, do="block", **order)["block"]
@@ -207,10 +202,6 @@ class _Session:
         self._attempts.worked.add(combination)
         budget.used += steps + settle
         budget.step_seconds[combination] = answer["seconds"] / steps
-        if combination == DEFAULT:
-            self._told.stepped(answer["seconds"], steps)
-        if compiles:
-            self._told.compile_seconds, self._told.compiles = taken, False
         if plain not in self._device_seconds:
             self._device_seconds[plain] = self._traced(combination)
         waited = min(1.0, answer["waited"] / answer["seconds"])  # the host's to the device's, which may differ a little

@@ -41,10 +41,7 @@ def tune(request: Request, log: IO[bytes], *, host: Host, progress: Tell) -> Tun
 
     Raises MeasureError where nothing can be measured, since the program does not run or takes no step.
     """
-    told = Told(
-        tell=progress, guard_steps=request.guard_steps, guard_turns=guarding.TURNS,
-        confirming_turns=confirming.TURNS, confirming_steps=confirming.STEPS, confirming_seconds=confirming.SECONDS,
-    )  # fmt: skip
+    told = Told(tell=progress, is_guarded=bool(request.guard_steps))
     told.reading()
     machine = facts.read(host, variables=checks.variables())
     with temporary_folder() as folder:
@@ -114,7 +111,6 @@ class _Tune:
             return self._agreeing(measured, ranked)
         for found in ranked:
             combination = found[0].combination
-            self._told.compiled = "compile" in combination.values
             guard = runs.of(combination, self._advice(measured, combination))
             if guard.verdict != "refused":
                 return found, guard

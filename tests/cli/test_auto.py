@@ -295,7 +295,7 @@ class TestProbing:
             code, said = done.returncode, done.stderr
         assert code == 0
         assert b"probing this machine before the command starts" in said
-        assert (b"[1/2] standing in; about 50 s left" in said) == terminal
+        assert (b"[1/2] standing in (" in said) == terminal
 
     def test_at_each_start_the_programs_of_the_cached_one_are_kept(
         self, env: dict[str, str], here: Fingerprint, start

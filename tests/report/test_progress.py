@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from fcntl import ioctl
 from termios import TIOCSWINSZ
 
@@ -21,41 +22,36 @@ from rich.cells import cell_len
 
 from gputune.progress import READING, Progress
 from gputune.report import progress as module
-from gputune.report.progress import left_words, shown, waiting, words
+from gputune.report.progress import elapsed_words, shown, waiting, words
 
-BEGUN = Progress(part="training_step", number=3, count=13, left_seconds=42.0, later_seconds=30.0)
-WORKING = BEGUN.then("transformer, bfloat16", 2.0)
+BEGUN = Progress(part="training_step", number=3, count=13)
+WORKING = replace(BEGUN, doing="transformer, bfloat16")
 
 
 class TestWords:
-    def test_the_part_what_is_done_and_how_long_still(self):
-        assert words(BEGUN) == "[3/13] training_step; about 40 s left"
-        assert words(WORKING) == "[3/13] training_step: transformer, bfloat16; about 40 s left"
-        assert words(Progress(part="reading")) == "reading"
+    def test_the_part_what_is_done_and_the_elapsed_time(self):
+        assert words(BEGUN, 14.9) == "[3/13] training_step (14 s)"
+        assert words(WORKING, 75.0) == "[3/13] training_step: transformer, bfloat16 (1 min 15 s)"
+        assert words(Progress(part="reading"), 0) == "reading (0 s)"
 
     @pytest.mark.parametrize(
-        ("seconds", "said"),
-        [
-            (None, ""), (0.0, "almost done"), (0.9, "almost done"), (1.2, "about 1 s left"), (17.6, "about 18 s left"),
-            (23.0, "about 25 s left"), (88.0, "about 90 s left"), (95.0, "about 2 min left"),
-            (1000.0, "about 17 min left"), (9000.0, "about 2.5 h left"),
-        ],
-    )  # fmt: skip
-    def test_no_more_exact_than_it_is_known(self, seconds, said):
-        assert left_words(seconds) == said
+        ("seconds", "said"), [(0.9, "0 s"), (59.9, "59 s"), (60.0, "1 min 0 s"), (9000.0, "150 min 0 s")]
+    )
+    def test_the_elapsed_time_is_in_whole_seconds(self, seconds, said):
+        assert elapsed_words(seconds) == said
 
     def test_what_is_too_long_is_cut_before_the_time(self):
-        assert words(WORKING, 44) == "[3/13] training_step: tr...; about 40 s left"
-        assert words(WORKING, 10) == "[3/13]..."
-        assert words(WORKING, 4) == ""
+        assert words(WORKING, 14, 34) == "[3/13] training_step: tr... (14 s)"
+        assert words(WORKING, 14, 10) == "[3/13]..."
+        assert words(WORKING, 14, 4) == ""
 
     def test_what_takes_two_cells_a_character_is_cut_by_cells(self):
-        assert words(Progress(part="日本語の部分", left_seconds=9.0), 27) == "日本語の...; about 9 s left"
+        assert words(Progress(part="日本語の部分"), 9, 17) == "日本語の... (9 s)"
 
     @pytest.mark.slow
-    @given(st.text(), st.text(), st.integers(0, 60), st.none() | st.floats(0, 1e6))
-    def test_it_is_one_line_of_that_width(self, part, doing, width, left):
-        said = words(Progress(part=part, doing=doing, left_seconds=left), width)
+    @given(st.text(), st.text(), st.integers(0, 60), st.floats(0, 1e6))
+    def test_it_is_one_line_of_that_width(self, part, doing, width, elapsed):
+        said = words(Progress(part=part, doing=doing), elapsed, width)
         assert cell_len(said) <= width
         assert said.isprintable()
 
@@ -68,12 +64,11 @@ class Full(io.StringIO):
 class TestLines:
     def test_one_for_each_part(self, capsys):
         with shown() as tell:
-            tell(Progress(part=READING, left_seconds=60.0))
-            for told in (BEGUN, WORKING, BEGUN.followed_by(0)):
+            for told in (Progress(part=READING), BEGUN, WORKING, BEGUN):
                 tell(told)
-            tell(Progress(part="conv", number=4, count=13, doing="float32", left_seconds=30.0))
+            tell(Progress(part="conv", number=4, count=13, doing="float32"))
         assert capsys.readouterr().err.splitlines() == [
-            "gputune: [3/13] training_step; about 40 s left", "gputune: [4/13] conv; about 30 s left",
+            "gputune: [3/13] training_step (0 s)", "gputune: [4/13] conv (0 s)",
         ]  # fmt: skip
 
     def test_and_one_a_minute_while_it_goes_on(self, capsys):
@@ -81,7 +76,8 @@ class TestLines:
         lines = module._Lines(lambda: clock[0])
         for clock[0] in range(0, 150, 10):
             lines.tell(WORKING)
-        assert capsys.readouterr().err.splitlines()[1:] == [f"gputune: {words(WORKING)}"] * 2
+        said = [f"gputune: {words(WORKING, elapsed)}" for elapsed in (60, 120)]
+        assert capsys.readouterr().err.splitlines()[1:] == said
 
     def test_none_where_none_are_wanted(self, capsys):
         with shown(lines=False) as tell:
@@ -99,12 +95,13 @@ class TestLines:
 
 SCRIPT = """
 import os, sys, threading, time
+from dataclasses import replace
 from gputune.progress import Progress
 from gputune.report.progress import shown
-told = Progress(part="training_step", number=3, count=13, left_seconds=6.4)
+told = Progress(part="training_step", number=3, count=13)
 with shown() as tell:
     tell(told)
-    tell(told.then("transformer, bfloat16 " + "long " * 20 if "long" in sys.argv else "transformer", 0))
+    tell(replace(told, doing="transformer, bfloat16 " + "long " * 20 if "long" in sys.argv else "transformer"))
     time.sleep(float(sys.argv[1]))
 until = time.monotonic() + 10
 while threading.active_count() > 1 and time.monotonic() < until:
@@ -155,14 +152,14 @@ class Terminal:
 
 @pytest.mark.slow
 class TestTerminal:
-    def test_the_time_counts_down_while_nothing_is_told(self):
+    def test_the_time_counts_up_while_nothing_is_told(self):
         terminal = Terminal("2.6")
         assert terminal.end() == 0
         *lines, threads = terminal.drawn
-        seen = [re.fullmatch(r". \[3/13\] training_step: transformer; about (\d) s left", line) for line in lines[1:]]
+        seen = [re.fullmatch(r". \[3/13\] training_step: transformer \((\d+) s\)", line) for line in lines[1:]]
         counted = list(dict.fromkeys(int(one[1]) for one in seen if one))
-        assert counted == sorted(counted, reverse=True)
-        assert {5, 4} <= set(counted) <= {6, 5, 4, 3}
+        assert counted == sorted(counted)
+        assert {0, 1, 2} <= set(counted)
         assert threads == "threads 1"
 
     def test_one_line_is_drawn_again_and_gone_at_the_end(self):
@@ -177,10 +174,10 @@ class TestTerminal:
     def test_it_is_cut_to_the_width(self, columns):
         terminal = Terminal("0.6", "long", columns=columns)
         assert terminal.end() == 0
-        lines = [line for line in terminal.drawn if "training" in line or "left" in line]
+        lines = [line for line in terminal.drawn if "training" in line]
         assert lines
         assert all(len(line) <= columns for line in lines)
-        assert all(line.endswith("; about 6 s left") for line in lines if "..." in line)
+        assert all(line.endswith(" (0 s)") for line in lines if "..." in line)
 
     def test_ctrl_c_leaves_no_line(self):
         terminal = Terminal("60")
@@ -212,4 +209,4 @@ class TestTerminal:
     def test_one_that_cannot_draw_gets_lines(self):
         terminal = Terminal("0.1", TERM="dumb")
         assert terminal.end() == 0
-        assert terminal.drawn[0] == "gputune: [3/13] training_step; about 6 s left"
+        assert terminal.drawn[0] == "gputune: [3/13] training_step (0 s)"

@@ -110,30 +110,3 @@ class TestBlocks:
     def test_and_as_few_as_the_users_number_asks_for(self, clock: Clock) -> None:
         assert budget(clock, 1e-5, most=3 * BLOCKS).steps(DEFAULT) == 3
         assert budget(clock, 1e-5, most=10).steps(DEFAULT) == FEWEST
-
-
-class TestLeft:
-    def test_before_anything_is_known_it_is_the_usual_time(self, clock: Clock) -> None:
-        assert Budget(clock=clock).left_seconds == SECONDS
-
-    def test_it_is_the_rest_of_the_time(self, clock: Clock) -> None:
-        made = budget(clock, 0.1)
-        clock.now += 10
-        assert made.left_seconds == SECONDS - 10
-
-    def test_or_of_the_steps_at_the_pace_until_now(self, clock: Clock) -> None:
-        made = budget(clock, 0.1, most=100, used=80)
-        clock.now += 10
-        assert made.left_seconds == pytest.approx(2.5)
-
-    def test_compiling_does_not_count(self, clock: Clock) -> None:
-        made = budget(clock, 0.1, apart=60.0)
-        clock.now += 70
-        assert made.left_seconds == SECONDS - 10
-
-    def test_a_last_comparison_that_is_not_decided_has_what_it_may_have(self, clock: Clock) -> None:
-        made = budget(clock, 0.1, last=True)
-        clock.now += SECONDS + 1
-        assert made.left_seconds == SHORT_SECONDS - SECONDS - 1
-        clock.now += SHORT_SECONDS
-        assert made.left_seconds == 0

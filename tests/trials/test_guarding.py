@@ -27,7 +27,7 @@ class Made(Runs):
         self.started: list[tuple[bool, int]] = []
         self.tuned = tuned
 
-    def _recorded(self, advice: Advice | None, shift: int, turns: Any, **more: Any) -> Recorded:
+    def _recorded(self, advice: Advice | None, shift: int, **more: Any) -> Recorded:
         self.started.append((advice is not None, shift))
         return replace(self.tuned, losses=FP32[shift].losses) if advice is not None else FP32[shift]
 
