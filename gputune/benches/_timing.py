@@ -7,7 +7,6 @@ What is timed is warm: caches hold what fits in them, and the first round is not
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from gputune import rounds
@@ -34,8 +33,6 @@ class Arm(rounds.Arm):
     before: Callable[[], None] = lambda: None
     """Called before each block, untimed: sets flags, drains queues."""
     after: Callable[[], None] = lambda: None
-    within: Callable[[Callable[[], Any]], Any] = lambda block: block()
-    """Runs a whole block, on a thread of its own for instance."""
     repeats: int = 1
     seconds: float = 0.0
     """How long one run takes, as calibrated."""
@@ -148,10 +145,10 @@ def _calibrate(context: Context, arm: Arm, enough: float) -> None:
     The first run is not looked at: it pays for loading kernels and choosing algorithms.
     """
     arm.before()
-    arm.within(partial(time_of, context, arm.run, 1))
+    time_of(context, arm.run, 1)
     repeats, taken = 1, 0.0
     while True:
-        taken = arm.within(partial(time_of, context, arm.run, repeats))
+        taken = time_of(context, arm.run, repeats)
         if taken >= enough or repeats >= 1 << 16:
             break
         repeats *= 2
@@ -179,7 +176,7 @@ def in_blocks(context: Context, arm: Arm, metric: Metric, seconds: float, pause_
 def rate(context: Context, arm: Arm) -> float:
     """The work per second in one block; what the GPU did meanwhile is added to the arm's conditions."""
     arm.before()
-    taken, sample = arm.within(partial(time_and_sample, context, arm.run, arm.repeats))
+    taken, sample = time_and_sample(context, arm.run, arm.repeats)
     arm.after()
     if sample:
         arm.conditions.append(sample)

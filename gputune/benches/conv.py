@@ -1,25 +1,26 @@
-"""Convolutions by dtype, channel count and memory format, and with and without cuDNN's own search.
+"""Forward passes of 3x3 convolutions by dtype, channel count and memory format.
 
-3x3 forward in the standard budget; in the thorough one also 1x1 and depthwise, forward with backward, and the search.
+Channel counts around multiples of 8 show what alignment is worth; 3 and 4 channels are a network's input, before and
+after padding. What cuDNN's own search is worth, and what a backward pass takes, whole training steps show.
 """
 
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 from gputune.bench_process import Context
 from gputune.benches import kind_of
-from gputune.benches._convolutions import Convolution, Group, Point, baseline, groups
 from gputune.benches._errors import first_sentence, out_of_memory
 from gputune.benches._fp32_errors import relative_error
 from gputune.benches._matmul import set_flags
-from gputune.benches._timing import Arm, Metric, interleave, or_gap
+from gputune.benches._timing import Arm, Metric, Params, interleave, or_gap
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 
-SECONDS = {"cuda": {"standard": 4, "thorough": 50}, "cpu": {"standard": 5, "thorough": 30}}
+SECONDS = {"cuda": {"standard": 4, "thorough": 25}, "cpu": {"standard": 5, "thorough": 16}}
 RANK = 7
 
 IMAGES = {"cuda": (64, 56), "cpu": (4, 28)}
@@ -29,31 +30,105 @@ LEAST_IMAGES = 8
 BLOCK_SECONDS = 0.03
 """Shorter than usual: calibration takes as long as two blocks, for each of many arms."""
 
+ALIGNED = (8, 16, 32, 64, 96, 128, 256)
+ODD = (7, 9, 15, 17, 31, 33, 63, 65)
+COMMON = (64, 128, 256)
+INPUTS = (3, 4)
+KERNEL = 3
+"""Pixels on a side."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A convolution of stride 1, padded so that as many pixels come out as went in, and how it is computed."""
+
+    dtype: str
+    channels: int
+    out: int
+    channels_last: bool
+
+    @property
+    def params(self) -> Params:
+        """The parameters of its row."""
+        out: Params = {"out": self.out} if self.out != self.channels else {}
+        return {
+            "dtype": self.dtype,
+            "kernel": f"{KERNEL}x{KERNEL}",
+            "channels": self.channels,
+            **out,
+            "pass": "forward",
+            "channels_last": self.channels_last,
+        }
+
+    def operations(self, images: int, pixels: int) -> float:
+        """Multiplications and additions over `images` of `pixels` on a side."""
+        return 2.0 * images * pixels**2 * self.out * self.channels * KERNEL**2
+
+
+Group = list[Point]
+"""Points that are measured in the same rounds."""
+
+
+def groups(dtypes: Sequence[str], main: str, *, cuda: bool, thorough: bool) -> list[Group]:
+    """All groups of a budget; `main` is the dtype that a network would be trained in."""
+    if cuda:
+        return list((_thorough_gpu if thorough else _standard_gpu)(dtypes, main))
+    if not thorough:
+        return [_formats(dtype, (32, 64, 63)) for dtype in dtypes]
+    aligned = [_formats(dtype, (31, 32, 33, 63, 64, 65, 128)) for dtype in dtypes]
+    return aligned + [_formats(dtype, INPUTS, out=32) for dtype in dtypes]
+
+
+def _standard_gpu(dtypes: Sequence[str], main: str) -> Iterator[Group]:
+    yield _formats(main, COMMON)
+    padded = Point(dtype=main, channels=4, out=64, channels_last=True)
+    yield [*_formats(main, (63, 65)), *_formats(main, (3,), out=64), padded]
+    if "tf32" in dtypes:
+        yield [point for dtype in ("tf32", "float32") for point in _formats(dtype, (128,))[1:]]
+
+
+def _thorough_gpu(dtypes: Sequence[str], main: str) -> Iterator[Group]:
+    yield _formats(main, ALIGNED)
+    yield _formats(main, ODD)
+    yield _formats(main, INPUTS, out=64)
+    fp32 = [dtype for dtype in ("tf32", "float32") if dtype in dtypes and dtype != main]  # compared with each other
+    for together in ([dtype for dtype in dtypes if dtype not in (main, "tf32", "float32")], fp32):
+        for channels in (COMMON, (63, 65)) if together else ():
+            yield [point for dtype in together for point in _formats(dtype, channels)]
+
+
+def _formats(dtype: str, channels: Sequence[int], out: int | None = None) -> Group:
+    """Each convolution in both memory formats."""
+    return [
+        Point(dtype=dtype, channels=count, out=out or count, channels_last=last)
+        for count, last in product(channels, (False, True))
+    ]
+
+
+def baseline(point: Point, group: Group) -> Point | None:
+    """The point that a point is decided against: the contiguous format, else TF32 for FP32."""
+    others = [replace(point, channels_last=False)]
+    others += [replace(point, dtype="tf32")] if point.dtype == "float32" else []
+    return next((other for other in others if other != point and other in group), None)
+
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
-    import torch
-
     for dtype in context.dtypes:
         if dtype in ("float32", "tf32"):
             yield _error(context, dtype)
     plan = groups(context.dtypes, context.main_dtype, cuda=context.cuda, thorough=context.budget == "thorough")
     end, left = time.monotonic() + context.seconds, sum(map(len, plan))
-    benchmark_before = torch.backends.cudnn.benchmark
-    try:
-        for group in plan:
-            share = (end - time.monotonic()) * len(group) / left
-            left -= len(group)
-            context.say(_title(group))
-            yield from _measured(context, group, share)
-    finally:
-        torch.backends.cudnn.benchmark = benchmark_before
+    for group in plan:
+        share = (end - time.monotonic()) * len(group) / left
+        left -= len(group)
+        context.say(_title(group))
+        yield from _measured(context, group, share)
 
 
 def _title(group: Group) -> str:
-    """A group in words: `tf32 and float32, training of 3x3`."""
-    dtypes = " and ".join(dict.fromkeys(point.dtype for point in group))
-    kernels = " and ".join(dict.fromkeys(point.convolution.name for point in group))
-    return f"{dtypes}, {'training of ' if group[0].training else ''}{kernels}"
+    """A group in words: `tf32 and float32, 64 to 256 channels`."""
+    channels = sorted({point.channels for point in group})
+    return f"{' and '.join(dict.fromkeys(point.dtype for point in group))}, {channels[0]} to {channels[-1]} channels"
 
 
 def _measured(context: Context, group: Group, seconds: float) -> Iterator[Measurement | Gap]:
@@ -82,26 +157,11 @@ def _measured(context: Context, group: Group, seconds: float) -> Iterator[Measur
 
 
 def _interleaved(context: Context, group: Group, images: int, seconds: float) -> list[Measurement]:
-    """Measure all points in turn.
-
-    torch caches the plan of a shape by thread, whatever `cudnn.benchmark` says: so the arms that search run on a
-    thread of their own.
-    """
-    with ThreadPoolExecutor(1, initializer=partial(_use, context)) as searching:
-        arms = {point: _arm(context, point, images) for point in group}
-        for point, arm in arms.items():
-            other = baseline(point, group)
-            arm.baseline = arms[other] if other else None
-            if point.search:
-                arm.within = lambda block: searching.submit(block).result()
-        return interleave(context, list(arms.values()), seconds, Metric("conv", "TFLOP/s"), BLOCK_SECONDS)
-
-
-def _use(context: Context) -> None:
-    """Select the device in this thread: the current device belongs to a thread, too."""
-    import torch
-
-    torch.cuda.set_device(context.device)
+    arms = {point: _arm(context, point, images) for point in group}
+    for point, arm in arms.items():
+        other = baseline(point, group)
+        arm.baseline = arms[other] if other else None
+    return interleave(context, list(arms.values()), seconds, Metric("conv", "TFLOP/s"), BLOCK_SECONDS)
 
 
 def _arm(context: Context, point: Point, images: int) -> Arm:
@@ -109,57 +169,43 @@ def _arm(context: Context, point: Point, images: int) -> Arm:
     return Arm(
         params=point.params,
         run=_run(context, point, images, pixels),
-        work=point.convolution.operations(images, pixels, training=point.training) / 1e12,
-        before=partial(_set_flags, point),
+        work=point.operations(images, pixels) / 1e12,
+        before=partial(_set_flags, point.dtype),
     )
 
 
-def _set_flags(point: Point) -> None:
+def _set_flags(dtype: str) -> None:
     import torch
 
-    set_flags(point.dtype)
-    torch.backends.cudnn.benchmark = bool(point.search)
+    set_flags(dtype)
+    torch.backends.cudnn.benchmark = False  # an earlier bench may have left it on
 
 
 def _run(context: Context, point: Point, images: int, pixels: int) -> Callable[[], Any]:
-    """A function that runs one forward pass, or one forward and backward pass from a random gradient."""
     import torch
 
-    what = point.convolution
-    x, w = _tensors(context, what, point.dtype, images, pixels)
+    x, w = _tensors(context, point, images, pixels)
     if point.channels_last:
         x, w = (tensor.to(memory_format=torch.channels_last) for tensor in (x, w))
-    convolve = partial(
-        torch.nn.functional.conv2d,
-        padding=what.kernel // 2,
-        groups=what.channels_in if what.depthwise else 1,
-    )
-    if not point.training:
-        return lambda: convolve(x, w)
-    inputs = [w.requires_grad_()] if what.first else [x.requires_grad_(), w.requires_grad_()]
-    gradient = torch.randn(images, what.channels_out, pixels, pixels, device=context.device, dtype=x.dtype)
-    if point.channels_last:
-        gradient = gradient.to(memory_format=torch.channels_last)
-    return lambda: torch.autograd.grad(convolve(x, w), inputs, gradient)
+    return partial(torch.nn.functional.conv2d, x, w, padding=KERNEL // 2)
 
 
-def _tensors(context: Context, what: Convolution, dtype: str, images: int, pixels: int) -> tuple[Any, Any]:
+def _tensors(context: Context, point: Point, images: int, pixels: int) -> tuple[Any, Any]:
     """Random images and weights, scaled so that the outputs stay near 1."""
     import torch
 
-    kind = getattr(torch, "float32" if dtype == "tf32" else dtype)
+    kind = getattr(torch, "float32" if point.dtype == "tf32" else point.dtype)
     generator = torch.Generator(device=context.device).manual_seed(0)
-    _, inputs, *kernel = what.weight_shape
-    x = torch.randn(images, what.channels_in, pixels, pixels, device=context.device, generator=generator)
-    w = torch.randn(what.weight_shape, device=context.device, generator=generator)
-    return x.to(kind), (w / (inputs * kernel[0] * kernel[1]) ** 0.5).to(kind)
+    randn = partial(torch.randn, device=context.device, generator=generator)
+    x, w = randn(images, point.channels, pixels, pixels), randn(point.out, point.channels, KERNEL, KERNEL)
+    return x.to(kind), (w / (point.channels * KERNEL**2) ** 0.5).to(kind)
 
 
 def _error(context: Context, dtype: str) -> Measurement:
     """Relative error of a convolution against float64, which shows the precision that it really ran in."""
     import torch
 
-    x, w = _tensors(context, Convolution(channels_in=64, channels_out=64), dtype, 2, 28)
+    x, w = _tensors(context, Point(dtype=dtype, channels=64, out=64, channels_last=False), 2, 28)
     exact = torch.nn.functional.conv2d(x.double(), w.double(), padding=1)
     set_flags(dtype)
     got = torch.nn.functional.conv2d(x, w, padding=1).double()

@@ -8,22 +8,8 @@ training steps whose peak memory was looked at. Deterministic mode (`cudnn.deter
 Source: PyTorch, "Reproducibility" and "Performance tuning guide".
 """
 
-from dataclasses import replace
-
 from . import Choice, Comparison, Facts, Measurements, Numerics, Phase
-from ._evidence import (
-    NOT_MEASURED,
-    choose,
-    first,
-    missing,
-    never,
-    no_gain,
-    of_device,
-    pooled,
-    range_text,
-    select,
-    unmeasured,
-)
+from ._evidence import NOT_MEASURED, choose, first, never, no_gain, of_device, range_text, unmeasured
 from ._training import MOST_MEMORY, WORTH_SEARCH, search_gain, search_memory
 from ._training_rows import BENCH
 
@@ -40,7 +26,7 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
     if not of_device(measurements):
         return choose(False, "it concerns GPUs only")
     gain = search_gain(measurements, "convnet")
-    return _by_steps(measurements, gain) if gain else _by_convolutions(measurements)
+    return _by_steps(measurements, gain) if gain else unmeasured(False, NOT_MEASURED)
 
 
 def gain_of(facts: Facts, measurements: Measurements, value: bool, family: str = "") -> Comparison | None:
@@ -63,17 +49,6 @@ def _by_steps(measurements: Measurements, gain: Comparison) -> Choice:
     if memory > MOST_MEMORY:
         return choose(False, f"it takes too much memory: {what}", gain, BENCH)
     return choose(True, what, gain, BENCH)
-
-
-def _by_convolutions(measurements: Measurements) -> Choice:
-    """Without training steps nothing is recommended: they show what it takes of memory, and of a whole step."""
-    on = select(measurements, "conv", "throughput", cudnn_benchmark=True)
-    off = select(measurements, "conv", "throughput", cudnn_benchmark=False)
-    comparison = pooled(on, off)
-    if comparison is None:
-        return unmeasured(False, missing(on, off))
-    what = f"{len(on)} convolutions with cuDNN's own search ran {range_text(comparison)} as fast"
-    return replace(choose(False, f"training steps {NOT_MEASURED}; {what}", comparison, "conv"), unmeasured=True)
 
 
 def apply(value: bool) -> None:

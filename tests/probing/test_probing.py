@@ -84,7 +84,7 @@ def test_a_probe_gives_every_setting_with_a_reason(plant):
     seen = []
     profile = probing.probe(Request(device="cpu", budget="quick", only=["precision"]), progress=seen.append)
     assert [(one.part, one.doing) for one in seen[1:]] == [("precision", ""), ("precision", "matmul")]
-    assert {one.part for one in seen[:2]} == {READING}
+    assert seen[0].part == READING
     first, second = profile.measurements
     assert first.conditions["other_cpus"] >= 0
     assert "other_cpus" not in second.conditions

@@ -14,27 +14,6 @@ from gputune.settings.cudnn_benchmark import recommend
 H200 = facts_of()
 
 
-def measured(on: float, off: float) -> list[Any]:
-    return [
-        row("conv", "throughput", rate * scale, cudnn_benchmark=search, channels=channels)
-        for search, rate in ((True, on), (False, off))
-        for channels, scale in ((64, 1.0), (256, 3.0))
-    ]
-
-
-@pytest.mark.parametrize("on", [120.0, 100.0, 90.0])
-def test_convolutions_alone_do_not_turn_it_on(on: float) -> None:
-    choice = recommend(H200, measured(on, 100.0))
-    assert (choice.value, choice.gain) == (False, pytest.approx(on / 100.0, rel=0.01))
-    assert choice.reason.startswith("training steps not measured in this run's budget; 2 convolutions with cuDNN's own")
-    assert choice.evidence == ("conv",)
-
-
-def test_a_shape_that_was_measured_only_one_way_decides_nothing() -> None:
-    choice = recommend(H200, measured(120.0, 100.0)[:3])
-    assert (choice.value, choice.gain) == (False, None)
-
-
 def test_not_measured() -> None:
     assert recommend(H200, [row("precision", "throughput", 1.0)]).value is False
     assert recommend(facts_of("cpu-only"), []).value is False
@@ -52,8 +31,8 @@ def convnet(on: float, off: float, memory: float | None = 1.02) -> list[Any]:
     return [taken, *(peaks if memory else []), *steps("convnet", rates, "options")]
 
 
-def test_the_steps_of_a_convnet_come_before_convolutions() -> None:
-    choice = recommend(H200, measured(90.0, 100.0) + convnet(130.0, 100.0))
+def test_the_steps_of_a_convnet_decide() -> None:
+    choice = recommend(H200, convnet(130.0, 100.0))
     assert (choice.value, choice.gain) == (True, pytest.approx(1.3))
     what = "steps of a convnet with cuDNN's own search, the first of which took 0.753 s, ran 1.3 times (1.3 to 1.3)"
     assert choice.reason == f"{what} as fast as with torch's default, with 1.02 times the peak memory"
@@ -75,14 +54,10 @@ def test_it_must_gain_a_tenth_with_its_memory_looked_at(rows: list[Any], why: st
     assert best(rows, "convnet") == Combination(precision="bfloat16", channels_last=True)
 
 
-def test_steps_that_gain_nothing_keep_torchs_default_though_convolutions_gain() -> None:
-    choice = recommend(H200, measured(130.0, 100.0) + convnet(101.0, 100.0))
+def test_steps_that_gain_nothing_keep_torchs_default() -> None:
+    choice = recommend(H200, convnet(101.0, 100.0))
     assert (choice.value, choice.gain) == (False, pytest.approx(1.01))
     assert choice.reason.startswith("no gain: steps of a convnet")
-
-
-def test_without_steps_that_searched_convolutions_decide() -> None:
-    assert recommend(H200, measured(130.0, 100.0) + convnet(130.0, 100.0)[-1:]).evidence == ("conv",)
 
 
 @pytest.mark.slow
