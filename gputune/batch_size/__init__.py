@@ -4,7 +4,7 @@ Each batch is tried in a bench process, which may run out of memory, be killed f
 too, and a fresh process goes on. What the answer names was tried once more in a fresh process.
 """
 
-from gputune.batch_size.request import BatchSizes, Request
 from gputune.batch_size.search import search
+from gputune.batch_size.trials import BatchSizes, Request
 
 __all__ = ["BatchSizes", "Request", "search"]

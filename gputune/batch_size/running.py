@@ -1,13 +1,14 @@
 """Runs batches of the user's step in a bench process, and turns every way in which that can end into a Trial."""
 
+from __future__ import annotations
+
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gputune.batch_size.memory_watch import MemoryWatch
-from gputune.batch_size.request import Request
-from gputune.batch_size.trials import MARGIN, Trial
+from gputune.batch_size.trials import MARGIN, Request, Trial
 from gputune.bench_process import Batches
 from gputune.bench_process.failure import BenchFailed
 from gputune.bench_process.messages import BenchRequest
@@ -21,6 +22,44 @@ from gputune.measurement import Measurement
 SHORTEST_DEADLINE_SECONDS = 10.0
 PATIENCE = 20
 """A trial that takes so many times as long as the slowest before it, and ten seconds, is a hang."""
+PERIOD_SECONDS = 0.05
+"""How often the host's memory is looked at."""
+
+
+class MemoryWatch:
+    """While the block runs, call `end`, once, when fewer than `least_bytes` are left.
+
+    It looks at what the tightest limit of the cgroup and the host leave, so shared memory, the processes that a step
+    starts and whatever else runs there count too.
+    """
+
+    def __init__(self, host: Host, least_bytes: int, end: Callable[[], None]) -> None:
+        self._host, self._least_bytes, self._end = host, least_bytes, end
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self.left_bytes: int | None = None
+        """The fewest bytes that were left at any time; None where that cannot be read."""
+        self.ended = False
+        """Whether `end` was called."""
+
+    def __enter__(self) -> MemoryWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(PERIOD_SECONDS):
+            free, _ = batch_size.free_and_total_bytes(self._host)
+            if free is None:
+                continue
+            self.left_bytes = free if self.left_bytes is None else min(self.left_bytes, free)
+            if free < self._least_bytes:
+                self.ended = True
+                self._end()
+                return
 
 
 @dataclass(kw_only=True)

@@ -5,9 +5,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gputune import benches, facts, probing
-from gputune.batch_size.request import BatchSizes, Request
 from gputune.batch_size.running import Runner
-from gputune.batch_size.trials import MARGIN, Trial, best, contenders, is_found, largest, next_batch
+from gputune.batch_size.trials import (
+    MARGIN,
+    BatchSizes,
+    Request,
+    Trial,
+    best,
+    contenders,
+    is_found,
+    largest,
+    next_batch,
+)
 from gputune.bench_process.restarting import RestartingProcess
 from gputune.benches import _user_code
 from gputune.errors import MeasureError, UsageError

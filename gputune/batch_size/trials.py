@@ -1,4 +1,5 @@
-"""Which batch to try next, and what the trials so far show. Pure: nothing is run here.
+"""The input of a search for a batch size and its answer; which batch to try next, and what the trials so far show. Pure:
+nothing is run here.
 
 The boundary between what fits and what does not is found by doubling and bisection. The memory that a step needs grows
 close to linearly with its batch, so a line through two trials often shows where the boundary is, and the search closes
@@ -12,7 +13,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Literal
 
-from gputune.measurement import LEAST_GAIN, Measurement
+from gputune.measurement import LEAST_GAIN, Comparison, Measurement
 
 MARGIN = 0.10
 """The share of the memory that a batch must leave at its peak: fragmentation grows in long runs, and evaluation and
@@ -29,6 +30,17 @@ _BELOW = 0.99
 """The next trial is made at this share of the boundary that a line predicts."""
 
 Fate = Literal["ran", "no memory", "failed", "no end"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """`make` names the callable that returns the step (`path.py:callable`); the search takes about `seconds`."""
+
+    make: str
+    device: str = "auto"
+    start: int = 1
+    most: int = 65536
+    seconds: float = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +72,33 @@ class Trial:
     def leaves(self, margin: float) -> bool:
         """Return whether it ran and left at least this share; with 0, whether it ran."""
         return self.ran and (not margin or (self.left is not None and self.left >= margin))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSizes:
+    """The answer."""
+
+    device: str
+    margin: float
+    """The share of the memory that `largest` leaves at its peak."""
+    largest: int | None
+    """The largest batch that leaves the margin; None where none does."""
+    at_least: bool = False
+    """Whether larger ones may leave the margin too: the search ended, by its time or at `most`, before one did not."""
+    largest_run: int
+    """The largest that ran at all."""
+    fastest: int | None
+    """The smallest batch with the margin that is within 3 % of the best throughput; None where none was timed."""
+    gain: Comparison | None
+    """How much faster it is than the smallest that was timed; None for that one, or with too few samples."""
+    trials: tuple[Trial, ...]
+    """The last trial of each batch, in the order of the batches."""
+    timed: tuple[Measurement, ...]
+    notes: tuple[str, ...] = ()
+    """The limits of this answer."""
+
+    def trial(self, batch: int) -> Trial:
+        return next(trial for trial in self.trials if trial.batch == batch)
 
 
 def next_batch(trials: Sequence[Trial], start: int, most: int) -> int | None:

@@ -14,9 +14,9 @@ from gputune.bench_process import Context
 from gputune.benches._errors import one_line, synchronize
 from gputune.benches._matmul import linear, matrix, operands, set_flags
 from gputune.benches._peak_search import LARGEST, Shape, candidates, search
-from gputune.benches._theory import flops_per_clock, peak_tflops
 from gputune.benches._timing import Arm, Metric, Params, in_blocks, time_of
 from gputune.facts.gap import Gap
+from gputune.facts.gpu import Gpu
 from gputune.measurement import LOOKS, Measurement
 
 SECONDS = {"cuda": {"standard": 5.2, "thorough": 60}, "cpu": {"standard": 3, "thorough": 12}}
@@ -31,6 +31,21 @@ BURST_PAUSE_SECONDS = 0.12
 STEADY_BLOCK_SECONDS = 0.1
 COOLING_SECONDS = 0.5
 """A power limit acts on an average over the last moments."""
+
+_PER_CLOCK: dict[str, dict[str, int]] = {
+    "7.0": {"float32": 128, "float16": 1024},
+    "7.5": {"float32": 128, "float16": 1024},
+    "8.0": {"float32": 128, "tf32": 1024, "bfloat16": 2048, "float16": 2048},
+    "8.6": {"float32": 256, "tf32": 512, "bfloat16": 1024, "float16": 1024},
+    "8.9": {"float32": 256, "tf32": 512, "bfloat16": 1024, "float16": 1024, "float8": 2048},
+    "9.0": {"float32": 256, "tf32": 2048, "bfloat16": 4096, "float16": 4096, "float8": 8192},
+    "10.0": {"float32": 256, "tf32": 4096, "bfloat16": 8192, "float16": 8192, "float8": 16384},
+    "10.3": {"float32": 256, "tf32": 4096, "bfloat16": 8192, "float16": 8192, "float8": 16384},
+}
+"""Dense floating-point operations in a clock of one multiprocessor, a multiplication with its addition counted as two.
+Sources: NVIDIA's architecture whitepapers and the CUDA programming guide's table of arithmetic throughput."""
+_GEFORCE_HALF = ("7.5", "8.6", "8.9")
+"""GeForce cards add up at half the rate where the sum is FP32, which is what torch asks for."""
 
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
@@ -123,3 +138,19 @@ def _theoretical(context: Context, dtype: str, steady: Measurement) -> Iterator[
     rate = flops_per_clock(gpu, dtype) or 0
     params: Params = {"dtype": dtype, "multiprocessors": gpu.multiprocessor_count or 0, "flops_per_clock": rate}
     yield _metric("theoretical").row(context, [peak], params, sm_clock_mhz=clock or 0.0)
+
+
+def flops_per_clock(gpu: Gpu, dtype: str) -> int | None:
+    """Operations of one multiprocessor in a clock; None for a GPU or dtype that the table does not hold."""
+    capability = gpu.compute_capability or ""
+    rate = _PER_CLOCK.get(capability, {}).get(dtype)
+    halved = gpu.brand == "GeForce" and capability in _GEFORCE_HALF and dtype != "float32"
+    return rate // 2 if rate and halved else rate
+
+
+def peak_tflops(gpu: Gpu, dtype: str, clock_mhz: float) -> float | None:
+    """TFLOP/s at this clock of the multiprocessors; None for a GPU or dtype that the table does not hold."""
+    rate = flops_per_clock(gpu, dtype)
+    if rate is None or gpu.multiprocessor_count is None:
+        return None
+    return gpu.multiprocessor_count * clock_mhz * 1e6 * rate / 1e12

@@ -19,10 +19,9 @@ from dataclasses import replace
 from gputune.bench_process import Context
 from gputune.benches import _training_groups
 from gputune.benches._errors import first_sentence, out_of_memory
-from gputune.benches._guard import final_losses
 from gputune.benches._networks import NETWORKS, Size
+from gputune.benches._steps import fact_of
 from gputune.benches._threads import free_cpus, own_threads
-from gputune.benches._training_arms import fact_of
 from gputune.benches._training_groups import Found
 from gputune.facts.gap import Gap
 from gputune.host import Host
@@ -69,7 +68,8 @@ def _network(context: Context, name: str, seconds: float) -> Iterator[Found]:
     rows = [row for row in found if isinstance(row, Measurement)]
     precisions = list(dict.fromkeys(str(row.params["precision"]) for row in rows))
     if context.budget == "thorough" and context.cuda and rows:
-        for row in _kept(context, name, final_losses(context, name, size, precisions, seconds * GUARD_SHARE)):
+        losses = _training_groups.final_losses(context, name, size, precisions, seconds * GUARD_SHARE)
+        for row in _kept(context, name, losses):
             rows += [row] if isinstance(row, Measurement) else []
             yield row
     best = _training.first_best(rows, name)

@@ -127,7 +127,7 @@ class Applied:
     def __str__(self) -> str:
         """One line: `matmul_precision tf32 (was ieee): applied (profile), in this process`."""
         from ..resources.printable import printable
-        from ..settings._value_text import value_text
+        from ..settings import value_text
 
         value = "" if self.after is None else f" {value_text(self.after)}"
         was = "" if self.before in (None, self.after) else f" (was {value_text(self.before)})"

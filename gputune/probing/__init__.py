@@ -16,8 +16,18 @@ from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
 from gputune.probing.again import run_again, seconds_to_run_again
-from gputune.probing.plan import check_names, fitting, imports, left_out, plan, seconds_for
-from gputune.probing.request import ALL, Request, device_of, devices_of
+from gputune.probing.plan import (
+    ALL,
+    Request,
+    check_names,
+    device_of,
+    devices_of,
+    fitting,
+    imports,
+    left_out,
+    plan,
+    seconds_for,
+)
 from gputune.probing.running import Lane
 from gputune.probing.together import common_profile, measure_together, own_profiles
 from gputune.profile import Fingerprint, Profile, fingerprint, now

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from gputune.measurement import Measurement
 from gputune.report.charts import Bar, Cell, Chart, number, rate, ratio, rows
 from gputune.report.pictures import Bars, Dots, Mark, mark, per, ratio_mark
-from gputune.settings import _accuracy_guard, _training, _training_rows
+from gputune.settings import _training, _training_rows
 from gputune.settings._training_rows import Combination, Steps
 from gputune.settings.sdpa_backend import Workload
 
@@ -92,7 +92,7 @@ def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
     known = readable(measurements)
     for network in _training_rows.families(known):
         rates = _training_rows.steps(known, network, "precision")
-        best, refused = _training.best(known, network), _accuracy_guard.refusals(known, network)
+        best, refused = _training.best(known, network), _training_rows.refusals(known, network)
         memory, batch = _memory(known, network), next(iter(rates.values())).params["batch"]
         lines = [
             (

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from gputune.inject import decision, hands
-from gputune.probing.request import ALL
+from gputune.probing.plan import ALL
 from gputune.profile import Profile, Program
 from gputune.recommend import provisional
 from gputune.report.answer_parts import PLACEHOLDER, By, Gain, Next, Step

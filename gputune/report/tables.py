@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 from gputune.report.charts import BAR_WIDTH, Bar, Chart, bar
 from gputune.resources.printable import printable
 from gputune.resources.terminal_size import WIDEST, no_sizes
-from gputune.settings._value_text import value_text
+from gputune.settings import value_text
 
 if TYPE_CHECKING:
     from rich.console import Console

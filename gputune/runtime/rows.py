@@ -6,8 +6,7 @@ from textwrap import wrap
 
 from gputune.inject.applied import Applied, Reason, Why
 from gputune.resources.printable import printable
-from gputune.settings import Value
-from gputune.settings._value_text import value_text
+from gputune.settings import Value, value_text
 
 WIDTH = 80
 _COLUMNS = {"setting": 29, "before": 8, "after": 8, "status": 13}

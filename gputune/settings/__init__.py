@@ -85,3 +85,12 @@ def load(name: str) -> plugins.Setting:
 
 def all_settings() -> Mapping[str, plugins.Setting]:
     return {name: load(name) for name in names()}
+
+
+def value_text(value: Value) -> str:
+    """A setting's value in words; `none` stands for torch's own choice."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {number}" for key, number in value.items()) or "unknown"
+    if value is None:
+        return "none"
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)

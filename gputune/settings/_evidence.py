@@ -1,8 +1,10 @@
-"""Selecting and comparing measurements, and turning a comparison into a choice."""
+"""The parameters of measured rows, selecting and comparing rows, and turning a comparison into a choice."""
 
 import math
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from typing import Any, Self, get_args, get_type_hints
 
 from . import Choice, Comparison, Measurement, Measurements, Value
 
@@ -10,6 +12,33 @@ NOT_MEASURED = "not measured in this run's budget"
 TIME = "time"
 """The parameter of the rows of a second run, which is to agree with the first."""
 TOO_FEW = "too few samples in this run to tell"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A kind of row, shared by the bench that writes it and the advice that reads it. Each field is a key of the row's
+    `params`; a field that has its default is left out there.
+    """
+
+    @property
+    def params(self) -> dict[str, Any]:
+        values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        return {name: value for name, (value, default) in values.items() if value != default}
+
+    @classmethod
+    def of(cls, params: Mapping[str, object]) -> Self | None:
+        """Read from the `params` of a row; None where a file's row lacks a key or holds another type there."""
+        values: dict[str, Any] = {field.name: params.get(field.name, field.default) for field in fields(cls)}
+        types = _types(cls)  # type: ignore[arg-type]  # a class is hashable
+        return cls(**values) if all(_is_a(value, types[name]) for name, value in values.items()) else None
+
+
+def _is_a(value: object, kind: Any) -> bool:
+    """As `isinstance`, except that True and False are no numbers."""
+    return isinstance(value, kind) and (type(value) is not bool or bool in (kind, *get_args(kind)))
+
+
+_types = cache(get_type_hints)
 
 
 def never() -> Comparison:

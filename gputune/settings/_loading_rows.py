@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import Measurement
-from ._rows import Row
+from ._evidence import Row
 
 WORKERS, PREFETCH_FACTORS, THREADS = (0, 1024), (1, 64), (1, 4096)
 """The least and the most that a profile may ask for."""

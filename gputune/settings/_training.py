@@ -17,9 +17,8 @@ from dataclasses import replace
 from typing import Any
 
 from . import Choice, Comparison, Measurement, Measurements
-from ._accuracy_guard import refusals
 from ._evidence import beats, compared, decide, missing, pooled, select, unmeasured
-from ._training_rows import BENCH, MIXED, Combination, Steps, families, steps
+from ._training_rows import BENCH, MIXED, Combination, Steps, families, refusals, steps
 
 WORTH_MIXED = 1.10
 WORTH_SEARCH = 1.10

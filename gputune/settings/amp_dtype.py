@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import Literal
 
 from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
-from ._accuracy_guard import guard_words, refusals
 from ._evidence import (
     NOT_MEASURED,
     TOO_FEW,
@@ -30,7 +29,7 @@ from ._evidence import (
     unmeasured,
 )
 from ._training import WORTH_MIXED, allowed, base_precision, but_for, first_best, losing
-from ._training_rows import BENCH, MIXED, families
+from ._training_rows import BENCH, MIXED, families, guard_words, refusals
 from .matmul_precision import recommend as recommend_matmul
 
 VALUE = Literal["bfloat16", "float16"] | None

@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import NOT_MEASURED, choose, compared, missing, product, select, unmeasured
-from ._rows import Row
+from ._evidence import NOT_MEASURED, Row, choose, compared, missing, product, select, unmeasured
 
 VALUE = dict[Literal["bfloat16", "float16", "float8_e4m3fn", "float32", "tf32"], int]
 PHASE: Phase = "code"

@@ -10,10 +10,9 @@ Source: PyTorch, "Numerical accuracy" and "CUDA semantics" notes.
 from typing import Literal
 
 from . import Choice, Comparison, Facts, Measurements, Numerics, Phase
-from ._accuracy_guard import refused_anywhere
 from ._evidence import choose, compared, first, missing, never, no_gain, of_device, range_text, unmeasured
 from ._tf32 import matmul, set_matmul
-from ._training_rows import BENCH
+from ._training_rows import BENCH, refused_anywhere
 
 VALUE = Literal["tf32", "ieee"]
 PHASE: Phase = "process"

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import choose, counted, missing, never, no_gain, of_device, pooled, range_text, select, unmeasured
-from ._rows import Row
+from ._evidence import Row, choose, counted, missing, never, no_gain, of_device, pooled, range_text, select, unmeasured
 from ._training import losing
 
 VALUE = Literal["flash", "efficient", "cudnn", "math"] | None

@@ -16,7 +16,7 @@ from gputune.inject.advice import Advice, Loading
 from gputune.inject.advice import Tuned as TunedValues
 from gputune.inject.loading import WORKERS
 from gputune.measurement import BY_FAR, Comparison
-from gputune.probing.request import device_of
+from gputune.probing.plan import device_of
 from gputune.profile import Guard
 from gputune.progress import Progress
 from gputune.trials import agreement, confirming, guarding

@@ -6,7 +6,7 @@ import pytest
 from making import until
 from recorded import RecordedHost
 
-from gputune.batch_size.memory_watch import MemoryWatch
+from gputune.batch_size.running import MemoryWatch
 
 MIB = 1 << 20
 

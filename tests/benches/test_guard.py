@@ -8,11 +8,11 @@ from recorded import facts_of
 
 from gputune import profile, recommend
 from gputune.bench_process import Context
-from gputune.benches import _guard
-from gputune.benches._guard import final_losses
+from gputune.benches import _training_groups
 from gputune.benches._networks import Size
+from gputune.benches._training_groups import final_losses
 from gputune.facts.gap import Gap
-from gputune.settings._accuracy_guard import guard_words, refusals
+from gputune.settings._training_rows import guard_words, refusals
 
 SMALL = Size(batch=2, width=64, depth=1, length=16, classes=32)
 FACTS = facts_of("cpu-only")
@@ -26,7 +26,7 @@ def context() -> Context:
 
 def trained(losses: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each training have these losses, by precision."""
-    monkeypatch.setattr(_guard, "_train", lambda context, name, size, precision, seed: (losses(precision, seed), 0))
+    monkeypatch.setattr(_training_groups, "_train", lambda *given: (losses(*given[3:]), 0))
 
 
 def test_fp32_from_five_seeds_and_each_other_precision_from_the_first(
@@ -41,7 +41,8 @@ def test_fp32_from_five_seeds_and_each_other_precision_from_the_first(
 @pytest.mark.exhaustive
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_loss_and_another_one_another(context: Context) -> None:
-    one, again, other = (_guard._row(context, "recurrent", SMALL, "float32", seed) for seed in (0, 0, 1))
+    rows: list[Any] = [row for _ in range(2) for row in final_losses(context, "recurrent", SMALL, ("float32",), 600)]
+    one, other, again = rows[0], rows[1], rows[len(rows) // 2]
     assert one == again
     assert one.samples != other.samples
     assert one.median < float(one.params["first_loss"])

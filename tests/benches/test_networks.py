@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 import torch
 
-from gputune.benches import _guard
+from gputune.benches import _training_groups
 from gputune.benches._networks import NETWORKS
 from gputune.benches._steps import Trainee
 from gputune.inject.family import family
-from gputune.settings._accuracy_guard import LEAST_FALL
-from gputune.settings._training_rows import FAMILIES, Combination
+from gputune.settings._training_rows import FAMILIES, LEAST_FALL, Combination
 
 MANY_WORDS = {"classes": 4096}
 """As a GPU gets."""
@@ -66,10 +65,10 @@ def fall(name: str, rate: float, **changes: Any) -> float:
     made = Trainee(NETWORKS[name], replace(NETWORKS[name].cpu, **changes), "cpu", Combination())
     step, _ = made.stepper(fused=False, rate=rate)
     losses = []
-    for _ in range(_guard.STEPS):
+    for _ in range(_training_groups.GUARD_STEPS):
         made.next_batch()
         losses.append(float(step().detach()))
-    return 1 - fmean(losses[-_guard.LAST :]) / losses[0]
+    return 1 - fmean(losses[-_training_groups.LAST :]) / losses[0]
 
 
 @pytest.mark.sampled(4)

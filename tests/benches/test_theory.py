@@ -2,7 +2,7 @@
 
 import pytest
 
-from gputune.benches._theory import flops_per_clock, peak_tflops
+from gputune.benches.matmul_peak import flops_per_clock, peak_tflops
 from gputune.facts.gpu import Gpu
 
 

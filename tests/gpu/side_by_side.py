@@ -17,8 +17,7 @@ from pathlib import Path
 from gputune import facts
 from gputune.bench_process.restarting import RestartingProcess
 from gputune.host import Host
-from gputune.probing.plan import plan
-from gputune.probing.request import Request, devices_of
+from gputune.probing.plan import Request, devices_of, plan
 from gputune.probing.running import Lane
 from gputune.probing.together import at_once
 from gputune.profile import load

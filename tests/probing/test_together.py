@@ -19,7 +19,7 @@ from gputune import probing
 from gputune.errors import MeasureError
 from gputune.facts.gap import Gap
 from gputune.probing import Request
-from gputune.probing.request import devices_of
+from gputune.probing.plan import devices_of
 from gputune.probing.together import at_once
 from gputune.profile import differing_settings, representative_index
 

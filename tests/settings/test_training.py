@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from making import final_loss, final_losses, precisions, row, steps
 
-from gputune.settings import _accuracy_guard, _training, _training_rows
-from gputune.settings._accuracy_guard import refusals
+from gputune.settings import _training, _training_rows
 from gputune.settings._evidence import beats
 from gputune.settings._training import best, choice_everywhere, first_best, option
-from gputune.settings._training_rows import Combination, families
+from gputune.settings._training_rows import Combination, families, refusals
 
 PLAIN = Combination()
 TF32, BFLOAT16, FLOAT16 = (Combination(precision=name) for name in ("tf32", "bfloat16", "float16"))
@@ -158,17 +157,17 @@ class TestTheGuard:
     def test_nor_where_fp32_itself_diverged(self, seed: int) -> None:
         rows = final_losses("mlp", *self.EXACT, bfloat16=9.0)
         rows[seed] = final_loss("mlp", "float32", 0.0, seed, diverged=True)
-        assert "fell too little" in _accuracy_guard.guard_words(rows, "mlp")
+        assert "fell too little" in _training_rows.guard_words(rows, "mlp")
         assert refusals(rows, "mlp") == {}
 
     def test_each_network_is_guarded_by_itself(self) -> None:
         rows = final_losses("mlp", *self.EXACT, bfloat16=1.0) + final_losses("transformer", *self.EXACT, bfloat16=1.5)
         assert list(refusals(rows, "mlp")) == []
         assert list(refusals(rows, "transformer")) == ["bfloat16"]
-        assert _accuracy_guard.refused_anywhere(rows, "bfloat16") == (
+        assert _training_rows.refused_anywhere(rows, "bfloat16") == (
             "transformer: its final loss was 1.5 instead of FP32's 1, whose seeds scatter by 0.1"
         )
-        assert _accuracy_guard.refused_anywhere(rows, "float16") is None
+        assert _training_rows.refused_anywhere(rows, "float16") is None
 
     def test_a_refused_precision_is_no_candidate_however_fast(self) -> None:
         rows = precisions("mlp", float32=100.0, tf32=200.0, bfloat16=400.0)
@@ -178,13 +177,13 @@ class TestTheGuard:
     def test_its_words(self) -> None:
         learned, flat = final_losses("mlp", *self.EXACT), final_losses("mlp", 1.7, 1.7)
         assert (
-            _accuracy_guard.guard_words(learned, "mlp")
+            _training_rows.guard_words(learned, "mlp")
             == "its final loss differs from FP32's by no more than FP32's seeds do"
         )
-        assert _accuracy_guard.guard_words(flat, "mlp") == "FP32's own loss fell too little to compare final losses"
+        assert _training_rows.guard_words(flat, "mlp") == "FP32's own loss fell too little to compare final losses"
         begun = final_losses("mlp", 1.0)
-        assert _accuracy_guard.guard_words(begun, "mlp") == _accuracy_guard.guard_words([], "mlp")
-        assert _accuracy_guard.guard_words([], "mlp") == "final losses not compared in this run's budget"
+        assert _training_rows.guard_words(begun, "mlp") == _training_rows.guard_words([], "mlp")
+        assert _training_rows.guard_words([], "mlp") == "final losses not compared in this run's budget"
 
 
 class TestOptions:
