@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gputune.checks import Finding
     from gputune.facts import Facts
     from gputune.facts.gap import Gap
-    from gputune.measurement import Measurement
+    from gputune.measurement import Comparison, Measurement
     from gputune.settings import Choice
 
 
@@ -40,6 +40,10 @@ class Setting(Plugin, Protocol):
     NAMES: tuple[str, ...]
 
     def recommend(self, facts: Facts, measurements: Sequence[Measurement]) -> Choice: ...
+
+    def gain_of(
+        self, facts: Facts, measurements: Sequence[Measurement], value: Any, family: str
+    ) -> Comparison | None: ...
 
     def environ(self, value: Any) -> dict[str, str]: ...
 

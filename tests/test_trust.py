@@ -9,7 +9,7 @@ from recorded import facts_of
 
 from gputune import recommend
 from gputune.facts import Facts
-from gputune.recommend.trust import disturbance
+from gputune.recommend.standing import disturbance
 from gputune.settings import Choice
 
 TWO = facts_of("cpu-only", affinity=range(2))
@@ -124,25 +124,14 @@ def test_which_is_its_gain_while_the_interval_is_to_lie_beyond_twice(scatter: fl
 
 
 def test_what_lies_far_apart_is_believed_of_a_gpu_and_never_of_threads() -> None:
-    rows = [
-        row("precision", "throughput", 40.0, dtype="float32", relative_error=1e-7),
-        row("precision", "throughput", 320.0, dtype="tf32", relative_error=3e-4),
-    ]
-    on_gpu = recommend.trust.believed(
-        SIXTEEN,
-        beside(rows, other_sm_percent=40.0),
-        _Setting(),
-        Choice(value="tf32", gain=8.0, interval=(7.6, 9.2), reason="", evidence=("precision",)),
-    )
+    rows = [row("precision", "throughput", rate, dtype=dtype) for dtype, rate in (("float32", 40.0), ("tf32", 320.0))]
+    rows = [*beside(rows, other_sm_percent=40.0), row("precision", "relative_error", 3e-4, dtype="tf32")]
+    on_gpu = chosen("matmul_precision", SIXTEEN, rows)
     assert (on_gpu.value, on_gpu.provisional) == ("tf32", False)
     threads = [row("cpu_threads", "throughput", rate, threads=n, default=n == 2) for n, rate in ((2, 1.0), (1, 6.0))]
     twice = [*beside(threads, other_cpus=1.0), *(replace(one, params={**one.params, "time": 2}) for one in threads)]
     choice = chosen("omp_threads", TWO, twice)
     assert (choice.value, choice.provisional) == (None, True)
-
-
-class _Setting:
-    """One that believes nothing more than the others do."""
 
 
 def test_choices_of_families_are_held_to_the_same() -> None:

@@ -1,5 +1,6 @@
-"""The input of a search for a batch size and its answer; which batch to try next, and what the trials so far show. Pure:
-nothing is run here.
+"""The input of a search for a batch size and its answer; which batch to try next, and what the trials so far show.
+
+Pure: nothing is run here.
 
 The boundary between what fits and what does not is found by doubling and bisection. The memory that a step needs grows
 close to linearly with its batch, so a line through two trials often shows where the boundary is, and the search closes

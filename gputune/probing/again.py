@@ -16,7 +16,7 @@ from gputune.facts.gap import Gap
 from gputune.probing.plan import Job, planned
 from gputune.probing.running import Lane
 from gputune.progress import Progress
-from gputune.recommend.trust import disturbance
+from gputune.recommend.standing import disturbance
 from gputune.settings._evidence import TIME
 
 AGAIN_SHARE = 0.25

@@ -1,6 +1,6 @@
 """From Facts and Measurements to a Profile: every setting and check is asked. Pure, so advice can be replayed."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from gputune import checks
 from gputune.facts import Facts
@@ -8,9 +8,17 @@ from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 from gputune.profile import SCHEMA, Profile, fingerprint
 from gputune.recommend.loading import WORKERS, is_of_loading, with_workers
-from gputune.recommend.standing import GENERAL, NOTHING_STANDS, Standing, Stood, kept, recorded, standing_of
-from gputune.recommend.trust import believed
-from gputune.settings import Choice, _training_rows, all_settings, dataloader_workers, load
+from gputune.recommend.standing import (
+    GENERAL,
+    NOTHING_STANDS,
+    Standing,
+    Stood,
+    final,
+    provisional,
+    recorded,
+    standing_of,
+)
+from gputune.settings import Choice, _training_rows, all_settings, dataloader_workers
 from gputune.settings._evidence import NOT_MEASURED, unmeasured
 from gputune.version import __version__
 
@@ -32,10 +40,10 @@ def choices(
     """The general choice of every setting."""
     stood = _beside_own_dataset(standing.get(GENERAL, {}), measurements)
     own = {name: setting.recommend(facts, measurements) for name, setting in all_settings().items()}
-    workers = _final(facts, measurements, own[WORKERS], stood.get(WORKERS), (WORKERS, GENERAL))
+    workers = final(facts, measurements, own[WORKERS], stood.get(WORKERS), (WORKERS, GENERAL))
     own, stood = with_workers(facts, workers, own, stood)
     return {
-        name: workers if name == WORKERS else _final(facts, measurements, choice, stood.get(name), (name, GENERAL))
+        name: workers if name == WORKERS else final(facts, measurements, choice, stood.get(name), (name, GENERAL))
         for name, choice in own.items()
     }
 
@@ -54,7 +62,7 @@ def families(
             if choice is None and name in stood:
                 choice = unmeasured(setting.recommend(facts, ()).value, NOT_MEASURED)
             if choice is not None:
-                own[name] = _final(facts, measurements, choice, stood.get(name), (name, kind))
+                own[name] = final(facts, measurements, choice, stood.get(name), (name, kind))
     return {kind: own for kind, own in chosen.items() if own}
 
 
@@ -63,25 +71,6 @@ def _beside_own_dataset(stood: Mapping[str, Stood], measurements: Sequence[Measu
     if dataloader_workers.bench_of(measurements) != "dataset":
         return stood
     return {name: one for name, one in stood.items() if not is_of_loading(name)}
-
-
-def _final(
-    facts: Facts, measurements: Sequence[Measurement], choice: Choice, stood: Stood | None, place: tuple[str, str]
-) -> Choice:
-    """A setting's choice, held against who disturbed the measurement and against what stands."""
-    return kept(facts, measurements, believed(facts, measurements, load(place[0]), choice), stood, place)
-
-
-def provisional(
-    settings: Mapping[str, Choice], families: Mapping[str, Mapping[str, Choice]]
-) -> dict[str, tuple[str, ...]]:
-    """The settings whose choice is provisional, in general or for a family, and the benches that it waits for."""
-    waiting: dict[str, Iterable[str]] = {}
-    for group in (settings, *families.values()):
-        for name, choice in group.items():
-            if choice.provisional:
-                waiting[name] = dict.fromkeys((*waiting.get(name, ()), *choice.evidence))
-    return {name: tuple(found) for name, found in waiting.items()}
 
 
 def profile_of(  # noqa: PLR0913 - what a profile follows from

@@ -1,29 +1,44 @@
-"""Keeps the choices of an earlier probe of the same machine, unless the rows of the new probe contradict them with
-certainty. Without this, values that lie close together would be recommended now this way and now that. A choice that is
-kept is said to stand.
+"""What becomes of the choice that a probe's rows lead to: whether it is believed, whether what an earlier probe chose
+still stands, and which benches run again.
 
-**The rule**: a choice that stands is dropped ("falls") where another value certainly gains over it, by more than 3 %,
-or by what a setting with a higher bar (`WORTH`) asks for; and where something other than speed decides, such as the
-accuracy guard. What an earlier probe did not measure, or only on a disturbed machine, does not stand. Nothing stands
-where any field of the fingerprint (GPU, driver, torch, number of CPUs, ...) or gputune's version differs.
+**What it rests on**: a choice with an interval rests on the speed that its benches (`evidence`) measured. A choice
+without one is decided by something else: the machine's facts, the accuracy guard, memory. It is believed as it is, and
+nothing stands against it.
+
+**Disturbed** is a bench of the host, or of a CPU, unless it had all CPUs of this process for itself: threads that share
+work wait for the one whose CPU is taken. (Beside one busy loop on two CPUs, a matmul with two threads ran at a twelfth
+of its speed, so that one thread looked better by far.) A bench of a GPU needs two, for the thread that launches kernels
+and the one of the backward pass, and the GPU for itself, not slowed down by heat. What rests on a disturbed bench is
+torch's default, and provisional: its benches run again. A gain of twice and more is believed on a GPU, where the
+disturbance falls on both sides alike, and for a setting that says so (`BELIEVED_FROM`), where the median is also more
+than a larger share of the CPUs would bring.
+
+**What stands** is what an earlier probe of this machine, with the same fingerprint and version of gputune, measured
+undisturbed. Without this, values that lie close together would be recommended now this way and now that. It falls where
+this run's choice is certainly more than 3 % faster. Torch's default counts as `WORTH` / 1.03 times as fast as it is,
+since leaving it has to be worth so much.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gputune import benches
+from gputune.checks.throttling import FAULTS
 from gputune.facts import Facts
-from gputune.measurement import LEAST_GAIN, Comparison, Measurement
+from gputune.facts.busy import is_busy
+from gputune.measurement import BY_FAR, LEAST_GAIN, Measurement
+from gputune.plugins import Setting
 from gputune.profile.document import Fingerprint, Profile
 from gputune.settings import Choice, Value, load
-from gputune.settings._evidence import never
 from gputune.version import __version__
 
 GENERAL = ""
 """The family of choices that hold for all."""
-Interval = tuple[float, float]
-Place = tuple[str, str]
-"""A setting, and a family."""
+MANY_CPUS = 8
+SHARE_MARGIN = 1.25
+SM_PERCENT = 5
+"""The share of a GPU that another process may use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +55,8 @@ NOTHING_STANDS: Standing = {}
 
 
 def standing_of(earlier: Profile, here: Fingerprint) -> Standing:
-    """Return, by family and setting, the choices of `earlier` that were measured and are not provisional: a new probe
-    keeps them unless its rows contradict them. There are none where the fingerprint of `earlier` is not `here`, or
-    another version of gputune wrote it.
+    """Return, by family and setting, the choices of `earlier` that were measured and are not provisional. There are
+    none where the fingerprint of `earlier` is not `here`, or another version of gputune wrote it.
     """
     if earlier.fingerprint != here or earlier.gputune != __version__:
         return NOTHING_STANDS
@@ -66,22 +80,64 @@ def recorded(profile: Profile) -> Standing:
     }
 
 
-def kept(
-    facts: Facts, measurements: Sequence[Measurement], choice: Choice, stood: Stood | None, place: Place
+def provisional(
+    settings: Mapping[str, Choice], families: Mapping[str, Mapping[str, Choice]]
+) -> dict[str, tuple[str, ...]]:
+    """The settings whose choice is provisional, in general or for a family, and the benches that it waits for."""
+    waiting: dict[str, Iterable[str]] = {}
+    for group in (settings, *families.values()):
+        for name, choice in group.items():
+            if choice.provisional:
+                waiting[name] = dict.fromkeys((*waiting.get(name, ()), *choice.evidence))
+    return {name: tuple(found) for name, found in waiting.items()}
+
+
+def disturbance(facts: Facts, measurements: Sequence[Measurement], bench: str) -> str | None:
+    """In words, what disturbed a bench; None where nothing is known to have."""
+    rows = [row for row in measurements if row.bench == bench]
+    on_gpu = _on_gpu(measurements, bench)
+
+    def most(condition: str) -> float:
+        return max((row.conditions[condition] for row in rows if condition in row.conditions), default=0.0)
+
+    if is_busy(facts.cpu, most("other_cpus"), on_gpu=on_gpu):
+        stolen = f", {most('stolen_cpus'):.2g} of them on other guests of the host" if most("stolen_cpus") else ""
+        return f"others used {most('other_cpus'):.2g} of {facts.cpu.affinity_count} CPUs{stolen}"
+    if not on_gpu:
+        return None
+    if most("other_sm_percent") >= SM_PERCENT:
+        return f"another process used {most('other_sm_percent'):.0f} % of the GPU"
+    bits = [int(row.conditions.get("throttle_reasons", 0)) for row in rows]
+    faults = [name for bit, (name, _) in FAULTS.items() if any(bit & one for one in bits)]
+    return f"the GPU was slowed down by {', '.join(faults)}" if faults else None
+
+
+def _on_gpu(measurements: Sequence[Measurement], bench: str) -> bool:
+    """Whether a bench measured a GPU, and not the host beside it."""
+    of_the_host = bench in benches.names() and benches.traits(benches.load(bench)).of_the_host
+    return not of_the_host and any(row.bench == bench and row.device.startswith("cuda") for row in measurements)
+
+
+def final(
+    facts: Facts, measurements: Sequence[Measurement], choice: Choice, stood: Stood | None, place: tuple[str, str]
 ) -> Choice:
-    """The choice that this run alone leads to, or what stood before."""
-    if stood is None or _is_decided_by_facts(choice):
+    """What becomes of this run's choice for a setting and family (`place`), beside what stood."""
+    setting = load(place[0])
+    choice = _believed(facts, measurements, setting, choice)
+    if stood is None or not (choice.evidence or choice.unmeasured):
         return choice
-    if choice.unmeasured and _speed(facts, measurements, stood.value, place) == never():
-        return choice
+    told = not choice.unmeasured and not choice.provisional
     agrees = choice.value == stood.value and not choice.provisional
-    decided = not choice.unmeasured and not choice.provisional
-    if decided and not agrees and _falls(facts, measurements, choice, stood.value, place):
+    speeds = _Speeds(facts, measurements, setting, place[1], choice)
+    if told and not agrees and (_is_decided_otherwise(choice) or speeds.certain_gain(choice.value, stood.value)):
         return choice
     contradicts = "" if agrees or choice.unmeasured else ", and this run does not contradict it with certainty"
+    gain, interval = (choice.gain, choice.interval) if agrees else speeds.shown(stood.value)
     return replace(
-        choice if agrees else _about(facts, measurements, choice, stood.value, place),
+        choice,
         value=stood.value,
+        gain=gain,
+        interval=interval,
         since=stood.since,
         unmeasured=False,
         provisional=False,
@@ -89,51 +145,79 @@ def kept(
     )
 
 
-def _is_decided_by_facts(choice: Choice) -> bool:
-    return not choice.evidence and not choice.unmeasured
+def _is_decided_otherwise(choice: Choice) -> bool:
+    """Whether something else than speed decided, or the user's own code, which need not be what it was."""
+    return choice.interval is None or any(benches.traits(benches.load(name)).user_code for name in choice.evidence)
 
 
-def _speed(facts: Facts, measurements: Sequence[Measurement], value: Value, place: Place) -> Comparison | None:
-    """A value's speed over torch's default; None where this run, or the setting, cannot tell."""
-    gain_of = getattr(load(place[0]), "gain_of", None)
-    return gain_of(facts, measurements, value, place[1]) if gain_of else None
+@dataclass(frozen=True, slots=True)
+class _Speeds:
+    """The speed of a setting's values over torch's default, as far as this run's rows, and its choice, tell."""
+
+    facts: Facts
+    measurements: Sequence[Measurement]
+    setting: Setting
+    family: str
+    choice: Choice
+
+    def shown(self, value: Value) -> tuple[float | None, tuple[float, float] | None]:
+        """The gain and interval that belong to a value; torch's default has those of its rival."""
+        if not hasattr(self.setting, "gain_of") or value == self._default:
+            return self.choice.gain, self.choice.interval
+        speed = self.setting.gain_of(self.facts, self.measurements, value, self.family)
+        return (speed.ratio, speed.interval) if speed and speed.pairs else (None, None)
+
+    def certain_gain(self, value: Value, other: Value) -> bool:
+        """Whether a value is certainly more than 3 % faster than another one."""
+        new, old = self._interval(value), self._interval(other)
+        return new is not None and old is not None and new[0] > LEAST_GAIN * old[1]
+
+    @property
+    def _default(self) -> Value:
+        return self.setting.recommend(self.facts, ()).value
+
+    def _interval(self, value: Value) -> tuple[float, float] | None:
+        if value == self._default:
+            return (getattr(self.setting, "WORTH", LEAST_GAIN) / LEAST_GAIN,) * 2
+        if not hasattr(self.setting, "gain_of"):
+            return self.choice.interval  # with two values, the choice is about the other one
+        speed = self.setting.gain_of(self.facts, self.measurements, value, self.family)
+        return speed.interval if speed else None
 
 
-def _about(facts: Facts, measurements: Sequence[Measurement], choice: Choice, value: Value, place: Place) -> Choice:
-    """The choice with the gain that belongs to another value; torch's default has that of its rival."""
-    setting = load(place[0])
-    if not hasattr(setting, "gain_of") or value == setting.recommend(facts, ()).value:
+def _believed(facts: Facts, measurements: Sequence[Measurement], setting: Setting, choice: Choice) -> Choice:
+    """The choice, or torch's default and provisional where it rests on a disturbed bench."""
+    if choice.interval is None or choice.provisional or choice.unmeasured:
         return choice
-    speed = _speed(facts, measurements, value, place)
-    gain, interval = (speed.ratio, speed.interval) if speed and speed != never() else (None, None)
-    return replace(choice, gain=gain, interval=interval)
+    causes = ((bench, disturbance(facts, measurements, bench)) for bench in choice.evidence)
+    bench, why = next(((bench, why) for bench, why in causes if why), ("", None))
+    if why is None or _lies_far_apart(facts, measurements, setting, choice, bench):
+        return choice
+    reason = f"not trusted, since {why} while {bench} measured: {choice.reason}"
+    return replace(choice, value=setting.recommend(facts, ()).value, reason=reason, provisional=True)
 
 
-def _falls(facts: Facts, measurements: Sequence[Measurement], choice: Choice, stood: Value, place: Place) -> bool:
-    """Whether what stood must give way to the choice of this run."""
-    if choice.interval is None or any(benches.traits(benches.load(bench)).user_code for bench in choice.evidence):
-        return True  # decided by something else than speed, or on the user's own code
-    setting = load(place[0])
-    default, worth = setting.recommend(facts, ()).value, getattr(setting, "WORTH", LEAST_GAIN)
-
-    def gain(value: Value) -> Interval | None:
-        return (1.0, 1.0) if value == default else _gain(facts, measurements, choice, value, place)
-
-    new, old = gain(choice.value), gain(stood)
-    if new is None or old is None:
+def _lies_far_apart(
+    facts: Facts, measurements: Sequence[Measurement], setting: Setting, choice: Choice, bench: str
+) -> bool:
+    on_gpu = _on_gpu(measurements, bench)
+    believed_from = BY_FAR if on_gpu else getattr(setting, "BELIEVED_FROM", None)
+    if believed_from is None or choice.interval is None or not choice.gain:
         return False
-    if stood == default:
-        return new[0] > worth
-    if choice.value == default:  # it falls as far below its bar as 1 / LEAST_GAIN lies below LEAST_GAIN
-        return old[1] < worth / LEAST_GAIN**2
-    return new[0] > LEAST_GAIN * old[1]
+    low, high = choice.interval
+    if believed_from > low and high > 1 / believed_from:
+        return False
+    return on_gpu or max(choice.gain, 1 / choice.gain) >= _by_a_larger_share(facts, measurements, bench, believed_from)
 
 
-def _gain(
-    facts: Facts, measurements: Sequence[Measurement], choice: Choice, value: Value, place: Place
-) -> Interval | None:
-    """The interval of a value's speed over torch's default; None where this run does not know it."""
-    if not hasattr(load(place[0]), "gain_of"):
-        return choice.interval  # with two values, the choice is about the other one
-    speed = _speed(facts, measurements, value, place)
-    return speed.interval if speed else None
+def _by_a_larger_share(facts: Facts, measurements: Sequence[Measurement], bench: str, believed_from: float) -> float:
+    """The gain that a larger share of the CPUs may bring: who has more processes gets more of what is contested, and
+    who has one computes with fewer threads than the idle machine would give it.
+
+    On few CPUs threads speed up one process as much as processes do, and the share comes on top.
+    """
+    seen = [row.conditions.get("other_cpus", 0.0) for row in measurements if row.bench == bench]
+    left = max(0.0, 1 - max(seen, default=0.0) / facts.cpu.affinity_count)
+    if not left:
+        return math.inf
+    return (SHARE_MARGIN if facts.cpu.budget >= MANY_CPUS else believed_from) / left

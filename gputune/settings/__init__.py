@@ -12,8 +12,8 @@ A setting's file has
 - `recommend(facts, measurements) -> Choice`, always: without a gain, torch's default and the reason;
 - where it differs by kind of network, or of a dataset's samples, `of_family(facts, measurements, family) -> Choice |
   None`, None where it was not measured for that kind;
-- where it has more than two values, or refuses one for another reason than its speed, `gain_of(facts, measurements,
-  value, family) -> Comparison | None`: the speed of a value over torch's default, in a family or (with an empty one) in
+- where it has more than two values, or speed in one network refuses one for all, `gain_of(facts, measurements, value,
+  family) -> Comparison | None`: the speed of a value over torch's default, in a family or (with an empty one) in
   general; `_evidence.never()` for what is refused; None where these rows do not tell;
 - where a change must bring more than 3 %, `WORTH`, the ratio from which it is worth it;
 - where others' work on the CPUs cannot be what makes a large gain, `BELIEVED_FROM`, the ratio from which it is believed

@@ -8,8 +8,8 @@ training steps whose peak memory was looked at. Deterministic mode (`cudnn.deter
 Source: PyTorch, "Reproducibility" and "Performance tuning guide".
 """
 
-from . import Choice, Comparison, Facts, Measurements, Numerics, Phase
-from ._evidence import NOT_MEASURED, choose, first, never, no_gain, of_device, range_text, unmeasured
+from . import Choice, Facts, Measurements, Numerics, Phase
+from ._evidence import NOT_MEASURED, choose, first, no_gain, of_device, range_text, unmeasured
 from ._training import MOST_MEMORY, WORTH_SEARCH, search_gain, search_memory
 from ._training_rows import BENCH
 
@@ -25,30 +25,24 @@ WORTH = WORTH_SEARCH
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
     if not of_device(measurements):
         return choose(False, "it concerns GPUs only")
-    gain = search_gain(measurements, "convnet")
-    return _by_steps(measurements, gain) if gain else unmeasured(False, NOT_MEASURED)
-
-
-def gain_of(facts: Facts, measurements: Measurements, value: bool, family: str = "") -> Comparison | None:
-    memory = search_memory(measurements, "convnet")
-    return never() if memory is not None and memory > MOST_MEMORY else search_gain(measurements, "convnet")
-
-
-def _by_steps(measurements: Measurements, gain: Comparison) -> Choice:
-    taken, memory = first(measurements, BENCH, "search_time", network="convnet"), search_memory(measurements, "convnet")
+    gain, memory = search_gain(measurements, "convnet"), search_memory(measurements, "convnet")
+    if memory is not None and memory > MOST_MEMORY:
+        return choose(False, f"it takes {memory:.3g} times the peak memory of a convnet's steps", None, BENCH)
+    if gain is None:
+        return unmeasured(False, NOT_MEASURED)
+    taken = first(measurements, BENCH, "search_time", network="convnet")
     cost = f", the first of which took {taken.median:.3g} s," if taken else ""
     what = f"steps of a convnet with cuDNN's own search{cost} ran {range_text(gain)} as fast as with torch's default"
     if memory is not None:
         what += f", with {memory:.3g} times the peak memory"
+    why = ""
     if gain.verdict != "gain":
-        return choose(False, f"{no_gain(gain)}: {what}", gain, BENCH)
-    if gain.low <= WORTH_SEARCH:
-        return choose(False, f"not certain to gain the tenth that a search is worth: {what}", gain, BENCH)
-    if memory is None:
-        return choose(False, f"its peak memory is not known: {what}", gain, BENCH)
-    if memory > MOST_MEMORY:
-        return choose(False, f"it takes too much memory: {what}", gain, BENCH)
-    return choose(True, what, gain, BENCH)
+        why = no_gain(gain)
+    elif gain.low <= WORTH_SEARCH:
+        why = "not certain to gain the tenth that a search is worth"
+    elif memory is None:
+        why = "its peak memory is not known"
+    return choose(not why, f"{why}: {what}" if why else what, gain, BENCH)
 
 
 def apply(value: bool) -> None:

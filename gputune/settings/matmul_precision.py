@@ -9,8 +9,8 @@ Source: PyTorch, "Numerical accuracy" and "CUDA semantics" notes.
 
 from typing import Literal
 
-from . import Choice, Comparison, Facts, Measurements, Numerics, Phase
-from ._evidence import choose, compared, first, missing, never, no_gain, of_device, range_text, unmeasured
+from . import Choice, Facts, Measurements, Numerics, Phase
+from ._evidence import choose, compared, first, missing, no_gain, of_device, range_text, unmeasured
 from ._tf32 import matmul, set_matmul
 from ._training_rows import BENCH, refused_anywhere
 
@@ -27,6 +27,8 @@ TF32_ERROR = 1e-5
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
     if not of_device(measurements):
         return choose("ieee", "TF32 is a GPU's format")
+    if refused := refused_anywhere(measurements, "tf32"):
+        return choose("ieee", f"the accuracy guard refused it: {refused}", None, BENCH)
     tf32 = first(measurements, "precision", "throughput", dtype="tf32")
     fp32 = first(measurements, "precision", "throughput", dtype="float32")
     error = first(measurements, "precision", "relative_error", dtype="tf32")
@@ -38,10 +40,6 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
         reason = "TF32 was switched on and did not take effect: NVIDIA_TF32_OVERRIDE or the hardware forbids it"
         return choose("ieee", reason, comparison, "precision")
     speeds = f"TF32 matmul ran at {tf32.median:.3g} against {fp32.median:.3g} TFLOP/s"
-    refused = refused_anywhere(measurements, "tf32")
-    if refused:
-        reason = f"{speeds}, but the accuracy guard refused it: {refused}"
-        return choose("ieee", reason, comparison, "precision", BENCH)
     if comparison.verdict == "gain":
         return choose("tf32", f"{speeds}; relative error {error.median:.1e}", comparison, "precision")
     if _relative_error(measurements, "float32") >= TF32_ERROR:
@@ -49,13 +47,6 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
     else:
         reason = f"{no_gain(comparison)}: {speeds}, {range_text(comparison)}"
     return choose("ieee", reason, comparison, "precision")
-
-
-def gain_of(facts: Facts, measurements: Measurements, value: str, family: str = "") -> Comparison | None:
-    if refused_anywhere(measurements, "tf32"):
-        return never()
-    rows = (first(measurements, "precision", "throughput", dtype=dtype) for dtype in ("tf32", "float32"))
-    return compared(*rows)
 
 
 def _relative_error(measurements: Measurements, dtype: str) -> float:

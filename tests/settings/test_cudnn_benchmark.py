@@ -44,7 +44,7 @@ def test_the_steps_of_a_convnet_decide() -> None:
     [
         (convnet(109.0, 100.0), "not certain to gain the tenth that a search is worth: steps"),
         (convnet(130.0, 100.0, memory=None), "its peak memory is not known: steps"),
-        (convnet(130.0, 100.0, memory=3.0), "it takes too much memory: steps"),
+        (convnet(130.0, 100.0, memory=3.0), "it takes 3 times the peak memory of a convnet's steps"),
     ],
 )
 def test_it_must_gain_a_tenth_with_its_memory_looked_at(rows: list[Any], why: str) -> None:

@@ -54,12 +54,11 @@ def test_tf32_that_ran_all_the_time_is_said() -> None:
 def test_what_the_accuracy_guard_refused_is_not_recommended_however_fast() -> None:
     choice = recommend(H200, measured(405.0, 51.0) + final_losses("recurrent", 1.0, 1.1, 0.9, tf32=1.5))
     assert choice.value == "ieee"
-    assert choice.gain == pytest.approx(405 / 51, rel=0.01)
     assert choice.reason == (
-        "TF32 matmul ran at 406 against 51.2 TFLOP/s, but the accuracy guard refused it: "
-        "recurrent: its final loss was 1.5 instead of FP32's 1, whose seeds scatter by 0.1"
+        "the accuracy guard refused it: recurrent: "
+        "its final loss was 1.5 instead of FP32's 1, whose seeds scatter by 0.1"
     )
-    assert choice.evidence == ("precision", "training_step")
+    assert choice.evidence == ("training_step",)
 
 
 def test_what_the_accuracy_guard_allowed_is() -> None:
