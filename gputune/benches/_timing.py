@@ -5,9 +5,9 @@ What is timed is warm: caches hold what fits in them, and the first round is not
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from gputune import rounds
 from gputune.bench_process import Context
@@ -60,6 +60,17 @@ class Metric:
 
     def row_of(self, context: Context, arm: Arm) -> Measurement:
         return self.row(context, arm.samples, arm.params, **summary(arm.conditions))
+
+
+T = TypeVar("T")
+
+
+def shared_out(parts: Sequence[T], seconds: float, weight: Callable[[T], float]) -> Iterator[tuple[T, float]]:
+    """Each part in turn and its share, by weight, of the seconds that the parts before it left; 0 if none are left."""
+    end, weights = time.monotonic() + seconds, sum(map(weight, parts))
+    for part in parts:
+        yield part, max(0.0, end - time.monotonic()) * weight(part) / weights
+        weights -= weight(part)
 
 
 def interleave(

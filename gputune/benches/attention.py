@@ -14,7 +14,7 @@ from typing import Any
 
 from gputune.bench_process import Budget, Context
 from gputune.benches._errors import out_of_memory, synchronize
-from gputune.benches._timing import Arm, Metric, interleave
+from gputune.benches._timing import Arm, Metric, interleave, shared_out
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
@@ -71,8 +71,7 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
     refused: Refused = Counter()
     end = time.monotonic() + context.seconds
     _load(context, shapes)
-    for left, shape in zip(range(len(shapes), 0, -1), shapes, strict=True):
-        seconds = (end - time.monotonic()) / left
+    for shape, seconds in shared_out(shapes, end - time.monotonic(), lambda shape: 1):
         if seconds > 0:
             yield from _group(context, shape, seconds, refused)
         else:
@@ -112,11 +111,11 @@ def _group(context: Context, shape: Shape, seconds: float, refused: Refused) -> 
     if context.cuda:
         torch.cuda.empty_cache()  # the shape before left blocks that do not fit this one
     end = time.monotonic() + seconds
-    step = _step(context, shape)
+    step = step_at(context, shape)
     arms: list[Arm] = []
     for backend in candidates(context.budget):
         arm = Arm(params={**shape.params, "backend": backend}, run=step, work=shape.tflop)
-        why = _impossible(shape, backend) or _refusal(context, _forced(arm, backend))
+        why = impossible(shape, backend) or _refusal(context, _forced(arm, backend))
         if why:
             refused[backend, why] += 1
         else:
@@ -132,10 +131,10 @@ def _group(context: Context, shape: Shape, seconds: float, refused: Refused) -> 
 def _load(context: Context, shapes: list[Shape]) -> None:
     """Run each shape once, untimed: the first call of cuDNN in a process takes 1.4 to 2.4 s on an H200."""
     for shape in shapes:
-        _refusal(context, Arm(params=shape.params, run=_step(context, shape), work=shape.tflop))
+        _refusal(context, Arm(params=shape.params, run=step_at(context, shape), work=shape.tflop))
 
 
-def _step(context: Context, shape: Shape) -> Any:
+def step_at(context: Context, shape: Shape) -> Any:
     """One forward and backward pass; the gradients are returned and not accumulated."""
     import torch
 
@@ -151,7 +150,7 @@ def _step(context: Context, shape: Shape) -> Any:
     return step
 
 
-def _impossible(shape: Shape, backend: str) -> str | None:
+def impossible(shape: Shape, backend: str) -> str | None:
     """Why a back end is not even tried at a shape, or None."""
     if backend == "math" and shape.length > MATH_LONGEST:
         return f"would keep attention matrices of {shape.length} x {shape.length}, and is left out"
@@ -189,13 +188,13 @@ def _refusal(context: Context, arm: Arm) -> str | None:
         arm.run()
         synchronize(context)
     except RuntimeError as error:
-        return _refused_because(error)
+        return refused_because(error)
     finally:
         arm.after()
     return None
 
 
-def _refused_because(error: RuntimeError) -> str:
+def refused_because(error: RuntimeError) -> str:
     if out_of_memory(error):
         return "ran out of memory"
     if any(words in str(error) for words in ("No available kernel", "No viable backend", "cuDNN")):

@@ -4,7 +4,6 @@ Channel counts around multiples of 8 show what alignment is worth; 3 and 4 chann
 after padding. What cuDNN's own search is worth, and what a backward pass takes, whole training steps show.
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +15,7 @@ from gputune.benches import kind_of
 from gputune.benches._errors import first_sentence, out_of_memory
 from gputune.benches._fp32_errors import relative_error
 from gputune.benches._matmul import set_flags
-from gputune.benches._timing import Arm, Metric, Params, interleave, or_gap
+from gputune.benches._timing import Arm, Metric, Params, interleave, or_gap, shared_out
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 
@@ -117,12 +116,9 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
         if dtype in ("float32", "tf32"):
             yield _error(context, dtype)
     plan = groups(context.dtypes, context.main_dtype, cuda=context.cuda, thorough=context.budget == "thorough")
-    end, left = time.monotonic() + context.seconds, sum(map(len, plan))
-    for group in plan:
-        share = (end - time.monotonic()) * len(group) / left
-        left -= len(group)
+    for group, seconds in shared_out(plan, context.seconds, len):
         context.say(_title(group))
-        yield from _measured(context, group, share)
+        yield from measured(context, group, seconds)
 
 
 def _title(group: Group) -> str:
@@ -131,7 +127,7 @@ def _title(group: Group) -> str:
     return f"{' and '.join(dict.fromkeys(point.dtype for point in group))}, {channels[0]} to {channels[-1]} channels"
 
 
-def _measured(context: Context, group: Group, seconds: float) -> Iterator[Measurement | Gap]:
+def measured(context: Context, group: Group, seconds: float) -> Iterator[Measurement | Gap]:
     """The group's rows, with half as many images each time that memory runs out; a Gap where too few are left."""
     import torch
 

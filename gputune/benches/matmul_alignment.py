@@ -6,7 +6,6 @@ of two itself, need the same number of tiles of 128, so that they differ in alig
 is beside them shows what an exactly filled last tile, or a wave of tiles less, is worth.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +14,7 @@ from typing import Any
 from gputune.bench_process import Context
 from gputune.benches import kind_of
 from gputune.benches._matmul import linear, matrix, set_flags
-from gputune.benches._timing import Arm, Metric, interleave, or_gap
+from gputune.benches._timing import Arm, Metric, interleave, or_gap, shared_out
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 from gputune.rounds import against_first
@@ -41,14 +40,10 @@ class Group:
 
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
-    groups = plan(context)
-    end, left = time.monotonic() + context.seconds, sum(len(group.added) for group in groups)
-    for group in groups:
+    for group, seconds in shared_out(plan(context), context.seconds, lambda group: len(group.added)):
         title = f"{group.dtype} {group.dim}, {group.product.replace('_', ' of ')}"
         context.say(title)
         arms = against_first([_arm(context, group, added) for added in group.added])
-        seconds = (end - time.monotonic()) * len(arms) / left
-        left -= len(arms)
         rows = interleave(context, arms, seconds, Metric("matmul_alignment", "TFLOP/s"))
         yield from or_gap(rows, "bench.matmul_alignment", title)
 

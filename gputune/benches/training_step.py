@@ -12,7 +12,7 @@ import gc
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
@@ -22,6 +22,7 @@ from gputune.benches._errors import first_sentence, out_of_memory
 from gputune.benches._networks import NETWORKS, Size
 from gputune.benches._steps import fact_of
 from gputune.benches._threads import free_cpus, own_threads
+from gputune.benches._timing import shared_out
 from gputune.benches._training_groups import Found
 from gputune.facts.gap import Gap
 from gputune.host import Host
@@ -48,16 +49,11 @@ def measure(context: Context) -> Iterator[Found]:
     names = list(NETWORKS)
     if context.budget != "thorough":
         names = [name for name in names if name != "recurrent"]
-    with nullcontext() if context.cuda else own_threads(free_cpus(context.facts.cpu, Host())):
-        yield from _networks(context, names, time.monotonic() + context.seconds)
-
-
-def _networks(context: Context, names: Sequence[str], deadline: float) -> Iterator[Found]:
-    with _empty_compile_cache():
-        for number, name in enumerate(names):
-            left = deadline - time.monotonic()
-            share = SHARES[name] / sum(SHARES[later] for later in names[number:])
-            yield from _network(context, name, max(0.0, left) * share)
+    end = time.monotonic() + context.seconds
+    threads = nullcontext() if context.cuda else own_threads(free_cpus(context.facts.cpu, Host()))
+    with threads, _empty_compile_cache():
+        for name, seconds in shared_out(names, end - time.monotonic(), SHARES.__getitem__):
+            yield from _network(context, name, seconds)
 
 
 def _network(context: Context, name: str, seconds: float) -> Iterator[Found]:

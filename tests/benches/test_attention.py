@@ -4,7 +4,6 @@ refuses.
 
 from collections import Counter
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -71,9 +70,8 @@ def test_a_refusal_is_told_once_for_each_back_end_and_reason() -> None:
 
 @pytest.mark.slow
 def test_what_this_device_has_is_measured_beside_the_default_and_the_rest_is_said(
-    small: None, monkeypatch: pytest.MonkeyPatch, twelve_rounds: Any
+    small: None, twelve_rounds: Any
 ) -> None:
-    monkeypatch.setattr(attention, "interleave", twelve_rounds)
     rows, reasons = measured(60, "thorough")
     assert [row.params["backend"] for row in rows] == ["default", "flash", "math"]
     assert reasons == [
@@ -97,15 +95,15 @@ def test_torchs_switches_are_put_back(small: None) -> None:
 
 
 def test_nothing_accumulates_from_step_to_step(small: None) -> None:
-    step = attention._step(on_cpu(), shape(length=64, dtype="float32"))
+    step = attention.step_at(on_cpu(), shape(length=64, dtype="float32"))
     first, second = step(), step()
     assert len(first) == 3
     assert all(bool((one == other).all()) for one, other in zip(first, second, strict=True))
 
 
 def test_math_is_not_tried_where_its_matrices_would_not_fit() -> None:
-    assert attention._impossible(shape(length=4096), "math") is None
-    why = attention._impossible(shape(length=16384), "math")
+    assert attention.impossible(shape(length=4096), "math") is None
+    why = attention.impossible(shape(length=16384), "math")
     assert why == "would keep attention matrices of 16384 x 16384, and is left out"
 
 
@@ -125,39 +123,20 @@ def test_a_back_end_that_this_torch_does_not_name_is_a_gap(small: None, monkeypa
     ],
 )
 def test_a_refusal_is_passed_over(text: str, why: str) -> None:
-    assert attention._refused_because(RuntimeError(text)) == why
+    assert attention.refused_because(RuntimeError(text)) == why
 
 
 def test_any_other_error_is_raised() -> None:
     with pytest.raises(RuntimeError):
-        attention._refused_because(RuntimeError("CUDA error: an illegal memory access was encountered"))
+        attention.refused_because(RuntimeError("CUDA error: an illegal memory access was encountered"))
 
 
 def test_where_torchs_own_choice_fails_nothing_is_compared(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "_refusal", lambda context, arm: "ran out of memory")
+    def lacking(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("CUDA out of memory. Tried to allocate")
+
+    monkeypatch.setattr("torch.nn.functional.scaled_dot_product_attention", lacking)
     assert measured() == ([], ["default ran out of memory at 1 of 1 shapes"])
-
-
-@pytest.mark.parametrize(("loading", "left"), [(1.0, [2.0, 2.0]), (4.0, [0.5, 0.5]), (5.5, [])])
-def test_the_time_that_loading_the_kernels_leaves_is_shared_by_all_shapes(
-    monkeypatch: pytest.MonkeyPatch, loading: float, left: list[float]
-) -> None:
-    clock, given = [0.0], []
-
-    def load(context: Any, shapes: list[Shape]) -> None:
-        clock[0] += loading
-
-    def group(context: Any, shape: Shape, seconds: float, refused: Any) -> list[Any]:
-        given.append(seconds)
-        clock[0] += seconds
-        return []
-
-    monkeypatch.setattr(attention, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr(attention, "groups", lambda dtypes, budget: [shape(), shape(head=128)])
-    monkeypatch.setattr(attention, "_load", load)
-    monkeypatch.setattr(attention, "_group", group)
-    assert measured(5.0)[1] == ([] if left else ["the budget ran out at 2 of 2 shapes"])
-    assert given == left
 
 
 @pytest.mark.parametrize("seconds", [0, 1e-4])

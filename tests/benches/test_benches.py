@@ -24,11 +24,10 @@ def test_a_bench_says_what_it_costs_and_what_it_needs(name, this_machine):
 
 
 @pytest.mark.slow
-def test_threads_are_put_back(this_machine, monkeypatch, twelve_rounds):
+def test_threads_are_put_back(this_machine, twelve_rounds):
     import torch
 
     before, bench = torch.get_num_threads(), benches.load("cpu_threads")
-    monkeypatch.setattr(bench, "interleave", twelve_rounds)
     rows = list(bench.measure(on_cpu(facts=this_machine)))
     assert torch.get_num_threads() == before
     assert [row.params["default"] for row in rows].count(True) == 1

@@ -1,13 +1,11 @@
 """Alignment: which sizes are compared, in which products of a linear layer, and what counts as work."""
 
 from itertools import groupby
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from recorded import facts_of
 
-from gputune import rounds
 from gputune.bench_process import Context
 from gputune.benches import matmul_alignment
 from gputune.benches.matmul_alignment import BASE, MULTIPLES, PRODUCTS, Group, _arm, plan
@@ -80,30 +78,10 @@ def test_a_product_has_the_shape_of_what_it_is(product: str, shape: str, dim: st
 
 
 @pytest.mark.slow
-def test_on_this_cpu_every_size_of_the_plan_is_measured(monkeypatch: pytest.MonkeyPatch, twelve_rounds: Any) -> None:
-    monkeypatch.setattr(matmul_alignment, "interleave", twelve_rounds)
+def test_on_this_cpu_every_size_of_the_plan_is_measured(twelve_rounds: Any) -> None:
     here = context("quick", "cpu")
     rows: list[Any] = list(matmul_alignment.measure(here))
     assert {row.params["dtype"] for row in rows} == {plan(here)[0].dtype}
     for dim in "NK":
         sizes = {row.params["multiple"]: row.params["size"] for row in rows if row.params["dim"] == dim}
         assert sizes == {8: 520, 1: 513, 2: 514, 4: 516}
-
-
-def test_the_time_that_one_group_leaves_is_for_those_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, each = 0.0, []
-
-    def takes_half(_: Any, arms: list[Any], seconds: float, __: Any) -> list[Any]:
-        nonlocal now
-        each.append(seconds / len(arms))
-        now += seconds / 2
-        return []
-
-    monkeypatch.setattr(matmul_alignment, "interleave", takes_half)
-    monkeypatch.setattr(matmul_alignment, "_arm", lambda *given: rounds.Arm())
-    monkeypatch.setattr(matmul_alignment, "time", SimpleNamespace(monotonic=lambda: now))
-    here = context("standard", "cpu")
-    assert len(list(matmul_alignment.measure(here))) == len(each) > 1, "a Gap for each"
-    assert each[0] == pytest.approx(here.seconds / sum(len(group.added) for group in plan(here)))
-    assert each == sorted(set(each))
-    assert now < here.seconds

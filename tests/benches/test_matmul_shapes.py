@@ -117,11 +117,8 @@ class TestVariants:
             assert 0 <= one.k - shape.k < 64
 
 
+@pytest.mark.usefixtures("twelve_rounds")
 class TestMeasuring:
-    @pytest.fixture(autouse=True)
-    def _unhurried(self, monkeypatch: pytest.MonkeyPatch, twelve_rounds: Any) -> None:
-        monkeypatch.setattr(matmul_shapes, "interleave", twelve_rounds)
-
     def measured(self, *asked: MatmulShape) -> list[Any]:
         return list(matmul_shapes.measure(on_cpu("quick", shapes=asked)))
 

@@ -16,8 +16,7 @@ OPERATIONS = {"matmul", "conv", "conv channels_last", "lstm"}
 
 
 @pytest.mark.slow
-def test_every_dtype_and_its_error(monkeypatch: pytest.MonkeyPatch, twelve_rounds: Any) -> None:
-    monkeypatch.setattr(precision, "interleave", twelve_rounds)
+def test_every_dtype_and_its_error(twelve_rounds: Any) -> None:
     here = on_cpu()
     rows: list[Any] = list(precision.measure(here))
     speeds = [row for row in rows if row.metric == "throughput"]

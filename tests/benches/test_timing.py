@@ -4,7 +4,7 @@ import pytest
 from loaded import on_cpu
 
 from gputune.benches import _timing
-from gputune.benches._timing import Arm, Metric, in_turn, interleave, or_gap, race
+from gputune.benches._timing import Arm, Metric, in_turn, interleave, or_gap, race, shared_out
 from gputune.facts.gap import Gap
 from gputune.rounds import against_first
 
@@ -85,6 +85,15 @@ def test_before_and_after_surround_every_block_untimed(clock):
     assert events == ["before", "after"] * (len(events) // 2)
     assert row.samples == (250.0,) * 12
     assert or_gap([row], "bench.test", "it") == [row]
+
+
+@pytest.mark.parametrize(("takes", "given"), [(0.5, [4, 3, 4.5]), (1, [4, 2, 2]), (3, [4, 0, 0])])
+def test_what_one_part_leaves_of_its_seconds_is_for_those_after_it(clock, takes, given):
+    shares = []
+    for _, seconds in shared_out("abc", 8.0, {"a": 2, "b": 1, "c": 1}.__getitem__):
+        shares.append(seconds)
+        clock.sleep(takes * seconds)
+    assert shares == given
 
 
 def test_rounds_go_on_from_where_a_race_ended():

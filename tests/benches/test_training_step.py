@@ -33,7 +33,6 @@ TINY = {
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, twelve_rounds: Any) -> Callable[..., None]:
     """Leaves these networks, tiny ones, each changed as told, and measures no longer than it must."""
-    monkeypatch.setattr(_training_groups, "interleave", twelve_rounds)
 
     def leave(*names: str, **changes: Any) -> None:
         kept = {name: replace(NETWORKS[name], cpu=TINY[name], **changes) for name in names or NETWORKS}
