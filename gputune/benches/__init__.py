@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from gputune import plugins
-from gputune.bench_process import Budget
 from gputune.facts import Facts
 
 
@@ -55,16 +54,6 @@ def names() -> list[str]:
 def load(name: str) -> plugins.Bench:
     """Return the module of one bench. Raises KeyError for a name that is not a bench's."""
     return cast(plugins.Bench, plugins.load(__name__, name))
-
-
-def seconds(bench: plugins.Bench, device: str, budget: Budget) -> float:
-    """Return how many seconds a bench is to measure on a device in a budget with time for all; 0 leaves it out."""
-    return float(bench.SECONDS.get(kind_of(device), {}).get(budget, 0))
-
-
-def least_seconds(bench: plugins.Bench, device: str) -> float:
-    """Return how long a bench takes on a device however little it is given."""
-    return traits(bench).least_seconds.get(kind_of(device), 0.0)
 
 
 def kind_of(device: str) -> Literal["cuda", "cpu"]:

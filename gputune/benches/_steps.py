@@ -137,13 +137,6 @@ def allocated_bytes(context: Context) -> int:
     return int(torch.cuda.memory_allocated(context.device))
 
 
-def peak_bytes(context: Context, arm: Arm) -> int:
-    """The most that is allocated while a step runs."""
-    forget_peak(context)
-    arm.run()
-    return peak_since(context)
-
-
 def forget_peak(context: Context) -> None:
     import torch
 

@@ -21,7 +21,6 @@ from gputune.benches._steps import (
     arm_of,
     fact_of,
     forget_peak,
-    peak_bytes,
     peak_since,
     set_flags,
     started,
@@ -69,7 +68,9 @@ def precisions(context: Context, name: str, size: Size, seconds: float) -> list[
         if not arms and time_of(context, arm.run, 1) * len(planned) > seconds:
             return [*found, *or_gap([], fact_of(name), what)]
         if context.cuda:
-            found.append(PEAK_MEMORY.row(context, [(peak_bytes(context, arm) - before) / 2**20], arm.params))
+            forget_peak(context)
+            arm.run()
+            found.append(PEAK_MEMORY.row(context, [(peak_since(context) - before) / 2**20], arm.params))
         arms.append(arm)
     return [*found, *or_gap(interleave(context, ranked(arms), seconds, STEPS), fact_of(name), what)]
 

@@ -7,7 +7,6 @@ the next one, and the profile is still written. One device is measured, or (`tog
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from functools import partial
 
 from gputune import checks, facts, recommend
 from gputune.bench_process.restarting import RestartingProcess
@@ -67,9 +66,11 @@ def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
             gaps += left_out([job for job in jobs if job.name not in names])
             standing = _standing(cached, fingerprint(machine, devices[0]))
             again = seconds_to_run_again([job for job in fitted if job.traits.of_the_host], seconds)
-            measure = partial(measure_together, jobs=fitted, progress=progress, seconds=again, standing=standing)
-            lane_on = partial(Lane.on, facts=machine, host=host)
-            lanes, host_rows = _measure_all(devices, process, modules, lane_on, measure)
+            with ExitStack() as stack:
+                others = [stack.enter_context(RestartingProcess(modules)) for _ in devices[1:]]
+                lanes = [Lane.on(*pair, machine, host) for pair in zip(devices, [process, *others], strict=True)]
+                host_rows = measure_together(lanes, fitted, progress, again, standing)
+            _check_measured(lanes, [*host_rows, *(row for lane in lanes for row in lane.measurements)])
             own = own_profiles(machine, lanes, host_rows, gaps, standing)
             for device, profile in own.items():
                 each(device, profile)
@@ -91,22 +92,6 @@ def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
 def _standing(cached: Callable[[Fingerprint], Profile | None], here: Fingerprint) -> recommend.Standing:
     profile = cached(here)
     return recommend.standing_of(profile, here) if profile else recommend.NOTHING_STANDS
-
-
-def _measure_all(
-    devices: Sequence[str],
-    first: RestartingProcess,
-    modules: Sequence[str],
-    lane_on: Callable[[str, RestartingProcess], Lane],
-    measure: Callable[[list[Lane]], list[Measurement]],
-) -> tuple[list[Lane], list[Measurement]]:
-    """Return a lane for each device, with its measurements, and those of the host."""
-    with ExitStack() as stack:
-        processes = [first, *(stack.enter_context(RestartingProcess(modules)) for _ in devices[1:])]
-        lanes = list(map(lane_on, devices, processes))
-        host_rows = measure(lanes)
-    _check_measured(lanes, [*host_rows, *(row for lane in lanes for row in lane.measurements)])
-    return lanes, host_rows
 
 
 def _of_other_benches(

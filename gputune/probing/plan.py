@@ -189,9 +189,9 @@ def _wanted(job: Job, request: Request) -> bool:
 
 def _job(name: str, device: str, request: Request) -> Job:
     bench = benches.load(name)
-    option = benches.traits(bench).option
-    each = _seconds(bench, device, request.budget, wanted=name in request.only)
-    seconds = each if option is None else each * len(request.named(option))
+    traits, kind = benches.traits(bench), benches.kind_of(device)
+    each = _seconds(bench.SECONDS.get(kind, {}), request.budget, wanted=name in request.only)
+    seconds = each if traits.option is None else each * len(request.named(traits.option))
     request_of_it = BenchRequest(
         bench=bench.__name__,
         seconds=seconds,
@@ -199,13 +199,14 @@ def _job(name: str, device: str, request: Request) -> Job:
         shapes=tuple(request.shapes),
         dataset=tuple(request.dataset),
     )
-    return Job(bench, request_of_it, min(seconds, max(LEAST_SHARE * seconds, benches.least_seconds(bench, device))))
+    least = max(LEAST_SHARE * seconds, traits.least_seconds.get(kind, 0.0))
+    return Job(bench, request_of_it, min(seconds, least))
 
 
-def _seconds(bench: plugins.Bench, device: str, budget: Budget, *, wanted: bool) -> float:
+def _seconds(of_budgets: Mapping[str, float], budget: Budget, *, wanted: bool) -> float:
     """A bench that was asked for by name gets the time of the next budget that has some for it."""
     budgets = BUDGETS[BUDGETS.index(budget) :] if wanted else (budget,)
-    return next((seconds for one in budgets if (seconds := benches.seconds(bench, device, one))), 0.0)
+    return float(next((of_budgets[one] for one in budgets if of_budgets.get(one)), 0))
 
 
 def device_of(facts: Facts, requested: str) -> str:

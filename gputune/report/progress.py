@@ -30,17 +30,16 @@ def shown(first: Progress | None = None, *, lines: bool = True) -> Iterator[Call
     """Yield a function that shows progress on stderr until the block ends. Where stderr is no terminal, each part gets
     a line, or none without `lines`. A reader that went away does not end the work.
     """
-    if sys.stderr is None or not sys.stderr.isatty():
+    console: Any = None
+    if sys.stderr is not None and sys.stderr.isatty():
+        from gputune.report.tables import console_of
+
+        console = console_of(_Lasting(sys.stderr))  # type: ignore[arg-type]  # all that rich asks of a stream
+    if console is None or not console.is_terminal or console.is_dumb_terminal:
         yield _Lines().tell if lines else lambda progress: None
         return
     from rich.live import Live
 
-    from gputune.report.tables import console_of
-
-    console: Any = console_of(_Lasting(sys.stderr))  # type: ignore[arg-type]  # all that rich asks of a stream
-    if not console.is_terminal or console.is_dumb_terminal:
-        yield _Lines().tell if lines else lambda progress: None
-        return
     line = _ChangingLine(console, first or Progress(part=READING))
     # rich would take a closed stdout for its own and not give it back.
     with Live(

@@ -20,7 +20,6 @@ from ._evidence import (
     TOO_FEW,
     choose,
     compared,
-    first,
     missing,
     never,
     no_gain,
@@ -30,7 +29,6 @@ from ._evidence import (
 )
 from ._training import WORTH_MIXED, allowed, base_precision, but_for, first_best, losing
 from ._training_rows import BENCH, MIXED, families, guard_words, refusals
-from .matmul_precision import recommend as recommend_matmul
 
 VALUE = Literal["bfloat16", "float16"] | None
 PHASE: Phase = "code"
@@ -48,7 +46,7 @@ WORTH_A_SCALER = 1.25
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
     networks = families(measurements)
-    return _over_networks(measurements, networks) if networks else _by_matmuls(facts, measurements)
+    return _over_networks(measurements, networks) if networks else unmeasured(None, NOT_MEASURED)
 
 
 def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:
@@ -64,7 +62,8 @@ def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice |
     comparison = compared(rows[mixed], rows.get(base))
     if comparison is None:
         return unmeasured(None, missing(rows.get(base), rows[mixed]))
-    what = f"its steps in {mixed.precision} ran {range_text(comparison)} as fast as in {_label(base.precision)}"
+    exact = "TF32" if base.precision == "tf32" else "FP32"
+    what = f"its steps in {mixed.precision} ran {range_text(comparison)} as fast as in {exact}"
     if mixed is chosen:
         scaler = ", with a GradScaler" if mixed.precision == "float16" else ""
         reason = f"{what}{scaler}; {guard_words(measurements, family)}{refused}"
@@ -125,22 +124,3 @@ def _why_none(measurements: Measurements, networks: list[str], refused: set[str]
         return "the accuracy guard refused it"
     tried = {one.precision for network in networks for one in allowed(measurements, network)}
     return TOO_FEW if tried & set(MIXED) else NEITHER
-
-
-def _label(precision: str) -> str:
-    return "TF32" if precision == "tf32" else "FP32"
-
-
-def _by_matmuls(facts: Facts, measurements: Measurements) -> Choice:
-    """Without training steps nothing is recommended, whatever matmuls gain: casting may cost a network more."""
-    base_name = "tf32" if recommend_matmul(facts, measurements).value == "tf32" else "float32"
-    base = first(measurements, "precision", "throughput", dtype=base_name)
-    row = next((row for name in MIXED if (row := first(measurements, "precision", "throughput", dtype=name))), None)
-    if base is not None and row is None:
-        return choose(None, NEITHER)
-    comparison = compared(row, base)
-    if comparison is None or row is None:
-        return unmeasured(None, missing(base, row))
-    name = row.params["dtype"]
-    what = f"{name} matmul ran {range_text(comparison)} as fast as in {_label(base_name)}"
-    return replace(choose(None, f"training steps {NOT_MEASURED}; {what}", comparison, "precision"), unmeasured=True)
