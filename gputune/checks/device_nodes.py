@@ -22,7 +22,7 @@ from gputune.checks._answers import (
 from gputune.checks._questions import cause, gpu_asked_for, nvidia_files
 from gputune.checks._remedies import APPTAINER_GPUS, typed
 from gputune.checks.cuda_visible_devices import hidden
-from gputune.facts.gpu_device_files import CONTROL, MEMORY
+from gputune.facts.visible_gpus import CONTROL, MEMORY
 
 EMBEDDED = ("nvgpu", "Orin", "Thor", "Xavier", "Tegra")
 NOT_OPENED = ("driver_not_loaded", "no_permission")

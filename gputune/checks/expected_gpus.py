@@ -21,11 +21,9 @@ from gputune.checks._answers import (
     unknown,
     warning,
 )
-from gputune.checks._promised_gpus import Promise, promise
+from gputune.checks._gpus import Promise, listed, promise, seen, unlisted, unseen
 from gputune.checks._questions import nvidia_files
 from gputune.checks._remedies import typed
-from gputune.checks._silent_gpus import unlisted
-from gputune.checks._unseen_gpus import listed, seen, unseen
 from gputune.checks.gpu_lost import misses_one
 from gputune.facts.visible_gpus import VARIABLE
 

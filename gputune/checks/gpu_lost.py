@@ -13,9 +13,9 @@ Source: Linux, /sys/bus/pci; NVML, nvmlReturn_t; NVIDIA, GPU Debug Guidelines.
 from dataclasses import replace
 
 from gputune.checks._answers import Finding, Findings, Measurements, error, not_applicable, ok, unknown, unread, warning
+from gputune.checks._gpus import address, not_asked, of_this_job, one_of, silence, unlisted
 from gputune.checks._questions import gap, nvidia_files
 from gputune.checks._remedies import reset, typed
-from gputune.checks._silent_gpus import address, not_asked, of_this_job, one_of, silence, unlisted
 from gputune.facts import Facts, Gap, Gpu
 
 NONE = "NVIDIA's driver is bound to no GPU on the PCI bus"
