@@ -1,13 +1,17 @@
-"""The part of YAML that a profile needs, built straight from the parser's events.
+"""A profile's text read strictly, as YAML or as JSON: no key twice, no NaN or Infinity, and the same limits.
+
+Of YAML only the part is read that a profile needs, built straight from the parser's events.
 
 Reading events instead of PyYAML's tree has two reasons. The tree builder crashes the process on 50,000 nested brackets
 and expands aliases before anyone can refuse them. And YAML 1.1 turns `no`, `1:30` and `2026-11-21` into something
 else: here a plain scalar is null, true, false or a JSON number, and anything else is text.
 """
 
+import json
 import math
 import re
-from typing import Any
+from collections import Counter
+from typing import Any, NoReturn
 
 import yaml
 from yaml import ScalarEvent
@@ -24,6 +28,11 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def parse(text: str) -> Any:
+    """The value of a text: one that starts with a brace is JSON, and is not tried as YAML. Raises Malformed."""
+    return parse_json(text) if text.lstrip(" \t\r\n")[:1] == "{" else parse_yaml(text)
+
+
+def parse_yaml(text: str) -> Any:
     """The one document in `text`; None for an empty one. Raises Malformed, with the line."""
     builder = _Builder()
     event: Any = None
@@ -126,3 +135,45 @@ def _first_line(error: yaml.YAMLError) -> str:
     if "nesting depth" in problem:  # a limit of PyYAML's own, since 6.0.4
         problem = f"nested more than {limits.DEEPEST} deep"
     return f"line {mark.line + 1}: {problem}" if mark else f"not YAML: {problem}"
+
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def parse_json(text: str) -> Any:
+    """The value that `text` is. Raises Malformed."""
+    try:
+        with uncollected():
+            data = json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise Malformed(f"line {error.lineno}: not JSON: {error.msg}") from None
+    except RecursionError:
+        raise Malformed(f"nested more than {limits.DEEPEST} deep") from None
+    except Malformed:
+        raise
+    except ValueError:  # Python's own limit on the digits of a number
+        raise Malformed(f"a whole number of more than {limits.MOST_DIGITS} digits") from None
+    limits.check(data)
+    if _SURROGATE.search(text):
+        _check_unicode(data)
+    return data
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise Malformed(f"the key {twice[: limits.LONGEST]!r} occurs twice")
+    return data
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise Malformed(f"{name} is not a finite number")
+
+
+def _check_unicode(data: Any) -> None:
+    """Half of a surrogate pair is valid in JSON's escapes, but is no character."""
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise Malformed("a text with an unpaired surrogate") from None
