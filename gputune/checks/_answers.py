@@ -59,6 +59,11 @@ def unread(facts: Facts, fact: str, what: str) -> Finding:
     return unknown(f"{what} could not be read{f' ({why})' if why else ''}", fact=fact)
 
 
+def one_finding(judge: Callable[[Facts], Finding]) -> Check:
+    """Turn a function that gives one finding about the machine into a check."""
+    return lambda facts, measurements: iter([judge(facts)])
+
+
 def each_gpu(*fields: str, lacking: Lacking = lambda gpu: None) -> Callable[[Judge], Check]:
     """Turn a function that judges one GPU into a check of all of them, as `judge_gpus` does it."""
 

@@ -5,7 +5,7 @@ import re
 from pathlib import PurePosixPath
 
 from gputune.checks._answers import counted
-from gputune.checks._remedies import started, typed
+from gputune.checks._remedies import on_host, started, typed
 from gputune.facts import Facts
 
 _SLURMD = "/etc/systemd/system/slurmd.service.d"
@@ -55,7 +55,7 @@ def locked_memory(facts: Facts) -> str:
         )
     if facts.container.kind in (None, "apptainer"):  # which has the limits of the shell that starts it
         limit = 'echo "$(id -un) - memlock unlimited" | sudo tee /etc/security/limits.d/memlock.conf'
-        return typed(limit, where="on the host", root=True, changes_node=True, note="then log in anew")
+        return on_host(limit, changes_node=True, note="then log in anew")
     return started(facts, "--ulimit memlock=-1", _CAPABILITY)
 
 

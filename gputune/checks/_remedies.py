@@ -39,6 +39,11 @@ def typed(
     return " && ".join(commands) + (f"  # {comment}" if comment else "")
 
 
+def on_host(*commands: str, ends_jobs: bool = False, changes_node: bool = False, note: str = "") -> str:
+    """Commands for root on the host."""
+    return typed(*commands, where="on the host", root=True, ends_jobs=ends_jobs, changes_node=changes_node, note=note)
+
+
 def bare(remedy: str) -> str:
     """The command of a remedy without its comment, to be named in another's."""
     return remedy.partition("  # ")[0]
@@ -52,7 +57,7 @@ def address_of(gpu: Gpu) -> str:
 def smi(gpu: Gpu, *options: str, ends_jobs: bool = False, note: str = "") -> str:
     """nvidia-smi commands for this GPU, on its host; each is run, also if the driver refuses one before it."""
     commands = "; ".join(f"sudo nvidia-smi -i {address_of(gpu)} {option}" for option in options)
-    return typed(commands, where="on the host", root=True, ends_jobs=ends_jobs, changes_node=True, note=note)
+    return on_host(commands, ends_jobs=ends_jobs, changes_node=True, note=note)
 
 
 def reset(gpu: Gpu, *, note: str = "") -> str:
@@ -75,10 +80,8 @@ def reset_all(*, note: str = "") -> str:
 def _reset(command: str, services: list[str], note: str) -> str:
     names = " ".join(services)
     # Not joined by &&: a host need not have every service, and those that were stopped start again after a failure too.
-    return typed(
+    return on_host(
         f"sudo systemctl stop {names}; {command}; sudo systemctl start {names}",
-        where="on the host",
-        root=True,
         ends_jobs=True,
         changes_node=True,
         note="; ".join(

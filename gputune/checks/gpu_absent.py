@@ -15,7 +15,7 @@ from collections.abc import Callable
 from gputune.checks._answers import Facts, Finding, Findings, Measurements, counted, error, not_applicable, ok, unknown
 from gputune.checks._gpus import GRANTED, entries, promise
 from gputune.checks._questions import cause, gap, gpu_asked_for, has_gpu, number, nvidia_files, required
-from gputune.checks._remedies import APPTAINER_GPUS, address_of, python_of, started, typed, without_folders
+from gputune.checks._remedies import APPTAINER_GPUS, address_of, on_host, python_of, started, typed, without_folders
 from gputune.checks.cuda_visible_devices import hidden
 from gputune.checks.nvml_missing import BROKEN
 from gputune.facts import Gap
@@ -121,13 +121,11 @@ def _revoked(facts: Facts, asked: list[str]) -> Finding:
 CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
 REASON = "-c 'import torch; torch.cuda.init()'"
 KEEP = "nvidia-ctk system create-dev-char-symlinks --create-all"
-LOOK = typed("nvidia-smi -L; sudo dmesg | grep -i nvidia", where="on the host", root=True)
+LOOK = on_host("nvidia-smi -L; sudo dmesg | grep -i nvidia")
 DEVICE_FILES = typed("sudo nvidia-modprobe -u -c=0", root=True, changes_node=True, note="makes the device files anew")
-RELOAD_UVM = typed(
+RELOAD_UVM = on_host(
     "sudo modprobe -r nvidia_uvm",
     "sudo modprobe nvidia_uvm",
-    where="on the host",
-    root=True,
     ends_jobs=True,
     changes_node=True,
     note="the first refuses while a program uses a GPU; often after the host was suspended",
@@ -151,7 +149,7 @@ def _without_device(facts: Facts) -> str:
     if divided and len(divided) == len(facts.gpus):
         which = address_of(divided[0])
         note = f"lists sizes; sudo nvidia-smi mig -i {which} -cgi SIZE -C makes a slice, without which MIG gives no GPU"
-        return typed(f"sudo nvidia-smi mig -i {which} -lgip", where="on the host", root=True, note=note)
+        return on_host(f"sudo nvidia-smi mig -i {which} -lgip", note=note)
     return _with_compute(facts) if facts.container.kind else DEVICE_FILES
 
 
@@ -188,11 +186,9 @@ def give_back(facts: Facts) -> str:
             'kubectl delete pod "$HOSTNAME"', ends_jobs=True, note=f"{note}--create-all keeps it from recurring"
         )
     if facts.container.kind in ("docker", "podman"):
-        return typed(
+        return on_host(
             f"sudo {KEEP}",
             f"{facts.container.kind} restart CONTAINER",
-            where="on the host",
-            root=True,
             ends_jobs=True,
             changes_node=True,
             note='the links keep systemctl daemon-reload from doing it again, until a reboot; so does "exec-opts": '
@@ -241,7 +237,7 @@ def _fitting_driver(facts: Facts) -> str:
         note = "if it stays, the image has a libcuda of its own: take it out"
         return typed(f"{facts.container.kind} restart CONTAINER", where="on the host", ends_jobs=True, note=note)
     note = "drain it first; a libcuda of another version than the kernel module is loaded"
-    return typed("sudo reboot", where="on the host", root=True, ends_jobs=True, note=note)
+    return on_host("sudo reboot", ends_jobs=True, note=note)
 
 
 TARGETS = {

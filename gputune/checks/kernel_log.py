@@ -9,21 +9,11 @@ nothing but are a sign of a bad slot, cable or module when there are many. `sudo
 Source: NVIDIA, Fabric Manager User Guide, NVSwitch SXid Errors; Linux, PCI Express Advanced Error Reporting, RAS.
 """
 
-from gputune.checks._answers import (
-    Finding,
-    Findings,
-    Measurements,
-    counted,
-    error,
-    no_gpu,
-    not_applicable,
-    ok,
-    unknown,
-    warning,
-)
+from gputune.checks import Finding
+from gputune.checks._answers import Findings, Measurements, counted, error, no_gpu, not_applicable, ok, unknown, warning
 from gputune.checks._gpus import promise
 from gputune.checks._questions import another_jobs, gap, has_gpu, nvidia_files
-from gputune.checks._remedies import reset_all, typed
+from gputune.checks._remedies import on_host, reset_all
 from gputune.checks.gpu_lost import is_host
 from gputune.facts import Facts, Gpu
 from gputune.facts.kernel_messages import KernelError
@@ -44,7 +34,7 @@ WHAT = {
     "machine_check": "machine check, an error of a CPU or of memory",
     "memory": "error of the host's memory",
 }
-SUMMARY = typed("sudo ras-mc-ctl --summary", where="on the host", root=True, note="replace the CPU or module it names")
+SUMMARY = on_host("sudo ras-mc-ctl --summary", note="replace the CPU or module it names")
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -101,14 +91,11 @@ def _remedy(one: KernelError) -> str:
 
 def look(words: str, note: str = "") -> str:
     """How to see the lines with one of these words, which usually only root on the host may."""
-    return typed(f"sudo dmesg --ctime | grep -E '{words}'", where="on the host", root=True, note=note)
+    return on_host(f"sudo dmesg --ctime | grep -E '{words}'", note=note)
 
 
 def reboot(note: str) -> str:
-    return typed(
-        "sudo systemctl reboot", where="on the host", root=True, ends_jobs=True, changes_node=True,
-        note=f"first drain it; {note}",
-    )  # fmt: skip
+    return on_host("sudo systemctl reboot", ends_jobs=True, changes_node=True, note=f"first drain it; {note}")
 
 
 def not_read(facts: Facts, words: str) -> Finding | None:

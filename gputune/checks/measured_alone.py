@@ -7,8 +7,8 @@ container may hide the processes of others on a GPU, so that seeing none does no
 Source: nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetProcessUtilization and /proc/stat, during a probe.
 """
 
+from gputune.checks import Finding
 from gputune.checks._answers import (
-    Finding,
     Findings,
     Measurements,
     conditions,
