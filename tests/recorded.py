@@ -2,19 +2,26 @@
 
 import json
 import os
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from gputune import checks, facts
 from gputune.checks import Finding
 from gputune.facts import Facts
 from gputune.host import Host, Unreadable, nvml
+from gputune.measurement import Measurement
 from gputune.strict_types import convert
 
 MACHINES = Path(__file__).with_name("machines")
+ONE, EIGHT = "nvidia-h200-x1", "nvidia-h200-x8"
 NOT_SUPPORTED = "NVML: Not Supported"
 """NVML's answer about what this hardware or driver does not have."""
+UNSUPPORTED = {"unreadable": NOT_SUPPORTED}
+UNREAD = {"unreadable": "NVML: Unknown Error"}
 LATER: dict[str, Any] = {
     "DefaultEccMode": [1],
     "DisplayActive": 0,
@@ -161,6 +168,109 @@ def fits_its_types(found: Any) -> bool:
 def found(check: Any, folder: str = "nvidia-h200-x1", measurements: Any = (), **overrides: Any) -> list[Finding]:
     """The findings of a check's module on a recorded machine with these overrides."""
     return list(check.check(facts_of(folder, **overrides), measurements))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A change of a recorded machine, and what a check finds on it. See `says`."""
+
+    expected: str | Sequence[str]
+    message: str | tuple[str, ...]
+    remedy: str | tuple[str, ...]
+    subject: Any
+    gpu_index: int | None
+    others: str
+    machine: str
+    measured: Any
+    facts: Mapping[str, Any]
+    overrides: dict[str, Any]
+
+    def holds(self, check: Any) -> None:
+        read = changed(facts_of(self.machine, **self.overrides), self.facts)
+        findings = list(check.check(read, self.measured))
+        if not isinstance(self.expected, str):
+            assert [f"{one.severity} {one.subject or ''}".rstrip() for one in findings] == list(self.expected)
+        elif self.gpu_index is None:
+            assert [one.severity for one in findings] == [self.expected], findings
+        else:
+            assert {one.severity for one in findings if one.subject != f"GPU {self.gpu_index}"} == {self.others}
+            findings = [one for one in findings if one.subject == f"GPU {self.gpu_index}"]
+            assert [one.severity for one in findings] == [self.expected], findings
+        assert any(self._fits(one) for one in findings), findings
+
+    def _fits(self, one: Finding) -> bool:
+        texts = [(part, one.message) for part in _parts(self.message)]
+        texts += [(part, one.remedy or "") for part in _parts(self.remedy)]
+        said = all(text == part[1:] if part.startswith("=") else part in text for part, text in texts)
+        return said and self.subject in (..., one.subject)
+
+
+def _parts(parts: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (parts,) if isinstance(parts, str) else parts
+
+
+def says(
+    expected: str | Sequence[str],
+    message: str | tuple[str, ...] = "",
+    remedy: str | tuple[str, ...] = "",
+    *,
+    subject: Any = ...,
+    of: int | None = None,
+    others: str = "OK",
+    machine: str | None = None,
+    measured: Any = (),
+    facts: Mapping[str, Any] | None = None,
+    **overrides: Any,
+) -> Case:
+    """What a check says of a machine with these overrides, as for `RecordedHost`, and these `facts` by dotted name.
+
+    `expected` is the severity of its only finding, or the severity and subject of each. `of` takes the eighth machine,
+    puts `gpu` on that GPU, and expects `others` of all other GPUs. `message` and `remedy` are parts of a finding's
+    texts, or the whole text behind a `=`.
+    """
+    if of is not None:
+        overrides["gpu_index"] = of
+    name = machine or (ONE if of is None else EIGHT)
+    return Case(
+        expected=expected, message=message, remedy=remedy, subject=subject, gpu_index=of, others=others, machine=name,
+        measured=measured, facts=facts or {}, overrides=overrides,
+    )  # fmt: skip
+
+
+def table(check: str, *tables: Mapping[str, Case]) -> Callable[[Case], None]:
+    """A test of a check with one case for each row; a row's name is a sentence about it."""
+    cases = {name: case for one in tables for name, case in one.items()}
+    assert len(cases) == sum(map(len, tables)), "a name occurs twice"
+
+    @pytest.mark.parametrize("case", cases.values(), ids=cases)
+    def holds(case: Case) -> None:
+        case.holds(checks.load(check))
+
+    return holds
+
+
+def changed(held: Any, values: Mapping[str, Any]) -> Any:
+    """A dataclass with other values by dotted name: `cpu.budget`, `gpus.0.name` for an item, `gpus.*.name` for all."""
+    for path, value in values.items():
+        held = _changed(held, path.split("."), value)
+    return held
+
+
+def _changed(held: Any, path: Sequence[str], value: Any) -> Any:
+    if not path:
+        return value
+    first, *rest = path
+    if isinstance(held, tuple):
+        return tuple(_changed(one, rest, value) if first in ("*", str(n)) else one for n, one in enumerate(held))
+    return replace(held, **{first: _changed(getattr(held, first), rest, value)})
+
+
+def load(device: str = "cuda:0", **conditions: float) -> Measurement:
+    """A measurement of a probe, taken under these conditions."""
+    return Measurement(
+        bench="precision", metric="throughput", unit="TFLOP/s", samples=(100.0,) * 12, params={}, device=device,
+        conditions=conditions,
+    )  # fmt: skip
 
 
 def _known(answer: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 
 from gputune.checks import Finding
 from gputune.checks._questions import another_jobs, gap, has_gpu, reason
@@ -55,6 +57,11 @@ def unread(facts: Facts, fact: str, what: str) -> Finding:
         why = reason(facts, "libraries.torch") or "it gave no answer"
         return unknown(f"torch could not be asked: {why}", fact="libraries.torch")
     return unknown(f"{what} could not be read{f' ({why})' if why else ''}", fact=fact)
+
+
+def one_finding(judge: Callable[[Facts], Finding]) -> Check:
+    """Turn a function that gives one finding about the machine into a check."""
+    return lambda facts, measurements: iter([judge(facts)])
 
 
 def each_gpu(*fields: str, lacking: Lacking = lambda gpu: None) -> Callable[[Judge], Check]:
@@ -146,3 +153,22 @@ def gib(size: int) -> str:
         if size >= unit:
             return f"{size / unit:.{digits}f} {word}"
     return f"{size / 1024:.0f} KiB"
+
+
+def conditions(facts: Facts, gpu: Gpu, measurements: Measurements, name: str) -> list[int]:
+    """The values of a condition (such as `throttle_reasons`) in the measurements of this GPU."""
+    recorded = [row.conditions for row in measurements if facts.device_gpu(row.device) == gpu]
+    return [int(row[name]) for row in recorded if name in row]
+
+
+def throttle_reasons(facts: Facts, gpu: Gpu, measurements: Measurements) -> int | None:
+    """NVML's bit mask of all throttle reasons that occurred; None if none were sampled."""
+    masks = conditions(facts, gpu, measurements, "throttle_reasons")
+    return reduce(or_, masks) if masks else None
+
+
+def unmeasured(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
+    """The finding of a check that needs a load, if no measurement of this GPU has what it asks for."""
+    if any(facts.device_gpu(row.device) == gpu for row in measurements):
+        return unknown("the probe could not read it under load")
+    return not_applicable("only a load shows it: gputune probe measures under one")

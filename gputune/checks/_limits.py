@@ -1,10 +1,11 @@
-"""Remedies that ask whoever set a limit for more: the container's or pod's owner, the scheduler, or systemd."""
+"""Remedies that ask whoever set a limit for more, and what a job's part of a node is."""
 
 import math
 import re
 from pathlib import PurePosixPath
 
-from gputune.checks._remedies import started, typed
+from gputune.checks._answers import counted
+from gputune.checks._remedies import on_host, started, typed
 from gputune.facts import Facts
 
 _SLURMD = "/etc/systemd/system/slurmd.service.d"
@@ -54,7 +55,7 @@ def locked_memory(facts: Facts) -> str:
         )
     if facts.container.kind in (None, "apptainer"):  # which has the limits of the shell that starts it
         limit = 'echo "$(id -un) - memlock unlimited" | sudo tee /etc/security/limits.d/memlock.conf'
-        return typed(limit, where="on the host", root=True, changes_node=True, note="then log in anew")
+        return on_host(limit, changes_node=True, note="then log in anew")
     return started(facts, "--ulimit memlock=-1", _CAPABILITY)
 
 
@@ -85,3 +86,23 @@ def _twice(facts: Facts, kind: str) -> int:
         return max(1, min(facts.cpu.logical_count, max(2, math.ceil(2 * (facts.cpu.quota or facts.cpu.budget)))))
     twice = 2 * (facts.memory.limit_bytes or 0)
     return max(1, math.ceil(min(twice, facts.memory.total_bytes or twice) / (1 << 30)))
+
+
+def cpus_of_task(facts: Facts) -> int:
+    """The CPUs for one task: those of the node divided by its GPUs, for each of the task's GPUs."""
+    on_node = max(1, len(facts.pci_gpus or facts.gpus))
+    tasks = 1 if facts.scheduler.torchrun else facts.scheduler.local_ranks
+    of_task = min(on_node, max(1, (facts.scheduler.gpu_count or 1) // tasks))
+    return max(2, facts.cpu.logical_count * of_task // on_node)
+
+
+def limits_of_pod(facts: Facts) -> str:
+    """Limits for this pod: of nine tenths of the node, an equal share for each GPU that the pod has."""
+    own = sum(not gpu.is_mig_slice for gpu in facts.gpus)
+    on_node = max(1, own, len(facts.pci_gpus or ()))
+    share = max(1, own) * 0.9 / on_node
+    cpus, gibibytes = int(facts.cpu.logical_count * share), int(((facts.memory.total_bytes or 0) >> 30) * share)
+    gpus = f", nvidia.com/gpu: {own}" if own and not any(gpu.health.mig for gpu in facts.gpus) else ""
+    limits = f'resources: {{limits: {{cpu: "{max(1, cpus)}", memory: {max(1, gibibytes)}Gi{gpus}}}}}'
+    note = f"this pod's part of the node: {counted(max(1, own), 'GPU')} of {on_node}" if own else "a share of the node"
+    return typed(limits, where="in the container of the pod's manifest", note=note)

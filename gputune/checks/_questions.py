@@ -10,35 +10,14 @@ from gputune.facts.visible_gpus import VARIABLE, visible
 from gputune.resources.unreadable import Cause
 
 
-class _Gaps:
-    """The gaps of one machine by fact, and by GPU: a driver that lies about its GPUs leaves ten thousand."""
-
-    latest: _Gaps | None = None
-    """The index of the machine that was asked about last, which the next check asks about too."""
-
-    def __init__(self, gaps: Sequence[Gap]) -> None:
-        self.gaps = gaps
-        self.by_fact: dict[str, Gap] = {}
-        self.by_gpu: dict[str, list[Gap]] = {}
-        for one in gaps:
-            self.by_fact.setdefault(one.fact, one)
-            self.by_gpu.setdefault(one.fact.rpartition(".")[0], []).append(one)
-
-    @classmethod
-    def of(cls, facts: Facts) -> _Gaps:
-        if cls.latest is None or cls.latest.gaps is not facts.gaps:
-            cls.latest = cls(facts.gaps)
-        return cls.latest
-
-
 def gap(facts: Facts, fact: str) -> Gap | None:
     """The gap of a fact that is missing, if there is one."""
-    return _Gaps.of(facts).by_fact.get(fact)
+    return next(iter(facts.gaps_by_name.get(fact, ())), None)
 
 
 def gaps_of(facts: Facts, gpu: Gpu) -> Sequence[Gap]:
     """The gaps of a GPU's facts."""
-    return _Gaps.of(facts).by_gpu.get(f"gpu.{gpu.index}", ())
+    return facts.gaps_by_name.get(f"gpu.{gpu.index}", ())
 
 
 def reason(facts: Facts, fact: str) -> str | None:

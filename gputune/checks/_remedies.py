@@ -6,8 +6,9 @@ knows before typing it what it costs. Words in capitals (IMAGE, CONTAINER) stand
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from gputune.checks._questions import number
 from gputune.facts import Facts, Gpu
 
 INDEX = "https://download.pytorch.org/whl/cu"
@@ -38,6 +39,11 @@ def typed(
     return " && ".join(commands) + (f"  # {comment}" if comment else "")
 
 
+def on_host(*commands: str, ends_jobs: bool = False, changes_node: bool = False, note: str = "") -> str:
+    """Commands for root on the host."""
+    return typed(*commands, where="on the host", root=True, ends_jobs=ends_jobs, changes_node=changes_node, note=note)
+
+
 def bare(remedy: str) -> str:
     """The command of a remedy without its comment, to be named in another's."""
     return remedy.partition("  # ")[0]
@@ -51,7 +57,7 @@ def address_of(gpu: Gpu) -> str:
 def smi(gpu: Gpu, *options: str, ends_jobs: bool = False, note: str = "") -> str:
     """nvidia-smi commands for this GPU, on its host; each is run, also if the driver refuses one before it."""
     commands = "; ".join(f"sudo nvidia-smi -i {address_of(gpu)} {option}" for option in options)
-    return typed(commands, where="on the host", root=True, ends_jobs=ends_jobs, changes_node=True, note=note)
+    return on_host(commands, ends_jobs=ends_jobs, changes_node=True, note=note)
 
 
 def reset(gpu: Gpu, *, note: str = "") -> str:
@@ -74,10 +80,8 @@ def reset_all(*, note: str = "") -> str:
 def _reset(command: str, services: list[str], note: str) -> str:
     names = " ".join(services)
     # Not joined by &&: a host need not have every service, and those that were stopped start again after a failure too.
-    return typed(
+    return on_host(
         f"sudo systemctl stop {names}; {command}; sudo systemctl start {names}",
-        where="on the host",
-        root=True,
         ends_jobs=True,
         changes_node=True,
         note="; ".join(
@@ -120,16 +124,16 @@ def torch_build(facts: Facts, *, keep: bool = True) -> str | None:
     """The CUDA version of the torch to install: that of the build which is there (unless not to `keep`), or else the
     newest that the driver runs and that has kernels for the GPUs; None if neither is known.
     """
-    own, driver = _number(facts.libraries.cuda), _number(facts.driver.cuda)
+    own, driver = number(facts.libraries.cuda), number(facts.driver.cuda)
     if keep and own:
-        same = [build for build in BUILDS if build.startswith(f"{own[0]}.") and (_number(build) or own) <= own]
+        same = [build for build in BUILDS if build.startswith(f"{own[0]}.") and (number(build) or own) <= own]
         if same:
             return same[-1]
-    capabilities = [_number(gpu.compute_capability) for gpu in facts.gpus]
+    capabilities = [number(gpu.compute_capability) for gpu in facts.gpus]
     oldest, most = OLD_GPUS
     if any(one and one < oldest for one in capabilities):
-        driver = driver and min(driver, _number(most) or driver)
-    fitting = [build for build in BUILDS if driver and (_number(build) or driver) <= driver]
+        driver = driver and min(driver, number(most) or driver)
+    fitting = [build for build in BUILDS if driver and (number(build) or driver) <= driver]
     same_major = [build for build in BUILDS if driver and build.startswith(f"{driver[0]}.")]  # minor versions mix
     return fitting[-1] if fitting else next(iter(same_major), None)
 
@@ -150,6 +154,30 @@ def room(facts: Facts) -> str | None:
     return next(filter(None, fit), None)
 
 
-def _number(version: str | None) -> tuple[int, int] | None:
-    match = re.match(r"(\d+)\.(\d+)", version or "")
-    return (int(match[1]), int(match[2])) if match else None
+def without_folders(facts: Facts, folders: Collection[str]) -> str | None:
+    """Shell commands that take these folders out of LD_LIBRARY_PATH, and libraries in them out of LD_PRELOAD; None if
+    neither variable names one of them (but perhaps a link to it).
+    """
+    commands = []
+    for variable, separator in (("LD_LIBRARY_PATH", ":"), ("LD_PRELOAD", "[: ]")):
+        entries = [entry for entry in re.split(separator, facts.environment.get(variable, "")) if entry]
+        left = [entry for entry in entries if not _inside(entry, folders)]
+        if len(left) < len(entries):
+            commands.append(f"export {variable}={shlex.quote(':'.join(left))}" if left else f"unset {variable}")
+    return " && ".join(commands) or None
+
+
+def without_copies(facts: Facts, library: str) -> str:
+    """Take out the folder from which a library (`cudnn`) was loaded that is not torch's own; where no variable names
+    it, torch itself is old.
+    """
+    own = {path.rpartition("/")[0] for path in facts.libraries.bundled}
+    folders = {path.rpartition("/")[0] for path in facts.libraries.loaded if f"/lib{library}" in path} - own
+    upgrade = f"{pip(facts)} install --upgrade torch{torch_index(torch_build(facts))}"
+    taken = without_folders(facts, folders)
+    return typed(taken, note=f"or, if torch itself is that old: {upgrade}") if taken else upgrade
+
+
+def _inside(entry: str, folders: Collection[str]) -> bool:
+    path = entry.rstrip("/")
+    return path in folders or (path.rpartition("/")[0] in folders and ".so" in path)

@@ -7,11 +7,12 @@ only under load, which a probe creates.
 Source: nvmlDeviceGetApplicationsClock and its default; NVML's clocks event reason 0x2, now and under load.
 """
 
-from gputune.checks._answers import Facts, Finding, Gpu, Measurements, below, each_gpu, not_read, ok, warning
-from gputune.checks._load import throttle_reasons
+from gputune.checks import Finding
+from gputune.checks._answers import Measurements, below, each_gpu, not_read, ok, throttle_reasons, warning
 from gputune.checks._questions import consumer_or_share
 from gputune.checks._remedies import smi
 from gputune.checks.throttling import SETTING
+from gputune.facts import Facts, Gpu
 
 ASK = "a lock may be deliberate: ask whoever runs the machine first"
 FIELDS = ("sm_clock_application_mhz", "sm_clock_application_default_mhz", "sm_clock_max_mhz", "clocks_event_reasons")

@@ -7,22 +7,13 @@ leave a GPU that is listed and cannot be used: error 999, or no GPU at all.
 Source: NVIDIA, nvidia-modprobe(1); NVIDIA Container Toolkit, troubleshooting.
 """
 
-from gputune.checks._answers import (
-    Facts,
-    Finding,
-    Findings,
-    Measurements,
-    counted,
-    error,
-    no_gpu,
-    not_applicable,
-    ok,
-    warning,
-)
+from gputune.checks import Finding
+from gputune.checks._answers import Findings, Measurements, counted, error, no_gpu, not_applicable, ok, warning
 from gputune.checks._questions import cause, gpu_asked_for, nvidia_files
 from gputune.checks._remedies import APPTAINER_GPUS, typed
 from gputune.checks.cuda_visible_devices import hidden
-from gputune.facts.gpu_device_files import CONTROL, MEMORY
+from gputune.facts import Facts
+from gputune.facts.visible_gpus import CONTROL, MEMORY
 
 EMBEDDED = ("nvgpu", "Orin", "Thor", "Xavier", "Tegra")
 NOT_OPENED = ("driver_not_loaded", "no_permission")

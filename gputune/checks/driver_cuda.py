@@ -8,17 +8,14 @@ and some workstation GPUs. Otherwise update the driver, or install a torch built
 Source: NVIDIA, CUDA Compatibility.
 """
 
-from gputune.checks._answers import Finding, Findings, Measurements, error, no_gpu, ok, unread, without_cuda_torch
+from gputune.checks._answers import Finding, error, no_gpu, ok, one_finding, unread, without_cuda_torch
 from gputune.checks._questions import consumer, has_gpu, number
 from gputune.checks._remedies import pip, torch_build, torch_index, typed
 from gputune.facts import Facts
 
 
-def check(facts: Facts, measurements: Measurements) -> Findings:
-    yield _finding(facts)
-
-
-def _finding(facts: Facts) -> Finding:
+@one_finding
+def check(facts: Facts) -> Finding:
     if not has_gpu(facts):
         return no_gpu(facts)
     torch, driver = number(facts.libraries.cuda), number(facts.driver.cuda)

@@ -8,20 +8,15 @@ the containers.
 Source: NVML, NVML_ERROR_LIB_RM_VERSION_MISMATCH; /proc/driver/nvidia/version.
 """
 
-from gputune.checks._answers import Facts, Finding, Findings, Measurements, error, not_applicable, ok, unknown, unread
+from gputune.checks._answers import Facts, Finding, error, not_applicable, ok, one_finding, unknown, unread
 from gputune.checks._questions import gap, has_gpu
-from gputune.checks._remedies import typed
+from gputune.checks._remedies import on_host, typed
 
-REBOOT = typed(
-    "sudo reboot", where="on the host", root=True, ends_jobs=True, note="drain it first; then start containers anew"
-)
+REBOOT = on_host("sudo reboot", ends_jobs=True, note="drain it first; then start containers anew")
 
 
-def check(facts: Facts, measurements: Measurements) -> Findings:
-    yield _finding(facts)
-
-
-def _finding(facts: Facts) -> Finding:
+@one_finding
+def check(facts: Facts) -> Finding:
     kernel, user, refusal = facts.driver.kernel_version, facts.driver.version, gap(facts, "driver.nvml")
     if refusal and refusal.cause == "version_mismatch":
         module = f"the loaded kernel module ({kernel or 'version unknown'})"

@@ -6,31 +6,27 @@ support CUDA. The driver belongs to the host: a container uses the host's, whate
 Source: NVIDIA, Driver Installation Guide.
 """
 
-from gputune.checks._answers import Finding, Findings, Measurements, error, not_applicable, ok, unknown, unread, warning
+from gputune.checks._answers import Finding, error, not_applicable, ok, one_finding, unknown, unread, warning
 from gputune.checks._questions import gpu_asked_for
-from gputune.checks._remedies import typed
+from gputune.checks._remedies import on_host
 from gputune.facts import Facts
 
 INSTALL = (
     "sudo apt install nvidia-driver (Debian, non-free), sudo ubuntu-drivers install (Ubuntu), or "
     "https://www.nvidia.com/drivers"
 )
-LOAD = typed(
+LOAD = on_host(
     "sudo modprobe nvidia",
-    where="on the host",
-    root=True,
     changes_node=True,
     note="if no such module is found, install the driver: " + INSTALL + "; if its key is rejected, Secure Boot is on: "
     "enrol the key that signed it, with sudo mokutil --import KEY and a reboot (Ubuntu's is "
     "/var/lib/shim-signed/mok/MOK.der, DKMS's /var/lib/dkms/mok.pub), or switch Secure Boot off in the firmware; "
     "for anything else sudo dmesg | grep -i nvidia says why",
 )
-REPLACE_NOUVEAU = typed(
+REPLACE_NOUVEAU = on_host(
     r"printf 'blacklist nouveau\noptions nouveau modeset=0\n' | sudo tee /etc/modprobe.d/blacklist-nouveau.conf",
     "sudo update-initramfs -u",
     "sudo reboot",
-    where="on the host",
-    root=True,
     ends_jobs=True,
     changes_node=True,
     note=f"first install the driver, whose packages mostly do this too: {INSTALL}; on Fedora sudo dracut -f",
@@ -38,11 +34,8 @@ REPLACE_NOUVEAU = typed(
 GIVEN_AWAY = ("vfio-pci", "pci-stub", "pciback")
 
 
-def check(facts: Facts, measurements: Measurements) -> Findings:
-    yield _finding(facts)
-
-
-def _finding(facts: Facts) -> Finding:
+@one_finding
+def check(facts: Facts) -> Finding:
     if facts.driver.kernel_version:
         return ok(f"NVIDIA's kernel module {facts.driver.kernel_version} is loaded")
     if "/dev/dxg" in facts.container.gpu_device_files:

@@ -9,30 +9,17 @@ complains of is not reported again.
 Source: NVIDIA Container Toolkit, environment variables; Slurm, srun, output environment variables.
 """
 
-from gputune.checks._answers import (
-    Facts,
-    Finding,
-    Findings,
-    Measurements,
-    counted,
-    error,
-    not_applicable,
-    ok,
-    unknown,
-    warning,
-)
-from gputune.checks._promised_gpus import Promise, promise
+from gputune.checks import Finding
+from gputune.checks._answers import Findings, Measurements, counted, error, not_applicable, ok, unknown, warning
+from gputune.checks._gpus import Promise, listed, promise, seen, unlisted, unseen
 from gputune.checks._questions import nvidia_files
-from gputune.checks._remedies import typed
-from gputune.checks._silent_gpus import unlisted
-from gputune.checks._unseen_gpus import listed, seen, unseen
+from gputune.checks._remedies import on_host, typed
 from gputune.checks.gpu_lost import misses_one
+from gputune.facts import Facts
 from gputune.facts.visible_gpus import VARIABLE
 
-LOOK = typed(
+LOOK = on_host(
     "nvidia-smi -L; sudo dmesg | grep NVRM",
-    where="on the host",
-    root=True,
     note="a GPU that is missing there too needs a reboot of the drained node, or a new card; one that is listed there "
     "was not given to this container or job: start it anew",
 )

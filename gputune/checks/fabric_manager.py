@@ -12,7 +12,7 @@ Source: NVIDIA, Fabric Manager User Guide; NVML, fabric definitions (NVML_GPU_FA
 from gputune.checks import Finding
 from gputune.checks._answers import Findings, Measurements, error, judge_gpus, not_applicable, ok, unread, warning
 from gputune.checks._questions import cause, gap
-from gputune.checks._remedies import address_of, typed
+from gputune.checks._remedies import address_of, on_host
 from gputune.facts import Facts, Gpu
 from gputune.facts.health import FABRIC_CONFIGURATIONS, FABRIC_LINKS
 
@@ -34,12 +34,10 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 def _restart(facts: Facts, gpu: Gpu, *first: str) -> str:
     """Restart Fabric Manager, and see what this GPU says of the fabric then."""
-    return typed(
+    return on_host(
         *first,
         RESTART,
         f"nvidia-smi -q -i {address_of(gpu)} | grep -A 12 Fabric",
-        where="on the host",
-        root=True,
         ends_jobs=True,
         note=f"drain it first; Fabric Manager must be in exactly the driver's version: {_version(facts)}",
     )

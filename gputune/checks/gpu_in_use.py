@@ -11,17 +11,15 @@ nvmlDeviceGetMemoryInfo; fuser(1).
 
 from gputune.checks._answers import Finding, Measurements, counted, each_gpu, gib, not_seen, ok, unread, warning
 from gputune.checks._questions import share
-from gputune.checks._remedies import typed
+from gputune.checks._remedies import on_host
 from gputune.facts import Facts, Gpu
 
 MOMENTARY = True
 RESERVE_BYTES = 1 << 30
 DESKTOP_BYTES = 4 << 30
 DESKTOP_CARDS = ("GeForce", "Titan", "Quadro", "Quadro RTX", "RTX", "NVS")
-LOOK = typed(
+LOOK = on_host(
     "sudo fuser -v /dev/nvidia*",
-    where="on the host",
-    root=True,
     note="names the processes; wait for them, or choose a free GPU of yours with CUDA_VISIBLE_DEVICES",
 )
 

@@ -13,22 +13,20 @@ Source: Linux, /sys/bus/pci; NVML, nvmlReturn_t; NVIDIA, GPU Debug Guidelines.
 from dataclasses import replace
 
 from gputune.checks._answers import Finding, Findings, Measurements, error, not_applicable, ok, unknown, unread, warning
+from gputune.checks._gpus import address, not_asked, of_this_job, one_of, silence, unlisted
 from gputune.checks._questions import gap, nvidia_files
-from gputune.checks._remedies import reset, typed
-from gputune.checks._silent_gpus import address, not_asked, of_this_job, one_of, silence, unlisted
+from gputune.checks._remedies import on_host, reset
 from gputune.facts import Facts, Gap, Gpu
 
 NONE = "NVIDIA's driver is bound to no GPU on the PCI bus"
 LOOK = "sudo dmesg | grep NVRM"
-BRING_BACK = typed(
+BRING_BACK = on_host(
     f"{LOOK} | tee nvrm.log; sudo reboot",
-    where="on the host",
-    root=True,
     ends_jobs=True,
     note="drain it first; if the GPU stays away, power it off and on; replace a card that is lost again",
 )
 CABLES = "power the host off, and connect all power cables of the card"
-BIND = typed(LOOK, where="on the host", root=True, note="the driver may not support it any more, or someone unbound it")
+BIND = on_host(LOOK, note="the driver may not support it any more, or someone unbound it")
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:

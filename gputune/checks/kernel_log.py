@@ -9,11 +9,15 @@ nothing but are a sign of a bad slot, cable or module when there are many. `sudo
 Source: NVIDIA, Fabric Manager User Guide, NVSwitch SXid Errors; Linux, PCI Express Advanced Error Reporting, RAS.
 """
 
-from gputune.checks._answers import Finding, Findings, Measurements, counted, error, not_applicable, ok, warning
-from gputune.checks._kernel_log import anothers, look, not_read, reboot
-from gputune.checks._remedies import reset_all, typed
-from gputune.facts import Facts
-from gputune.facts.kernel_errors import KernelError
+from gputune.checks import Finding
+from gputune.checks._answers import Findings, Measurements, counted, error, no_gpu, not_applicable, ok, unknown, warning
+from gputune.checks._gpus import promise
+from gputune.checks._questions import another_jobs, gap, has_gpu, nvidia_files
+from gputune.checks._remedies import on_host, reset_all
+from gputune.checks.gpu_lost import is_host
+from gputune.facts import Facts, Gpu
+from gputune.facts.kernel_messages import KernelError
+from gputune.facts.pci import same
 
 HARMLESS = {
     11012, 11021, 11022, 11023, 12021, 12023, 15008, 15011, 19049, 19055, 19057, 19059, 19062, 19065, 19068, 19071,
@@ -30,7 +34,7 @@ WHAT = {
     "machine_check": "machine check, an error of a CPU or of memory",
     "memory": "error of the host's memory",
 }
-SUMMARY = typed("sudo ras-mc-ctl --summary", where="on the host", root=True, note="replace the CPU or module it names")
+SUMMARY = on_host("sudo ras-mc-ctl --summary", note="replace the CPU or module it names")
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -83,3 +87,49 @@ def _remedy(one: KernelError) -> str:
         return SUMMARY
     reason = "the lines before it in the log say why: a driver that does not fit, power, or the card"
     return reboot(f"{reason}; replace the card if it comes back")
+
+
+def look(words: str, note: str = "") -> str:
+    """How to see the lines with one of these words, which usually only root on the host may."""
+    return on_host(f"sudo dmesg --ctime | grep -E '{words}'", note=note)
+
+
+def reboot(note: str) -> str:
+    return on_host("sudo systemctl reboot", ends_jobs=True, changes_node=True, note=f"first drain it; {note}")
+
+
+def not_read(facts: Facts, words: str) -> Finding | None:
+    """The finding if the kernel's log was not read, or if there is no GPU for it to tell of; else None."""
+    why = gap(facts, "driver.xids")
+    if not has_gpu(facts):
+        return no_gpu(facts)
+    if "/dev/dxg" in facts.container.gpu_device_files:
+        return not_applicable("in WSL the driver logs in Windows")
+    if why and why.cause == "no_such_file" and facts.container.kind:
+        return not_applicable(f"this container has no kernel log: {look(words)}")
+    if facts.driver.xids is None:
+        reason = why.reason if why else "no driver is loaded"
+        return unknown(f"the kernel's log could not be read ({reason}): {look(words)}", fact="driver.xids")
+    return None
+
+
+def gpu_at(facts: Facts, address: str) -> Gpu | None:
+    """The GPU at a PCI address, which may lack the function's number; None if none is listed there."""
+    device = address.partition(".")[0] + ".0"
+    return next((gpu for gpu in facts.gpus if same(device, gpu.pci_bus_id or "")), None)
+
+
+def anothers(facts: Facts, address: str) -> bool:
+    """Whether the GPU at an address is one that this container or job was not given.
+
+    It was given the GPUs whose device files it may open. If NVML does not list all of these, any may be the one.
+    """
+    there = gpu_at(facts, address)
+    if there and another_jobs(facts, there):
+        return True
+    listed = [gpu for gpu in facts.gpus if not gpu.is_mig_slice]
+    on_bus = sum(gpu.driver == "nvidia" for gpu in facts.pci_gpus or ())
+    given, promised = len(nvidia_files(facts)), promise(facts)
+    whole = is_host(facts) or given >= on_bus or (promised and promised.count >= on_bus)
+    located = all(gpu.pci_bus_id for gpu in listed)
+    return not whole and located and given <= len(listed) and not there

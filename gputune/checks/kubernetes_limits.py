@@ -8,8 +8,8 @@ Source: Kubernetes, Resource Management for Pods and Containers.
 """
 
 from gputune.checks._answers import Facts, Findings, Measurements, gib, not_applicable, ok, unread, warning
+from gputune.checks._limits import limits_of_pod
 from gputune.checks._questions import reason
-from gputune.checks._shares import limits_of_pod
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:

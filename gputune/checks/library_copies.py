@@ -11,8 +11,7 @@ import re
 from collections import defaultdict
 
 from gputune.checks._answers import Facts, Finding, Findings, Measurements, ok, unread, warning, without_cuda_torch
-from gputune.checks._loader import without_folders
-from gputune.checks._remedies import python_of, typed
+from gputune.checks._remedies import python_of, typed, without_folders
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:

@@ -11,9 +11,8 @@ Source: CUDA Driver API, CUDA_ERROR_STUB_LIBRARY; NVIDIA, CUDA Compatibility.
 import re
 
 from gputune.checks._answers import Facts, Finding, Findings, Measurements, error, no_gpu, ok, warning
-from gputune.checks._loader import without_folders
 from gputune.checks._questions import cause, consumer, has_gpu, number
-from gputune.checks._remedies import typed
+from gputune.checks._remedies import typed, without_folders
 from gputune.checks.cuda_visible_devices import hidden
 
 VARIABLE = "LD_LIBRARY_PATH"

@@ -9,18 +9,15 @@ without a process that could be seen (steal). They count where they leave fewer 
 Source: /proc/stat, over the moment in which the facts are read; Linux, proc_stat(5).
 """
 
-from gputune.checks._answers import Facts, Finding, Findings, Measurements, ok, unread, warning
+from gputune.checks._answers import Facts, Finding, ok, one_finding, unread, warning
 from gputune.checks._remedies import typed
 from gputune.facts.busy import is_busy
 
 MOMENTARY = True
 
 
-def check(facts: Facts, measurements: Measurements) -> Findings:
-    yield _cpus(facts)
-
-
-def _cpus(facts: Facts) -> Finding:
+@one_finding
+def check(facts: Facts) -> Finding:
     cpu = facts.cpu
     if cpu.others is None:
         return unread(facts, "cpu.others", "how much of the CPUs others use")

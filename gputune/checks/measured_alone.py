@@ -7,8 +7,18 @@ container may hide the processes of others on a GPU, so that seeing none does no
 Source: nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetProcessUtilization and /proc/stat, during a probe.
 """
 
-from gputune.checks._answers import Finding, Findings, Measurements, counted, judge_gpus, ok, unknown, warning
-from gputune.checks._load import conditions, unmeasured
+from gputune.checks import Finding
+from gputune.checks._answers import (
+    Findings,
+    Measurements,
+    conditions,
+    counted,
+    judge_gpus,
+    ok,
+    unknown,
+    unmeasured,
+    warning,
+)
 from gputune.facts import Facts, Gpu
 from gputune.facts.busy import is_busy
 

@@ -12,18 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gputune.checks._answers import (
-    Finding,
-    Findings,
-    Measurements,
-    counted,
-    gib,
-    no_gpu,
-    not_applicable,
-    ok,
-    unknown,
-    warning,
-)
+from gputune.checks import Finding
+from gputune.checks._answers import Findings, Measurements, counted, gib, no_gpu, not_applicable, ok, unknown, warning
 from gputune.checks._questions import cause, data_centre, gap
 from gputune.checks._remedies import address_of, typed
 from gputune.checks.gpu_mix import candidates, kinds

@@ -13,7 +13,7 @@ import shlex
 
 from gputune.checks._answers import Facts, Finding, Findings, Measurements, error, not_applicable, ok, unread, warning
 from gputune.checks._questions import cause, gap, has_gpu, nvidia_files, reason
-from gputune.checks._remedies import APPTAINER_GPUS, started, typed
+from gputune.checks._remedies import APPTAINER_GPUS, on_host, started, typed
 from gputune.facts import Gap
 
 CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
@@ -21,14 +21,10 @@ HANGS = ("no_answer", "killed", "exited")
 BROKEN = ("gpu_lost", "needs_reset", "unknown_error", "timeout")
 """The causes for which a driver or a GPU is at fault, not an installation."""
 LOG = "sudo dmesg | grep -iE 'nvrm|xid'"
-LOOK = typed(LOG, where="on the host", root=True, note="says what the driver or a GPU reports; a reboot may mend it")
-LOAD = typed(
-    "sudo modprobe nvidia", where="on the host", root=True, changes_node=True, note=f"if it fails: {LOG} says why"
-)
-REBOOT = typed(
+LOOK = on_host(LOG, note="says what the driver or a GPU reports; a reboot may mend it")
+LOAD = on_host("sudo modprobe nvidia", changes_node=True, note=f"if it fails: {LOG} says why")
+REBOOT = on_host(
     "sudo reboot",
-    where="on the host",
-    root=True,
     ends_jobs=True,
     note=f"drain it first; {LOG} says before that which GPU failed; if it comes back, replace that GPU",
 )

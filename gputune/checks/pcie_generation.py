@@ -6,8 +6,7 @@ doubles the bandwidth from host memory. If a link stays low, a firmware setting,
 Source: nvmlDeviceGetCurrPcieLinkGeneration, sampled during a probe's measurements.
 """
 
-from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, ok, warning
-from gputune.checks._load import conditions, unmeasured
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, conditions, each_gpu, ok, unmeasured, warning
 from gputune.checks._questions import share
 
 

@@ -6,20 +6,11 @@ purpose, to save power or to stay within a rack's supply: ask before raising it.
 Source: NVML, power management limit, its default, and the enforced limit.
 """
 
-from gputune.checks._answers import (
-    Facts,
-    Finding,
-    Gpu,
-    Measurements,
-    below,
-    each_gpu,
-    not_applicable,
-    not_read,
-    ok,
-    warning,
-)
+from gputune.checks import Finding
+from gputune.checks._answers import Measurements, below, each_gpu, not_applicable, not_read, ok, warning
 from gputune.checks._questions import consumer_or_share
 from gputune.checks._remedies import smi
+from gputune.facts import Facts, Gpu
 
 ASK = "a cap may be deliberate: ask whoever runs the machine first"
 FIELDS = ("power_limit_watts", "power_enforced_limit_watts", "power_default_limit_watts")

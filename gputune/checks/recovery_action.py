@@ -9,13 +9,15 @@ Source: NVIDIA, GPU Memory Error Management, Error Recovery and Response Flags; 
 
 from gputune.checks._answers import Finding, Measurements, each_gpu, error, ok, warning
 from gputune.checks._questions import share
-from gputune.checks._remedies import address_of, reset, typed
+from gputune.checks._remedies import address_of, on_host, reset, typed
 from gputune.facts import Facts, Gpu
 
-REBOOT = typed(
-    "sudo systemctl reboot", where="on the host", root=True, ends_jobs=True, changes_node=True,
+REBOOT = on_host(
+    "sudo systemctl reboot",
+    ends_jobs=True,
+    changes_node=True,
     note="first drain the node; if it asks again, power-cycle it",
-)  # fmt: skip
+)
 RESTART_IMEX = typed(
     "sudo systemctl restart nvidia-imex", where="on every host of its NVLink domain", root=True, ends_jobs=True,
 )  # fmt: skip
@@ -38,11 +40,9 @@ def _remedy(gpu: Gpu, action: str) -> str:
     if action == "drain and reset":
         return reset(gpu, note="end the jobs of all GPUs that exchange data with it too")
     if action == "drain P2P":
-        return typed(
+        return on_host(
             "sudo fuser -v /dev/nvidia*",
             f"nvidia-smi -q -i {address_of(gpu)} | grep Recovery",
-            where="on the host",
-            root=True,
             note="end the processes that exchange data with this GPU; then it asks for something else, or nothing",
         )
     return REBOOT  # of the bus as well, for which nvidia-smi has no command

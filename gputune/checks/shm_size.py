@@ -11,7 +11,7 @@ Source: PyTorch's README on Docker; moby's DefaultShmSize; torch.utils.data.Data
 """
 
 from gputune.checks._answers import Facts, Finding, Findings, Measurements, counted, gib, ok, unread, warning
-from gputune.checks._remedies import started, typed
+from gputune.checks._remedies import on_host, started, typed
 from gputune.settings._scaling import PREFETCH
 from gputune.settings._shared_memory import Need, need
 
@@ -74,5 +74,5 @@ def _remedy(facts: Facts, amount: str) -> str:
         return typed(KUBERNETES % size, where="in the pod's manifest", note="counts against its memory limit")
     if facts.container.kind in (None, "apptainer"):  # which uses the host's
         command = f"sudo mount -o remount,size={amount.upper()} /dev/shm"
-        return typed(command, where="on the host", root=True, changes_node=True, note="until it reboots")
+        return on_host(command, changes_node=True, note="until it reboots")
     return started(facts, f"--shm-size={amount}", "", note="or --ipc=host")

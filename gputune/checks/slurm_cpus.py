@@ -7,8 +7,8 @@ Source: Slurm, sbatch, --cpus-per-task.
 """
 
 from gputune.checks._answers import Facts, Findings, Measurements, counted, not_applicable, ok, warning
+from gputune.checks._limits import cpus_of_task
 from gputune.checks._remedies import typed
-from gputune.checks._shares import cpus_of_task
 
 CORE = 2
 """The CPUs (hardware threads) of one core, which is what Slurm grants by default."""

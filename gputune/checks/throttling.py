@@ -7,10 +7,11 @@ filters, cool the room) and the hardware's own brake (power supply, cables, or h
 Source: NVML, clocks event reasons, read now and gathered during a probe's measurements.
 """
 
-from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, not_read, ok, unknown, warning
-from gputune.checks._load import throttle_reasons, unmeasured
+from gputune.checks import Finding
+from gputune.checks._answers import Measurements, each_gpu, not_read, ok, throttle_reasons, unknown, unmeasured, warning
 from gputune.checks._questions import consumer_or_share
 from gputune.checks._remedies import address_of, typed
+from gputune.facts import Facts, Gpu
 
 MOMENTARY = True
 SETTING = 0x02  # clocks held by a setting: see clock_lock

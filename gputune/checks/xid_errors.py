@@ -11,8 +11,8 @@ Source: NVIDIA, Xid Errors, Analyzing Xid Errors with the Xid Catalog.
 """
 
 from gputune.checks._answers import Finding, Findings, Measurements, counted, error, not_applicable, ok, warning
-from gputune.checks._kernel_log import anothers, gpu_at, look, not_read, reboot
 from gputune.checks._remedies import reset, typed
+from gputune.checks.kernel_log import anothers, gpu_at, look, not_read, reboot
 from gputune.facts import Facts, Gpu
 from gputune.facts.xids import RECOVERY, Xid
 

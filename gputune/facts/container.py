@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gputune.facts.gpu_device_files import common_files, device_files, forbidden_files
+from gputune.facts.visible_gpus import common_files, device_files, forbidden_files
 from gputune.host import Host
 
 _VARIABLES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER")

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from gputune.facts import cpu_list
-from gputune.facts.cpu_model import model
+from gputune.facts.cpu_list import model
 from gputune.facts.gap import Gaps
 from gputune.host import Host, Unreadable
 from gputune.resources.cpus import budget, quota

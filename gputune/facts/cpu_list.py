@@ -1,7 +1,10 @@
-"""Sets of CPUs in the kernel's list format: `0-3,8,10-11`."""
+"""Sets of CPUs in the kernel's list format (`0-3,8,10-11`), and the name of the processor."""
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+
+from gputune.host import Host
 
 WORD_BITS = 64
 
@@ -28,3 +31,10 @@ def from_mask(words: Sequence[int]) -> frozenset[int]:
     return frozenset(
         number * WORD_BITS + bit for number, word in enumerate(words) for bit in range(WORD_BITS) if word >> bit & 1
     )
+
+
+def model(host: Host) -> str:
+    """The processor's name; the machine's architecture if the kernel gives no name, as on Arm."""
+    text = host.read("/proc/cpuinfo")
+    found = re.search(r"^(?:model name|Model)\s*:\s*(.+)$", text, re.MULTILINE)
+    return found.group(1).strip() if found else host.machine()

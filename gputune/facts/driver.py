@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import cache
 from math import isfinite
 
-from gputune.facts import kernel_errors, pci, xids
+from gputune.facts import kernel_messages, pci, xids
 from gputune.facts._nvml_answers import text, whole
 from gputune.facts.gap import Gaps
-from gputune.facts.kernel_errors import KernelError
+from gputune.facts.kernel_messages import KernelError
 from gputune.facts.xids import Xid
 from gputune.host import Host, Nvml, Unreadable
 
@@ -57,7 +57,7 @@ def _kernel(host: Host) -> str | None:
 def _logged(host: Host) -> tuple[tuple[Xid, ...], tuple[KernelError, ...]]:
     lines = host.kernel_log().split("\n")
     paths = cache(lambda: pci.paths(host))
-    others = kernel_errors.read(lines, lambda address: pci.gpus_at(paths(), address))
+    others = kernel_messages.read(lines, lambda address: pci.gpus_at(paths(), address))
     return xids.read(lines, _uptime_hours(host)), others
 
 

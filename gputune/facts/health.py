@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gputune.facts import cpu_list
-from gputune.facts._field_value import field_value
-from gputune.facts._nvml_answers import flag, mask, one_of, positive, sequence, watts, whole
+from gputune.facts._nvml_answers import field_value, flag, mask, one_of, positive, sequence, watts, whole
 from gputune.facts.gap import Gaps
 from gputune.host import Nvml, Unreadable
 from gputune.host.nvml_process import BREAKING

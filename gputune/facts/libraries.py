@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gputune.facts._torch_types import OtherType, path
 from gputune.facts.gap import Gaps
+from gputune.facts.unimported_torch import OtherType, path
 from gputune.host import Host, Unreadable
 
 _LIBRARY = re.compile(r"lib(cublas|cublasLt|cudnn)\.so\.\d+")

@@ -1,22 +1,12 @@
 """All facts about a machine, and the function that reads them."""
 
+import re
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from gputune.facts import (
-    board,
-    busy,
-    container,
-    cpu,
-    environment,
-    gpu,
-    libraries,
-    memory,
-    pci,
-    precision,
-    process,
-)
+from gputune.facts import busy, container, cpu, driver, environment, gpu, libraries, memory, pci, precision, process
 from gputune.facts.container import Container
 from gputune.facts.cpu import Cpu
 from gputune.facts.driver import Driver
@@ -25,12 +15,13 @@ from gputune.facts.gpu import Gpu
 from gputune.facts.health import Health
 from gputune.facts.libraries import Libraries
 from gputune.facts.memory import Memory
-from gputune.facts.nvml_answers import NvmlAnswers
 from gputune.facts.pci import PciGpu
 from gputune.facts.precision import Flags, Precision
 from gputune.facts.process import Folder, Process
 from gputune.facts.unimported_torch import ask_torch
-from gputune.host import Host
+from gputune.facts.visible_gpus import device_files
+from gputune.host import Host, Nvml, NvmlAbsent, Unreadable
+from gputune.host.nvml_process import BREAKING
 from gputune.resources import scheduler
 from gputune.resources.scheduler import Scheduler
 
@@ -40,7 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots, which a cached property does not bear
 class Facts:
     """One machine, as one process on it sees it."""
 
@@ -64,6 +55,18 @@ class Facts:
     gpus_expected: int | None = None
     """The number of GPUs that the user expects here (`--expect-gpus N`)."""
     gaps: tuple[Gap, ...] = ()
+
+    @cached_property
+    def gaps_by_name(self) -> Mapping[str, Sequence[Gap]]:
+        """The gaps of each fact (`gpu.3.name`) and of what it is a part of (`gpu.3`).
+
+        A driver that lies about its GPUs leaves ten thousand gaps, which every check would search.
+        """
+        found: dict[str, list[Gap]] = {}
+        for gap in self.gaps:
+            for name in (gap.fact, gap.fact.rpartition(".")[0]):
+                found.setdefault(name, []).append(gap)
+        return found
 
     def device_gpu(self, device: str) -> Gpu | None:
         """The GPU behind the torch device `cuda:N`; None for the CPU, and for a device that does not exist."""
@@ -111,7 +114,7 @@ def _read(host: Host, gpu_required: bool, gpus_expected: int | None, variables: 
         process=process.read(host, gaps),
         scheduler=granted,
         environment=environment.read(host, variables),
-        board=board.read(host),
+        board=board_model(host),
         gpu_required=gpu_required,
         gpus_expected=gpus_expected,
         gaps=tuple(gaps.found),
@@ -129,3 +132,74 @@ def _use_by_others(host: Host, before: busy.Reading | None, gaps: Gaps) -> tuple
         gaps.add("cpu.others", "two looks at /proc/stat, one after the other, contradict each other")
         return None, None
     return found["other_cpus"], found.get("stolen_cpus", 0.0)
+
+
+_TELLING = ("version_mismatch", "unknown_error", *BREAKING)
+"""The causes for which NVML's absence shows that there is a driver to ask."""
+
+
+class NvmlAnswers:
+    """NVML starts to come up when this is made; `read` waits for it and asks everything, the driver's versions first: a
+    GPU may hang, and nothing is asked after that.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.gaps = Gaps()
+        self.gpus: tuple[Gpu, ...] = ()
+        self.driver: Driver | None = None
+        self._absent: Unreadable | None = None
+        self._begun: Nvml | None = None
+        try:
+            self._begun = host.nvml()
+        except Unreadable as fault:
+            self._absent = fault
+
+    def read(self) -> Driver:
+        """Ask NVML, and read what the kernel says of the driver; only the first call does."""
+        if self.driver is None:
+            nvml = self._up()
+            self.driver = driver.read(self._host, nvml, self.gaps)
+            self.gpus = gpu.listed(nvml, self.gaps) if nvml else ()
+        return self.driver
+
+    def has_broken(self) -> bool:
+        """Ask NVML, and return whether it hung or crashed."""
+        self.read()
+        causes = [gap.cause for gap in self.gaps.found] + ([self._absent.cause] if self._absent else [])
+        return any(cause in BREAKING for cause in causes)
+
+    def note_absence(self, gpu_seen: bool) -> None:
+        """Make NVML's absence a gap, but only on a machine with a GPU, which torch may have seen, or with a driver."""
+        if self._absent and (gpu_seen or device_files(self._host) or self._absent.cause in _TELLING):
+            self.gaps.add("driver.nvml", str(self._absent), self._absent.cause)
+
+    def _up(self) -> Nvml | None:
+        """NVML once it has come up, or None."""
+        if self._begun is None:
+            return None
+        try:
+            self._begun.count()
+        except NvmlAbsent as fault:
+            self._absent = fault
+            return None
+        except Exception:  # noqa: S110 - it is the count that cannot be read, which becomes a gap where it is asked for
+            pass
+        return self._begun
+
+
+_FAMILIES = re.compile(r"Jetson|Orin|Xavier|Thor\b|Tegra")
+_SIGNS = ("/etc/nv_tegra_release", "/dev/nvhost-gpu", "/dev/nvmap")
+"""What only NVIDIA's Linux for these boards has: its release, and the device files of the integrated GPU's driver."""
+NAMELESS = "this Jetson board"
+
+
+def board_model(host: Host) -> str | None:
+    """The model of a Jetson board, as `NVIDIA Jetson AGX Orin Developer Kit`; None for other machines.
+
+    Its integrated GPU is not on the PCI bus.
+    """
+    model = host.read_or_empty("/proc/device-tree/model").strip("\0 \n")
+    if _FAMILIES.search(model):
+        return model
+    return (model or NAMELESS) if any(host.exists(sign) for sign in _SIGNS) else None

@@ -2,12 +2,12 @@
 
 import importlib.util
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gputune.facts._torch_types import held
 from gputune.facts.gap import Gaps
+from gputune.facts.precision import Flags
 from gputune.host import Host
 from gputune.resources.unreadable import UNANSWERED, Cause, Unreadable
 
@@ -74,3 +74,118 @@ def installed_torch() -> tuple[str | None, str | None]:
     version = re.search(r"^__version__\s*=\s*'([^']+)'", text, re.MULTILINE)
     cuda = re.search(r"^cuda\b[^=]*=\s*'([^']+)'", text, re.MULTILINE)
     return version.group(1) if version else None, cuda.group(1) if cuda else None
+
+
+MOST_DEVICES = 256
+_MOST_PATHS = 4096
+_LONGEST_PATH = 4096
+_LONGEST_TEXT = 500
+_LARGEST = 2**63 - 1
+
+Converter = Callable[[Any], Any]
+
+
+class OtherType(Exception):
+    """A value that is not of the type which was asked for."""
+
+
+def held(answers: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]], list[str]]:
+    """The answers that are of their types, the errors that the interpreter met by name, and what was left out.
+
+    An answer of None is none, and names that are not in `_ANSWERS` are passed over.
+    """
+    kept: dict[str, Any] = {}
+    left_out: list[str] = []
+    for name, convert in _ANSWERS.items():
+        try:
+            if name in answers:
+                kept[name] = _or_none(convert)(answers[name])
+        except OtherType:
+            left_out.append(name)
+    gaps, strange = _errors(answers.get("gaps"))
+    return kept, gaps, left_out + strange
+
+
+def path(value: Any) -> str:
+    """A text of as many characters as a path may have; what is longer is cut off."""
+    if not isinstance(value, str):
+        raise OtherType
+    return value[:_LONGEST_PATH]
+
+
+def _text(value: Any) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in path(value)[:_LONGEST_TEXT])
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
+        raise OtherType
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise OtherType
+    return value
+
+
+def _or_none(convert: Converter) -> Converter:
+    return lambda value: None if value is None else convert(value)
+
+
+def _list_of(convert: Converter, most: int) -> Converter:
+    def converted(value: Any) -> list[Any]:
+        if not isinstance(value, list) or len(value) > most:
+            raise OtherType
+        return [convert(item) for item in value]
+
+    return converted
+
+
+def _record(fields: Mapping[str, Converter]) -> Converter:
+    """A converter of a dictionary to one with these keys; one that is missing counts as None."""
+
+    def converted(value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise OtherType
+        return {name: convert(value.get(name)) for name, convert in fields.items()}
+
+    return converted
+
+
+def _errors(gaps: Any) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """The errors by the name of what could not be answered, and the names whose error is not of its type."""
+    found, strange = {}, []
+    for name, error in list(gaps.items())[: len(_ANSWERS)] if isinstance(gaps, dict) else ():
+        try:
+            found[_text(name)] = _ERROR(error)
+        except OtherType:
+            strange.append(_text(name))
+    return found, strange if gaps is None or isinstance(gaps, dict) else ["gaps"]
+
+
+_DEVICE = _record(
+    {
+        "name": _text,
+        "uuid": _or_none(_text),
+        **dict.fromkeys(("major", "minor", "total_memory", "multi_processor_count"), _whole),
+    }
+)
+_COMPILE = _record(
+    {
+        **dict.fromkeys(("compiler", "compiler_cxx", "include", "cache"), _or_none(path)),
+        "headers": _flag,
+        "triton": _or_none(_text),
+    }
+)
+_ERROR = _record({"type": _text, "name": _or_none(_text), "message": _text})
+_ANSWERS: dict[str, Converter] = {
+    **dict.fromkeys(("python", "torch", "cuda", "hip", "api_conflict", "nccl", "cublas", "cublaslt", "pynvml"), _text),
+    **dict.fromkeys(("executable", "folder"), path),
+    **dict.fromkeys(("threads", "cudnn"), _whole),
+    **dict.fromkeys(("arch_list", "bundled", "loaded"), _list_of(path, _MOST_PATHS)),
+    "flags": _record(dict.fromkeys(Flags.__dataclass_fields__, _or_none(_flag))),
+    "compile": _COMPILE,
+    "devices": _list_of(_DEVICE, MOST_DEVICES),
+}
+"""For each answer the converter to its type."""

@@ -5,9 +5,8 @@ precise: it names settings of a closed list, with typed values, and nothing else
 """
 
 from gputune.profile.document import SCHEMA, Confirmation, Fingerprint, Guard, Profile, Program, fingerprint, now
-from gputune.profile.keeping import keeping, with_programs
+from gputune.profile.keeping import differing_settings, keeping, representative_index, with_programs
 from gputune.profile.reading import checked_text, load, parse, readable
-from gputune.profile.representative import differing_settings, representative_index
 from gputune.profile.writing import dump, dump_json, save
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Profiles of other versions of gputune.
+"""A profile's plain data: its choices held against what each setting allows, and files of other versions of gputune.
 
 Whoever adds a key, a list or a setting raises the version. So an unknown name in a file of this version or an older one
 is a mistake, and in a newer file it is left out: a node that is upgraded last still applies all that it understands.
@@ -6,17 +6,81 @@ is a mistake, and in a newer file it is left out: a node that is upgraded last s
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from gputune import settings
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
+from gputune.inject import decision
 from gputune.measurement import Measurement
-from gputune.profile import setting_values
 from gputune.profile.document import Profile, Program
+from gputune.settings import LEVELS, Numerics
 from gputune.settings.dataloader_workers import by_kind
 from gputune.strict_types import Mismatch, Place, convert, unknown
 from gputune.version import __version__, release
+
+Check = Callable[[str, Any], None]
+"""Raises Mismatch for a setting's name and what the file has for it."""
+
+
+def groups(data: dict[str, Any]) -> Iterator[tuple[Place, dict[str, Any], Check]]:
+    """Each mapping from settings to choices or values, with its place and what its entries are held against."""
+    found: list[tuple[Place, Any, Check]] = [(("settings",), data.get("settings"), check)]
+    found += [(("families", family), group, check) for family, group in entries(data.get("families"))]
+    found += [((*place, "settings"), program.get("settings"), check) for place, program in programs(data)]
+    found += [
+        ((*place, level), by_numerics.get(level), partial(check_within, level))
+        for place, by_numerics in levels(data)
+        for level in LEVELS
+    ]
+    yield from ((place, group, held) for place, group, held in found if isinstance(group, dict))
+
+
+def programs(data: dict[str, Any]) -> list[tuple[Place, dict[str, Any]]]:
+    """Each program, with its place. What has another shape is left to the document's types, here and elsewhere."""
+    listed = data.get("programs")
+    numbered = enumerate(listed if isinstance(listed, list) else [])
+    return [(("programs", str(number)), program) for number, program in numbered if isinstance(program, dict)]
+
+
+def levels(data: dict[str, Any]) -> list[tuple[Place, dict[str, Any]]]:
+    """Each program's values by their effect on results, with their place."""
+    found = [((*place, "by_numerics"), program.get("by_numerics")) for place, program in programs(data)]
+    return [(place, by_numerics) for place, by_numerics in found if isinstance(by_numerics, dict)]
+
+
+def entries(value: Any) -> list[tuple[str, Any]]:
+    return list(value.items()) if isinstance(value, dict) else []
+
+
+def check(name: str, choice: Any) -> None:
+    """Raises Mismatch where the choice's value is not one that the setting allows."""
+    if not isinstance(choice, dict) or "value" not in choice:
+        return
+    try:
+        check_value(name, choice["value"])
+    except Mismatch as mismatch:
+        raise mismatch.below("value") from None
+
+
+def check_value(name: str, value: Any) -> None:
+    """Raises Mismatch for a value that the setting does not allow."""
+    setting = settings.load(name)
+    convert(setting.VALUE, value)
+    low, high = getattr(setting, "LIMITS", (None, None))
+    for number in value.values() if isinstance(value, dict) else [value]:
+        if low is not None and number is not None and not low <= number <= high:
+            raise Mismatch(f"a number from {low} to {high} expected, {number} given")
+
+
+def check_within(level: Numerics, name: str, value: Any) -> None:
+    """Raises Mismatch for a value that the setting does not allow, or whose effect on results is beyond the level."""
+    check_value(name, value)
+    setting = settings.load(name)
+    if not decision.is_default(setting, value) and decision.is_beyond(setting, value, level):
+        raise Mismatch(f"its effect on results is {setting.NUMERICS}, which is beyond {level}")
+
 
 RETIRED = frozenset(
     {
@@ -35,7 +99,7 @@ MOST_NAMED = 5
 
 def drop_retired(data: dict[str, Any]) -> None:
     """Take out of a profile's data the choices and values of settings that gputune has no more."""
-    for _, group, _ in setting_values.groups(data):
+    for _, group, _ in groups(data):
         for name in RETIRED.intersection(group).difference(settings.names()):
             del group[name]
 
@@ -67,7 +131,7 @@ def summary(places: list[Place]) -> str:
 
 
 def _drop_choices(data: dict[str, Any]) -> Iterator[Place]:
-    for place, group, check in setting_values.groups(data):
+    for place, group, check in groups(data):
         for name in list(group):
             if name not in settings.names() or not _passes(check, name, group[name]):
                 del group[name]
@@ -75,7 +139,7 @@ def _drop_choices(data: dict[str, Any]) -> Iterator[Place]:
 
 
 def _drop_levels(data: dict[str, Any]) -> Iterator[Place]:
-    for place, by_numerics in setting_values.levels(data):
+    for place, by_numerics in levels(data):
         for level in [level for level in by_numerics if level not in settings.LEVELS]:
             del by_numerics[level]
             yield (*place, level)
@@ -92,7 +156,7 @@ def _drop_keys(data: dict[str, Any]) -> Iterator[Place]:
 
 def _drop_rows(data: dict[str, Any]) -> Iterator[Place]:
     """Rows with a value that this version does not know, as a severity. A program's own rows come before it."""
-    for place, part in [*setting_values.programs(data), ((), data)]:
+    for place, part in [*programs(data), ((), data)]:
         for name, kind in ROWS.items():
             rows = part.get(name)
             if isinstance(rows, list):

@@ -13,7 +13,7 @@ from gputune.errors import ProfileError
 from gputune.host import trust
 from gputune.host.stderr import say
 from gputune.measurement import MORE_LOOKS
-from gputune.profile import compatibility, limits, setting_values, strict_json, strict_yaml
+from gputune.profile import compatibility, limits, strict_text
 from gputune.profile.document import SCHEMA, Profile
 from gputune.resources.printable import printable, quoted
 from gputune.strict_types import Mismatch, Place, convert
@@ -121,11 +121,10 @@ def _bytes(path: Path) -> bytes:
 
 
 def _mapping(text: bytes) -> dict[str, Any]:
-    """The file's plain data. What starts with a brace is JSON, whatever the file's name, and is not tried as YAML."""
+    """The file's plain data."""
     try:
         decoded = text.decode("utf-8-sig")
-        language = strict_json if decoded.lstrip(" \t\r\n")[:1] == "{" else strict_yaml
-        data = language.parse(decoded)
+        data = strict_text.parse(decoded)
     except UnicodeDecodeError as error:
         raise Fault(f"is not UTF-8 text (byte {error.start})") from None
     except limits.Malformed as fault:
@@ -158,9 +157,9 @@ def _is_newer(data: Mapping[str, Any]) -> bool:
 
 def _check_sizes(data: dict[str, Any]) -> None:
     """Refuse what no probe writes and would keep a reader busy."""
-    if len(setting_values.entries(data.get("families"))) > MOST_FAMILIES:
+    if len(compatibility.entries(data.get("families"))) > MOST_FAMILIES:
         raise Fault(f"families: at most {MOST_FAMILIES} kinds of network expected")
-    for place, part in [((), data), *setting_values.programs(data)]:
+    for place, part in [((), data), *compatibility.programs(data)]:
         _check_samples((*place, "measurements"), part.get("measurements"))
 
 
@@ -173,7 +172,7 @@ def _check_samples(place: Place, rows: Any) -> None:
 
 
 def _check_settings(data: dict[str, Any]) -> None:
-    for place, group, check in setting_values.groups(data):
+    for place, group, check in compatibility.groups(data):
         for name, held in group.items():
             if name not in settings.names():
                 fault = f"{'.'.join((*place, name))}: there is no such setting"

@@ -11,7 +11,7 @@ import yaml
 
 from gputune.errors import MeasureError
 from gputune.host import atomic
-from gputune.profile import limits, strict_yaml
+from gputune.profile import limits, strict_text
 from gputune.profile.document import Profile
 
 _SMALLER = "measure less, as with fewer --shapes"
@@ -124,7 +124,7 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
 
 def _text(dumper: Any, value: str) -> Any:
     """Quote what either this reader or a YAML 1.1 reader would take for something other than text."""
-    quoted = strict_yaml.plain(value) != value
+    quoted = strict_text.plain(value) != value
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="'" if quoted else None)
 
 

@@ -2,8 +2,8 @@
 
 from contextlib import suppress
 
-from gputune.facts.cpu_model import model
-from gputune.facts.gpu_device_files import device_files, forbidden_files
+from gputune.facts.cpu_list import model
+from gputune.facts.visible_gpus import device_files, forbidden_files
 from gputune.host import Host, Unreadable
 from gputune.profile import Fingerprint
 

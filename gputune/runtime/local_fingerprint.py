@@ -6,11 +6,10 @@ from contextlib import suppress
 from typing import Any
 
 from gputune.facts._nvml_answers import dotted, gpu_count, text
-from gputune.facts.cpu_model import model
+from gputune.facts.cpu_list import model
 from gputune.facts.gap import Gaps
-from gputune.facts.gpu_device_files import device_files
 from gputune.facts.unimported_torch import ask_torch, installed_torch
-from gputune.facts.visible_gpus import VARIABLE, visible
+from gputune.facts.visible_gpus import VARIABLE, device_files, visible
 from gputune.host import Host, Nvml, Unreadable
 from gputune.host.nvml_process import BREAKING
 from gputune.host.stderr import say

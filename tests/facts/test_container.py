@@ -5,7 +5,7 @@ from recorded import facts_of
 from trees import grow
 
 from gputune.facts import container
-from gputune.facts.gpu_device_files import device_files
+from gputune.facts.visible_gpus import device_files
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from recorded import RecordedHost, facts_of
 from trees import CGROUP, grow, v1, v2
 
-from gputune.facts import cpu, cpu_model
+from gputune.facts import cpu, cpu_list
 from gputune.facts.gap import Gaps
 from gputune.host import Unreadable
 from gputune.resources.scheduler import Scheduler
@@ -157,4 +157,4 @@ def test_an_unreadable_quota_is_a_gap_and_not_no_quota():
 def test_the_processor_s_name_else_the_machine_s_architecture(cpuinfo, name, monkeypatch):
     host = RecordedHost("cpu-only", files={"/proc/cpuinfo": cpuinfo})
     monkeypatch.setattr(host, "machine", lambda: "aarch64")
-    assert cpu_model.model(host) == name
+    assert cpu_list.model(host) == name

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorded import facts_of
 
-from gputune.facts import kernel_errors, xids
-from gputune.facts.kernel_errors import KernelError
+from gputune.facts import kernel_messages, xids
+from gputune.facts.kernel_messages import KernelError
 
 
 def errors(*lines, **overrides):
@@ -97,7 +97,7 @@ def test_another_device_s_error_and_ordinary_lines_are_none(line):
 
 
 def test_an_error_of_a_bridge_is_its_gpus():
-    [found] = kernel_errors.read(
+    [found] = kernel_messages.read(
         [f"3,9,88,-;pcieport 0000:3a:00.0: {UNCORRECTED}"], lambda address: (OTHER_GPU,) * (address == "0000:3a:00.0")
     )
     assert (found.where, found.gpus) == ("0000:3a:00.0", (OTHER_GPU,))
@@ -127,7 +127,7 @@ WORDS = [
 def test_any_log_is_read(log):
     lines = log.split("\n")
     assert all(xid.count > 0 for xid in xids.read(lines, 1.0))
-    assert all(one.count > 0 for one in kernel_errors.read(lines, lambda address: (address,)))
+    assert all(one.count > 0 for one in kernel_messages.read(lines, lambda address: (address,)))
 
 
 LINES = 50_000
@@ -148,7 +148,7 @@ def test_a_long_log_takes_a_moment(log):
     lines = [f"3,9,88,-;{LOGS[log]}"] * LINES
     start = time.process_time()
     xids.read(lines, 1.0)
-    kernel_errors.read(lines, lambda address: ())
+    kernel_messages.read(lines, lambda address: ())
     assert time.process_time() - start < 1.0  # some 0.1 s; an hour if it were quadratic
 
 
@@ -160,5 +160,5 @@ def test_so_do_many_different_errors():
     lines += [f"nvidia-nvswitch0: SXid (PCI:{number:04x}:c1:00.0): 1, Data" for number in range(LINES)]
     start = time.process_time()
     assert xids.read(lines, 1.0)
-    assert kernel_errors.read(lines, lambda address: ())
+    assert kernel_messages.read(lines, lambda address: ())
     assert time.process_time() - start < 3.0

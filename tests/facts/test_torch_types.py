@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import RecordedHost, facts_of
 
-from gputune.facts import _torch_types, unimported_torch
+from gputune.facts import unimported_torch
 from gputune.facts.gap import Gaps
 from gputune.host import Host
 
@@ -111,7 +111,7 @@ def test_texts_are_cut_and_printable():
 @pytest.mark.slow
 @given(answers=st.dictionaries(st.sampled_from([*TEXTS, *LISTS, "threads", "flags", "compile", "gaps", "x"]), JSON))
 def test_any_json_is_read_into_pure_data(answers):
-    kept, errors, left_out = _torch_types.held(answers)
+    kept, errors, left_out = unimported_torch.held(answers)
     json.dumps([kept, errors, left_out], allow_nan=False)
 
 

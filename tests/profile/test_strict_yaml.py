@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputune.profile.limits import DEEPEST, Malformed
-from gputune.profile.strict_yaml import parse, plain
+from gputune.profile.strict_text import parse_yaml as parse
+from gputune.profile.strict_text import plain
 
 PRINTABLE = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff\ufffe\uffff"))
 """What YAML lets stand in a file as it is, in every language."""
