@@ -59,11 +59,9 @@ def import_gputune() -> Callable[..., None]:
 
 def import_torch() -> Callable[..., None]:
     """Import it. Returns what runs a script, as `python SCRIPT` does after what gputune's shim does for torch."""
-    import torch
-    import torch._dynamo  # which torch itself imports with the first optimizer
+    importlib.import_module("torch._dynamo")  # which torch itself imports with the first optimizer
 
-    def run(script: str, private: str) -> None:
-        torch.set_num_threads(1)
+    def run(script: str, private: str = "") -> None:
         if os.environ.get("GPUTUNE_APPLY") and os.environ.get("GPUTUNE_DISABLE") != "1":
             spec: Any = importlib.util.spec_from_file_location("_gputune_private", private)
             module: Any = importlib.util.module_from_spec(spec)
