@@ -1,8 +1,8 @@
 """Runs each request in a fork of one Python that has imported what they need: `python fork_server.py gputune` runs
 `gputune` as a user types it, and `python fork_server.py torch`, in any interpreter, runs scripts that import torch.
 
-A request is a line of JSON on stdin: gputune's `arguments`, or the path of a `script` with that of gputune's file for
-it; the environment, the folder, and the files of stdout and stderr. The answer is a line, too: the exit code of the
+A request is a line of JSON on stdin: gputune's `arguments`, or the path of a `script` with its `argv`; the environment,
+the folder, which may be `gone` then, and the files of stdout and stderr. The answer is a line, too: the exit code of the
 fork, which ends as a program does, and the CPU seconds and the MiB that it took.
 """
 
@@ -20,7 +20,7 @@ import signal
 import sys
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,13 +61,13 @@ def import_torch() -> Callable[..., None]:
     """Import it. Returns what runs a script, as `python SCRIPT` does after what gputune's shim does for torch."""
     importlib.import_module("torch._dynamo")  # which torch itself imports with the first optimizer
 
-    def run(script: str, private: str = "") -> None:
+    def run(script: str, private: str = "", argv: Sequence[str] = ()) -> None:
         if os.environ.get("GPUTUNE_APPLY") and os.environ.get("GPUTUNE_DISABLE") != "1":
             spec: Any = importlib.util.spec_from_file_location("_gputune_private", private)
             module: Any = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
             module.hook().run(os.environ["GPUTUNE_APPLY"])
-        sys.argv = [script]
+        sys.argv = [script, *argv]
         sys.path[0:0] = [str(Path(script).parent)]
         main = sys.modules["__main__"] = types.ModuleType("__main__")
         main.__file__ = script
@@ -98,6 +98,8 @@ def become(asked: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(asked["env"])
     os.chdir(asked["cwd"])
+    if asked["gone"]:
+        Path(asked["cwd"]).rmdir()
 
 
 def ended(run: Callable[..., None], given: dict[str, Any]) -> int:

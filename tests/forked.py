@@ -42,14 +42,19 @@ def server(*python: str, runs: str = "gputune", env: Mapping[str, str] = _ENVIRO
     return child
 
 
-def ran(server: Any, given: Mapping[str, Any], env: Mapping[str, str], cwd: Path | str, stdout: Path | None) -> Done:
-    """Run what is `given` in a fork of this server. What goes to a `stdout` of one's own is not read."""
+def ran(  # noqa: PLR0917 - as a command has them
+    server: Any, given: Mapping[str, Any], env: Mapping[str, str], cwd: Path | str, stdout: Path | None = None,
+    gone: bool = False,
+) -> Done:  # fmt: skip
+    """Run what is `given` in a fork of this server. What goes to a `stdout` of one's own is not read; a folder that is
+    to be `gone` is removed as soon as the fork is in it.
+    """
     with tempfile.TemporaryDirectory() as folder:
         out, err = stdout or Path(folder, "out"), Path(folder, "err")
         for path in (out, err):
             path.touch()
-        asked = {"given": given, "env": dict(env), "cwd": str(Path(cwd).resolve()), "stdout": str(out),
-                 "stderr": str(err)}  # fmt: skip
+        asked = {"given": given, "env": dict(env), "cwd": str(Path(cwd).resolve()), "gone": gone,
+                 "stdout": str(out), "stderr": str(err)}  # fmt: skip
         server.stdin.write(json.dumps(asked) + "\n")
         server.stdin.flush()
         answer = json.loads(server.stdout.readline())
@@ -70,9 +75,10 @@ def gputune(
     cwd: Path | str = ".",
     stdout: Path | None = None,
     of: Any = None,
+    gone: bool = False,
 ) -> Done:
     """As `making.gputune`. `of` is a server of one's own."""
-    return ran(of or _server(), {"arguments": arguments}, environ() if env is None else env, cwd, stdout)
+    return ran(of or _server(), {"arguments": arguments}, environ() if env is None else env, cwd, stdout, gone)
 
 
 def refusal(*arguments: str, code: int = 2, **options: Any) -> str:

@@ -21,6 +21,6 @@ def ask(code: str) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "script.py")
         script.write_text(f"import torch\n{code}\nimport json\nprint(json.dumps(answer))\n")
-        done = ran(_server(), {"script": str(script)}, environ(), folder, None)
+        done = ran(_server(), {"script": str(script)}, environ(), folder)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

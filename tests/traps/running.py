@@ -48,10 +48,11 @@ def environment(values: Mapping[str, Any] | None, device: str = "cpu") -> dict[s
     return {**env, "GPUTUNE_APPLY": json.dumps(payload), "GPUTUNE_REPORT": "json"}
 
 
-def forked(python: str, script: str, folder: Path, env: Mapping[str, str]) -> Ended:
+def forked(python: str, script: str, folder: Path, env: Mapping[str, str], argv: Sequence[str] = ()) -> Ended:
     """Run a script of `scripts/` in a fork of an interpreter that has imported torch."""
-    given = {"script": str(HERE / "scripts" / f"{script}.py"), "private": str(Path(SHIM).with_name("private.py"))}
-    done = ran(_server(python), given, env, folder, None)
+    private = str(Path(SHIM).with_name("private.py"))
+    given = {"script": str(HERE / "scripts" / f"{script}.py"), "argv": list(argv), "private": private}
+    done = ran(_server(python), given, env, folder)
     return _ended(done.returncode, done.stdout, done.stderr)
 
 
