@@ -14,10 +14,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 SIDE_BY_SIDE = ("not ", "slow")
 """How the `-m` expressions begin whose tests may share the machine."""
 MOST_PROCESSES = 8
+TOLD_SECONDS = 0.1
+"""Less before or after a test is not told to the process that prints: telling it costs more than most tests."""
 
 os.environ["PYTHONSAFEPATH"] = "1"
 _cache = tempfile.TemporaryDirectory()
@@ -50,6 +53,18 @@ def pytest_xdist_auto_num_workers(config):
     if one_file or has_gpu() or not config.option.markexpr.startswith(SIDE_BY_SIDE):
         return 0
     return min(MOST_PROCESSES, len(os.sched_getaffinity(0)))
+
+
+def pytest_runtest_protocol(item, nextitem):
+    """In a process that runs tests for another one, tell only how each test went, and what was slow or wrong around it:
+    six messages for each test would be a fifth of the whole run.
+    """
+    if not hasattr(item.config, "workerinput"):
+        return None
+    for report in runtestprotocol(item, nextitem=nextitem, log=False):
+        if report.when == "call" or not report.passed or report.duration > TOLD_SECONDS:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the markers

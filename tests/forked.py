@@ -1,5 +1,5 @@
-"""`gputune` as a user types it, without most of a start's time: each command is a fork of one Python that has imported
-gputune and what it takes from others. Each runs `gputune` from its first line and ends as a program does.
+"""`gputune` as a user types it, and scripts that import torch, without most of a start's time: each is a fork of one
+Python that has imported what they need (`fork_server.py`).
 
 What is about the start itself, about what is imported when, or about a variable that Python reads then, is for
 `making.gputune`. That each module can be the first that is imported is held by `test_lazy.py`.
@@ -11,72 +11,57 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from making import environ
 
-SECONDS = 120
-"""After as many a command is killed by SIGALRM."""
-
-PACKAGES = ("cli", "report", "deploy", "batch_size", "trials", "probing", "runtime", "profile", "checks", "settings")
-"""Of gputune, those whose modules are imported once, with all that these import at their tops."""
-
-_SERVER = f"""
-import atexit, gc, importlib, json, os, pkgutil, runpy, signal, sys, traceback
-import multiprocessing, psutil, pynvml, rich.console, rich.progress, rich.table, statistics, typer, yaml
-import gputune.recommend
-def any_command(number: int): pass
-one = typer.Typer()
-one.command()(any_command)
-typer.main.get_command(one).main(["3"], standalone_mode=False)  # typer itself imports more with the first value
-for package in {PACKAGES!r}:
-    for module in pkgutil.iter_modules(importlib.import_module("gputune." + package).__path__):
-        importlib.import_module(f"gputune.{{package}}.{{module.name}}")
-gc.freeze()
-for line in sys.stdin:
-    child = os.fork()
-    if child == 0:
-        break
-    os.write(1, b"%d\\n" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-else:
-    os._exit(0)
-signal.alarm({SECONDS})
-asked = json.loads(line)
-for number, path in enumerate((os.devnull, asked["stdout"], asked["stderr"])):
-    opened = os.open(path, os.O_RDWR)
-    os.dup2(opened, number)
-    os.close(opened)
-os.environ.clear()
-os.environ.update(asked["env"])
-os.chdir(asked["cwd"])
-sys.argv = ["gputune", *asked["arguments"]]
-code = 1
-try:
-    runpy.run_module("gputune", run_name="__main__", alter_sys=True)
-    code = 0
-except SystemExit as ended:
-    code = ended.code or 0
-except BaseException:
-    traceback.print_exc()
-atexit._run_exitfuncs()
-sys.stdout.flush()
-sys.stderr.flush()
-os._exit(code)  # the interpreter's own end takes longer than all the rest
-"""
-
-
+SERVER = str(Path(__file__).with_name("fork_server.py"))
 _ENVIRON = environ()
 """Not that of the test which happens to be the first."""
 
 
-def server(*python: str, env: Mapping[str, str] = _ENVIRON) -> Any:
-    """Start a Python that `gputune` can fork: the words of its command."""
-    words = [*python, "-c", _SERVER, "serves_tests"]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """A fork that ended; a code of -14 is that of its deadline. The seconds are of CPU, so a busy machine adds none."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+    seconds: float
+    mib: float
+
+
+def server(*python: str, runs: str = "gputune", env: Mapping[str, str] = _ENVIRON) -> Any:
+    """Start a Python that is forked for what it `runs`; `python` are the words of its command."""
+    words = [*python, SERVER, runs, "serves_tests"]
     child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
     atexit.register(child.communicate)
     return child
+
+
+def ran(  # noqa: PLR0917 - as a command has them
+    server: Any, given: Mapping[str, Any], env: Mapping[str, str], cwd: Path | str, stdout: Path | None = None,
+    gone: bool = False,
+) -> Done:  # fmt: skip
+    """Run what is `given` in a fork of this server. What goes to a `stdout` of one's own is not read; a folder that is
+    to be `gone` is removed as soon as the fork is in it.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = stdout or Path(folder, "out"), Path(folder, "err")
+        for path in (out, err):
+            path.touch()
+        asked = {"given": given, "env": dict(env), "cwd": str(Path(cwd).resolve()), "gone": gone,
+                 "stdout": str(out), "stderr": str(err)}  # fmt: skip
+        server.stdin.write(json.dumps(asked) + "\n")
+        server.stdin.flush()
+        answer = json.loads(server.stdout.readline())
+        return Done(
+            returncode=answer["code"], stdout="" if stdout else out.read_text(), stderr=err.read_text(),
+            seconds=answer["seconds"], mib=answer["mib"],
+        )  # fmt: skip
 
 
 @cache
@@ -90,21 +75,10 @@ def gputune(
     cwd: Path | str = ".",
     stdout: Path | None = None,
     of: Any = None,
-) -> subprocess.CompletedProcess[str]:
-    """As `making.gputune`. What goes to a `stdout` of one's own is not read. `of` is a server of one's own."""
-    with tempfile.TemporaryDirectory() as folder:
-        out, err = stdout or Path(folder, "out"), Path(folder, "err")
-        for path in (out, err):
-            path.touch()
-        given = dict(environ() if env is None else env)
-        asked = {"arguments": arguments, "env": given, "cwd": str(Path(cwd).resolve()),
-                 "stdout": str(out), "stderr": str(err)}  # fmt: skip
-        child = of or _server()
-        child.stdin.write(json.dumps(asked) + "\n")
-        child.stdin.flush()
-        code = int(child.stdout.readline())
-        said = "" if stdout else out.read_text()
-        return subprocess.CompletedProcess(arguments, code, said, err.read_text())
+    gone: bool = False,
+) -> Done:
+    """As `making.gputune`. `of` is a server of one's own."""
+    return ran(of or _server(), {"arguments": arguments}, environ() if env is None else env, cwd, stdout, gone)
 
 
 def refusal(*arguments: str, code: int = 2, **options: Any) -> str:

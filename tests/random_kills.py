@@ -1,8 +1,7 @@
-"""gputune killed at random moments, and what each kill left: `python tests/random_kills.py [COUNT [SEED [VERB ...]]]`.
+"""gputune killed at random moments, and what each kill left.
 
 Each kill has folders of its own for the working folder, the cache, the temporary files and /dev/shm, which is mounted
-over in a mount namespace of its own; that also tells which processes are left of it. Printed are a line for each kill
-that left something, with the command, the signal and the moment, and a table.
+over in a mount namespace of its own; that also tells which processes are left of it.
 """
 
 import fcntl
@@ -14,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -251,8 +249,6 @@ class Left:
     ended: bool
     """It had ended by itself before."""
     wrong: Mapping[str, str]
-    gone_after: float
-    """Seconds from the signal to the end of the last process."""
 
     def __str__(self) -> str:
         wrong = "; ".join(f"{kind}: {what}" for kind, what in self.wrong.items())
@@ -415,7 +411,6 @@ def what_is_left(kill: Kill) -> Left:
         deadline = time.monotonic() + LEAVING_SECONDS
         while (left := run.processes()) and time.monotonic() < deadline:
             time.sleep(0.02)
-        gone = time.monotonic() - sent
         if left:
             wrong["process"] = ", ".join(left.values())
             _end(left)
@@ -427,7 +422,7 @@ def what_is_left(kill: Kill) -> Left:
         elif not (wrong.keys() - {"traceback"}) and child.returncode not in _codes(kill, ended):
             wrong["exit code"] = f"{child.returncode}: {run.said().splitlines()[-1:]}"
         wrong |= _together(run.next_start())
-        return Left(kill=kill, moment=moment, code=child.returncode, ended=ended, wrong=wrong, gone_after=gone)
+        return Left(kill=kill, moment=moment, code=child.returncode, ended=ended, wrong=wrong)
 
 
 def _send(kill: Kill, child: subprocess.Popen[str]) -> None:
@@ -458,50 +453,7 @@ def _together(found: Iterator[tuple[str, str]]) -> dict[str, str]:
 
 
 def all_of(kills: Sequence[Kill]) -> list[Left]:
-    """What is left of each kill, in the order in which they end."""
+    """What is left of each kill."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(life, dict.fromkeys(kill.verb for kill in kills)))
-        found = []
-        for left in pool.map(_told, kills):
-            found.append(left)
-            if len(found) % 20 == 0:
-                print(f"{len(found)} of {len(kills)}, {sum(bool(one.wrong) for one in found)} bad", file=sys.stderr)
-        return found
-
-
-def _told(kill: Kill) -> Left:
-    left = what_is_left(kill)
-    if left.wrong:
-        print(left, flush=True)
-    return left
-
-
-def table(found: Sequence[Left]) -> str:
-    """Kills, and how many of them left what, by verb and signal."""
-    lines = []
-    for name, one in [
-        *((verb, [left for left in found if left.kill.verb == verb]) for verb in VERBS),
-        *((number.name, [left for left in found if left.kill.signal == number]) for number in SIGNALS),
-        *((part, [left for left in found if left.kill.part == part]) for part in ("start", "all")),
-        ("all together", found),
-    ]:
-        kinds = Counter(kind for left in one for kind in left.wrong)
-        said = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
-        bad, slowest = sum(bool(left.wrong) for left in one), max((left.gone_after for left in one), default=0)
-        lines.append(f"{name:26} {len(one):4} kills {bad:4} left something; last process {slowest:5.2f} s  {said}")
-    return "\n".join(lines)
-
-
-def main() -> None:
-    count, seed = (int(word) for word in (*sys.argv[1:3], *("200", "1")[len(sys.argv[1:3]) :]))
-    started = time.monotonic()
-    for number in SIGNALS[:3]:  # nohup and a shell's background ignore some, which gputune would respect
-        signal.signal(number, signal.SIG_DFL)
-    found = all_of(draw(count, seed, sys.argv[3:]))
-    print({verb: round(life(verb), 1) for verb in dict.fromkeys(left.kill.verb for left in found)})
-    print(f"seed {seed}, {time.monotonic() - started:.0f} s; had ended before: {sum(left.ended for left in found)}")
-    print(table(found))
-
-
-if __name__ == "__main__":
-    main()
+        return list(pool.map(what_is_left, kills))

@@ -1,50 +1,26 @@
-"""A Python with the real torch, in which each piece of code runs in a process of its own: torch is imported once.
+"""Pieces of code in a Python with the real torch, each in a process of its own: torch is imported once."""
 
-`ask(code)` runs `code` there and returns what it put into `answer`.
-"""
-
-import atexit
 import json
-import subprocess
 import sys
+import tempfile
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+from forked import ran, server
 from making import environ
-
-_SERVER = """
-import json, os, sys, traceback
-import torch
-for line in sys.stdin:
-    reader, writer = os.pipe()
-    if os.fork() == 0:
-        names = {"torch": torch, "answer": None}
-        try:
-            exec(json.loads(line), names)
-            told = {"answer": names["answer"]}
-        except BaseException:
-            told = {"fault": traceback.format_exc()}
-        os.write(writer, json.dumps(told).encode())
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as pipe:
-        print(pipe.read(), flush=True)
-    os.wait()
-"""
 
 
 @cache
 def _server() -> Any:
-    words = [sys.executable, "-c", _SERVER, "serves_tests"]
-    child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ())
-    atexit.register(child.communicate)
-    return child
+    return server(sys.executable, runs="torch", env=environ())
 
 
 def ask(code: str) -> Any:
-    child = _server()
-    child.stdin.write(json.dumps(code) + "\n")
-    child.stdin.flush()
-    told = json.loads(child.stdout.readline())
-    assert "fault" not in told, told["fault"]
-    return told["answer"]
+    """Run the code there, and return what it puts into `answer`."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, "script.py")
+        script.write_text(f"import torch\n{code}\nimport json\nprint(json.dumps(answer))\n")
+        done = ran(_server(), {"script": str(script)}, environ(), folder)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])

@@ -1,39 +1,22 @@
-"""What a profile's choices come to for a script of `unchanged/`, and the best that is known of each as its program."""
+"""What a profile's choices come to for a script of `unchanged/`."""
 
 from __future__ import annotations
 
 import runpy
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from turns import HERE
 
-from gputune.profile import Fingerprint, Profile
+from gputune.inject.family import family
+from gputune.profile import Profile
 from gputune.settings import Choice
-
-try:
-    from gputune.inject.family import family
-except ImportError:
-    from gputune.runtime.family import family
 
 FLAGS = ("matmul_precision", "cudnn_benchmark")
 PUT_IN = {"amp_dtype": None, "channels_last": False, "compile": False, "fused_optimizer": False}
 """With torch's defaults."""
 NOT_WRITTEN = {"cudnn_tf32": True, "omp_threads": None, "sdpa_backend": None, "expandable_segments": False}
 """What `training/by_hand.py` does not write, and torch's default of it."""
-
-COMPILED = {"amp_dtype": "bfloat16", "compile": True, "fused_optimizer": True}
-PROGRAMS: dict[str, dict[str, Any]] = {
-    "mlp": {"fused_optimizer": True},
-    "decoder": COMPILED,
-    "convnet": COMPILED | {"channels_last": True},
-    "vision_transformer": COMPILED | {"channels_last": True},
-    "unet": COMPILED | {"channels_last": True},
-    "lstm": {},
-}
-"""The fastest of what was tried on an H200, beside TF32; settings that are not named stay at torch's defaults."""
 
 
 def choices_of(profile: Profile, name: str) -> dict[str, Any]:
@@ -53,28 +36,6 @@ def choices_of(profile: Profile, name: str) -> dict[str, Any]:
         values["amp_dtype"] = "bfloat16"
     values["channels_last"] = bool(values["channels_last"]) and has_images(model)
     return {setting: values[setting] for setting in (*FLAGS, *PUT_IN)}
-
-
-def with_programs(profile: Profile, names: Sequence[str]) -> Profile:
-    """The profile with a program for each script, which has the best that is known of it."""
-    return replace(profile, programs=tuple(program(name, profile.fingerprint) for name in names))
-
-
-def program(name: str, fingerprint: Fingerprint) -> Any:
-    from gputune.inject import models
-    from gputune.profile import Program
-
-    values = PUT_IN | PROGRAMS[name]
-    return Program(
-        entry=f"{name}.py",
-        created="2026-11-23T00:00:00Z",
-        fingerprint=fingerprint,
-        models=(models.key(network(name)),),
-        input_shapes=(tuple(script(name)["batch"]()[0].shape),),
-        world_size=1,
-        settings={setting: chosen(value) for setting, value in values.items()},
-        by_numerics={"mixed": values},
-    )
 
 
 def chosen(value: Any) -> Choice:

@@ -53,7 +53,7 @@ def made(**rates):
     gain = comparison_of([2.0] * 8)
     return Found(
         chosen=TF32, best=TF32, rates={"defaults": [10.0], "flags": [10.0], "family": [12.0], "tf32": [20.0], **rates},
-        to_defaults=gain, to_best=comparison_of([1.0] * 8), once_more={}, measuring_seconds=10.4, tried=[],
+        to_defaults=gain, to_best=comparison_of([1.0] * 8), measuring_seconds=10.4,
     )  # fmt: skip
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import math
 import os
 import sys
@@ -20,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -58,7 +57,6 @@ from gputune.trials.measuring import measure
 from gputune.trials.progress import Told
 from gputune.trials.result import ranking, tuned
 from gputune.trials.start import Start
-from gputune.trials.tried import Tried
 from gputune.trials.tuning import UNGUARDED
 
 UNCHANGED = unchanged_scripts.SCRIPTS
@@ -106,13 +104,9 @@ class Found:
     best: Combination
     rates: dict[str, list[float]]
     """Steps/s in each round, by `OTHERS` and by combination."""
-    once_more: dict[str, list[float]]
-    """The same of the chosen and the best, in new processes where these are two."""
     to_defaults: Comparison
     to_best: Comparison
     measuring_seconds: float
-    tried: list[dict[str, Any]]
-    """The arms of the measuring run."""
 
 
 @cache
@@ -212,9 +206,7 @@ def compared_with_others(
         rates=rates,
         to_defaults=compared(rates[str(chosen_one)], rates["defaults"]),
         to_best=compared(once_more[str(chosen_one)], once_more[str(best)]),
-        once_more={key: once_more[key] for key in pair},
         measuring_seconds=found.seconds,
-        tried=[tried_of(arm) for arm in found.tried + found.arms],
     )
 
 
@@ -291,17 +283,6 @@ def row(name: str, found: Found) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def tried_of(arm: Tried) -> dict[str, Any]:
-    return {
-        "arm": str(arm.combination), "stage": arm.stage, "rates": arm.samples, "peak_bytes": arm.peak_bytes,
-        "device_seconds": arm.device_seconds,
-    }  # fmt: skip
-
-
-def plain(found: Found) -> dict[str, Any]:
-    return {**asdict(found), "chosen": str(found.chosen), "best": str(found.best)}
-
-
 def mean(found: Sequence[Found], key: str) -> float:
     """The geometric mean of how many times the speed of torch's defaults; `key` is of `OTHERS`, or tuned."""
     rates = [(one.rates[str(one.chosen) if key == "tuned" else key], one.rates["defaults"]) for one in found]
@@ -315,7 +296,6 @@ def asked() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--block-seconds", type=float, default=BLOCK_SECONDS)
     parser.add_argument("--again", type=int, default=0, metavar="N", help="measure each so often, and compare nothing")
-    parser.add_argument("--to", type=Path, help="a JSON file for all rates")
     return parser.parse_args()
 
 
@@ -341,8 +321,6 @@ def main() -> None:
             own.mkdir()
             found[name] = compared_with_others(name, measured(name, own), own, wanted.rounds, wanted.block_seconds)
             print(f"{time.monotonic() - begun:.0f} s  {row(name, found[name])}", file=sys.stderr, flush=True)
-            if wanted.to:
-                wanted.to.write_text(json.dumps({name: plain(one) for name, one in found.items()}))
     print(f"on {here.gpu or 'the CPU, where the ratios mean nothing'}, torch {here.torch}\n")
     print(f"| {' | '.join(HEADER)} |", "|---" * len(HEADER) + "|", *map(row, found, found.values()), sep="\n")
     means = [f"{key} {mean(list(found.values()), key):.2f}" for key in (*OTHERS[1:], "tuned")]

@@ -31,7 +31,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from profile_choices import PUT_IN, choices_of, with_programs
+from profile_choices import PUT_IN, choices_of
 from turns import (
     BLOCK_SECONDS,
     PROFILE,
@@ -145,7 +145,6 @@ def asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scripts", nargs="*", metavar="SCRIPT", help=f"of {', '.join(SCRIPTS)}; all by default")
     parser.add_argument("--profile", type=Path, help="of this machine; by default the H200's, as if of this machine")
-    parser.add_argument("--programs", action="store_true", help="with the best that is known of each script")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"{ROUNDS} by default, {FEWEST_PAIRS} at least")
     parser.add_argument("--block-seconds", type=float, default=BLOCK_SECONDS)
     return parser.parse_args()
@@ -158,7 +157,7 @@ def main() -> None:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(folder) / "inductor")
         profile = Path(folder) / "profile.yaml"
         given = load(wanted.profile) if wanted.profile else as_of_here(load(PROFILE))
-        save(with_programs(given, names) if wanted.programs else given, profile)
+        save(given, profile)
         compile_ahead(names, profile)
         for name in names:
             rows.append(row(name, measured(name, profile, wanted.rounds, wanted.block_seconds)))

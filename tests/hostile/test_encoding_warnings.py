@@ -4,11 +4,10 @@ encoding: where one was, a start ended there.
 
 import ast
 import json
-import sys
 from pathlib import Path
 
 import pytest
-from making import CHOSEN, H200, environ, gputune, profile, python, written
+from making import H200, environ, gputune, profile, python, written
 
 import gputune as package
 
@@ -84,30 +83,7 @@ def test_a_torch_that_breaks_it_is_named_and_nothing_else_fails() -> None:
 
 
 @pytest.mark.slow
-def test_what_runs_in_the_users_process(ours: str, tmp_path: Path) -> None:
-    path = written(tmp_path, profile(CHOSEN, H200))
-    used = "import torch; print(torch.backends.cudnn.benchmark)"
-    words = ("apply", "--ignore-fingerprint", "--inject", path, "--", sys.executable, "-c", used)
-    assert strictly(*words, PYTHONWARNINGS="ignore", PYTHONPATH=ours) == "True\n"
-
-
-@pytest.mark.slow
-def test_check_and_status(ours: str) -> None:
-    for words in (("check", "--json", "--fail-on", "never"), ("status", "--json")):
-        assert "Warning" not in strictly(*words, PYTHONWARNINGS="ignore", PYTHONPATH=ours)
-
-
-@pytest.mark.slow
 def test_in_a_program_of_the_users_which_keeps_its_filters(ours: str) -> None:
     env = environ(PYTHONWARNDEFAULTENCODING="1", PYTHONPATH=ours)
     done = python("-c", "import gputune; gputune.check(); print(gputune.status() is not None)", env=env)
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
-
-
-@pytest.mark.exhaustive
-@pytest.mark.slow
-def test_probe(ours: str, tmp_path: Path) -> None:
-    words = ("--budget=quick", "--device=cpu", "--only=precision,dataloader", "--json", "-o", str(tmp_path / "p"))
-    found = json.loads(strictly("probe", *words, PYTHONWARNINGS="ignore", PYTHONPATH=ours))
-    assert {row["bench"] for row in found["measurements"]} >= {"precision", "dataloader"}
-    assert not [gap for gap in found["gaps"] if "Warning" in gap["reason"]]

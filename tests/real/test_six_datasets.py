@@ -9,7 +9,7 @@ import pytest
 import six_datasets
 from dataloader_figures import REACHED, compared, line
 
-pytestmark = [pytest.mark.real, pytest.mark.timed]
+pytestmark = [pytest.mark.real, pytest.mark.timed, pytest.mark.exhaustive]
 
 TRIES = 3
 """The others are rarely as busy three times."""
@@ -19,7 +19,6 @@ def holds(one):
     return one["at_most"] >= REACHED or one["unsteady"]
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", six_datasets.NAMES)
 def test_the_choice_reaches_95_percent_of_the_best_of_a_sweep_in_less_time(name):
     for _ in range(TRIES):

@@ -1,12 +1,10 @@
 """Setting TF32 from any state that a program left torch in, with both of torch's interfaces readable afterwards."""
 
-import sys
 from itertools import product
 
 import pytest
 import torch
 import torch_child
-import torch_versions
 
 from gputune.settings._tf32 import new_interface
 
@@ -27,6 +25,7 @@ NEW_DIRT = {
     "rnn node ieee": "torch.backends.cudnn.rnn.fp32_precision = 'ieee'",
     "cudnn parent tf32": "torch.backends.cudnn.fp32_precision = 'tf32'",
     "cudnn parent ieee": "torch.backends.cudnn.fp32_precision = 'ieee'",
+    "conv and rnn nodes ieee": "b = torch.backends.cudnn; b.conv.fp32_precision = b.rnn.fp32_precision = 'ieee'",
     "root tf32": "torch.backends.fp32_precision = 'tf32'",
     "root ieee": "torch.backends.fp32_precision = 'ieee'",
 }
@@ -81,16 +80,18 @@ answer = [_tf32.matmul(), _tf32.cudnn(), torch.backends.cudnn.allow_tf32]
 """) == [True, cudnn, cudnn]
 
 
-def test_a_cpus_matmul_keeps_its_precision() -> None:
+@pytest.mark.parametrize("before", ["ieee", "bf16", "tf32"])
+def test_a_cpus_matmul_keeps_its_precision(before: str) -> None:
     """torch's older setter moves oneDNN's along with CUDA's."""
     if not NEW:
         pytest.skip("this torch has no node for oneDNN")
-    answer = torch_child.ask("""
+    answer = torch_child.ask(f"""
 from gputune.settings import _tf32
+torch.backends.mkldnn.matmul.fp32_precision = {before!r}
 _tf32.set_matmul(True)
 answer = torch.backends.mkldnn.matmul.fp32_precision
 """)
-    assert answer == "ieee"
+    assert answer == before
 
 
 def test_nothing_is_warned_about() -> None:
@@ -107,9 +108,3 @@ answer = [str(warning.message) for warning in caught]
 """)
         == []
     )
-
-
-@pytest.mark.slow
-def test_the_torch_that_is_installed_keeps_to_the_procedure_from_its_defaults() -> None:
-    """One of the cases that `python tests/torch_versions.py` tries on any torch."""
-    assert torch_versions.outcome(sys.executable, torch_versions.Case("untouched", True, True)).problems == []

@@ -220,11 +220,8 @@ class Node:
     def gputune(self, *words: str, **options: Any) -> Ran:
         return self.command(self.python, "-m", "gputune", *words, **options)
 
-    def check(self, *words: str, timeout: float = 1, **options: Any) -> Ran:
-        return self.gputune("check", "--json", "--timeout", f"{timeout:g}", *words, **options)
-
-    def forked_check(self, *words: str, timeout: float = 1) -> Ran:
-        """As `check`, without most of a start's time: where there are dozens. Mounts are those of all such checks."""
+    def check(self, *words: str, timeout: float = 1) -> Ran:
+        """`gputune check --json` in a fork, without most of a start's time. Mounts are those of all such checks."""
         mark, started = uuid.uuid4().hex, time.monotonic()
         idle = _idle(replace(self, faults=""))
         try:

@@ -46,9 +46,9 @@ def ended(ran: Ran, seconds: float, code: int = 1) -> list[str]:
     return wrong
 
 
-def stopped(node: Node, call: str, cause: str, forked: bool = False) -> list[str]:
+def stopped(node: Node, call: str, cause: str) -> list[str]:
     """What is wrong with what `gputune check` makes of a call that stops NVML."""
-    ran = node.forked_check() if forked else node.check()
+    ran = node.check()
     wrong = ended(ran, 1)
     try:
         gaps, gpus = ran.gaps(), ran.answer["facts"]["gpus"]
@@ -68,7 +68,7 @@ def stopped(node: Node, call: str, cause: str, forked: bool = False) -> list[str
 def of_all(calls: list[str], fault: str, python: str) -> dict[str, list[str]]:
     """What is wrong with each of the calls, several nodes at a time; nothing where it is as it should be."""
     with ThreadPoolExecutor(MANY) as pool:
-        wrong = pool.map(lambda call: stopped(Node(f"{call}={fault}", python=python), call, ENDS[fault], True), calls)
+        wrong = pool.map(lambda call: stopped(Node(f"{call}={fault}", python=python), call, ENDS[fault]), calls)
         return {call: found for call, found in zip(calls, wrong, strict=True) if found}
 
 
@@ -227,7 +227,7 @@ def test_noise_in_every_answer_is_no_answer(tmp_path: Path) -> None:
     faults = [f"{call}=garbage" for call in calls if "Handle" not in call]
 
     def wrong(fault: str) -> list[str]:
-        ran = Node(fault, python=path).forked_check("--fail-on", "never")
+        ran = Node(fault, python=path).check("--fail-on", "never")
         return ended(ran, 1, code=0) or ([] if ran.answer["facts"]["gpus"][0]["name"] == GPU else [ran.said()])
 
     with ThreadPoolExecutor(MANY) as pool:

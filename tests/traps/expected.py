@@ -24,6 +24,10 @@ class Trap:
     """Whether it needs a process of its own, from its start on."""
     words: tuple[str, ...] = ()
     """Of the interpreter, before the script."""
+    script: str = ""
+    """Its file, if that has not its name."""
+    argv: tuple[str, ...] = ()
+    """What the script is given."""
     raises: bool = False
     """Whether it ends with a traceback, in which gputune's lines may stand between the program's own."""
     since: tuple[int, int] = (2, 4)
@@ -51,7 +55,7 @@ TRAPS: dict[str, Trap] = {
     "checkpoint_save": Trap(rows=IMAGES),
     "checkpoint_while_training": Trap(),
     "checkpointing": Trap(),
-    "checkpointing_reentrant": Trap(),
+    "checkpointing_reentrant": Trap(script="checkpointing", argv=("reentrant",)),
     "checkpointing_selective": Trap(rows=rows("skipped left_checkpointing"), since=(2, 5)),
     "clipping": Trap(),
     "closure": Trap(),
@@ -74,9 +78,10 @@ TRAPS: dict[str, Trap] = {
     "exception_as_a_signal": Trap(),
     "exception_caught": Trap(),
     "exception_in_forward": Trap(rows=NEVER, raises=True),
-    "exception_later_keyerror": Trap(raises=True),
-    "exception_later_runtimeerror": Trap(raises=True),
-    "exception_later_valueerror": Trap(raises=True),
+    **{
+        f"exception_later_{name.lower()}": Trap(raises=True, script="exception_later", argv=(name,))
+        for name in ("KeyError", "RuntimeError", "ValueError")
+    },
     "export": Trap(),
     "fork_child": Trap(),
     "forward_method": Trap(rows=all_rows("skipped no_model")),
@@ -102,9 +107,10 @@ TRAPS: dict[str, Trap] = {
     "many_layers": Trap(rows=all_rows("skipped many_models")),
     "mlp": Trap(),
     "model_becomes_double": Trap(rows=rows(fused=PUT + " left_dtype")),
-    "model_bfloat16": Trap(rows=all_rows("skipped left_dtype")),
-    "model_complex64": Trap(rows=all_rows("skipped left_dtype")),
-    "model_double": Trap(rows=all_rows("skipped left_dtype")),
+    **{
+        f"model_{dtype}": Trap(rows=all_rows("skipped left_dtype"), script="model_dtype", argv=(dtype,))
+        for dtype in ("bfloat16", "complex64", "double")
+    },
     "one_step": Trap(rows=NEVER),
     "optimizer_each_epoch": Trap(),
     "optimizer_in_backward": Trap(),
@@ -114,9 +120,9 @@ TRAPS: dict[str, Trap] = {
     "output_in_an_object": Trap(rows=all_rows("skipped no_model")),
     "output_kept_aside": Trap(),
     "outputs_of_kinds": Trap(rows=rows(PUT + " call_failed")),
-    "own_autocast": Trap(rows=rows("kept-user own_autocast")),
+    "own_autocast": Trap(rows=rows("kept-user own_autocast"), argv=("0",)),
     "own_autocast_in_forward": Trap(rows=rows("kept-user own_autocast")),
-    "own_autocast_later": Trap(),
+    "own_autocast_later": Trap(script="own_autocast", argv=("5",)),
     "own_call": Trap(),
     "own_channels_last": Trap(rows=rows(last="kept-user own_format")),
     "own_compile": Trap(rows=rows(compile="kept-user own_compile"), compiles=True),

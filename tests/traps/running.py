@@ -1,6 +1,5 @@
 """Scripts as they run plainly, and with everything put in that fits."""
 
-import atexit
 import json
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -9,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from forked import ran, server
 from making import environ, not_aborted
 
 from gputune.runtime.environment import SHIM
@@ -48,17 +48,12 @@ def environment(values: Mapping[str, Any] | None, device: str = "cpu") -> dict[s
     return {**env, "GPUTUNE_APPLY": json.dumps(payload), "GPUTUNE_REPORT": "json"}
 
 
-def forked(python: str, script: str, folder: Path, env: Mapping[str, str]) -> Ended:
+def forked(python: str, script: str, folder: Path, env: Mapping[str, str], argv: Sequence[str] = ()) -> Ended:
     """Run a script of `scripts/` in a fork of an interpreter that has imported torch."""
-    out, err = folder / ".out", folder / ".err"
-    for path in (out, err):
-        path.write_text("")
-    asked = {"script": str(HERE / "scripts" / f"{script}.py"), "env": dict(env), "cwd": str(folder), "stdout": str(out),
-             "stderr": str(err), "private": str(Path(SHIM).with_name("private.py"))}  # fmt: skip
-    server = _server(python)
-    server.stdin.write(json.dumps(asked) + "\n")
-    server.stdin.flush()
-    return _ended(int(server.stdout.readline()), out.read_text(), err.read_text())
+    private = str(Path(SHIM).with_name("private.py"))
+    given = {"script": str(HERE / "scripts" / f"{script}.py"), "argv": list(argv), "private": private}
+    done = ran(_server(python), given, env, folder)
+    return _ended(done.returncode, done.stdout, done.stderr)
 
 
 def fresh(python: str, script: str, folder: Path, env: Mapping[str, str], words: Sequence[str] = ()) -> Ended:
@@ -79,10 +74,7 @@ def fresh(python: str, script: str, folder: Path, env: Mapping[str, str], words:
 
 @cache
 def _server(python: str) -> Any:
-    words = [python, str(HERE / "server.py"), "serves_tests"]
-    child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(None))
-    atexit.register(child.communicate)
-    return child
+    return server(python, runs="torch", env=environment(None))
 
 
 def _ended(code: int, stdout: str, stderr: str) -> Ended:

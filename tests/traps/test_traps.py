@@ -35,7 +35,7 @@ def run(python: str, name: str, folder: Path, put_in: bool, trap: Trap = Trap())
     env = environment({**ALL, "compile": trap.compiles} if put_in else None)
     if trap.fresh:
         return running.fresh(python, name, folder, env, trap.words)
-    return running.forked(python, name, folder, env)
+    return running.forked(python, trap.script or name, folder, env, trap.argv)
 
 
 def own_line(stderr: str) -> str:
@@ -71,7 +71,7 @@ def test_a_program_ends_as_it_would(python: str, name: str, tmp_path: Path) -> N
 
 def test_no_script_is_forgotten(python: str) -> None:
     scripts = {path.stem for path in (running.HERE / "scripts").glob("*.py")}
-    assert scripts == {*TRAPS, *LOADS}
+    assert scripts == {*(trap.script or name for name, trap in TRAPS.items()), *LOADS}
 
 
 @pytest.mark.parametrize("name", LOADS)
