@@ -45,10 +45,13 @@ def probed(monkeypatch):
     """A function that runs a bench of these answers, and again while others use so many CPUs; time passes at once."""
     clock = [0.0]
     monkeypatch.setattr(again.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(again.time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
 
     def probed(*runs, later=0.0, seconds=20.0):
-        monkeypatch.setattr(busy, "used_by_others", lambda before, after: later)
+        def watched(host, looked):
+            clock[0] += looked
+            return later
+
+        monkeypatch.setattr(busy, "watched", watched)
         monkeypatch.setattr(busy, "conditions", lambda before, after: {})
         process = Process(*runs)
         lane = Lane(process=process, facts=TWO, device="cpu", host=RecordedHost("cpu-only"))

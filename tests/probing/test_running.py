@@ -6,7 +6,6 @@ import pytest
 from making import row
 from recorded import RecordedHost, facts_of
 
-from gputune import benches
 from gputune.bench_process.messages import BenchRequest
 from gputune.facts.gap import Gap
 from gputune.probing import running
@@ -41,7 +40,6 @@ def ran(monkeypatch):
     """A function that runs jobs until the clock is at `ends`: what was asked of the process, and the lane."""
     clock = [0.0]
     monkeypatch.setattr(running.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(benches, "missing", lambda bench, facts, device: None)
 
     def ran(*jobs, ends, starting=0.0, **taking):
         process = Process(clock, starting, taking)
