@@ -261,16 +261,6 @@ def test_what_the_machine_s_facts_decide_does_not_stand_against_them() -> None:
     assert (choice.value, choice.since) == (4, None)
 
 
-def test_fewer_threads_that_stand_fall_where_either_of_two_runs_says_so() -> None:
-    def twice(one: float, other: float) -> list[Measurement]:
-        return [*threads(one), *(replace(each, params={**each.params, "time": 2}) for each in threads(other))]
-
-    first = probed(twice(1.4, 1.5))
-    assert chosen(first, "omp_threads", "").value == 1
-    assert chosen(probed(twice(1.4, 1.0), first, SECOND), "omp_threads", "").value == 1
-    assert chosen(probed(twice(1.4, 0.6), first, SECOND), "omp_threads", "").value is None
-
-
 def prefetched(workers: int, four: float) -> list[Measurement]:
     return [
         row("dataloader", "throughput", rate, kind="prefetch", workers=workers, prefetch_factor=ahead)

@@ -28,12 +28,10 @@ class BenchTraits:
     """The seconds that the bench takes on a kind of device even when it is given fewer; for a kind not named, none."""
     side_by_side: bool = False
     """It compares the GPUs of a node: it runs only where all of them are measured at once."""
-    two_runs: bool = False
-    """A setting that rests on it may ask two undisturbed runs to agree; the second's rows stand beside the first's."""
 
 
 def traits(bench: plugins.Bench) -> BenchTraits:
-    names = ("OPTION", "USER_CODE", "OF_THE_HOST", "IMPORTS", "LEAST_SECONDS", "SIDE_BY_SIDE", "TWO_RUNS")
+    names = ("OPTION", "USER_CODE", "OF_THE_HOST", "IMPORTS", "LEAST_SECONDS", "SIDE_BY_SIDE")
     return BenchTraits(**{name.lower(): getattr(bench, name) for name in names if hasattr(bench, name)})
 
 

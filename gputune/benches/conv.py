@@ -19,7 +19,7 @@ from gputune.benches._timing import Arm, Metric, Params, interleave, or_gap, sha
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 
-SECONDS = {"cuda": {"standard": 4, "thorough": 25}, "cpu": {"standard": 5, "thorough": 16}}
+SECONDS = {"cuda": {"standard": 4, "thorough": 28}, "cpu": {"standard": 5, "thorough": 16}}
 RANK = 7
 
 IMAGES = {"cuda": (64, 56), "cpu": (4, 28)}

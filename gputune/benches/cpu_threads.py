@@ -16,7 +16,6 @@ from gputune.rounds import against_first
 SECONDS = {"cuda": {"standard": 2, "thorough": 6}, "cpu": {"standard": 3, "thorough": 6}}
 RANK = 5
 OF_THE_HOST = True
-TWO_RUNS = True
 
 SIZE = 1024
 

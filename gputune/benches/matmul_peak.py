@@ -73,7 +73,7 @@ def _peaks(context: Context, dtype: str, seconds: float) -> Iterator[Measurement
     # Without a pause since the search, so that the card has been under load.
     steadily = in_blocks(context, arm, _metric("steady"), STEADY_BLOCK_SECONDS)
     yield steadily
-    yield from _theoretical(context, dtype, steadily)
+    yield from theoretical(context, dtype, steadily)
     if context.cuda:
         time.sleep(COOLING_SECONDS)
         yield in_blocks(context, arm, _metric("burst"), BURST_BLOCK_SECONDS, BURST_PAUSE_SECONDS)
@@ -93,15 +93,8 @@ class _Products:
         time_of(context, run, 1)
         longest = LONGEST_RUN_SECONDS if context.cuda else 3 * LONGEST_RUN_SECONDS
         self._most_flops = 2 * first**3 / (time_of(context, run, 4) / 4) * longest
-        self._side = self._largest()
+        self._side = largest_side(context.free_bytes()) if context.cuda else 4096
         self._left, self._right = (matrix(context, dtype, self._side, self._side, seed).view(-1) for seed in (0, 1))
-
-    def _largest(self) -> int:
-        """The largest side for which two operands, which start as FP32, and their product fit half the free memory."""
-        if not self._context.cuda:
-            return 4096
-        side = int((self._context.free_bytes() / 2 / 16) ** 0.5)
-        return min(LARGEST, side // 512 * 512)
 
     def shapes(self) -> list[Shape]:
         """Raises RuntimeError where too little memory is free for any."""
@@ -128,7 +121,12 @@ class _Products:
         return shape.flops * repeats / time_of(self._context, run, repeats) / 1e12
 
 
-def _theoretical(context: Context, dtype: str, steady: Measurement) -> Iterator[Measurement]:
+def largest_side(free_bytes: int) -> int:
+    """The largest side for which two operands, which start as FP32, and their product fit half the free memory."""
+    return min(LARGEST, int((free_bytes / 2 / 16) ** 0.5) // 512 * 512)
+
+
+def theoretical(context: Context, dtype: str, steady: Measurement) -> Iterator[Measurement]:
     """The theoretical peak at the clock of the steady load; no row where the GPU or its clock is not known."""
     gpu = context.facts.device_gpu(context.device)
     clock = steady.conditions.get("sm_clock_mhz")

@@ -57,7 +57,7 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
     rows = interleave(context, arms, context.seconds * 0.6, Metric("precision", "TFLOP/s"))
     yield from or_gap(rows, "bench.precision", "a matmul of each dtype")
     if context.cuda and context.budget == "thorough":
-        yield from _overridden(context)
+        yield from overridden(context)
 
 
 def _arm(context: Context, dtype: str, size: int) -> Arm:
@@ -113,7 +113,7 @@ def _found(context: Context) -> Iterator[Measurement]:
     yield from _rows(context, errors(context.device), {"flags": "found"})
 
 
-def _overridden(context: Context) -> Iterator[Measurement | Gap]:
+def overridden(context: Context) -> Iterator[Measurement | Gap]:
     """Errors under each value of the variable, in a process of its own: the libraries read it once."""
     context.say(TF32_OVERRIDE)
     end = time.monotonic() + CHILD_SECONDS

@@ -1,6 +1,4 @@
-"""Running benches again, later in the same probe: those that were disturbed, once the machine is calm, and those whose
-first time does not suffice for what they found.
-"""
+"""Running benches again, later in the same probe: those that were disturbed, once the machine is calm."""
 
 from __future__ import annotations
 
@@ -16,16 +14,12 @@ from gputune.facts.gap import Gap
 from gputune.probing.plan import Job, planned
 from gputune.probing.running import Lane
 from gputune.progress import Progress
-from gputune.recommend.standing import disturbance
-from gputune.settings._evidence import TIME
 
 AGAIN_SHARE = 0.25
 """The part of a probe's time that is added for running again what was disturbed."""
 AGAIN, WAITS = "running benches again", "waiting for the machine to be calm"
 LOOK_SECONDS = 1.0
 """How long is watched whether the machine is calm."""
-APART_SECONDS = 5.0
-"""The least time between two runs that are to agree."""
 
 
 def seconds_to_run_again(jobs: Sequence[Job], seconds: float) -> float:
@@ -34,7 +28,7 @@ def seconds_to_run_again(jobs: Sequence[Job], seconds: float) -> float:
     """
     if math.isfinite(seconds):
         return AGAIN_SHARE * seconds
-    return APART_SECONDS + len(jobs) * LOOK_SECONDS + planned(jobs)
+    return len(jobs) * LOOK_SECONDS + planned(jobs)
 
 
 def run_again(
@@ -47,10 +41,10 @@ def run_again(
     """Run again, for at most so many seconds, the jobs that provisional choices wait for, the most valuable first."""
     end = time.monotonic() + seconds
     waiting = waiting_for(lane, jobs, standing)
-    while fitting := [job for job in waiting if _takes_at_least(lane, job) <= end - time.monotonic()]:
+    while fitting := [job for job in waiting if LOOK_SECONDS + job.least <= end - time.monotonic()]:
         progress(Progress(part=AGAIN, doing=WAITS))
         others = busy.watched(lane.host, LOOK_SECONDS) or 0.0
-        if job := next((job for job in fitting if not _is_disturbed(lane, job, others)), None):
+        if job := next((job for job in fitting if not is_disturbed(lane, job, others)), None):
             waiting.remove(job)
             _run(lane, job, end, partial(_tell_again, progress))
 
@@ -60,52 +54,27 @@ def _tell_again(tell: Callable[[Progress], None], told: Progress) -> None:
 
 
 def waiting_for(lane: Lane, jobs: Sequence[Job], standing: recommend.Standing = recommend.NOTHING_STANDS) -> list[Job]:
-    """The jobs that provisional choices from the lane's measurements, beside what stands, wait for; and a job whose two
-    runs are to agree also where something stands, since that gives way only to both.
-    """
-    waited_for = _waited_for(lane, standing)
-    alone = _waited_for(lane, recommend.NOTHING_STANDS)
-    return [job for job in jobs if job.name in waited_for or (job.name in alone and _is_to_agree(lane, job))]
-
-
-def _waited_for(lane: Lane, standing: recommend.Standing) -> set[str]:
+    """The jobs that provisional choices from the lane's measurements, beside what stands, wait for."""
     general = recommend.choices(lane.facts, lane.measurements, standing)
     own = recommend.families(lane.facts, lane.measurements, standing)
-    return {bench for benches in recommend.provisional(general, own).values() for bench in benches}
+    waited_for = {bench for benches in recommend.provisional(general, own).values() for bench in benches}
+    return [job for job in jobs if job.name in waited_for]
 
 
-def _takes_at_least(lane: Lane, job: Job) -> float:
-    """Seconds from the look whether the machine is calm to the end of a job's least."""
-    apart = APART_SECONDS if _is_to_agree(lane, job) else 0.0
-    return LOOK_SECONDS + apart + job.least
-
-
-def _is_disturbed(lane: Lane, job: Job, others: float) -> bool:
+def is_disturbed(lane: Lane, job: Job, others: float) -> bool:
     """Whether others, who use so many CPUs, would disturb a job."""
     on_gpu = lane.device.startswith("cuda") and not job.traits.of_the_host
     return busy.is_busy(lane.facts.cpu, others, on_gpu=on_gpu)
 
 
-def _is_to_agree(lane: Lane, job: Job) -> bool:
-    """Whether a second run of a job, whose first was undisturbed, is to agree with that one."""
-    return job.traits.two_runs and disturbance(lane.facts, lane.measurements, job.name) is None
-
-
 def _run(lane: Lane, job: Job, end: float, progress: Callable[[Progress], None]) -> None:
     first = [row for row in lane.measurements if row.bench == job.name]
     others = [row for row in lane.measurements if row.bench != job.name]
-    to_agree = _is_to_agree(lane, job)
-    if to_agree:
-        time.sleep(APART_SECONDS)
     gaps, lane.gaps, lane.measurements = lane.gaps, [], []
     seconds = min(job.seconds, end - time.monotonic())
     lane.do([replace(job, request=replace(job.request, seconds=seconds))], progress)
     second, of_second = lane.measurements, lane.gaps
-    is_whole = bool(second) and set(of_second) <= set(gaps)
-    if to_agree:
-        again = [replace(row, params={**row.params, TIME: 2}) for row in second]
-        lane.measurements, lane.gaps = [*others, *first, *again], [*gaps, *of_second]
-    elif is_whole:
+    if second and set(of_second) <= set(gaps):
         lane.measurements = [*others, *second]
         lane.gaps = [*(gap for gap in gaps if not _is_of(gap, job)), *of_second]
     else:  # what is missing in the second run must not cost what the first one has

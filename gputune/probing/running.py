@@ -14,7 +14,6 @@ from gputune.bench_process.failure import BenchFailed
 from gputune.bench_process.messages import Activity
 from gputune.bench_process.restarting import RestartingProcess
 from gputune.facts import Facts, busy, memory
-from gputune.facts.busy import is_busy
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
@@ -55,7 +54,7 @@ class Lane:
         count = len(left)
         self.ready()
         while fitted := fitting(left, ends - time.monotonic()) or (cheapest(left) if len(left) == count else []):
-            job = self._first_of(fitted)
+            job = fitted[0]
             begun, before = count - len(left) + 1, time.monotonic()
             self._run(job, Progress(part=job.name, number=begun, count=count), progress)
             if job.traits.user_code:
@@ -75,25 +74,6 @@ class Lane:
         reasons = {job.name: benches.missing(job.bench, self.facts, self.device) for job in jobs}
         self.gaps += [Gap(fact=f"bench.{name}", reason=reason) for name, reason in reasons.items() if reason]
         return [job for job in jobs if not reasons[job.name]]
-
-    def _first_of(self, jobs: Sequence[Job]) -> Job:
-        """The most valuable job. While others use the CPUs the GPU's come before the host's, first among the essential
-        jobs, then among the others.
-        """
-        jobs = [job for job in jobs if job.is_essential] or jobs
-        of_the_gpu = [job for job in jobs if self.device.startswith("cuda") and not job.traits.of_the_host]
-        return (of_the_gpu if self._busy and of_the_gpu else jobs)[0]
-
-    @property
-    def _busy(self) -> bool:
-        """Whether others used the CPUs during the latest bench."""
-        return is_busy(self.facts.cpu, self.latest_others)
-
-    @property
-    def latest_others(self) -> float:
-        """How many CPUs others used during the latest bench; 0 where that is not known."""
-        seen = [row.conditions["other_cpus"] for row in self.measurements if "other_cpus" in row.conditions]
-        return seen[-1] if seen else 0.0
 
     def _run(self, job: Job, begun: Progress, progress: Callable[[Progress], None]) -> None:
         progress(begun)

@@ -9,8 +9,6 @@ from typing import Any, Self, get_args, get_type_hints
 from . import Choice, Comparison, Measurement, Measurements, Value
 
 NOT_MEASURED = "not measured in this run's budget"
-TIME = "time"
-"""The parameter of the rows of a second run, which is to agree with the first."""
 TOO_FEW = "too few samples in this run to tell"
 
 

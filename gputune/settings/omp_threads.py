@@ -15,10 +15,9 @@ Source: PyTorch, "CPU threading and TorchScript inference"; oneMKL, MKL_NUM_THRE
 """
 
 import os
-from dataclasses import replace
 
 from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import NOT_MEASURED, TIME, choose, compared, counted, missing, no_gain, range_text, select, unmeasured
+from ._evidence import NOT_MEASURED, choose, compared, counted, missing, no_gain, range_text, select, unmeasured
 
 VALUE = int | None
 PHASE: Phase = "launch"
@@ -32,26 +31,21 @@ NAMES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    rows = _rows(measurements)
-    limits = _limits(facts)
-    if not limits:
-        return _measured(rows)
-    within = [row for row in rows if row.params.get("default") or int(row.params["threads"]) <= facts.cpu.budget]
-    choice = _of_one_run(_of_time(within, 1))
-    if choice.value is not None or (_is_enforced(facts) and _is_slower(choice, _default(rows), facts.cpu.budget)):
+    rows, limits, budget = _rows(measurements), _limits(facts), facts.cpu.budget
+    within = [row for row in rows if row.params.get("default") or int(row.params["threads"]) <= budget]
+    choice = _measured(within, 1) if limits else _measured(rows, budget)
+    if not limits or choice.value is not None:
+        return choice
+    if _is_enforced(facts) and _is_slower(choice, _default(rows), budget):
         return choice
     alone = choice.reason if choice.gain is None else "what one process measured does not speak against it"
-    reason = f"{limits}: {counted(facts.cpu.budget, 'thread')}, where torch would start {own(facts)}; {alone}"
-    return choose(facts.cpu.budget, reason)
+    reason = f"{limits}: {counted(budget, 'thread')}, where torch would start {own(facts)}; {alone}"
+    return choose(budget, reason)
 
 
 def gain_of(facts: Facts, measurements: Measurements, value: int, family: str = "") -> Comparison | None:
-    """The smaller of the gains that two runs measured, where there are two."""
-    gains = []
-    for time in (1, 2):
-        rows = _of_time(_rows(measurements), time)
-        gains.append(compared(next((row for row in rows if row.params["threads"] == value), None), _default(rows)))
-    return min(filter(None, gains), key=lambda gain: gain.ratio, default=None)
+    rows = _rows(measurements)
+    return compared(next((row for row in rows if row.params["threads"] == value), None), _default(rows))
 
 
 def _rows(measurements: Measurements) -> list[Measurement]:
@@ -96,49 +90,33 @@ def _is_slower(choice: Choice, default: Measurement | None, budget: int) -> bool
     return choice.interval[1] < 1 and int(default.params["threads"]) > budget
 
 
-def _measured(rows: Measurements) -> Choice:
-    """The choice by the rows of one run, or of two runs apart."""
-    first, second = _of_time(rows, 1), _of_time(rows, 2)
-    choice = _of_one_run(first)
-    if choice.value is None or not _is_fewer(choice, first):
-        return choice
-    again = _of_one_run(second)
-    if again.value == choice.value:
-        return replace(again, reason=f"{again.reason}, and a moment before {choice.gain:.3g} times")
-    seen = f"a moment later: {again.reason}" if second else "seen once, and fewer threads must gain in two runs apart"
-    return replace(choice, value=None, reason=f"{choice.reason}; {seen}", provisional=not second)
-
-
-def _of_time(rows: Measurements, time: int) -> list[Measurement]:
-    return [row for row in rows if row.params.get(TIME, 1) == time]
-
-
-def _is_fewer(choice: Choice, rows: Measurements) -> bool:
-    default = _default(rows)
-    return isinstance(choice.value, int) and default is not None and choice.value < int(default.params["threads"])
-
-
 def _default(rows: Measurements) -> Measurement | None:
     return next((row for row in rows if row.params.get("default")), None)
 
 
-def _of_one_run(rows: Measurements) -> Choice:
+def _measured(rows: Measurements, least: int) -> Choice:
+    """The choice by the measured rows: torch's own count, or at least `least`, without a limit one for each CPU: fewer
+    look faster only while others use the CPUs.
+    """
     default = _default(rows)
     if default is None:
         return unmeasured(None, NOT_MEASURED)
+    started_with = int(default.params["threads"])
     others = [(row, row.against(default)) for row in rows if row is not default]
     told = [(row, comparison) for row, comparison in others if comparison]
     if not others:
-        reason = f"the process's own {default.params['threads']} is the only count to try"
-        return choose(None, reason, None, BENCH)
+        return choose(None, f"the process's own {started_with} is the only count to try", None, BENCH)
     if not told:
         return unmeasured(None, missing(default, others))
-    row, comparison = max(told, key=lambda pair: pair[1].ratio)
+    enough = [pair for pair in told if int(pair[0].params["threads"]) >= min(started_with, least)]
+    row, comparison = max(enough or told, key=lambda pair: pair[1].ratio)
     threads = counted(row.params["threads"], "thread")
-    what = f"CPU matmul with {threads} ran {range_text(comparison)} as fast as with {default.params['threads']}"
-    if comparison.verdict == "gain":
-        return choose(int(row.params["threads"]), what, comparison, BENCH)
-    return choose(None, f"{no_gain(comparison)}: {what}, its own choice", comparison, BENCH)
+    what = f"CPU matmul with {threads} ran {range_text(comparison)} as fast as with {started_with}"
+    if comparison.verdict != "gain":
+        return choose(None, f"{no_gain(comparison)}: {what}, its own choice", comparison, BENCH)
+    if not enough:
+        return choose(None, f"fewer threads than CPUs are faster only beside others: {what}", comparison, BENCH)
+    return choose(int(row.params["threads"]), what, comparison, BENCH)
 
 
 def environ(value: int | None) -> dict[str, str]:

@@ -23,8 +23,7 @@ def shape(**changes: Any) -> Shape:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, one_thread: None) -> None:
     """Workloads that a CPU gets through: torch has flash and math for it."""
-    monkeypatch.setattr(attention, "HEADS", 2)
-    monkeypatch.setattr(attention, "BATCH", {64: 1})
+    monkeypatch.setitem(attention.BATCH, 64, 1)
     monkeypatch.setattr(attention, "groups", lambda dtypes, budget: [shape(length=64, dtype="float32")])
 
 

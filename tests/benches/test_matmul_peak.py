@@ -11,7 +11,9 @@ from recorded import facts_of
 from gputune.bench_process import Context
 from gputune.benches import matmul_peak
 from gputune.benches._peak_search import LARGEST
+from gputune.benches.matmul_peak import flops_per_clock, peak_tflops
 from gputune.facts.gap import Gap
+from gputune.facts.gpu import Gpu
 
 
 def on_gpu(**overrides: Any) -> Context:
@@ -37,7 +39,7 @@ def test_on_a_cpu_it_is_a_steady_rate_with_its_shape(monkeypatch: pytest.MonkeyP
 
 
 def test_the_theoretical_peak_is_that_of_the_clock_under_load() -> None:
-    (peak,) = matmul_peak._theoretical(on_gpu(), "bfloat16", steady())
+    (peak,) = matmul_peak.theoretical(on_gpu(), "bfloat16", steady())
     assert peak.metric == "theoretical"
     assert peak.median == pytest.approx(989, rel=0.001)
     assert peak.params == {"dtype": "bfloat16", "multiprocessors": 132, "flops_per_clock": 4096}
@@ -45,18 +47,15 @@ def test_the_theoretical_peak_is_that_of_the_clock_under_load() -> None:
 
 
 def test_without_a_clock_or_a_known_gpu_there_is_none() -> None:
-    assert list(matmul_peak._theoretical(on_gpu(), "bfloat16", steady(clock_mhz=None))) == []
-    assert list(matmul_peak._theoretical(on_gpu(), "float4", steady())) == []
-    assert list(matmul_peak._theoretical(on_cpu(), "bfloat16", steady())) == []
+    assert list(matmul_peak.theoretical(on_gpu(), "bfloat16", steady(clock_mhz=None))) == []
+    assert list(matmul_peak.theoretical(on_gpu(), "float4", steady())) == []
+    assert list(matmul_peak.theoretical(on_cpu(), "bfloat16", steady())) == []
 
 
-def test_the_search_stays_within_half_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    products = object.__new__(matmul_peak._Products)
-    products._context = on_gpu()
-    for free, side in ((140 << 30, LARGEST), (4 << 30, 11264), (1 << 30, 5632)):
-        monkeypatch.setattr(Context, "free_bytes", lambda self, free=free: free)
-        assert products._largest() == side
-        assert 16 * side**2 <= free / 2
+@pytest.mark.parametrize(("free", "side"), [(140 << 30, LARGEST), (4 << 30, 11264), (1 << 30, 5632)])
+def test_the_search_stays_within_half_of_the_memory(free: int, side: int) -> None:
+    assert matmul_peak.largest_side(free) == side
+    assert 16 * side**2 <= free / 2
 
 
 def test_a_dtype_that_fails_is_a_gap_and_the_next_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,3 +78,42 @@ def test_a_dtype_that_fails_is_a_gap_and_the_next_is_measured(monkeypatch: pytes
     assert gap == Gap(fact="bench.matmul_peak.float8", reason="cublasLtMatmulAlgoGetHeuristic failed")
     assert not isinstance(measured, Gap)
     assert (measured.params["dtype"], measured.samples[0]) == ("bfloat16", 1.5)
+
+
+def gpu(capability: str | None, multiprocessors: int | None, brand: str = "NVIDIA") -> Gpu:
+    return Gpu(index=0, name="a GPU", brand=brand, compute_capability=capability, multiprocessor_count=multiprocessors)
+
+
+H200 = gpu("9.0", 132)
+A100 = gpu("8.0", 108)
+RTX_4090 = gpu("8.9", 128, "GeForce")
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "clock_mhz", "tflops"),
+    [
+        (H200, "bfloat16", 1830, 989), (H200, "float16", 1830, 989), (H200, "tf32", 1830, 495),
+        (H200, "float8", 1830, 1979), (H200, "float32", 1980, 67),
+        (A100, "bfloat16", 1410, 312), (A100, "tf32", 1410, 156), (A100, "float32", 1410, 19.5),
+        (RTX_4090, "bfloat16", 2520, 165), (RTX_4090, "tf32", 2520, 82.6), (RTX_4090, "float32", 2520, 82.6),
+        (gpu("7.0", 80), "float16", 1530, 125), (gpu("7.5", 40), "float16", 1590, 65),
+    ],
+)  # fmt: skip
+def test_the_peak_is_the_data_sheets(device: Gpu, dtype: str, clock_mhz: float, tflops: float) -> None:
+    assert peak_tflops(device, dtype, clock_mhz) == pytest.approx(tflops, rel=0.01)
+
+
+def test_only_a_geforce_sums_at_half_the_rate() -> None:
+    assert flops_per_clock(gpu("8.9", 142), "bfloat16") == 2 * (flops_per_clock(RTX_4090, "bfloat16") or 0)
+    assert flops_per_clock(gpu("8.0", 108, "GeForce"), "bfloat16") == flops_per_clock(A100, "bfloat16")
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype"),
+    [
+        (gpu("99.0", 132), "bfloat16"), (gpu(None, 132), "bfloat16"), (gpu("9.0", None), "bfloat16"),
+        (gpu("7.0", 80), "bfloat16"), (H200, "float4"),
+    ],
+)  # fmt: skip
+def test_the_peak_of_what_is_not_known_is_not_guessed(device: Gpu, dtype: str) -> None:
+    assert peak_tflops(device, dtype, 1830) is None

@@ -40,7 +40,7 @@ def test_what_fp32_really_runs_in_is_told_for_each_operation_with_the_flags_as_t
 
 @pytest.mark.slow
 def test_the_library_reads_the_override_once_so_each_value_has_a_process() -> None:
-    rows: list[Any] = list(precision._overridden(on_cpu("thorough")))
+    rows: list[Any] = list(precision.overridden(on_cpu("thorough")))
     assert Counter((row.params["override"], row.params["flags"]) for row in rows) == {
         (override, flags): len(OPERATIONS) for override in "01" for flags in ("on", "off")
     }
@@ -49,14 +49,7 @@ def test_the_library_reads_the_override_once_so_each_value_has_a_process() -> No
 
 def test_a_process_that_does_not_answer_is_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    assert list(precision._overridden(on_cpu("thorough"))) == [
+    assert list(precision.overridden(on_cpu("thorough"))) == [
         Gap(fact="bench.precision", reason=f"the process with NVIDIA_TF32_OVERRIDE={value} did not answer")
         for value in "01"
     ]
-
-
-def test_a_cpu_gets_a_size_that_it_multiplies_in_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision, "time_of", lambda given, run, repeats: 1.0 * repeats)
-    assert precision._cpu_size(on_cpu()) == precision.CPU_SIZES[0]
-    monkeypatch.setattr(precision, "time_of", lambda given, run, repeats: 0.001 * repeats)
-    assert precision._cpu_size(on_cpu()) == precision.CPU_SIZES[-1]

@@ -44,6 +44,12 @@ def small(monkeypatch: pytest.MonkeyPatch, twelve_rounds: Any) -> Callable[..., 
     return leave
 
 
+@pytest.fixture
+def compiling_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler that changes nothing: a real one may be missing, and takes its time."""
+    monkeypatch.setattr(torch, "compile", lambda model: model)
+
+
 def measured(budget: Any = "standard", facts: Facts = FACTS) -> tuple[list[Measurement], list[Gap]]:
     return sorted_out(training_step.measure(on_cpu(budget, seconds=60, facts=facts)))
 
@@ -140,7 +146,7 @@ def test_memory_that_ends_amid_the_options_is_a_gap_and_loses_nothing_that_was_m
 @pytest.mark.slow
 @pytest.mark.parametrize("budget", ["standard", "thorough"])
 def test_mixed_precision_in_which_no_step_runs_is_a_gap_and_the_rest_is_measured(
-    small: Callable[..., None], monkeypatch: pytest.MonkeyPatch, budget: str
+    small: Callable[..., None], compiling_nothing: None, budget: str
 ) -> None:
     """As an LSTM in bfloat16 on a CPU for which oneDNN has none."""
 
@@ -150,7 +156,6 @@ def test_mixed_precision_in_which_no_step_runs_is_a_gap_and_the_rest_is_measured
         return MLP.loss(output, targets)
 
     small("mlp", loss=loss)
-    monkeypatch.setattr(torch, "compile", lambda model: model)
     rows, gaps = measured(budget, replace(FACTS, precision=replace(FACTS.precision, cpu_bfloat16=True)))
     reason = "a step in bfloat16 failed: could not create a primitive descriptor"
     assert gaps == [Gap(fact="bench.training_step.mlp", reason=reason)]
@@ -223,10 +228,8 @@ class TestThorough:
 
     @pytest.mark.slow
     def test_what_compiles_is_measured_and_the_seconds_it_took(
-        self, small: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+        self, small: Callable[..., None], compiling_nothing: None
     ) -> None:
-        """With a compiler that changes nothing: a real one may be missing, and takes its time."""
-        monkeypatch.setattr(torch, "compile", lambda model: model)
         small("mlp")
         rows, gaps = measured("thorough")
         assert not gaps

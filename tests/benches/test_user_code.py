@@ -11,11 +11,11 @@ from gputune.errors import UsageError
 
 @pytest.fixture(autouse=True)
 def _imports(monkeypatch):
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(sys, "argv", list(sys.argv))
+    paths, words = list(sys.path), list(sys.argv)
     monkeypatch.delitem(sys.modules, "mine", raising=False)  # another test's
     before = set(sys.modules)
     yield
+    sys.path[:], sys.argv[:] = paths, words
     for name in set(sys.modules) - before:
         del sys.modules[name]
 

@@ -1,4 +1,4 @@
-"""What was disturbed runs again once the machine is calm; what one run cannot decide runs again a moment later."""
+"""What was disturbed runs again once the machine is calm."""
 
 from dataclasses import replace
 
@@ -9,10 +9,9 @@ from recorded import RecordedHost, facts_of
 from gputune.facts import busy
 from gputune.facts.gap import Gap
 from gputune.probing import Request, again
-from gputune.probing.again import run_again, seconds_to_run_again, waiting_for
+from gputune.probing.again import run_again, seconds_to_run_again
 from gputune.probing.plan import plan, seconds_for
 from gputune.probing.running import Lane
-from gputune.recommend.standing import Stood
 
 TWO = facts_of("cpu-only", affinity=range(2))
 
@@ -46,10 +45,13 @@ def probed(monkeypatch):
     """A function that runs a bench of these answers, and again while others use so many CPUs; time passes at once."""
     clock = [0.0]
     monkeypatch.setattr(again.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(again.time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
 
     def probed(*runs, later=0.0, seconds=20.0):
-        monkeypatch.setattr(busy, "used_by_others", lambda before, after: later)
+        def watched(host, looked):
+            clock[0] += looked
+            return later
+
+        monkeypatch.setattr(busy, "watched", watched)
         monkeypatch.setattr(busy, "conditions", lambda before, after: {})
         process = Process(*runs)
         lane = Lane(process=process, facts=TWO, device="cpu", host=RecordedHost("cpu-only"))
@@ -62,42 +64,32 @@ def probed(monkeypatch):
 
 
 def samples(rows):
-    return [(row.median, row.params.get("time", 1)) for row in rows if row.params["threads"] == 1]
+    return [row.median for row in rows if row.params["threads"] == 1]
 
 
 def test_what_was_disturbed_is_replaced_once_the_machine_is_calm(probed):
     lane, process, _ = probed(threads(1.44, others=1.0), threads(0.64))
-    assert samples(lane.measurements) == [(pytest.approx(0.64, rel=0.01), 1)]
+    assert samples(lane.measurements) == [pytest.approx(0.64, rel=0.01)]
     assert process.asked == [3.0, 3.0]
 
 
 def test_where_it_stays_busy_the_time_is_waited_for_and_the_rows_stay(probed):
     lane, process, waited = probed(threads(1.44, others=1.0), later=1.0)
-    assert samples(lane.measurements) == [(pytest.approx(1.44, rel=0.01), 1)]
+    assert samples(lane.measurements) == [pytest.approx(1.44, rel=0.01)]
     assert process.asked == [3.0]
     assert 10 < waited <= 20
 
 
-def test_fewer_threads_are_measured_a_second_time_apart_and_both_stay(probed):
-    lane, _, waited = probed(threads(1.44), threads(0.64))
-    assert samples(lane.measurements) == [(pytest.approx(1.44, rel=0.01), 1), (pytest.approx(0.64, rel=0.01), 2)]
-    assert waited >= again.APART_SECONDS
-    assert waiting_for(lane, plan("cpu", Request())) == []
-
-
-def test_what_is_decided_does_not_run_again(probed):
-    assert probed(threads(0.5))[1].asked == [3.0]
-
-
-def test_nothing_is_begun_that_would_not_have_its_time(probed):
-    assert probed(threads(1.44), seconds=2.0)[1].asked == [3.0]
+@pytest.mark.parametrize(("others", "seconds"), [(0.0, 20.0), (1.0, 2.0)], ids=["nothing is disturbed", "no time"])
+def test_nothing_runs_again_without_need_or_without_its_time(probed, others, seconds):
+    assert probed(threads(1.44, others), seconds=seconds)[1].asked == [3.0]
 
 
 def test_a_second_run_that_gave_less_leaves_the_first(probed):
     cut = Gap(fact="bench.cpu_threads", reason="the process was killed")
     for second, said in (([], []), ([*threads(0.64), cut], [replace(cut, reason="run again: the process was killed")])):
         lane, *_ = probed(threads(1.44, others=1.0), second)
-        assert samples(lane.measurements) == [(pytest.approx(1.44, rel=0.01), 1)]
+        assert samples(lane.measurements) == [pytest.approx(1.44, rel=0.01)]
         assert lane.gaps == said
 
 
@@ -105,36 +97,22 @@ def test_also_where_a_gap_of_the_same_fact_was_there_before(probed):
     """A network has one fact, whatever is missing of it."""
     before, now = (Gap(fact="bench.cpu_threads", reason=why) for why in ("one count failed", "the budget ran out"))
     lane, *_ = probed([*threads(1.44, others=1.0), before], [*threads(0.64), now])
-    assert samples(lane.measurements) == [(pytest.approx(1.44, rel=0.01), 1)]
+    assert samples(lane.measurements) == [pytest.approx(1.44, rel=0.01)]
     assert lane.gaps == [before, replace(now, reason="run again: the budget ran out")]
 
 
-def test_two_runs_apart_are_begun_only_where_there_is_time_for_the_pause(probed):
-    assert probed(threads(1.44), threads(0.64), seconds=6.0)[1].asked == [3.0]
-
-
-def test_two_cpus_that_others_leave_are_calm_enough_for_a_gpu(monkeypatch):
+def test_two_cpus_that_others_leave_are_calm_enough_for_a_gpu():
     lane = Lane(process=Process(), facts=facts_of(), device="cuda:0", host=RecordedHost("cpu-only"))
     steps, loading = plan("cuda:0", Request(only=["training_step", "dataloader"]))
     others = lane.facts.cpu.affinity_count / 2
-    assert not again._is_disturbed(lane, steps, others)
-    assert again._is_disturbed(lane, loading, others)
-
-
-def test_what_stands_of_threads_can_fall_by_two_runs(probed):
-    lane, *_ = probed(threads(1.44), threads(1.5))
-    first = [row for row in lane.measurements if "time" not in row.params]
-    stands = {"": {"omp_threads": Stood(value=None, since="2026-11-20T09:00:00Z")}}
-    lane.measurements = first
-    assert [job.name for job in waiting_for(lane, plan("cpu", Request()), stands)] == ["cpu_threads"]
+    assert not again.is_disturbed(lane, steps, others)
+    assert again.is_disturbed(lane, loading, others)
 
 
 def test_what_was_said_of_the_first_run_goes_with_its_rows(probed):
     said, other = (Gap(fact=f"bench.{name}", reason="too slow") for name in ("cpu_threads.x", "conv"))
     lane, *_ = probed([*threads(1.44, others=1.0), said, other], threads(0.64))
     assert lane.gaps == [other]
-    lane, *_ = probed([*threads(1.44), said, other], threads(0.64))
-    assert lane.gaps == [said, other]
 
 
 def test_a_probe_of_all_gives_it_a_share_of_its_time_and_benches_asked_for_by_name_get_enough():
@@ -144,10 +122,4 @@ def test_a_probe_of_all_gives_it_a_share_of_its_time_and_benches_asked_for_by_na
     assert seconds(Request()) == 0.25 * seconds_for("cpu", Request())
     asked = Request(only=["cpu_threads", "dataloader"])
     looks = 2 * again.LOOK_SECONDS
-    assert seconds(asked) >= sum(job.seconds for job in plan("cpu", asked)) + again.APART_SECONDS + looks
-
-
-def test_a_bench_that_takes_its_time_however_little_it_is_given_is_begun_only_with_that_much():
-    lane = Lane(process=Process(), facts=facts_of(), device="cuda:0", host=RecordedHost("cpu-only"))
-    (attention,) = plan("cuda:0", Request(only=["attention"], budget="standard"))
-    assert again._takes_at_least(lane, attention) == again.LOOK_SECONDS + attention.seconds
+    assert seconds(asked) >= sum(job.seconds for job in plan("cpu", asked)) + looks

@@ -8,7 +8,6 @@ import pytest
 from gputune import benches
 from gputune.bench_process import BUDGETS, MatmulShape
 from gputune.bench_process.messages import BenchRequest
-from gputune.benches import BenchTraits, traits
 from gputune.facts.gap import Gap
 from gputune.probing import Request
 from gputune.probing.plan import LEAST_SHARE, Job, fit, fitting, imports, left_out, plan, seconds_for
@@ -138,14 +137,6 @@ def test_a_bench_of_what_the_user_names_runs_only_then_and_has_its_seconds_for_e
 def test_a_comparison_of_gpus_runs_only_where_all_are_measured(made_up, device, names):
     made_up(("comparing", 1, 60), ("own", 2, 5), comparing={"SIDE_BY_SIDE": True})
     assert [name for name, _ in planned(device=device)] == names
-
-
-def test_a_trait_that_a_bench_does_not_name_has_its_default():
-    assert traits(SimpleNamespace()) == BenchTraits()
-    named = {"OPTION": "shapes", "USER_CODE": True, "OF_THE_HOST": True, "SIDE_BY_SIDE": True}
-    assert traits(SimpleNamespace(**named)) == BenchTraits(
-        option="shapes", user_code=True, of_the_host=True, side_by_side=True
-    )
 
 
 def test_what_takes_its_time_however_little_it_is_given_is_not_shortened(made_up):

@@ -1,4 +1,4 @@
-"""A lane keeps the time of its probe, whatever its benches take, and leaves the host alone while others use it."""
+"""A lane keeps the time of its probe, whatever its benches take."""
 
 from types import SimpleNamespace
 
@@ -6,9 +6,7 @@ import pytest
 from making import row
 from recorded import RecordedHost, facts_of
 
-from gputune import benches
 from gputune.bench_process.messages import BenchRequest
-from gputune.facts import busy
 from gputune.facts.gap import Gap
 from gputune.probing import running
 from gputune.probing.plan import Job
@@ -42,12 +40,10 @@ def ran(monkeypatch):
     """A function that runs jobs until the clock is at `ends`: what was asked of the process, and the lane."""
     clock = [0.0]
     monkeypatch.setattr(running.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(benches, "missing", lambda bench, facts, device: None)
 
-    def ran(*jobs, ends, starting=0.0, others=0.0, device="cuda:0", **taking):
-        monkeypatch.setattr(busy, "conditions", lambda before, after: {"other_cpus": others})
+    def ran(*jobs, ends, starting=0.0, **taking):
         process = Process(clock, starting, taking)
-        lane = Lane(process=process, facts=facts_of("cpu-only"), device=device, host=RecordedHost("cpu-only"))
+        lane = Lane(process=process, facts=facts_of("cpu-only"), device="cuda:0", host=RecordedHost("cpu-only"))
         lane.do(jobs, lambda progress: None, ends=ends)
         return process.asked, lane
 
@@ -90,24 +86,3 @@ def test_after_a_start_that_used_up_all_of_it_the_most_valuable_bench_runs_with_
 def test_what_the_user_named_takes_its_time_on_top(ran):
     named = job("named", 20, OPTION="shapes")
     assert ran(named, *ALL, ends=30)[0] == [("named", 20), ("first", 10), ("second", 10), ("last", 10)]
-
-
-@pytest.mark.parametrize(
-    ("others", "device", "order"),
-    [
-        (0.0, "cuda:0", ["first", "host", "last"]),
-        (64.0, "cuda:0", ["first", "last", "host"]),
-        (64.0, "cpu", ["first", "host", "last"]),
-    ],
-)
-def test_while_others_use_the_cpus_a_gpus_benches_come_first(ran, others, device, order):
-    asked, _ = ran(ALL[0], job("host", 5, OF_THE_HOST=True), ALL[2], ends=100, others=others, device=device)
-    assert [name for name, _ in asked] == order
-
-
-def test_but_an_essential_bench_of_the_host_does_not_wait_for_those_that_are_not(ran):
-    essential = (job("training", 10, RANK=3), job("loading", 10, RANK=4, OF_THE_HOST=True))
-    asked, _ = ran(essential[1], essential[0], *ALL, ends=100, others=64.0)
-    assert [name for name, _ in asked] == ["loading", "training", "first", "second", "last"]
-    asked, _ = ran(job("gpu", 5, RANK=1), essential[1], essential[0], *ALL, ends=100, others=64.0)
-    assert [name for name, _ in asked] == ["gpu", "training", "loading", "first", "second", "last"]

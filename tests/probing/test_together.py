@@ -116,13 +116,6 @@ def test_what_measures_the_host_is_run_once(eight, tmp_path):
     assert [row.bench for row in profile.measurements if row.bench != "side_by_side"] == ["cpu_threads"]
 
 
-def test_what_measures_the_host_runs_again_where_it_has_to(eight):
-    told = "yield row('cpu_threads', 'throughput', 'TFLOP/s', {}, threads={}, default={})\n"
-    profile = eight(("cpu_threads",), cpu_threads=TOLD + told.format(1, 128, True) + told.format(2, 1, False))
-    assert [row.params.get("time", 1) for row in profile.measurements] == [1, 1, 2, 2]
-    assert (profile.settings["omp_threads"].value, profile.settings["omp_threads"].provisional) == (1, False)
-
-
 def test_what_measures_the_host_may_be_all_that_is_asked_for(eight):
     profile = eight(["cpu_threads"], cpu_threads="yield told('cpu_threads')")
     assert [row.bench for row in profile.measurements] == ["cpu_threads"]

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
 from dataclasses import replace
 from fcntl import ioctl
 from termios import TIOCSWINSZ
@@ -87,9 +87,8 @@ class TestLines:
         assert capsys.readouterr().err == ""
 
     @pytest.mark.parametrize("stream", [None, Full()])
-    def test_a_stderr_that_takes_none_does_not_end_the_work(self, stream, monkeypatch):
-        monkeypatch.setattr(sys, "stderr", stream)
-        with shown() as tell:
+    def test_a_stderr_that_takes_none_does_not_end_the_work(self, stream):
+        with redirect_stderr(stream), shown() as tell:
             tell(BEGUN)
 
 

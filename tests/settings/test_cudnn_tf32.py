@@ -59,19 +59,6 @@ def test_on_a_cpu_it_has_no_meaning() -> None:
     assert recommend(facts_of("cpu-only"), []).value is True
 
 
-@pytest.mark.parametrize("value", [True, False])
-def test_applied_it_reads_back(value: bool) -> None:
-    answer = torch_child.ask(f"""
-from gputune.settings import cudnn_tf32 as setting
-first = setting.current(), setting.default()
-for value in (False, True, {value}):
-    setting.apply(value)
-    assert setting.current() is value
-answer = first, torch.backends.cudnn.allow_tf32
-""")
-    assert answer == [[True, True], value]
-
-
 def test_convolutions_and_rnns_set_apart_are_nobodys_value() -> None:
     answer = torch_child.ask("""
 from gputune.settings import cudnn_tf32 as setting

@@ -2,13 +2,8 @@
 
 import pytest
 import torch_child
-from recorded import facts_of
 
-from gputune.settings.expandable_segments import NAMES, current, environ, recommend
-
-
-def test_a_profile_leaves_it_off() -> None:
-    assert recommend(facts_of(), []).value is False
+from gputune.settings.expandable_segments import NAMES, current, environ
 
 
 def test_both_names_are_exported_alike() -> None:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-import torch_child
 from making import final_losses, row
 from recorded import facts_of
 
@@ -85,16 +84,3 @@ def test_on_a_cpu_it_has_no_meaning() -> None:
         for dtype, rate in [("tf32", 9.0), ("float32", 1.0)]
     ]
     assert recommend(facts_of("cpu-only"), rows).value == "ieee"
-
-
-@pytest.mark.parametrize("value", ["tf32", "ieee"])
-def test_applied_it_reads_back_in_both_of_torchs_interfaces(value: str) -> None:
-    answer = torch_child.ask(f"""
-from gputune.settings import matmul_precision as setting
-first = setting.current(), setting.default()
-for value in ("tf32", "ieee", {value!r}):
-    setting.apply(value)
-    assert setting.current() == value
-answer = first, torch.backends.cuda.matmul.allow_tf32, torch.get_float32_matmul_precision()
-""")
-    assert answer == [["ieee", "ieee"], value == "tf32", "high" if value == "tf32" else "highest"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch_child
 from making import environ
 
 from gputune import plugins, settings
@@ -60,6 +61,25 @@ def test_nothing_is_recommended_without_measurements_but_torchs_default() -> Non
                 assert choice.value in (None, settings.load(name).default())
             else:
                 assert not choice.value
+
+
+@pytest.mark.parametrize(
+    ("name", "default", "values"),
+    [
+        ("matmul_precision", "ieee", ["tf32", "ieee", "tf32"]),
+        ("cudnn_tf32", True, [False, True, False]),
+        ("cudnn_benchmark", False, [True, False, True]),
+        ("sdpa_backend", None, ["flash", "efficient", "cudnn", "math", "flash", "cudnn", None]),
+    ],
+)
+def test_applied_it_reads_back_and_can_be_changed(name: str, default: Any, values: list[Any]) -> None:
+    assert torch_child.ask(f"""
+from gputune.settings import {name} as setting
+answer = [setting.default(), setting.current()]
+for value in {values!r}:
+    setting.apply(value)
+    answer.append(setting.current())
+""") == [default, default, *values]
 
 
 def test_the_folder_works_below_another_parent(tmp_path: Path) -> None:
