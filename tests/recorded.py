@@ -55,6 +55,7 @@ class RecordedHost(Host):
         self.shm = overrides.get("shm", answers["shm"])
         self.counts = answers["cpu_counts"]
         self.clock = 0.0
+        self.architecture = overrides.get("architecture", "x86_64")
         self.who = overrides.get("user", answers["user"])
         self.closed = overrides.get("closed", ())
         self.space = overrides.get("space", 1 << 40)
@@ -126,7 +127,7 @@ class RecordedHost(Host):
         return self.counts[0], self.counts[1]
 
     def machine(self) -> str:
-        return "x86_64"
+        return self.architecture
 
     def nvml(self) -> Any:
         answers = _known(self.nvml_answers)

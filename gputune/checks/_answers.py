@@ -82,12 +82,9 @@ def judge_gpus(
     if not facts.gpus:
         yield no_gpu(facts)
     for gpu in facts.gpus:
-        found = _of_another(facts, gpu) or not_read(facts, gpu, *fields, lacking=lacking) or judge(gpu)
+        others = not_applicable("this job was not given this GPU") if another_jobs(facts, gpu) else None
+        found = others or not_read(facts, gpu, *fields, lacking=lacking) or judge(gpu)
         yield replace(found, subject=f"GPU {gpu.index}")
-
-
-def _of_another(facts: Facts, gpu: Gpu) -> Finding | None:
-    return not_applicable("this job was not given this GPU") if another_jobs(facts, gpu) else None
 
 
 def not_read(facts: Facts, gpu: Gpu, *fields: str, lacking: Lacking = lambda gpu: None) -> Finding | None:

@@ -34,17 +34,14 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 def _restart(facts: Facts, gpu: Gpu, *first: str) -> str:
     """Restart Fabric Manager, and see what this GPU says of the fabric then."""
+    version = facts.driver.version or "see nvidia-smi"
     return on_host(
         *first,
         RESTART,
         f"nvidia-smi -q -i {address_of(gpu)} | grep -A 12 Fabric",
         ends_jobs=True,
-        note=f"drain it first; Fabric Manager must be in exactly the driver's version: {_version(facts)}",
+        note=f"drain it first; Fabric Manager must be in exactly the driver's version: {version}",
     )
-
-
-def _version(facts: Facts) -> str:
-    return facts.driver.version or "see nvidia-smi"
 
 
 def _judge(facts: Facts, gpu: Gpu) -> Finding:

@@ -141,7 +141,10 @@ def by_cause(facts: Facts, failure: Gap | None) -> str:
         "driver_combination": lambda: _fitting_driver(facts),
         "no_device": lambda: _without_device(facts),
     }
-    return remedies.get(failure.cause if failure else "no_device", lambda: _ask_torch(facts))()
+    return remedies.get(
+        failure.cause if failure else "no_device",
+        lambda: typed(f"{python_of(facts)} {REASON}", note="shows torch's reason"),
+    )()
 
 
 def _without_device(facts: Facts) -> str:
@@ -159,10 +162,6 @@ def _with_compute(facts: Facts) -> str:
     pod = 'env: [{name: NVIDIA_DRIVER_CAPABILITIES, value: "compute,utility"}]'
     note = f"{python_of(facts)} {REASON} shows torch's reason"
     return started(facts, f"--gpus {docker_gpus(facts)} -e {CAPABILITIES}", pod, note)
-
-
-def _ask_torch(facts: Facts) -> str:
-    return typed(f"{python_of(facts)} {REASON}", note="shows torch's reason")
 
 
 def get_one(facts: Facts) -> str:

@@ -1,5 +1,7 @@
 """Every check on every recorded machine: no complaints, and nothing called healthy that was not read.
 
+That a fault is found, by its own check alone and of its own GPU alone, is in tests/faults.
+
 The golden reports check-*.txt in tests/golden have what each check says of these machines.
 """
 
@@ -9,8 +11,7 @@ from functools import cache
 
 import pytest
 import recorded as recorded_files
-from making import row
-from recorded import NOT_SUPPORTED, RecordedHost, facts_of, found
+from recorded import EIGHT, NOT_SUPPORTED, RecordedHost, facts_of, found, load
 
 from gputune import checks
 from gputune.facts import Cpu, Driver, Facts, Gap, Libraries, Memory, Precision, Process
@@ -21,7 +22,6 @@ CALLS = sorted({*RecordedHost("nvidia-h200-x8").nvml_answers["devices"][0]})
 HEALTHY = {"OK", "NOT_APPLICABLE"}
 COMPLAINTS = {"WARNING", "ERROR"}
 MACHINES = ["nvidia-h200-x1", "nvidia-h200-x8", "cpu-only"]
-EIGHT = "nvidia-h200-x8"
 LAPTOPS = {
     "as it is": {},
     "without torch": {"torch": Unreadable("no answer")},
@@ -60,99 +60,7 @@ def test_no_complaint_about_a_recorded_machine(machine, name):
 
 
 def test_an_ordinary_load_is_no_complaint_either():
-    measured = load(device="cuda:3", throttle_reasons=4.0, pcie_generation=5.0)
-    assert not complaints(recorded(EIGHT), measured)
-
-
-def load(device="cuda:0", **conditions):
-    return [replace(row("precision", "throughput", 100.0, device), conditions=conditions)]
-
-
-def without(index):
-    """The machine when NVML and torch have lost a GPU that is still on the bus."""
-    host = RecordedHost(EIGHT)
-    del host.nvml_answers["devices"][index]
-    del host.torch["devices"][index]
-    return {"nvml": host.nvml_answers, "torch": host.torch}
-
-
-KMSG = "3,9,88,-;NVRM: Xid (PCI:0000:00:08): 79, pid=1, name=python, GPU has fallen off the bus.\n"
-RESET = [{"fieldId": 230, "valueType": 1, "nvmlReturn": 0, "value": {"uiVal": 1}}]
-FAULTS = {
-    "uncorrectable ECC errors": ("ecc_errors", {"gpu": {"TotalEccErrors:1,0": 3}}),
-    "row remapping pending": ("row_remapping", {"gpu": {"RemappedRows": [0, 1, 1, 0]}}),
-    "row remapping failed": ("row_remapping", {"gpu": {"RemappedRows": [0, 1, 0, 1]}}),
-    "page retirement pending": ("page_retirement", {"gpu": {"RetiredPagesPendingStatus": 1}}),
-    "an NVLink down": ("nvlink_down", {"gpu": {"NvLinkState:7": 0}}),
-    "all NVLinks down": ("nvlink_down", {"gpu": {f"NvLinkState:{link}": 0 for link in range(18)}}),
-    "an Xid in the kernel log": ("xid_errors", {"files": {"/dev/kmsg": KMSG}}),
-    "a GPU on the bus that NVML does not list": ("gpu_lost", without(2)),
-    "Fabric Manager not started": ("fabric_manager", {"gpu": {"GpuFabricInfoV": {"state": 1}}}),
-    "Fabric Manager in progress": ("fabric_manager", {"gpu": {"GpuFabricInfoV": {"state": 2}}}),
-    "CUDA waits for Fabric Manager": (
-        "fabric_manager",
-        {"torch": {"devices": None, "gaps": {"devices": "RuntimeError: Error 802: system not yet initialized"}}},
-    ),
-    "half the PCIe lanes": ("pcie_width", {"gpu": {"CurrPcieLinkWidth": 8}}),
-    "power limit below default": ("power_limit", {"gpu": {"PowerManagementLimit": 500_000}}),
-    "application clocks lowered": ("clock_lock", {"gpu": {"ApplicationsClock:1": 1200}}),
-    "clocks locked": ("clock_lock", {"gpu": {"CurrentClocksEventReasons": 0x2}}),
-    "close to its slowdown temperature": ("temperature", {"gpu": {"Temperature:0": 86}}),
-    "persistence mode off": ("persistence_mode", {"gpu": {"PersistenceMode": 0}}),
-    "exclusive compute mode": ("compute_mode", {"gpu": {"ComputeMode": 3}}),
-    "prohibited compute mode": ("compute_mode", {"gpu": {"ComputeMode": 2}}),
-    "another process": ("gpu_in_use", {"gpu": {"ComputeRunningProcesses": [{"pid": 1, "usedGpuMemory": None}]}}),
-    "memory in use": ("gpu_in_use", {"gpu": {"MemoryInfo:33554472": {"total": 150754820096, "used": 9 << 30}}}),
-    "power held down by the rack": ("power_limit", {"gpu": {"EnforcedPowerLimit": 450_000}}),
-    "a fabric with degraded bandwidth": (
-        "fabric_manager",
-        {"gpu": {"GpuFabricInfoV": {"state": 3, "status": 0, "healthMask": 1}}},
-    ),
-    "a GPU that is lost": ("gpu_lost", {"gpu": {call: {"unreadable": "NVML: GPU is lost"} for call in CALLS}}),
-    "MIG on": ("mig_mode", {"gpu": {"MigMode": [1, 1]}}),
-    "MIG on after a reset": ("mig_mode", {"gpu": {"MigMode": [0, 1]}}),
-    "CPUs of another socket": ("numa", {"gpu": {"CpuAffinity:64": [0, 0, 1]}}),
-    "ECC off": ("ecc_mode", {"gpu": {"EccMode": [0, 0]}}),
-    "ECC off after a reset": ("ecc_mode", {"gpu": {"EccMode": [1, 0]}}),
-    "a reset that NVML asks for": ("recovery_action", {"gpu": {"FieldValues:[230]": RESET}}),
-    "fewer CUDA cores than the others": ("neighbours", {"gpu": {"NumGpuCores": 15360}}),
-    "less memory than the others": ("neighbours", {"gpu": {"MemoryInfo:33554472": {"total": 75 << 30, "used": 0}}}),
-    "other firmware than the others": ("neighbours", {"gpu": {"VbiosVersion": "96.00.30.00.01"}}),
-    "a direct path switched off": ("nccl_variables", {"environ": {"NCCL_P2P_DISABLE": "1"}}),
-    "a stub of libcuda": (
-        "library_path",
-        {"environ": {"LD_LIBRARY_PATH": "/opt/stubs"}, "files": {"/opt/stubs/libcuda.so.1": ""}},
-    ),
-    "GPUs of two kinds": ("gpu_mix", {"gpu": {"Name": "NVIDIA H100 80GB HBM3"}}),
-}
-LOADS = {
-    "PCIe generation low under load": ("pcie_generation", {"pcie_generation": 3.0}),
-    "hardware slowdown": ("throttling", {"throttle_reasons": 8.0}),
-    "software thermal slowdown": ("throttling", {"throttle_reasons": 0x24}),
-    "hardware thermal slowdown and power brake at once": ("throttling", {"throttle_reasons": 0xC4}),
-    "clocks held by a setting under load": ("clock_lock", {"throttle_reasons": 6.0}),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_exactly_the_check_that_asks_about_a_fault_complains(fault):
-    name, injected = FAULTS[fault]
-    assert {check for check, _ in complaints(facts_of(EIGHT, **({"gpu_index": 5} | injected)))} == {name}
-
-
-@pytest.mark.parametrize("fault", [fault for fault, (_, injected) in FAULTS.items() if "gpu" in injected])
-def test_and_only_about_the_gpu_that_has_it(fault):
-    name, injected = FAULTS[fault]
-    facts = facts_of(EIGHT, gpu_index=5, **injected)
-    assert complaints(facts) == {(name, None if name == "gpu_mix" else "GPU 5")}
-    remedies = [one.remedy for one in checks.ask(name, facts) if one.remedy and "sudo nvidia-smi -i" in one.remedy]
-    assert all(f"sudo nvidia-smi -i {facts.gpus[5].pci_bus_id} " in remedy for remedy in remedies)
-
-
-@pytest.mark.parametrize("fault", LOADS)
-def test_exactly_the_check_that_asks_about_a_load_complains(fault):
-    name, conditions = LOADS[fault]
-    assert complaints(recorded(EIGHT), load("cuda:5", **conditions)) == {(name, "GPU 5")}
+    assert not complaints(recorded(EIGHT), [load("cuda:3", throttle_reasons=4.0, pcie_generation=5.0)])
 
 
 READS = {

@@ -39,10 +39,3 @@ def test_a_device_file_that_this_process_may_not_open_is_another_s():
     assert facts_of("nvidia-h200-x8", denied=["/dev/nvidia0", "/dev/nvidia7"]).container.gpu_device_files == tuple(
         f"/dev/nvidia{index}" for index in range(1, 7)
     )
-
-
-def test_the_files_that_all_gpus_share_may_be_missing_or_forbidden():
-    here = facts_of(files={"/dev/nvidiactl": "", "/dev/nvidia-uvm": ""}, denied=["/dev/nvidia-uvm"]).container
-    assert (here.common_files_missing, here.common_files_forbidden) == ((), ("/dev/nvidia-uvm",))
-    assert facts_of(files={"/dev/nvidiactl": ""}).container.common_files_missing == ("/dev/nvidia-uvm",)
-    assert facts_of("cpu-only").container.common_files_forbidden == ()

@@ -154,7 +154,6 @@ def test_an_unreadable_quota_is_a_gap_and_not_no_quota():
         ("BogoMIPS : 2000\n", "aarch64"),
     ],
 )
-def test_the_processor_s_name_else_the_machine_s_architecture(cpuinfo, name, monkeypatch):
-    host = RecordedHost("cpu-only", files={"/proc/cpuinfo": cpuinfo})
-    monkeypatch.setattr(host, "machine", lambda: "aarch64")
+def test_the_processor_s_name_else_the_machine_s_architecture(cpuinfo, name):
+    host = RecordedHost("cpu-only", files={"/proc/cpuinfo": cpuinfo}, architecture="aarch64")
     assert cpu_list.model(host) == name

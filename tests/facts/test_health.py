@@ -111,21 +111,6 @@ def test_a_link_whose_state_cannot_be_read_leaves_the_links_unread():
     assert health(gpu={"NvLinkState:6": {"unreadable": "NVML: Unknown Error"}}).nvlinks_up is None
 
 
-@pytest.mark.parametrize(
-    ("mask", "troubles"),
-    [
-        (0x00, ()),
-        (0xAA, ()),
-        (0x01, ("degraded bandwidth",)),
-        (0x10, ("unhealthy route",)),
-        (0x44, ("route recovery", "access timeout recovery")),
-    ],
-)
-def test_what_the_fabric_s_health_mask_complains_of(mask, troubles):
-    info = {"state": 3, "status": 0, "healthMask": mask}
-    assert health(gpu={"GpuFabricInfoV": info}).fabric_troubles == troubles
-
-
 def test_links_that_are_all_down_lead_nowhere():
     assert health(gpu={f"NvLinkState:{link}": 0 for link in range(18)}).nvswitch is None
 

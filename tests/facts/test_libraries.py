@@ -39,12 +39,6 @@ def test_no_answer_is_a_gap():
     assert ("libraries.torch", "python gave no answer within 120 s") in [(gap.fact, gap.reason) for gap in found.gaps]
 
 
-def test_each_thing_that_torch_could_not_say_is_a_gap():
-    found = facts_of(torch={"cublas": None, "gaps": {"cublas": "LookupError: libcublas is not loaded"}})
-    assert found.libraries.cublas is None
-    assert "libraries.cublas" in [gap.fact for gap in found.gaps]
-
-
 @pytest.mark.slow
 def test_a_torch_that_fails_to_import_is_a_gap_with_its_reason(tmp_path):
     (tmp_path / "torch.py").write_text("raise OSError('libcudart.so.13: cannot open shared object file')")
@@ -95,18 +89,6 @@ def test_a_cache_below_a_file_is_not_writable(needs, tmp_path):
     (tmp_path / "file").write_text("")
     assert not needs(TORCHINDUCTOR_CACHE_DIR=f"{tmp_path}/file/x").cache_writable
     assert needs(TORCHINDUCTOR_CACHE_DIR=f"{tmp_path}/not/yet").cache_writable
-
-
-def test_copies_in_the_search_path():
-    files = {"/old/libcudnn.so.8": "", "/old/libcublas.so.12.1.0": "", "/old/libnccl.so.2": ""}
-    found = facts_of(files=files, environ={"LD_LIBRARY_PATH": ":/old/:/none"}).libraries
-    assert found.searched == ("/old/libcudnn.so.8",)
-
-
-def test_what_is_loaded_is_no_other_copy():
-    files = {"/cuda/libcudnn.so.9": "", "/cuda/libcublas.so.13": ""}
-    found = facts_of(files=files, environ={"LD_LIBRARY_PATH": "/cuda"}, torch={"loaded": ["/cuda/libcudnn.so.9"]})
-    assert found.libraries.searched == ("/cuda/libcublas.so.13",)
 
 
 def where(tmp_path, script):

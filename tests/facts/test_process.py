@@ -26,15 +26,6 @@ def test_the_soft_limits_are_what_counts():
     assert (found.open_files, found.locked_bytes) == (1024, 65536)
 
 
-@pytest.mark.parametrize(
-    ("capabilities", "locked"), [("0000000000004000", None), ("000001ffffffffff", None), ("0000000000003fff", 65536)]
-)
-def test_a_process_that_may_lock_all_it_likes_has_no_limit(capabilities, locked):
-    text = f"{LIMITS}Max locked memory         65536  unlimited  bytes\n"
-    files = {"/proc/self/limits": text, "/proc/self/status": f"Name:\tpython\nCapEff:\t{capabilities}\n"}
-    assert process(files=files).locked_bytes == locked
-
-
 def test_no_limit_is_none():
     found = limits("unlimited", "unlimited")
     assert (found.open_files, found.locked_bytes) == (None, None)
@@ -71,28 +62,3 @@ def test_a_user_id_without_a_name():
 def test_where_things_are_kept(environ, paths):
     found = {folder.variable: folder.path for folder in process(environ=environ).folders}
     assert paths.items() <= found.items()
-
-
-def test_a_folder_that_is_not_there_yet_is_as_writable_as_the_one_above_it():
-    found = {folder.variable: folder.writable for folder in process(closed=["/root"], files={"/root/x": ""}).folders}
-    assert found == {"HOME": False, "XDG_CACHE_HOME": False, "TORCH_HOME": False, "HF_HOME": False, "TMPDIR": True}
-
-
-def test_a_folder_for_temporary_files_that_is_not_there_is_not_writable():
-    found = {folder.variable: folder.writable for folder in process(environ={"TMPDIR": "/scratch"}).folders}
-    assert (found["TMPDIR"], found["HOME"]) == (False, True)
-
-
-def test_without_the_variable_home_is_the_user_s_own():
-    folders = {folder.variable: folder.path for folder in process(environ={"HOME": None}).folders}
-    assert (folders["HOME"], folders["XDG_CACHE_HOME"]) == ("/root", "/root/.cache")
-
-
-def test_a_home_that_is_the_root_is_what_a_container_gives_a_user_without_a_name():
-    folders = {folder.variable: folder.path for folder in process(environ={"HOME": "/"}).folders}
-    assert (folders["HOME"], folders["XDG_CACHE_HOME"], folders["TORCH_HOME"]) == ("/", "/.cache", "/.cache/torch")
-
-
-def test_no_home_is_not_writable():
-    home = process(environ={"HOME": None}, user=(1234, None, None)).folders[0]
-    assert (home.variable, home.path, home.writable) == ("HOME", "", False)

@@ -38,10 +38,6 @@ def test_a_log_without_times_has_no_age():
     assert xids("NVRM: Xid (PCI:0000:5e:00): 31, pid=4711\n")[0].hours_ago is None
 
 
-def test_a_slice_s_error_is_its_gpu_s():
-    assert xids("NVRM: Xid (PCI:0000:01:00 GPU-I:05): 43, pid=1, name=python\n")[0].address == "0000:01:00"
-
-
 @pytest.mark.parametrize("form", ["0000:01:00", "PCI:0000:01:00", "PCI:0000:01:00.0", "PCI:0000:01:00 GPU-I:05"])
 def test_an_address_is_the_same_in_all_forms_of_the_line(form):
     assert xids(f"NVRM: Xid ({form}): 79, GPU has fallen off the bus.\n")[0].address == "0000:01:00"
