@@ -1,8 +1,7 @@
-"""The number of workers that gputune finds, against an exhaustive sweep in the same run.
+"""The number of workers that gputune finds for a dataset of six_datasets.py, against a sweep of all in the same run.
 
-`python tests/dataloader_figures.py [NAME...]`: for each dataset of six_datasets.py `gputune probe --dataset` in the
-standard budget; then every number of workers from 0 to twice the CPUs for equal seconds (POINT_SECONDS, 0.7); then what
-was found and the best of the sweep in turn, by plain DataLoaders that know nothing of gputune.
+First `gputune probe --dataset` in the standard budget. Then every number of workers from 0 to twice the CPUs for equal
+seconds. Then the number that was found and the best of the sweep, in turn, by plain DataLoaders without gputune.
 
 A comparison runs in a session of its own, as a bench does. Linux shares busy CPUs out by session (sched_autogroup), and
 two threads of torch that load beside a busy loop on one of two CPUs make 8 batches a second in another session than the
@@ -20,7 +19,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from statistics import median
 
-import psutil
 import six_datasets
 from torch.utils.data import DataLoader, IterableDataset
 
@@ -28,7 +26,7 @@ from gputune import probing
 from gputune.bench_process import UserDataset
 from gputune.measurement import comparison_of
 
-POINT_SECONDS = float(os.environ.get("POINT_SECONDS", "0.7"))
+POINT_SECONDS = 0.7
 TURN_SECONDS, TURN_ROUNDS = 0.4, 4
 TURNS, MORE_TURNS = 6, 6
 REACHED = 0.95
@@ -140,33 +138,10 @@ def unsteady(choice, of_best):
     return choice.value == 0 and choice.interval is not None and choice.interval[1] * of_best >= REACHED
 
 
-def own_seconds():
-    """The CPU seconds of this process and of those that it started and that have ended."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
-
-
-def busy_seconds():
-    """The CPU seconds used by anybody, or taken by the host, on the CPUs that this process may run on."""
-    every = psutil.cpu_times(percpu=True)
-    each = [every[cpu] for cpu in os.sched_getaffinity(0)]
-    return sum(cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq + cpu.steal for cpu in each)
-
-
-@contextmanager
-def watched():
-    """A function that returns the share of the CPUs that others had in the block."""
-    started, busy, own = time.perf_counter(), busy_seconds(), own_seconds()
-    share = 0.0
-    yield lambda: share
-    seconds = (time.perf_counter() - started) * len(os.sched_getaffinity(0))
-    share = max(0.0, busy_seconds() - busy - own_seconds() + own) / seconds
-
-
 _SESSION = """
 import pickle, sys
-from dataloader_figures import compared_in_this_session
-sys.stdout.buffer.write(pickle.dumps(compared_in_this_session(sys.argv[1])))
+from dataloader_figures import _compared
+sys.stdout.buffer.write(pickle.dumps(_compared(sys.argv[1])))
 """
 
 
@@ -175,12 +150,6 @@ def compared(name):
     words = [sys.executable, "-P", "-c", _SESSION, name]
     done = subprocess.run(words, env=environ, start_new_session=True, stdout=subprocess.PIPE, check=True)
     return pickle.loads(done.stdout)
-
-
-def compared_in_this_session(name):
-    with watched() as others:
-        result = _compared(name)
-    return result | {"others": others()}
 
 
 def _compared(name):
@@ -202,8 +171,6 @@ def _compared(name):
         "unsteady": unsteady(profile.settings["dataloader_workers"], of_best),
         "bench_seconds": bench_seconds,
         "sweep_seconds": sweep_seconds,
-        "sweep": [round(sweep[count], 1) for count in sweep],
-        "profile": profile,
     }
 
 
@@ -213,25 +180,5 @@ def line(one):
         f"{one['share']:.1%} of it, at most {one['at_most']:.1%}; "
         f"{one['bench_seconds']:.1f} s against the sweep's {one['sweep_seconds']:.1f}: "
         f"{one['bench_seconds'] / one['sweep_seconds']:.0%}"
-        + f"; others had {one['others']:.0%} of the CPUs"
         + (", which was too unsteady to tell" if one["unsteady"] else "")
     )
-
-
-def details(one):
-    yield f"    sweep (batches/s): {one['sweep']}"
-    for row in one["profile"].measurements:
-        if row.params.get("kind") == "dataset":
-            scatter = [round(sample / row.median, 2) for sample in row.samples]
-            yield f"    {row.params['workers']:>3} workers: {row.median:.0f} samples/s, {scatter}"
-    for name, choice in one["profile"].settings.items():
-        if name.startswith("dataloader_"):
-            yield f"    {name}: {choice.value}; {choice.reason}"
-
-
-if __name__ == "__main__":
-    results = []
-    for name in sys.argv[1:] or six_datasets.NAMES:
-        results.append(compared(name))
-        print(line(results[-1]), *details(results[-1]), sep="\n", flush=True)
-    print(*map(line, results), sep="\n")

@@ -2,8 +2,8 @@
 `gputune` as a user types it, and `python fork_server.py torch`, in any interpreter, runs scripts that import torch.
 
 A request is a line of JSON on stdin: gputune's `arguments`, or the path of a `script` with its `argv`; the environment,
-the folder, which may be `gone` then, and the files of stdout and stderr. The answer is a line, too: the exit code of the
-fork, which ends as a program does, and the CPU seconds and the MiB that it took.
+the folder, which may be `gone` then, and the files of stdout and stderr. The answer is a line, too: the exit code of
+the fork, which ends as a program does, and the CPU seconds and the MiB that it took.
 """
 
 import atexit

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,17 @@ class RecordedNvml:
 
 
 def facts_of(folder: str = "nvidia-h200-x1", **overrides: Any) -> Facts:
+    """The facts of a recorded machine with these overrides of `RecordedHost`."""
+    try:
+        return _same_facts(json.dumps([folder, overrides]))
+    except TypeError:  # an override that is an object
+        return facts.read(RecordedHost(folder, **overrides), variables=checks.variables())
+
+
+@lru_cache(maxsize=100)
+def _same_facts(asked: str) -> Facts:
+    """Many tests ask for the same machine, which takes milliseconds to read."""
+    folder, overrides = json.loads(asked)
     return facts.read(RecordedHost(folder, **overrides), variables=checks.variables())
 
 

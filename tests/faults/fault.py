@@ -64,6 +64,15 @@ class Fault:
         return made
 
 
+def fault(  # noqa: PLR0917 - a row of the table
+    name: str, kind: str, inject: Inject, check: str, severity: str, subjects: Any, source: str, **more: Any
+) -> Fault:
+    """One of which one finding is expected, about one subject or any of several; `more` are fields of both."""
+    remedy = {key: more.pop(key) for key in ("remedy", "no_remedy") if key in more}
+    expected = Expect(check, severity, subjects if isinstance(subjects, tuple) else (subjects,), **remedy)
+    return Fault(name, kind, inject, (expected,), source, **{"touches": ("*",), **more})
+
+
 @dataclass
 class Verdict:
     found: bool = True

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from faults.fault import Expect, Fault
+from faults.fault import Fault
+from faults.fault import fault as expecting_one
 from faults.machines import Machine, docker, given, kubernetes, slurm
 
 from gputune.host import Unreadable
@@ -38,10 +39,8 @@ def fault(  # noqa: PLR0917 - a row of the table
     check: str = COUNT,
     **more: Any,
 ) -> Fault:
-    remedy = {key: more.pop(key) for key in ("remedy", "no_remedy") if key in more}
-    also = more.pop("also", tuple(COUNT.split("|")))
-    touches = more.pop("touches", ("*",))
-    return Fault(name, kind, inject, (Expect(check, severity, subjects, **remedy),), source, also, touches, "counts")
+    more = {"also": tuple(COUNT.split("|")), "subject": "counts", **more}
+    return expecting_one(name, kind, inject, check, severity, subjects, source, **more)
 
 
 def _seven(**gone: bool) -> Any:

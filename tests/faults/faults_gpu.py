@@ -1,9 +1,11 @@
 """Faults of one GPU among others, as NVML tells them: memory, links, clocks, heat, modes, recovery, differences."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from faults.fault import Expect, Fault
+from faults.fault import fault as expecting_one
 from faults.kinds import NO, recovery
 from faults.machines import PLANS, Counting, Hanging, Machine
 
@@ -16,6 +18,7 @@ LAST = {"k80": 1, "p100": 0, "v100": 2, "t4": 0, "a100_sxm": 5, "a100_pcie": 1, 
         "h200_x1": 0, "h200_x4": 2, "h200_x8": 6, "b200": 7, "rtx6000ada": 1, "rtxpro6000": 0, "gh200": 0, "gb200": 1,
         "rtx3090": 1, "rtx4090": 0, "rtx5090": 0, "gtx1660": 0, "laptop": 0, "a10_vgpu": 0, "wsl": 0}  # fmt: skip
 """Which GPU has the fault, by kind of machine."""
+fault = partial(expecting_one, subject="GPU")
 
 
 def answers(index: int, changed: Mapping[str, Any]) -> Any:
@@ -29,11 +32,8 @@ def of_gpu(  # noqa: PLR0917 - a row of the table
     name: str, kind: str, changed: Mapping[str, Any], check: str, severity: str, source: str, **more: Any
 ) -> Fault:
     """A fault of one GPU, which consists in other answers of NVML."""
-    index = LAST[kind]
-    remedy = {key: more.pop(key) for key in ("remedy", "no_remedy") if key in more}
-    expected = (Expect(check, severity, (f"GPU {index}",), **remedy),)
-    touches = more.pop("touches", tuple(changed))
-    return Fault(name, kind, answers(index, changed), expected, source, touches=touches, subject="GPU", **more)
+    more = {"touches": tuple(changed), **more}
+    return fault(name, kind, answers(LAST[kind], changed), check, severity, f"GPU {LAST[kind]}", source, **more)
 
 
 def on(kinds: str, name: str, *rest: Any, **more: Any) -> list[Fault]:
@@ -206,17 +206,9 @@ def _less_memory(index: int, share: float) -> Any:
 
 
 def _odd(name: str, kind: str, inject: Any, source: str, calls: tuple[str, ...] = ()) -> Fault:
-    index = LAST[kind]
-    expected = (Expect(NEIGHBOURS, "WARNING", (f"GPU {index}", None)),)
-    return Fault(
-        name,
-        kind,
-        inject,
-        expected,
-        source,
-        touches=("alike", "sms", "memory", "name", *calls, *(["power"] if "default power" in name else [])),
-        subject="GPU",
-    )
+    more = (*calls, "power") if "default power" in name else calls
+    touches = ("alike", "sms", "memory", "name", *more)
+    return fault(name, kind, inject, NEIGHBOURS, "WARNING", (f"GPU {LAST[kind]}", None), source, touches=touches)
 
 
 FAULTS += [
@@ -270,8 +262,7 @@ def hang(index: int, call: str) -> Any:
 
 
 def _dead(name: str, kind: str, inject: Any, source: str, check: str = LOST, also: tuple[str, ...] = ()) -> Fault:  # noqa: PLR0917 - a row of the table
-    gpu = (f"GPU {LAST[kind]}",)
-    return Fault(name, kind, inject, (Expect(check, "ERROR", gpu),), source, also, ("*gpu",), "GPU")
+    return fault(name, kind, inject, check, "ERROR", f"GPU {LAST[kind]}", source, also=also, touches=("*gpu",))
 
 
 FAULTS += [
@@ -309,11 +300,9 @@ def init(reason: str, cause: Any, devices: bool = True) -> Any:
 
 
 def _no_nvml(name: str, kind: str, inject: Any, severity: str, **more: Any) -> Fault:
-    remedy = {key: more.pop(key) for key in ("remedy", "no_remedy") if key in more}
     check = more.pop("check", "nvml_missing|gpu_lost")
-    return Fault(name, kind, inject, (Expect(check, severity, (None, "NVML", *(f"GPU {n}"
-        for n in range(PLANS[kind].count))), **remedy),),
-                 NVML + ", nvmlInit", more.pop("also", ()), ("*gpu",), "GPU")  # fmt: skip
+    subjects = (None, "NVML", *(f"GPU {index}" for index in range(PLANS[kind].count)))
+    return fault(name, kind, inject, check, severity, subjects, f"{NVML}, nvmlInit", touches=("*gpu",), **more)
 
 
 NOT_INSTALL = r"apt(-get)? install|install the driver's"

@@ -1,9 +1,11 @@
 """Faults of the host: CPUs, memory, limits, folders, containers, schedulers; and what only a load shows."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from faults.fault import Expect, Fault
+from faults.fault import fault as expecting_one
 from faults.faults_gpu import LAST
 from faults.machines import Machine, docker, given, kubernetes, limited, slurm
 from making import row
@@ -12,21 +14,7 @@ CGROUP = "Linux, cgroup v2"
 JOB = "/sys/fs/cgroup/job/"
 
 
-def fault(  # noqa: PLR0917 - a row of the table
-    name: str, kind: str, inject: Any, check: str, severity: str, subjects: Any, source: str, **more: Any
-) -> Fault:
-    remedy = {key: more.pop(key) for key in ("remedy", "no_remedy") if key in more}
-    subjects = subjects if isinstance(subjects, tuple) else (subjects,)
-    return Fault(
-        name,
-        kind,
-        inject,
-        (Expect(check, severity, subjects, **remedy),),
-        source,
-        touches=more.pop("touches", ("*",)),
-        subject="host",
-        **more,
-    )
+fault = partial(expecting_one, subject="host")
 
 
 def _group(made: Machine) -> None:

@@ -4,9 +4,11 @@ Severity follows the catalogue's immediate action: what asks for a reset, a rest
 fabric is an ERROR until it is mended; what a restarted program mends is a WARNING; what says IGNORE is neither.
 """
 
+from functools import partial
 from typing import Any
 
-from faults.fault import Expect, Fault
+from faults.fault import Fault
+from faults.fault import fault as expecting_one
 from faults.faults_gpu import LAST
 from faults.kinds import NO_CALL, recovery
 from faults.machines import PLANS, Machine, log, short
@@ -57,6 +59,9 @@ PROGRAM = {
 }  # fmt: skip
 
 
+fault = partial(expecting_one, subject="log")
+
+
 def address_of(kind: str, index: int) -> str:
     plan = PLANS[kind]
     return "0000:00:1e.0" if plan.buses == "00" else f"0000:{plan.buses.split()[index]}:00.0"
@@ -80,32 +85,18 @@ def lines(kind: str, *texts: str, hours_ago: float = 1.0) -> Any:
 def xid(  # noqa: PLR0917 - a row of the table
     number: int, kind: str, severity: str, action: str, hours_ago: float = 1.0, name: str = "", **remedy: str
 ) -> Fault:
-    text = f"NVRM: Xid (PCI:{{at}}): {number}, {TEXTS[number]}"
-    expected = (Expect("xid_errors", severity, subjects(kind, LAST[kind]), **remedy),)
-    source = CATALOGUE.format(number, action)
-    return Fault(
-        name or f"Xid {number}",
-        kind,
-        lines(kind, text, hours_ago=hours_ago),
-        expected,
-        source,
-        touches=(f"xid {number}",),
-        subject="log",
-    )
+    inject = lines(kind, f"NVRM: Xid (PCI:{{at}}): {number}, {TEXTS[number]}", hours_ago=hours_ago)
+    source, touches = CATALOGUE.format(number, action), (f"xid {number}",)
+    return of_xid(name or f"Xid {number}", kind, severity, source, inject, touches=touches, **remedy)
 
 
 def said(name: str, kind: str, severity: str, source: str, *texts: str, **more: Any) -> Fault:
-    expected = (Expect("xid_errors", severity, subjects(kind, LAST[kind])),)
-    return Fault(
-        name,
-        kind,
-        lines(kind, *texts, hours_ago=more.pop("hours_ago", 1.0)),
-        expected,
-        source,
-        touches=("xid",),
-        subject="log",
-        **more,
-    )
+    inject = lines(kind, *texts, hours_ago=more.pop("hours_ago", 1.0))
+    return of_xid(name, kind, severity, source, inject, touches=("xid",), **more)
+
+
+def of_xid(name: str, kind: str, severity: str, source: str, inject: Any, **more: Any) -> Fault:
+    return fault(name, kind, inject, "xid_errors", severity, subjects(kind, LAST[kind]), source, **more)
 
 
 def recovering(kind: str, code: int, action: str, hours_ago: float = 1.0, by_nvml: bool = True) -> Fault:
@@ -116,18 +107,10 @@ def recovering(kind: str, code: int, action: str, hours_ago: float = 1.0, by_nvm
         lines(kind, change, hours_ago=hours_ago)(made)
         made.gpus[LAST[kind]]["FieldValues:[230]"] = recovery(code) if by_nvml else NO_CALL
 
-    expected = (Expect("xid_errors", "ERROR", subjects(kind, LAST[kind])),)
     name = f"Xid 154, {action}, {'as NVML says too' if by_nvml else 'of a driver without the field'}"
-    return Fault(
-        f"{name}, {hours_ago:g} h ago",
-        kind,
-        inject,
-        expected,
-        CATALOGUE.format(154, action),
-        ("recovery_action",),
-        ("xid", "recovery"),
-        "log",
-    )
+    source = CATALOGUE.format(154, action)
+    more = {"also": ("recovery_action",), "touches": ("xid", "recovery")}
+    return of_xid(f"{name}, {hours_ago:g} h ago", kind, "ERROR", source, inject, **more)
 
 
 FAULTS = [
@@ -157,16 +140,7 @@ SWITCH = ("0000:c1:00.0", "0000:c1:00", "nvidia-nvswitch3", "NVSwitch 3", None)
 def kernel(
     name: str, kind: str, severity: str, source: str, subject: tuple[str | None, ...], *texts: str, **more: Any
 ) -> Fault:
-    return Fault(
-        name,
-        kind,
-        lines(kind, *texts),
-        (Expect(KERNEL, severity, subject),),
-        source,
-        touches=("kernel",),
-        subject="log",
-        **more,
-    )
+    return fault(name, kind, lines(kind, *texts), KERNEL, severity, subject, source, touches=("kernel",), **more)
 
 
 FAULTS += [

@@ -3,6 +3,7 @@
 from typing import Any
 
 from faults.fault import Expect, Fault
+from faults.fault import fault as expecting_one
 from faults.machines import CU13, CU126, Machine
 
 from gputune.host import Unreadable
@@ -11,22 +12,8 @@ GUIDE = "CUDA Programming Guide, "
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
-def fault(  # noqa: PLR0917 - a row of the table
-    name: str, kind: str, inject: Any, check: str, severity: str, subjects: Any, source: str, **more: Any
-) -> Fault:
-    remedy = {key: more.pop(key) for key in ("remedy", "no_remedy") if key in more}
-    subjects = subjects if isinstance(subjects, tuple) else (subjects,)
-    touches = more.pop("touches", (name,))
-    return Fault(
-        name,
-        kind,
-        inject,
-        (Expect(check, severity, subjects, **remedy),),
-        source,
-        touches=touches,
-        subject="torch",
-        **more,
-    )
+def fault(name: str, *row: Any, **more: Any) -> Fault:
+    return expecting_one(name, *row, **{"touches": (name,), "subject": "torch", **more})
 
 
 def each(name: str, kind: str, count: int, inject: Any, check: str, severity: str, source: str, **more: Any) -> Fault:  # noqa: PLR0917 - a row of the table

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from frameworks.everything import EVERYTHING, FLAGS, NO_KNOB
+from frameworks.everything import EVERYTHING, FLAGS
 from torch import nn
 
 from gputune.integrations.accelerate import VARIABLE, accelerator_kwargs
@@ -28,15 +28,6 @@ class TestArguments:
     def test_mixed_precision(self, accelerate: Any, dtype: str | None, given: dict[str, Any]) -> None:
         assert accelerator_kwargs(Tuning({"amp_dtype": dtype})) == given
         assert accelerate.Accelerator(cpu=True, **given).mixed_precision == given.get("mixed_precision", "no")
-
-    @pytest.mark.parametrize("values", [{}, NO_KNOB])
-    def test_what_it_has_no_knob_for_is_not_given(self, values: dict[str, Any]) -> None:
-        assert accelerator_kwargs(Tuning(values)) == {}
-
-    def test_after_prepare_it_is_the_kind_of_networks_own(self) -> None:
-        tuning = Tuning({"amp_dtype": "bfloat16"}, {"mlp": {"amp_dtype": None}})
-        tuning.prepare(nn.Linear(2, 2))
-        assert accelerator_kwargs(tuning) == {}
 
     @pytest.mark.parametrize(("asked", "holds"), [("fp16", "fp16"), ("no", "bf16"), ("", "bf16")])
     def test_what_the_user_asked_accelerate_launch_for_stays(

@@ -10,10 +10,13 @@ import torch
 from frameworks.everything import EVERYTHING, FLAGS, NO_KNOB
 from torch import nn
 
+from gputune.integrations.accelerate import accelerator_kwargs
 from gputune.integrations.lightning import VARIABLE, trainer_kwargs
 from gputune.runtime.tuning import Tuning
 
 pytestmark = pytest.mark.frameworks
+
+Arguments = Callable[[Tuning], dict[str, Any]]
 
 QUIET = {"accelerator": "cpu", "logger": False, "enable_progress_bar": False, "enable_model_summary": False}
 
@@ -56,15 +59,18 @@ class TestArguments:
     def test_mixed_precision(self, dtype: str | None, given: dict[str, Any]) -> None:
         assert trainer_kwargs(Tuning({"amp_dtype": dtype})) == given
 
+    @pytest.mark.parametrize("arguments", [trainer_kwargs, accelerator_kwargs])
     @pytest.mark.parametrize("values", [{}, NO_KNOB])
-    def test_what_it_has_no_knob_for_is_not_given(self, values: dict[str, Any]) -> None:
-        assert trainer_kwargs(Tuning(values)) == {}
+    def test_what_it_has_no_knob_for_is_not_given(self, arguments: Arguments, values: dict[str, Any]) -> None:
+        """Accelerate's Accelerator neither."""
+        assert arguments(Tuning(values)) == {}
 
-    def test_after_prepare_it_is_the_kind_of_networks_own(self) -> None:
+    @pytest.mark.parametrize("arguments", [trainer_kwargs, accelerator_kwargs])
+    def test_after_prepare_it_is_the_kind_of_networks_own(self, arguments: Arguments) -> None:
         tuning = Tuning({"amp_dtype": "bfloat16"}, {"mlp": {"amp_dtype": None}})
-        assert trainer_kwargs(tuning) == {"precision": "bf16-mixed"}
+        assert arguments(tuning) != {}
         tuning.prepare(network())
-        assert trainer_kwargs(tuning) == {}
+        assert arguments(tuning) == {}
 
     def test_the_users_variable_stays(self, monkeypatch: pytest.MonkeyPatch, lightning: Any) -> None:
         monkeypatch.setenv(VARIABLE, "64-true")
@@ -99,17 +105,6 @@ class TestTrainer:
         trainer = lightning.Trainer(**trainer_kwargs(tuning), **QUIET)
         assert trainer.precision == lightning.Trainer(**QUIET).precision == "32-true"
         assert flags() == before
-
-    def test_of_float16_lightning_makes_bfloat16_on_a_cpu(self, lightning: Any) -> None:
-        with pytest.warns(UserWarning, match="AMP with fp16 is not supported on CPU"):
-            trainer = lightning.Trainer(**trainer_kwargs(Tuning({"amp_dtype": "float16"})), **QUIET)
-        assert trainer.precision == "bf16-mixed"
-
-    def test_deterministic_still_wins_over_benchmark(self, lightning: Any, applied: Callable[..., Tuning]) -> None:
-        tuning = applied(cudnn_benchmark=True)
-        assert torch.backends.cudnn.benchmark
-        lightning.Trainer(deterministic=True, **trainer_kwargs(tuning), **QUIET)
-        assert not torch.backends.cudnn.benchmark
 
     def test_around_the_module_itself_nothing_would_be_compiled(self, lightning: Any, graphs: list[Any]) -> None:
         """As the integration's docstring says: Lightning calls the module's training_step."""

@@ -103,33 +103,6 @@ class TestArguments:
         assert made(**training_arguments(tuning)).mixed_precision == "fp16"
 
 
-class TestTf32:
-    """Why neither `torch_compile` nor `tf32` is given. A GPU with TF32 is played; the flags are torch's own, and
-    exist without one.
-    """
-
-    @pytest.fixture(autouse=True)
-    def _available(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("transformers.training_args.is_torch_tf32_available", lambda: True)
-
-    @pytest.mark.parametrize("values", [{}, {"matmul_precision": "tf32"}, {"cudnn_tf32": False}])
-    def test_what_is_given_leaves_the_flags(
-        self, applied: Callable[..., Tuning], flags: Any, made: Callable[..., Any], values: dict[str, Any]
-    ) -> None:
-        tuning = applied(compile=True, amp_dtype="bfloat16", **values)
-        before = flags()
-        made(**training_arguments(tuning))
-        assert flags() == before
-
-    @pytest.mark.parametrize("more", [{"torch_compile": True}, {"tf32": True}, {"tf32": False}])
-    def test_what_is_not_given_would_leave_torchs_older_getters_raising(
-        self, applied: Callable[..., Tuning], flags: Any, made: Callable[..., Any], more: dict[str, Any]
-    ) -> None:
-        made(**training_arguments(applied(amp_dtype="bfloat16")), **more)
-        with pytest.raises(RuntimeError, match="PyTorch is checking"):
-            flags()
-
-
 class TestTrainer:
     @pytest.fixture
     def model(self, transformers: Any) -> Any:

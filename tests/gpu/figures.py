@@ -268,47 +268,12 @@ def _amp(machine: Facts, found: dict[str, list[Measurement]]) -> Any:
     return amp_dtype.recommend(machine, [row for rows in found.values() for row in rows]).value
 
 
-BROKEN = """
-import os, signal
-import gputune.benches as benches
-
-class Broken:
-    def __init__(self, name):
-        self.name = name
-
-    def measure(self, context):
-        import torch
-        kept = torch.randn(1 << 20, device=context.device)
-        if self.name == "attention":
-            torch.empty(1 << 50, device=context.device)
-        if self.name == "conv":
-            os.kill(os.getpid(), signal.SIGKILL)
-        while True:
-            kept = kept @ kept[:, None] * kept
-        yield
-
-real = benches.load
-if "GPUTUNE_DISABLE" in os.environ:  # the bench process
-    benches.load = lambda name: Broken(name) if name in ("attention", "conv", "cpu_threads") else real(name)
-"""
-
-
-def failing() -> dict[str, str]:
-    """What becomes of a probe in which one bench runs out of memory, one is killed and one never ends."""
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "sitecustomize.py").write_text(BROKEN)
-        path = os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))
-        profile, _ = probe("--only", "attention,conv,cpu_threads,precision,transfer", environ={"PYTHONPATH": path})
-    found = {gap.fact: gap.reason for gap in profile.gaps if gap.fact.startswith("bench")}
-    return {**found, "measured": ", ".join(sorted({row.bench for row in profile.measurements}))}
-
-
 def budgets() -> dict[str, float]:
     """Seconds from the start of `gputune probe` to its end."""
     return {budget: round(probe("--budget", budget)[1], 1) for budget in ("quick", "standard")}
 
 
-FIGURES = {one.__name__: one for one in (budgets, peak, families, beside_another, small_card, old_card, failing)}
+FIGURES = {one.__name__: one for one in (budgets, peak, families, beside_another, small_card, old_card)}
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ of them make a few steps at the same time, for the sake of inductor's cache.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from turns import (
     ROUNDS,
     Script,
     at_work,
+    command_line,
     compared,
     first_steps,
     in_turn,
@@ -35,7 +35,7 @@ from turns import (
     write_profile,
 )
 
-from gputune.measurement import FEWEST_PAIRS, Comparison
+from gputune.measurement import Comparison
 
 SCRIPTS = HERE.parent / "frameworks" / "scripts"
 NAMES = ("hf_trainer", "lightning_fit", "accelerate_loop", "ddp_loop")
@@ -117,16 +117,8 @@ def row(name: str, found: Found) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def asked() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("scripts", nargs="*", metavar="SCRIPT", help=f"of {', '.join(NAMES)}; all by default")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"{ROUNDS} by default, {FEWEST_PAIRS} at least")
-    parser.add_argument("--block-seconds", type=float, default=BLOCK_SECONDS)
-    return parser.parse_args()
-
-
 def main() -> None:
-    wanted = asked()
+    wanted = command_line(__doc__, NAMES).parse_args()
     names, rows, start = wanted.scripts or list(NAMES), [], time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(folder) / "inductor")

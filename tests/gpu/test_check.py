@@ -48,31 +48,6 @@ def test_a_healthy_machine_has_no_error_and_nothing_unknown(answer):
     assert not [finding for finding in answer["findings"] if finding["severity"] in ("ERROR", "UNKNOWN")]
 
 
-def found(check, **environ):
-    words = [sys.executable, "-m", "gputune", "check", "--json", "--fail-on", "never", "--only", check]
-    result = subprocess.run(words, capture_output=True, text=True, check=True, env={**os.environ, **environ})
-    return json.loads(result.stdout)["findings"]
-
-
-@pytest.mark.parametrize(("value", "does"), [("0", "forbids TF32"), ("1", "forces TF32")])
-def test_an_override_of_tf32_is_found(value, does):
-    [finding] = found("tf32_override", NVIDIA_TF32_OVERRIDE=value)
-    assert finding["severity"] == "WARNING"
-    assert does in finding["message"]
-
-
-@pytest.mark.parametrize("value", ["", "-1", "99", "abc", "0,0", "GPU-00000000"])
-def test_cuda_visible_devices_that_names_nothing_is_found(value):
-    import torch
-
-    [finding] = found("cuda_visible_devices", CUDA_VISIBLE_DEVICES=value)
-    assert finding["severity"] == "WARNING"
-    assert repr(value) in finding["message"]
-    [torch_sees] = found("gpu_absent", CUDA_VISIBLE_DEVICES=value)
-    assert torch_sees["severity"] == "NOT_APPLICABLE"
-    assert torch.cuda.device_count()
-
-
 COUNT = """
 import torch
 try:

@@ -68,12 +68,3 @@ def test_a_card_without_bfloat16_is_measured_without_it():
 
 def test_the_quick_budget_takes_15_seconds():
     assert figures.budgets()["quick"] <= 15
-
-
-def test_a_bench_that_runs_out_of_memory_is_killed_or_hangs_is_a_gap_and_the_rest_is_written():
-    found = figures.failing()
-    print(found)
-    assert "out of memory" in found["bench.attention"]
-    assert "killed by SIGKILL" in found["bench.conv"]
-    assert "no end after" in found["bench.cpu_threads"]
-    assert found["measured"] == "precision, transfer"

@@ -3,13 +3,11 @@
 `python tests/gpu/unchanged_scripts.py` and `python tests/gpu/losses.py` print the figures.
 """
 
-import json
-
 import pytest
 from losses import losses
 from losses import row as row_of_losses
 from turns import write_profile
-from unchanged_scripts import SCRIPTS, measured, put_in, row
+from unchanged_scripts import SCRIPTS, measured, row
 
 from gputune.measurement import LEAST_GAIN
 
@@ -63,13 +61,3 @@ def test_without_a_gpu_trainings_repeat_and_exact_numerics_change_no_bit():
     answer = losses("mlp", steps=20, seeds=1)
     assert answer.repeats
     assert answer.exact_is_same
-
-
-def test_only_what_was_applied_and_is_not_torchs_default_counts_as_put_in():
-    rows = [
-        {"setting": "amp_dtype", "after": "bfloat16", "status": "applied"},
-        {"setting": "compile", "after": True, "status": "skipped"},
-        {"setting": "fused_optimizer", "after": False, "status": "applied"},
-        {"setting": "matmul_precision", "after": "tf32", "status": "applied"},
-    ]
-    assert put_in("a warning\n" + json.dumps({"gputune": {"settings": rows}}) + "\n") == {"amp_dtype": "bfloat16"}

@@ -10,7 +10,6 @@ not the chosen one, both are compared once more, in new processes.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
 import os
@@ -35,6 +34,7 @@ from turns import (
     PROFILE,
     ROUNDS,
     as_of_here,
+    command_line,
     compared,
     in_turn,
     python,
@@ -289,16 +289,6 @@ def mean(found: Sequence[Found], key: str) -> float:
     return float(math.prod(median(own) / median(plain) for own, plain in rates) ** (1 / len(rates)))
 
 
-def asked() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = (*UNCHANGED, *FRAMEWORKS)
-    parser.add_argument("scripts", nargs="*", metavar="SCRIPT", help=f"of {', '.join(names)}; all by default")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--block-seconds", type=float, default=BLOCK_SECONDS)
-    parser.add_argument("--again", type=int, default=0, metavar="N", help="measure each so often, and compare nothing")
-    return parser.parse_args()
-
-
 def in_a_row(names: Sequence[str], count: int, folder: Path) -> None:
     """What so many measuring runs of each script chose, its milliseconds, and the seconds of the run."""
     for name in names:
@@ -309,7 +299,9 @@ def in_a_row(names: Sequence[str], count: int, folder: Path) -> None:
 
 
 def main() -> None:
-    wanted, here, begun = asked(), local_fingerprint(Host()), time.monotonic()
+    parser = command_line(__doc__, (*UNCHANGED, *FRAMEWORKS))
+    parser.add_argument("--again", type=int, default=0, metavar="N", help="measure each so often, and compare nothing")
+    wanted, here, begun = parser.parse_args(), local_fingerprint(Host()), time.monotonic()
     names, found = wanted.scripts or [*UNCHANGED, *FRAMEWORKS], {}
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(folder) / "inductor")

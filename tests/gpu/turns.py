@@ -4,6 +4,7 @@ side of it.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import random
@@ -34,6 +35,15 @@ PATIENCE_SECONDS = 300
 """For one answer, the longest of which is a first step that compiles."""
 WARM_UP_STEPS = 5
 """Unchanged scripts are tuned after their second step."""
+
+
+def command_line(doc: str | None, names: Sequence[str]) -> argparse.ArgumentParser:
+    """Of a script that prints a table with a row for each of `names`."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("scripts", nargs="*", metavar="SCRIPT", help=f"of {', '.join(names)}; all by default")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"{ROUNDS} by default, {FEWEST_PAIRS} at least")
+    parser.add_argument("--block-seconds", type=float, default=BLOCK_SECONDS)
+    return parser
 
 
 def write_profile(path: Path) -> None:

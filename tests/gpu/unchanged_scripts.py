@@ -17,7 +17,6 @@ Without a GPU it goes through the same motions on the CPU, in tiny sizes, where 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -39,6 +38,7 @@ from turns import (
     Script,
     as_of_here,
     at_work,
+    command_line,
     compared,
     first_steps,
     in_turn,
@@ -48,7 +48,7 @@ from turns import (
 )
 
 from gputune.host import Host
-from gputune.measurement import FEWEST_PAIRS, Comparison
+from gputune.measurement import Comparison
 from gputune.profile import load, save
 from gputune.runtime.local_fingerprint import local_fingerprint
 
@@ -141,17 +141,10 @@ def row(name: str, found: Found) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def asked() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("scripts", nargs="*", metavar="SCRIPT", help=f"of {', '.join(SCRIPTS)}; all by default")
-    parser.add_argument("--profile", type=Path, help="of this machine; by default the H200's, as if of this machine")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"{ROUNDS} by default, {FEWEST_PAIRS} at least")
-    parser.add_argument("--block-seconds", type=float, default=BLOCK_SECONDS)
-    return parser.parse_args()
-
-
 def main() -> None:
-    wanted, here = asked(), local_fingerprint(Host())
+    parser = command_line(__doc__, SCRIPTS)
+    parser.add_argument("--profile", type=Path, help="of this machine; by default the H200's, as if of this machine")
+    wanted, here = parser.parse_args(), local_fingerprint(Host())
     names, rows, start = wanted.scripts or list(SCRIPTS), [], time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(folder) / "inductor")

@@ -46,6 +46,7 @@ def test_slices_of_memory() -> None:
     assert kind_of(tokens) == kind_of([1, 2, 3]) == kind_of(range(1 << 40)) == "memory"
 
 
+@pytest.mark.timed
 def test_samples_that_cost_cpu_time() -> None:
     assert kind_of(Made(lambda index: busy(0.001))) == "decoding"
 

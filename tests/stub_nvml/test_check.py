@@ -10,8 +10,6 @@ from stub_nvml.node import GPU, START_UP_SECONDS, Node, Ran, asked, short, with_
 
 from gputune.deploy import node_checks
 
-OF_A_GPU = ("nvmlDeviceGetHandleByIndex_v2@1", "nvmlDeviceGetUUID@1", "nvmlDeviceGetPciInfo_v3@1",
-            "nvmlDeviceGetTemperature@1")  # fmt: skip
 ENDS = {"hang": "no_answer", "deaf": "no_answer", "spin": "no_answer", "crash": "killed", "abort": "killed",
         "exit": "exited"}  # fmt: skip
 """Each fault that stops NVML, and the cause that the gap of the very call has."""
@@ -78,21 +76,6 @@ def test_a_healthy_node_is_healthy(python: str) -> None:
     names = [name for name in node_checks.NAMES if name != "gpu_absent"]  # which asks torch
     ran = Node(python=PYTHONS[python]()).check("--only", ",".join([*names, "temperature", "throttling"]))
     assert (ran.code, ran.findings("ERROR", "WARNING", "UNKNOWN"), ran.left) == (0, [], [])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", ["hang", "crash"])
-@pytest.mark.parametrize("call", ["nvmlInitWithFlags", "nvmlDeviceGetTemperature@1"])
-def test_a_node_whose_driver_stops_does_not_pass(call: str, fault: str) -> None:
-    ran = Node(f"{call}={fault}", python=without_torch()).check(timeout=0.3)
-    assert not ended(ran, 0.3)
-    assert not blamed(ran, call)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("call", ["nvmlInitWithFlags", "nvmlDeviceGetCount_v2", *OF_A_GPU])
-def test_a_call_that_hangs_is_named(call: str) -> None:
-    assert not stopped(Node(f"{call}=hang", python=without_torch()), call, "no_answer")
 
 
 @pytest.mark.slow

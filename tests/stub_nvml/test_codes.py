@@ -67,12 +67,6 @@ def test_a_gpu_that_answers_nothing_else_is_lost(call: str, code: int) -> None:
     assert ran.answer["facts"]["gpus"][0]["name"] == GPU
 
 
-@pytest.mark.parametrize("code", BROKEN)
-def test_a_node_gate_holds_a_wedged_gpu_back(code: int) -> None:
-    node = Node(f"nvmlDeviceGetHandleByIndex_v2@1={code}", python=without_torch())
-    assert node.gputune("check").code == 1
-
-
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("codes", [CODES[:16], CODES[16:]], ids=["1-16", "17-999"])
 @pytest.mark.parametrize("call", ["nvmlDeviceGetHandleByIndex_v2@1", "*@1"])
