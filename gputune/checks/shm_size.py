@@ -12,7 +12,7 @@ Source: PyTorch's README on Docker; moby's DefaultShmSize; torch.utils.data.Data
 
 from gputune.checks._answers import Facts, Finding, Findings, Measurements, counted, gib, ok, unread, warning
 from gputune.checks._remedies import started, typed
-from gputune.settings._scaling import PREFETCH
+from gputune.settings._loading_rows import PREFETCH
 from gputune.settings._shared_memory import Need, need
 
 MOMENTARY = True
@@ -47,7 +47,7 @@ def _needed(facts: Facts, measured: Need | None) -> tuple[int, str, str]:
     where no dataset was measured a power of two in GiB, about twice as much.
     """
     if measured:
-        batches = f"{measured.prefetch_factor} batches of {_mib(measured.batch_bytes)} MiB in flight"
+        batches = f"{PREFETCH} batches of {_mib(measured.batch_bytes)} MiB in flight"
         best = f"{counted(measured.workers, 'worker')} x {batches}"
         sentence = f"the best setting for the measured dataset, {best}, needs {measured.mebibytes} MiB"
         return measured.shm_bytes, sentence, f"{measured.mebibytes}m"

@@ -7,8 +7,14 @@ from typing import Any
 from . import Measurement
 from ._rows import Row
 
-WORKERS, PREFETCH_FACTORS, THREADS = (0, 1024), (1, 64), (1, 4096)
+WORKERS, PREFETCH_FACTORS = (0, 1024), (1, 64)
 """The least and the most that a profile may ask for."""
+
+PREFETCH = 2
+"""torch's `prefetch_factor` where none is given. Source: PyTorch, "torch.utils.data"."""
+
+HELD = 2
+"""Batches beyond those that workers prepare: the one that the consumer holds, and the one that replaces it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,8 +23,7 @@ class LoadingParams(Row):
 
     kind: str
     """`decoding`, `memory` or `waiting`: synthetic samples; `dataset`: the user's own; `unhindered`: the user's own,
-    without the consumer's step; `prefetch`, `threads`, `transfer` or `epochs`: another option, at one number of
-    workers.
+    without the consumer's step.
     """
     workers: int
     batch: int | None = None
@@ -31,10 +36,6 @@ class LoadingParams(Row):
     epoch_batches: int | None = None
     same_samples: bool = False
     """Whether two workers yielded the same samples, each of them the whole of an IterableDataset."""
-    persistent_workers: bool | None = None
-    pin_memory: bool | None = None
-    threads: int | None = None
-    epoch_seconds: float | int | None = None
 
 
 LoadingRows = Mapping[LoadingParams, "Measurement"]
@@ -67,7 +68,5 @@ _LIMITS = {
     "prefetch_factor": PREFETCH_FACTORS,
     "step_ms": (0, _LARGEST),
     "epoch_batches": (0, _LARGEST),
-    "threads": THREADS,
-    "epoch_seconds": (0, _LARGEST),
 }
 """The least and the most that a bench writes."""

@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 
-from . import Facts, Measurements, dataloader_prefetch_factor
+from . import Facts, Measurements
 from ._evidence import first
-from ._scaling import HELD, PREFETCH
+from ._loading_rows import HELD, PREFETCH
 from .dataloader_workers import chosen_workers, curve, without_limit
 
 SHARE = 0.9
@@ -15,10 +15,9 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """The setting that would be best if there were room for it, and the size of /dev/shm that makes the room."""
+    """The workers that would be best if there were room for them, and the size of /dev/shm that makes the room."""
 
     workers: int
-    prefetch_factor: int
     batch_bytes: int
     shm_bytes: int
 
@@ -36,12 +35,11 @@ def need(facts: Facts, measurements: Measurements) -> Need | None:
     workers = max(chosen_workers(facts, measurements), unlimited.workers if unlimited else 0)
     if not workers:
         return None
-    ahead = dataloader_prefetch_factor.recommend(facts, measurements).value
-    ahead, largest = max(ahead if isinstance(ahead, int) else 0, PREFETCH), int(max(size.samples))
-    return Need(workers=workers, prefetch_factor=ahead, batch_bytes=largest, shm_bytes=needed(workers, ahead, largest))
+    largest = int(max(size.samples))
+    return Need(workers=workers, batch_bytes=largest, shm_bytes=needed(workers, largest))
 
 
-def needed(workers: int, prefetch_factor: int, batch_bytes: int) -> int:
+def needed(workers: int, batch_bytes: int) -> int:
     """Bytes of /dev/shm, in whole MiB, for the batches in flight and those that the consumer holds."""
-    batches = workers * prefetch_factor + HELD
+    batches = workers * PREFETCH + HELD
     return math.ceil(batches * batch_bytes / SHARE / _MIB) * _MIB

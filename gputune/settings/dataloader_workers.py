@@ -14,7 +14,7 @@ Source: PyTorch, "torch.utils.data"; measured here.
 
 from dataclasses import replace
 
-from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase, Value
+from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
 from ._evidence import NOT_MEASURED, choose, compared, counted, missing, no_gain, range_text, unmeasured
 from ._loading_rows import WORKERS, LoadingParams, LoadingRows, loading_rows
 
@@ -102,12 +102,6 @@ def curve(measurements: Measurements, kind: str) -> LoadingRows:
 def bench_of(measurements: Measurements) -> str:
     """The bench whose rows decide on a DataLoader's other options: the user's own dataset where it was measured."""
     return "dataset" if curve(measurements, "dataset") else "dataloader"
-
-
-def rows_of_option(measurements: Measurements, kind: str, option: str, value: Value) -> list[Measurement]:
-    """The rows of one kind, from the bench that decides, in which an option of the DataLoader has a value."""
-    rows = loading_rows(measurements, bench_of(measurements), kind)
-    return [row for params, row in rows.items() if getattr(params, option) == value]
 
 
 def without_limit(measurements: Measurements) -> LoadingParams | None:

@@ -9,7 +9,7 @@ from typing import Any
 from gputune.benches.dataset import MOST_WORKERS, WAITING_FACTOR
 from gputune.benches.loading.worker_search import fewest, per_cpu, search
 from gputune.facts import Facts
-from gputune.settings._scaling import HELD, PREFETCH
+from gputune.settings._loading_rows import HELD, PREFETCH
 from gputune.settings._shared_memory import SHARE
 
 WAITS = 0.05

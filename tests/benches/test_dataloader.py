@@ -11,8 +11,8 @@ from recorded import facts_of
 from gputune import benches
 from gputune.bench_process import Context
 from gputune.benches import _timing, dataloader
+from gputune.benches.dataloader import Decoding, Tokens, Waiting
 from gputune.benches.loading import worker_curve
-from gputune.benches.loading.samples import Decoding, Tokens, Waiting
 from gputune.benches.loading.source import Options, Source
 from gputune.settings.dataloader_workers import of_kind
 
@@ -65,7 +65,6 @@ class SixteenCpus:
 
     def open(self):
         SixteenCpus.now += self.options.workers * self.start_seconds
-        return 0.0
 
     def rate(self, seconds, step_seconds=0.0, batch_seconds=0.0):
         workers = self.options.workers
@@ -103,26 +102,7 @@ def test_decoding_takes_longer_where_one_of_its_few_rounds_was_disturbed(monkeyp
     assert taken <= (1 + dataloader.OVERTIME_SHARE) * LEAST
 
 
-@pytest.mark.parametrize(
-    ("device", "names"), [("cuda:0", ["prefetch", "transfer", "epochs"]), ("cpu", ["prefetch", "epochs"])]
-)
-def test_epochs_take_what_all_others_leave_and_have_eight_pairs_of_starts(monkeypatch, device, names):
-    taken = []
-
-    def takes(name, seconds):
-        taken.append((name, seconds))
-        SixteenCpus.now += seconds
-        return []
-
-    for name in ("prefetch", "transfer", "epochs"):
-        monkeypatch.setattr(dataloader.options_of, name, lambda *given, name=name: takes(name, given[-1]))
-    _, whole = workers_on_16_cpus(monkeypatch, 60, 0.027, 0, device=device, budget="thorough")
-    assert [name for name, _ in taken] == names
-    assert taken[-1][1] > 8 * 1.4
-    assert 50 < whole <= 60
-
-
-def workers_on_16_cpus(monkeypatch, seconds, start_seconds, seed, *, device="cuda:0", budget="standard"):
+def workers_on_16_cpus(monkeypatch, seconds, start_seconds, seed):
     """The numbers of workers for the kinds of samples, and the seconds that were taken."""
     for module in (_timing, dataloader, worker_curve):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: SixteenCpus.now))
@@ -131,6 +111,6 @@ def workers_on_16_cpus(monkeypatch, seconds, start_seconds, seed, *, device="cud
     monkeypatch.setattr(SixteenCpus, "start_seconds", start_seconds)
     monkeypatch.setattr(SixteenCpus, "noise", random.Random(seed))
     facts, began = facts_of("nvidia-h200-x1", affinity=range(16)), SixteenCpus.now
-    rows = list(dataloader.measure(Context(device=device, facts=facts, seconds=seconds, budget=budget)))
+    rows = list(dataloader.measure(Context(device="cuda:0", facts=facts, seconds=seconds, budget="standard")))
     kinds = ("memory", "waiting", "decoding")
     return [of_kind(rows, kind) for kind in kinds], SixteenCpus.now - began

@@ -11,9 +11,8 @@ from typing import Any
 
 from gputune.benches._user_code import UserCodeError, call, words
 from gputune.benches.loading.batches import Described
-from gputune.benches.loading.patience import OutOfPatience, within
 from gputune.benches.loading.source import Options, Source
-from gputune.benches.loading.stream import Stream, guarded
+from gputune.benches.loading.stream import OutOfPatience, Stream, guarded, within
 
 EMPTY = "the dataset is empty: its length is 0"
 DEFAULT_BATCH = 32

@@ -29,7 +29,6 @@ class Loader:
     def open(self):
         if self.options.workers in self.at_once:
             raise UserCodeError("a worker was killed by SIGKILL", "killed")
-        return 0.01
 
     def rate(self, seconds, step_seconds=0.0, batch_seconds=0.0):
         self.blocks += 1
@@ -92,11 +91,9 @@ def test_the_bench_goes_on_with_the_next_kind_of_samples(loaders, two_cpus):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("budget", ["standard", "thorough"])
-def test_every_budget_times_the_same_numbers_and_last_the_samples_that_scatter_most(loaders, two_cpus, budget):
-    loaders.setattr(dataloader, "_other_options", lambda *given: iter(()))
+def test_the_samples_that_scatter_most_are_timed_last(loaders, two_cpus):
     counts = {}
-    for row in dataloader.measure(Context(device="cpu", facts=two_cpus, seconds=1.0, budget=budget)):
+    for row in dataloader.measure(Context(device="cpu", facts=two_cpus, seconds=1.0, budget="standard")):
         counts.setdefault(row.params["kind"], []).append(row.params["workers"])
     assert counts == {"memory": [0, 1, 2], "waiting": [0, 2, 4, 8], "decoding": [0, 1, 2]}
     assert list(counts)[-1] == "decoding"
