@@ -18,18 +18,16 @@ from dataclasses import dataclass, replace
 from gputune.bench_process import Context
 from gputune.benches._threads import free_cpus, own_threads
 from gputune.benches._user_code import UserCodeError
-from gputune.benches.loading.batches import Described
 from gputune.benches.loading.source import Options, Source
 from gputune.benches.loading.stream import end_workers
-from gputune.benches.loading.user_dataset import PIECE_SECONDS, RECEIVED_SECONDS, Look, look, source_of
+from gputune.benches.loading.user_dataset import PIECE_SECONDS, RECEIVED_SECONDS, Described, Look, look, source_of
 from gputune.benches.loading.worker_curve import Curve, Trial, row
 from gputune.benches.loading.worker_curve import measure as measure_curve
 from gputune.benches.loading.worker_search import per_cpu
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
-from gputune.settings._loading_rows import HELD, PREFETCH, LoadingParams
-from gputune.settings._shared_memory import SHARE
+from gputune.settings._loading_rows import HELD, PREFETCH, SHARE, LoadingParams
 
 SECONDS = {"cuda": {"quick": 16, "standard": 16, "thorough": 60}, "cpu": {"quick": 16, "standard": 16, "thorough": 60}}
 RANK = 0
@@ -132,10 +130,10 @@ class _Plan:
         fitting = (self.shm_batches - HELD) // max(1, workers)
         return Options(workers=workers, prefetch_factor=int(max(1, min(PREFETCH, fitting))))
 
-    def params(self, workers: int, kind: str = "dataset") -> LoadingParams:
+    def params(self, workers: int) -> LoadingParams:
         """The parameters of a row of the curve."""
         return LoadingParams(
-            kind=kind,
+            kind="dataset",
             workers=workers,
             batch=self.source.batch_size or 1,
             step_ms=self.step_ms,
@@ -204,5 +202,3 @@ def _rows(plan: _Plan, curve: Curve, *, sent: bool) -> Iterator[Measurement]:
         if all(samples):
             ahead = options(count).prefetch_factor if count else None
             yield row(plan.context, "dataset", samples, replace(plan.params(count), prefetch_factor=ahead, sent=sent))
-    if sent and plan.step_ms is not None and curve.rough.get(0) and all(curve.rough[0]):
-        yield row(plan.context, "dataset", curve.rough[0], plan.params(0, "unhindered"))

@@ -13,6 +13,9 @@ WORKERS, PREFETCH_FACTORS = (0, 1024), (1, 64)
 PREFETCH = 2
 """torch's `prefetch_factor` where none is given. Source: PyTorch, "torch.utils.data"."""
 
+SHARE = 0.9
+"""The share of /dev/shm that batches in flight may fill: they differ in size."""
+
 HELD = 2
 """Batches beyond those that workers prepare: the one that the consumer holds, and the one that replaces it."""
 
@@ -22,9 +25,7 @@ class LoadingParams(Row):
     """How the samples of a row were loaded; None where the row's kind does not say."""
 
     kind: str
-    """`decoding`, `memory` or `waiting`: synthetic samples; `dataset`: the user's own; `unhindered`: the user's own,
-    without the consumer's step.
-    """
+    """`decoding`, `memory` or `waiting`: synthetic samples; `dataset`: the user's own."""
     workers: int
     batch: int | None = None
     """Samples in a batch of the user's own dataset."""
@@ -45,7 +46,7 @@ def params_of(row: Measurement) -> LoadingParams | None:
     """The parameters of a row of loading; None where it holds what no bench writes, as a profile's file may."""
     facts = {fact: value for verdict, (fact, value) in _VERDICTS.items() if row.params.get(verdict)}
     params = LoadingParams.of(facts | row.params)
-    if params is None or (params.batch is None and params.kind in ("dataset", "unhindered")) or params.step_ms == 0:
+    if params is None or (params.batch is None and params.kind == "dataset") or params.step_ms == 0:
         return None
     numbers = ((getattr(params, name), limits) for name, limits in _LIMITS.items())
     return params if all(number is None or low <= number <= high for number, (low, high) in numbers) else None

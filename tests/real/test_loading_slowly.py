@@ -12,11 +12,11 @@ from gputune.bench_process import Context, UserDataset
 from gputune.benches.loading import user_dataset
 from gputune.benches.loading.source import Options
 from gputune.benches.loading.stream import Stream
+from gputune.checks.shm_size import need
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
 from gputune.settings import dataloader_workers
-from gputune.settings._shared_memory import need
 
 pytestmark = [pytest.mark.real, pytest.mark.timed]
 

@@ -11,7 +11,7 @@ from gputune.settings._loading_rows import LoadingParams, loading_rows, params_o
 
 PARAMS = st.builds(
     LoadingParams,
-    kind=st.sampled_from(["decoding", "memory", "waiting", "dataset", "unhindered"]),
+    kind=st.sampled_from(["decoding", "memory", "waiting", "dataset"]),
     workers=st.integers(0, 1024),
     batch=st.integers(1, 1 << 40),
     prefetch_factor=st.none() | st.integers(1, 64),

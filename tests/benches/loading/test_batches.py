@@ -5,7 +5,7 @@ from collections import namedtuple
 import pytest
 import torch
 
-from gputune.benches.loading.batches import PAGE, Described, describe
+from gputune.benches.loading.user_dataset import PAGE, Described, describe
 
 Pair = namedtuple("Pair", "left right")
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from making import row
 from recorded import facts_of
 
+from gputune.checks.shm_size import Need, needed
+from gputune.checks.shm_size import need as _need
 from gputune.inject.loading import fitting
 from gputune.measurement import Measurement
-from gputune.settings._loading_rows import HELD, PREFETCH
-from gputune.settings._shared_memory import SHARE, Need, needed
-from gputune.settings._shared_memory import need as _need
+from gputune.settings._loading_rows import HELD, PREFETCH, SHARE
 
 MIB = 1 << 20
 IMAGES = 64 * 3 * 224 * 224 * 4
