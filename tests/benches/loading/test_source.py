@@ -157,7 +157,7 @@ def test_closing_ends_workers_that_stand_still_and_keeps_nothing(opened):
     processes = [psutil.Process(pid) for pid in stream.pids()]
     stream.close()
     assert not psutil.wait_procs(processes, timeout=5)[1]
-    assert stream._iterator is None
+    assert stream.pids() == []
 
 
 def test_no_two_loaders_read_the_same_samples_one_after_the_other():
