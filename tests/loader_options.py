@@ -62,9 +62,10 @@ def epoch(model, optimizer, loader):
     torch.cuda.synchronize()
     started = time.perf_counter()
     for images, labels in loader:
-        inputs = images.to("cuda").to(memory_format=torch.channels_last).float().div_(255)
+        images, labels = images.to("cuda"), labels.to("cuda")
+        inputs = images.to(memory_format=torch.channels_last).float().div_(255)
         with torch.autocast("cuda", torch.bfloat16):
-            loss = nn.functional.cross_entropy(model(inputs), labels.to("cuda"))
+            loss = nn.functional.cross_entropy(model(inputs), labels)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
