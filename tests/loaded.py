@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import psutil
-import torch
 from recorded import facts_of
 
 from gputune.bench_process import Context, UserDataset
@@ -11,16 +10,6 @@ from gputune.benches import dataset
 from gputune.facts.gap import Gap
 
 TESTS = Path(__file__).parent
-
-
-class Threads:
-    """How many threads torch has where a sample is taken; in a module that a spawned worker can import."""
-
-    def __len__(self):
-        return 2
-
-    def __getitem__(self, index):
-        return torch.get_num_threads()
 
 
 def on_cpu(budget="standard", seconds=1, facts=None, **named):

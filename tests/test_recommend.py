@@ -65,8 +65,8 @@ def test_every_setting_is_listed_and_torchs_default_where_nothing_was_measured()
     defaults = {
         "amp_dtype": None, "channels_last": False, "compile": False, "cudnn_benchmark": False,
         "cudnn_tf32": True, "expandable_segments": False,
-        "dataloader_persistent_workers": False, "dataloader_pin_memory": False, "dataloader_prefetch_factor": None,
-        "dataloader_threads": None, "dataloader_workers": 0, "dimension_multiple": {},
+        "dataloader_pin_memory": False, "dataloader_prefetch_factor": None,
+        "dataloader_workers": 0, "dimension_multiple": {},
         "fused_optimizer": False, "matmul_precision": "ieee",
         "omp_threads": None, "sdpa_backend": None,
     }  # fmt: skip

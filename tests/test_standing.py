@@ -261,29 +261,6 @@ def test_what_the_machine_s_facts_decide_does_not_stand_against_them() -> None:
     assert (choice.value, choice.since) == (4, None)
 
 
-def prefetched(workers: int, four: float) -> list[Measurement]:
-    return [
-        row("dataloader", "throughput", rate, kind="prefetch", workers=workers, prefetch_factor=ahead)
-        for ahead, rate in ((4, four), (2, 100.0))
-    ]
-
-
-def test_a_loaders_other_options_stand_and_fall_with_its_number_of_workers() -> None:
-    first = probed([*loaded(w0=100.0, w16=500.0), *prefetched(16, 120.0)])
-    assert chosen(first, "dataloader_prefetch_factor", "").value == 4
-
-    def second(rows: list[Measurement]) -> Any:
-        return chosen(probed(rows, first, SECOND), "dataloader_prefetch_factor", "")
-
-    assert second(loaded(w0=100.0, w16=500.0)).value == 4
-    assert second(loaded(w0=100.0, w16=90.0)).reason == "no workers, so nothing is prefetched"
-    none, some, most = loaded(w0=100.0, w16=500.0, w32=540.0)
-    most = replace(most, samples=tuple(540.0 * (0.92 + 0.16 * number / 11) for number in range(12)))
-    more = second([none, some, most, *prefetched(32, 90.0)])
-    assert (more.value, more.since) == (4, FIRST), "16 workers stand, and with 32 it was measured"
-    assert second(loaded(w0=100.0, w16=500.0, w32=700.0)).unmeasured
-
-
 def aligned(dtype: str, multiple: int) -> list[Measurement]:
     """Matmuls in a dtype whose sizes N run at full speed in multiples of this one, and at half of it else."""
     return [

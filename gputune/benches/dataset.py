@@ -1,11 +1,11 @@
-"""How fast the user's own dataset is loaded, by number of workers and by the DataLoader's other options.
+"""How fast the user's own dataset is loaded, by number of workers.
 
 The callable named with `--dataset` is called in a bench process, and its dataset is first read in a DataLoader's
 worker, so that one that raises, hangs or is killed costs nothing but its own measurement. Then the number of workers is
-searched (doubling, then closing in on the bend), the contenders are timed in turn with torch's default of none, and at
-the best number the other options are. With `--step-ms` the consumer sleeps for that long after each batch, as a
-training step would take. Batches that take long are cut into pieces, the smaller the fewer workers there may be.
-Nothing is tried whose batches in flight /dev/shm could not hold.
+searched (doubling, then closing in on the bend), and the contenders are timed in turn with torch's default of none.
+With `--step-ms` the consumer sleeps for that long after each batch, as a training step would take. Batches that take
+long are cut into pieces, the smaller the fewer workers there may be. Nothing is tried whose batches in flight /dev/shm
+could not hold.
 """
 
 from __future__ import annotations
@@ -18,22 +18,16 @@ from dataclasses import dataclass, replace
 from gputune.bench_process import Context
 from gputune.benches._threads import free_cpus, own_threads
 from gputune.benches._user_code import UserCodeError
-from gputune.benches.loading import options as options_of
-from gputune.benches.loading.batches import Described
-from gputune.benches.loading.options import Bench
 from gputune.benches.loading.source import Options, Source
 from gputune.benches.loading.stream import end_workers
-from gputune.benches.loading.user_dataset import PIECE_SECONDS, RECEIVED_SECONDS, Look, look, source_of
-from gputune.benches.loading.worker_curve import BLOCK_SECONDS, Curve, Trial
+from gputune.benches.loading.user_dataset import PIECE_SECONDS, RECEIVED_SECONDS, Described, Look, look, source_of
+from gputune.benches.loading.worker_curve import Curve, Trial, row
 from gputune.benches.loading.worker_curve import measure as measure_curve
 from gputune.benches.loading.worker_search import per_cpu
 from gputune.facts.gap import Gap
 from gputune.host import Host
-from gputune.measurement import FEWEST_PAIRS, Measurement
-from gputune.settings._loading_rows import LoadingParams
-from gputune.settings._scaling import HELD, PREFETCH
-from gputune.settings._shared_memory import SHARE
-from gputune.settings.dataloader_workers import curve, preferred
+from gputune.measurement import Measurement
+from gputune.settings._loading_rows import HELD, PREFETCH, SHARE, LoadingParams
 
 SECONDS = {"cuda": {"quick": 16, "standard": 16, "thorough": 60}, "cpu": {"quick": 16, "standard": 16, "thorough": 60}}
 RANK = 0
@@ -44,6 +38,7 @@ USER_CODE = True
 
 PATIENCE_SECONDS = {"quick": 20.0, "standard": 20.0, "thorough": 60.0}
 CURVE_SHARE = 0.65
+"""The share of the seconds in which the curve is to be decided; it takes the rest too where it is not."""
 UNSENT_SHARE = 0.5
 """The share of the curve's seconds for numbers of workers that shared memory is too small for."""
 WAITING_FACTOR = 4
@@ -55,9 +50,6 @@ MEMORY_SHARE = 0.7
 
 MANY_CPUS, FEW_CPUS = 16, 4
 """With many CPUs all of the seconds are used, with few half of them: there is less to search and to start."""
-
-
-OPTIONS = {"transfer": options_of.transfer, "prefetch": options_of.prefetch, "threads": options_of.threads}
 
 
 def share_of(cpus: int) -> float:
@@ -87,7 +79,7 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
 class _Plan:
     """The measurements of one dataset that are planned, and their limits."""
 
-    bench: Bench
+    context: Context
     source: Source
     look: Look
     shm_batches: float
@@ -96,6 +88,8 @@ class _Plan:
     """The most workers that are tried: by CPUs, memory, and batches of an epoch."""
     alive: int
     step_ms: float | None
+    step_seconds: float
+    """The consumer's step for a batch under test, which may be a piece of one; 0 without a step."""
     deadline: float
 
     @classmethod
@@ -116,13 +110,14 @@ class _Plan:
         no_use = seen.same_samples or source.epoch_batches == 1
         step = (step_ms or 0.0) / 1000 * source.samples / (source.batch_size or 1)
         return cls(
-            bench=Bench(context=context, name="dataset", block_seconds=BLOCK_SECONDS, step_seconds=step),
+            context=context,
             source=source,
             look=seen,
             shm_batches=batches,
             limit=0 if no_use else limit,
             alive=max(2, min(alive, int(min(batches, 1 << 20) / PREFETCH))),
             step_ms=step_ms,
+            step_seconds=step,
             deadline=started + context.seconds * share_of(cpus),
         )
 
@@ -135,10 +130,10 @@ class _Plan:
         fitting = (self.shm_batches - HELD) // max(1, workers)
         return Options(workers=workers, prefetch_factor=int(max(1, min(PREFETCH, fitting))))
 
-    def params(self, workers: int, kind: str = "dataset") -> LoadingParams:
+    def params(self, workers: int) -> LoadingParams:
         """The parameters of a row of the curve."""
         return LoadingParams(
-            kind=kind,
+            kind="dataset",
             workers=workers,
             batch=self.source.batch_size or 1,
             step_ms=self.step_ms,
@@ -153,7 +148,7 @@ class _Plan:
             unit="B",
             samples=(float(self.look.batch_bytes),),  # exact: it is compared with the size of /dev/shm
             params={"batch": self.source.batch_size or 1},
-            device=self.bench.context.device,
+            device=self.context.device,
         )
 
 
@@ -178,21 +173,15 @@ def _timed(context: Context, plan: _Plan) -> Iterator[Measurement | Gap]:
         share = share - unsent if plan.fitting else plan.deadline - time.monotonic()
     context.say("workers")
     measured = _curve(plan, plan.fitting, share, sent=True)
-    rows = list(_rows(plan, measured, sent=True))
-    yield from rows
+    yield from _rows(plan, measured, sent=True)
     yield from measured.gaps("bench.dataset")
-    rates = curve(rows, "dataset")
-    best = preferred(rates)
-    if best and best.workers:
-        per_second = rates[best].median
-        yield from _other_options(context, plan, best.workers, per_second, measured.starts[best.workers])
 
 
 def _curve(plan: _Plan, limit: int, seconds: float, *, sent: bool) -> Curve:
     source = plan.source
     if not sent:
         source = replace(source, more={**source.more, "collate_fn": Described(source.more["collate_fn"])})
-    enough = source.samples / plan.bench.step_seconds if plan.bench.step_seconds else None
+    enough = source.samples / plan.step_seconds if plan.step_seconds else None
     return measure_curve(
         Trial(
             source=source,
@@ -201,7 +190,7 @@ def _curve(plan: _Plan, limit: int, seconds: float, *, sent: bool) -> Curve:
             alive=plan.alive,
             seconds=seconds,
             at_most=plan.deadline - time.monotonic() if sent else None,
-            step_seconds=plan.bench.step_seconds,
+            step_seconds=plan.step_seconds,
             enough=enough,
         )
     )
@@ -212,44 +201,4 @@ def _rows(plan: _Plan, curve: Curve, *, sent: bool) -> Iterator[Measurement]:
     for count, samples in sorted((curve.rates if plan.step_ms else curve.all_rates).items()):
         if all(samples):
             ahead = options(count).prefetch_factor if count else None
-            yield plan.bench.row(samples, replace(plan.params(count), prefetch_factor=ahead, sent=sent))
-    if sent and plan.step_ms is not None and curve.rough.get(0) and all(curve.rough[0]):
-        yield plan.bench.row(curve.rough[0], plan.params(0, "unhindered"))
-
-
-def _other_options(
-    context: Context, plan: _Plan, workers: int, per_second: float, start_seconds: float
-) -> Iterator[Measurement | Gap]:
-    """The other options at the best number of workers, each where there is time for enough pairs of it."""
-    bench, source, options = plan.bench, plan.source, plan.options(workers)
-    per_round = options.workers * (source.samples / per_second + bench.step_seconds)
-    pair = 2 * (per_round + max(per_round, bench.block_seconds))
-    wanted = _wanted(context, plan, options)
-    for number, name in enumerate(wanted):
-        left = plan.deadline - time.monotonic()
-        least = 4 * start_seconds if name == "epochs" else 2 * start_seconds + FEWEST_PAIRS * pair
-        seconds = max(least, left / (len(wanted) - number))
-        if seconds > left:
-            continue
-        context.say(name)
-        try:
-            if name == "epochs":
-                epoch = (source.epoch_batches or 0) * (source.batch_size or 1) / per_second
-                yield from options_of.epochs(bench, source, options, epoch, seconds)
-            else:
-                yield from OPTIONS[name](bench, source, options, seconds - 2 * start_seconds)
-        except UserCodeError as error:
-            yield Gap(fact=f"bench.dataset.{name}", reason=str(error), cause=error.cause)
-
-
-def _wanted(context: Context, plan: _Plan, options: Options) -> list[str]:
-    """The options worth timing. Two loaders are alive at once, one with twice as much ahead: both must fit."""
-    if 3 * (options.workers * options.prefetch_factor + HELD) > plan.shm_batches:
-        return []
-    possible = {
-        "epochs": plan.source.indices is not None and bool(plan.source.epoch_batches),
-        "transfer": context.cuda,
-        "prefetch": True,
-        "threads": context.facts.cpu.budget // options.workers > 1 and plan.source.start_method != "fork",
-    }
-    return [name for name, holds in possible.items() if holds]
+            yield row(plan.context, "dataset", samples, replace(plan.params(count), prefetch_factor=ahead, sent=sent))

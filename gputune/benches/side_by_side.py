@@ -6,11 +6,11 @@ runs it; a single GPU has nothing to be compared with, and `matmul_peak` measure
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 from gputune.bench_process import Context
 from gputune.benches._matmul import linear, operands, set_flags
 from gputune.benches._timing import Arm, Metric, in_blocks, warm_up
-from gputune.benches.transfer import device_copy
 from gputune.facts import Facts
 from gputune.measurement import Measurement
 
@@ -44,6 +44,14 @@ def measure(context: Context) -> Iterator[Measurement]:
     warm_up(context, matmul.run, LOAD_SECONDS)
     yield in_blocks(context, matmul, Metric("side_by_side", "TFLOP/s", "matmul"), BLOCK_SECONDS)
     context.say("bandwidth")
-    copy = device_copy(context, COPIED_BYTES)
+    copy = _copy_inside(context, COPIED_BYTES)
     warm_up(context, copy.run, COPY_LOAD_SECONDS)
     yield in_blocks(context, copy, Metric("side_by_side", "GB/s", "bandwidth"), COPY_BLOCK_SECONDS)
+
+
+def _copy_inside(context: Context, size: int) -> Arm:
+    """A copy inside the GPU's memory; bytes read and bytes written both count."""
+    import torch
+
+    source = torch.randint(256, (size,), dtype=torch.uint8, device=context.device)
+    return Arm(params={"copy": "device"}, run=partial(torch.empty_like(source).copy_, source), work=2 * size / 1e9)

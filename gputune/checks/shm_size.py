@@ -10,18 +10,36 @@ that counts against the pod's memory limit.
 Source: PyTorch's README on Docker; moby's DefaultShmSize; torch.utils.data.DataLoader.
 """
 
+import math
+from dataclasses import dataclass
+
 from gputune.checks._answers import Facts, Finding, Findings, Measurements, counted, gib, ok, unread, warning
 from gputune.checks._remedies import on_host, started, typed
-from gputune.settings._scaling import PREFETCH
-from gputune.settings._shared_memory import Need, need
+from gputune.settings._evidence import first
+from gputune.settings._loading_rows import HELD, PREFETCH, SHARE
+from gputune.settings.dataloader_workers import chosen_workers, curve, without_limit
 
 MOMENTARY = True
+MIB = 1 << 20
 BATCH_BYTES = 64 * 3 * 224 * 224 * 4
 KUBERNETES = (
     "spec: {volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: %s}}], "
     "containers: [{name: NAME, volumeMounts: [{name: shm, mountPath: /dev/shm}]}]}"
 )
 LOOK = typed("ls -l /dev/shm", note="remove what no running program needs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """The workers that would be best if there were room for them, and the size of /dev/shm that makes the room."""
+
+    workers: int
+    batch_bytes: int
+    shm_bytes: int
+
+    @property
+    def mebibytes(self) -> int:
+        return self.shm_bytes // MIB
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -47,7 +65,7 @@ def _needed(facts: Facts, measured: Need | None) -> tuple[int, str, str]:
     where no dataset was measured a power of two in GiB, about twice as much.
     """
     if measured:
-        batches = f"{measured.prefetch_factor} batches of {_mib(measured.batch_bytes)} MiB in flight"
+        batches = f"{PREFETCH} batches of {_mib(measured.batch_bytes)} MiB in flight"
         best = f"{counted(measured.workers, 'worker')} x {batches}"
         sentence = f"the best setting for the measured dataset, {best}, needs {measured.mebibytes} MiB"
         return measured.shm_bytes, sentence, f"{measured.mebibytes}m"
@@ -57,13 +75,29 @@ def _needed(facts: Facts, measured: Need | None) -> tuple[int, str, str]:
     return needed, sentence, f"{gibibytes(workers)}g"
 
 
+def need(facts: Facts, measurements: Measurements) -> Need | None:
+    """The need of the measured dataset; None where none was measured, or where it loads best without workers."""
+    size = first(measurements, "dataset", "batch_bytes")
+    if size is None or not curve(measurements, "dataset"):
+        return None
+    unlimited = without_limit(measurements)
+    workers = max(chosen_workers(facts, measurements), unlimited.workers if unlimited else 0)
+    largest = int(max(size.samples))
+    return Need(workers=workers, batch_bytes=largest, shm_bytes=needed(workers, largest)) if workers else None
+
+
+def needed(workers: int, batch_bytes: int) -> int:
+    """Bytes of /dev/shm, in whole MiB, for the batches in flight and those that the consumer holds."""
+    return math.ceil((workers * PREFETCH + HELD) * batch_bytes / SHARE / MIB) * MIB
+
+
 def gibibytes(workers: int) -> int:
     """The /dev/shm to ask for where no dataset was measured: a power of two, about twice what workers need."""
     return 1 << (workers * PREFETCH * BATCH_BYTES * 2 >> 30).bit_length()
 
 
 def _mib(size: int) -> str:
-    mebibytes = size / (1 << 20)
+    mebibytes = size / MIB
     return f"{mebibytes:.3g}" if mebibytes < 999.5 else f"{mebibytes:.0f}"
 
 

@@ -95,7 +95,6 @@ class Reason(Enum):
     START_METHOD = "workers would be started by {0}, and only fork needs nothing of the script"
     DRAWS_RANDOM = "its samples draw random numbers, which differ in workers"
     NOT_IN_WORKERS = "a forked process could not load its first sample"
-    WORKERS_SHARE_CPUS = "{0} threads were measured, but {1} workers share {2} CPUs here"
 
     def __call__(self, *arguments: object) -> "Why":
         return Why(self, tuple(str(argument) for argument in arguments))

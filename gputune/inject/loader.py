@@ -17,11 +17,11 @@ from ..resources.sample_kind import draws_random_numbers, loads_in_child
 from ..settings import Value
 from .advice import Advice, Loading
 from .applied import Applied, Reason, Why
-from .loading import PREFETCH, WORKERS, Load, Measured, arguments, fitted, for_dataset, start_method
+from .loading import AHEAD, WORKERS, Load, Measured, arguments, fitted, for_dataset, start_method
 
 PIN = "dataloader_pin_memory"
-SETTINGS = (WORKERS, PREFETCH, PIN)
-"""The settings put into DataLoaders. Forked workers compute with one thread each, and do not persist."""
+SETTINGS = (WORKERS, AHEAD, PIN)
+"""The settings put into DataLoaders."""
 GIVEN = ("num_workers", "prefetch_factor", "multiprocessing_context", "worker_init_fn", "persistent_workers")
 """The arguments of DataLoader by which a program decides about workers itself."""
 
@@ -67,8 +67,8 @@ def _extra(given: Mapping[str, Any], loading: Loading, files: Files, note: Calla
         return {}
     load = _load(loading, dataset, files)
     pin = bool(loading.choices.get(PIN))
-    extra = arguments(load, pin_memory=pin, persistent_workers=False)
-    values: dict[str, Value] = {WORKERS: load.workers, PREFETCH: load.prefetch, PIN: pin}
+    extra = arguments(load, pin_memory=pin)
+    values: dict[str, Value] = {WORKERS: load.workers, AHEAD: load.prefetch, PIN: pin}
     if "pin_memory" in given:
         del extra["pin_memory"], values[PIN]
         note(_kept(PIN, "pin_memory"))
@@ -119,7 +119,7 @@ def _batch(given: Mapping[str, Any], sample: Any) -> Any:
 def _load(loading: Loading, dataset: Any, files: Files) -> Load:
     """The chosen arguments, adapted to this dataset and this process."""
     choices, measured = loading.choices, Measured(**loading.measured)
-    load = Load(workers=_count(choices.get(WORKERS)) or 0, prefetch=_count(choices.get(PREFETCH)))
+    load = Load(workers=_count(choices.get(WORKERS)) or 0, prefetch=_count(choices.get(AHEAD)))
     load = for_dataset(load, measured, dataset)
     return fitted(load, measured, room(files)) if load.workers else load
 

@@ -7,12 +7,12 @@ from typing import Any, Self
 
 from ..resources.room import Room
 from ..resources.sample_kind import Kind, kind_of, length
-from ..settings._scaling import fitting, scaled
-from ..settings.dataloader_threads import WorkerThreads
+from ..settings._loading_rows import HELD, PREFETCH
+from ..settings._loading_rows import WORKERS as LIMITS
 from .applied import Reason, Why
 
-WORKERS, PREFETCH, THREADS = "dataloader_workers", "dataloader_prefetch_factor", "dataloader_threads"
-_FIELDS = {WORKERS: "workers", PREFETCH: "prefetch", THREADS: "threads"}
+WORKERS, AHEAD = "dataloader_workers", "dataloader_prefetch_factor"
+_FIELDS = {WORKERS: "workers", AHEAD: "prefetch"}
 
 SAMPLES: Mapping[Kind, str] = {
     "decoding": "its samples cost CPU time",
@@ -44,8 +44,6 @@ class Load:
 
     workers: int = 0
     prefetch: int | None = None
-    threads: int | None = None
-    """The number of threads that each worker computes with."""
     scales: bool = True
     """Whether workers follow the number of CPUs: not if they mostly wait, or already kept a training step fed."""
     notes: Mapping[str, tuple[Why, ...]] = field(default_factory=dict)
@@ -82,9 +80,8 @@ def for_dataset(load: Load, measured: Measured, dataset: Any) -> Load:
 
 
 def fitted(load: Load, measured: Measured, room: Room) -> Load:
-    """The load limited to this process's resources: workers in proportion to the CPUs, prefetched batches that fit into
-    shared memory (where the size of a batch was measured), and no more threads in all workers than CPUs. No workers
-    where they would hang.
+    """The load limited to this process's resources: workers in proportion to the CPUs, and prefetched batches that fit
+    into shared memory (where the size of a batch was measured). No workers where they would hang.
     """
     if not room.temporary:
         return load.changed(WORKERS, 0, Reason.NO_TEMPORARY_FOLDER())
@@ -94,11 +91,43 @@ def fitted(load: Load, measured: Measured, room: Room) -> Load:
     if room.shm_bytes is not None:
         workers, prefetch = fitting(load.workers, load.prefetch, measured.batch_bytes, room.shm_bytes)
         why = Reason.LITTLE_SHM(f"{measured.batch_bytes / MIB:.3g}", f"{room.shm_bytes / MIB:.4g}")
-        load = load.changed(WORKERS, workers, why).changed(PREFETCH, prefetch, why)
-    if load.threads and load.workers and room.cpus is not None:
-        threads = min(load.threads, max(1, room.cpus // load.workers))
-        load = load.changed(THREADS, threads, Reason.WORKERS_SHARE_CPUS(load.threads, load.workers, room.cpus))
+        load = load.changed(WORKERS, workers, why).changed(AHEAD, prefetch, why)
     return load
+
+
+def scaled(workers: int, profiled: int | None, available: int | None) -> int:
+    """The number of workers, chosen with `profiled` CPUs, for `available` CPUs; unchanged where either is unknown.
+
+    With fewer CPUs the workers are fewer in proportion, rounded down, or each would get less of a CPU than it was
+    measured with. At least one stays, so that loading goes on beside the training. With more CPUs there are more
+    workers only where as many as there were CPUs had been chosen, which shows that the CPUs were the limit.
+    """
+    most = LIMITS[1]
+    if workers <= 0 or not profiled or not available or available == profiled:
+        return min(workers, most)
+    if available > profiled > workers:
+        return min(workers, most)
+    return min(max(1, workers * available // profiled), most)
+
+
+def fitting(workers: int, prefetch: int | None, batch_bytes: int, shm_bytes: int) -> tuple[int, int | None]:
+    """The most workers and the largest prefetch_factor, at or below these, whose batches fit into `shm_bytes`.
+
+    (workers x prefetch + 2) batches exist at once: those in flight, and `HELD`. The prefetch_factor is lowered first,
+    down to 1, since a worker that is left out takes a CPU with it; then the number of workers. (0, None) where not even
+    one worker's batches fit, and without workers. A `prefetch` of None means torch's default.
+    """
+    if workers <= 0:
+        return 0, None
+    if batch_bytes <= 0:
+        return workers, prefetch
+    in_flight = max(0, shm_bytes // batch_bytes - HELD)
+    ahead = PREFETCH if prefetch is None else prefetch
+    if workers * ahead <= in_flight:
+        return workers, prefetch
+    if workers <= in_flight:
+        return workers, in_flight // workers
+    return (in_flight, 1) if in_flight else (0, None)
 
 
 def start_method() -> str:
@@ -106,12 +135,7 @@ def start_method() -> str:
     return multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
 
 
-def arguments(load: Load, *, pin_memory: bool, persistent_workers: bool) -> dict[str, Any]:
-    """Arguments for torch's DataLoader, which refuses arguments about workers where there are no workers."""
+def arguments(load: Load, *, pin_memory: bool) -> dict[str, Any]:
+    """Arguments for torch's DataLoader, which refuses `prefetch_factor` where there are no workers."""
     given: dict[str, Any] = {"num_workers": load.workers, "pin_memory": pin_memory}
-    if load.workers:
-        given["persistent_workers"] = persistent_workers
-        given["prefetch_factor"] = load.prefetch
-        if load.threads and load.threads > 1 and start_method() != "fork":
-            given["worker_init_fn"] = WorkerThreads(load.threads)
-    return given
+    return {**given, "prefetch_factor": load.prefetch} if load.workers else given

@@ -8,8 +8,6 @@ Prepare the model before the Trainer is created: `model = tuning.prepare(model)`
   `tuning.prepare` compiles.
 - `tf32` is not returned: it is set in the same way, and false also turns TF32 off in convolutions, where it is torch's
   default. Without the argument transformers changes neither.
-- `worker_init_fn` of `tuning.dataloader_kwargs` has no counterpart, since the Trainer sets its own, which seeds:
-  workers that are not forked compute with one thread each, torch's default, instead of the profile's number.
 
 Source: transformers 5.23.0, training_args.py, trainer.py and utils/import_utils.py.
 """
@@ -24,7 +22,7 @@ from gputune.integrations.accelerate import mixed_precision
 if TYPE_CHECKING:
     from gputune.runtime.tuning import Tuning
 
-_LOADING = ("num_workers", "prefetch_factor", "persistent_workers", "pin_memory")
+_LOADING = ("num_workers", "prefetch_factor", "pin_memory")
 
 
 def training_arguments(tuning: Tuning, dataset: Any = None) -> dict[str, Any]:

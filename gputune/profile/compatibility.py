@@ -86,6 +86,8 @@ RETIRED = frozenset(
     {
         "bf16_reduction",  # until 0.1.0
         "cudnn_benchmark_limit",  # until 0.1.0
+        "dataloader_persistent_workers",  # until 0.4.0
+        "dataloader_threads",  # until 0.4.0
         "fp16_reduction",  # until 0.1.0
     }
 )

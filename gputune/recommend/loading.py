@@ -1,15 +1,13 @@
-"""The options of a DataLoader beside its number of workers: they were measured with that number, and follow it."""
+"""A DataLoader's `prefetch_factor`: it was chosen for a number of workers, and follows it."""
 
 from collections.abc import Mapping
 
 from gputune import plugins
 from gputune.facts import Facts
 from gputune.recommend.standing import Stood
-from gputune.settings import Choice, dataloader_workers, load
-from gputune.settings._evidence import NOT_MEASURED, unmeasured
+from gputune.settings import Choice, dataloader_prefetch_factor, dataloader_workers
 
-WORKERS = plugins.name_of(dataloader_workers)
-OTHERS = tuple(f"dataloader_{option}" for option in ("persistent_workers", "prefetch_factor", "threads"))
+WORKERS, AHEAD = plugins.name_of(dataloader_workers), plugins.name_of(dataloader_prefetch_factor)
 
 
 def is_of_loading(name: str) -> bool:
@@ -22,14 +20,12 @@ def with_workers(
     """Return each setting's choice by this run alone, and what stands, as far as they belong to the final number of
     `workers`.
 
-    Where this run alone would lead to another number, what it measured with that one says nothing; where the number
-    that stood has fallen, what stood beside it falls too.
+    Where this run alone would lead to another number, its prefetch_factor says nothing about that one; where the number
+    that stood has fallen, the prefetch_factor that stood with it falls too.
     """
     choices, standing = dict(own), dict(stood)
-    for name in OTHERS:
-        if own[WORKERS].value != workers.value:
-            without = load(name).recommend(facts, ())
-            choices[name] = unmeasured(without.value, NOT_MEASURED) if workers.value else without
-        if name in standing and (WORKERS not in stood or stood[WORKERS].value != workers.value):
-            del standing[name]
+    if own[WORKERS].value != workers.value:
+        choices[AHEAD] = dataloader_prefetch_factor.recommend(facts, ())
+    if AHEAD in standing and (WORKERS not in stood or stood[WORKERS].value != workers.value):
+        del standing[AHEAD]
     return choices, standing

@@ -108,23 +108,18 @@ class Tuning:
         Given a `dataset`, one with a single sample gets no workers. Unless the user's own dataset was measured, a few
         samples are loaded in a child process (usually 0.1 s), and the number of workers is the best for synthetic
         samples of that kind. An IterableDataset, or one whose samples raise, keeps the general choice. `applied` then
-        says what differs from the profile and why. The arguments may contain a `worker_init_fn`.
+        says what differs from the profile and why.
         """
         load = Load(
             workers=_count(self.use("dataloader_workers")) or 0,
             prefetch=_count(self.use("dataloader_prefetch_factor")),
-            threads=_count(self.use("dataloader_threads")),
         )
         if dataset is not None and WORKERS in self._choices:
             load = for_dataset(load, self._measured, dataset)
         if load.workers:
             load = fitted(load, self._measured, room(Host()))
         self._load = load
-        return arguments(
-            load,
-            pin_memory=bool(self.use("dataloader_pin_memory")),
-            persistent_workers=bool(self.use("dataloader_persistent_workers")),
-        )
+        return arguments(load, pin_memory=bool(self.use("dataloader_pin_memory")))
 
     def pad(self, n: int, dtype: Any = None) -> int:
         """`n`, a dimension of the model (features, vocabulary), rounded up to a multiple that runs at full speed.

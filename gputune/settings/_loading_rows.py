@@ -7,8 +7,17 @@ from typing import Any
 from . import Measurement
 from ._evidence import Row
 
-WORKERS, PREFETCH_FACTORS, THREADS = (0, 1024), (1, 64), (1, 4096)
+WORKERS, PREFETCH_FACTORS = (0, 1024), (1, 64)
 """The least and the most that a profile may ask for."""
+
+PREFETCH = 2
+"""torch's `prefetch_factor` where none is given. Source: PyTorch, "torch.utils.data"."""
+
+SHARE = 0.9
+"""The share of /dev/shm that batches in flight may fill: they differ in size."""
+
+HELD = 2
+"""Batches beyond those that workers prepare: the one that the consumer holds, and the one that replaces it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,10 +25,7 @@ class LoadingParams(Row):
     """How the samples of a row were loaded; None where the row's kind does not say."""
 
     kind: str
-    """`decoding`, `memory` or `waiting`: synthetic samples; `dataset`: the user's own; `unhindered`: the user's own,
-    without the consumer's step; `prefetch`, `threads`, `transfer` or `epochs`: another option, at one number of
-    workers.
-    """
+    """`decoding`, `memory` or `waiting`: synthetic samples; `dataset`: the user's own."""
     workers: int
     batch: int | None = None
     """Samples in a batch of the user's own dataset."""
@@ -31,10 +37,6 @@ class LoadingParams(Row):
     epoch_batches: int | None = None
     same_samples: bool = False
     """Whether two workers yielded the same samples, each of them the whole of an IterableDataset."""
-    persistent_workers: bool | None = None
-    pin_memory: bool | None = None
-    threads: int | None = None
-    epoch_seconds: float | int | None = None
 
 
 LoadingRows = Mapping[LoadingParams, "Measurement"]
@@ -44,7 +46,7 @@ def params_of(row: Measurement) -> LoadingParams | None:
     """The parameters of a row of loading; None where it holds what no bench writes, as a profile's file may."""
     facts = {fact: value for verdict, (fact, value) in _VERDICTS.items() if row.params.get(verdict)}
     params = LoadingParams.of(facts | row.params)
-    if params is None or (params.batch is None and params.kind in ("dataset", "unhindered")) or params.step_ms == 0:
+    if params is None or (params.batch is None and params.kind == "dataset") or params.step_ms == 0:
         return None
     numbers = ((getattr(params, name), limits) for name, limits in _LIMITS.items())
     return params if all(number is None or low <= number <= high for number, (low, high) in numbers) else None
@@ -67,7 +69,5 @@ _LIMITS = {
     "prefetch_factor": PREFETCH_FACTORS,
     "step_ms": (0, _LARGEST),
     "epoch_batches": (0, _LARGEST),
-    "threads": THREADS,
-    "epoch_seconds": (0, _LARGEST),
 }
 """The least and the most that a bench writes."""

@@ -1,14 +1,14 @@
 """Whether a DataLoader puts batches into page-locked memory (`pin_memory`), which a GPU copies several times faster.
 
-A thread of the training process copies each batch into that memory, so it pays where training waits for transfers.
-Without a GPU it does nothing. Measured on the user's own batches where there are some, otherwise on synthetic ones.
+On for a GPU, without a measurement of its own: a training step waits for the copy of its batch, and a loader that is
+timed alone, with nothing beside it, does not show that. Figures of a whole training are in docs/data-loading.md.
+Without a GPU it does nothing.
 
 Source: PyTorch, "torch.utils.data", memory pinning.
 """
 
 from . import Choice, Facts, Measurements, Numerics, Phase
-from ._evidence import choose, decide_between, of_device
-from .dataloader_workers import bench_of, rows_of_option
+from ._evidence import choose, of_device
 
 VALUE = bool
 PHASE: Phase = "code"
@@ -20,8 +20,4 @@ DEPENDS = ("device", "cpu")
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
     if not of_device(measurements):
         return choose(False, "there is no GPU to copy to")
-    bench = bench_of(measurements)
-    pinned, pageable = (rows_of_option(measurements, "transfer", "pin_memory", on) for on in (True, False))
-    batches = "the dataset's batches" if bench == "dataset" else "large batches"
-    what = f"loading {batches} through pinned memory and copying them to the GPU"
-    return decide_between(pinned, pageable, (False, True), what, bench)
+    return choose(True, "a GPU copies batches several times faster from page-locked memory")

@@ -1,15 +1,15 @@
 """How many batches each DataLoader worker prepares ahead (`prefetch_factor`; torch's default is 2).
 
-More of them even out samples of uneven cost and take shared memory: workers x prefetch_factor x the bytes of a batch.
-Where /dev/shm holds no more, it is 1.
+They take shared memory: workers x prefetch_factor x the bytes of a batch. Where /dev/shm holds no more of the measured
+dataset's batches, it is 1; otherwise torch's default stays (4 made no program faster: docs/data-loading.md).
 
 Source: PyTorch, "torch.utils.data".
 """
 
 from . import Choice, Facts, Measurements, Numerics, Phase
-from ._evidence import choose, decide_between
+from ._evidence import choose
 from ._loading_rows import PREFETCH_FACTORS
-from .dataloader_workers import bench_of, chosen_workers, curve, rows_of_option
+from .dataloader_workers import chosen_workers, curve
 
 VALUE = int | None
 PHASE: Phase = "code"
@@ -20,10 +20,9 @@ LIMITS = PREFETCH_FACTORS
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    workers, bench = chosen_workers(facts, measurements), bench_of(measurements)
+    workers = chosen_workers(facts, measurements)
     if workers == 0:
         return choose(None, "no workers, so nothing is prefetched")
     if any((params.workers, params.prefetch_factor) == (workers, 1) for params in curve(measurements, "dataset")):
-        return choose(1, "/dev/shm holds no more of the dataset's batches", None, bench)
-    four, two = (rows_of_option(measurements, "prefetch", "prefetch_factor", count) for count in (4, 2))
-    return decide_between(four, two, (None, 4), "loading with 4 batches ahead per worker", bench)
+        return choose(1, "/dev/shm holds no more of the dataset's batches", None, "dataset")
+    return choose(None, "torch's own 2: more batches ahead make no program faster")

@@ -14,7 +14,7 @@ Source: PyTorch, "torch.utils.data"; measured here.
 
 from dataclasses import replace
 
-from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase, Value
+from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
 from ._evidence import NOT_MEASURED, choose, compared, counted, missing, no_gain, range_text, unmeasured
 from ._loading_rows import WORKERS, LoadingParams, LoadingRows, loading_rows
 
@@ -102,12 +102,6 @@ def curve(measurements: Measurements, kind: str) -> LoadingRows:
 def bench_of(measurements: Measurements) -> str:
     """The bench whose rows decide on a DataLoader's other options: the user's own dataset where it was measured."""
     return "dataset" if curve(measurements, "dataset") else "dataloader"
-
-
-def rows_of_option(measurements: Measurements, kind: str, option: str, value: Value) -> list[Measurement]:
-    """The rows of one kind, from the bench that decides, in which an option of the DataLoader has a value."""
-    rows = loading_rows(measurements, bench_of(measurements), kind)
-    return [row for params, row in rows.items() if getattr(params, option) == value]
 
 
 def without_limit(measurements: Measurements) -> LoadingParams | None:
@@ -221,21 +215,18 @@ def _for_dataset(rows: LoadingRows, measurements: Measurements) -> Choice:
     unlimited = without_limit(measurements)
     none_fits = unlimited is not None and not any(params.workers for params in rows)
     choice = choose(0, NO_ROOM, None, bench) if none_fits else _against_none(rows, "dataset")
-    reason = choice.reason + _consumer_waits(rows, measurements, _count(choice))
+    reason = choice.reason + _consumer_waits(rows, _count(choice))
     if unlimited and unlimited.workers > _count(choice):
         reason += f"; were /dev/shm large enough, it would be {counted(unlimited.workers, 'worker')} (see shm_size)"
     return replace(choice, reason=reason)
 
 
-def _consumer_waits(rows: LoadingRows, measurements: Measurements, workers: int) -> str:
+def _consumer_waits(rows: LoadingRows, workers: int) -> str:
     """How long the consumer waits for each batch, with the workers chosen and with torch's default."""
     none, chosen = _with_workers(rows, 0), _with_workers(rows, workers)
     if none is None or chosen is None:
         return ""
-    unhindered = loading_rows(measurements, "dataset", "unhindered")
-    free = next(
-        (_wait_ms(params, row) for params, row in unhindered.items() if params.sent), _wait_ms(none, rows[none])
-    )
+    free = _wait_ms(none, rows[none])
     waits = _milliseconds(_wait_ms(chosen, rows[chosen]) if workers else free)
     said = f"a consumer waits {waits} for each batch of {chosen.batch}"
     if chosen.step_ms is not None:
@@ -244,9 +235,8 @@ def _consumer_waits(rows: LoadingRows, measurements: Measurements, workers: int)
 
 
 def _wait_ms(params: LoadingParams, row: Measurement) -> float:
-    """For each batch, besides the consumer's step, which is in the rates of the curve and not in the unhindered one."""
-    step_ms = params.step_ms if params.step_ms and params.kind == "dataset" else 0.0
-    return max(0.0, 1000 * (params.batch or 1) / row.median - step_ms)
+    """For each batch, besides the consumer's step, which is in the rates of the curve."""
+    return max(0.0, 1000 * (params.batch or 1) / row.median - (params.step_ms or 0.0))
 
 
 def _milliseconds(value: float) -> str:

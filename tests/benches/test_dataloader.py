@@ -11,8 +11,8 @@ from recorded import facts_of
 from gputune import benches
 from gputune.bench_process import Context
 from gputune.benches import _timing, dataloader
+from gputune.benches.dataloader import Decoding, Tokens, Waiting
 from gputune.benches.loading import worker_curve
-from gputune.benches.loading.samples import Decoding, Tokens, Waiting
 from gputune.benches.loading.source import Options, Source
 from gputune.settings.dataloader_workers import of_kind
 
@@ -57,7 +57,7 @@ class SixteenCpus:
         Waiting: {0: 466, 12: 5_600, 24: 11_200, 48: 13_700},
         Decoding: {0: 780, 10: 2_300, 20: 3_700, 40: 4_000},
     }
-    stalled_rounds: frozenset[int] = frozenset()
+    stalled_rounds = frozenset()
     """Rounds in which decoding with any number of workers runs at half its speed, counted from 0."""
 
     def __post_init__(self):
@@ -65,7 +65,6 @@ class SixteenCpus:
 
     def open(self):
         SixteenCpus.now += self.options.workers * self.start_seconds
-        return 0.0
 
     def rate(self, seconds, step_seconds=0.0, batch_seconds=0.0):
         workers = self.options.workers
@@ -97,40 +96,19 @@ def test_on_16_cpus_each_kind_has_rounds_enough_also_where_workers_start_slowly(
 
 @pytest.mark.parametrize("seed", range(5))
 def test_decoding_takes_longer_where_one_of_its_few_rounds_was_disturbed(monkeypatch, seed):
-    monkeypatch.setattr(SixteenCpus, "stalled_rounds", frozenset({1}))
-    workers, taken = workers_on_16_cpus(monkeypatch, LEAST, 0.04, seed)
+    workers, taken = workers_on_16_cpus(monkeypatch, LEAST, 0.04, seed, stalled_rounds={1})
     assert workers == [0, 48, 40]
     assert taken <= (1 + dataloader.OVERTIME_SHARE) * LEAST
 
 
-@pytest.mark.parametrize(
-    ("device", "names"), [("cuda:0", ["prefetch", "transfer", "epochs"]), ("cpu", ["prefetch", "epochs"])]
-)
-def test_epochs_take_what_all_others_leave_and_have_eight_pairs_of_starts(monkeypatch, device, names):
-    taken = []
-
-    def takes(name, seconds):
-        taken.append((name, seconds))
-        SixteenCpus.now += seconds
-        return []
-
-    for name in ("prefetch", "transfer", "epochs"):
-        monkeypatch.setattr(dataloader.options_of, name, lambda *given, name=name: takes(name, given[-1]))
-    _, whole = workers_on_16_cpus(monkeypatch, 60, 0.027, 0, device=device, budget="thorough")
-    assert [name for name, _ in taken] == names
-    assert taken[-1][1] > 8 * 1.4
-    assert 50 < whole <= 60
-
-
-def workers_on_16_cpus(monkeypatch, seconds, start_seconds, seed, *, device="cuda:0", budget="standard"):
+def workers_on_16_cpus(monkeypatch, seconds, start_seconds, seed, **more):
     """The numbers of workers for the kinds of samples, and the seconds that were taken."""
     for module in (_timing, dataloader, worker_curve):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: SixteenCpus.now))
     monkeypatch.setattr(dataloader, "free_cpus", lambda *given: 16)
-    monkeypatch.setattr(worker_curve, "Stream", SixteenCpus)
-    monkeypatch.setattr(SixteenCpus, "start_seconds", start_seconds)
-    monkeypatch.setattr(SixteenCpus, "noise", random.Random(seed))
+    loader = type("Loader", (SixteenCpus,), {"start_seconds": start_seconds, "noise": random.Random(seed), **more})
+    monkeypatch.setattr(worker_curve, "Stream", loader)
     facts, began = facts_of("nvidia-h200-x1", affinity=range(16)), SixteenCpus.now
-    rows = list(dataloader.measure(Context(device=device, facts=facts, seconds=seconds, budget=budget)))
+    rows = list(dataloader.measure(Context(device="cuda:0", facts=facts, seconds=seconds, budget="standard")))
     kinds = ("memory", "waiting", "decoding")
     return [of_kind(rows, kind) for kind in kinds], SixteenCpus.now - began

@@ -3,7 +3,6 @@
 EVERYTHING = {
     "amp_dtype": "bfloat16", "matmul_precision": "tf32", "cudnn_tf32": False, "cudnn_benchmark": True, "compile": True,
     "fused_optimizer": True, "dataloader_workers": 1, "dataloader_prefetch_factor": 4,
-    "dataloader_persistent_workers": True,
 }  # fmt: skip
 FLAGS = {"level": "high", "matmul": (True, "tf32"), "cudnn": (False, "ieee"), "benchmark": True}
 NO_KNOB = {"cudnn_benchmark": True, "compile": True, "fused_optimizer": True, "dataloader_workers": 2}

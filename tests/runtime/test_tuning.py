@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import loaded
 import pytest
 import torch
 import torch_child
@@ -251,11 +250,11 @@ class TestDataLoader:
 
     def test_what_belongs_to_workers_is_not_there_without_them(self) -> None:
         """torch raises ValueError for it."""
-        assert self.load(workers=0, persistent_workers=True, prefetch_factor=4) == [1, 5, 9]
+        assert self.load(workers=0, prefetch_factor=4) == [1, 5, 9]
 
     @pytest.mark.slow
     def test_torchs_own_prefetch(self) -> None:
-        assert self.load(workers=1, persistent_workers=False, prefetch_factor=None) == [1, 5, 9]
+        assert self.load(workers=1, prefetch_factor=None) == [1, 5, 9]
 
     def test_nothing_chosen_is_torchs_default(self) -> None:
         assert Tuning({}).dataloader_kwargs() == {"num_workers": 0, "pin_memory": False}
@@ -299,13 +298,6 @@ class TestDataLoaderHere:
         assert tuning.dataloader_kwargs(Sleeping(length=1))["num_workers"] == 0
         assert tuning.dataloader_kwargs()["num_workers"] == 4
         assert not self.why(tuning)[1].endswith("such samples")
-
-    @pytest.mark.slow
-    def test_threads_of_workers_are_an_argument_that_travels(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("multiprocessing.get_start_method", lambda **_: "spawn")
-        arguments = self.applied({"workers": 2, "threads": 2}, cpu_budget=4).dataloader_kwargs()
-        loader = torch.utils.data.DataLoader(loaded.Threads(), **arguments, multiprocessing_context="spawn")
-        assert [int(batch) for batch in loader] == [2, 2]
 
 
 class Sleeping:

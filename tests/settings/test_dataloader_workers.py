@@ -248,12 +248,10 @@ class TestWithAConsumersStep:
 
     STEP = 50.0
 
-    def paced(self, waits: dict[int, float], unhindered: float | None = 80.0) -> list[Any]:
-        """By number of workers what a step waits in ms, and what a batch takes where nothing but loading is done."""
+    def paced(self, waits: dict[int, float]) -> list[Any]:
+        """By number of workers what a step waits in ms."""
         rates = {count: 1000 * BATCH / MEDIAN / (self.STEP + wait) for count, wait in waits.items()}
-        rows = loaded(rates=rates, step_ms=self.STEP)
-        free = {} if unhindered is None else {0: 1000 * BATCH / MEDIAN / unhindered}
-        return rows + loaded("unhindered", free, step_ms=self.STEP)
+        return loaded(rates=rates, step_ms=self.STEP)
 
     def test_the_fewest_that_keep_it_fed(self) -> None:
         choice = recommend(self.paced({0: 80.0, 1: 20.0, 2: 0.4, 3: 0.1, 8: 0.0}))
@@ -270,19 +268,10 @@ class TestWithAConsumersStep:
         assert "a step of 50 ms waits 21 ms for its batch" in choice.reason
 
     def test_a_consumer_that_is_fed_without_workers_gets_none(self) -> None:
-        choice = recommend(self.paced({0: 0.3, 2: 0.0}, unhindered=0.3))
+        choice = recommend(self.paced({0: 0.3, 2: 0.0}))
         assert (choice.value, choice.evidence) == (0, ("dataset",))
         assert choice.reason.startswith("no gain: ")
         assert choice.reason.endswith("; a step of 50 ms waits 0.3 ms for its batch of 32")
-
-    def test_without_the_unhindered_rate_the_step_is_taken_off(self) -> None:
-        reason = recommend(self.paced({0: 80.0, 2: 0.4}, unhindered=None)).reason
-        assert reason.endswith("waits 0.4 ms for its batch of 32, with torch's defaults 80 ms")
-
-    def test_the_unhindered_rate_is_of_batches_that_were_made_whole(self) -> None:
-        unsent = loaded("unhindered", {0: 1e6}, step_ms=self.STEP, sent=False)
-        reason = recommend(unsent + self.paced({0: 80.0, 2: 0.4})).reason
-        assert reason.endswith("with torch's defaults 80 ms")
 
 
 class TestWhereSharedMemoryIsShort:

@@ -9,10 +9,9 @@ from making import row
 
 from gputune.settings._loading_rows import LoadingParams, loading_rows, params_of
 
-FLAGS = st.none() | st.booleans()
 PARAMS = st.builds(
     LoadingParams,
-    kind=st.sampled_from(["decoding", "dataset", "prefetch", "threads", "transfer", "epochs"]),
+    kind=st.sampled_from(["decoding", "memory", "waiting", "dataset"]),
     workers=st.integers(0, 1024),
     batch=st.integers(1, 1 << 40),
     prefetch_factor=st.none() | st.integers(1, 64),
@@ -20,10 +19,6 @@ PARAMS = st.builds(
     step_ms=st.none() | st.floats(0.01, 1e6),
     epoch_batches=st.none() | st.integers(0, 1 << 62),
     same_samples=st.booleans(),
-    persistent_workers=FLAGS,
-    pin_memory=FLAGS,
-    threads=st.none() | st.integers(1, 4096),
-    epoch_seconds=st.none() | st.floats(0.0, 1e6),
 )
 
 
@@ -34,8 +29,8 @@ def test_what_a_bench_writes_is_read_back(params: LoadingParams) -> None:
 
 def test_defaults_are_left_out() -> None:
     assert LoadingParams(kind="decoding", workers=0).params == {"kind": "decoding", "workers": 0}
-    written = LoadingParams(kind="epochs", workers=2, persistent_workers=False, sent=False).params
-    assert written == {"kind": "epochs", "workers": 2, "persistent_workers": False, "sent": False}
+    written = LoadingParams(kind="dataset", workers=2, batch=8, sent=False).params
+    assert written == {"kind": "dataset", "workers": 2, "batch": 8, "sent": False}
 
 
 def test_parameters_of_a_later_gputune_are_ignored() -> None:
@@ -60,10 +55,6 @@ STRANGE: dict[str, list[Any]] = {
     "step_ms": [0, 0.0, -1.0, "x", True, 1 << 70],
     "epoch_batches": [-1, "x", 1.0],
     "same_samples": [1, "x"],
-    "persistent_workers": [1, "x"],
-    "pin_memory": [0],
-    "threads": [0, 4097, "x"],
-    "epoch_seconds": [-1.0, "x"],
 }
 
 

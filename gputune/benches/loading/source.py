@@ -1,7 +1,6 @@
 """A DataLoader under test: its dataset and its arguments."""
 
 import copy
-import multiprocessing
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -10,8 +9,7 @@ from typing import Any
 
 from gputune.benches._user_code import UserCodeError
 from gputune.resources.room import temporary_folder
-from gputune.settings._scaling import PREFETCH
-from gputune.settings.dataloader_threads import WorkerThreads
+from gputune.settings._loading_rows import PREFETCH
 
 NO_FOLDER = "workers need a folder for temporary files, and there is none: set TMPDIR, or docker run --tmpfs /tmp"
 
@@ -22,17 +20,11 @@ class Options:
 
     workers: int
     prefetch_factor: int = PREFETCH
-    pin_memory: bool = False
-    persistent_workers: bool = True
-    threads: int = 1
-    """The threads of torch in each worker; 1 is torch's default."""
 
     @property
     def arguments(self) -> dict[str, Any]:
-        always = {"num_workers": self.workers, "pin_memory": self.pin_memory}
-        if not self.workers:
-            return always
-        return {**always, "prefetch_factor": self.prefetch_factor, "persistent_workers": self.persistent_workers}
+        workers = {"prefetch_factor": self.prefetch_factor, "persistent_workers": True} if self.workers else {}
+        return {"num_workers": self.workers, **workers}
 
 
 @dataclass(kw_only=True)
@@ -60,21 +52,14 @@ class Source:
         """The indices of the batches, or of the samples, that are loaded next."""
 
     @property
-    def start_method(self) -> str:
-        """How the workers are started: fork, spawn or forkserver."""
-        context = self.more.get("multiprocessing_context") or multiprocessing
-        return context if isinstance(context, str) else str(context.get_start_method())
-
-    @property
     def samples(self) -> int:
         """The number of samples in a batch under test, or in a piece of one."""
         whole = self.batch_size or 1
         return min(whole, self.piece) if self.piece else whole
 
-    def loader(self, options: Options, *, epochs: bool = False) -> Any:
+    def loader(self, options: Options) -> Any:
         """A DataLoader without end, which goes on in the epoch where the last one stopped, so that none reads what
-        another has just brought into the page cache; with `epochs` one of whole epochs. Raises UserCodeError where
-        workers would hang.
+        another has just brought into the page cache. Raises UserCodeError where workers would hang.
         """
         dataset = self.dataset if options.workers else apart(self.dataset)
         more = {**self.more, **options.arguments}
@@ -84,13 +69,10 @@ class Source:
             raise UserCodeError(NO_FOLDER)
         else:
             more["timeout"] = self.patience
-        if options.threads > 1:
-            more["worker_init_fn"] = WorkerThreads(options.threads, self.more.get("worker_init_fn"))
         if self.indices is None:
             return _loader(dataset, batch_size=self.samples if self.batch_size else None, **more)
         more.pop("drop_last", None)
-        indices = self.indices if epochs else self.stream
-        how = {"batch_sampler": indices} if self.batch_size else {"batch_size": None, "sampler": indices}
+        how = {"batch_sampler": self.stream} if self.batch_size else {"batch_size": None, "sampler": self.stream}
         return _loader(dataset, **how, **more)
 
 

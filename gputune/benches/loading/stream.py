@@ -10,13 +10,13 @@ import multiprocessing
 import os
 import re
 import signal
+import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from gputune.benches._user_code import UserCodeError, words
-from gputune.benches.loading.patience import OutOfPatience, within
 from gputune.benches.loading.source import Options, Source
 from gputune.resources.unreadable import Cause
 
@@ -33,25 +33,24 @@ LONG_SECONDS = 0.7
 """A batch that takes so long is slow beside the waking of torch's threads."""
 
 
+class OutOfPatience(BaseException):
+    """The limit of `within` was exceeded. Not an Exception, so that the user's own handlers do not catch it."""
+
+
 class Stream:
     """One loader at work. Each call raises UserCodeError for what the dataset raises, and where a worker ends."""
 
-    def __init__(self, source: Source, options: Options, receive: Callable[[Any], Any] | None = None) -> None:
+    def __init__(self, source: Source, options: Options) -> None:
         self.source, self.options = source, options
-        self._receive = receive or (lambda batch: batch)
         self._iterator: Any = None
         self._batches = self._endless()
 
-    def open(self) -> float:
-        """Start the workers and wait until each has delivered. Returns the seconds until the first batch arrived."""
+    def open(self) -> None:
+        """Start the workers and wait until each has delivered."""
         with guarded(self.source.patience, 0):
-            started = time.perf_counter()
-            self.take()
-            first = time.perf_counter() - started
-            for _ in range(self.options.workers - 1):
+            for _ in range(max(1, self.options.workers)):
                 self.take()
         self._signal(signal.SIGSTOP)
-        return first
 
     def rate(self, seconds: float, step_seconds: float = 0.0, batch_seconds: float = 0.0) -> float:
         """Samples per second of one block: whole rounds of the workers, for at least `seconds`. The consumer sleeps for
@@ -85,7 +84,7 @@ class Stream:
 
     def take(self) -> Any:
         try:
-            return self._receive(next(self._batches))
+            return next(self._batches)
         except RuntimeError as error:
             if "exited unexpectedly" not in str(error):
                 raise
@@ -121,6 +120,28 @@ class Stream:
         for pid in self.pids():
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Raise OutOfPatience in the block when it takes longer, as soon as it returns to the interpreter or sleeps.
+
+    Only a main thread can be interrupted; elsewhere there is no limit.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ring(number: int, frame: object) -> None:
+        raise OutOfPatience
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # repeated, since a bare except may have caught the first
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @contextmanager

@@ -1,8 +1,14 @@
-"""The user's own dataset or DataLoader as a source, and a first look at what it yields."""
+"""The user's own dataset or DataLoader as a source, and a first look at what it yields: how long a batch takes, and its
+bytes in shared memory on the way from a worker.
+"""
 
+import ctypes
+import hashlib
+import io
+import pickle
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -10,16 +16,15 @@ from statistics import median
 from typing import Any
 
 from gputune.benches._user_code import UserCodeError, call, words
-from gputune.benches.loading.batches import Described
-from gputune.benches.loading.patience import OutOfPatience, within
 from gputune.benches.loading.source import Options, Source
-from gputune.benches.loading.stream import Stream, guarded
+from gputune.benches.loading.stream import OutOfPatience, Stream, guarded, within
 
 EMPTY = "the dataset is empty: its length is 0"
 DEFAULT_BATCH = 32
 HUGE = 10_000_000
 """With so many samples no permutation is made, which takes seconds and 60 bytes a sample. Some may then come twice."""
 SAMPLED_BATCHES = 8
+PAGE = 4096
 LOOK_SECONDS = 0.4
 PIECE_SECONDS = 0.02
 """Batches are cut so that a worker makes a piece in about this time, for more samples of the curve."""
@@ -219,3 +224,66 @@ class _Looked:
             else:
                 yield from (batch[start : start + self.part] for start in range(0, len(batch), self.part))
             whole = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """Stands for a batch on the way from a worker."""
+
+    shm_bytes: int
+    """The size of its tensors' storages, each of which a worker puts into whole pages of /dev/shm."""
+    digest: str
+
+
+class Described:
+    """A collate function that makes the batch with the user's function, and returns only its description."""
+
+    def __init__(self, collate: Callable[[Any], Any]) -> None:
+        self.collate = collate
+
+    def __call__(self, samples: Any) -> Description:
+        from torch.utils import data
+
+        if self.collate is not data.default_collate:  # it may ask which worker it is in
+            return describe(self.collate(samples))
+        with _in_own_memory():
+            return describe(self.collate(samples))
+
+
+@contextmanager
+def _in_own_memory() -> Iterator[None]:
+    """Have default_collate avoid shared memory, as without workers: /dev/shm may be too small for one batch."""
+    from torch.utils import data
+
+    before, data.get_worker_info = data.get_worker_info, lambda: None
+    try:
+        yield
+    finally:
+        data.get_worker_info = before
+
+
+def describe(batch: Any) -> Description:
+    """Describe a batch by pickling it, as a worker does. Raises TypeError where it cannot be pickled."""
+    import torch
+
+    storages: dict[int, int] = {}
+    digest = hashlib.blake2b(digest_size=16)
+
+    class Pickler(pickle.Pickler):
+        def reducer_override(self, value: Any) -> Any:
+            if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+                return NotImplemented
+            storage = value.untyped_storage()
+            storages[storage.data_ptr()] = storage.nbytes()
+            if storage.device.type == "cpu" and storage.data_ptr():
+                digest.update(ctypes.string_at(storage.data_ptr(), storage.nbytes()))
+            return (int, ())
+
+    text = io.BytesIO()
+    try:
+        Pickler(text).dump(batch)
+    except Exception as error:
+        raise TypeError(f"a batch cannot be sent from a worker to the training process: {error}") from error
+    digest.update(text.getvalue())
+    pages = sum(-(-size // PAGE) * PAGE for size in storages.values())
+    return Description(shm_bytes=pages, digest=digest.hexdigest())

@@ -7,15 +7,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from gputune.benches._timing import Arm, in_turn, race
+from gputune.bench_process import Context
+from gputune.benches._timing import Arm, Metric, in_turn, race
 from gputune.benches._user_code import UserCodeError
 from gputune.benches.loading.source import Options, Source
 from gputune.benches.loading.stream import Stream
 from gputune.benches.loading.worker_search import affordable, search
 from gputune.facts.gap import Gap
-from gputune.measurement import comparison_of
+from gputune.measurement import LOOKS, Measurement, comparison_of
 from gputune.rounds import ranked
 from gputune.settings._evidence import counted
+from gputune.settings._loading_rows import LoadingParams
 
 BLOCK_SECONDS = 0.08
 SEARCH_SHARE = 0.5
@@ -31,6 +33,11 @@ probes on 16 CPUs the most workers reached at least 0.85 of it.)
 """
 
 
+def row(context: Context, bench: str, samples: Sequence[float], params: LoadingParams) -> Measurement:
+    """A row of `dataloader` or `dataset`."""
+    return Metric(bench, "samples/s").row(context, samples[: LOOKS[-1]], params.params)
+
+
 @dataclass(kw_only=True)
 class Curve:
     """Samples per second by number of workers; `rates` were taken in turn, with the consumer's step."""
@@ -39,8 +46,6 @@ class Curve:
     rough: dict[int, list[float]] = field(default_factory=dict)
     """From the search, without the consumer's step; of numbers that were given, the first rounds of those that fell
     behind."""
-    starts: dict[int, float] = field(default_factory=dict)
-    """Seconds from starting so many workers to the first batch."""
     failed: dict[int, UserCodeError] = field(default_factory=dict)
     sample_seconds: dict[int, float] = field(default_factory=dict)
     """How long the latest sample of the search took."""
@@ -126,7 +131,6 @@ def _rough(streams: _Streams, curve: Curve, count: int, seconds: float) -> float
     if count not in curve.failed:
         try:
             stream = streams.of(count)
-            curve.starts.setdefault(count, streams.starts[count])
             before = time.monotonic()
             rate = stream.rate(seconds)
             curve.sample_seconds[count] = time.monotonic() - before
@@ -208,7 +212,6 @@ class _Streams:
         self._trial = trial
         self._alive: dict[int, Stream] = {}
         self._alone = False
-        self.starts: dict[int, float] = {}
         self.latest = 0
 
     def separate(self) -> bool:
@@ -226,7 +229,7 @@ class _Streams:
                 if other and sum(self._alive) + count > self._trial.alive:
                     self.drop(other)
             self._alive[count] = Stream(self._trial.source, self._trial.options(count))
-            self.starts[count] = self._alive[count].open()
+            self._alive[count].open()
         return self._alive[count]
 
     def keep(self, counts: Sequence[int]) -> None:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from ...settings._scaling import PREFETCH
+from ...settings._loading_rows import PREFETCH
 from ..advice import Loading
 from ..loader import obstacle
 from ..outputs import tensors

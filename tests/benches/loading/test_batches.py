@@ -5,7 +5,7 @@ from collections import namedtuple
 import pytest
 import torch
 
-from gputune.benches.loading.batches import PAGE, Described, describe, to_device
+from gputune.benches.loading.user_dataset import PAGE, Described, describe
 
 Pair = namedtuple("Pair", "left right")
 
@@ -44,9 +44,3 @@ def test_a_batch_that_cannot_be_sent():
 
 def test_a_worker_sends_the_description_of_what_the_users_function_collates():
     assert Described(torch.stack)([torch.zeros(1024), torch.zeros(1024)]).shm_bytes == 2 * PAGE
-
-
-def test_the_tensors_of_a_batch_are_copied_to_a_device():
-    copied = to_device({"a": torch.zeros(2), "b": (torch.zeros(2), "text"), "c": 7}, "meta")
-    assert copied["a"].device.type == copied["b"][0].device.type == "meta"
-    assert (copied["b"][1], copied["c"]) == ("text", 7)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from gputune.benches.loading.patience import OutOfPatience, within
+from gputune.benches.loading.stream import OutOfPatience, within
 
 
 def test_what_ends_in_time_is_left_alone():

@@ -29,7 +29,6 @@ class Loader:
     def open(self):
         if self.options.workers in self.at_once:
             raise UserCodeError("a worker was killed by SIGKILL", "killed")
-        return 0.01
 
     def rate(self, seconds, step_seconds=0.0, batch_seconds=0.0):
         self.blocks += 1
@@ -43,8 +42,8 @@ class Loader:
 
 @pytest.fixture
 def loaders(monkeypatch):
-    monkeypatch.setattr(worker_curve, "Stream", Loader)
-    return monkeypatch
+    """A function that has numbers of workers fail, at once or later."""
+    return lambda **fails: monkeypatch.setattr(worker_curve, "Stream", type("Some", (Loader,), fails))
 
 
 def curve(counts=(0, 4, 8, 16)):
@@ -53,7 +52,7 @@ def curve(counts=(0, 4, 8, 16)):
 
 
 def test_a_number_of_workers_that_fails_does_not_cost_the_others(loaders):
-    loaders.setattr(Loader, "at_once", (16,))
+    loaders(at_once=(16,))
     measured = curve()
     assert {0, 8} <= measured.rates.keys() <= {0, 4, 8}
     assert {count: (str(why), why.cause) for count, why in measured.failed.items()} == {
@@ -62,9 +61,9 @@ def test_a_number_of_workers_that_fails_does_not_cost_the_others(loaders):
     assert all(samples for samples in (*measured.rates.values(), *measured.rough.values()))
 
 
-def test_one_that_fails_later_is_left_out_and_the_others_are_timed_to_the_end(loaders):
-    loaders.setattr(Loader, "later", (16,))
-    loaders.setattr(worker_curve, "STILL_WORTH_GIVEN", 0.25)
+def test_one_that_fails_later_is_left_out_and_the_others_are_timed_to_the_end(loaders, monkeypatch):
+    loaders(later=(16,))
+    monkeypatch.setattr(worker_curve, "STILL_WORTH_GIVEN", 0.25)
     measured = curve()
     assert list(measured.failed) == [16]
     assert 16 not in measured.rates
@@ -72,31 +71,30 @@ def test_one_that_fails_later_is_left_out_and_the_others_are_timed_to_the_end(lo
 
 
 def test_where_none_works_the_reason_is_raised(loaders):
-    loaders.setattr(Loader, "at_once", (0, 4, 8, 16))
+    loaders(at_once=(0, 4, 8, 16))
     with pytest.raises(UserCodeError, match="SIGKILL"):
         curve()
 
 
 @pytest.mark.slow
 def test_the_bench_goes_on_with_the_next_kind_of_samples(loaders, two_cpus):
-    loaders.setattr(Loader, "at_once", (8,))
+    loaders(at_once=(8,))
     context = Context(device="cpu", facts=two_cpus, seconds=1.0, budget="standard")
     found = list(benches.load("dataloader").measure(context))
     assert [(one.fact, one.reason) for one in found if isinstance(one, Gap)] == [
         ("bench.dataloader.waiting", "8 workers: a worker was killed by SIGKILL")
     ]
     assert {one.params["kind"] for one in found if not isinstance(one, Gap)} == {"memory", "decoding", "waiting"}
-    loaders.setattr(Loader, "at_once", tuple(range(64)))
+    loaders(at_once=tuple(range(64)))
     gaps = list(benches.load("dataloader").measure(context))
     assert [gap.fact for gap in gaps] == [f"bench.dataloader.{kind}" for kind in ("memory", "waiting", "decoding")]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("budget", ["standard", "thorough"])
-def test_every_budget_times_the_same_numbers_and_last_the_samples_that_scatter_most(loaders, two_cpus, budget):
-    loaders.setattr(dataloader, "_other_options", lambda *given: iter(()))
+def test_the_samples_that_scatter_most_are_timed_last(loaders, two_cpus):
+    loaders()
     counts = {}
-    for row in dataloader.measure(Context(device="cpu", facts=two_cpus, seconds=1.0, budget=budget)):
+    for row in dataloader.measure(Context(device="cpu", facts=two_cpus, seconds=1.0, budget="standard")):
         counts.setdefault(row.params["kind"], []).append(row.params["workers"])
     assert counts == {"memory": [0, 1, 2], "waiting": [0, 2, 4, 8], "decoding": [0, 1, 2]}
     assert list(counts)[-1] == "decoding"

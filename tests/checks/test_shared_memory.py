@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from making import row
 from recorded import facts_of
 
+from gputune.checks.shm_size import Need, needed
+from gputune.checks.shm_size import need as _need
+from gputune.inject.loading import fitting
 from gputune.measurement import Measurement
-from gputune.settings._scaling import HELD, fitting
-from gputune.settings._shared_memory import SHARE, Need, needed
-from gputune.settings._shared_memory import need as _need
+from gputune.settings._loading_rows import HELD, PREFETCH, SHARE
 
 MIB = 1 << 20
 IMAGES = 64 * 3 * 224 * 224 * 4
@@ -31,23 +32,17 @@ def need(rows: list[Any]) -> Need | None:
     return _need(facts_of(), rows)
 
 
-def prefetched(factor: int, rate: float) -> Measurement:
-    return row("dataset", "throughput", rate, kind="prefetch", workers=4, prefetch_factor=factor)
-
-
 CURVE = loaded({0: 100.0, 4: 400.0, 8: 404.0})
 
 
 @pytest.mark.parametrize(
-    ("rows", "workers", "ahead"),
+    ("rows", "workers"),
     [
-        ([batch_bytes(IMAGES), *CURVE], 4, 2),
-        ([batch_bytes(1.0, IMAGES, 2.0), *CURVE], 4, 2),
-        ([batch_bytes(IMAGES), *loaded({0: 100.0, 8: 800.0}, sent=False), *loaded({0: 100.0, 1: 99.0})], 8, 2),
-        ([batch_bytes(IMAGES), *loaded({0: 100.0, 2: 300.0, 8: 301.0}, sent=False), *CURVE], 4, 2),
-        ([batch_bytes(IMAGES), *loaded({0: 100.0, 4: 400.0}, prefetch_factor=1)], 4, 2),
-        ([batch_bytes(IMAGES), *CURVE, prefetched(4, 130.0), prefetched(2, 100.0)], 4, 4),
-        ([batch_bytes(IMAGES), *CURVE, prefetched(4, 100.0), prefetched(2, 100.0)], 4, 2),
+        ([batch_bytes(IMAGES), *CURVE], 4),
+        ([batch_bytes(1.0, IMAGES, 2.0), *CURVE], 4),
+        ([batch_bytes(IMAGES), *loaded({0: 100.0, 8: 800.0}, sent=False), *loaded({0: 100.0, 1: 99.0})], 8),
+        ([batch_bytes(IMAGES), *loaded({0: 100.0, 2: 300.0, 8: 301.0}, sent=False), *CURVE], 4),
+        ([batch_bytes(IMAGES), *loaded({0: 100.0, 4: 400.0}, prefetch_factor=1)], 4),
     ],
     ids=[
         "of the workers that are recommended",
@@ -55,17 +50,14 @@ CURVE = loaded({0: 100.0, 4: 400.0, 8: 404.0})
         "of the workers that would be the best if there were room for them",
         "of no fewer workers than are recommended",
         "of torch's prefetch_factor where it gave way",
-        "of more batches ahead where they are recommended",
-        "and not where they are not",
     ],
 )
-def test_the_need_of_a_dataset(rows: list[Any], workers: int, ahead: int) -> None:
-    size = needed(workers, ahead, IMAGES)
-    assert need(rows) == Need(workers=workers, prefetch_factor=ahead, batch_bytes=IMAGES, shm_bytes=size)
+def test_the_need_of_a_dataset(rows: list[Any], workers: int) -> None:
+    assert need(rows) == Need(workers=workers, batch_bytes=IMAGES, shm_bytes=needed(workers, IMAGES))
 
 
 def test_ten_batches_in_nine_tenths_of_it() -> None:
-    assert needed(4, 2, IMAGES) == 409 * MIB  # batches of 36.75 MiB
+    assert needed(4, IMAGES) == 409 * MIB  # batches of 36.75 MiB
 
 
 @pytest.mark.parametrize(
@@ -87,10 +79,10 @@ def test_there_is_none(rows: list[Any]) -> None:
 SIZES = st.integers(1, 1 << 34) | st.integers(1, 200).map(lambda number: number * 4718592)  # nine tenths of 5 MiB
 
 
-@given(st.integers(1, 256), st.integers(1, 8), SIZES)
-def test_so_much_holds_the_batches_and_a_mebibyte_less_does_not(workers: int, ahead: int, size: int) -> None:
-    room = needed(workers, ahead, size)
+@given(st.integers(1, 256), SIZES)
+def test_so_much_holds_the_batches_and_a_mebibyte_less_does_not(workers: int, size: int) -> None:
+    room = needed(workers, size)
     assert room % MIB == 0
-    assert int(SHARE * room / size - HELD) >= workers * ahead
-    assert SHARE * (room - MIB) < (workers * ahead + HELD) * size
-    assert fitting(workers, ahead, size, room) == (workers, ahead)
+    assert int(SHARE * room / size - HELD) >= workers * PREFETCH
+    assert SHARE * (room - MIB) < (workers * PREFETCH + HELD) * size
+    assert fitting(workers, None, size, room) == (workers, None)

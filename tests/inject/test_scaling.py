@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputune.settings._scaling import HELD, PREFETCH, fitting, scaled
+from gputune.inject.loading import fitting, scaled
+from gputune.settings._loading_rows import HELD, PREFETCH
 from gputune.settings.dataloader_workers import LIMITS
 
 WORKERS = st.integers(0, LIMITS[1])
