@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from making import command, executable
 
-from gputune.deploy.docker import Machine, text
+from gputune.checks import shm_size
+from gputune.deploy.docker import Machine, amount, shm_mebibytes, text
 
 pytestmark = pytest.mark.cluster
 
@@ -95,3 +96,18 @@ ARGUMENTS = st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_ch
 def test_the_command_arrives_as_it_was_given(shell, arguments):
     words, _ = shell(text(LAPTOP, "gputune:1", ["python", *arguments]))
     assert words[-1 - len(arguments) :] == ["python", *arguments]
+
+
+@pytest.mark.parametrize(
+    ("cpus", "memory_mib", "mebibytes"),
+    [(1, 1 << 16, 1024), (16, 1 << 16, 4096), (224, 1 << 21, 1 << 16), (224, 1024, 512), (224, 1, 1), (16, None, 4096)],
+)
+def test_shared_memory_is_what_workers_need_and_half_of_the_memory_at_most(cpus, memory_mib, mebibytes):
+    assert shm_mebibytes(cpus, memory_mib and memory_mib << 20) == mebibytes
+    if memory_mib is None or memory_mib > 1024:
+        assert mebibytes << 20 >= cpus * 2 * shm_size.BATCH_BYTES
+
+
+@pytest.mark.parametrize(("mebibytes", "docker", "kubernetes"), [(8192, "8g", "8Gi"), (1536, "1536m", "1536Mi")])
+def test_each_engine_writes_an_amount_its_own_way(mebibytes, docker, kubernetes):
+    assert (amount(mebibytes, "g", "m"), amount(mebibytes, "Gi", "Mi")) == (docker, kubernetes)

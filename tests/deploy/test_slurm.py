@@ -42,7 +42,7 @@ def test_draining_is_only_on_demand() -> None:
         (["task-prolog", "--profile", "p.yaml"], "--profile p.yaml: is not an absolute path, and tasks start in any"),
         (["task-prolog", "--profile", "/a\nb"], "--profile '/a\\nb': is not printable text on one line; write a name"),
         (["sbatch", "--image", "", "--", "a"], "--image '': is not printable text on one line; write a name without"),
-        (["sbatch", "--nodes=0", "--", "a"], "--nodes: must be a whole number of at least 1"),
+        (["sbatch", "--nodes=0", "--", "a"], "invalid value for '--nodes'"),
     ],
 )
 def test_a_refusal_is_one_line(words: list[str], said: str) -> None:

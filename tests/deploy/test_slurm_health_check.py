@@ -9,7 +9,7 @@ from linted import linted
 from making import command, environ, executable
 
 from gputune.deploy import node_checks
-from gputune.deploy.slurm_health_check import health_check
+from gputune.deploy.slurm import health_check
 
 pytestmark = pytest.mark.cluster
 

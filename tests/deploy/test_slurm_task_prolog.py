@@ -7,7 +7,7 @@ import pytest
 from linted import linted
 from making import command, environ, profile, written
 
-from gputune.deploy.slurm_task_prolog import task_prolog
+from gputune.deploy.slurm import task_prolog
 from gputune.host import Host
 from gputune.runtime.local_fingerprint import local_fingerprint
 

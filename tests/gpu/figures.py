@@ -193,16 +193,6 @@ def _seconds(run: Callable[[], Any]) -> float:
     return taken / done
 
 
-def padding() -> dict[str, str]:
-    """What `gputune pad` says of a vocabulary of 50257, and of sizes that need nothing."""
-    sizes = (50257, 50264, 4096)
-    command = [sys.executable, "-m", "gputune", "pad"]
-    return {
-        str(size): subprocess.run([*command, str(size)], check=True, capture_output=True, text=True).stdout.strip()
-        for size in sizes
-    }
-
-
 LOAD = """
 import time, torch
 x = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
@@ -318,9 +308,7 @@ def budgets() -> dict[str, float]:
     return {budget: round(probe("--budget", budget)[1], 1) for budget in ("quick", "standard")}
 
 
-FIGURES = {
-    one.__name__: one for one in (budgets, peak, padding, families, beside_another, small_card, old_card, failing)
-}
+FIGURES = {one.__name__: one for one in (budgets, peak, families, beside_another, small_card, old_card, failing)}
 
 
 if __name__ == "__main__":

@@ -30,8 +30,6 @@ def probed(tmp_path_factory):
         "quick",
         "-o",
         path,
-        "--each",
-        path.parent,
     ]
     subprocess.run(command, check=True, env=environ(XDG_CACHE_HOME=str(path.parent)))
     return load(path)
@@ -43,13 +41,6 @@ def test_every_gpu_is_measured_beside_the_others(probed):
     assert [(row.device, row.metric) for row in rows] == [
         (device, metric) for device in devices for metric in ("matmul", "bandwidth")
     ]
-
-
-def test_each_gpu_has_a_profile_of_its_own(probed, tmp_path_factory):
-    folder = tmp_path_factory.getbasetemp() / "all0"
-    for number in range(probed.fingerprint.gpu_count):
-        own = load(folder / f"cuda{number}.yaml")
-        assert {row.device for row in own.measurements if row.bench == "precision"} == {f"cuda:{number}"}
 
 
 def test_healthy_gpus_raise_no_alarm(probed):

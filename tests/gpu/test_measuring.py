@@ -37,14 +37,6 @@ def test_five_probes_in_a_row_recommend_the_same(busy, seconds):
     assert max(found["seconds"]) <= seconds
 
 
-def test_padding_is_advised_where_it_pays_and_only_there():
-    found = figures.padding()
-    print(found)
-    assert found["50257"].startswith("pad 50257 to 50264: ")
-    assert found["50264"].startswith("keep 50264: no gain")
-    assert found["4096"].startswith("keep 4096: no gain")
-
-
 def test_the_recommended_combinations_are_within_3_percent_of_the_best_of_all():
     found = figures.families()
     print(found)

@@ -8,7 +8,7 @@ import pytest
 from making import row
 from recorded import facts_of
 
-from gputune.settings.dimension_multiple import least_padding, padding_gain, recommend
+from gputune.settings.dimension_multiple import recommend
 
 H200 = facts_of()
 
@@ -112,50 +112,3 @@ def test_a_size_that_is_no_clear_winner_among_too_few_samples_decides_nothing() 
     rows = [replace(one, samples=one.samples[:7]) for one in measured("bfloat16", "N", FAST | {1: 50.0})]
     assert recommend(H200, rows).value == {}
     assert recommend(H200, rows).reason == "too few samples in this run to tell"
-
-
-class TestGainOf:
-    ROWS = measured("bfloat16", "N", FAST | {1: 20.0, 2: 50.0, 4: 80.0}, full=300.0)
-
-    @pytest.mark.parametrize(
-        ("n", "padded", "gain"),
-        [(50257, 50264, 5.0), (50257, 50258, 2.5), (50258, 50264, 2.0), (50264, 50304, 1.0), (50257, 50257, 1.0)],
-    )
-    def test_is_that_of_sizes_that_divide_alike(self, n: int, padded: int, gain: float) -> None:
-        comparison = padding_gain(self.ROWS, "bfloat16", n, padded)
-        assert comparison.ratio == pytest.approx(gain)
-
-    def test_what_was_not_measured_is_not_told(self) -> None:
-        assert padding_gain([], "bfloat16", 50257, 50264) is None
-        assert padding_gain(self.ROWS, "float16", 50257, 50264) is None
-        assert padding_gain(measured("bfloat16", "K", FAST), "bfloat16", 50257, 50264) is None
-        assert padding_gain(measured("bfloat16", "N", {8: 100.0}), "bfloat16", 50257, 50264) is None
-
-
-def padded(rates: Mapping[int, float]) -> list[Any]:
-    """A matmul of the user's own with its N as it is, the smallest, and padded."""
-    return [row("matmul_shapes", "throughput", rate, shape="1 x 50257 x 1", n=n) for n, rate in rates.items()]
-
-
-class TestLeastPadding:
-    def test_is_the_first_that_none_outruns(self) -> None:
-        row, gain = least_padding(padded({50257: 100.0, 50304: 610.0, 50264: 600.0})) or (None, None)
-        assert row.params["n"] == 50264
-        assert gain.ratio == pytest.approx(6.0)
-
-    def test_is_none_at_all_where_nothing_gains(self) -> None:
-        row, gain = least_padding(padded({50257: 100.0, 50264: 102.0, 50304: 95.0}))
-        assert (row.params["n"], gain) == (50257, None)
-
-    def test_what_does_not_certainly_gain_is_passed_over(self) -> None:
-        plain, wild, steady = padded({50257: 100.0, 50264: 110.0, 50304: 115.0})
-        wild = replace(wild, samples=(90.0, 130.0) * 6)
-        row, gain = least_padding([plain, wild, steady]) or (None, None)
-        assert (row.params["n"], gain.ratio) == (50304, pytest.approx(1.15))
-        row, gain = least_padding([plain, wild])
-        assert (row.params["n"], gain) == (50257, None)
-
-    def test_cannot_be_told_from_nothing_or_too_few_samples(self) -> None:
-        assert least_padding([]) is None
-        rows = [replace(one, samples=one.samples[:7]) for one in padded({50257: 100.0, 50264: 600.0})]
-        assert least_padding(rows) is None
