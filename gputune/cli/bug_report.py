@@ -42,8 +42,8 @@ def bug_report(
     Versions, findings, settings in force, the cached profile and the last errors are in it.
 
     Without FILE it is only shown, on stdout; with FILE it is shown first and then written there, for you alone to read.
-    Nothing is sent anywhere. Passwords, names of users and hosts, and job ids are left out or replaced, and the report
-    says how many.
+    Nothing is sent anywhere. Logins in URLs, names of users and hosts, and job ids are left out or replaced, and the
+    report says how many.
     """
     from gputune.cli import _output
     from gputune.host.shared_text import cleaner
