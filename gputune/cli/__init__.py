@@ -14,7 +14,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from gputune.cli import _streams
-from gputune.errors import GputuneError, MeasureError, UsageError
+from gputune.errors import GputuneError, MeasureError
 from gputune.host.starting import fill_standard_streams
 from gputune_start import COMPLETE
 
@@ -36,6 +36,8 @@ REMOVED = {
     "pad": "gputune explain dimension_multiple, and for a profile's own: gputune show --all PROFILE",
     "schema": "gputune explain profile-schema, check-schema or status-schema",
     "--each": "for each GPU: gputune probe --device cuda:N -o FILE",
+    "-v": "gputune bug-report",
+    "--verbose": "gputune bug-report",
 }
 """Verbs and options that are gone, and what replaces them."""
 
@@ -73,23 +75,11 @@ app = typer.Typer(
 
 
 def _print_version(ctx: typer.Context, wanted: bool) -> None:
-    if ctx.resilient_parsing:
-        return
-    from gputune.host.stderr import show
-    from gputune.version import __version__
+    if wanted and not ctx.resilient_parsing:
+        from gputune.host.stderr import show
+        from gputune.version import __version__
 
-    verbose = ctx.params["verbose"]
-    if wanted and verbose:
-        from gputune.cli import _version
-        from gputune.host import Host
-
-        for line in _version.lines(Host()):
-            show(line)
-    elif wanted:
         show(__version__)
-    elif verbose:
-        raise UsageError("-v: belongs to --version", "type: gputune --version -v")
-    if wanted:
         raise typer.Exit
 
 
@@ -97,12 +87,6 @@ def _print_version(ctx: typer.Context, wanted: bool) -> None:
 def _options(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version)
-    ] = False,
-    verbose: Annotated[
-        bool,
-        typer.Option(
-            "-v", "--verbose", help="With --version: also Python, torch, the driver, CUDA and NVML.", is_eager=True
-        ),
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
@@ -180,17 +164,14 @@ def _misused(error: Any) -> str:
     if type(error).__name__ == "NoArgsIsHelpError":
         show(error.format_message())
         return ""
-    gone = next((word for word in sys.argv[1:] if word.partition("=")[0] in REMOVED), None)
-    if gone and type(error).__name__ != "BadParameter":
-        return f"{gone}: was removed; use {REMOVED[gone.partition('=')[0]]}"
     ctx = getattr(error, "ctx", None)
     message = error.format_message().strip().rstrip(".")
-    remedy = (
-        ""
-        if "Did you mean" in message or "Possible options" in message
-        else f"; see: {ctx.command_path if ctx else ' '.join(['gputune', *sys.argv[1:2]])} --help"
-    )
-    return f"{message[:1].lower()}{message[1:]}{remedy}"
+    words = (word.partition("=")[0] for word in sys.argv[1:])
+    if gone := next((word for word in words if word in REMOVED and word in message and "No such" in message), None):
+        return f"{gone}: was removed; use {REMOVED[gone]}"
+    if "Did you mean" not in message and "Possible options" not in message:
+        message += f"; see: {ctx.command_path if ctx else ' '.join(['gputune', *sys.argv[1:2]])} --help"
+    return message[:1].lower() + message[1:]
 
 
 def _discard_output() -> None:

@@ -10,7 +10,7 @@ from command_line import contexts
 from forked import gputune
 from making import environ
 
-from gputune import cli
+from gputune import __version__, cli
 
 PATHS = list(contexts())
 
@@ -67,6 +67,10 @@ def test_the_verbs_are_in_the_order_in_which_they_are_met(monkeypatch):
     met = re.search(r"Commands:\n((?:  .*\n)+)", text).group(1).splitlines()
     assert [line.split()[0] for line in met] == list(cli.VERBS)
     assert all(line.endswith(".") and not line.endswith("...") for line in met), "each is one line"
+
+
+def test_the_version():
+    assert gputune("--version").stdout == f"{__version__}\n"
 
 
 @pytest.mark.parametrize("variables", [{"PYTHONIOENCODING": "ascii"}, {"COLUMNS": "-1"}, {"COLUMNS": "1"}])

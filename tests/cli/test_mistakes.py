@@ -10,7 +10,7 @@ from forked import refusal
         ("chekc", "no such command 'chekc'. Did you mean 'check'?"),
         ("xyz", "no such command 'xyz'; see: gputune --help"),
         ("deploy kubernetes jb", "no such command 'jb'. Did you mean 'job'?"),
-        ("--versoin", "no such option: --versoin (Possible options: --verbose, --version)"),
+        ("--versoin", "no such option: --versoin (Possible options: --version)"),
         ("probe --budgett=quick", "no such option: --budgett (Possible options: --budget)"),
         ("check -x", "no such option: -x; see: gputune check --help"),
         ("show", "missing argument 'PROFILE'; see: gputune show --help"),
@@ -21,8 +21,7 @@ from forked import refusal
         ("check --fail-on warn", "--fail-on warn: there is no such level; did you mean warning?"),
         ("apply --numerics mixd p.yaml", "--numerics mixd: there is no such level; did you mean mixed?"),
         ("explain shmsize", "shmsize: there is no such setting, check or bench; did you mean shm_size?"),
-        ("-v check", "-v: belongs to --version; type: gputune --version -v"),
-        ("--verbose", "-v: belongs to --version; type: gputune --version -v"),
+        ("check pad", "got unexpected extra argument(s) (pad); see: gputune check --help"),
     ],
 )
 def test_a_line(typed, said):
@@ -36,6 +35,8 @@ def test_a_line(typed, said):
         ("pad 50257 --profile profile.yaml --json", "gputune show --all PROFILE"),
         ("schema --of check", "gputune explain profile-schema, check-schema or status-schema"),
         ("probe --device all --each profiles", "gputune probe --device cuda:N -o FILE"),
+        ("--version -v", "gputune bug-report"),
+        ("--verbose --version", "gputune bug-report"),
         ("probe --each=profiles", "gputune probe --device cuda:N -o FILE"),
     ],
 )
