@@ -165,7 +165,7 @@ def _misused(error: Any) -> str:
         show(error.format_message())
         return ""
     ctx = getattr(error, "ctx", None)
-    message = error.format_message().strip().rstrip(".")
+    message: str = error.format_message().strip().rstrip(".")
     words = (word.partition("=")[0] for word in sys.argv[1:])
     if gone := next((word for word in words if word in REMOVED and word in message and "No such" in message), None):
         return f"{gone}: was removed; use {REMOVED[gone]}"
