@@ -110,9 +110,6 @@ def _guarded(typed: list[str]) -> int:
             warnings.simplefilter("ignore")
         if not typed and COMPLETE in os.environ:
             sys.modules["rich"] = None  # type: ignore[assignment]  # with it typer cuts what it says of a word into lines
-            from gputune.cli import _completion
-
-            return _completion.answer()
         from gputune import cli
 
         cli.add_verbs(typed[0] if typed else None)

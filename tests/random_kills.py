@@ -189,7 +189,7 @@ VERBS = {
         ),
         Verb(
             name="probe --device all", torch=TORCH, body=_EIGHT, share=24,
-            words=["probe", "--device", "all", "--each", "each", *_PROBE[1:], "side_by_side,dataloader"],
+            words=["probe", "--device", "all", *_PROBE[1:], "side_by_side,dataloader"],
         ),
     )
 }  # fmt: skip

@@ -6,7 +6,6 @@ heavier. An expected fault is one line on stderr; `--debug` adds the traceback.
 
 import importlib
 import os
-import pkgutil
 import signal
 import sys
 from contextlib import suppress
@@ -14,9 +13,10 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from gputune.cli import _help, _streams
-from gputune.errors import GputuneError, MeasureError, UsageError
+from gputune.cli import _streams
+from gputune.errors import GputuneError, MeasureError
 from gputune.host.starting import fill_standard_streams
+from gputune_start import COMPLETE
 
 INTERRUPTED = 130
 """128 + SIGINT: how a shell reports a program that Ctrl-C ended."""
@@ -26,72 +26,67 @@ NO_READER = 141
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
+VERBS = (
+    "check", "probe", "show", "apply", "status", "tune", "batch-size", "merge", "explain", "install-hook", "bug-report",
+    "deploy",
+)  # fmt: skip
+"""In the order in which a user meets them."""
+
+REMOVED = {
+    "pad": "gputune explain dimension_multiple, and for a profile's own: gputune show --all PROFILE",
+    "schema": "gputune explain profile-schema, check-schema or status-schema",
+    "--each": "for each GPU: gputune probe --device cuda:N -o FILE",
+    "-v": "gputune bug-report",
+    "--verbose": "gputune bug-report",
+}
+"""Verbs and options that are gone, and what replaces them."""
+
+EPILOG = """\b
+Examples:
+  # What is wrong here
+  gputune check
+  # Find the fastest settings for one script
+  gputune tune -- python train.py
+  # Run it with what was found, here or for all programs
+  gputune apply auto -- python train.py
+
+\b
+Exit codes:
+  0              success
+  1              check: a finding at or above --fail-on; status: a setting failed
+  2              wrong usage, or a file that cannot be read
+  3              nothing could be measured, or the result could not be written
+  70             a bug in gputune, or it cannot start
+  78             refused by apply --strict
+  126, 127       apply: CMD cannot be run, or is not found; otherwise its own code
+  129, 130, 143  hung up, interrupted, terminated
+  141            the reader of stdout went away
+"""
+
 app = typer.Typer(
     name="gputune",
-    cls=_help.Group,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    epilog=EPILOG,
     help="Check a GPU environment, measure what it can really do, and apply the settings that pay.",
-    add_completion=False,  # its options are below, with gputune's own lines for what may fail
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
 def _print_version(ctx: typer.Context, wanted: bool) -> None:
-    if ctx.resilient_parsing:
-        return
-    from gputune.host.stderr import show
-    from gputune.version import __version__
+    if wanted and not ctx.resilient_parsing:
+        from gputune.host.stderr import show
+        from gputune.version import __version__
 
-    verbose = ctx.params["verbose"]
-    if wanted and verbose:
-        from gputune.cli import _version
-        from gputune.host import Host
-
-        for line in _version.lines(Host()):
-            show(line)
-    elif wanted:
         show(__version__)
-    elif verbose:
-        raise UsageError("-v: belongs to --version", "type: gputune --version -v")
-    if wanted:
         raise typer.Exit
-
-
-def _install_completion(ctx: typer.Context, wanted: bool) -> None:
-    if wanted:
-        from gputune.cli import _completion_setup
-
-        _completion_setup.install(ctx, wanted)
-
-
-def _show_completion(ctx: typer.Context, wanted: bool) -> None:
-    if wanted:
-        from gputune.cli import _completion_setup
-
-        _completion_setup.show(ctx, wanted)
 
 
 @app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version)
-    ] = False,
-    verbose: Annotated[
-        bool,
-        typer.Option(
-            "-v", "--verbose", help="With --version: also Python, torch, the driver, CUDA and NVML.", is_eager=True
-        ),
-    ] = False,
-    install_completion: Annotated[
-        bool,
-        typer.Option(
-            "--install-completion",
-            help="Let this shell (bash, zsh, fish) complete words.",
-            callback=_install_completion,
-        ),
-    ] = False,
-    show_completion: Annotated[
-        bool, typer.Option("--show-completion", help="Print what that would install.", callback=_show_completion)
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
@@ -100,15 +95,14 @@ def _options(
 
 def add_verbs(only: str | None = None) -> None:
     """Register every verb as a command of `app`, or just the named one: importing all costs `gputune apply` 15 ms."""
-    files = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
-    verbs = {file.replace("_", "-"): file for file in files}
-    for verb, file in {only: verbs[only]}.items() if only in verbs else verbs.items():
+    for verb in (only,) if only in VERBS else VERBS:
+        file = verb.replace("-", "_")
         module = importlib.import_module(f"{__name__}.{file}")
         if hasattr(module, "GROUP"):  # with subcommands
             app.add_typer(module.GROUP, name=verb)
             continue
         settings = getattr(module, "CONTEXT", None)
-        app.command(verb, cls=_help.Command, context_settings=settings)(getattr(module, file))
+        app.command(verb, epilog=module.EPILOG, context_settings=settings)(getattr(module, file))
 
 
 # Newer typer carries its own copy of click, older ones use the package: ask typer which class it raises.
@@ -126,9 +120,7 @@ def run() -> NoReturn:
     try:
         code: Any = _run()
     except _ClickException as error:
-        from gputune.cli import _mistakes
-
-        _end(_mistakes.line(error), error.exit_code, debug)
+        _end(_misused(error), error.exit_code, debug)
     except GputuneError as error:
         _end(str(error), error.exit_code, debug)
     except (typer.Abort, KeyboardInterrupt):
@@ -147,7 +139,8 @@ def run() -> NoReturn:
 def _run() -> Any:
     """The verb's exit code. Raises BrokenPipeError where the reader of stdout has gone: typer would exit with 1."""
     try:
-        code = app(standalone_mode=False, complete_var="")  # of no name: only `_completion` answers a shell
+        # A shell asks at Tab without a word. Below it, a program may have inherited the variable with which it asks.
+        code = app(prog_name="gputune", standalone_mode=False, complete_var="" if sys.argv[1:] else COMPLETE)
     except SystemExit as ended:
         if (
             type(sys.stdout).__name__ == "PacifyFlushWrapper" or ended.code == 1
@@ -162,6 +155,23 @@ def _run() -> Any:
     if sys.stdout:
         sys.stdout.flush()  # at exit Python would report a failure itself, with exit code 120
     return code
+
+
+def _misused(error: Any) -> str:
+    """The line about an error of typer's; nothing for a group without a verb, whose help is shown."""
+    from gputune.host.stderr import show
+
+    if type(error).__name__ == "NoArgsIsHelpError":
+        show(error.format_message())
+        return ""
+    ctx = getattr(error, "ctx", None)
+    message: str = error.format_message().strip().rstrip(".")
+    words = (word.partition("=")[0] for word in sys.argv[1:])
+    if gone := next((word for word in words if word in REMOVED and word in message and "No such" in message), None):
+        return f"{gone}: was removed; use {REMOVED[gone]}"
+    if "Did you mean" not in message and "Possible options" not in message:
+        message += f"; see: {ctx.command_path if ctx else ' '.join(['gputune', *sys.argv[1:2]])} --help"
+    return message[:1].lower() + message[1:]
 
 
 def _discard_output() -> None:

@@ -1,8 +1,10 @@
-"""Validation of an argument with a closed set of values."""
+"""The values that an option or argument takes: completed at Tab, and tested. Nothing heavy is imported for them."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from gputune.errors import UsageError
+
+AN_INTERPRETER = "name an interpreter, as in --python .venv/bin/python"
 
 
 def require(value: str, choices: Collection[str], kind: str, option: str = "") -> None:
@@ -25,3 +27,82 @@ def settings(text: str, option: str) -> tuple[str, ...]:
     for name in wanted:
         require(name, names(), "setting", option)
     return wanted
+
+
+def interpreter(python: str | None) -> str | None:
+    """The path of the program that --python names; None without the option. Raises UsageError if there is none."""
+    from gputune.host import Host
+
+    path = Host().which(python) if python else None
+    if python and path is None:
+        raise UsageError(f"--python {python}: no executable has that name", AN_INTERPRETER)
+    return path
+
+
+def auto(incomplete: str) -> list[str]:
+    """`auto` once it has been begun. Otherwise the shell completes files: it alone quotes their names safely."""
+    return ["auto"] if incomplete and "auto".startswith(incomplete) else []
+
+
+def devices() -> list[str]:
+    return ["auto", "cpu", "cuda"]
+
+
+def node_devices() -> list[str]:
+    return [*devices(), "all"]
+
+
+def budgets() -> Collection[str]:
+    from gputune.bench_process import BUDGETS
+
+    return BUDGETS
+
+
+def levels() -> Collection[str]:
+    from gputune.settings import LEVELS
+
+    return LEVELS
+
+
+def fail_on() -> Collection[str]:
+    from gputune.report.severities import FAIL_ON
+
+    return FAIL_ON
+
+
+def topics() -> list[str]:
+    return [*_settings(), *_checks(), *_benches(), "launching", *SCHEMAS]
+
+
+SCHEMAS = ("profile-schema", "check-schema", "status-schema")
+
+
+def _settings() -> Collection[str]:
+    from gputune import settings
+
+    return settings.names()
+
+
+def _checks() -> Collection[str]:
+    from gputune import checks
+
+    return checks.names()
+
+
+def _benches() -> Collection[str]:
+    from gputune import benches, plugins
+
+    return plugins.names(benches.__name__)  # their own order would import them all
+
+
+def _several(names: Callable[[], Collection[str]]) -> Callable[[str], list[str]]:
+    """Completes the last name of a list separated by commas."""
+
+    def completed(incomplete: str) -> list[str]:
+        done, comma, _ = incomplete.rpartition(",")
+        return [f"{done}{comma}{name}" for name in names()]
+
+    return completed
+
+
+some_settings, some_checks, some_benches = map(_several, (_settings, _checks, _benches))

@@ -34,16 +34,33 @@ class Refused(GputuneError):
     exit_code = 78
 
 
+EPILOG = """\b
+Examples:
+  # With what was measured on this machine
+  gputune apply auto -- python train.py
+  # Also mixed precision, in an unchanged script
+  gputune apply --numerics mixed auto -- python train.py
+  # See what would be done
+  gputune apply --dry-run auto -- python train.py
+  # Set the variables in this shell
+  eval "$(gputune apply profile.yaml)"
+
+Exit codes: CMD's own or, without CMD, 0; 2 wrong usage, or a file that cannot be read; 78 refused
+by --strict; 126, 127 CMD cannot be run, or is not found; others: gputune --help.
+"""
+
+
 def apply(
     profile: Annotated[
         str,
         typer.Argument(
             metavar="PROFILE",
             help="The profile that gputune probe wrote; auto: GPUTUNE_PROFILE, else the one of this machine.",
+            autocompletion=_choices.auto,
         ),
     ],
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- CMD...]", help="The command to run, and its arguments.")
+        list[str] | None, typer.Argument(metavar="CMD", help="After --: the command to run, and its arguments.")
     ] = None,
     ignore_fingerprint: Annotated[
         bool, typer.Option("--ignore-fingerprint", help="Also apply settings that were measured on another machine.")
@@ -56,7 +73,11 @@ def apply(
     ] = False,
     numerics: Annotated[
         str | None,
-        typer.Option(metavar="LEVEL", help="How far results may change: exact, rounding, tf32 or mixed."),
+        typer.Option(
+            metavar="LEVEL",
+            help="How far results may change: exact, rounding, tf32 or mixed.",
+            autocompletion=_choices.levels,
+        ),
     ] = None,
     inject: Annotated[
         bool,
@@ -68,15 +89,27 @@ def apply(
     inject_dataloader: Annotated[
         bool, typer.Option("--inject-dataloader", help="Also give workers to DataLoaders that were given none.")
     ] = False,
-    only: Annotated[str, typer.Option(metavar="NAME,...", help="Apply these settings alone.")] = "",
-    skip: Annotated[str, typer.Option(metavar="NAME,...", help="Apply all settings but these.")] = "",
+    only: Annotated[
+        str, typer.Option(metavar="NAME,...", help="Apply these settings alone.", autocompletion=_choices.some_settings)
+    ] = "",
+    skip: Annotated[
+        str,
+        typer.Option(metavar="NAME,...", help="Apply all settings but these.", autocompletion=_choices.some_settings),
+    ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do not run CMD.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but faults.")] = False,
     emit: Annotated[
-        str, typer.Option(metavar="FORM", help="Without CMD, the form to print: shell or slurm-taskprolog.")
+        str,
+        typer.Option(
+            metavar="FORM",
+            help="Without CMD, the form to print: shell or slurm-taskprolog.",
+            autocompletion=lambda: FORMS,
+        ),
     ] = "shell",
 ) -> None:
-    """Run CMD with a profile's settings, or without CMD print them for a shell.
+    """Run a program with a profile applied.
+
+    Without CMD, the settings are printed for a shell.
 
     CMD replaces gputune: its exit code and signals are its own. If the profile cannot be read, one line says so and CMD
     runs without it. Whatever you exported or set yourself stays as it is.

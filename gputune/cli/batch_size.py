@@ -6,7 +6,18 @@ from typing import Annotated
 
 import typer
 
-from gputune.cli import _paths
+from gputune.cli import _choices, _paths
+
+EPILOG = """\b
+Examples:
+  # make_step() returns step(batch_size)
+  gputune batch-size train.py:make_step
+  # No batch larger than this
+  gputune batch-size train.py:make_step --most 512
+
+Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; 3 nothing could be measured, or
+the result could not be written; others: gputune --help.
+"""
 
 
 def batch_size(
@@ -19,7 +30,9 @@ def batch_size(
             "package.module:callable works too.",
         ),
     ],
-    device: Annotated[str, typer.Option(metavar="DEVICE", help="auto, cpu, cuda or cuda:N.")] = "auto",
+    device: Annotated[
+        str, typer.Option(metavar="DEVICE", help="auto, cpu, cuda or cuda:N.", autocompletion=_choices.devices)
+    ] = "auto",
     start: Annotated[int, typer.Option(metavar="N", help="The first batch to try.", min=1)] = 1,
     most: Annotated[int, typer.Option(metavar="N", help="The largest batch to try.", min=1)] = 65536,
     seconds: Annotated[
@@ -27,7 +40,10 @@ def batch_size(
     ] = 60,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
 ) -> None:
-    """Find the largest batch that fits with a margin, and the one with the best throughput."""
+    """Find the batch size that trains fastest.
+
+    The largest one that fits with a margin is named too.
+    """
     from gputune import batch_size
     from gputune.host.stderr import show
     from gputune.report import batch_sizes, json

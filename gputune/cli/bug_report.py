@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from gputune.host.shared_text import Cleaner
     from gputune.report.bug_report import Section
 
+EPILOG = """\b
+Examples:
+  gputune bug-report             # Read it
+  gputune bug-report report.txt  # Read it, and write it to a file
+
+Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; 3 nothing could be measured, or
+the result could not be written; others: gputune --help.
+"""
+
 
 def bug_report(
     file: Annotated[
@@ -28,11 +37,13 @@ def bug_report(
         ),
     ] = None,
 ) -> None:
-    """Show what a maintainer needs to know: versions, findings, settings in force, the cached profile, the last errors.
+    """Show what a maintainer needs to know.
+
+    Versions, findings, settings in force, the cached profile and the last errors are in it.
 
     Without FILE it is only shown, on stdout; with FILE it is shown first and then written there, for you alone to read.
-    Nothing is sent anywhere. Passwords, names of users and hosts, and job ids are left out or replaced, and the report
-    says how many.
+    Nothing is sent anywhere. Logins in URLs, names of users and hosts, and job ids are left out or replaced, and the
+    report says how many.
     """
     from gputune.cli import _output
     from gputune.host.shared_text import cleaner

@@ -1,22 +1,42 @@
-"""`gputune explain`: the documentation of a setting, a check or a bench, and which programs a profile reaches."""
+"""`gputune explain`: the documentation of a setting, a check or a bench, and the schemas of what gputune writes."""
 
 from typing import Annotated, Any
 
 import typer
 
+from gputune.cli import _choices
+
+EPILOG = """\b
+Examples:
+  gputune explain                   # List them all
+  gputune explain matmul_precision  # A setting
+  gputune explain shm_size          # A check
+  gputune explain launching         # Which programs gputune apply reaches
+  gputune explain profile-schema    # The JSON Schema of a profile, for an editor
+
+Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; others: gputune --help.
+"""
+
 
 def explain(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="A setting, a check, a bench, or launching. Without it all are listed."),
+        typer.Argument(
+            metavar="NAME",
+            help="A setting, a check, a bench, launching or a schema. Without it all are listed.",
+            autocompletion=_choices.topics,
+        ),
     ] = None,
 ) -> None:
-    """Explain a setting, a check or a bench: what it is, why it matters, and where the rule comes from.
+    """Explain a setting, a check or a bench.
 
-    `launching` explains which programs gputune apply reaches.
+    It says what that is, why it matters, and where the rule comes from.
+
+    launching explains which programs gputune apply reaches. profile-schema, check-schema and status-schema print the
+    JSON Schema (2020-12) of a profile, of check --json and of status --json. As long as the number of the key schema
+    stays, the JSON of check and status only gets more keys and words.
     """
     from gputune import benches, checks, settings
-    from gputune.cli import _choices
     from gputune.host.stderr import show
     from gputune.runtime import reach
 
@@ -26,8 +46,13 @@ def explain(
     if name is None:
         for topic, (kind, load) in topics.items():
             show(f"{kind:8} {topic:31} {_documentation(load(topic)).splitlines()[0]}")
+        for topic in _choices.SCHEMAS:
+            show(f"{'schema':8} {topic:31} The JSON Schema of a profile, or of the JSON of check or status.")
         return
-    _choices.require(name, topics, "setting, check or bench")
+    _choices.require(name, [*topics, *_choices.SCHEMAS], "setting, check or bench")
+    if name in _choices.SCHEMAS:
+        show(_schema(name))
+        return
     kind, load = topics[name]
     _print(name, kind, load(name))
 
@@ -41,6 +66,14 @@ def _print(name: str, kind: str, module: Any) -> None:
     if kind == "setting":
         depends = ", ".join(module.DEPENDS)
         show(f"\nPhase: {module.PHASE}. Effect on results: {module.NUMERICS}. Measured for: {depends}.")
+
+
+def _schema(name: str) -> str:
+    from gputune.profile.schema import json_schema
+    from gputune.report import json, json_answers
+
+    made = {"profile-schema": json_schema, "check-schema": json_answers.check_schema}
+    return json.text(made.get(name, json_answers.status_schema)())
 
 
 def _documentation(module: Any) -> str:

@@ -4,7 +4,18 @@ from typing import Annotated
 
 import typer
 
-from gputune.cli import _paths
+from gputune.cli import _choices, _paths
+
+EPILOG = """\b
+Examples:
+  # Also reach python -I and -E of this one
+  gputune install-hook --python .venv/bin/python
+  # Undo that
+  gputune install-hook --python .venv/bin/python --remove
+
+Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; 3 nothing could be measured, or
+the result could not be written; others: gputune --help.
+"""
 
 
 def install_hook(
@@ -19,17 +30,16 @@ def install_hook(
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the file again.")] = False,
 ) -> None:
-    """Write a file into one interpreter's site-packages, so that gputune apply also reaches python -I and -E.
+    """Reach a Python that ignores PYTHONPATH.
 
-    The file has no effect outside gputune apply.
+    A file in its site-packages lets gputune apply also reach python -I and -E. It has no effect otherwise.
     """
-    from gputune.cli.check import interpreter
     from gputune.host import Host
     from gputune.host.stderr import show
     from gputune.resources.printable import quoted
     from gputune.runtime import hook_file
 
-    path = hook_file.place(Host(python=interpreter(python)))
+    path = hook_file.place(Host(python=_choices.interpreter(python)))
     if remove:
         show(f"Removed {path}" if hook_file.remove(path) else f"Nothing to remove: there is no {path}")
         return

@@ -13,11 +13,22 @@ from gputune.errors import UsageError
 if TYPE_CHECKING:
     from gputune.profile import Profile
 
+EPILOG = """\b
+Examples:
+  # One profile for all ranks of a job
+  gputune merge node0.yaml node1.yaml -o job.yaml
+  # Look at it first
+  gputune merge node*.yaml -o -
+
+Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; 3 nothing could be measured, or
+the result could not be written; others: gputune --help.
+"""
+
 
 def merge(
     profiles: Annotated[
         list[Path],
-        typer.Argument(parser=_paths.path, metavar="PROFILE...", help="One per node.", show_default=False),
+        typer.Argument(parser=_paths.path, metavar="PROFILE", help="One per node.", show_default=False),
     ],
     output: Annotated[
         Path,
@@ -31,9 +42,9 @@ def merge(
         ),
     ],
 ) -> None:
-    """Choose the profile whose settings most nodes share, and name the nodes whose own profile differs.
+    """Make one profile for nodes of a kind.
 
-    The programs of all profiles are kept.
+    It is the one whose settings most nodes share, with the programs of all; nodes whose own profile differs are named.
 
     All must have the same GPU (or CPU) and torch: exit code 2 otherwise. Settings that a node will skip are named.
     """

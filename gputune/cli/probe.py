@@ -8,12 +8,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gputune.cli import _cached, _paths
-from gputune.errors import UsageError
+from gputune.cli import _choices, _paths
+from gputune.errors import MeasureError, UsageError
 
 if TYPE_CHECKING:
     from gputune.bench_process import UserDataset
-    from gputune.profile import Profile
+    from gputune.host import Host
+    from gputune.profile import Fingerprint, Profile
+
+EPILOG = """\b
+Examples:
+  # Measure this machine, and write profile.yaml
+  gputune probe
+  # In less time, with fewer benches
+  gputune probe --budget quick -o quick.yaml
+  # Also find the number of workers for your dataset
+  gputune probe --dataset train.py:make_dataset
+
+Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; 3 nothing could be measured, or
+the result could not be written; others: gputune --help.
+"""
 
 
 def probe(
@@ -29,15 +43,23 @@ def probe(
         ),
     ] = None,
     device: Annotated[
-        str, typer.Option(metavar="DEVICE", help="auto, cpu, cuda, cuda:N, or all: every GPU of this node at once.")
+        str,
+        typer.Option(
+            metavar="DEVICE",
+            help="auto, cpu, cuda, cuda:N, or all: every GPU of this node at once.",
+            autocompletion=_choices.node_devices,
+        ),
     ] = "auto",
-    budget: Annotated[str, typer.Option(metavar="BUDGET", help="quick, standard or thorough.")] = "standard",
+    budget: Annotated[
+        str, typer.Option(metavar="BUDGET", help="quick, standard or thorough.", autocompletion=_choices.budgets)
+    ] = "standard",
     only: Annotated[
         str,
         typer.Option(
             metavar="NAME,...",
             help="Run only these benches. What the file that it replaces has of the others is kept, if it is of this "
             "device (not with --device all).",
+            autocompletion=_choices.some_benches,
         ),
     ] = "",
     shapes: Annotated[
@@ -72,20 +94,12 @@ def probe(
             show_default="none: batches are taken as fast as they come",
         ),
     ] = None,
-    each: Annotated[
-        Path | None,
-        typer.Option(
-            parser=_paths.path,
-            metavar="DIR",
-            help="With --device all: also write each GPU's own profile there, as cuda0.yaml ...",
-        ),
-    ] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start anew, without what the latest probe of this machine chose.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the profile as JSON on stdout.")] = False,
 ) -> None:
-    """Measure this machine and write its profile.
+    """Measure this machine, and write its profile.
 
     What the latest probe of this machine chose stands unless this one certainly contradicts it. The programs of a
     profile that it replaces are kept.
@@ -101,8 +115,6 @@ def probe(
     to_file = target is not None and str(target) != "-"
     if target and to_file:
         check_writable(target)
-    _check_each(each, device)
-    own: dict[str, Profile] = {}
     names = [name.strip() for name in only.split(",") if name.strip()]
     wanted: Any = budget
     request = probing.Request(
@@ -116,9 +128,8 @@ def probe(
         profile = probing.probe(
             request,
             progress=progress,
-            each=own.__setitem__,
             earlier=readable(target),
-            cached=(lambda here: None) if fresh else _cached.latest,
+            cached=(lambda here: None) if fresh else _latest,
         )
     whole = keeping(profile, target) if target else profile
     if target:
@@ -128,12 +139,11 @@ def probe(
     given = {
         "--only": only, "--device": device != "auto" and device, "--budget": budget != "standard" and budget,
         "--shapes": shapes, "--dataset": dataset, "--batch-size": batch_size, "--step-ms": step_ms,
-        "--each": each, "--fresh": fresh, "-o": output, "--json": as_json,
+        "--fresh": fresh, "-o": output, "--json": as_json,
     }  # fmt: skip
     own_dataset = _has_own_dataset(profile) or dataset is not None
     try:
-        _cached.keep(profile, own=own_dataset, quick=budget == "quick", partial=bool(names))
-        _save_each(own, each)
+        _keep(profile, own=own_dataset, quick=budget == "quick", partial=bool(names))
     finally:
         _print(whole, target if to_file else None, given, apart=device != "all", taken=as_json or not to_file)
 
@@ -157,25 +167,6 @@ def _has_own_dataset(profile: Profile) -> bool:
     return any(row.bench == "dataset" for row in profile.measurements)
 
 
-def _check_each(folder: Path | None, device: str) -> None:
-    from gputune.cli._output import check_folder
-
-    if folder is None:
-        return
-    if device != "all":
-        raise UsageError(f"--each {folder}: requires all GPUs of a node", "add --device all")
-    check_folder("--each", folder)
-
-
-def _save_each(own: dict[str, Profile], folder: Path | None) -> None:
-    """Write the profile of cuda:0 as cuda0.yaml, and so on."""
-    from gputune.profile import keeping, save
-
-    for device, profile in own.items() if folder else ():
-        path = Path(folder or "", f"{device.replace(':', '')}.yaml")
-        save(keeping(profile, path), path)
-
-
 def _dataset(path: str | None, batch_size: int | None, step_ms: float | None) -> tuple[UserDataset, ...]:
     from gputune.bench_process import UserDataset
     from gputune.benches import _user_code
@@ -187,3 +178,56 @@ def _dataset(path: str | None, batch_size: int | None, step_ms: float | None) ->
         return ()
     _user_code.check(path, "--dataset")
     return (UserDataset(path=path, batch_size=batch_size, step_ms=step_ms),)
+
+
+def _latest(fingerprint: Fingerprint) -> Profile | None:
+    """The latest profile of this machine; None where TF32 is overridden, under which none is kept."""
+    from gputune.facts.environment import TF32_OVERRIDE
+    from gputune.host import Host
+    from gputune.profile import places
+
+    host = Host()
+    return None if TF32_OVERRIDE in host.environ else places.latest(_key(fingerprint, host), host.environ)
+
+
+def _keep(profile: Profile, *, own: bool, quick: bool, partial: bool) -> None:
+    """Save a profile where `gputune apply auto` looks, unless it would not suit other programs: because it is of the
+    user's `own` dataset, of the `quick` budget, or `partial`, of benches asked for by name. Says why it is not kept.
+    """
+    from gputune.facts.environment import TF32_OVERRIDE
+    from gputune.host import Host
+    from gputune.host.stderr import say
+    from gputune.profile import places
+
+    host = Host()
+    fingerprint = _key(profile.fingerprint, host)
+    before = places.latest(fingerprint, host.environ)
+    if partial and not _covers(profile, before):
+        return
+    reasons = {
+        "its DataLoader is one dataset's; name it: gputune apply PROFILE": own,
+        f"measured under {TF32_OVERRIDE}; unset {TF32_OVERRIDE}": TF32_OVERRIDE in host.environ,
+        "a longer probe may have written the one there; probe in the standard budget": quick and before,
+    }
+    why = next((reason for reason, holds in reasons.items() if holds), None)
+    try:
+        if why is None:
+            places.keep(profile, fingerprint, host.environ)
+    except MeasureError as error:
+        why = str(error)
+    if why:
+        say(f"not kept for gputune apply auto: {why}")
+
+
+def _key(fingerprint: Fingerprint, host: Host) -> Fingerprint:
+    """The fingerprint under which a profile is cached: as it is read without torch, where it is of the same device."""
+    from gputune.runtime.local_fingerprint import local_fingerprint
+
+    here = local_fingerprint(host)
+    return here if here.device == fingerprint.device else fingerprint
+
+
+def _covers(profile: Profile, cached: Profile | None) -> bool:
+    """Whether a profile of some benches has, with what it kept of others, all that the cached one has."""
+    known, measured = ({row.bench for row in one.measurements} if one else set() for one in (cached, profile))
+    return bool(known) and measured >= known

@@ -8,6 +8,20 @@ import typer
 
 from gputune.cli import _output, _paths
 
+EPILOG = """\b
+Examples:
+  # What was found, and why
+  gputune show profile.yaml
+  # As lines of Python for your script
+  gputune show profile.yaml --as-code
+  # Also every setting with its reason
+  gputune show profile.yaml --all
+  # As a page for a browser
+  gputune show profile.yaml --html profile.html
+
+Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; others: gputune --help.
+"""
+
 
 def show(
     profile: Annotated[Path, typer.Argument(parser=_paths.path, metavar="PROFILE", help="The profile to show.")],
@@ -23,7 +37,10 @@ def show(
         typer.Option("--html", parser=_paths.path, metavar="FILE", help="Write it as one page for a browser."),
     ] = None,
 ) -> None:
-    """Show a profile: charts of what was measured, and on the last screen what is gained and what to type next."""
+    """Read a profile: gains, charts and reasons.
+
+    The last screen says what is gained and what to type next.
+    """
     from gputune.errors import UsageError
     from gputune.host import Host
     from gputune.host.stderr import show as put

@@ -5,7 +5,20 @@ from typing import Annotated
 
 import typer
 
-from gputune.cli import _paths
+from gputune.cli import _choices, _paths
+
+EPILOG = """\b
+Examples:
+  # The settings of a Python that is started here
+  gputune status
+  # With a profile applied
+  gputune apply auto -- gputune status
+  # Also compute on the GPU to see whether they took effect
+  gputune status --verify
+
+Exit codes: 0 success; 1 a setting failed or did not take effect; 2 wrong usage, or a file that
+cannot be read; others: gputune --help.
+"""
 
 
 def status(
@@ -20,19 +33,20 @@ def status(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
-    """Show which settings are in force in this environment, and who chose each value: gputune, you, or torch.
+    """Show what is in force here and who chose it.
+
+    It may be gputune, you, or torch.
 
     Starts a Python in this environment, imports torch in it and reads the settings back. Ranks of a job that print the
     same digest ("applied here") started with equal settings. Exits with 1 if a setting failed or did not take effect.
     """
-    from gputune.cli.check import interpreter
     from gputune.host import Host
     from gputune.host.stderr import show
     from gputune.report import applied, json
     from gputune.report.progress import waiting
     from gputune.runtime.status import ask
 
-    host = Host(python=interpreter(python))
+    host = Host(python=_choices.interpreter(python))
     with waiting("importing torch in another process ..."):
         found = ask(host, verify)
     if as_json:

@@ -21,10 +21,25 @@ if TYPE_CHECKING:
 CONTEXT = {"allow_interspersed_args": False}
 """Words after the options belong to the command."""
 
+EPILOG = """\b
+Examples:
+  # Find them, and write profile.yaml
+  gputune tune -- python train.py
+  # Without mixed precision
+  gputune tune --numerics tf32 -- python train.py
+  # A job of several ranks
+  gputune tune -- torchrun --nproc-per-node=2 train.py
+  # Afterwards: train with them
+  gputune apply profile.yaml -- python train.py
+
+Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; 3 nothing could be measured, or
+the result could not be written; others: gputune --help.
+"""
+
 
 def tune(
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="-- CMD...", help="The command, and its arguments.")
+        list[str] | None, typer.Argument(metavar="CMD", help="After --: the command, and its arguments.")
     ] = None,
     output: Annotated[
         Path,
@@ -42,9 +57,13 @@ def tune(
             parser=_paths.name,
             metavar="PROFILE|auto",
             help="Do not try what this profile, or the one of this machine, refused.",
+            autocompletion=_choices.auto,
         ),
     ] = None,
-    only: Annotated[str, typer.Option(metavar="NAME,...", help="Change these settings alone.")] = "",
+    only: Annotated[
+        str,
+        typer.Option(metavar="NAME,...", help="Change these settings alone.", autocompletion=_choices.some_settings),
+    ] = "",
     steps: Annotated[
         int | None,
         typer.Option(
@@ -56,7 +75,12 @@ def tune(
         ),
     ] = None,
     numerics: Annotated[
-        str, typer.Option(metavar="LEVEL", help="How far results may change: exact, rounding, tf32 or mixed.")
+        str,
+        typer.Option(
+            metavar="LEVEL",
+            help="How far results may change: exact, rounding, tf32 or mixed.",
+            autocompletion=_choices.levels,
+        ),
     ] = "mixed",
     guard_steps: Annotated[
         int,
@@ -77,7 +101,9 @@ def tune(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the program's part of the profile as JSON.")] = False,
 ) -> None:
-    """Start CMD some ten times, find the settings with which its own steps run fastest, and write them to a profile.
+    """Find the fastest settings for one script.
+
+    CMD is started some ten times. The settings with which its own steps run fastest are written to a profile.
 
     Checkpoints go to a scratch folder meanwhile, and experiment trackers are off; what else CMD writes, it writes.
     """

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from gputune.checks import shm_size
 from gputune.checks._answers import counted
-from gputune.deploy import shared_memory
 from gputune.resources.printable import quoted
 
 STACK_BYTES = 64 << 20
@@ -46,8 +46,8 @@ def _options(machine: Machine) -> Iterator[tuple[str, str]]:
     """Each option as a shell reads it, with its reason; an empty one where the reason of the option above covers it."""
     if machine.gpus:
         yield "--gpus all", "made available by the NVIDIA Container Toolkit of this machine"
-    size = shared_memory.mebibytes(machine.cpus, machine.memory_bytes)
-    shm = shared_memory.amount(size, "g", "m")
+    size = shm_mebibytes(machine.cpus, machine.memory_bytes)
+    shm = amount(size, "g", "m")
     yield (
         f"--shm-size={shm}",
         f"for the batches of DataLoader workers on {counted(machine.cpus, 'CPU')}, where docker gives 64m by default",
@@ -64,3 +64,14 @@ def _options(machine: Machine) -> Iterator[tuple[str, str]]:
     )
     yield "--env XDG_CACHE_HOME=/cache", ""
     yield "--env GPUTUNE_PROBE=missing", ""
+
+
+def shm_mebibytes(cpus: int, memory_bytes: int | None) -> int:
+    """Mebibytes of /dev/shm that DataLoader workers need: at most half of the memory, of which /dev/shm is a part."""
+    needed = shm_size.gibibytes(cpus) * 1024
+    return needed if memory_bytes is None else max(1, min(needed, memory_bytes // 2 // (1 << 20)))
+
+
+def amount(size: int, gibi: str, mebi: str) -> str:
+    """Mebibytes with the suffixes of docker (`g`, `m`) or Kubernetes (`Gi`, `Mi`)."""
+    return f"{size // 1024}{gibi}" if size % 1024 == 0 else f"{size}{mebi}"

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gputune.deploy import manifest, node_checks, shared_memory
+from gputune.deploy import manifest, node_checks
+from gputune.deploy.docker import amount, shm_mebibytes
 
 PROFILE = "/gputune/profile.yaml"
 
@@ -52,8 +53,8 @@ def text(job: Job) -> str:
 def _pod(job: Job) -> dict[str, Any]:
     strict = ["--strict"] if job.strict else []
     command = ["gputune", "apply", *strict, PROFILE, "--", *map(manifest.literally, job.command)]
-    shm = shared_memory.mebibytes(job.cpus, manifest.memory_bytes(job.memory))
-    memory = {"medium": "Memory", "sizeLimit": shared_memory.amount(shm, "Gi", "Mi")}
+    shm = shm_mebibytes(job.cpus, manifest.memory_bytes(job.memory))
+    memory = {"medium": "Memory", "sizeLimit": amount(shm, "Gi", "Mi")}
     return manifest.pod(
         job.runtime_class,
         restartPolicy="Never",

@@ -1,7 +1,9 @@
-"""Kubernetes manifests as text: a comment, and YAML that every parser reads as the same data."""
+"""Kubernetes manifests as text: a comment, and YAML that every parser reads as the same data; and the ConfigMap."""
 
 import re
 from typing import Any
+
+from gputune.errors import UsageError
 
 USER_ID = 65532
 """The image's user, by number: runAsNonRoot cannot verify a name."""
@@ -16,6 +18,35 @@ GPU = "nvidia.com/gpu"
 """The resource that NVIDIA's device plugin offers, and the usual taint of GPU nodes."""
 
 TOLERATIONS = [{"key": GPU, "operator": "Exists"}]
+
+FILE = "profile.yaml"
+FOLDER = "/etc/gputune"
+
+MOST_BYTES = 1 << 20
+"""The most that all values of a ConfigMap may take: MaxSecretSize, by ValidateConfigMap in Kubernetes' source."""
+
+COMMENT = """
+A profile for pods on nodes like the one that was measured. Apply it with: kubectl apply --server-side -f FILE
+(Otherwise kubectl keeps a second copy in an annotation, in which a large profile does not fit.)
+In the pod, whose image has `gputune apply auto --` before the command, as its entrypoint or in the container's command:
+"""
+
+MOUNT = """
+spec:
+  containers:
+    - name: main
+      env:
+        - name: GPUTUNE_PROFILE
+          value: {folder}/{file}
+      volumeMounts:
+        - name: profile
+          mountPath: {folder}
+          readOnly: true
+  volumes:
+    - name: profile
+      configMap:
+        name: {name}
+"""
 
 _UNITS = {"Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9./_-]*")
@@ -65,6 +96,19 @@ def pod(runtime_class: str | None, **spec: Any) -> dict[str, Any]:
     """A pod's specification, without a token for the API server, which gputune never calls."""
     runtime = {"runtimeClassName": runtime_class} if runtime_class else {}
     return {**runtime, "automountServiceAccountToken": False, **spec}
+
+
+def configmap(profile: str, name: str, namespace: str | None) -> str:
+    """The manifest that holds `profile`, a profile file's text, unchanged. Raises UsageError if it does not fit."""
+    if (size := len(profile.encode())) > MOST_BYTES:
+        raise UsageError(
+            f"the profile takes {size} bytes, and a ConfigMap holds at most {MOST_BYTES}",
+            "put it into the image, or measure less, as with fewer --shapes",
+        )
+    mount = MOUNT.strip().format(folder=FOLDER, file=FILE, name=name)
+    comment = COMMENT.strip() + "\n" + "\n".join(f"  {line}" for line in mount.splitlines())
+    data = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(name, namespace), "data": {FILE: profile}}
+    return text(comment, data)
 
 
 def _represent(dumper: Any, value: str) -> Any:

@@ -69,18 +69,17 @@ def _users(found: Iterable[str]) -> Iterator[str]:
 
 
 def _hosts(environ: Mapping[str, str], node: str) -> Iterator[str]:
-    """The names with and without their domain; a list of Slurm's (`node[01-04],login1`) name by name."""
+    """The names with and without their domain; a list of Slurm's (`node[01-04],login1`) as a whole, and its names."""
     yield from (node, node.partition(".")[0])
     for variable in HOSTS:
         value = environ.get(variable, "").strip()
         if variable == "HOST" and value != node and not _looks_like_a_host(value):
             continue
-        for name in re.findall(r"(?:[^,\[]|\[[^\]]*+\]?)+", value):
-            if "[" in name and not re.match(r"[A-Za-z]", name):
-                continue  # it would be any number
-            yield name
-            if not name[0].isdigit():
-                yield name.partition(".")[0]
+        for name in (value, *value.split(",")):
+            if re.match(r"[A-Za-z]", name) and ("[" not in name or name == value):
+                yield from (name, name.partition(".")[0] if "[" not in name else name)
+            elif re.fullmatch(r"[\d.]+\.[\d.]+|[0-9a-fA-F:]*:[0-9a-fA-F:]*", name):  # an address
+                yield name
 
 
 def _looks_like_a_host(value: str) -> bool:

@@ -3,8 +3,8 @@
 Tensor Cores load 16 bytes at a time: a contiguous dimension that is no multiple of 16 bytes (8 elements of a 16-bit
 dtype, 4 of TF32) falls back to slower kernels; a vocabulary of 50257 columns can cost six times one of 50264. M
 (batch times sequence) is measured too and normally does not matter. Padding changes a model's shapes, so it is
-advised and never applied by itself: `Tuning.pad(n)` rounds up where a model is built, `gputune pad N` says what it is
-worth. 1 means that no padding helps.
+advised and never applied by itself: `Tuning.pad(n)` rounds up where a model is built, and `gputune show PROFILE` charts
+what it is worth. 1 means that no padding helps.
 
 The multiple is the smallest that no larger one outruns with certainty by more than 5 %, in any of a linear layer's
 three products.
@@ -69,29 +69,6 @@ def gain_of(facts: Facts, measurements: Measurements, value: dict[str, int], fam
         own = [gain for one in sizes if (gain := compared(one.get(multiple), one.get(1)))]
         gains += [max(own, key=lambda gain: gain.ratio)] if own else []
     return product(gains)
-
-
-def padding_gain(measurements: Measurements, dtype: str, n: int, padded: int) -> Comparison | None:
-    """How many times as fast a dimension N of size `padded` runs as one of `n`, judged by measured sizes that are
-    multiples of the same powers of two; None without those.
-    """
-    rows = by_multiple(measurements, dtype, "N", "forward")
-    largest = {size: max((multiple for multiple in rows if size % multiple == 0), default=0) for size in (n, padded)}
-    return compared(rows.get(largest[padded]), rows.get(largest[n]))
-
-
-def least_padding(measurements: Measurements) -> tuple[Measurement, Comparison | None] | None:
-    """Among the user's own matmul and its padded variants that certainly gain over it, the first that none
-    of them certainly outruns by more than `WORTH`, and its gain (None for the matmul as it is). None where there
-    are too few samples.
-    """
-    rows = sorted(select(measurements, "matmul_shapes", "throughput"), key=lambda row: int(row.params["n"]))
-    if not rows or any(compared(row, rows[0]) is None for row in rows):
-        return None
-    gains = [(row, compared(row, rows[0])) for row in rows[1:]]
-    gaining = [(row, gain) for row, gain in gains if gain is not None and gain.low > 1]
-    candidates: list[tuple[Measurement, Comparison | None]] = [(rows[0], None), *gaining]
-    return next((pair for pair in candidates if not _outrun(pair[0], [row for row, _ in gaining])), candidates[0])
 
 
 def by_multiple(measurements: Iterable[Measurement], dtype: str, dim: str, product: str) -> dict[int, Measurement]:

@@ -17,8 +17,7 @@ from making import before_others, command, environ, executable, on_a_full_disk, 
 
 from gputune import benches, checks, probing, settings
 from gputune.cli.probe import probe
-from gputune.errors import MeasureError
-from gputune.profile import load, parse, save
+from gputune.profile import load, parse
 from gputune.report.json_answers import CheckAnswer
 from gputune.strict_types import convert
 
@@ -113,33 +112,6 @@ class TestProbe:
         folder, _ = probed
         assert [path.name for path in folder.iterdir()] == ["p.yaml"]
 
-    def test_each_gpu_s_profile_keeps_the_programs_of_the_one_it_replaces(self, monkeypatch, tmp_path):
-        def measured(request, *, progress, each, **standing):
-            each("cuda:0", making.profile())
-            return making.profile()
-
-        monkeypatch.setattr(probing, "probe", measured)
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-        save(making.profile({}, programs=(making.program(),)), tmp_path / "cuda0.yaml")
-        probe(output=tmp_path / "p.yaml", device="all", each=tmp_path)
-        assert load(tmp_path / "cuda0.yaml").programs == (making.program(),)
-        assert load(tmp_path / "cuda0.yaml").settings == making.profile().settings
-        assert load(tmp_path / "p.yaml").programs == ()
-
-    def test_a_gpu_s_profile_that_cannot_be_written_does_not_cost_the_one_for_all(self, monkeypatch, tmp_path, capsys):
-        def measured(request, *, progress, each, **standing):
-            each("cuda:0", making.profile())
-            return making.profile()
-
-        monkeypatch.setattr(probing, "probe", measured)
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-        (tmp_path / "cuda0.yaml").mkdir()
-        with pytest.raises(MeasureError, match=r"cuda0\.yaml: is not a regular file"):
-            probe(output=tmp_path / "p.yaml", device="all", each=tmp_path, as_json=True)
-        assert load(tmp_path / "p.yaml") == making.profile()
-        assert json.loads(capsys.readouterr().out)["created"] == making.profile().created
-        assert list((tmp_path / "cache").rglob("*.yaml"))
-
     def test_a_dash_is_stdout(self, stood_in, tmp_path):
         words = ["--budget", "quick", "--device", "cpu", "--only", "precision", "-o", "-"]
         result = gputune("probe", *words, env=stood_in, cwd=tmp_path)
@@ -158,7 +130,7 @@ class TestProbe:
             (["-o", "/dev/null"], 2, "is not a regular file"),
             (["-o", "/proc/p.yaml"], 2, "cannot be written to"),
             (["-o", "n" * 300], 2, "name too long"),
-            (["--nonsense"], 2, "--nonsense: no such option"),
+            (["--nonsense"], 2, "no such option: --nonsense"),
             (["--batch-size", "8"], 2, "--batch-size 8: says how --dataset is loaded; add --dataset FILE.py:CALLABLE"),
             (["--step-ms", "2.5"], 2, "--step-ms 2.5: says how --dataset is loaded; add --dataset FILE.py:CALLABLE"),
             (["--dataset", "no.py:made"], 2, "--dataset no.py:made: there is no file no.py"),
@@ -170,8 +142,6 @@ class TestProbe:
             (["--dataset", "a.py:b", "--batch-size", "0"], 2, "--batch-size"),
             (["--dataset", "a.py:b", "--step-ms", "0"], 2, "--step-ms"),
             (["--only", "dataset"], 2, "--only dataset: measures what --dataset names; add --dataset FILE.py:CALLABLE"),
-            (["--each", "."], 2, "--each .: requires all GPUs of a node; add --device all"),
-            (["--device", "all", "--each", "no"], 2, "--each no: the folder does not exist; create it"),
             (["--only", "batch_size"], 2, "--only batch_size: is no part of a probe; use gputune batch-size"),
         ],
     )
@@ -351,7 +321,7 @@ class TestExplain:
 
 
 def test_the_schema_is_json_and_knows_every_setting():
-    schema = json.loads(gputune("schema").stdout)
+    schema = json.loads(gputune("explain", "profile-schema").stdout)
     assert set(schema["properties"]["settings"]["properties"]) == set(settings.names())
     assert schema["properties"]["settings"]["additionalProperties"] is False
 
@@ -360,17 +330,20 @@ def test_the_schema_is_json_and_knows_every_setting():
     ("of", "title"), [("profile", "Profile"), ("check", "CheckAnswer"), ("status", "StatusAnswer")]
 )
 def test_each_json_has_a_schema(of, title):
-    assert json.loads(gputune("schema", "--of", of).stdout)["title"] == title
-
-
-def test_a_schema_of_something_else_is_one_line():
-    assert "--of chek: there is no such schema; did you mean check?" in refusal("schema", "--of", "chek")
+    assert json.loads(gputune("explain", f"{of}-schema").stdout)["title"] == title
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
-    [["schema"], ["check", "--json", "--only", "numa"], ["show", PROFILE], ["explain"], ["apply", PROFILE], ["--help"]],
+    [
+        ["explain", "profile-schema"],
+        ["check", "--json", "--only", "numa"],
+        ["show", PROFILE],
+        ["explain"],
+        ["apply", PROFILE],
+        ["--help"],
+    ],
 )
 def test_an_output_that_is_full_is_one_line_and_not_the_code_of_findings(stood_in, words):
     result = gputune(*words, env=stood_in, stdout=Path("/dev/full"))

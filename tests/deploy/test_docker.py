@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from making import command, executable
 
-from gputune.deploy.docker import Machine, text
+from gputune.checks import shm_size
+from gputune.deploy.docker import Machine, amount, shm_mebibytes, text
 
 pytestmark = pytest.mark.cluster
 
@@ -38,6 +39,7 @@ def shell(tmp_path_factory):
 @pytest.mark.parametrize("name", ["sh", "bash"])
 def test_an_eight_gpu_machine_with_infiniband(shell, name):
     words, home = shell(text(EIGHT_GPUS, "gputune:1", ["python", "train.py"]), name)
+    assert Path(home, ".cache/gputune-docker").is_dir(), "what is mounted is there"
     assert words == [
         "run", "--rm",
         "--gpus", "all",
@@ -67,12 +69,6 @@ def test_one_gpu_needs_no_limits_of_nccl(shell):
     assert "--ulimit" not in words
 
 
-def test_the_folder_that_is_mounted_is_there(shell):
-    words, home = shell(text(LAPTOP, "gputune:1", []))
-    assert Path(home, ".cache/gputune-docker").is_dir()
-    assert str(home / ".cache/gputune-docker") in words[words.index("--mount") + 1]
-
-
 def test_the_reasons_are_comments():
     title, *reasons = [line for line in text(EIGHT_GPUS, "gputune:1", []).splitlines() if line.startswith("# ")]
     assert "about a minute" in title
@@ -95,3 +91,18 @@ ARGUMENTS = st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_ch
 def test_the_command_arrives_as_it_was_given(shell, arguments):
     words, _ = shell(text(LAPTOP, "gputune:1", ["python", *arguments]))
     assert words[-1 - len(arguments) :] == ["python", *arguments]
+
+
+@pytest.mark.parametrize(
+    ("cpus", "memory_mib", "mebibytes"),
+    [(1, 1 << 16, 1024), (16, 1 << 16, 4096), (224, 1 << 21, 1 << 16), (224, 1024, 512), (224, 1, 1), (16, None, 4096)],
+)
+def test_shared_memory_is_what_workers_need_and_half_of_the_memory_at_most(cpus, memory_mib, mebibytes):
+    assert shm_mebibytes(cpus, memory_mib and memory_mib << 20) == mebibytes
+    if memory_mib is None or memory_mib > 1024:
+        assert mebibytes << 20 >= cpus * 2 * shm_size.BATCH_BYTES
+
+
+@pytest.mark.parametrize(("mebibytes", "docker", "kubernetes"), [(8192, "8g", "8Gi"), (1536, "1536m", "1536Mi")])
+def test_each_engine_writes_an_amount_its_own_way(mebibytes, docker, kubernetes):
+    assert (amount(mebibytes, "g", "m"), amount(mebibytes, "Gi", "Mi")) == (docker, kubernetes)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from making import environ, profile, written
 from manifests import valid
 
-from gputune.deploy.kubernetes_configmap import FILE, FOLDER, MOST_BYTES, text
+from gputune.deploy.manifest import FILE, FOLDER, MOST_BYTES
+from gputune.deploy.manifest import configmap as text
 from gputune.errors import UsageError
 from gputune.profile import dump
 

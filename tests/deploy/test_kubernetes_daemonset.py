@@ -43,6 +43,7 @@ def test_it_runs_where_there_are_gpus_also_on_nodes_that_are_kept_for_them():
         [{"key": "nvidia.com/gpu.present", "operator": "In", "values": ["true"]}],
     ]
     assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+    assert spec["automountServiceAccountToken"] is False
 
 
 def test_it_writes_into_two_folders_of_the_node_and_nowhere_else():
@@ -54,10 +55,6 @@ def test_it_writes_into_two_folders_of_the_node_and_nowhere_else():
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     assert all(mounts[name] == folder["path"] for name, folder in folders.items())
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
-
-
-def test_it_cannot_change_the_cluster():
-    assert pod()["automountServiceAccountToken"] is False
 
 
 def test_a_class_of_runtime_where_it_is_named():

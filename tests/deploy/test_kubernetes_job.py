@@ -21,6 +21,18 @@ JOB = Job(
 )
 
 
+POD = {
+    "restartPolicy": "Never",
+    "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+    "shareProcessNamespace": True,
+    "automountServiceAccountToken": False,
+    "securityContext": {
+        "runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532, "fsGroup": 65532,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    },
+}  # fmt: skip
+
+
 def pod(job=JOB):
     return valid(text(job))["spec"]["template"]["spec"]
 
@@ -30,13 +42,17 @@ def containers(job=JOB):
     return spec["initContainers"][0], spec["containers"][0]
 
 
-def test_it_is_a_job_that_runs_once_whatever_happens_to_the_node():
-    manifest = valid(text(JOB))
+def test_it_runs_once_whatever_happens_to_the_node_and_is_as_confined_as_a_pod_can_be():
+    manifest, spec = valid(text(JOB)), pod()
     assert (manifest["apiVersion"], manifest["kind"], manifest["metadata"]["name"]) == ("batch/v1", "Job", "train")
     assert manifest["spec"]["backoffLimit"] == 0
     [rule] = manifest["spec"]["podFailurePolicy"]["rules"]
     assert rule == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
-    assert pod()["restartPolicy"] == "Never"
+    assert {name: spec[name] for name in POD} == POD
+    for container in containers():
+        assert container["securityContext"] == {
+            "readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
+        }  # fmt: skip
 
 
 def test_one_container_measures_and_the_other_applies_what_was_measured():
@@ -61,23 +77,6 @@ def test_without_gpus_the_cpu_is_measured():
     assert "tolerations" not in pod(job)
 
 
-def test_nodes_that_are_kept_for_gpus_will_do():
-    assert pod()["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
-
-
-def test_it_is_as_confined_as_a_pod_can_be():
-    spec = pod()
-    assert spec["securityContext"] == {
-        "runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532, "fsGroup": 65532,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }  # fmt: skip
-    assert spec["automountServiceAccountToken"] is False
-    for container in containers():
-        assert container["securityContext"] == {
-            "readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
-        }  # fmt: skip
-
-
 def test_what_is_written_has_a_place():
     spec = pod()
     for container in containers():
@@ -90,10 +89,6 @@ def test_what_is_written_has_a_place():
 def test_shared_memory_suits_the_cpus_and_leaves_half_of_the_memory(cpus, memory, size):
     [shm] = [volume for volume in pod(replace(JOB, cpus=cpus, memory=memory))["volumes"] if volume["name"] == "shm"]
     assert shm["emptyDir"] == {"medium": "Memory", "sizeLimit": size}
-
-
-def test_a_sigterm_reaches_a_command_that_asks_for_none():
-    assert pod()["shareProcessNamespace"] is True
 
 
 def test_a_class_of_runtime_and_a_namespace_where_they_are_named():

@@ -83,10 +83,9 @@ def test_the_sitecustomize_behind_the_shim_runs(version: str, tmp_path: Path, go
     [
         (["show", "{profile}"], 0, ""),
         (["show", "profile.yaml"], 2, "profile.yaml: cannot be read: No such file or directory"),
-        (["pad", "1000", "--profile", "{profile}"], 0, ""),
         (["merge", "-o", "-", "{profile}"], 0, "took "),
         (["merge", "-o", "merged.yaml", "{profile}"], 2, "-o merged.yaml: No such file or directory"),
-        (["schema"], 0, ""),
+        (["explain", "profile-schema"], 0, ""),
         (["explain", "shm_size"], 0, ""),
         (["deploy", "docker"], 0, ""),
         (["deploy", "kubernetes", "configmap", "--profile", "{profile}"], 0, ""),

@@ -32,8 +32,6 @@ OF_A_PROFILE = {
     "show": ("show", "@"),
     "show --json": ("show", "@", "--json"),
     "show --as-code": ("show", "@", "--as-code"),
-    "pad": ("pad", "50257", "--profile", "@"),
-    "pad --json": ("pad", "50257", "--profile", "@", "--json"),
     "merge": ("merge", "@", "@", "-o", "-"),
     "apply": ("apply", "@"),
     "apply --dry-run": ("apply", "--dry-run", "@", "--", "true"),
@@ -76,7 +74,7 @@ class TestProfile:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["show", "pad", "merge", "apply", "apply --dry-run"])
+@pytest.mark.parametrize("name", ["show", "merge", "apply", "apply --dry-run"])
 def test_a_terminal_gets_no_more_than_richs_own_colours(name, path, tmp_path):
     code, said = on_terminal([sys.executable, "-m", "gputune", *given(OF_A_PROFILE[name], path)])
     assert code == 0, said
@@ -95,7 +93,7 @@ class TestNames:
             ["check", "--python", NAME], ["check", "--nfd", NAME], ["probe", "-o", f"{NAME}/x.yaml"],
             ["probe", "--budget", NAME], ["probe", "--dataset", NAME], ["probe", "--shapes", NAME],
             ["batch-size", NAME], ["tune", "-o", f"{NAME}/x", "--", "true"], ["tune", "--", NAME],
-            ["pad", NAME], ["pad", "8", "--dtype", NAME], ["apply", "x", f"--{NAME}"], ["apply", "x", "--", NAME],
+            ["apply", "--numerics", NAME, "x"], ["apply", "x", f"--{NAME}"], ["apply", "x", "--", NAME],
             ["install-hook", "--python", NAME], ["deploy", NAME], ["deploy", "docker", "--image", NAME],
             ["deploy", "slurm", NAME], ["deploy", "slurm", "task-prolog", "--profile", f"/{NAME}"],
             ["deploy", "kubernetes", "job", "--name", NAME, "--", "true"], ["merge", NAME, "-o", NAME],

@@ -5,11 +5,22 @@ from typing import Annotated
 
 import typer
 
-from gputune.cli import _help, _paths
+from gputune.cli import _paths
+from gputune.cli.deploy import _values
 from gputune.deploy import IMAGE
 from gputune.errors import UsageError
 
-GROUP = typer.Typer(cls=_help.Group, help="Print a Kubernetes manifest.")
+EPILOG = """\b
+Examples:
+  # A job on one GPU
+  gputune deploy kubernetes job -- python train.py
+  # A check of every GPU node
+  gputune deploy kubernetes daemonset
+
+Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; others: gputune --help.
+"""
+
+GROUP = typer.Typer(help="Print a Kubernetes manifest.", epilog=EPILOG, no_args_is_help=True, rich_markup_mode=None)
 
 _Image = Annotated[str, typer.Option(metavar="IMAGE", help="An image that contains gputune.")]
 _Namespace = Annotated[
@@ -21,9 +32,20 @@ _RuntimeClass = Annotated[
 ]
 
 
-@GROUP.command(cls=_help.Command)
+JOB = """\b
+Examples:
+  # On one GPU
+  gputune deploy kubernetes job -- python train.py
+  # On all GPUs of a node
+  gputune deploy kubernetes job --gpus 8 -- ./train.sh
+
+Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; others: gputune --help.
+"""
+
+
+@GROUP.command(epilog=JOB)
 def job(
-    command: Annotated[list[str] | None, typer.Argument(metavar="-- CMD...", help="The command to run.")] = None,
+    command: Annotated[list[str] | None, typer.Argument(metavar="CMD", help="After --: the command to run.")] = None,
     image: _Image = IMAGE,
     name: Annotated[str, typer.Option(metavar="NAME", help="The name of the Job.")] = "gputune-job",
     namespace: _Namespace = None,
@@ -40,8 +62,7 @@ def job(
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Do not run the command without a profile.")] = False,
 ) -> None:
-    """Print a Job that measures its node and then runs the command with the profile."""
-    from gputune.cli.deploy import _values
+    """A Job that measures its node, then runs CMD with the profile."""
     from gputune.deploy.kubernetes_job import Job, text
     from gputune.host.stderr import show
 
@@ -68,15 +89,23 @@ def job(
         raise UsageError(fault, "write it as in 512Mi, 64Gi or 1Ti") from None
 
 
-@GROUP.command(cls=_help.Command)
+DAEMONSET = """\b
+Examples:
+  gputune deploy kubernetes daemonset                       # Print it
+  gputune deploy kubernetes daemonset | kubectl apply -f -  # Start it
+
+Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; others: gputune --help.
+"""
+
+
+@GROUP.command(epilog=DAEMONSET)
 def daemonset(
     image: _Image = IMAGE,
     name: Annotated[str, typer.Option(metavar="NAME", help="The name of the DaemonSet.")] = "gputune-check",
     namespace: _Namespace = None,
     runtime_class: _RuntimeClass = None,
 ) -> None:
-    """Print a DaemonSet that checks the GPU nodes and writes labels and metrics."""
-    from gputune.cli.deploy import _values
+    """A DaemonSet that checks the GPU nodes, and writes labels and metrics."""
     from gputune.deploy.kubernetes_daemonset import text
     from gputune.host.stderr import show
 
@@ -84,7 +113,18 @@ def daemonset(
     show(text(name, namespace, _values.image(image), runtime_class), end="")
 
 
-@GROUP.command(cls=_help.Command)
+CONFIGMAP = """\b
+Examples:
+  # Print it
+  gputune deploy kubernetes configmap --profile p.yaml
+  # Its name and namespace
+  gputune deploy kubernetes configmap --help
+
+Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; others: gputune --help.
+"""
+
+
+@GROUP.command(epilog=CONFIGMAP)
 def configmap(
     profile: Annotated[
         Path, typer.Option(parser=_paths.path, metavar="FILE", help="The profile that gputune probe wrote.")
@@ -92,9 +132,8 @@ def configmap(
     name: Annotated[str, typer.Option(metavar="NAME", help="The name of the ConfigMap.")] = "gputune-profile",
     namespace: _Namespace = None,
 ) -> None:
-    """Print a ConfigMap that brings a profile into pods, with the mount that their manifests need."""
-    from gputune.cli.deploy import _values
-    from gputune.deploy.kubernetes_configmap import text
+    """A ConfigMap that brings a profile into pods, with the mount that their manifests need."""
+    from gputune.deploy.manifest import configmap as text
     from gputune.host.stderr import show
     from gputune.profile import checked_text
 

@@ -1,16 +1,20 @@
-"""A HealthCheckProgram for Slurm that runs `gputune check` on a node's GPUs and driver and reports faults.
+"""Two scripts for Slurm's configuration, which no job has to know of.
 
-Where a check that every working node answers has no answer, that is a fault too.
+A TaskProlog applies a profile to every task. Slurm interprets the lines `export`, `unset` and `print` of its output,
+stderr included, and ends the task if its exit code is not 0.
 
-slurmd runs it as root, with only SLURMD_NODENAME in its environment, and kills it after 60 s. It always exits with 0,
-since any other code keeps a node from registering. It drains nodes only if asked to, with a reason that begins with
-`gputune:`, and puts back into service only a node with such a reason.
+A HealthCheckProgram runs `gputune check` on a node's GPUs and driver and reports faults. No answer of a check that
+every working node answers is a fault too. slurmd runs it as root, with only SLURMD_NODENAME in its environment, and
+kills it after 60 s. It always exits with 0, since any other code keeps a node from registering. It drains nodes only if
+asked to, with a reason that begins with `gputune:`, and puts back into service only a node with such a reason.
 """
+
+from collections.abc import Sequence
 
 from gputune.deploy import node_checks
 from gputune.resources.printable import quoted
 
-_TEXT = """#!/bin/bash
+_HEALTH_CHECK = """#!/bin/bash
 # For slurm.conf: HealthCheckProgram=PATH of this file, and a HealthCheckInterval.
 # Faults go to syslog (and to stderr, for a run by hand). It never fails, and changes no node unless drain=yes.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin:/opt/slurm/bin
@@ -73,7 +77,29 @@ exit 0
 
 def health_check(python: str, drain: bool) -> str:
     """The script. `python` is the path of an interpreter with gputune; `drain` lets it drain and undrain the node."""
-    text = _TEXT.replace("@drain@", "yes" if drain else "no", 1).replace("@checks@", ",".join(node_checks.NAMES), 1)
+    text = _HEALTH_CHECK.replace("@drain@", "yes" if drain else "no", 1).replace(
+        "@checks@", ",".join(node_checks.NAMES), 1
+    )
     text = text.replace("@patient@", node_checks.PATIENT, 1)
     text = text.replace("@must_tell@", ",".join(node_checks.MUST_TELL), 1)
     return text.replace("@python@", quoted(python), 1)  # last: a path may contain the other names
+
+
+_TASK_PROLOG = """#!/bin/bash
+# For slurm.conf: TaskProlog=PATH of this file, on all nodes. Each task starts with what the profile recommends.
+# A job opts out with: export GPUTUNE_DISABLE=1
+# shellcheck disable=all  # quoted already
+profile=@profile@
+[ "$profile" = auto ] || [ -r "$profile" ] || exit 0
+
+# Slurm reads stderr too, so it is dropped. An answer that broke off is not used.
+if lines=$(@gputune@ apply --emit slurm-taskprolog "$profile" 2>/dev/null) && [ -n "$lines" ]; then
+  printf '%s\\n' "$lines"
+fi
+exit 0
+"""
+
+
+def task_prolog(profile: str, gputune: Sequence[str]) -> str:
+    """The script. `profile` is an absolute path or auto; `gputune` starts gputune without a PATH."""
+    return _TASK_PROLOG.replace("@gputune@", quoted(*gputune), 1).replace("@profile@", quoted(profile), 1)
