@@ -12,6 +12,7 @@ from gputune.cli import _paths
 from gputune.errors import UsageError
 
 if TYPE_CHECKING:
+    from gputune.checks import Severity
     from gputune.facts import Facts
     from gputune.report.severities import FailOn
 
@@ -53,6 +54,7 @@ def check(
         Path | None,
         typer.Option(parser=_paths.path, metavar="DIR", help="Also write metrics for node_exporter into this folder."),
     ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Also print what is in order or not applicable.")] = False,
 ) -> None:
     """Check this machine without changing anything: what is wrong, and what to type to fix it."""
     from gputune import checks
@@ -70,9 +72,10 @@ def check(
     if as_json:
         show(json.check(found, findings, summary))
     else:
-        terminal.print_findings(findings, sys.stdout)
+        least: Severity = "NOT_APPLICABLE" if every else "UNKNOWN"
+        terminal.print_findings(findings, sys.stdout, least)
         terminal.print_gaps(terminal.unsaid(found.gaps, findings), sys.stdout)
-        show(terminal.summary(findings))
+        show(terminal.summary(findings, least))
     if fault:
         raise fault
     if summary.exit_code:

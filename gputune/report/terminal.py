@@ -123,14 +123,16 @@ def _on_lines(remedy: str) -> str:
     return f"{command}\n   # {comment}" if mark else remedy
 
 
-def summary(findings: Sequence[Finding]) -> str:
+def summary(findings: Sequence[Finding], least: Severity = "NOT_APPLICABLE") -> str:
     """The number of checks by the worst severity that each found, in one line. Those that found a fault are named, as
-    their tables are far above it.
+    their tables are far above it. What is below `least` was not printed, and the line says how it is.
     """
     each = worst((finding.check, finding.severity) for finding in findings)
     names = {severity: [check for check, found in each.items() if found == severity] for severity in WORST_FIRST}
     parts = [_counted(severity, checks) for severity, checks in names.items() if checks]
-    return f"{counted(len(each), 'check')}: {', '.join(parts) or 'none asked'}"
+    hidden = any(WORST_FIRST.index(one.severity) > WORST_FIRST.index(least) for one in findings)
+    all_of_it = "; --all prints every answer" if hidden else ""
+    return f"{counted(len(each), 'check')}: {', '.join(parts) or 'none asked'}{all_of_it}"
 
 
 def _counted(severity: Severity, checks: Sequence[str]) -> str:

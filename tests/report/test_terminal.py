@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from forked import gputune
 from making import H200, choices, profile, program, row
 from recorded import NOT_SUPPORTED, facts_of
 
@@ -119,7 +120,17 @@ def test_the_summary_counts_each_check_by_the_worst_that_it_found_and_names_the_
     ]
     assert terminal.summary(findings) == "2 checks: 1 warning (numa), 1 not applicable"
     assert terminal.summary(findings[:1]) == "1 check: 1 ok"
+    assert terminal.summary(findings, "UNKNOWN").endswith(", 1 not applicable; --all prints every answer")
     assert terminal.summary([]) == "0 checks: none asked"
+
+
+def test_a_check_prints_what_is_not_in_order_and_with_all_every_answer():
+    words = ("check", "--only", "tf32_override,interpreter")
+    short, whole = gputune(*words), gputune(*words, "--all")
+    assert short.stdout == "2 checks: 2 ok; --all prints every answer\n"
+    assert "no environment variable overrides TF32" in whole.stdout
+    assert whole.stdout.endswith("2 checks: 2 ok\n")
+    assert short.returncode == whole.returncode == 0
 
 
 def test_a_gap_that_a_finding_tells_or_that_nvml_does_not_support_is_not_said_again():
