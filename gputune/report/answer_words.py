@@ -14,8 +14,8 @@ SAMPLES = {
     "decoding": "samples that cost CPU time", "memory": "slices of memory", "waiting": "samples that are waited for",
     "dataset": "your dataset",
 }  # fmt: skip
-INJECTED = "`gputune tune` or `--numerics mixed`"
 AFTER: dict[Step, str] = {
+    Step.REPAIR: "repairs what is wrong",
     Step.LOOK: "is it mended?",
     Step.AGAIN: "once this machine is idle",
     Step.MEASURE: "most is not measured yet",
@@ -30,33 +30,39 @@ AFTER: dict[Step, str] = {
     Step.TUNE_ANYWAY: "whether your own script differs",
 }
 """The comment behind each command."""
-_LOADING = {
-    By.LOADER: "`--inject-dataloader` or `gputune tune`",
-    By.LOADER_LINES: "`gputune tune` or a line of your script",
+HOW: dict[By, str] = {
+    By.APPLY: "by `apply` alone",
+    By.MIXED: "by `gputune tune` or `--numerics mixed`",
+    By.SCRIPT: "by lines in your script",
+    By.LOADER: "by `--inject-dataloader` or `gputune tune`",
+    By.LOADER_LINES: "by `gputune tune` or a line of your script",
+    By.PROGRAM: "by `apply` alone, which recognises it",
 }
-_FOLDED = {
-    By.NONE: "nothing to gain:",
-    By.UNCERTAIN: "no certain gain of all settings together:",
-    By.UNMEASURED: "not measured:",
-    By.UNKNOWN: "chosen by an earlier probe, whose figures are not in this file:",
-    By.PROVISIONAL: "not known, since the machine was disturbed meanwhile:",
+"""How a gain is reached."""
+WITHOUT: dict[By, str] = {
+    By.NONE: "nothing to gain",
+    By.UNCERTAIN: "no certain gain of all settings together",
+    By.UNMEASURED: "not measured",
+    By.UNKNOWN: "chosen by an earlier probe, whose figures are not in this file",
+    By.PROVISIONAL: "not known, since the machine was disturbed meanwhile",
 }
+"""Why there is no gain to show."""
 
 
 def gain_texts(gains: Sequence[Gain]) -> Iterator[str]:
     """A sentence for each program and kind of network that gains, one for loading, and one for each other fate."""
-    shown = [one for one in gains if one.by not in _FOLDED]
+    shown = [one for one in gains if one.by in HOW]
     yield from (_of_program(one) for one in shown if one.kind == "program")
     networks = [one for one in shown if one.kind == "network"]
     yield from map(_of_network, sorted(networks, key=lambda one: -(one.times or 0.0)))
-    for by, ways in _LOADING.items():
+    for by in (By.LOADER, By.LOADER_LINES):
         loading = [one for one in shown if one.kind == "samples" and one.by is by]
         if loading:
-            yield f"data loading: {', '.join(map(_of_samples, loading))}; by {ways}"
-    for by, words in _FOLDED.items():
+            yield f"data loading: {', '.join(map(_of_samples, loading))}; {HOW[by]}"
+    for by, words in WITHOUT.items():
         same = [name_of(one) for one in gains if one.by is by]
         if same:
-            yield f"{words} {', '.join(same)}"
+            yield f"{words}: {', '.join(same)}"
     if not gains:
         yield "what can be gained is not measured"
 
@@ -103,12 +109,12 @@ def _of_samples(gain: Gain) -> str:
 
 def _of_network(gain: Gain) -> str:
     said = f"{name_of(gain)}: {times(gain.times or 0.0)} times as fast as torch's defaults"
-    alone = _reached(gain.by_apply, "`apply` alone")
+    alone = _reached(gain.by_apply, HOW[By.APPLY])
     if gain.by is By.APPLY:
-        return f"{said}, all of it by `apply` alone"
+        return f"{said}, all of it {HOW[By.APPLY]}"
     if gain.by is By.MIXED:
-        return f"{said}; {alone}, all of it by {INJECTED}" if alone else f"{said}, by {INJECTED}"
-    rest = ", ".join(filter(None, [alone, _reached(gain.by_mixed, INJECTED)]))
+        return f"{said}; {alone}, all of it {HOW[By.MIXED]}" if alone else f"{said}, {HOW[By.MIXED]}"
+    rest = ", ".join(filter(None, [alone, _reached(gain.by_mixed, HOW[By.MIXED])]))
     return f"{said} with float16, whose loss scaler takes lines in your script" + (f"; {rest}" if rest else "")
 
 
@@ -116,6 +122,5 @@ def _reached(reach: Reach | None, way: str) -> str:
     if reach is None:
         return ""
     without = f", not counting {' and '.join(reach.without)}" if reach.without else ""
-    if reach.times <= LEAST_GAIN or reach.interval[0] <= 1:
-        return f"nothing by {way}{without}"
-    return f"{times(reach.times)} by {way}{without}"
+    fast = "nothing" if reach.times <= LEAST_GAIN or reach.interval[0] <= 1 else times(reach.times)
+    return f"{fast} {way}{without}"

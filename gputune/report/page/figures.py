@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gputune.report.charts import Bar, Cell, Chart
-from gputune.report.page import bars, dots, lines
+from gputune.report.charts import Bar, Cell, Chart, Picture
+from gputune.report.page.drawing import draw
 from gputune.report.page.markup import Markup, element, joined
-from gputune.report.pictures import Bars, Dots, Picture
 
 TALL = 10
 """From how many rows on a picture is as high as two others."""
@@ -15,7 +14,7 @@ TALL = 10
 
 def figure(chart: Chart) -> Markup:
     chart = without_bars(chart.filled())
-    panels = [_panel(one, chart.title) for one in chart.pictures if _holds(one)]
+    panels = [_panel(one, chart.title) for one in chart.pictures if one.rows]
     numbers = scrolled(table(chart.columns, chart.rows, chart.numbers), f"The numbers of: {chart.title}")
     if not panels:
         return element("figure", element("figcaption", chart.title), numbers, class_="chart")
@@ -28,22 +27,10 @@ def figure(chart: Chart) -> Markup:
     )
 
 
-def _holds(picture: Picture) -> bool:
-    marks = picture.marks if isinstance(picture, Bars) else picture.rows if isinstance(picture, Dots) else picture.lines
-    return bool(marks)
-
-
 def _panel(picture: Picture, title: str) -> Markup:
     whole = f"{title}: {picture.name}" if picture.name else title
     name = element("p", picture.name, class_="panel-name") if picture.name else ""
-    tall = isinstance(picture, Dots) and len(picture.rows) >= TALL
-    return element("div", name, _drawn(picture, whole), class_="panel tall" if tall else "panel")
-
-
-def _drawn(picture: Picture, title: str) -> Markup:
-    if isinstance(picture, Bars):
-        return bars.draw(picture, title)
-    return dots.draw(picture, title) if isinstance(picture, Dots) else lines.draw(picture, title)
+    return element("div", name, draw(picture, whole), class_="panel tall" if len(picture.rows) >= TALL else "panel")
 
 
 def without_bars(chart: Chart) -> Chart:
