@@ -18,7 +18,7 @@ from gputune.profile import Profile, dump_json
 from gputune.report.answer import answer_of
 from gputune.report.chart_list import groups
 from gputune.report.page import answer, rest
-from gputune.report.page.figures import figure
+from gputune.report.page.drawing import figure
 from gputune.report.page.markup import Markup, element, joined
 
 SECTIONS = {

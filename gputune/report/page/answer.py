@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from gputune.checks import Finding
 from gputune.report.answer import Answer, By, Gain, Reach, Step
-from gputune.report.answer_words import AFTER, HOW, WITHOUT, name_of, times
+from gputune.report.answer_parts import AFTER, HOW, WITHOUT, name_of, times
 from gputune.report.charts import Mark, Picture
-from gputune.report.page.drawing import draw
-from gputune.report.page.figures import folded
+from gputune.report.page.drawing import draw, folded
 from gputune.report.page.markup import TIMES, Markup, element, joined
 from gputune.report.severities import WORST_FIRST, merged
 from gputune.resources.printable import quoted

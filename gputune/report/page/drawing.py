@@ -1,4 +1,6 @@
-"""Pictures as SVG: a row for each name. One value in a row is a bar, several are dots with a shape for each series;
+"""Charts as figures: pictures, and below them the table with all numbers.
+
+A picture is SVG with a row for each name. One value in a row is a bar, several are dots with a shape for each series;
 whiskers are the intervals at 99 %. Whatever a file holds, a place is a number within the picture.
 """
 
@@ -8,8 +10,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gputune.report.charts import Mark, Picture, number
-from gputune.report.page.markup import TIMES, TO, Markup, element
+from gputune.report.charts import Bar, Cell, Chart, Mark, Picture, number
+from gputune.report.page.markup import TIMES, TO, Markup, element, joined
 
 WIDTH = 360.0
 """The width of a picture, in the units of its view box: that of a small phone, so that its text needs no scaling."""
@@ -19,12 +21,73 @@ STEP, TALL = 36.0, 9.0
 """The height of a row, and of a bar in it."""
 APART = 3.5
 """How far the series of a row lie apart, so that equal values do not cover each other."""
+TALLEST = 10
+"""From how many rows on a picture is as high as two others."""
 MOST_SAID = 12
 """The most values that a picture's name for screen readers has; the table below the pictures has all of them."""
 SHAPES = (
     "M0 -4.5a4.5 4.5 0 1 0 .01 0z", "M-4 -4h8v8h-8z", "M0 -5.5L5.5 0L0 5.5L-5.5 0z", "M0 -5L5 4H-5z", "M0 5L5 -4H-5z",
 )  # fmt: skip
 """A shape for each series, told apart without colours."""
+
+
+def figure(chart: Chart) -> Markup:
+    chart = _without_bars(chart.filled())
+    panels = [_panel(one, chart.title) for one in chart.pictures if one.rows]
+    numbers = _scrolled(_table(chart.columns, chart.rows, chart.numbers), f"The numbers of: {chart.title}")
+    if not panels:
+        return element("figure", element("figcaption", chart.title), numbers, class_="chart")
+    return element(
+        "figure",
+        element("figcaption", chart.title),
+        element("div", *panels, class_="pictures"),
+        folded("The numbers", numbers),
+        class_="chart single" if len(panels) == 1 else "chart",
+    )
+
+
+def _panel(picture: Picture, title: str) -> Markup:
+    whole = f"{title}: {picture.name}" if picture.name else title
+    name = element("p", picture.name, class_="panel-name") if picture.name else ""
+    return element("div", name, draw(picture, whole), class_="panel tall" if len(picture.rows) >= TALLEST else "panel")
+
+
+def _without_bars(chart: Chart) -> Chart:
+    """Bars are a terminal's pictures."""
+    drawn = {place for row in chart.rows for place, cell in enumerate(row) if isinstance(cell, Bar)}
+    kept = [place for place in range(len(chart.columns)) if place not in drawn]
+    return Chart(
+        title=chart.title,
+        columns=tuple(chart.columns[place] for place in kept),
+        rows=[tuple(row[place] for place in kept if place < len(row)) for row in chart.rows],
+        numbers=chart.numbers,
+        pictures=chart.pictures,
+    )
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], numbers: Sequence[str] = ()) -> Markup:
+    """A table; one whose columns have no names has no head."""
+    right = ["number" if name in numbers else None for name in columns]
+    heads = [
+        element("th", name, scope="col", class_=kind) if name else element("td")
+        for name, kind in zip(columns, right, strict=True)
+    ]
+    body = [
+        element("tr", *(element("td", str(cell), class_=kind) for cell, kind in zip(row, right, strict=False)))
+        for row in rows
+    ]
+    head = element("thead", element("tr", *heads)) if any(columns) else ""
+    return element("table", head, element("tbody", *body))
+
+
+def _scrolled(inner: Markup, name: str) -> Markup:
+    """What may be wider than the page moves in a frame of its own, by keyboard too."""
+    return element("div", inner, class_="scroll", role="region", aria_label=name, tabindex=0)
+
+
+def folded(summary: str, *inner: str, kind: str = "numbers") -> Markup:
+    """Open where no script closes it."""
+    return element("details", element("summary", summary), joined(inner), class_=kind, open=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

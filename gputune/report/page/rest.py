@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from gputune.facts.gap import Gap
 from gputune.profile import Fingerprint, Profile
 from gputune.report.answer import Answer
-from gputune.report.answer_words import NETWORKS, SAMPLES
+from gputune.report.answer_parts import NETWORKS, SAMPLES
 from gputune.report.charts import number
 from gputune.report.page.markup import NOTHING, TIMES, TO, Markup, element
 from gputune.report.tables import value_text

@@ -17,7 +17,7 @@ from gputune.facts.gap import Gap
 from gputune.profile import dump_json, load, parse
 from gputune.report import page
 from gputune.report.answer import By, Step
-from gputune.report.answer_words import AFTER, HOW, WITHOUT
+from gputune.report.answer_parts import AFTER, HOW, WITHOUT
 from gputune.resources.printable import printable
 
 
