@@ -72,11 +72,6 @@ def test_back_ends_without_a_default_show_their_own_rates():
     assert chart.rows == [("64 x 4096", "flash 151 (150-151)", "")]
 
 
-def test_attention_has_a_chart_for_each_dtype_and_mask():
-    found = [attention("default", 1.0, **more) for more in ({}, {"causal": False}, {"dtype": "float16"})]
-    assert len(list(network_charts.attention(found))) == 3
-
-
 def step(stage, rate, precision, network="convnet", metric="throughput", **options):
     params = {"network": network, "batch": 256, "stage": stage, "precision": precision, **options}
     return row("training_step", metric, rate, **params)

@@ -73,13 +73,6 @@ def test_a_report_fits_80_columns_and_has_no_colour_codes_where_nobody_looks(nam
     assert "\x1b" not in REPORTS[name]()
 
 
-def test_the_worst_comes_first_and_every_remedy_is_shown():
-    text = REPORTS["check-faults.txt"]()
-    assert text.index("gpu_absent") < text.index("cpu_quota") < text.index("driver_cuda") < text.index("shm_size")
-    assert "-> docker run --gpus all" in text
-    assert "[2] CPUs" in text
-
-
 def test_what_several_gpus_say_in_the_same_words_is_said_once():
     same = [
         Finding(check="power_limit", severity="OK", message="700 W", subject=f"GPU {index}") for index in (0, 1, 2, 7)
@@ -199,13 +192,6 @@ def test_nothing_in_a_profile_steers_the_terminal_or_breaks_the_table(hostile):
     assert "\x1b" not in text
     assert "\x07" not in text
     assert text.count(printable(hostile)) > 10
-
-
-def test_a_speed_without_its_baseline_is_still_shown():
-    made = recommend.profile_of(
-        facts_of(), [row("precision", "throughput", 300.0, dtype="tf32")], "cuda:0", created="now"
-    )
-    assert "301" in profile_shown(made)
 
 
 def test_charts_stand_above_the_settings_in_the_order_of_what_they_are_made_of():
