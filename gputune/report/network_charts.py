@@ -130,7 +130,7 @@ def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
 def _bars(
     known: Sequence[Measurement], network: str, best: Combination | None, refused: Container[str]
 ) -> Iterator[Picture]:
-    """Of each group the speed over its base, and the memory of the first."""
+    """Of each group the speed over its base."""
     for stage in ("precision", "options"):
         rates = _training_rows.steps(known, network, stage)
         if not rates:
@@ -143,11 +143,6 @@ def _bars(
         }
         name = "precision" if stage == "precision" else f"options on {_name(alone)}"
         yield Picture(name=name, unit="times as fast", rows=marks, base=1.0)
-    memory = {
-        _name(Combination(precision=precision, channels_last=last)): row
-        for (precision, last), row in _peaks(known, network).items()
-    }
-    yield bars("MiB", memory, "memory at its peak")
 
 
 def _beside(tried: Combination, alone: Combination, stage: str) -> str:
@@ -196,12 +191,8 @@ def readable(measurements: Sequence[Measurement]) -> list[Measurement]:
 
 def _memory(known: Sequence[Measurement], network: str) -> dict[tuple[str, bool], str]:
     """Peak MiB by precision and whether in channels_last."""
-    return {key: number(row.median) for key, row in _peaks(known, network).items()}
-
-
-def _peaks(known: Sequence[Measurement], network: str) -> dict[tuple[str, bool], Measurement]:
     return {
-        (str(row.params["precision"]), bool(row.params.get("channels_last"))): row
+        (str(row.params["precision"]), bool(row.params.get("channels_last"))): number(row.median)
         for row in known
         if (row.metric, row.params["network"], row.params.get("stage")) == ("peak_memory", network, "precision")
     }

@@ -74,7 +74,7 @@ def charts(program: Program) -> Iterator[Chart]:
 
 
 def _bars(rows: Sequence[Measurement]) -> Iterator[Picture]:
-    """Of each stage how fast its arms are beside its first, and of all the memory at its peak."""
+    """Of each stage how fast its arms are beside its first."""
     stages: dict[str, list[Measurement]] = {}
     for row in rows:
         stages.setdefault(str(row.params["stage"]), []).append(row)
@@ -83,8 +83,6 @@ def _bars(rows: Sequence[Measurement]) -> Iterator[Picture]:
             _name(row): (one,) for row in arms if (one := ratio_mark(row, arms[0], f"{number(1000 / row.median)} ms"))
         }
         yield Picture(name=stage, unit="times as fast", rows=marks, base=1.0)
-    memory = {_name(row): (Mark(value=row.conditions["peak_mib"]),) for row in rows if "peak_mib" in row.conditions}
-    yield Picture(name="memory at its peak", unit="MiB", rows=memory)
 
 
 def _losses_in_band(guard: Guard) -> Picture:

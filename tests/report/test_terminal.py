@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from forked import gputune
-from making import H200, choices, profile, program, row
+from making import choices, profile, program, row
 from recorded import NOT_SUPPORTED, facts_of
+from report.page.profiles import hostile
 
 from gputune import checks, recommend
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
-from gputune.inject.models import ModelKey
 from gputune.profile import load
 from gputune.report import terminal
 from gputune.report.answer import answer_of
@@ -159,39 +159,12 @@ def test_values_in_words(value, text):
     assert value_text(value) == text
 
 
-@pytest.mark.parametrize("hostile", ["[/foo] x", "\x1b[2J\x1b]52;c;aGk=\x07", "[link=file:///]x[/link]"])
-def test_nothing_in_a_profile_steers_the_terminal_or_breaks_the_table(hostile):
-    made = profile(
-        {"dimension_multiple": {hostile: 8}},
-        fingerprint=replace(H200, gpu=hostile),
-        families={hostile: {hostile: hostile}},
-        programs=(
-            program(
-                hostile.replace("/", ""),
-                models=(ModelKey(class_name=hostile, digest="0" * 16),),
-                settings=choices({hostile: hostile}),
-            ),
-        ),
-        measurements=(
-            row("precision", "throughput", 1.0, dtype=hostile),
-            row("precision", "relative_error", 1.0),
-            row("precision", "relative_error", 1.0, operation=hostile, flags=hostile, override=hostile),
-            row("matmul_peak", "steady", 1.0, dtype=hostile, m=1, n=1, k=1),
-            row("matmul_alignment", "throughput", 1.0, dtype=hostile, product=hostile, dim="N", size=8, multiple=8),
-            row("conv", "throughput", 1.0, dtype=hostile, kernel="3x3", channels=8, out=hostile, **{"pass": "forward"}),
-            row("attention", "throughput", 1.0, dtype=hostile, head=64, length=64, backend=hostile),
-            row("matmul_shapes", "throughput", 1.0, shape=hostile, dtype=hostile, m=1, n=1, k=1),
-            row("transfer", "throughput", 1.0, copy=hostile),
-            row("dataloader", "throughput", 1.0, kind=hostile, workers=hostile),
-            row("dataset", "throughput", 1.0, kind="dataset", workers=0, batch=hostile, step_ms=hostile),
-        ),
-        findings=(Finding(check=hostile, severity="ERROR", message=hostile, remedy=hostile),),
-        gaps=(Gap(fact=hostile, reason=hostile),),
-    )
-    text = profile_shown(made)
+@pytest.mark.parametrize("steering", ["[/foo] x", "\x1b[2J\x1b]52;c;aGk=\x07", "[link=file:///]x[/link]"])
+def test_nothing_in_a_profile_steers_the_terminal_or_breaks_the_table(steering):
+    text = profile_shown(hostile(steering))
     assert "\x1b" not in text
     assert "\x07" not in text
-    assert text.count(printable(hostile)) > 10
+    assert text.count(printable(steering)) > 10
 
 
 def test_charts_stand_above_the_settings_in_the_order_of_what_they_are_made_of():
