@@ -13,7 +13,7 @@ from gputune.cli import _choices, _paths
 from gputune.errors import MeasureError, UsageError
 
 if TYPE_CHECKING:
-    from gputune.checks import Finding
+    from gputune.checks import Finding, Severity
     from gputune.facts import Facts
     from gputune.report.severities import FailOn
 
@@ -81,6 +81,7 @@ def check(
         Path | None,
         typer.Option(parser=_paths.path, metavar="DIR", help="Also write metrics for node_exporter into this folder."),
     ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Also print what is in order or not applicable.")] = False,
 ) -> None:
     """Find what is wrong here, and how to fix it.
 
@@ -100,9 +101,10 @@ def check(
     if as_json:
         show(json.check(found, findings, summary))
     else:
-        terminal.print_findings(findings, sys.stdout)
+        least: Severity = "NOT_APPLICABLE" if every else "UNKNOWN"
+        terminal.print_findings(findings, sys.stdout, least)
         terminal.print_gaps(terminal.unsaid(found.gaps, findings), sys.stdout)
-        show(terminal.summary(findings))
+        show(terminal.summary(findings, least))
     if fault:
         raise fault
     if summary.exit_code:

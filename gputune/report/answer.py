@@ -4,20 +4,36 @@ measured, and what to type next. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from gputune import benches
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
-from gputune.profile import Profile
+from gputune.measurement import Comparison, Measurement
+from gputune.profile import Profile, Program
 from gputune.recommend import provisional
 from gputune.report import next_steps
 from gputune.report.answer_parts import By, Chosen, Gain, Next, Reach, Step
-from gputune.report.gains import gains
-from gputune.settings import names
+from gputune.report.network_charts import readable
+from gputune.settings import Choice, names
+from gputune.settings._evidence import product
+from gputune.settings._training_rows import FAMILIES, MIXED, Combination, Steps, steps
+from gputune.settings.dataloader_workers import FAMILIES as KINDS
+from gputune.settings.dataloader_workers import bench_of
 
 __all__ = ["Answer", "By", "Chosen", "Gain", "Next", "Reach", "Step", "answer_of"]
+
+
+WORKERS = "dataloader_workers"
+SETTINGS = {
+    "channels_last": "channels_last", "cudnn_benchmark": "cudnn_benchmark", "fused": "fused_optimizer",
+    "compiled": "compile",
+}  # fmt: skip
+"""The setting behind each flag of a training step's combination."""
+IMAGES = "convnet"
+"""The reference network that has convolutions, which channels_last and cuDNN's own search concern."""
+EQUAL = Comparison(ratio=1.0, low=1.0, high=1.0, pairs=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +66,7 @@ def answer_of(profile: Profile, path: str, again: Sequence[str] | None = None, *
     profile's device.
     """
     path = f"./{path}" if path.startswith("-") else path  # which commands would take for an option
-    found = tuple(gains(profile))
+    found = tuple(_gains(profile))
     chosen = tuple(sorted(_chosen(profile), key=lambda one: -(one.gain or 0.0)))
     waiting = tuple(provisional(profile.settings, profile.families))
     gaps = tuple(_without_result(profile))
@@ -99,3 +115,138 @@ def _chosen(profile: Profile) -> Iterator[Chosen]:
                 continue
             if next_steps.is_away(name, choice):
                 yield Chosen(name=name, value=choice.value, gain=choice.gain, interval=choice.interval, family=family)
+
+
+def _gains(profile: Profile) -> Iterator[Gain]:
+    """Of each tuned program, each kind of network, and each kind of samples for which anything is known."""
+    yield from (_of_program(one) for one in profile.programs)
+    rows = readable(profile.measurements)
+    for network in FAMILIES:
+        choices = {**profile.settings, **profile.families.get(network, {})}
+        if network in profile.families or steps(rows, network, "precision"):
+            yield _of_network(network, choices, rows)
+    yield from _of_samples(profile)
+
+
+def _of_network(network: str, choices: Mapping[str, Choice], rows: list[Measurement]) -> Gain:
+    first, second = steps(rows, network, "precision"), steps(rows, network, "options")
+    chosen, flags = _combination(choices, network == IMAGES), _flags(choices, network == IMAGES)
+    injected = replace(chosen, precision="bfloat16") if chosen.precision in MIXED else chosen
+    whole = _speed(first, second, chosen)
+    return Gain(
+        kind="network",
+        name=network,
+        by=_by(choices, whole, (chosen, flags, injected)),
+        times=whole.ratio if whole else None,
+        interval=whole.interval if whole else None,
+        by_apply=_reach(first, second, flags),
+        by_mixed=_reach(first, second, injected),
+    )
+
+
+def _flags(choices: Mapping[str, Choice], images: bool) -> Combination:
+    """What takes effect by `gputune apply` alone."""
+    return Combination(
+        precision="tf32" if _value(choices, "matmul_precision") == "tf32" else "float32",
+        cudnn_benchmark=images and _value(choices, "cudnn_benchmark") is True,
+    )
+
+
+def _combination(choices: Mapping[str, Choice], images: bool) -> Combination:
+    flags, amp = _flags(choices, images), _value(choices, "amp_dtype")
+    return replace(
+        flags,
+        precision=str(amp) if amp in MIXED else flags.precision,
+        channels_last=images and _value(choices, "channels_last") is True,
+        fused=_value(choices, "fused_optimizer") is True,
+        compiled=_value(choices, "compile") is True,
+    )
+
+
+def _value(choices: Mapping[str, Choice], name: str) -> object:
+    return choices[name].value if name in choices else None
+
+
+def _by(choices: Mapping[str, Choice], whole: Comparison | None, ways: tuple[Combination, ...]) -> By:
+    chosen, flags, injected = ways
+    if chosen == Combination():
+        return _why_nothing(choices)
+    if whole is None:
+        return By.UNKNOWN
+    if whole.verdict != "gain":
+        return By.NONE if whole.verdict == "no gain" else By.UNCERTAIN
+    if chosen == flags:
+        return By.APPLY
+    return By.MIXED if chosen == injected else By.SCRIPT
+
+
+def _why_nothing(choices: Mapping[str, Choice]) -> By:
+    """Why a network keeps torch's defaults."""
+    known = [choices[name] for name in ("amp_dtype", "matmul_precision", *SETTINGS.values()) if name in choices]
+    if any(choice.provisional for choice in known):
+        return By.PROVISIONAL
+    precisions = [choices[name] for name in ("amp_dtype", "matmul_precision") if name in choices]
+    return By.UNMEASURED if any(choice.unmeasured for choice in precisions) else By.NONE
+
+
+def _speed(first: Steps, second: Steps, one: Combination) -> Comparison | None:
+    """Over torch's defaults: the product of what precision and memory format gain, and of what the options gain on
+    them; None where a row of either is missing.
+    """
+    alone = replace(one, cudnn_benchmark=False, fused=False, compiled=False)
+    factors = [_ratio(first, alone, Combination())]
+    if one != alone:
+        factors.append(_ratio(second, one, alone))
+    known = [factor for factor in factors if factor]
+    return product(known) if len(known) == len(factors) else None
+
+
+def _ratio(rows: Steps, one: Combination, base: Combination) -> Comparison | None:
+    if one not in rows or base not in rows:
+        return None
+    return EQUAL if one == base else rows[one].against(rows[base])
+
+
+def _reach(first: Steps, second: Steps, one: Combination) -> Reach | None:
+    """With all of a combination, or else without the options that were not measured with the rest."""
+    options = ("cudnn_benchmark", "fused", "compiled")
+    alone = replace(one, cudnn_benchmark=False, fused=False, compiled=False)
+    for tried in (one, alone):
+        found = _speed(first, second, tried)
+        if found:
+            left = [SETTINGS[flag] for flag in options if getattr(one, flag) and not getattr(tried, flag)]
+            return Reach(times=found.ratio, interval=found.interval, without=tuple(left))
+    return None
+
+
+def _of_samples(profile: Profile) -> Iterator[Gain]:
+    general = bench_of(profile.measurements)
+    named = {"decoding" if general == "dataloader" else general: profile.settings}
+    named |= {kind: profile.families[kind] for kind in KINDS if kind in profile.families}
+    everywhere = _value(profile.settings, WORKERS)
+    for kind, choices in named.items():
+        choice = choices.get(WORKERS)
+        if choice is None or choice.unmeasured:
+            continue
+        workers = choice.value if isinstance(choice.value, int) else 0
+        by = By.PROVISIONAL if choice.provisional else By.NONE
+        if workers and not choice.provisional:
+            by = By.LOADER if everywhere else By.LOADER_LINES
+        known = by in (By.LOADER, By.LOADER_LINES)
+        yield Gain(
+            kind="samples", name=kind, by=by, workers=workers,
+            times=choice.gain if known else None, interval=choice.interval if known else None,
+        )  # fmt: skip
+
+
+def _of_program(program: Program) -> Gain:
+    """Its settings were measured together, and each has the gain of all."""
+    together = next((choice for choice in program.settings.values() if choice.gain), None)
+    return Gain(
+        kind="program",
+        name=program.entry,
+        by=By.PROGRAM if program.settings else By.NONE,
+        times=together.gain if together else None,
+        interval=together.interval if together else None,
+        guard=program.guard.reason if program.guard and program.guard.verdict == "accepted" else "",
+    )

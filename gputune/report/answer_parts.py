@@ -1,42 +1,40 @@
-"""The parts of a profile's answer, as data: what is gained and how, what was chosen, and what to type next."""
+"""The parts of a profile's answer, and their words: what is gained and how, what was chosen, and what to type next.
+
+Each sentence is a text that has not been wrapped yet; a terminal and a page show the same words.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Literal
 
+from gputune.measurement import LEAST_GAIN
+from gputune.report.tables import value_text
 from gputune.settings import Value
+from gputune.settings._evidence import counted
 
 PLACEHOLDER = "PROFILE"
 """Stands in a command for the path of a profile that is in no file, or fits on no line."""
 
 
 class By(Enum):
-    """How a gain is reached."""
+    """How a gain is reached (`HOW`), or why none is shown (`WITHOUT`)."""
 
     APPLY = auto()
-    """`gputune apply` alone: variables and torch's flags."""
     MIXED = auto()
-    """What `gputune apply --numerics mixed`, or `gputune tune`, puts into the models of a script that nobody edits."""
     SCRIPT = auto()
-    """Lines of the script: float16 needs a loss scaler."""
+    """float16 needs a loss scaler."""
     LOADER = auto()
-    """Arguments of a DataLoader: by `--inject-dataloader`, by `gputune tune`, or by a line of the script."""
     LOADER_LINES = auto()
     """As LOADER, but for `--inject-dataloader`, which follows the general number of workers, and that is none."""
     PROGRAM = auto()
-    """`gputune apply` alone, which recognises the program that was tuned."""
     NONE = auto()
-    """There is nothing to gain: torch's defaults are as fast."""
     UNCERTAIN = auto()
-    """Parts of what was chosen gain, and all of it together not with certainty."""
     UNMEASURED = auto()
-    """What would tell was not measured, or too little of it."""
     UNKNOWN = auto()
-    """The choices stand from an earlier probe, and the profile has no rows of them together."""
     PROVISIONAL = auto()
-    """The machine was too busy to tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,32 +80,21 @@ class Chosen:
 
 
 class Step(Enum):
-    """What a command of `Next` is for."""
+    """What a command of `Next` is for (`AFTER`)."""
 
     REPAIR = auto()
-    """An error was found: its remedy comes first. The words are the remedy, to be typed as it stands."""
     LOOK = auto()
-    """Whether it is mended."""
     AGAIN = auto()
-    """Choices are provisional: measure them again once the machine is idle."""
     MEASURE = auto()
-    """Most is not measured."""
     MEASURE_OTHERS = auto()
-    """Most is not measured but for a program that was tuned, which a probe leaves as it is."""
     RETRY = auto()
-    """Benches gave no result: run them once more."""
     PROGRAM = auto()
-    """Run a program that was tuned."""
     APPLY = auto()
     MIXED = auto()
-    """As APPLY, with what goes into the script's models."""
     LOADER = auto()
-    """As APPLY, with workers for DataLoaders that were given none."""
     TUNE = auto()
     HERE = auto()
-    """The profile was measured on another machine: measure this one, into a file of its own."""
     TUNE_ANYWAY = auto()
-    """Nothing is to be applied; a script of one's own may differ from the reference networks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,3 +103,120 @@ class Next:
 
     step: Step
     words: tuple[str, ...]
+
+
+NETWORKS = {"mlp": "an MLP", "convnet": "a convnet", "transformer": "a transformer", "recurrent": "a recurrent network"}
+SAMPLES = {
+    "decoding": "samples that cost CPU time", "memory": "slices of memory", "waiting": "samples that are waited for",
+    "dataset": "your dataset",
+}  # fmt: skip
+AFTER: dict[Step, str] = {
+    Step.REPAIR: "repairs what is wrong",
+    Step.LOOK: "is it mended?",
+    Step.AGAIN: "once this machine is idle",
+    Step.MEASURE: "most is not measured yet",
+    Step.MEASURE_OTHERS: "for all other programs; what was tuned stays",
+    Step.RETRY: "what gave no result, once more",
+    Step.PROGRAM: "as it was tuned",
+    Step.APPLY: "sets torch's flags; the script stays as it is",
+    Step.MIXED: "the script stays as it is",
+    Step.LOADER: "the script stays as it is",
+    Step.HERE: "measures this machine; that profile stays as it is",
+    Step.TUNE: "what suits your own script best",
+    Step.TUNE_ANYWAY: "whether your own script differs",
+}
+"""The comment behind each command."""
+HOW: dict[By, str] = {
+    By.APPLY: "by `apply` alone",
+    By.MIXED: "by `gputune tune` or `--numerics mixed`",
+    By.SCRIPT: "by lines in your script",
+    By.LOADER: "by `--inject-dataloader` or `gputune tune`",
+    By.LOADER_LINES: "by `gputune tune` or a line of your script",
+    By.PROGRAM: "by `apply` alone, which recognises it",
+}
+"""How a gain is reached."""
+WITHOUT: dict[By, str] = {
+    By.NONE: "nothing to gain",
+    By.UNCERTAIN: "no certain gain of all settings together",
+    By.UNMEASURED: "not measured",
+    By.UNKNOWN: "chosen by an earlier probe, whose figures are not in this file",
+    By.PROVISIONAL: "not known, since the machine was disturbed meanwhile",
+}
+"""Why there is no gain to show."""
+
+
+def gain_texts(gains: Sequence[Gain]) -> Iterator[str]:
+    """A sentence for each program and kind of network that gains, one for loading, and one for each other fate."""
+    shown = [one for one in gains if one.by in HOW]
+    yield from (_of_program(one) for one in shown if one.kind == "program")
+    networks = [one for one in shown if one.kind == "network"]
+    yield from map(_of_network, sorted(networks, key=lambda one: -(one.times or 0.0)))
+    for by in (By.LOADER, By.LOADER_LINES):
+        loading = [one for one in shown if one.kind == "samples" and one.by is by]
+        if loading:
+            yield f"data loading: {', '.join(map(_of_samples, loading))}; {HOW[by]}"
+    for by, words in WITHOUT.items():
+        same = [name_of(one) for one in gains if one.by is by]
+        if same:
+            yield f"{words}: {', '.join(same)}"
+    if not gains:
+        yield "what can be gained is not measured"
+
+
+def name_of(gain: Gain) -> str:
+    """What gains, in words."""
+    words = {"network": NETWORKS, "samples": SAMPLES, "program": {}}[gain.kind]
+    return words.get(gain.name, gain.name)
+
+
+def times(value: float) -> str:
+    """How many times as fast, with two digits: 1.05, 8.6, 27."""
+    return f"{value:.2f}" if value < 1.995 else f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
+
+
+def chosen_texts(chosen: Sequence[Chosen]) -> list[str]:
+    """Each setting with its general value, how many times as fast that is, and in brackets the kinds that differ."""
+    names = dict.fromkeys(one.name for one in chosen)
+    return [_setting(name, [one for one in chosen if one.name == name]) for name in names]
+
+
+def _setting(name: str, same: Sequence[Chosen]) -> str:
+    said = [_with_gain(one) for one in same if not one.family]
+    kinds = [f"{one.family}{_with_gain(one)}" for one in same if one.family]
+    return name + "".join(said) + (f" ({', '.join(kinds)})" if kinds else "")
+
+
+def _with_gain(one: Chosen) -> str:
+    hidden = one.value is True or isinstance(one.value, dict)
+    return ("" if hidden else f" {value_text(one.value)}") + (f": {times(one.gain)}x" if one.gain else "")
+
+
+def _of_program(gain: Gain) -> str:
+    if gain.times is None:
+        return f"{gain.name}: tuned, without a figure"
+    interval = " ({:.3g} to {:.3g})".format(*gain.interval) if gain.interval else ""
+    return f"{gain.name}: {gain.times:.3g} times as fast{interval}" + (f"; {gain.guard}" if gain.guard else "")
+
+
+def _of_samples(gain: Gain) -> str:
+    fast = f"{times(gain.times)} times as fast " if gain.times else ""
+    return f"{fast}with {counted(gain.workers, 'worker')} ({name_of(gain)})"
+
+
+def _of_network(gain: Gain) -> str:
+    said = f"{name_of(gain)}: {times(gain.times or 0.0)} times as fast as torch's defaults"
+    alone = _reached(gain.by_apply, HOW[By.APPLY])
+    if gain.by is By.APPLY:
+        return f"{said}, all of it {HOW[By.APPLY]}"
+    if gain.by is By.MIXED:
+        return f"{said}; {alone}, all of it {HOW[By.MIXED]}" if alone else f"{said}, {HOW[By.MIXED]}"
+    rest = ", ".join(filter(None, [alone, _reached(gain.by_mixed, HOW[By.MIXED])]))
+    return f"{said} with float16, whose loss scaler takes lines in your script" + (f"; {rest}" if rest else "")
+
+
+def _reached(reach: Reach | None, way: str) -> str:
+    if reach is None:
+        return ""
+    without = f", not counting {' and '.join(reach.without)}" if reach.without else ""
+    fast = "nothing" if reach.times <= LEAST_GAIN or reach.interval[0] <= 1 else times(reach.times)
+    return f"{fast} {way}{without}"

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from gputune.host.stderr import one_line
 from gputune.report.answer import Answer, Next, Step
-from gputune.report.answer_parts import PLACEHOLDER
-from gputune.report.answer_words import AFTER, chosen_texts, gain_texts
+from gputune.report.answer_parts import AFTER, PLACEHOLDER, chosen_texts, gain_texts
 from gputune.report.fitting import INDENT, clipped, command, cut, fits, listed, wrap
-from gputune.report.merging import merged
+from gputune.report.severities import merged
 from gputune.settings._evidence import counted
 
 MOST_LINES = 24

@@ -6,7 +6,7 @@ from typing import IO
 from gputune.inject import hands
 from gputune.inject.advice import Advice
 from gputune.inject.applied import TF32_OVERRIDE, Applied
-from gputune.report.answer_words import NETWORKS
+from gputune.report.answer_parts import NETWORKS
 from gputune.report.tables import add, console_of, plain, table_of, value_text
 from gputune.runtime.status import Status
 from gputune.settings import Value

@@ -6,11 +6,10 @@ version, or made up: those that lack what a chart needs are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from gputune.measurement import Measurement
-from gputune.report.pictures import Picture
 
 BAR_WIDTH = 12
 """Characters of the longest bar."""
@@ -27,6 +26,57 @@ class Bar:
 
 
 Cell = str | Bar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """One value, and the interval at 99 % that it lies in, where one is known."""
+
+    name: str = ""
+    """Of the series; empty where a row has a single value."""
+    value: float
+    interval: tuple[float, float] | None = None
+    note: str = ""
+    """What else is known of it, such as the milliseconds behind a ratio."""
+    chosen: bool = False
+    refused: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """What a page draws of a chart: a bar for each row with a single value, or else a dot for each series."""
+
+    name: str = ""
+    unit: str
+    rows: Mapping[str, tuple[Mark, ...]]
+    base: float | None = None
+    """What bars are held against, such as 1 for ratios."""
+
+
+def bars(unit: str, rows: Mapping[str, Measurement], name: str = "") -> Picture:
+    """A bar for each row's median."""
+    return Picture(name=name, unit=unit, rows={key: (mark(row),) for key, row in rows.items()})
+
+
+def mark(row: Measurement, name: str = "", factor: float = 1.0) -> Mark:
+    """A row's median with its interval, times a factor for another unit."""
+    low, high = row.interval or (0.0, 0.0)
+    return Mark(name=name, value=row.median * factor, interval=(low * factor, high * factor) if row.interval else None)
+
+
+def ratio_mark(row: Measurement, base: Measurement | None, note: str = "") -> Mark | None:
+    """How many times as fast as `base` a row is; None where they cannot be compared."""
+    if row is base:
+        return Mark(value=1.0, note=note)
+    compared = row.against(base) if base else None
+    return Mark(value=compared.ratio, interval=compared.interval, note=note) if compared else None
+
+
+def time_mark(row: Measurement, name: str, amount: float) -> Mark:
+    """The time that `amount` takes at a row's rate."""
+    low, high = row.interval or (0.0, 0.0)
+    interval = (amount / high, amount / low) if low > 0 else None
+    return Mark(name=name, value=amount / row.median, interval=interval)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,7 @@ from dataclasses import replace
 from itertools import chain, repeat
 
 from gputune.measurement import Measurement
-from gputune.report.charts import Bar, Cell, Chart, number, ratio
-from gputune.report.pictures import Lines, mark
+from gputune.report.charts import Bar, Cell, Chart, Picture, mark, number, ratio
 from gputune.settings._loading_rows import LoadingParams, LoadingRows, loading_rows
 from gputune.settings.dataloader_workers import CLOSE, KINDS, NEARLY_BEST, curve, of_kind
 
@@ -42,14 +41,14 @@ def workers(measurements: Sequence[Measurement]) -> Iterator[Chart]:
             )
 
 
-def _curves(measurements: Sequence[Measurement], kinds: Sequence[str]) -> Iterator[Lines]:
-    """A curve of each kind: their rates are too far apart for one."""
+def _curves(measurements: Sequence[Measurement], kinds: Sequence[str]) -> Iterator[Picture]:
+    """A picture of each kind: their rates are too far apart for one."""
     for kind in kinds:
         rates, recommended = _rates(measurements, kind), of_kind(measurements, kind)
         if rates:
             name = DATASET if kind == "dataset" else kind
-            marks = (replace(mark(str(at), row), chosen=at == recommended) for at, (_, row) in rates.items())
-            yield Lines(name=name, across="workers", unit="samples/s", lines={name: tuple(marks)})
+            marks = {f"{at} workers": (replace(mark(row), chosen=at == recommended),) for at, (_, row) in rates.items()}
+            yield Picture(name=name, unit="samples/s", rows=marks)
 
 
 def _rates(measurements: Sequence[Measurement], kind: str) -> Rates:

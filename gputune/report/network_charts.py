@@ -5,8 +5,21 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from gputune.measurement import Measurement
-from gputune.report.charts import Bar, Cell, Chart, number, rate, ratio, rows
-from gputune.report.pictures import Bars, Dots, Mark, mark, per, ratio_mark
+from gputune.report.charts import (
+    Bar,
+    Cell,
+    Chart,
+    Mark,
+    Picture,
+    bars,
+    mark,
+    number,
+    rate,
+    ratio,
+    ratio_mark,
+    rows,
+    time_mark,
+)  # fmt: skip
 from gputune.settings import _training, _training_rows
 from gputune.settings._training_rows import Combination, Steps
 from gputune.settings.sdpa_backend import Workload
@@ -31,7 +44,7 @@ def convolutions(measurements: Sequence[Measurement]) -> Iterator[Chart]:
         numbers=("channels", "NCHW", "NHWC"),
         rows=[(*name, Bar(value=best[name], most=max(best.values())), *_formats(pairs[name])) for name in ranked],
         pictures=tuple(
-            Dots(
+            Picture(
                 name=dtype,
                 unit="TFLOP/s",
                 rows={f"{name[1]} channels": _format_marks(pairs[name]) for name in ranked if name[0] == dtype},
@@ -47,7 +60,7 @@ def _formats(pair: Mapping[bool, Measurement]) -> tuple[str, str, str]:
 
 
 def _format_marks(pair: Mapping[bool, Measurement]) -> tuple[Mark, ...]:
-    return tuple(mark(name, pair[last]) for last, name in ((False, "NCHW"), (True, "NHWC")) if last in pair)
+    return tuple(mark(pair[last], name) for last, name in ((False, "NCHW"), (True, "NHWC")) if last in pair)
 
 
 def attention(measurements: Sequence[Measurement]) -> Iterator[Chart]:
@@ -62,7 +75,7 @@ def attention(measurements: Sequence[Measurement]) -> Iterator[Chart]:
             title=f"Attention in {dtype}{causal}: back ends, fastest first, to torch's own choice",
             columns=("head x length", "", ""),
             rows=[line for shape, backends in shapes.items() for line in _backends(shape, backends)],
-            pictures=(Dots(unit="TFLOP/s", rows={shape: _backend_marks(found) for shape, found in shapes.items()}),),
+            pictures=(Picture(unit="TFLOP/s", rows={shape: _backend_marks(found) for shape, found in shapes.items()}),),
         )
 
 
@@ -79,7 +92,7 @@ def _backends(shape: str, backends: Mapping[str, Measurement]) -> list[tuple[Cel
 def _backend_marks(backends: Mapping[str, Measurement]) -> tuple[Mark, ...]:
     """Torch's own choice first."""
     ordered = sorted(backends, key=lambda name: name != "default")
-    return tuple(mark("torch's own choice" if name == "default" else name, backends[name]) for name in ordered)
+    return tuple(mark(backends[name], "torch's own choice" if name == "default" else name) for name in ordered)
 
 
 def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
@@ -116,26 +129,20 @@ def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
 
 def _bars(
     known: Sequence[Measurement], network: str, best: Combination | None, refused: Container[str]
-) -> Iterator[Bars]:
-    """Of each group the speed over its base, and the memory of the first."""
+) -> Iterator[Picture]:
+    """Of each group the speed over its base."""
     for stage in ("precision", "options"):
         rates = _training_rows.steps(known, network, stage)
         if not rates:
             continue
         alone = Combination() if stage == "precision" else _without_options(rates)
-        marks = [
-            replace(one, chosen=tried == best, refused=tried.precision in refused)
+        marks = {
+            _beside(tried, alone, stage): (replace(one, chosen=tried == best, refused=tried.precision in refused),)
             for tried, row in _ranked(rates)
-            if (one := ratio_mark(_beside(tried, alone, stage), row, rates.get(alone), f"{_milliseconds(row)} ms"))
-        ]
+            if (one := ratio_mark(row, rates.get(alone), f"{_milliseconds(row)} ms"))
+        }
         name = "precision" if stage == "precision" else f"options on {_name(alone)}"
-        yield Bars(name=name, unit="times as fast", marks=tuple(marks), base=1.0)
-    memory = [
-        mark(_name(Combination(precision=precision, channels_last=last)), row)
-        for (precision, last), row in _peaks(known, network).items()
-    ]
-    if memory:
-        yield Bars(name="memory at its peak", unit="MiB", marks=tuple(memory))
+        yield Picture(name=name, unit="times as fast", rows=marks, base=1.0)
 
 
 def _beside(tried: Combination, alone: Combination, stage: str) -> str:
@@ -184,12 +191,8 @@ def readable(measurements: Sequence[Measurement]) -> list[Measurement]:
 
 def _memory(known: Sequence[Measurement], network: str) -> dict[tuple[str, bool], str]:
     """Peak MiB by precision and whether in channels_last."""
-    return {key: number(row.median) for key, row in _peaks(known, network).items()}
-
-
-def _peaks(known: Sequence[Measurement], network: str) -> dict[tuple[str, bool], Measurement]:
     return {
-        (str(row.params["precision"]), bool(row.params.get("channels_last"))): row
+        (str(row.params["precision"]), bool(row.params.get("channels_last"))): number(row.median)
         for row in known
         if (row.metric, row.params["network"], row.params.get("stage")) == ("peak_memory", network, "precision")
     }
@@ -209,56 +212,31 @@ def _milliseconds(row: Measurement) -> str:
 
 def forward(measurements: Sequence[Measurement]) -> Iterator[Chart]:
     """Inference of each network, by precision."""
-    yield from _by_precision(
-        _rates(measurements, "inference"),
-        "Forward passes in inference mode: ms, and how many times as fast as in float32",
-    )
-
-
-def batches(measurements: Sequence[Measurement]) -> Iterator[Chart]:
-    """A network's steps at several batches: where half the batch takes as long, the host is the limit."""
-    networks = {row.params["network"] for row in _rates(measurements, "batch")}
-    found = [
-        row
-        for row in _rates(measurements, "batch", "precision")
-        if row.params["network"] in networks and not row.params.get("channels_last")
-    ]
-    yield from _by_precision(found, "Training steps by batch: ms, and how many times as fast as in float32")
-
-
-def _rates(measurements: Sequence[Measurement], *stages: str) -> list[Measurement]:
-    return [row for row in readable(measurements) if row.metric == "throughput" and row.params["stage"] in stages]
-
-
-def _by_precision(measured: Sequence[Measurement], title: str) -> Iterator[Chart]:
     groups: dict[tuple[str, int | float], dict[str, Measurement]] = {}
-    for row in measured:
-        group = groups.setdefault((str(row.params["network"]), float(row.params["batch"])), {})
-        group[str(row.params["precision"])] = row
+    for row in readable(measurements):
+        if row.metric == "throughput" and row.params["stage"] == "inference":
+            group = groups.setdefault((str(row.params["network"]), float(row.params["batch"])), {})
+            group[str(row.params["precision"])] = row
     precisions = [name for name in _training_rows.PRECISIONS if any(name in group for group in groups.values())]
     ordered = sorted(groups, key=lambda key: (_training_rows.FAMILIES.index(key[0]), key[1]))
+    marks = {
+        f"{network}, batch {batch:.0f}": tuple(
+            time_mark(groups[network, batch][name], name, 1000 * batch)
+            for name in precisions
+            if name in groups[network, batch]
+        )
+        for network, batch in ordered
+    }
     if groups:
         yield Chart(
-            title=title,
+            title="Forward passes in inference mode: ms, and how many times as fast as in float32",
             columns=("network", "batch", *precisions),
             numbers=("batch",),
             rows=[
                 (network, f"{batch:.0f}", *(_cell(groups[network, batch], precision) for precision in precisions))
                 for network, batch in ordered
             ],
-            pictures=(
-                Dots(
-                    unit="ms",
-                    rows={
-                        f"{network}, batch {batch:.0f}": tuple(
-                            per(mark(name, groups[network, batch][name]), 1000 * batch)
-                            for name in precisions
-                            if name in groups[network, batch]
-                        )
-                        for network, batch in ordered
-                    },
-                ),
-            ),
+            pictures=(Picture(unit="ms", rows=marks),),
         )
 
 
@@ -272,13 +250,12 @@ def _cell(group: Mapping[str, Measurement], precision: str) -> str:
 
 def transfers(measurements: Sequence[Measurement]) -> Iterator[Chart]:
     """Copies, and the time that launching a kernel takes."""
-    copies = rows(measurements, "transfer throughput", "copy")
-    lines = [(_copy(row), f"{rate(row)} GB/s") for row in sorted(copies, key=lambda row: -row.median)]
+    found = sorted(rows(measurements, "transfer throughput", "copy"), key=lambda row: -row.median)
+    copies = {_copy(row): row for row in found}
     launches = [("launch of a kernel", f"{rate(row)} us") for row in rows(measurements, "transfer latency")]
+    lines = [(name, f"{rate(row)} GB/s") for name, row in copies.items()]
     if lines or launches:
-        marks = tuple(mark(_copy(row), row) for row in sorted(copies, key=lambda row: -row.median))
-        pictures = (Bars(unit="GB/s", marks=marks),) if marks else ()
-        title = "Copies, and the launch of a kernel"
+        title, pictures = "Copies, and the launch of a kernel", (bars("GB/s", copies),)
         yield Chart(title=title, columns=("", ""), rows=[*lines, *launches], pictures=pictures)
 
 

@@ -10,7 +10,7 @@ from gputune.probing.plan import ALL
 from gputune.profile import Profile, Program
 from gputune.recommend import provisional
 from gputune.report.answer_parts import PLACEHOLDER, By, Gain, Next, Step
-from gputune.report.merging import merged
+from gputune.report.severities import merged
 from gputune.settings import Choice, load, names
 
 TRAIN = ("python", "train.py")

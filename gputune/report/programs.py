@@ -12,8 +12,7 @@ from gputune.host.shared_text import TEXTS, cleaner
 from gputune.measurement import Measurement
 from gputune.profile import Guard, Program
 from gputune.report import json
-from gputune.report.charts import Cell, Chart, number, ratio
-from gputune.report.pictures import Bars, Lines, Mark, ratio_mark
+from gputune.report.charts import Cell, Chart, Mark, Picture, number, ratio, ratio_mark
 from gputune.report.tables import console_of, draw, plain
 from gputune.resources.printable import quoted
 from gputune.trials.combination import Combination
@@ -74,29 +73,29 @@ def charts(program: Program) -> Iterator[Chart]:
         )
 
 
-def _bars(rows: Sequence[Measurement]) -> Iterator[Bars]:
-    """Of each stage how fast its arms are beside its first, and of all the memory at its peak."""
+def _bars(rows: Sequence[Measurement]) -> Iterator[Picture]:
+    """Of each stage how fast its arms are beside its first."""
     stages: dict[str, list[Measurement]] = {}
     for row in rows:
         stages.setdefault(str(row.params["stage"]), []).append(row)
     for stage, arms in stages.items():
-        marks = [
-            one for row in arms if (one := ratio_mark(_name(row), row, arms[0], f"{number(1000 / row.median)} ms"))
-        ]
-        yield Bars(name=stage, unit="times as fast", marks=tuple(marks), base=1.0)
-    memory = {_name(row): row.conditions["peak_mib"] for row in rows if "peak_mib" in row.conditions}
-    if memory:
-        peaks = tuple(Mark(name=name, value=peak) for name, peak in memory.items())
-        yield Bars(name="memory at its peak", unit="MiB", marks=peaks)
+        marks = {
+            _name(row): (one,) for row in arms if (one := ratio_mark(row, arms[0], f"{number(1000 / row.median)} ms"))
+        }
+        yield Picture(name=stage, unit="times as fast", rows=marks, base=1.0)
 
 
-def _losses_in_band(guard: Guard) -> Lines:
-    return Lines(
-        across="part of the run",
+def _losses_in_band(guard: Guard) -> Picture:
+    """FP32's range as a whisker, and the tuned loss beside it."""
+    return Picture(
         unit="mean loss",
-        lines={"tuned": tuple(Mark(name=str(place), value=loss) for place, loss in enumerate(guard.tuned, start=1))},
-        band={str(place): between for place, between in enumerate(guard.fp32, start=1)},
-        from_zero=False,
+        rows={
+            f"part {place}": (
+                Mark(name="FP32", value=(between[0] + between[1]) / 2, interval=between),
+                Mark(name="tuned", value=loss),
+            )
+            for place, (between, loss) in enumerate(zip(guard.fp32, guard.tuned, strict=False), start=1)
+        },
     )
 
 

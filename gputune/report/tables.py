@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from gputune.report.charts import BAR_WIDTH, Bar, Chart, bar
 from gputune.resources.printable import printable
-from gputune.resources.terminal_size import WIDEST, no_sizes
+from gputune.resources.terminal_size import no_sizes
 from gputune.settings import value_text
 
 if TYPE_CHECKING:
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 __all__ = ["add", "console_of", "draw", "plain", "table_of", "value_text"]
 
+WIDTH_OF_A_PIPE = 100
+"""Columns. In fewer, a reason takes more lines; longer lines are hard to read in a log."""
 _FIRST = 22  # the longest name of a check, so that the columns of one report's tables line up
 
 
 def console_of(stream: IO[str]) -> Console:
     """The one way to draw on a stream: whatever a table holds, it steers nothing, and no line ends in blanks.
 
-    Lines are as wide as the terminal, or as COLUMNS says; where neither is known, as they need to be: what reads from a
-    pipe wraps them itself.
+    Lines are as wide as the terminal, or as COLUMNS says; if neither is known, `WIDTH_OF_A_PIPE`.
     """
     from rich.console import Console
     from rich.segment import Segment
-    from rich.table import Table
 
     class Plain(Console):
         def on_broken_pipe(self) -> None:
@@ -37,16 +37,13 @@ def console_of(stream: IO[str]) -> Console:
             raise BrokenPipeError
 
         def render(self, renderable: Any, *given: Any, **named: Any) -> Iterator[Segment]:
-            if isinstance(renderable, Table) and self.width == WIDEST:
-                for column in renderable.columns:
-                    column.max_width = None
             for text, style, control in _without_last_blanks(super().render(renderable, *given, **named)):
                 yield Segment(text if control else printable(text, keep="\n"), style, control)
 
     unset = no_sizes(os.environ)
     environ = {name: value for name, value in os.environ.items() if name not in unset}
     is_terminal = stream is not None and stream.isatty()  # a closed stdout is None, and rich prints nothing there
-    width = None if is_terminal or "COLUMNS" in environ else WIDEST
+    width = None if is_terminal or "COLUMNS" in environ else WIDTH_OF_A_PIPE
     return Plain(file=stream, width=width, highlight=False, markup=False, emoji=False, _environ=environ)
 
 

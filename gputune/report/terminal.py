@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import IO, TYPE_CHECKING
 
 from gputune.checks import Finding, Severity
 from gputune.facts.gap import Gap
-from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile, Program
-from gputune.report import device_charts, loading_charts, matmul_charts, network_charts
 from gputune.report.answer import Answer
 from gputune.report.answer_text import lines
-from gputune.report.charts import Chart
-from gputune.report.merging import merged
-from gputune.report.programs import charts as program_charts
-from gputune.report.severities import WORST_FIRST, worst
+from gputune.report.chart_list import groups
+from gputune.report.severities import WORST_FIRST, merged, worst
 from gputune.report.tables import add, console_of, draw, plain, table_of, value_text
 from gputune.settings import Choice
 from gputune.settings._evidence import counted
@@ -27,22 +23,6 @@ _STYLES: dict[Severity, str] = {
     "ERROR": "bold red", "WARNING": "yellow", "UNKNOWN": "magenta", "OK": "green", "NOT_APPLICABLE": "dim",
 }  # fmt: skip
 _LONGEST_ENTRY = 24
-CHARTS: tuple[Callable[[Sequence[Measurement]], Iterator[Chart]], ...] = (
-    device_charts.side_by_side,
-    matmul_charts.dtypes,
-    matmul_charts.peak,
-    matmul_charts.truth,
-    matmul_charts.alignment,
-    network_charts.convolutions,
-    network_charts.attention,
-    network_charts.training,
-    network_charts.forward,
-    network_charts.batches,
-    matmul_charts.shapes,
-    network_charts.transfers,
-    loading_charts.workers,
-)
-"""All charts of a profile, in the order in which they are drawn."""
 
 
 def print_profile(profile: Profile, stream: IO[str], answer: Answer, *, every: bool = False, written: str = "") -> None:
@@ -51,9 +31,7 @@ def print_profile(profile: Profile, stream: IO[str], answer: Answer, *, every: b
     """
     console = console_of(stream)
     console.print(plain(_machine(profile.fingerprint)))
-    for chart in (chart for section in CHARTS for chart in section(profile.measurements)):
-        draw(console, chart)
-    for chart in (chart for one in profile.programs for chart in program_charts(one)):
+    for chart in (chart for _, charts in groups(profile) for chart in charts):
         draw(console, chart)
     if every:
         console.print()
@@ -123,14 +101,16 @@ def _on_lines(remedy: str) -> str:
     return f"{command}\n   # {comment}" if mark else remedy
 
 
-def summary(findings: Sequence[Finding]) -> str:
+def summary(findings: Sequence[Finding], least: Severity = "NOT_APPLICABLE") -> str:
     """The number of checks by the worst severity that each found, in one line. Those that found a fault are named, as
-    their tables are far above it.
+    their tables are far above it. What is below `least` was not printed, and the line says how it is.
     """
     each = worst((finding.check, finding.severity) for finding in findings)
     names = {severity: [check for check, found in each.items() if found == severity] for severity in WORST_FIRST}
     parts = [_counted(severity, checks) for severity, checks in names.items() if checks]
-    return f"{counted(len(each), 'check')}: {', '.join(parts) or 'none asked'}"
+    hidden = any(WORST_FIRST.index(one.severity) > WORST_FIRST.index(least) for one in findings)
+    all_of_it = "; --all prints every answer" if hidden else ""
+    return f"{counted(len(each), 'check')}: {', '.join(parts) or 'none asked'}{all_of_it}"
 
 
 def _counted(severity: Severity, checks: Sequence[str]) -> str:

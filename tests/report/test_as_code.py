@@ -37,13 +37,15 @@ def block(code: str, title: str) -> list[str]:
     return [line for line in found.split("\n")[1:] if line]
 
 
+class Model(nn.Sequential):
+    def compile(self) -> None:  # type: ignore[override]
+        """Nothing is compiled."""
+
+
 def ran(code: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The names of a script after these lines ran in it, on the CPU; nothing is compiled."""
-    monkeypatch.setattr(os, "environ", {})
-    monkeypatch.setattr(nn.Module, "compile", lambda self: None)
-    for holder, name in ((torch.backends.cudnn, "benchmark"), (torch.backends.cudnn, "allow_tf32")):
-        monkeypatch.setattr(holder, name, getattr(holder, name))
-    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(16, 2))
+    """The names of a script after these lines ran in it, on the CPU."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    model = Model(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(16, 2))
     names: dict[str, Any] = {
         "model": model, "optimizer": torch.optim.AdamW(model.parameters()), "inputs": torch.ones(2, 3, 4, 4),
         "targets": torch.ones(2, 2), "dataset": [1, 2],
@@ -51,7 +53,8 @@ def ran(code: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     }  # fmt: skip
     precision = torch.get_float32_matmul_precision()
     try:
-        exec(compile(code, "as_code", "exec"), names)
+        with torch.backends.cudnn.flags(enabled=True):
+            exec(compile(code, "as_code", "exec"), names)
     finally:
         torch.set_float32_matmul_precision(precision)
     return names
@@ -163,7 +166,7 @@ def test_the_whole_of_a_profile_of_a_cpu_runs(families: Any, monkeypatch: pytest
     names = ran(code, monkeypatch)
     assert names["model"][0].weight.grad is not None
     assert names["loader"].num_workers == 2
-    assert os.environ["OMP_NUM_THREADS"] == "3"
+    assert os.environ.pop("OMP_NUM_THREADS") == "3"
 
 
 def test_the_verb(tmp_path: Path) -> None:

@@ -67,24 +67,11 @@ def errors(**found):
     ]
 
 
-def test_what_is_as_the_flags_say_takes_one_line():
-    found = errors(matmul={"found": 2e-7, "on": 3e-4, "off": 2e-7}, conv={"found": 3e-4, "on": 3e-4, "off": 4e-7})
-    assert one(matmul_charts.truth, found).rows == [("as the flags say; found: matmul in FP32; conv in TF32",)]
-
-
-def test_what_was_found_is_not_made_up():
-    assert one(matmul_charts.truth, errors(matmul={"on": 3e-4, "off": 2e-7})).rows == [("as the flags say",)]
-
-
-def test_flags_that_were_not_set_are_not_vouched_for():
-    assert one(matmul_charts.truth, errors(matmul={"found": 2e-7})).rows == [("found: matmul in FP32",)]
-
-
-def test_what_is_not_as_the_flags_say_is_shown_operation_by_operation():
-    found = errors(matmul={"found": 3e-4, "on": 3e-4, "off": 3e-4}, conv={"found": 3e-3, "on": 2e-5})
+def test_what_fp32_runs_in_is_told_by_its_error_under_each_flag():
+    found = errors(matmul={"found": 3e-4, "on": 3e-4, "off": 2e-7}, conv={"found": 2e-2, "on": 2e-5})
     chart = one(matmul_charts.truth, found)
     assert chart.columns == ("operation", "found", "on", "off")
-    assert chart.rows == [("matmul", "TF32", "TF32", "TF32"), ("conv", "lower", "2e-05", "")]
+    assert chart.rows == [("matmul", "TF32", "TF32", "FP32"), ("conv", "lower", "2e-05", "")]
 
 
 def test_an_override_has_columns_of_its_own():
@@ -110,9 +97,9 @@ def test_alignment_is_told_by_runs_in_a_second_beside_the_best():
     chart = one(matmul_charts.alignment, found)
     assert chart.columns == ("dtype", "multiple", "N", "N %", "K", "K %")
     assert chart.rows == [
-        ("bfloat16", "1", Bar(value=pytest.approx(0.25), most=1), "25", "", ""),
-        ("", "2", "", "", Bar(value=pytest.approx(1), most=1), "100"),
-        ("", "8", Bar(value=pytest.approx(1), most=1), "100", Bar(value=pytest.approx(1), most=1), "100"),
+        ("bfloat16", "1", Bar(value=pytest.approx(25), most=100), "25", "", ""),
+        ("", "2", "", "", Bar(value=pytest.approx(100), most=100), "100"),
+        ("", "8", Bar(value=pytest.approx(100), most=100), "100", Bar(value=pytest.approx(100), most=100), "100"),
     ]
 
 
@@ -122,11 +109,9 @@ def test_a_size_of_full_tiles_is_no_multiple_among_others():
     assert list(matmul_charts.alignment([aligned(128, 9.0, full_tiles=True)])) == []
 
 
-def test_gradients_take_a_line_each():
+def test_gradients_are_left_out():
     found = [aligned(1, 1.0, product="grad_weight", dim="M"), aligned(64, 4.0, product="grad_weight", dim="M")]
-    chart = one(matmul_charts.alignment, found)
-    assert chart.columns == ("dtype", "product", "dim", "1", "64")
-    assert chart.rows == [("bfloat16", "grad_weight", "M", "25", "100")]
+    assert list(matmul_charts.alignment(found)) == []
 
 
 def test_alignment_of_another_versions_rows_is_left_out():
@@ -142,3 +127,25 @@ def test_own_shapes_stand_above_their_padded_variants():
         ("512 x 50257 x 768 bfloat16", "100 (100-101)", "1x"),
         ("  512 x 50264 x 768", "602 (600-605)", "6.00x (6.00-6.00)"),
     ]
+
+
+def steady(device, metric, rate, run=1, **conditions):
+    return replace(row("side_by_side", metric, rate, device, run=run), conditions=conditions)
+
+
+def test_each_gpu_is_a_line_with_its_clock_power_and_memory():
+    [chart] = matmul_charts.side_by_side([
+        steady("cuda:0", "matmul", 600.0, sm_clock_mhz=1755.0, power_watts=698.0),
+        steady("cuda:0", "bandwidth", 4000.0),
+        steady("cuda:1", "matmul", 300.0, sm_clock_mhz=900.0, power_watts=310.0),
+    ])  # fmt: skip
+    assert chart.columns == ("GPU", "", "TFLOP/s", "MHz", "W", "memory GB/s")
+    assert chart.rows == [
+        ("cuda:0", Bar(value=602.0999999999999, most=602.0999999999999), "602", "1755", "698", "4014"),
+        ("cuda:1", Bar(value=301.04999999999995, most=602.0999999999999), "301", "900", "310", ""),
+    ]
+
+
+def test_of_two_runs_the_last_is_shown():
+    [chart] = matmul_charts.side_by_side([steady("cuda:0", "matmul", 300.0), steady("cuda:0", "matmul", 600.0, run=2)])
+    assert [line[2] for line in chart.rows] == ["602"]

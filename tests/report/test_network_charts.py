@@ -7,7 +7,7 @@ from making import row
 
 from gputune.report import network_charts
 
-NAMES = ("convolutions", "attention", "training", "forward", "batches", "transfers")
+NAMES = ("convolutions", "attention", "training", "forward", "transfers")
 SECTIONS = tuple(getattr(network_charts, name) for name in NAMES)
 
 
@@ -70,11 +70,6 @@ def test_back_ends_are_ranked_by_speed_beside_the_default():
 def test_back_ends_without_a_default_show_their_own_rates():
     chart = one(network_charts.attention, [attention("flash", 150.0)])
     assert chart.rows == [("64 x 4096", "flash 151 (150-151)", "")]
-
-
-def test_attention_has_a_chart_for_each_dtype_and_mask():
-    found = [attention("default", 1.0, **more) for more in ({}, {"causal": False}, {"dtype": "float16"})]
-    assert len(list(network_charts.attention(found))) == 3
 
 
 def step(stage, rate, precision, network="convnet", metric="throughput", **options):
@@ -160,17 +155,6 @@ def test_inference_takes_a_line_for_each_network():
     chart = one(network_charts.forward, found)
     assert chart.columns == ("network", "batch", "float32", "tf32", "bfloat16")
     assert chart.rows == [("mlp", "256", "", "128", ""), ("transformer", "256", "255", "", "85.0 3.00x")]
-
-
-def test_other_batches_stand_beside_the_usual_one():
-    found = [
-        step("precision", 1000.0, "float32", network="mlp"),
-        step("precision", 1000.0, "float32"),
-        replace(step("batch", 500.0, "float32", network="mlp"), params={
-            "network": "mlp", "batch": 128, "stage": "batch", "precision": "float32",
-        }),
-    ]  # fmt: skip
-    assert one(network_charts.batches, found).rows == [("mlp", "128", "255"), ("mlp", "256", "255")]
 
 
 def test_copies_are_ranked_and_a_launch_is_timed():

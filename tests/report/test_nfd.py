@@ -86,20 +86,11 @@ def test_every_check_makes_a_label_that_kubernetes_takes(facts):
         (["WARNING", "ERROR", "UNKNOWN"], "error"),
     ],
 )
-def test_the_status_is_the_worst_of_all(facts, severities, status):
+def test_the_status_is_the_worst_of_all_and_a_check_with_a_fault_has_a_label(facts, severities, status):
     findings = [found("ecc_errors", severity, f"GPU {index}") for index, severity in enumerate(severities)]
-    assert nfd.labels(facts, findings).get("status") == status
-
-
-def test_what_is_wrong_has_a_label_of_its_own_once(facts):
-    findings = [
-        found("nvlink_down", "WARNING", "GPU 0"),
-        found("nvlink_down", "ERROR", "GPU 3"),
-        found("numa", "UNKNOWN"),
-        found("mig_mode", "OK"),
-    ]
     labels = nfd.labels(facts, findings)
-    assert {name: labels[name] for name in labels if name.startswith("check.")} == {"check.nvlink_down": "error"}
+    assert labels.get("status") == status
+    assert labels.get("check.ecc_errors") == (status if status in ("warning", "error") else None)
 
 
 def test_what_was_not_asked_says_nothing(facts):

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from making import choices, profile, program, row
 
 from gputune.facts.gap import Gap
@@ -36,36 +37,28 @@ def last_line(found: Tuned) -> str:
     return answer(found, Path("profile.yaml"), ["python", "train.py"])
 
 
-def test_a_gain() -> None:
-    assert last_line(tuned()) == (
-        "train.py: 99.65 -> 16.58 ms a step, 6.01 times (5.96 to 6.04) as fast; loss within FP32's own spread; "
-        "paid back after 260 steps (0.1 min); gputune apply profile.yaml -- python train.py"
-    )
+NOT_COMPARED = Guard(verdict="off", steps=0)
+UNKNOWN = Guard(verdict="unknown", steps=100, reason="no call of backward on a scalar was seen")
+SLOWER = replace(TIMES, tuned_ms=(20.0, 20.0, 20.0))
 
 
-def test_no_gain() -> None:
-    assert last_line(tuned(gain=None)) == "train.py: nothing is to be gained here: torch's defaults are best"
-
-
-def test_no_gain_since_the_guard_refused() -> None:
-    said = last_line(tuned(gain=None, refused={"bfloat16": "its loss is no number from step 3 on"}))
-    assert said.endswith("torch's defaults are best; what was faster, the guard refused")
-
-
-def test_what_only_seems_to_be_faster() -> None:
-    said = last_line(tuned(gain=None, seeming=(FUSED, 1.828)))
-    assert said.startswith("train.py: nothing is certain: fused_optimizer seemed 1.83 times as fast")
-
-
-def test_too_busy() -> None:
-    said = last_line(tuned(disturbed="others used 1.2 of 2 CPUs"))
-    assert said == "train.py: this machine is too busy to tell: others used 1.2 of 2 CPUs"
-
-
-def test_without_a_guard() -> None:
-    assert "its loss was not compared;" in last_line(tuned(guard=Guard(verdict="off", steps=0)))
-    unknown = Guard(verdict="unknown", steps=100, reason="no call of backward on a scalar was seen")
-    assert "could not be compared (no call of backward on a scalar was seen)" in last_line(tuned(guard=unknown))
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "train.py: 99.65 -> 16.58 ms a step, 6.01 times (5.96 to 6.04) as fast; loss within FP32's own spread; "
+             "paid back after 260 steps (0.1 min); gputune apply profile.yaml -- python train.py"),
+        ({"gain": None}, "train.py: nothing is to be gained here: torch's defaults are best"),
+        ({"gain": None, "refused": {"bfloat16": "x"}}, "torch's defaults are best; what was faster, the guard refused"),
+        ({"gain": None, "seeming": (FUSED, 1.828)}, "nothing is certain: fused_optimizer seemed 1.83 times as fast"),
+        ({"disturbed": "others used 1.2 of 2 CPUs"}, "this machine is too busy to tell: others used 1.2 of 2 CPUs"),
+        ({"guard": NOT_COMPARED}, "; its loss was not compared;"),
+        ({"guard": UNKNOWN}, "could not be compared (no call of backward on a scalar was seen)"),
+        ({"times": SLOWER}, "but 5.12 times in whole starts, -14 % beyond that"),
+        ({"more_memory": 1.5}, "; 1.50 times the memory;"),
+    ],
+)  # fmt: skip
+def test_the_last_line_says_what_is_gained_or_why_nothing_is(more: dict[str, Any], said: str) -> None:
+    assert said in last_line(tuned(**more))
 
 
 def test_a_program_that_trains_nothing_has_calls_and_outputs() -> None:
@@ -78,15 +71,6 @@ def test_a_program_that_trains_nothing_has_calls_and_outputs() -> None:
     )
     off = replace(found, program=replace(found.program, guard=Guard(verdict="off", steps=0)))
     assert "; its outputs were not compared;" in last_line(off)
-
-
-def test_whole_starts_that_do_not_agree() -> None:
-    slower = replace(TIMES, tuned_ms=(20.0, 20.0, 20.0))
-    assert "but 5.12 times in whole starts, -14 % beyond that" in last_line(tuned(times=slower))
-
-
-def test_more_memory() -> None:
-    assert "; 1.50 times the memory;" in last_line(tuned(more_memory=1.5))
 
 
 def test_steps_that_wait_for_their_data() -> None:
@@ -118,10 +102,8 @@ def test_how_long_the_gpu_works_for_a_step() -> None:
     assert "GPU, ms" not in untraced.getvalue()
 
 
-def test_as_json() -> None:
-    assert '"entry": "train.py"' in json_text(tuned().program)
-
-
 def test_as_json_it_does_not_tell_who() -> None:
     gap = Gap(fact="x", reason="cannot read https://ann:s3cret@example.org/x and /home/ann/x")
-    assert "cannot read https://example.org/x and /home/USER/x" in json_text(replace(tuned().program, gaps=(gap,)))
+    text = json_text(replace(tuned().program, gaps=(gap,)))
+    assert '"entry": "train.py"' in text
+    assert "cannot read https://example.org/x and /home/USER/x" in text

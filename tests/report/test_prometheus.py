@@ -46,14 +46,11 @@ def statuses(facts, findings):
     return {(labels["check"], labels["subject"]): value for labels, value in rows}
 
 
-def test_each_finding_is_a_number(facts):
+def test_each_finding_is_a_number_and_what_is_not_applicable_has_no_series(facts):
     severities = {"OK": 0, "WARNING": 1, "ERROR": 2, "UNKNOWN": 3}
     findings = [found("ecc_errors", severity, f"GPU {number}") for severity, number in severities.items()]
+    findings.append(found("mig_mode", "NOT_APPLICABLE"))
     assert statuses(facts, findings) == {("ecc_errors", f"GPU {number}"): number for number in severities.values()}
-
-
-def test_what_is_not_applicable_has_no_series(facts):
-    assert statuses(facts, [found("mig_mode", "NOT_APPLICABLE"), found("numa")]) == {("numa", ""): 0}
 
 
 def test_two_findings_about_one_subject_are_one_series_with_the_worst(facts):
@@ -73,10 +70,6 @@ def test_a_whole_machine(facts):
         "version": __version__, "torch": facts.libraries.torch, "cuda": facts.libraries.cuda,
         "driver": facts.driver.version, "gpu": "NVIDIA H200",
     }  # fmt: skip
-
-
-def test_only_what_was_asked(facts):
-    assert {check for check, _ in statuses(facts, checks.run(facts, only=["ecc_errors"]))} == {"ecc_errors"}
 
 
 def test_the_lines_stand_as_the_format_has_them(facts):

@@ -5,13 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from making import H200, choices, profile, program, row
+from forked import gputune
+from making import choices, profile, program, row
 from recorded import NOT_SUPPORTED, facts_of
+from report.page.profiles import hostile
 
 from gputune import checks, recommend
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
-from gputune.inject.models import ModelKey
 from gputune.profile import load
 from gputune.report import terminal
 from gputune.report.answer import answer_of
@@ -72,13 +73,6 @@ def test_a_report_fits_80_columns_and_has_no_colour_codes_where_nobody_looks(nam
     assert "\x1b" not in REPORTS[name]()
 
 
-def test_the_worst_comes_first_and_every_remedy_is_shown():
-    text = REPORTS["check-faults.txt"]()
-    assert text.index("gpu_absent") < text.index("cpu_quota") < text.index("driver_cuda") < text.index("shm_size")
-    assert "-> docker run --gpus all" in text
-    assert "[2] CPUs" in text
-
-
 def test_what_several_gpus_say_in_the_same_words_is_said_once():
     same = [
         Finding(check="power_limit", severity="OK", message="700 W", subject=f"GPU {index}") for index in (0, 1, 2, 7)
@@ -119,7 +113,17 @@ def test_the_summary_counts_each_check_by_the_worst_that_it_found_and_names_the_
     ]
     assert terminal.summary(findings) == "2 checks: 1 warning (numa), 1 not applicable"
     assert terminal.summary(findings[:1]) == "1 check: 1 ok"
+    assert terminal.summary(findings, "UNKNOWN").endswith(", 1 not applicable; --all prints every answer")
     assert terminal.summary([]) == "0 checks: none asked"
+
+
+def test_a_check_prints_what_is_not_in_order_and_with_all_every_answer():
+    words = ("check", "--only", "anomaly_detection,slurm_cpus")
+    short, whole = gputune(*words), gputune(*words, "--all")
+    assert short.stdout == "2 checks: 1 ok, 1 not applicable; --all prints every answer\n"
+    assert "anomaly detection is off" in whole.stdout
+    assert whole.stdout.endswith("2 checks: 1 ok, 1 not applicable\n")
+    assert short.returncode == whole.returncode == 0
 
 
 def test_a_gap_that_a_finding_tells_or_that_nvml_does_not_support_is_not_said_again():
@@ -155,46 +159,12 @@ def test_values_in_words(value, text):
     assert value_text(value) == text
 
 
-@pytest.mark.parametrize("hostile", ["[/foo] x", "\x1b[2J\x1b]52;c;aGk=\x07", "[link=file:///]x[/link]"])
-def test_nothing_in_a_profile_steers_the_terminal_or_breaks_the_table(hostile):
-    made = profile(
-        {"dimension_multiple": {hostile: 8}},
-        fingerprint=replace(H200, gpu=hostile),
-        families={hostile: {hostile: hostile}},
-        programs=(
-            program(
-                hostile.replace("/", ""),
-                models=(ModelKey(class_name=hostile, digest="0" * 16),),
-                settings=choices({hostile: hostile}),
-            ),
-        ),
-        measurements=(
-            row("precision", "throughput", 1.0, dtype=hostile),
-            row("precision", "relative_error", 1.0),
-            row("precision", "relative_error", 1.0, operation=hostile, flags=hostile, override=hostile),
-            row("matmul_peak", "steady", 1.0, dtype=hostile, m=1, n=1, k=1),
-            row("matmul_alignment", "throughput", 1.0, dtype=hostile, product=hostile, dim="N", size=8, multiple=8),
-            row("conv", "throughput", 1.0, dtype=hostile, kernel="3x3", channels=8, out=hostile, **{"pass": "forward"}),
-            row("attention", "throughput", 1.0, dtype=hostile, head=64, length=64, backend=hostile),
-            row("matmul_shapes", "throughput", 1.0, shape=hostile, dtype=hostile, m=1, n=1, k=1),
-            row("transfer", "throughput", 1.0, copy=hostile),
-            row("dataloader", "throughput", 1.0, kind=hostile, workers=hostile),
-            row("dataset", "throughput", 1.0, kind="dataset", workers=0, batch=hostile, step_ms=hostile),
-        ),
-        findings=(Finding(check=hostile, severity="ERROR", message=hostile, remedy=hostile),),
-        gaps=(Gap(fact=hostile, reason=hostile),),
-    )
-    text = profile_shown(made)
+@pytest.mark.parametrize("steering", ["[/foo] x", "\x1b[2J\x1b]52;c;aGk=\x07", "[link=file:///]x[/link]"])
+def test_nothing_in_a_profile_steers_the_terminal_or_breaks_the_table(steering):
+    text = profile_shown(hostile(steering))
     assert "\x1b" not in text
     assert "\x07" not in text
-    assert text.count(printable(hostile)) > 10
-
-
-def test_a_speed_without_its_baseline_is_still_shown():
-    made = recommend.profile_of(
-        facts_of(), [row("precision", "throughput", 300.0, dtype="tf32")], "cuda:0", created="now"
-    )
-    assert "301" in profile_shown(made)
+    assert text.count(printable(steering)) > 10
 
 
 def test_charts_stand_above_the_settings_in_the_order_of_what_they_are_made_of():
@@ -208,7 +178,7 @@ def test_charts_stand_above_the_settings_in_the_order_of_what_they_are_made_of()
         row("precision", "throughput", 1.0, dtype="tf32"),
     )
     text = profile_shown(profile(measurements=measured))
-    charts = ("Matmul by dtype", "Peak", "Training steps", "Forward", "launch of a kernel", "DataLoader")
+    charts = ("Matmul by dtype", "Peak", "launch of a kernel", "DataLoader", "Training steps", "Forward")
     titles = ("torch  ", *charts, "setting ")
     places = [text.index(title) for title in titles]
     assert places == sorted(places)

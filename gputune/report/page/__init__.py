@@ -8,35 +8,19 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path, PurePath
+from typing import Any
 
-from gputune.measurement import Measurement
-from gputune.profile import Profile, dump_json, parse
-from gputune.report import device_charts, loading_charts, matmul_charts, network_charts, programs
+from gputune.host.shared_text import TEXTS, Cleaner, cleaner
+from gputune.profile import Profile, dump_json
 from gputune.report.answer import answer_of
-from gputune.report.charts import Chart
-from gputune.report.page import answer, choices, findings, rest
-from gputune.report.page.figures import figure
+from gputune.report.chart_list import groups
+from gputune.report.page import answer, rest
+from gputune.report.page.drawing import figure
 from gputune.report.page.markup import Markup, element, joined
 
-Charts = Callable[[Sequence[Measurement]], Iterator[Chart]]
-GROUPS: dict[str, tuple[Charts, ...]] = {
-    "All GPUs side by side": (device_charts.side_by_side,),
-    "Networks": (network_charts.training, network_charts.forward, network_charts.batches),
-    "Loading data": (loading_charts.workers,),
-    "Matmul": (
-        matmul_charts.dtypes,
-        matmul_charts.peak,
-        matmul_charts.truth,
-        matmul_charts.alignment,
-        matmul_charts.shapes,
-    ),
-    "Attention": (network_charts.attention,),
-    "Convolutions": (network_charts.convolutions,),
-    "Copies": (network_charts.transfers,),
-}
-"""All charts of a profile, by what they are about, in the order of the page."""
 SECTIONS = {
     "answer": "The answer",
     "charts": "Charts",
@@ -55,7 +39,7 @@ def text(profile: Profile, path: str) -> str:
     written. Raises MeasureError where the profile is larger than one may be.
     """
     data = dump_json(profile)
-    profile = parse(data.encode(), lambda line: None)
+    profile = _cleaned(profile, "", cleaner())
     style, script = (_FOLDER.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     title = rest.name(profile.fingerprint)
     head = element(
@@ -80,6 +64,19 @@ def text(profile: Profile, path: str) -> str:
         element("script", Markup(script)),
     )
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
+
+
+def _cleaned(value: Any, key: str, clean: Cleaner) -> Any:
+    """The profile with its texts as `dump_json` writes them: nothing tells who and where, and no surrogate is alone."""
+    if isinstance(value, str):
+        text = value.encode(errors="backslashreplace").decode()
+        return clean.text(text) if key in TEXTS else text
+    if is_dataclass(value) and not isinstance(value, type):
+        texts = {one.name: _cleaned(getattr(value, one.name), one.name, clean) for one in fields(value)}
+        return replace(value, **texts)
+    if isinstance(value, Mapping):
+        return {_cleaned(name, "", clean): _cleaned(one, name, clean) for name, one in value.items()}
+    return tuple(_cleaned(one, key, clean) for one in value) if isinstance(value, tuple) else value
 
 
 def _policy(style: str, script: str) -> str:
@@ -125,8 +122,8 @@ def _sections(profile: Profile, path: str) -> Iterator[Markup]:
     parts: dict[str, Iterable[str]] = {
         "answer": answer.section(found),
         "charts": charts or [element("p", "Nothing was measured that a chart would show.")],
-        "findings": findings.section(profile.findings),
-        "settings": choices.section(profile, found),
+        "findings": answer.findings(profile.findings),
+        "settings": rest.choices(profile, found),
         "unknown": rest.unknown(profile, found),
         "machine": [rest.machine(profile)],
         "profile": rest.saved(f"{PurePath(path).stem[:80] or 'profile'}.json"),
@@ -137,18 +134,15 @@ def _sections(profile: Profile, path: str) -> Iterator[Markup]:
 
 
 def _charts(profile: Profile) -> Iterator[Markup]:
-    groups = [(f"Your program {one.entry}", list(programs.charts(one))) for one in profile.programs]
-    for title, makers in GROUPS.items():
-        groups.append((title, [chart for make in makers for chart in make(profile.measurements)]))
-    if any(charts for _, charts in groups):
+    found = list(groups(profile))
+    if found:
         yield element(
             "p",
             "Whiskers are intervals at 99 %. A star marks what is recommended. Below each picture are its numbers.",
             class_="note",
         )
-    for title, charts in groups:
-        if charts:
-            yield element("div", element("h3", title), joined(map(figure, charts)), class_="group")
+    for title, charts in reversed(found):
+        yield element("div", element("h3", title), joined(map(figure, charts)), class_="group")
 
 
 def _footer(profile: Profile) -> Markup:

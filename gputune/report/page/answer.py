@@ -1,62 +1,34 @@
-"""The answer at the top of the page: what is gained and how, what is wrong, and what to type next."""
+"""The answer at the top of the page (what is wrong, what is gained, what to type next), and the findings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
+from gputune.checks import Finding
 from gputune.report.answer import Answer, By, Gain, Reach, Step
-from gputune.report.answer_words import name_of, times
-from gputune.report.page import findings
-from gputune.report.page.bars import draw
-from gputune.report.page.commands import command
+from gputune.report.answer_parts import AFTER, HOW, WITHOUT, name_of, times
+from gputune.report.charts import Mark, Picture
+from gputune.report.page.drawing import draw, folded
 from gputune.report.page.markup import TIMES, Markup, element, joined
-from gputune.report.pictures import Bars, Mark
+from gputune.report.severities import WORST_FIRST, merged
 from gputune.resources.printable import quoted
 
-HOW = {
-    By.APPLY: "by `gputune apply` alone",
-    By.MIXED: "by `gputune tune`, or by `gputune apply --numerics mixed`",
-    By.SCRIPT: "by lines of the script",
-    By.LOADER: "by `gputune tune`, by `--inject-dataloader`, or by a line of the script",
-    By.LOADER_LINES: "by `gputune tune`, or by a line of the script",
-    By.PROGRAM: "by `gputune apply` alone, which recognises it",
-}
-WITHOUT = {
-    By.NONE: "nothing to gain: torch's defaults are as fast",
-    By.UNCERTAIN: "no certain gain of all settings together",
-    By.UNMEASURED: "not measured",
-    By.UNKNOWN: "chosen by an earlier probe, whose figures are not in this file",
-    By.PROVISIONAL: "the machine was too busy to tell",
-}
-STEPS = {
-    Step.REPAIR: "First repair what is wrong",
-    Step.LOOK: "First look at what is wrong",
-    Step.AGAIN: "Measure again what a busy machine hid, once it is idle",
-    Step.MEASURE: "Measure: most is not known yet",
-    Step.MEASURE_OTHERS: "Measure for all other programs: what was tuned stays",
-    Step.RETRY: "Measure once more what gave no result",
-    Step.PROGRAM: "Run the program that was tuned",
-    Step.APPLY: "Run your script with the settings",
-    Step.MIXED: "Run your script with the settings, mixed precision and all",
-    Step.LOADER: "Run your script with workers for the DataLoaders that have none",
-    Step.HERE: "Measure this machine, which is another than the one measured",
-    Step.TUNE: "Tune your own script, which is better than any advice in general",
-    Step.TUNE_ANYWAY: "Nothing is to be applied here; your own script may differ: tune it",
-}
-ALONE = "gputune apply alone"
-MIXED = "--numerics mixed"
+OPEN = ("ERROR", "WARNING", "UNKNOWN")
+"""The severities that ask for something."""
+ALONE, MIXED = "gputune apply alone", "--numerics mixed"
 
 
 def section(answer: Answer) -> Iterator[Markup]:
     """The parts of the answer, the most urgent first."""
     if answer.wrong:
         yield element("h3", "What is wrong")
-        yield findings.listed(answer.wrong)
+        yield _listed(answer.wrong)
     figures = [gain for gain in answer.gains if gain.times is not None and gain.by in HOW]
     if figures:
         yield element("h3", "What is gained, in speed over torch's defaults")
         yield element("ul", *map(_card, figures), class_="cards")
-    rest = [element("li", f"{name_of(one)}: ", coded(_why_not(one))) for one in answer.gains if one not in figures]
+    rest = [element("li", f"{name_of(one)}: ", _coded(_why_not(one))) for one in answer.gains if one not in figures]
     if rest:
         yield element("ul", *rest, class_="rest")
     if not answer.gains:
@@ -66,7 +38,7 @@ def section(answer: Answer) -> Iterator[Markup]:
         yield element("ol", *(_step(one.step, one.words) for one in answer.next), class_="steps")
 
 
-def coded(text: str) -> Markup:
+def _coded(text: str) -> Markup:
     """A sentence in which commands stand between backticks."""
     parts = text.split("`")
     return joined(element("code", part) if place % 2 else part for place, part in enumerate(parts))
@@ -85,19 +57,19 @@ def _card(gain: Gain) -> Markup:
         "li",
         element("p", name_of(gain), class_="who"),
         element("p", f"{times(gain.times or 0.0)}{TIMES}", class_="big"),
-        draw(Bars(unit="times as fast", marks=tuple(_marks(gain)), base=1.0), f"The speed of {name_of(gain)}"),
-        element("p", coded(how), class_="how"),
+        draw(Picture(unit="times as fast", rows=dict(_marks(gain)), base=1.0), f"The speed of {name_of(gain)}"),
+        element("p", _coded(how), class_="how"),
         guard,
         class_="card",
     )
 
 
-def _marks(gain: Gain) -> Iterator[Mark]:
+def _marks(gain: Gain) -> Iterator[tuple[str, tuple[Mark]]]:
     """All that is recommended, and what less than all reaches."""
-    yield Mark(name="all of it", value=gain.times or 0.0, interval=gain.interval, chosen=True)
+    yield "all of it", (Mark(value=gain.times or 0.0, interval=gain.interval, chosen=True),)
     for name, reach in ((MIXED, gain.by_mixed), (ALONE, gain.by_apply)):
         if reach and gain.by in (By.MIXED, By.SCRIPT) and not _is_all(gain, reach):
-            yield Mark(name=name, value=reach.times, interval=reach.interval)
+            yield name, (Mark(value=reach.times, interval=reach.interval),)
 
 
 def _is_all(gain: Gain, reach: Reach) -> bool:
@@ -118,4 +90,48 @@ def _lacks(gain: Gain) -> str:
 
 def _step(step: Step, words: tuple[str, ...]) -> Markup:
     text = words[0] if step is Step.REPAIR and len(words) == 1 else quoted(*words)
-    return element("li", element("p", STEPS[step]), command(text.partition("  # ")[0]))
+    return element(
+        "li", element("p", f"{AFTER[step][0].upper()}{AFTER[step][1:]}"), _command(text.partition("  # ")[0])
+    )
+
+
+def findings(every: Sequence[Finding]) -> Iterator[Markup]:
+    """Those that ask for something; the others can be unfolded."""
+    for severity in WORST_FIRST:
+        found = [one for one in every if one.severity == severity]
+        if found:
+            title = f"{severity.replace('_', ' ').capitalize()}: {len(found)}"
+            if severity in OPEN:
+                yield element("h3", title)
+                yield _listed(found)
+            else:
+                yield folded(title, _listed(found), kind="quiet")
+    if not every:
+        yield element("p", "This profile has no findings.")
+
+
+def _listed(findings: Sequence[Finding]) -> Markup:
+    """As on a terminal, what is the same of several GPUs or checks is said once."""
+    by_severity = {severity: [one for one in findings if one.severity == severity] for severity in WORST_FIRST}
+    lines = (_line(severity, *said) for severity, found in by_severity.items() for said in merged(found))
+    return element("ul", *lines, class_="findings")
+
+
+def _line(severity: str, checks: str, message: str, remedy: str | None) -> Markup:
+    """The command of a remedy may be copied apart from what is to be known of it."""
+    word = element("span", severity.lower().replace("_", " "), class_=f"tag {severity.lower()}")
+    said = element("p", word, " ", element("b", checks), " ", message)
+    typed, mark, comment = (remedy or "").partition("  # ")
+    comment = element("p", comment, class_="comment") if mark else ""
+    return element("li", said, element("div", _command(typed), comment, class_="remedy") if remedy else "")
+
+
+def _command(text: str) -> Markup:
+    """One command. The button, which a script shows, copies the text exactly as it stands here. A line ends between
+    words, and not behind one of the hyphens of an option.
+    """
+    button = element(
+        "button", "Copy", type="button", class_="copy scripted", hidden=True, aria_label=f"Copy: {text[:80]}"
+    )
+    words = (element("span", word) if word.strip() else word for word in re.split(r"(\s+)", text))
+    return element("div", element("code", *words), button, class_="command")

@@ -1,15 +1,101 @@
-"""What was not measured, the machine, and the profile itself."""
+"""All settings with their gains and reasons, what was not measured, the machine, and the profile itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from gputune.facts.gap import Gap
 from gputune.profile import Fingerprint, Profile
 from gputune.report.answer import Answer
-from gputune.report.page.markup import Markup, element
+from gputune.report.answer_parts import NETWORKS, SAMPLES
+from gputune.report.charts import number
+from gputune.report.page.markup import NOTHING, TIMES, TO, Markup, element
+from gputune.report.tables import value_text
+from gputune.settings import Choice
 from gputune.settings._evidence import counted
+
+COLUMNS = ("setting", "value", "gain", "why")
+
+
+def choices(profile: Profile, answer: Answer) -> Iterator[Markup]:
+    """One table of the general choices, the chosen ones first, and one for each kind of network, samples or program."""
+    tables = [("In general", _ordered(profile.settings, answer))]
+    names = NETWORKS | SAMPLES
+    tables += [(f"For {names.get(family, family)}", values) for family, values in profile.families.items()]
+    tables += [(f"For {one.entry}, as tuned", one.settings) for one in profile.programs if one.settings]
+    chosen = {(one.family, one.name) for one in answer.chosen}
+    yield element(
+        "p",
+        "The gain is the speed of the alternative over torch's default, also if the default is kept.",
+        class_="note",
+    )
+    box = element("input", id="filter", type="search", autocomplete="off")
+    yield element(
+        "p", element("label", "Filter the settings", for_="filter"), box, class_="filter scripted", hidden=True
+    )
+    for title, values in tables:
+        if values:
+            away = {name for family, name in chosen if not family} if title == "In general" else set(values)
+            yield element("h3", title)
+            yield _table(title, values, away)
+
+
+def _ordered(choices: Mapping[str, Choice], answer: Answer) -> Mapping[str, Choice]:
+    first = [one.name for one in answer.chosen if not one.family]
+    names = [*first, *(name for name in choices if name not in first)]
+    return {name: choices[name] for name in names}
+
+
+def _table(title: str, choices: Mapping[str, Choice], away: set[str]) -> Markup:
+    """Roles are written out, since a phone shows the rows as blocks, which are no table to a screen reader."""
+    heads = (element("th", name, role="columnheader", scope="col", class_=f"c-{name}") for name in COLUMNS)
+    rows = (_row(name, choice, name in away) for name, choice in choices.items())
+    return element(
+        "table",
+        element("thead", element("tr", *heads, role="row"), role="rowgroup"),
+        element("tbody", *rows, role="rowgroup"),
+        class_="settings",
+        role="table",
+        aria_label=title,
+    )
+
+
+def _row(name: str, choice: Choice, away: bool) -> Markup:
+    cells = (
+        element("code", name),
+        element("b" if away else "span", value_text(choice.value)),
+        _gain(choice),
+        element("span", choice.reason, *_marks(choice)),
+    )
+    kind = "away" if away else None
+    data = f"{choice.gain or 0:.6g}"
+    drawn = (
+        element("td", cell, role="cell", class_=f"c-{column}") for column, cell in zip(COLUMNS, cells, strict=True)
+    )
+    return element("tr", *drawn, role="row", class_=kind, data_gain=data)
+
+
+def _marks(choice: Choice) -> Iterator[str]:
+    said = {
+        "not measured": choice.unmeasured,
+        "provisional": choice.provisional,
+        f"stands since {choice.since}": choice.since,
+    }
+    for words, holds in said.items():
+        if holds:
+            yield " "
+            yield element("span", words, class_="tag unknown" if words != f"stands since {choice.since}" else "tag")
+
+
+def _gain(choice: Choice) -> Markup:
+    if choice.gain is None:
+        return element("span", NOTHING, class_="none", aria_label="no figure", role="img")
+    interval = f"{number(choice.interval[0])}{TO}{number(choice.interval[1])}" if choice.interval else ""
+    text = element(
+        "span", element("b", f"{number(choice.gain)}{TIMES}"), " ", element("small", interval), class_="figure"
+    )
+    return element("div", text, class_="gain")
 
 
 def unknown(profile: Profile, answer: Answer) -> Iterator[Markup]:

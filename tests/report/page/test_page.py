@@ -15,9 +15,9 @@ from report.page.profiles import HOSTILE, PROFILES, Parsed, hostile, page_of
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
 from gputune.profile import dump_json, load, parse
-from gputune.report import page, terminal
+from gputune.report import page
 from gputune.report.answer import By, Step
-from gputune.report.page import answer
+from gputune.report.answer_parts import AFTER, HOW, WITHOUT
 from gputune.resources.printable import printable
 
 
@@ -132,10 +132,6 @@ def test_its_size(name, text):
     assert len(text.encode()) < {"h200": 700_000}.get(name, 120_000)
 
 
-def test_all_charts_of_the_terminal_are_in_it():
-    assert {make for makers in page.GROUPS.values() for make in makers} == set(terminal.CHARTS)
-
-
 @pytest.mark.parametrize("steering", [HOSTILE, ESCAPES, "\x00\x7f\ud800 \u2028", "'\"><img src=x onerror=alert(1)>"])
 def test_what_a_profile_holds_is_text_and_nothing_else(steering):
     """The elements are those of the same profile with harmless names, and the texts are shown as they are."""
@@ -167,8 +163,7 @@ def test_whatever_can_be_read_can_be_shown(which, tmp_path):
 
 @pytest.mark.parametrize("kind", [Step, By])
 def test_every_step_and_every_way_has_its_words(kind):
-    known = answer.STEPS if kind is Step else answer.HOW | answer.WITHOUT
-    assert set(known) == set(kind)
+    assert set(AFTER if kind is Step else HOW | WITHOUT) == set(kind)
 
 
 def test_what_is_wrong_comes_first_and_is_said_once_for_all_gpus():
@@ -196,19 +191,11 @@ def test_who_and_where_is_not_told():
     assert "cannot read https://example.org/x and /home/USER/x" in text
 
 
-def test_a_gain_is_drawn_with_its_interval_and_beyond_the_scale_with_an_arrow():
-    one = choices({"compile": True})["compile"]
-    drawn = {
-        gain: page.text(
-            replace(profile({}), settings={"compile": replace(one, gain=gain, interval=interval)}), "a.yaml"
-        )
-        for gain, interval in {1.5: (1.4, 1.6), 9.0: (8.0, 10.0), 0.1: (0.0, 0.2)}.items()
-    }
-    mini = {gain: text[text.index('class="mini"') :][:600] for gain, text in drawn.items()}
-    assert all("whisker" in part for part in mini.values())
-    assert ["<circle" in part for part in mini.values()] == [True, False, False]
-    assert "1.50" in drawn[1.5]
-    assert "1.40\u20131.60" in drawn[1.5]
+def test_a_gain_has_its_interval():
+    one = replace(choices({"compile": True})["compile"], gain=1.5, interval=(1.4, 1.6))
+    text = page.text(replace(profile({}), settings={"compile": one}), "a.yaml")
+    assert "1.50" in text
+    assert "1.40\u20131.60" in text
 
 
 def test_a_profile_without_anything_says_so():
