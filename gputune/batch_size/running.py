@@ -9,9 +9,8 @@ from gputune.batch_size.memory_watch import MemoryWatch
 from gputune.batch_size.request import Request
 from gputune.batch_size.trials import MARGIN, Trial
 from gputune.bench_process import Batches
-from gputune.bench_process.failure import BenchFailed
-from gputune.bench_process.messages import BenchRequest
-from gputune.bench_process.restarting import RestartingProcess
+from gputune.bench_process.messages import BenchFailed, BenchRequest
+from gputune.bench_process.process import RestartingProcess
 from gputune.benches import batch_size
 from gputune.errors import MeasureError
 from gputune.facts.gap import Gap

@@ -9,7 +9,7 @@ from gputune.batch_size.outlook import batches_to_come, seconds_to_find, tried_a
 from gputune.batch_size.request import BatchSizes, Request
 from gputune.batch_size.running import Runner
 from gputune.batch_size.trials import MARGIN, Trial, best, contenders, is_found, largest, next_batch
-from gputune.bench_process.restarting import RestartingProcess
+from gputune.bench_process.process import RestartingProcess
 from gputune.benches import _user_code
 from gputune.errors import MeasureError, UsageError
 from gputune.host import Host

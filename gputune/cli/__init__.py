@@ -16,7 +16,7 @@ import typer
 
 from gputune.cli import _help, _streams
 from gputune.errors import GputuneError, MeasureError, UsageError
-from gputune.host.starting import fill_standard_streams
+from gputune.host.stderr import fill_standard_streams
 
 INTERRUPTED = 130
 """128 + SIGINT: how a shell reports a program that Ctrl-C ended."""

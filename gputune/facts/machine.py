@@ -83,7 +83,6 @@ def read(
     try:
         return _read(host, gpu_required, gpus_expected, variables)
     finally:
-        host.meanwhile = lambda: False
         host.release()
 
 
@@ -91,8 +90,7 @@ def _read(host: Host, gpu_required: bool, gpus_expected: int | None, variables: 
     gaps = Gaps()
     before = busy.read(host)
     nvml = NvmlAnswers(host)
-    host.meanwhile = nvml.has_broken
-    torch = ask_torch(host, gaps)
+    torch = ask_torch(host, gaps, nvml.has_broken)
     of_driver, devices = nvml.read(), torch.get("devices") or []
     nvml.note_absence(bool(devices))
     gaps.found += nvml.gaps.found

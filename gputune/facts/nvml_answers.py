@@ -6,7 +6,7 @@ from gputune.facts.gap import Gaps
 from gputune.facts.gpu import Gpu
 from gputune.facts.gpu_device_files import device_files
 from gputune.host import Host, Nvml, NvmlAbsent, Unreadable
-from gputune.host.nvml_process import BREAKING
+from gputune.host.nvml import BREAKING
 
 _TELLING = ("version_mismatch", "unknown_error", *BREAKING)
 """The causes for which NVML's absence shows that there is a driver to ask."""

@@ -4,7 +4,9 @@ Parts of any text may come from a file, a variable or a device. They are printed
 nothing else.
 """
 
+import os
 import sys
+from contextlib import suppress
 
 from gputune.resources.printable import printable
 
@@ -30,3 +32,16 @@ def show(text: str, *, end: str = "\n", err: bool = False) -> None:
 def one_line(text: str) -> str:
     """The text on one line, with escapes for what cannot be seen."""
     return printable(" ".join(text.split()))
+
+
+def fill_standard_streams() -> None:
+    """Open /dev/null in the place of each standard stream that this process was started without, so that no file or
+    pipe of its own takes the place and is written to, or is lost to a child. A program that is executed here does not
+    inherit that: it finds the stream closed, as it would have.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            with suppress(OSError):  # it takes the lowest number that is free, which is this one
+                os.open(os.devnull, os.O_RDWR)

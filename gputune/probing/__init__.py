@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from gputune import checks, facts, recommend
-from gputune.bench_process.restarting import RestartingProcess
+from gputune.bench_process.process import RestartingProcess
 from gputune.errors import MeasureError
 from gputune.facts.gap import Gap
 from gputune.host import Host

@@ -12,7 +12,7 @@ from gputune.facts.gpu_device_files import device_files
 from gputune.facts.unimported_torch import ask_torch, installed_torch
 from gputune.facts.visible_gpus import VARIABLE, visible
 from gputune.host import Host, Nvml, Unreadable
-from gputune.host.nvml_process import BREAKING
+from gputune.host.nvml import BREAKING
 from gputune.host.stderr import say
 from gputune.profile import Fingerprint
 from gputune.resources import cpus, scheduler
