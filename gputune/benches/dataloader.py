@@ -26,7 +26,7 @@ from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
-from gputune.resources.room import temporary_folder
+from gputune.resources.cpus import temporary_folder
 from gputune.settings._loading_rows import LoadingParams
 from gputune.settings._scaling import PREFETCH
 from gputune.settings.dataloader_workers import curve, preferred

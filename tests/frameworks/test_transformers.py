@@ -12,7 +12,7 @@ from frameworks.everything import EVERYTHING, FLAGS
 
 from gputune.integrations.accelerate import VARIABLE
 from gputune.integrations.transformers import training_arguments
-from gputune.resources.room import Room
+from gputune.resources.cpus import Room
 from gputune.runtime.tuning import Tuning
 
 pytestmark = pytest.mark.frameworks

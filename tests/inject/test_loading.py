@@ -12,7 +12,7 @@ from trees import CGROUP
 from gputune.inject import loading
 from gputune.inject.loading import Load, Measured, arguments, fitted, for_dataset
 from gputune.measurement import Measurement
-from gputune.resources.room import Room, room
+from gputune.resources.cpus import Room, room
 from gputune.runtime.measured_loading import measured_loading
 from gputune.settings.dataloader_threads import WorkerThreads
 

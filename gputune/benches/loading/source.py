@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gputune.benches._user_code import UserCodeError
-from gputune.resources.room import temporary_folder
+from gputune.resources.cpus import temporary_folder
 from gputune.settings._scaling import PREFETCH
 from gputune.settings.dataloader_threads import WorkerThreads
 
