@@ -194,7 +194,7 @@ def python(*arguments: str, env: Mapping[str, str] | None = None, **options: Any
 def serving(parent: str = "") -> list[list[str]]:
     """The command lines of running bench processes, of all parents or of the one with this pid."""
     lines = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
-    return [line for line in lines if "gputune.bench_process.serve" in line and line[-1].endswith(parent)]
+    return [line for line in lines if "gputune.bench_process.serve" in line and (not parent or parent in line)]
 
 
 def gputune(*arguments: str, env: Mapping[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[str]:

@@ -134,7 +134,9 @@ class RecordedHost(Host):
         answers = _known(self.nvml_answers)
         return RecordedNvml(answers) if isinstance(answers, dict) else answers
 
-    def ask_python(self, script: Path, deadline_seconds: float = 120.0, python: str | None = None) -> dict[str, Any]:
+    def ask_python(
+        self, script: Path, deadline_seconds: float = 120.0, python: str | None = None, **_: Any
+    ) -> dict[str, Any]:
         answers: dict[str, Any] = _known(
             {"_torch_answers.py": self.torch, "_where_is_torch.py": self.where}[script.name]
         )

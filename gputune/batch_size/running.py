@@ -10,9 +10,8 @@ from typing import Any
 
 from gputune.batch_size.trials import MARGIN, Request, Trial
 from gputune.bench_process import Batches
-from gputune.bench_process.failure import BenchFailed
-from gputune.bench_process.messages import BenchRequest
-from gputune.bench_process.restarting import RestartingProcess
+from gputune.bench_process.messages import BenchFailed, BenchRequest
+from gputune.bench_process.process import RestartingProcess
 from gputune.benches import batch_size
 from gputune.errors import MeasureError
 from gputune.facts.gap import Gap

@@ -17,7 +17,7 @@ from gputune.batch_size.trials import (
     largest,
     next_batch,
 )
-from gputune.bench_process.restarting import RestartingProcess
+from gputune.bench_process.process import RestartingProcess
 from gputune.benches import _user_code
 from gputune.errors import MeasureError, UsageError
 from gputune.host import Host

@@ -8,134 +8,111 @@ from __future__ import annotations
 
 import os
 import re
-import select
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 
 import gputune_start
-from gputune.bench_process.failure import BenchFailed
-from gputune.bench_process.messages import Activity, Answer, BenchRequest, Done, Message, Raised, Start, decode, encode
+from gputune.bench_process.messages import (
+    Activity,
+    Answer,
+    BenchFailed,
+    BenchRequest,
+    Done,
+    Message,
+    Raised,
+    Start,
+    decode,
+    encode,
+)
+from gputune.facts import Facts
 from gputune.facts.gap import Gap
-from gputune.host.kept import Kept, new_folder
-from gputune.host.starting import lifted, pipe
+from gputune.host.child import JsonChild
+from gputune.host.kept import PATIENCE_SECONDS, lifted, new_folder
 from gputune.measurement import Measurement
 
 READY_SECONDS = 180
 """For importing torch from a cold disk and creating a CUDA context."""
+FAILED_STARTS = 2
+"""After so many processes in a row that never became ready, no more are started."""
 
 _WARNING = re.compile(r"^\S+:\d+: \w*Warning: .*\n(?:  .*\n?)?", re.MULTILINE)
 """A warning as Python's `warnings` prints it, with its line of source: no process ends because of one."""
 
 
-class BenchProcess:
+class BenchProcess(JsonChild[Answer]):
     """One child process on one device. Use as a context manager: on exit nothing of it is left.
 
     It imports torch, and `imports`, from the moment it is created, while the parent reads the machine.
     """
 
     def __init__(self, imports: Sequence[str] = ()) -> None:
-        requests_reader, self._requests = pipe()
-        self._answers, answers_writer = pipe()
         self._stderr = lifted(os.memfd_create("gputune-bench-process"))
-        self._buffer = b""
-        arguments = map(str, (requests_reader, answers_writer, os.getpid()))
+        words = gputune_start.words("gputune.bench_process.serve", ",".join(imports), str(os.getpid()))
+        environ = {**os.environ, "GPUTUNE_DISABLE": "1"}
         try:
-            self._child = Kept(
-                gputune_start.words("gputune.bench_process.serve", *arguments, *imports),
-                {**os.environ, "GPUTUNE_DISABLE": "1"},
-                handed=[requests_reader, answers_writer],
-                output=self._stderr,
-                folder=new_folder(),
-            )
+            super().__init__(words, environ, output=self._stderr, folder=new_folder())
         except OSError:
-            for descriptor in (self._requests, self._answers, self._stderr):
-                os.close(descriptor)
+            os.close(self._stderr)
             raise
-        finally:
-            os.close(requests_reader)
-            os.close(answers_writer)
-        self._watch = _pidfd(self._child.pid)
+        self._open.append(self._stderr)
 
-    def __enter__(self) -> BenchProcess:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def decode(self, line: bytes) -> Answer:
+        answer: Answer = decode(line)
+        return answer
 
     @property
     def pid(self) -> int:
         """The pid of the child's keeper, which leads the process group of everything it starts."""
-        return self._child.pid
+        return self.kept.pid
 
     def ready(self, start: Start) -> None:
         """Wait until torch is imported and the device answers. Raises BenchFailed."""
-        self._send(start)
-        next(self._listen(READY_SECONDS))
+        self._tell(start)
+        self._answer(READY_SECONDS, READY_SECONDS)
 
     def run(self, request: BenchRequest, deadline_seconds: float) -> Iterator[Measurement | Gap | Activity]:
         """Run one bench; yield its answers. Raises BenchFailed, after which the process is of use only if `alive`."""
-        self._send(request)
-        for answer in self._listen(deadline_seconds):
-            if isinstance(answer, Done):
-                return
+        self._tell(request)
+        deadline = time.monotonic() + deadline_seconds
+        while not isinstance(answer := self._answer(deadline - time.monotonic(), deadline_seconds), Done):
             if isinstance(answer, Measurement | Gap | Activity):
                 yield answer
 
     @property
     def alive(self) -> bool:
-        return not self._child.ended
-
-    def close(self) -> None:
-        self._child.end()
-        for descriptor in (self._requests, self._answers, self._stderr, self._watch):
-            if descriptor is not None:
-                with suppress(OSError):
-                    os.close(descriptor)
+        return not self.has_ended
 
     def kill(self) -> None:
-        self._child.end()
+        """End it, from any thread: who waits for its answers gets BenchFailed."""
+        self.kept.end(PATIENCE_SECONDS)
 
-    def _send(self, message: Message) -> None:
-        line = encode(message)
+    def _tell(self, message: Message) -> None:
         try:
-            while line:
-                line = line[os.write(self._requests, line) :]
-        except BrokenPipeError:
+            self.send(encode(message))
+        except ConnectionError:
             raise self._death() from None
 
-    def _listen(self, seconds: float) -> Iterator[Answer]:
-        """Yield answers until the deadline, also what the child answered before it died. Raises BenchFailed."""
-        deadline = time.monotonic() + seconds
-        while True:
-            line, complete, rest = self._buffer.partition(b"\n")
-            if complete:
-                self._buffer = rest
-                yield _decoded(line)
-                continue
-            left = deadline - time.monotonic()
-            if left <= 0:
-                self.kill()
-                raise BenchFailed(how="deadline", number=round(seconds))
-            self._fill(left)
-
-    def _fill(self, seconds: float) -> None:
-        watched = [self._answers] if self._watch is None else [self._answers, self._watch]
-        readable = select.select(watched, [], [], min(seconds, 0.5))[0]
-        if self._answers in readable:
-            chunk = os.read(self._answers, 1 << 16)
-            if chunk:
-                self._buffer += chunk
-                return
-        elif self.alive:
-            return
-        raise self._death()
+    def _answer(self, seconds: float, deadline: float) -> Answer:
+        """The next answer, also one that the child gave before it died. Raises BenchFailed."""
+        try:
+            answer = self.receive(seconds)
+        except TimeoutError:
+            self.kill()
+            raise BenchFailed(how="deadline", number=round(deadline)) from None
+        except ConnectionError:
+            raise self._death() from None
+        except (ValueError, OverflowError) as error:
+            detail = f"the bench process gave an invalid answer: {error}"
+            raise BenchFailed(how="exception", detail=detail) from None
+        if isinstance(answer, Raised):
+            raise BenchFailed(how="exception", detail=answer.text, raised_cause=answer.cause)
+        return answer
 
     def _death(self) -> BenchFailed:
         """Wait for the child's end; return how it ended, with the last line that it left on stderr."""
-        self._child.code(1)  # its pipe may close a moment before it ends by itself
-        self._child.end()
-        code = self._child.code()
+        self.kept.code(1)  # its pipe may close a moment before it ends by itself
+        self.kill()
+        code = self.kept.code()
         if code is None:  # not even SIGKILL ended it
             return BenchFailed(how="stopped")
         return BenchFailed(how="signal" if code < 0 else "exit code", number=abs(code), detail=self._last_line())
@@ -150,20 +127,75 @@ class BenchProcess:
         return next((line[:300] for line in lines if line), "")
 
 
-def _pidfd(pid: int) -> int | None:
-    """A descriptor that turns readable when the process ends; None on kernels without (then it is polled)."""
-    try:
-        return lifted(os.pidfd_open(pid))
-    except OSError:
-        return None
+class RestartingProcess:
+    """One bench process at a time. The first starts on entry; `measure_on` then names the device."""
 
+    def __init__(self, imports: Sequence[str] = ()) -> None:
+        self._imports = imports
+        self._process: BenchProcess | None = None
+        self._start: Start
+        self._ready = False
+        self._failed_starts = 0
+        self._why = ""
+        self._stopped = False
 
-def _decoded(line: bytes) -> Answer:
-    """Raises BenchFailed also where the answer is that the bench raised an exception."""
-    try:
-        answer: Answer = decode(line)
-    except ValueError as error:
-        raise BenchFailed(how="exception", detail=f"the bench process gave an invalid answer: {error}") from None
-    if isinstance(answer, Raised):
-        raise BenchFailed(how="exception", detail=answer.text, raised_cause=answer.cause)
-    return answer
+    def __enter__(self) -> RestartingProcess:
+        self._process = BenchProcess(self._imports)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process:
+            self._process.close()
+
+    def measure_on(self, device: str, facts: Facts) -> None:
+        self._start = Start(device=device, facts=facts)
+
+    def run(
+        self, request: BenchRequest, deadline_seconds: float | None = None
+    ) -> Iterator[Measurement | Gap | Activity]:
+        """Yield the answers of one bench. Raises BenchFailed, after which the next bench gets a fresh process.
+
+        Without a deadline of its own a bench gets one derived from its `seconds`.
+        """
+        process = self.start()
+        try:
+            # A bench keeps to its seconds by itself; twice that, and the start of its processes, is a hang.
+            yield from process.run(request, deadline_seconds or 2 * request.seconds + 30)
+        except BenchFailed:
+            # Also after an ordinary exception: CUDA errors stick to a process, and memory may be gone.
+            process.kill()
+            raise
+
+    def kill(self) -> None:
+        if self._process:
+            self._process.kill()
+
+    def stop(self) -> None:
+        """End the process, from any thread, and start no other."""
+        self._stopped = True
+        self.kill()
+
+    def start(self) -> BenchProcess:
+        """Return the process once it is ready, so that what follows takes only its own time. Raises BenchFailed."""
+        if self._stopped:
+            raise BenchFailed(how="stopped")
+        if self._process and self._ready and self._process.alive:
+            return self._process
+        if self._failed_starts >= FAILED_STARTS:
+            raise BenchFailed(how="not started", detail=self._why)
+        if self._process is None or self._ready or self._failed_starts:
+            if self._process:
+                self._process.close()
+            self._process = BenchProcess(self._imports)
+            if self._stopped:  # by another thread, meanwhile
+                self._process.kill()
+        self._ready = False
+        try:
+            self._process.ready(self._start)
+        except BenchFailed as failed:
+            self._failed_starts += 1
+            self._why = str(failed)
+            self._process.kill()
+            raise
+        self._failed_starts, self._ready = 0, True
+        return self._process

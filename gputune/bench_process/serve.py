@@ -1,37 +1,46 @@
 """The child side of the bench process: imports torch once, then runs benches on request, over pipes of its own.
 
-`python -m gputune.bench_process.serve REQUESTS ANSWERS PARENT [MODULE ...]`: two file descriptors, the parent's pid,
-and modules to import beside torch. The pid only tells it from others in a list of processes. It runs below a keeper,
-which ends it, with everything it started, when the parent ends, even in the middle of a bench that holds the
-interpreter.
+`python -m gputune.bench_process.serve MODULES PARENT REQUESTS ANSWERS`: modules to import beside torch, with commas
+between them, the parent's pid, and two file descriptors. The pid only tells it from others in a list of processes. It
+runs below a keeper, which ends it, with everything it started, when the parent ends, even in the middle of a bench that
+holds the interpreter.
 """
 
+import ctypes
+import getpass
 import importlib
+import multiprocessing
 import os
 import queue
+import signal
 import sys
+import tempfile
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import fields
+from pathlib import Path
 from typing import get_args
 
 from gputune.bench_process.context import Context, Work
-from gputune.bench_process.lifeline import be_killed_first, die_with_keeper
 from gputune.bench_process.messages import Activity, Answer, BenchRequest, Done, Raised, Ready, Start, decode, encode
-from gputune.bench_process.temporary import own_folder, temporary_files_in
+from gputune.host.keeper import VARIABLE
 from gputune.resources.unreadable import Cause
+
+_PR_SET_PDEATHSIG = 1
+_CACHE = "TORCHINDUCTOR_CACHE_DIR"
 
 
 def main(requests_fd: int, answers_fd: int, imports: Sequence[str] = ()) -> None:
-    die_with_keeper()
-    be_killed_first()
+    # as where something kills both the keeper and gputune
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _be_killed_first()
     for descriptor in (requests_fd, answers_fd):
         os.set_inheritable(descriptor, False)
     os.dup2(2, 1)  # whatever prints must not reach the reader of the answers, nor a terminal
     requests: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_listen, args=(requests_fd, requests), daemon=True).start()
-    folder = own_folder()
+    folder = _own_folder()
     with os.fdopen(answers_fd, "wb") as answers:
 
         def send(answer: Answer) -> None:
@@ -64,7 +73,7 @@ def _serve(requests: queue.Queue[str], send: Callable[[Answer], None], imports: 
     while True:
         request = decode(requests.get())
         users_code = request.dataset or request.batches
-        with temporary_files_in("" if users_code else folder):
+        with _temporary_files_in("" if users_code else folder):
             _run(request, start, send)
 
 
@@ -95,5 +104,47 @@ def _raised(error: Exception) -> Raised:
     return Raised(text=text, cause=cause if cause in get_args(Cause) else None)
 
 
+def _be_killed_first() -> None:
+    """Have the kernel kill this process, and whatever it starts from now on, before any other when memory runs out: the
+    parent must survive to report it.
+
+    Source: Linux, proc_pid_oom_score_adj(5).
+    """
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+def _own_folder() -> str:
+    """The folder that the keeper made, empty where it could not; multiprocessing's sockets are there from now on."""
+    folder = os.environ.pop(VARIABLE, "")
+    if folder:
+        # The key under which `multiprocessing.util.get_temp_dir` looks; forked and spawned processes inherit it.
+        multiprocessing.current_process()._config["tempdir"] = folder  # type: ignore[attr-defined]
+    return folder
+
+
+@contextmanager
+def _temporary_files_in(folder: str) -> Iterator[None]:
+    """Let all libraries create their temporary files there. What torch.compile keeps stays where it is.
+
+    It is not meant for the user's own code, which may have its data in the folder that TMPDIR names.
+    """
+    if not folder:
+        yield
+        return
+    before = {name: os.environ.get(name) for name in ("TMPDIR", _CACHE)}
+    with suppress(OSError, KeyError):
+        os.environ.setdefault(_CACHE, f"{tempfile.gettempdir()}/torchinductor_{getpass.getuser()}")
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
+    try:
+        yield
+    finally:
+        tempfile.tempdir = None
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[4:])
+    main(int(sys.argv[3]), int(sys.argv[4]), [name for name in sys.argv[1].split(",") if name])

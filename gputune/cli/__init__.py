@@ -15,7 +15,7 @@ import typer
 
 from gputune.cli import _streams
 from gputune.errors import GputuneError, MeasureError
-from gputune.host.starting import fill_standard_streams
+from gputune.host.stderr import fill_standard_streams
 from gputune_start import COMPLETE
 
 INTERRUPTED = 130

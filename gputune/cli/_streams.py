@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from gputune.resources.terminal_size import no_sizes
+from gputune.host.stderr import no_sizes
 
 _HAND_ON = ("apply", "tune")
 """The verbs whose command gets the environment as it is."""

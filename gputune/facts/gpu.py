@@ -10,7 +10,7 @@ from gputune.facts.gap import Gaps
 from gputune.facts.health import Health
 from gputune.facts.precision import tensor_core_dtypes
 from gputune.host import Nvml, Unreadable
-from gputune.host.nvml_process import BREAKING
+from gputune.host.nvml import BREAKING
 
 ARCHITECTURES = {
     2: "Kepler", 3: "Maxwell", 4: "Pascal", 5: "Volta", 6: "Turing",

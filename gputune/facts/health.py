@@ -8,7 +8,7 @@ from gputune.facts import cpu_list
 from gputune.facts._nvml_answers import field_value, flag, mask, one_of, positive, sequence, watts, whole
 from gputune.facts.gap import Gaps
 from gputune.host import Nvml, Unreadable
-from gputune.host.nvml_process import BREAKING
+from gputune.host.nvml import BREAKING
 
 # Numbers of nvml.h.
 COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")

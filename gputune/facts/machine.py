@@ -21,7 +21,7 @@ from gputune.facts.process import Folder, Process
 from gputune.facts.unimported_torch import ask_torch
 from gputune.facts.visible_gpus import device_files
 from gputune.host import Host, Nvml, NvmlAbsent, Unreadable
-from gputune.host.nvml_process import BREAKING
+from gputune.host.nvml import BREAKING
 from gputune.resources import scheduler
 from gputune.resources.scheduler import Scheduler
 
@@ -86,7 +86,6 @@ def read(
     try:
         return _read(host, gpu_required, gpus_expected, variables)
     finally:
-        host.meanwhile = lambda: False
         host.release()
 
 
@@ -94,8 +93,7 @@ def _read(host: Host, gpu_required: bool, gpus_expected: int | None, variables: 
     gaps = Gaps()
     before = busy.read(host)
     nvml = NvmlAnswers(host)
-    host.meanwhile = nvml.has_broken
-    torch = ask_torch(host, gaps)
+    torch = ask_torch(host, gaps, nvml.has_broken)
     of_driver, devices = nvml.read(), torch.get("devices") or []
     nvml.note_absence(bool(devices))
     gaps.found += nvml.gaps.found

@@ -28,9 +28,12 @@ _CUDA_ERRORS: dict[str, Cause] = {
 TORCH_SCRIPT = Path(__file__).with_name("_torch_answers.py")
 
 
-def ask_torch(host: Host, gaps: Gaps) -> dict[str, Any]:
-    """The answers of `host.python` about its torch, from a child process; empty, with a gap, if there are none."""
-    answers = gaps.read("libraries.torch", lambda: _answers(host)) or {}
+def ask_torch(host: Host, gaps: Gaps, meanwhile: Callable[[], bool] = lambda: False) -> dict[str, Any]:
+    """The answers of `host.python` about its torch, from a child process; empty, with a gap, if there are none.
+
+    `meanwhile` is as for `Host.ask_python`.
+    """
+    answers = gaps.read("libraries.torch", lambda: _answers(host, meanwhile)) or {}
     kept, errors, left_out = held(answers)
     for name, error in errors.items():
         if error["type"] == UNANSWERED:
@@ -43,9 +46,9 @@ def ask_torch(host: Host, gaps: Gaps) -> dict[str, Any]:
     return kept
 
 
-def _answers(host: Host) -> dict[str, Any]:
+def _answers(host: Host, meanwhile: Callable[[], bool]) -> dict[str, Any]:
     """Raises Unreadable where the answer is not the script's, which says at least which Python runs it."""
-    answers = host.ask_python(TORCH_SCRIPT)
+    answers = host.ask_python(TORCH_SCRIPT, meanwhile=meanwhile)
     if not isinstance(answers, dict) or "python" not in answers:
         raise Unreadable(f"{host.python} answered something else", "exited")
     return answers

@@ -14,15 +14,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gputune.host import kernel_log
-from gputune.host.nvml import ChildNvml, Nvml
-from gputune.host.nvml_process import DEADLINE_SECONDS as NVML_DEADLINE_SECONDS
-from gputune.host.nvml_process import NvmlAbsent
+from gputune.host.nvml import DEADLINE_SECONDS as NVML_DEADLINE_SECONDS
+from gputune.host.nvml import ChildNvml, Nvml, NvmlAbsent
 from gputune.resources.files import Files
-from gputune.resources.unreadable import Unreadable
+from gputune.resources.unreadable import Cause, Unreadable
 
 __all__ = ["NVML_DEADLINE_SECONDS", "Host", "Nvml", "NvmlAbsent", "Unreadable"]
 
+_MOST_RECORDS = 50_000  # more than the kernel's log holds: an end even if it logs faster than this reads
 TORCH_DEADLINE_SECONDS = 120.0
 """How long another interpreter may take to import torch and answer. A cold page cache can take most of a minute."""
 
@@ -44,8 +43,6 @@ class Host(Files):
         super().__init__(root, environ)
         self._nvml: ChildNvml | None = None
         self._new_nvml = partial(ChildNvml, self.environ, nvml_deadline_seconds, per_call=nvml_per_call)
-        self.meanwhile: Callable[[], bool] = lambda: False
-        """What to do again and again while another Python is waited for; true once there is no hope for its answer."""
         self.own_python = sys.executable
         self.python = python or self.own_python
 
@@ -93,7 +90,16 @@ class Host(Files):
 
     def kernel_log(self) -> str:
         """The records that the kernel's log still holds; none is older than the last boot."""
-        return kernel_log.read(self.path("/dev/kmsg"))
+        try:
+            # Without O_NONBLOCK the end of the log is a wait for its next line.
+            log = os.open(self.path("/dev/kmsg"), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        except OSError as error:
+            cause: Cause | None = "no_such_file" if isinstance(error, FileNotFoundError) else None
+            raise Unreadable(f"/dev/kmsg: {error.strerror}", cause) from None
+        try:
+            return _records(log)
+        finally:
+            os.close(log)
 
     def which(self, command: str) -> str | None:
         """The path of the program that a shell would run for a command, given this environment's PATH."""
@@ -158,21 +164,47 @@ class Host(Files):
             self._nvml = None
 
     def ask_python(
-        self, script: Path, deadline_seconds: float = TORCH_DEADLINE_SECONDS, python: str | None = None
+        self,
+        script: Path,
+        deadline_seconds: float = TORCH_DEADLINE_SECONDS,
+        python: str | None = None,
+        *,
+        meanwhile: Callable[[], bool] = lambda: False,
     ) -> dict[str, Any]:
         """Run `script` under `python` (by default `self.python`) and return the JSON object that it writes.
 
+        `meanwhile` is called again and again while that is waited for; true means that there is no hope for the answer.
         The child gets a session of its own and is killed whole at the deadline, or if it has answered in part a little
-        after `meanwhile` has said that there is no hope for the rest. Raises `Unreadable`.
+        after there was no hope for the rest. Raises `Unreadable`.
         """
         from gputune.host import child
 
         environ = {**self.environ, "GPUTUNE_DISABLE": "1"}
         words = [python or self.python, str(script)]
-        return child.ask(words, environ, deadline_seconds, self.meanwhile)
+        return child.ask(words, environ, deadline_seconds, meanwhile)
 
     def ask_tuned(self, script: Path, *options: str) -> dict[str, Any]:
         """Run `script` with `options` and the applied profile under `self.python`, and return its JSON object."""
         from gputune.host import child
 
         return child.ask([self.python, str(script), *options], self.environ, TORCH_DEADLINE_SECONDS)
+
+
+def _records(log: int) -> str:
+    """All records of the log. Each read returns one, or EPIPE if the kernel has overwritten it meanwhile."""
+    records = []
+    for _ in range(_MOST_RECORDS):
+        try:
+            record = os.read(log, 8192)
+        except BlockingIOError:
+            break
+        except BrokenPipeError:
+            continue
+        except OSError as error:
+            raise Unreadable(f"/dev/kmsg: {error.strerror}") from None
+        if not record:
+            break
+        records.append(record)
+    if not records:  # a kernel always logs something at boot: an empty log is one that a container masks
+        raise Unreadable("/dev/kmsg: is empty here")
+    return b"".join(records).decode(errors="replace")

@@ -1,29 +1,153 @@
-"""Child processes that answer one question each, and are killed with all they started, also by this one's end."""
+"""Talking to another process: lines of JSON in both directions, each within a deadline."""
 
 import errno
 import json
 import os
+import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Generic, Self, TypeVar
 
 from gputune.host.keeper import NOT_STARTED
-from gputune.host.kept import Kept
-from gputune.host.starting import is_readable, pipe
+from gputune.host.kept import PATIENCE_SECONDS, Kept, pipe, readable
 from gputune.resources.unreadable import UNANSWERED, Cause, Unreadable
 
+Answer = TypeVar("Answer")
+
+LONGEST_LINE = 1 << 24
+"""The most bytes of an answer, several times as many as the largest profile has."""
+LOOK_SECONDS = 0.2
+"""How often to look whether there is still somebody, or still hope, while an answer is waited for."""
 HOPELESS_SECONDS = 5.0
 """How long to go on waiting for the rest of an answer once there is no hope for it."""
-PATIENCE_SECONDS = 2.0
-"""How long to wait for the end of a child that was killed, which a driver may keep in the kernel."""
-LOOK_SECONDS = 0.2
-"""How often to look whether there is still hope for an answer."""
+ASKED_SECONDS = 2.0
+"""How long to wait for the end of a child that was asked and then killed, which a driver may keep in the kernel."""
 MOST_BYTES = 1 << 20
-"""The longest answer, a hundred times as long as one about a node of eight GPUs. Whatever answers more is no Python."""
+"""The longest answer to `ask`, a hundred times as long as one about a node of eight GPUs."""
 SCARCE = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 """Errors of a machine that can start no process now, whatever the program."""
+
+
+def encoded(message: Any) -> bytes:
+    return json.dumps(message).encode() + b"\n"
+
+
+class JsonLines(Generic[Answer]):
+    """Messages to and from another process."""
+
+    has_ended = False
+    """Whether the other process is gone, which its end of the connection may not show."""
+
+    def __init__(self, answers: int, requests: int) -> None:
+        self._answers, self._requests = answers, requests
+        self._text = b""
+        self.heard_bytes = 0
+
+    def decode(self, line: bytes) -> Answer:
+        """The answer in a line. Raises ValueError where it is none."""
+        answer: Answer = json.loads(line)
+        return answer
+
+    def send(self, line: bytes) -> None:
+        """Raises ConnectionError where nobody reads it any more."""
+        while line:
+            line = line[os.write(self._requests, line) :]
+
+    def receive(self, seconds: float) -> Answer:
+        """The next answer. Raises TimeoutError; ConnectionError where the process has ended without one; ValueError,
+        or OverflowError where the answer is too long.
+        """
+        deadline = time.monotonic() + seconds
+        while b"\n" not in self._text:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            if not readable([self._answers], min(left, LOOK_SECONDS)):
+                if self.has_ended and not readable([self._answers], 0):
+                    raise ConnectionResetError("it has ended")
+                continue
+            try:
+                self.take()
+            except ConnectionResetError:
+                if not self._text:
+                    raise
+                with suppress(ValueError):  # what it wrote last, which may be cut off
+                    return self._next()
+                raise
+        return self._next()
+
+    def take(self) -> None:
+        """Read what is there, or wait for something. Raises ConnectionError where the other side has closed."""
+        chunk = os.read(self._answers, 1 << 16)
+        if not chunk:
+            raise ConnectionResetError("it has closed the connection")
+        self.heard_bytes += len(chunk)
+        self._text += chunk
+        if len(self._text) > LONGEST_LINE:
+            raise OverflowError(f"more than {LONGEST_LINE} bytes without an end")
+
+    def arrived(self) -> Iterator[Answer]:
+        """The answers that have been read already."""
+        while b"\n" in self._text:
+            yield self._next()
+
+    def _next(self) -> Answer:
+        line, _, self._text = self._text.partition(b"\n")
+        try:
+            return self.decode(line)
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
+
+
+class JsonChild(JsonLines[Answer]):
+    """A command that answers, and ends with this process. Its last arguments are the descriptors of two pipes: where it
+    reads requests, if it is sent any, and where it writes answers.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        environ: Mapping[str, str],
+        *,
+        is_sent: bool = True,
+        output: IO[bytes] | int = subprocess.DEVNULL,
+        folder: str | None = "",
+    ) -> None:
+        """The last two are those of `Kept`. Raises OSError, and ValueError for words that none can have."""
+        ends: list[int] = []
+        try:
+            ends += pipe()
+            if is_sent:
+                ends += pipe()
+            theirs = [*ends[2:3], ends[1]]
+            words = [*words, *map(str, theirs)]
+            self.kept = Kept(words, environ, handed=theirs, output=output, folder=folder)
+        except BaseException:
+            for end in ends:
+                os.close(end)
+            raise
+        for end in theirs:
+            os.close(end)
+        self._open = [ends[0], *ends[3:]]
+        super().__init__(ends[0], ends[-1])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def has_ended(self) -> bool:  # type: ignore[override]
+        return self.kept.has_ended
+
+    def close(self, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        """End it; only from the thread that hears it."""
+        self.kept.end(patience_seconds)
+        while self._open:
+            os.close(self._open.pop())
 
 
 def ask(
@@ -40,113 +164,77 @@ def ask(
     returned true, a child that has answered in part has HOPELESS_SECONDS more. Raises `Unreadable` if it cannot be
     started or has answered nothing.
     """
-    reader, writer = pipe()
-    child = None
-    answers = _Answers()
-    try:
-        try:
-            child = Kept([*words, str(writer)], environ, handed=[writer])
-        except OSError as error:
-            raise _not_started(words[0], error) from None
-        finally:
-            os.close(writer)
-        try:
-            _drain(reader, time.monotonic() + deadline_seconds, answers, child, is_hopeless)
-        except ValueError:
-            raise Unreadable(f"{words[0]} answered more than {MOST_BYTES} bytes", "exited") from None
-        except TimeoutError as late:
-            why = str(late) or f"gave no answer within {deadline_seconds:g} s"
-            raise Unreadable(f"{words[0]} {why}", "no_answer") from None
-        return _answer(words[0], answers, child)
-    except Unreadable as fault:
-        return answers.without_the_rest(fault)
-    finally:
-        os.close(reader)
-        if child:
-            child.end(PATIENCE_SECONDS)
-
-
-class _Answers:
-    """What a child has written so far."""
-
-    def __init__(self) -> None:
-        self.text = b""
-
-    def add(self, chunk: bytes) -> None:
-        """Raises ValueError beyond MOST_BYTES."""
-        self.text += chunk
-        if len(self.text) > MOST_BYTES:
-            raise ValueError
-
-    def parts(self) -> list[dict[str, Any]]:
-        """The JSON objects in it. Raises ValueError, TypeError or RecursionError where a line is none."""
-        parts = [json.loads(line) for line in self.text.splitlines() if line.strip()]
-        if not all(isinstance(part, dict) and isinstance(part.get("gaps", {}), dict) for part in parts):
-            raise TypeError
-        return parts
-
-    def without_the_rest(self, fault: Unreadable) -> dict[str, Any]:
-        """What was answered before a fault, which becomes the gap of what was asked for next. Raises it if that is
-        nothing.
-        """
-        self.text = self.text[: self.text.rfind(b"\n") + 1]
-        with suppress(ValueError, RecursionError, TypeError):
-            if parts := self.parts():
-                whole = _together(parts)
-                gap = {"type": UNANSWERED, "name": fault.cause, "message": str(fault)}
-                if awaited := whole.pop("next", None):
-                    return {**whole, "gaps": {**whole.get("gaps", {}), awaited: gap}}
-        raise fault
-
-
-def _together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    name = words[0]
     whole: dict[str, Any] = {}
-    for part in parts:
-        whole.pop("next", None)
-        gaps = {**whole.get("gaps", {}), **part.get("gaps", {})}
-        whole |= part
-        if gaps:
-            whole["gaps"] = gaps
+    try:
+        child = _Asked(words, environ, is_sent=False)
+    except OSError as error:
+        raise _not_started(name, error) from None
+    try:
+        for part in child.parts(name, deadline_seconds, is_hopeless):
+            if isinstance(number := part.get(NOT_STARTED), int) and 0 < number < 1000:
+                raise _not_started(name, OSError(number, os.strerror(number)))
+            gaps = {**whole.get("gaps", {}), **part.get("gaps", {})}
+            whole.pop("next", None)
+            whole |= part | ({"gaps": gaps} if gaps else {})
+    except Unreadable as fault:
+        awaited = whole.pop("next", None)
+        if not isinstance(awaited, str):
+            raise
+        gap = {"type": UNANSWERED, "name": fault.cause, "message": str(fault)}
+        whole["gaps"] = {**whole.get("gaps", {}), awaited: gap}
+    finally:
+        child.close(ASKED_SECONDS)
     return whole
 
 
-def _drain(reader: int, deadline: float, answers: _Answers, child: Kept, is_hopeless: Callable[[], bool]) -> None:
-    """Take what a child writes until it has ended. Raises TimeoutError at the deadline, with the reason if it is not
-    that the time is over.
-    """
-    hopeless_at: float | None = None
-    while True:
-        now = time.monotonic()
-        if hopeless_at is not None and b"\n" in answers.text and now >= hopeless_at + HOPELESS_SECONDS:
-            raise TimeoutError("waits for the driver, in which NVML hangs")
-        if now >= deadline:
-            raise TimeoutError
-        if is_readable(reader, min(deadline - now, LOOK_SECONDS)):
-            chunk = os.read(reader, 65536)
-            if not chunk:
-                return
-            answers.add(chunk)
-        elif child.ended and not is_readable(reader, 0):  # its keeper was killed
-            return
-        elif hopeless_at is None and is_hopeless():
-            hopeless_at = time.monotonic()
+class _Asked(JsonChild[dict[str, Any]]):
+    """A child that answers in parts."""
 
+    def decode(self, line: bytes) -> dict[str, Any]:
+        """Raises TypeError for JSON that is something else."""
+        part = json.loads(line)
+        if not isinstance(part, dict) or not isinstance(part.get("gaps", {}), dict):
+            raise TypeError
+        return part
 
-def _answer(python: str, answers: _Answers, child: Kept) -> dict[str, Any]:
-    try:
-        parts = answers.parts()
-        if not parts or "next" in parts[-1]:
-            raise ValueError
-    except TypeError:
-        raise Unreadable(f"{python} answered something else", "exited") from None
-    except (ValueError, RecursionError):
-        code = child.code(2)
+    def parts(self, name: str, seconds: float, is_hopeless: Callable[[], bool]) -> Iterator[dict[str, Any]]:
+        """The objects that it writes until its end. Raises Unreadable."""
+        part = None
+        try:
+            for part in self._until(time.monotonic() + seconds, is_hopeless):
+                yield part
+        except TypeError:
+            raise Unreadable(f"{name} answered something else", "exited") from None
+        except OverflowError:
+            raise Unreadable(f"{name} answered more than {MOST_BYTES} bytes", "exited") from None
+        except TimeoutError as late:
+            why = str(late) or f"gave no answer within {seconds:g} s"
+            raise Unreadable(f"{name} {why}", "no_answer") from None
+        except (ConnectionError, ValueError):
+            if part is None or "next" in part:
+                raise self._ended(name) from None
+
+    def _until(self, deadline: float, is_hopeless: Callable[[], bool]) -> Iterator[dict[str, Any]]:
+        hopeless_at = float("inf")
+        while self.heard_bytes <= MOST_BYTES:
+            now = time.monotonic()
+            if self.heard_bytes and now >= hopeless_at + HOPELESS_SECONDS:
+                raise TimeoutError("waits for the driver, in which NVML hangs")
+            if now >= deadline:
+                raise TimeoutError
+            try:
+                yield self.receive(min(deadline - now, LOOK_SECONDS))
+            except TimeoutError:
+                if hopeless_at == float("inf") and is_hopeless():
+                    hopeless_at = time.monotonic()
+        raise OverflowError
+
+    def _ended(self, name: str) -> Unreadable:
+        code = self.kept.code(2)
         cause: Cause = "killed" if code is not None and code < 0 else "exited"
         where = "" if _has_working_folder() else ", in a working folder that was deleted"
-        raise Unreadable(f"{python} ended without an answer (exit code {code}{where})", cause) from None
-    if isinstance(number := parts[0].get(NOT_STARTED), int) and 0 < number < 1000:
-        raise _not_started(python, OSError(number, os.strerror(number)))
-    return _together(parts)
+        return Unreadable(f"{name} ended without an answer (exit code {code}{where})", cause)
 
 
 def _not_started(python: str, error: OSError) -> Unreadable:

@@ -3,16 +3,15 @@
 
 When CMD has ended, or something comes through the pipe LIFELINE, or nobody holds its other end any more, nothing of it
 is left: the kernel hands this process what CMD's processes leave behind, and it kills that and removes FOLDER. So not
-even SIGKILL to gputune leaves anything, however deep a process of CMD hangs in a library, and whatever wrapper it was
-started through.
+even SIGKILL to gputune leaves anything, however deep a process of CMD hangs in a library.
 
 HANDED are the descriptors that only CMD may hold, with commas between them; an error of the start is written to the
 last one, as JSON. FOLDER is made, where that is possible, and named to CMD in the variable GPUTUNE_TEMPORARY. Without
 CMD it is kept as long as LIFELINE.
 """
 
-import ctypes
 import os
+import re
 import select
 import signal
 import stat
@@ -31,17 +30,13 @@ TRACKERS = (b"multiprocessing.resource_tracker", b"torch_shm_manager")
 """Parts of the command lines of processes that, once their last client is gone, unlink in /dev/shm what it left."""
 TRACKER_SECONDS = 3.0
 """How long to wait for a tracker to end, about 0.05 s after its last client. One still in use is not waited for."""
-SEMAPHORES, STORAGES = "/dev/shm/sem.", "/dev/shm/torch_"
+SHARED = re.compile(rb"/dev/shm/(sem\.|torch_)")
 """How the paths of named semaphores and of torch's shared tensors begin. A process that is killed while it creates one
-leaves it: a semaphore before it has told the tracker, which may have to be started first, and even before glibc has
-renamed it from six letters; a tensor before it has unlinked the name, which is the next thing that it does."""
-CREATING_SECONDS = 10.0
-"""The most since a semaphore was created whose name has six letters: an older one may have been meant to stay."""
-EXEC_SECONDS = 0.2
-"""How long to wait for the command line of a process in the middle of exec, which takes well below 1 ms."""
+leaves it, since it tells the tracker, or unlinks the name, only afterwards."""
+FORGOTTEN = re.compile(r"torch_|sem\.mp-|sem\.[A-Za-z0-9]{6}$")
+"""The names of those that no program meant to stay. glibc gives a semaphore six letters until it has been written."""
 REMOVING_SECONDS = 3.0
 """How long to try to remove a folder in which a process of another owner, about to end, may still write."""
-_LONGEST_PAUSE_SECONDS = 0.1
 _PR_SET_CHILD_SUBREAPER = 36
 _POLITE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that come to all processes of a job at once. What ends a keeper is the lifeline."""
@@ -49,6 +44,8 @@ _POLITE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def main(lifeline: int, handed: Sequence[int], folder: str, command: Sequence[str]) -> int:
     """Run the command until its end or the lifeline's; return its exit code as a shell would."""
+    import ctypes  # not where only this module's functions are wanted: it takes 3 ms
+
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1)
     os.set_inheritable(lifeline, False)
     mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
@@ -127,8 +124,8 @@ def _code_of(child: int, lifeline: int, woken: int) -> int:
                     code = os.waitstatus_to_exitcode(ended[1])
                     return code if code >= 0 else 128 - code
         if any(descriptor == lifeline for descriptor, _ in waiting.poll()):
-            if not _has_proc():
-                os.kill(child, signal.SIGKILL)  # all that is known of
+            if child and not _descendants():  # /proc cannot be read: that is all that is known of
+                os.kill(child, signal.SIGKILL)
             return 128 + signal.SIGKILL
 
 
@@ -139,49 +136,39 @@ def end_descendants() -> None:
     patience, pause = time.monotonic() + TRACKER_SECONDS, 0.001
     shared: set[int] = set()
     while _has_children():
-        if not _has_proc() and time.monotonic() > patience:
+        is_late, left = time.monotonic() > patience, _descendants()
+        if is_late and not left:  # /proc cannot be read
             break
-        left = _descendants()
-        trackers = [pid for pid in left if any(name in _program(pid) for name in TRACKERS)]
-        others = [pid for pid in left if pid not in trackers]
-        for pid in others + (trackers if time.monotonic() > patience else []):
-            with suppress(OSError):
-                if _started(pid) == left[pid]:  # and no other process has got its number
-                    shared |= _shared(pid)
-            with suppress(OSError):
-                if _started(pid) == left[pid]:
-                    os.kill(pid, signal.SIGKILL)
+        for pid in left:
+            with suppress(OSError):  # it may end meanwhile
+                if is_late or not any(name in _read(pid, "cmdline") for name in TRACKERS):
+                    shared |= _killed(pid)
         time.sleep(pause)
-        pause = min(2 * pause, 0.005 if time.monotonic() < patience else _LONGEST_PAUSE_SECONDS)
+        pause = min(2 * pause, 0.1 if is_late else 0.005)
     _unlink(shared)
 
 
-def _shared(pid: int) -> set[int]:
-    """Stop a process; return the inodes of the semaphores and tensors that it has or is creating, whose names may
-    change.
+def _killed(pid: int) -> set[int]:
+    """Kill a process; return the inodes of the semaphores and tensors that it had or was creating, whose names may
+    change until it has stopped.
     """
-    os.kill(pid, signal.SIGSTOP)
-    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
-        found = {int(line.split()[4]) for line in file if f" {SEMAPHORES}" in line or f" {STORAGES}" in line}
-    for name in os.listdir(f"/proc/{pid}/fd"):
-        with suppress(OSError):
-            if os.readlink(f"/proc/{pid}/fd/{name}").startswith((SEMAPHORES, STORAGES)):
-                found.add(os.stat(f"/proc/{pid}/fd/{name}").st_ino)
-    return found
+    try:
+        os.kill(pid, signal.SIGSTOP)
+        found = {int(line.split()[4]) for line in _read(pid, "maps").splitlines() if SHARED.search(line)}
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with suppress(OSError):
+                if SHARED.match(os.fsencode(os.readlink(f"/proc/{pid}/fd/{name}"))):
+                    found.add(os.stat(f"/proc/{pid}/fd/{name}").st_ino)
+        return found
+    finally:
+        os.kill(pid, signal.SIGKILL)
 
 
 def _unlink(shared: set[int]) -> None:
     with suppress(OSError):
-        for entry in os.scandir(os.path.dirname(SEMAPHORES)) if shared else ():
-            if entry.inode() in shared and (entry.path.startswith(STORAGES) or _is_forgotten(entry)):
+        for entry in os.scandir("/dev/shm") if shared else ():
+            if entry.inode() in shared and FORGOTTEN.match(entry.name):
                 os.unlink(entry)
-
-
-def _is_forgotten(entry: "os.DirEntry[str]") -> bool:
-    """Whether it is a semaphore of multiprocessing's, or one that was being created, and not a program's own."""
-    name = entry.path.removeprefix(SEMAPHORES)
-    being_created = len(name) == 6 and name.isalnum() and time.time() - entry.stat().st_ctime < CREATING_SECONDS
-    return name.startswith("mp-") or being_created
 
 
 def _has_children() -> bool:
@@ -194,58 +181,23 @@ def _has_children() -> bool:
     return True
 
 
-def _has_proc() -> bool:
-    return os.path.exists(f"/proc/{os.getpid()}/stat")
-
-
-def _descendants() -> dict[int, bytes]:
-    """When each of them was started, in the kernel's ticks."""
+def _descendants() -> list[int]:
+    """Those of this process that have not been waited for; none where /proc cannot be read."""
     children: dict[int, list[int]] = {}
-    started: dict[int, bytes] = {}
     with suppress(OSError):
         for name in os.listdir("/proc"):
             with suppress(OSError, ValueError):
-                pid, fields = int(name), _stat(int(name))
-                children.setdefault(int(fields[1]), []).append(pid)
-                started[pid] = fields[19]
+                parent = int(_read(int(name), "stat").rpartition(b")")[2].split()[1])
+                children.setdefault(parent, []).append(int(name))
     found = list(children.get(os.getpid(), ()))
     for pid in found:  # which grows
         found += children.get(pid, ())
-    return {pid: started[pid] for pid in found}
+    return found
 
 
-def _started(pid: int) -> bytes:
-    return _stat(pid)[19]
-
-
-def _stat(pid: int) -> list[bytes]:
-    """The fields of /proc/PID/stat behind the name: state, parent, and so on."""
-    with open(f"/proc/{pid}/stat", "rb") as file:
-        return file.read().rpartition(b")")[2].split()
-
-
-def _program(pid: int) -> bytes:
-    """A process's command line; one in the middle of exec has none for a moment, which is waited out."""
-    patience = time.monotonic() + EXEC_SECONDS
-    while not (line := _command_line(pid)) and not _has_ended(pid) and time.monotonic() < patience:
-        time.sleep(0.001)
-    return line
-
-
-def _command_line(pid: int) -> bytes:
-    """A process's command line; empty if it has ended, whether or not its parent has waited for it."""
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
-
-
-def _has_ended(pid: int) -> bool:
-    try:
-        return _stat(pid)[0] == b"Z"
-    except OSError:
-        return True
+def _read(pid: int, name: str) -> bytes:
+    with open(f"/proc/{pid}/{name}", "rb") as file:
+        return file.read()
 
 
 def remove(folder: str) -> None:
@@ -254,11 +206,11 @@ def remove(folder: str) -> None:
     """
     import shutil
 
-    if not _is_own(folder):
-        return
     patience = time.monotonic() + REMOVING_SECONDS
-    shutil.rmtree(folder, ignore_errors=True)
-    while _is_own(folder) and time.monotonic() < patience:
+    while _is_own(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not _is_own(folder) or time.monotonic() > patience:
+            break
         time.sleep(0.01)
         with suppress(OSError):
             os.chmod(folder, 0o700)
@@ -266,7 +218,6 @@ def remove(folder: str) -> None:
                 for path in (os.path.join(base, name) for name in names):
                     if not os.path.islink(path):
                         os.chmod(path, 0o700)
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,28 @@
-"""A command below a keeper, so that nothing of it outlives its end, or the process that started it."""
+"""A command that ends with this process, and how it is started whatever descriptors and signals this process has."""
 
 import errno
+import fcntl
+import math
 import os
+import select
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from gputune.host import keeper
-from gputune.host.starting import isolated_python, pipe, signals_held
 
 PATIENCE_SECONDS = 10.0
 """How long to wait for the end of a command that is killed, which a driver may keep in the kernel."""
 LONGEST_FOLDER = 64
 """The most bytes in the name of a folder for temporary files: Linux takes names of sockets up to 107, and torch's and
 multiprocessing's own are 35 bytes longer than that of the folder."""
-_SCRIPT = Path(keeper.__file__)
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals with which a user, a scheduler or a terminal ends a program."""
 
 
 class Kept:
@@ -30,18 +35,21 @@ class Kept:
         *,
         handed: Sequence[int] = (),
         output: IO[bytes] | int = subprocess.DEVNULL,
-        folder: str = "",
+        folder: str | None = "",
     ) -> None:
         """Start it in a session of its own. `handed` are descriptors for it; a folder is removed with it. Raises
         OSError where no process can be started; that this command cannot be shows in its exit code, 126 or 127, alone.
+
+        A keeper takes 20 ms to start. With None for the folder there is none, and the command itself asks the kernel
+        for its end with this process.
         """
-        self._folder = folder
+        self._folder, self._owner = folder, os.getpid()
         reader, lifeline = pipe()
         self._lifeline = [lifeline]
         try:
             with signals_held():
                 self._process = subprocess.Popen(
-                    [*keeper_words(reader, handed, folder), *words],
+                    [*([] if folder is None else keeper_words(reader, handed, folder)), *words],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
@@ -50,9 +58,10 @@ class Kept:
                     env=None if environ is None else dict(environ),
                 )
         except BaseException:
-            os.close(lifeline)
             if hasattr(self, "_process"):  # a signal, which was held until here
-                self._process.wait()
+                self.end()
+            else:
+                os.close(lifeline)
             raise
         finally:
             os.close(reader)
@@ -63,7 +72,7 @@ class Kept:
         return self._process.pid
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         return self._process.poll() is not None
 
     def code(self, seconds: float = 0.0) -> int | None:
@@ -75,30 +84,42 @@ class Kept:
         return 128 - code if code - 128 in signal.valid_signals() else code
 
     def end(self, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        """Have the command killed with all that it started, and wait for that; from any thread, also again."""
+        """Have the command killed with all that it started, and wait for that; from any thread, also again. In a copy
+        of this process by fork nothing is killed.
+        """
         try:
             lifeline = self._lifeline.pop()
         except IndexError:  # another call does it, or has done it
             lifeline = None
+        is_owner = os.getpid() == self._owner
         if lifeline is not None:
             with suppress(BrokenPipeError):
-                os.write(lifeline, b".")  # a copy of this process by fork may hold the pipe open
+                if is_owner:
+                    os.write(lifeline, b".")  # a copy by fork may hold the pipe open
             os.close(lifeline)
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(patience_seconds)
+        if not is_owner:
+            return
+        if self._folder is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(patience_seconds)
         code = self._process.returncode
         if lifeline is not None and (code is None or code < 0):  # something has killed the keeper, or must
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             with suppress(subprocess.TimeoutExpired):  # stuck in the kernel: nothing more can be done from here
-                self._process.wait(0.1)
-            if self._folder:
-                keeper.remove(self._folder)
+                self._process.wait(patience_seconds if self._folder is None else 0.1)
+            keeper.remove(self._folder or "")
 
 
 def keeper_words(lifeline: int, handed: Sequence[int] = (), folder: str = "") -> list[str]:
     """What comes before the words of a command that is to run below a keeper."""
-    return [*isolated_python(), str(_SCRIPT), str(lifeline), ",".join(map(str, handed)), folder, "--"]
+    return [*isolated_python(), keeper.__file__, str(lifeline), ",".join(map(str, handed)), folder, "--"]
+
+
+def isolated_python() -> list[str]:
+    """The words that start this Python without a user's modules and site hooks."""
+    # -I would hide PYTHONHOME, without which a Python that was moved finds no standard library.
+    return [sys.executable, *(["-P", "-s"] if os.environ.get("PYTHONHOME") else ["-I"]), "-S"]
 
 
 def new_folder() -> str:
@@ -128,3 +149,65 @@ def _new_name() -> str:
     import tempfile
 
     return f"{tempfile.gettempdir()}/gputune-{os.urandom(4).hex()}"
+
+
+def pipe() -> tuple[int, int]:
+    """A pipe whose ends are none of a child's standard streams, also where this process was started without these.
+
+    Raises OSError where no more files can be opened.
+    """
+    reader, writer = os.pipe()
+    try:
+        reader = lifted(reader)
+    except OSError:
+        os.close(writer)
+        raise
+    try:
+        return reader, lifted(writer)
+    except OSError:
+        os.close(reader)
+        raise
+
+
+def lifted(descriptor: int) -> int:
+    """The descriptor, or another one of 3 or above in its place. Raises OSError, and closes it then."""
+    if descriptor > 2:
+        return descriptor
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+    finally:
+        os.close(descriptor)
+
+
+def readable(descriptors: Iterable[int], seconds: float) -> set[int]:
+    """The descriptors on which something, or the end, can be read within so long. select(2) takes none above 1,023."""
+    waiting = select.poll()
+    for descriptor in descriptors:
+        waiting.register(descriptor, select.POLLIN)
+    return {descriptor for descriptor, _ in waiting.poll(max(0, math.ceil(seconds * 1000)))}
+
+
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """Let Python's handlers of the signals that end a program wait until the end: one that raises in the middle of
+    Popen would leave a child that nobody knows of.
+    """
+    if threading.current_thread() is not threading.main_thread():  # only that one runs handlers
+        yield
+        return
+    came: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in ENDING}
+    held = {number: handler for number, handler in handlers.items() if callable(handler)}
+    try:
+        for number in held:
+            signal.signal(number, lambda number, frame: came.append(number))
+        yield
+    finally:
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, held)  # one that came now could end this half way
+        try:
+            for number, handler in held.items():
+                signal.signal(number, handler)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for one in came:
+            signal.raise_signal(one)

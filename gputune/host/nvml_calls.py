@@ -1,6 +1,6 @@
 """A script that calls NVML for gputune, in a process that may hang or crash instead of gputune's own.
 
-Standard library and nvidia-ml-py only. `python nvml_calls.py FOLDER REQUESTS ANSWERS PARENT` imports pynvml from
+Standard library and nvidia-ml-py only. `python nvml_calls.py FOLDER PARENT REQUESTS ANSWERS` imports pynvml from
 FOLDER, reads one request a line from the descriptor REQUESTS and writes one answer a line to ANSWERS, both as JSON:
 ["system", NAME], ["handle", INDEX] or ["device", INDEX, NAME, *ARGUMENTS], and {"answer": ...} or
 {"error": [TYPE, TEXT]}.
@@ -24,7 +24,7 @@ _MOST_ITEMS = 65536
 """The most items of a list or characters of a text that are passed on: lengths come from the driver."""
 
 
-def main(folder: str, requests: int, answers: int, parent: int) -> None:
+def main(folder: str, parent: int, requests: int, answers: int) -> None:
     """Answer until the requests end, or the process does that sent them."""
     ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     if os.getppid() != parent:  # it died in the meantime

@@ -4,9 +4,17 @@ Parts of any text may come from a file, a variable or a device. They are printed
 nothing else.
 """
 
+import os
 import sys
+from collections.abc import Mapping
+from contextlib import suppress
 
 from gputune.resources.printable import printable
+
+NARROWEST, WIDEST = 20, 10_000
+"""Characters of a line: in fewer a table cannot be read, and padded to more it fills disks."""
+_NAMES = ("COLUMNS", "LINES", "TERMINAL_WIDTH")
+"""Those that rich and typer take for sizes."""
 
 
 def say(line: str) -> None:
@@ -30,3 +38,25 @@ def show(text: str, *, end: str = "\n", err: bool = False) -> None:
 def one_line(text: str) -> str:
     """The text on one line, with escapes for what cannot be seen."""
     return printable(" ".join(text.split()))
+
+
+def fill_standard_streams() -> None:
+    """Open /dev/null in the place of each standard stream that this process was started without, so that no file or
+    pipe of its own takes the place and is written to, or is lost to a child. A program that is executed here does not
+    inherit that: it finds the stream closed, as it would have.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            with suppress(OSError):  # it takes the lowest number that is free, which is this one
+                os.open(os.devnull, os.O_RDWR)
+
+
+def no_sizes(environ: Mapping[str, str]) -> list[str]:
+    """The variables about a terminal's size that hold none. With them rich and typer fail, or print nothing."""
+    return [name for name in _NAMES if name in environ and not _is_size(environ[name])]
+
+
+def _is_size(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10 and NARROWEST <= int(text) <= WIDEST

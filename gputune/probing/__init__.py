@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from gputune import checks, facts, recommend
-from gputune.bench_process.restarting import RestartingProcess
+from gputune.bench_process.process import RestartingProcess
 from gputune.errors import MeasureError
 from gputune.facts.gap import Gap
 from gputune.host import Host

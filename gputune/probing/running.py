@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from statistics import median_low
 
 from gputune import benches
-from gputune.bench_process.failure import BenchFailed
-from gputune.bench_process.messages import Activity
-from gputune.bench_process.restarting import RestartingProcess
+from gputune.bench_process.messages import Activity, BenchFailed
+from gputune.bench_process.process import RestartingProcess
 from gputune.facts import Facts, busy, memory
 from gputune.facts.gap import Gap
 from gputune.host import Host

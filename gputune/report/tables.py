@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any
 
+from gputune.host.stderr import no_sizes
 from gputune.report.charts import BAR_WIDTH, Bar, Chart, bar
 from gputune.resources.printable import printable
-from gputune.resources.terminal_size import no_sizes
 from gputune.settings import value_text
 
 if TYPE_CHECKING:

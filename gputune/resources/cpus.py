@@ -1,8 +1,11 @@
-"""How many CPUs a rank may use: affinity, cgroup quota and scheduler grant, shared by the local ranks."""
+"""What one rank has for loading data: CPUs, by affinity, cgroup quota and scheduler grant, which the local ranks share;
+shared memory, and a folder for temporary files.
+"""
 
 import re
+from dataclasses import dataclass
 
-from . import cgroup
+from . import cgroup, scheduler
 from .files import Files
 from .scheduler import Scheduler
 from .unreadable import Unreadable
@@ -19,14 +22,14 @@ def budget(affinity: int, quota: float | None, grant: int | None, local_ranks: i
     return max(1, int(min(limits)))
 
 
-def rank_budget(files: Files, scheduler: Scheduler) -> int:
+def rank_budget(files: Files, granted: Scheduler) -> int:
     """The number of CPUs of this process. A quota that cannot be read is ignored."""
     try:
         tightest = quota(files)
     except Unreadable:
         tightest = None
     limit = tightest[0] if tightest else None
-    return budget(len(files.affinity()), limit, scheduler.cpus_of_rank, scheduler.local_ranks)
+    return budget(len(files.affinity()), limit, granted.cpus_of_rank, granted.local_ranks)
 
 
 def quota(files: Files) -> tuple[float, str] | None:
@@ -48,3 +51,38 @@ def _cpus(limit: str, period: str, path: str) -> float:
     if not all(numbers):
         raise Unreadable(f"{path} reads {f'{limit} {period}'.strip()[:60]!r}")
     return numbers[0] / numbers[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """None where a value could not be read."""
+
+    cpus: int | None = None
+    shm_bytes: int | None = None
+    """This rank's share of the free part of /dev/shm, through which workers pass their batches."""
+    temporary: bool = True
+    """Whether there is a folder for temporary files, without which workers hang."""
+
+
+def room(files: Files) -> Room:
+    """The resources that are available now."""
+    granted = scheduler.read(files)
+    try:
+        shm_bytes = files.space_bytes("/dev/shm")[1] // granted.local_ranks
+    except Unreadable:
+        shm_bytes = None
+    return Room(cpus=rank_budget(files, granted), shm_bytes=shm_bytes, temporary=temporary_folder())
+
+
+def temporary_folder() -> bool:
+    """Whether this process has a folder for temporary files, which it lacks under a read-only root without a /tmp.
+
+    DataLoader workers create the socket there through which they pass their batches; without it torch waits forever.
+    """
+    import tempfile  # not where only CPUs are counted: it takes 5 ms
+
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError:
+        return False
+    return True

@@ -11,7 +11,7 @@ from gputune.facts.gap import Gaps
 from gputune.facts.unimported_torch import ask_torch, installed_torch
 from gputune.facts.visible_gpus import VARIABLE, device_files, visible
 from gputune.host import Host, Nvml, Unreadable
-from gputune.host.nvml_process import BREAKING
+from gputune.host.nvml import BREAKING
 from gputune.host.stderr import say
 from gputune.profile import Fingerprint
 from gputune.resources import cpus, scheduler

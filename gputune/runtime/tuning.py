@@ -18,7 +18,7 @@ from gputune.inject.family import family
 from gputune.inject.hands import channels_last
 from gputune.inject.loading import WORKERS, Load, Measured, arguments, fitted, for_dataset
 from gputune.profile import Profile, load
-from gputune.resources.room import room
+from gputune.resources.cpus import room
 from gputune.runtime.in_process import apply_now, inject_now, rows_now
 from gputune.runtime.launch import disabled
 from gputune.runtime.local_fingerprint import local_fingerprint

@@ -6,7 +6,6 @@ Rank 0's answers count. All ranks get the same order at the same step, so that t
 from __future__ import annotations
 
 import os
-import select
 import shutil
 import socket
 import subprocess
@@ -14,6 +13,8 @@ import time
 from contextlib import suppress
 from typing import Any
 
+from gputune.host.child import encoded
+from gputune.host.kept import readable
 from gputune.inject.advice import Advice
 from gputune.inject.payload import Payload
 from gputune.inject.trial import Role, Trial
@@ -104,7 +105,7 @@ class Job:
         """
         for rank in self._ranks:
             try:
-                rank.tell(order)
+                rank.send(encoded(order))
             except OSError:
                 raise self._end_of(rank) from None
         return self._answers(None, seconds)
@@ -116,7 +117,7 @@ class Job:
         if not kill_shells([rank.pid for rank in self._ranks], self._keeper.pid):
             with suppress(RunFailed, OSError):
                 for rank in self._ranks:
-                    rank.tell({"do": "exit"})
+                    rank.send(encoded({"do": "exit"}))
             if starts_ranks(self._start.command):
                 with suppress(subprocess.TimeoutExpired):
                     self._keeper.wait(LAUNCHER_SECONDS)
@@ -142,15 +143,15 @@ class Job:
 
     def _hear(self, deadline: float) -> bool:
         """Take what ranks say; whether any passed a step. Raises TimeoutError, and RunFailed where one has ended."""
-        watched = [self._listener, *(rank.connection for rank in self._ranks)]
+        watched = [self._listener.fileno(), *(rank.connection.fileno() for rank in self._ranks)]
         left = deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        ready = select.select(watched, [], [], min(left, 0.2))[0]
-        if self._listener in ready:
+        ready = readable(watched, min(left, 0.2))
+        if self._listener.fileno() in ready:
             self._greet(self._listener.accept()[0])
         passed = False
-        for rank in [one for one in self._ranks if one.connection in ready]:
+        for rank in [one for one in self._ranks if one.connection.fileno() in ready]:
             passed |= self._read(rank)
         if not ready and self._keeper.poll() is not None:
             raise RunFailed(how="ended", detail=_ending(self._keeper.returncode))
@@ -163,7 +164,7 @@ class Job:
         rank = Rank(connection)
         try:
             hello = rank.hello()
-        except OSError:
+        except (OSError, ValueError):
             connection.close()
             return
         if any(other.number == rank.number for other in self._ranks):
@@ -172,7 +173,7 @@ class Job:
         self._ranks.append(rank)
         if not self.hello or rank.number < self.hello["rank"]:
             self.hello = hello
-        for message in rank.messages():
+        for message in rank.arrived():
             self._take(rank, message)
 
     def _read(self, rank: Rank) -> bool:

@@ -1,68 +1,45 @@
-"""The connection to one rank of the user's program: lines of JSON in both directions."""
+"""The connection to one rank of the user's program."""
 
 from __future__ import annotations
 
-import json
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
+
+from gputune.host.child import JsonLines
 
 HELLO_SECONDS = 10.0
 """How long a process that has connected may take to say who it is."""
 
 
-@dataclass(eq=False, slots=True)
-class Rank:
-    connection: socket.socket
-    pid: int = 0
-    number: int = 0
-    answers: list[dict[str, Any]] = field(default_factory=list)
-    """Messages of this rank that nobody has taken yet."""
-    _waiting: bytes = b""
+class Rank(JsonLines[dict[str, Any]]):
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__(connection.fileno(), connection.fileno())
+        self.connection = connection
+        self.pid = self.number = 0
+        self.answers: list[dict[str, Any]] = []
+        """Messages of this rank that nobody has taken yet."""
 
     def hello(self) -> dict[str, Any]:
         """Wait for the rank's first message, which tells its number and process. Raises OSError where none comes."""
-        self.connection.settimeout(HELLO_SECONDS)
-        while b"\n" not in self._waiting:
-            self._receive(1 << 16)
-        self.connection.settimeout(None)
-        line, _, self._waiting = self._waiting.partition(b"\n")
-        said: dict[str, Any] = json.loads(line)["hello"]
+        said: dict[str, Any] = self.receive(HELLO_SECONDS)["hello"]
         self.number, self.pid = said["rank"], said["pid"]
         return said
 
-    def tell(self, order: Mapping[str, Any]) -> None:
-        """Send the rank an order. Raises OSError where its process has ended."""
-        self.connection.sendall(json.dumps(order).encode() + b"\n")
-
     def hear(self) -> Iterator[dict[str, Any]]:
         """Wait for something from the rank, and yield its messages. Raises OSError where its process has ended."""
-        self._receive(1 << 20)
-        yield from self.messages()
-
-    def messages(self) -> Iterator[dict[str, Any]]:
-        """Yield the messages of the rank that have arrived already."""
-        while b"\n" in self._waiting:
-            line, _, self._waiting = self._waiting.partition(b"\n")
-            yield json.loads(line)
-
-    def _receive(self, most: int) -> None:
-        chunk = self.connection.recv(most)
-        if not chunk:
-            raise ConnectionResetError("it has closed the connection")
-        self._waiting += chunk
+        self.take()
+        yield from self.arrived()
 
     def wait_for_its_end(self, seconds: float) -> None:
         """Wait until the rank's process has ended and so closed the connection, or was silent for so many seconds."""
-        self.connection.settimeout(seconds)
         with suppress(OSError):
-            while self.connection.recv(4096):
-                pass
+            while True:
+                self.receive(seconds)
 
     @property
-    def has_ended(self) -> bool:
+    def has_ended(self) -> bool:  # type: ignore[override]
         """Whether the rank's process has ended, and all that it said has been heard."""
         try:
             return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from gputune.host.kept import keeper_words
-from gputune.host.starting import pipe, signals_held
+from gputune.host.kept import keeper_words, pipe, signals_held
 from gputune.inject import payload
 from gputune.inject.scratch._trackers import variables
 from gputune.runtime.environment import SHIM

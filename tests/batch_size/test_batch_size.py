@@ -12,7 +12,7 @@ from stepping import refusal, written
 
 from gputune.batch_size import Request, search
 from gputune.batch_size.running import died
-from gputune.bench_process.failure import BenchFailed
+from gputune.bench_process.messages import BenchFailed
 from gputune.errors import MeasureError, UsageError
 from gputune.host import Unreadable
 

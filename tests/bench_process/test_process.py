@@ -13,8 +13,7 @@ import pytest
 import stand_in
 from recorded import facts_of
 
-from gputune.bench_process.failure import BenchFailed
-from gputune.bench_process.messages import Activity, BenchRequest, Start, encode
+from gputune.bench_process.messages import Activity, BenchFailed, BenchRequest, Start, encode
 from gputune.bench_process.process import BenchProcess
 from gputune.facts.gap import Gap
 

@@ -11,9 +11,8 @@ from recorded import facts_of
 from stepping import written
 
 from gputune.bench_process import Batches
-from gputune.bench_process.failure import BenchFailed
-from gputune.bench_process.messages import Activity, BenchRequest
-from gputune.bench_process.restarting import RestartingProcess
+from gputune.bench_process.messages import Activity, BenchFailed, BenchRequest
+from gputune.bench_process.process import RestartingProcess
 from gputune.benches import batch_size
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from gputune import facts
-from gputune.bench_process.restarting import RestartingProcess
+from gputune.bench_process.process import RestartingProcess
 from gputune.host import Host
 from gputune.probing.plan import Request, devices_of, plan
 from gputune.probing.running import Lane

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 from gputune.inject import loader
 from gputune.inject.advice import Advice, Loading, Tuned
 from gputune.inject.applied import Applied
-from gputune.resources.room import Room
+from gputune.resources.cpus import Room
 
 CHOICES = {"dataloader_workers": 2, "dataloader_prefetch_factor": 4, "dataloader_pin_memory": True}
 ROOM = Room(cpus=4, shm_bytes=None, temporary=True)

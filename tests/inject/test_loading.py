@@ -11,7 +11,7 @@ from trees import CGROUP
 from gputune.inject import loading
 from gputune.inject.loading import Load, Measured, arguments, fitted, for_dataset
 from gputune.measurement import Measurement
-from gputune.resources.room import Room, room
+from gputune.resources.cpus import Room, room
 from gputune.runtime.measured_loading import measured_loading
 
 MIB = 1 << 20

@@ -11,8 +11,7 @@ from recorded import RecordedHost, facts_of
 
 from gputune import probing
 from gputune.bench_process import UserDataset
-from gputune.bench_process.failure import BenchFailed
-from gputune.bench_process.messages import Activity
+from gputune.bench_process.messages import Activity, BenchFailed
 from gputune.errors import MeasureError, UsageError
 from gputune.facts import busy
 from gputune.facts.gap import Gap

@@ -2,7 +2,7 @@
 
 from making import python
 
-from gputune.resources.room import temporary_folder
+from gputune.resources.cpus import temporary_folder
 
 NOTHING_CAN_BE_WRITTEN = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
 
@@ -12,5 +12,5 @@ def test_there_is_one_here() -> None:
 
 
 def test_none_is_told() -> None:
-    asks = "from gputune.resources.room import temporary_folder; print(temporary_folder())"
+    asks = "from gputune.resources.cpus import temporary_folder; print(temporary_folder())"
     assert python("-c", f"{NOTHING_CAN_BE_WRITTEN}\n{asks}").stdout == "False\n"
