@@ -25,7 +25,7 @@ from .applied import Applied, Reason, Why
 if TYPE_CHECKING:
     from .advice import Advice
     from .injection import Injection
-    from .trial import Trial
+    from .payload import Trial
 
 REPORT = "GPUTUNE_REPORT"
 """If 1, or json, every Python that imported torch reports on stderr at exit what was applied and what changed later."""

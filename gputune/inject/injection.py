@@ -19,12 +19,11 @@ from .. import settings
 from ..settings import Value
 from . import decision, hands
 from .advice import Advice, Tuned, Values
-from .answering import Answering, usual_mode
 from .applied import Applied, Reason, Why
 from .call import Suspect
-from .family import family
+from .inference import Answering, usual_mode
 from .loader import entry
-from .models import key
+from .models import family, key
 from .outcome import Outcome, left
 from .root import Root, found_roots, is_ddp, root_of
 from .watch import Seen, Watch
@@ -242,7 +241,7 @@ class Injection:
         self._say(f"{name} was taken out again: {why}")
 
     def _report(self, roots: list[Root], tuned: Tuned | None) -> None:
-        from .story import line
+        from .outcome import line
 
         if not self.advice.quiet and _speaks():
             self._say(line(self.rows, roots, tuned))

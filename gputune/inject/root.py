@@ -6,10 +6,8 @@ from typing import Any
 
 from .applied import Reason, Why
 from .call import PLACE, Call, call_of
-from .family import family
-from .models import unwrapped
-from .watch import Seen, Watch
-from .witness import Sight
+from .models import family, unwrapped
+from .watch import Seen, Sight, Watch
 
 SHARDED = ("FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine", "DataParallel")
 """Wrappers that hold or exchange parameters in their own way. DistributedDataParallel is none of these."""

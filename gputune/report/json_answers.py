@@ -12,8 +12,7 @@ from gputune.facts import Facts
 from gputune.inject.applied import Reason
 from gputune.profile.schema import DIALECT
 from gputune.report.severities import WORST_FIRST, Summary
-from gputune.runtime._status_types import Row
-from gputune.runtime.status import Verified
+from gputune.runtime.status import Row, Verified
 from gputune.strict_types import written
 
 SCHEMA = 1

@@ -14,17 +14,17 @@ from gputune.inject import decision
 from gputune.inject.applied import Applied, Reason, Why
 from gputune.inject.compiled import compile_in_place
 from gputune.inject.decision import Line, Terms
-from gputune.inject.family import family
 from gputune.inject.hands import channels_last
 from gputune.inject.loading import WORKERS, Load, Measured, arguments, fitted, for_dataset
+from gputune.inject.models import family
 from gputune.profile import Profile, load
 from gputune.resources.room import room
+from gputune.runtime.environment import limit
 from gputune.runtime.in_process import apply_now, inject_now, rows_now
 from gputune.runtime.launch import disabled
 from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.runtime.locate import AUTO, located
 from gputune.runtime.measured_loading import measured_loading
-from gputune.runtime.numerics import limit
 from gputune.runtime.rows import Rows
 from gputune.settings import Numerics, Value
 

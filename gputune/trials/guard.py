@@ -24,8 +24,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gputune.trials.equal_weights import LIMITS, Allowed, Precision, differences
-from gputune.trials.recorded import Recorded, norm_of, typical
+from gputune.trials.recorded import LIMITS, Allowed, Precision, Recorded, differences, norm_of, typical
 from gputune.trials.spread import FIRST, spread
 from gputune.trials.why import Reason, Why, percent
 

@@ -17,8 +17,7 @@ from gputune.settings import Choice
 from gputune.settings._evidence import range_text
 from gputune.trials.choice import by_level, choice, gain, gaining, greedy
 from gputune.trials.combination import DEFAULT, Combination
-from gputune.trials.measured import Measured
-from gputune.trials.tried import Tried
+from gputune.trials.measured import Measured, Tried
 
 BENCH = "tune"
 MIB = 1 << 20

@@ -14,7 +14,7 @@ from gputune.profile import Fingerprint, Profile
 from gputune.settings import Choice
 
 try:
-    from gputune.inject.family import family
+    from gputune.inject.models import family
 except ImportError:
     from gputune.runtime.family import family
 

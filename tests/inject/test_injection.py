@@ -14,7 +14,7 @@ from gputune import settings
 from gputune.inject import hands
 from gputune.inject.advice import Advice, Tuned
 from gputune.inject.applied import Applied, Reason
-from gputune.inject.calls import SILENT
+from gputune.inject.inference import SILENT
 from gputune.inject.injection import MOST_MODELS, PATIENCE, Injection
 from gputune.inject.models import key
 
@@ -268,7 +268,7 @@ class TestTrainsNothing:
 
     @pytest.fixture(autouse=True)
     def _no_optimizer(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("gputune.inject.calls.optimizer_made", lambda: False)
+        monkeypatch.setattr("gputune.inject.inference.optimizer_made", lambda: False)
 
     def program(self, *models: Any, trains: bool = False, **values: Any) -> Tuned:
         keys = tuple((found.class_name, found.digest) for found in map(key, models))

@@ -8,7 +8,7 @@ from hands_on import convnet, mlp, rooted
 from gputune.inject import decision
 from gputune.inject.advice import Tuned
 from gputune.inject.applied import Applied, Reason, Why
-from gputune.inject.story import line
+from gputune.inject.outcome import line
 
 
 def put(name: str, value: Any = True, *more: Why) -> Applied:

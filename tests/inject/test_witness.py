@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils import checkpoint
 
 from gputune.inject.call import call_of
-from gputune.inject.witness import Witness
+from gputune.inject.watch import Witness
 
 X = torch.ones(2, 4, requires_grad=True)
 LAYER = nn.Linear(4, 4)

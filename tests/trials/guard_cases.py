@@ -30,12 +30,11 @@ from gputune.inject.applied import Applied
 from gputune.inject.call import call_of
 from gputune.inject.injection import Injection
 from gputune.inject.tuning import seeds
-from gputune.inject.tuning.chance import other_numbers as draw_other_numbers
 from gputune.inject.tuning.iterations import Iterations
-from gputune.inject.tuning.recorder import Recorder
+from gputune.inject.tuning.recording import Recorder
+from gputune.inject.tuning.recording import other_numbers as draw_other_numbers
 from gputune.trials import guard
-from gputune.trials.equal_weights import Precision
-from gputune.trials.recorded import Recorded
+from gputune.trials.recorded import Precision, Recorded
 
 STEPS = 100
 HOOKS = {

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gputune.trials.agreement import LIMITS, Agreed, verdict
-from gputune.trials.equal_weights import Precision
+from gputune.trials.recorded import Precision
 
 SOUND = Agreed(calls=20, error=0.003, spread=0.0, rows=320, agreeing=320, finite=True)
 

@@ -1,8 +1,7 @@
 """What is left out of the next start after something failed."""
 
-from gputune.trials.attempts import Attempts
 from gputune.trials.combination import DEFAULT, Combination
-from gputune.trials.failure import RunFailed
+from gputune.trials.failure import Attempts, RunFailed
 
 FAILURE = RunFailed(how="raised", detail="RuntimeError: no")
 TF32 = Combination.of({"matmul_precision": "tf32"})

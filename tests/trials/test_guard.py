@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from gputune.trials.equal_weights import LIMITS, Precision
 from gputune.trials.guard import asks_for_chance, verdict
-from gputune.trials.recorded import Gradient, Recorded
+from gputune.trials.recorded import LIMITS, Gradient, Precision, Recorded
 from gputune.trials.spread import PARTS
 from gputune.trials.why import Reason
 

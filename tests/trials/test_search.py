@@ -11,8 +11,8 @@ import pytest
 from gputune.measurement import LOOKS
 from gputune.trials.choice import gain
 from gputune.trials.combination import DEFAULT, Combination
+from gputune.trials.measured import Block
 from gputune.trials.search import FIRST_LOOK, Search
-from gputune.trials.tried import Block
 
 ALL: Mapping[str, Any] = {
     "matmul_precision": "tf32", "amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True,

@@ -12,8 +12,8 @@ from typing import Any
 from ... import settings
 from ...settings import Value
 from .. import decision, hands
-from ..answering import usual_mode
 from ..applied import Reason, Why
+from ..inference import usual_mode
 from ..outcome import left
 from ..root import Root
 

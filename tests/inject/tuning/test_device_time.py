@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from gputune.inject.tuning.device_time import CALLS, TEARDOWN, Trace, program_traces, seconds
+from gputune.inject.tuning.timing import CALLS, TEARDOWN, Trace, program_traces, seconds
 
 
 def event(name: str, us: float, kind: str = "CUDA", **more: Any) -> Any:

@@ -13,9 +13,8 @@ from torch import nn
 from trials.guard_cases import untouched
 
 from gputune.inject.tuning.iterations import Iterations
-from gputune.inject.tuning.recorder import PATIENCE, Recorder
-from gputune.inject.tuning.shadow import MOST, Shadow
-from gputune.inject.tuning.sketch import CHUNK, SIZE, sketch
+from gputune.inject.tuning.observations import CHUNK, MOST, SIZE, Shadow, sketch
+from gputune.inject.tuning.recording import PATIENCE, Recorder
 
 
 @pytest.fixture(autouse=True)
