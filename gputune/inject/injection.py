@@ -70,7 +70,7 @@ class Injection:
 
         version = torch.__version__.split("+")[0].split(".")
         if tuple(map(int, version[:2])) < OLDEST_TORCH:
-            self._outcome.nothing(Reason.OLD_TORCH(torch.__version__))
+            self._outcome.nothing(f"torch {torch.__version__} is older than 2.4")
             return
         register_optimizer_step_post_hook(self._stepped)
         if not all(program.trains for program in self.advice.programs):
@@ -87,7 +87,7 @@ class Injection:
         values = [(name, one.get(name)) for one in self._all_values() for name in hands.names()]
         return sorted({name for name, value in values if not decision.is_default(settings.load(name), value)})
 
-    def _nothing(self, why: Why) -> None:
+    def _nothing(self, why: Why | str) -> None:
         self._outcome.nothing(why)
         if self.advice.for_any and not self.advice.quiet and _speaks():
             self._say(f"nothing was put into the program: {why}")
@@ -190,7 +190,7 @@ class Injection:
                 if not trains and row.status == "applied":
                     self._answering.undo_by(partial(self._set_flag, name, row.before))
                 as_tuned = row.status == "applied" and value == getattr(settings.load(name), "DEFAULT", None)
-                self._outcome.replace(row.and_because(Reason.TUNED_WITHOUT()) if as_tuned else row)
+                self._outcome.replace(row.and_because("as it was tuned") if as_tuned else row)
         for root in roots:
             self._into(root, tuned, hands.names())
         self._outcome.settle()
@@ -221,7 +221,11 @@ class Injection:
         if not root.gradients:
             self._answering.undo_by(root.call.acquit, partial(hand.take_out, root))
         row = Applied(setting=name, after=put, status="applied", source="profile", reasons=(Reason.PUT_IN(root.name),))
-        return row if put == value or value is True else row.and_because(Reason.BFLOAT16_INSTEAD())
+        return (
+            row
+            if put == value or value is True
+            else row.and_because("bfloat16 instead of float16, which needs a loss scaler")
+        )
 
     def _guard(self, root: Root, name: str, hand: Any, value: Value) -> None:
         """Have the setting taken out again where a call of the model fails because of it."""
@@ -232,11 +236,13 @@ class Injection:
             Suspect(
                 take_out=lambda: _usually(hand.take_out, root),
                 put_back=lambda: _usually(hand.put_in, root, value),
-                failed=lambda error: self._failed(name, Reason.CALL_FAILED(type(error).__name__, _line(error))),
+                failed=lambda error: self._failed(
+                    name, f"its call failed with it: {type(error).__name__}: {_line(error)}"
+                ),
             )
         )
 
-    def _failed(self, name: str, why: Why) -> None:
+    def _failed(self, name: str, why: Why | str) -> None:
         self._outcome.replace(decision.failed(name, why))
         self._say(f"{name} was taken out again: {why}")
 

@@ -9,7 +9,7 @@ from ..resources.room import Room
 from ..resources.sample_kind import Kind, kind_of, length
 from ..settings._scaling import fitting, scaled
 from ..settings.dataloader_threads import WorkerThreads
-from .applied import Reason, Why
+from .applied import Why
 
 WORKERS, PREFETCH, THREADS = "dataloader_workers", "dataloader_prefetch_factor", "dataloader_threads"
 _FIELDS = {WORKERS: "workers", PREFETCH: "prefetch", THREADS: "threads"}
@@ -48,10 +48,10 @@ class Load:
     """The number of threads that each worker computes with."""
     scales: bool = True
     """Whether workers follow the number of CPUs: not if they mostly wait, or already kept a training step fed."""
-    notes: Mapping[str, tuple[Why, ...]] = field(default_factory=dict)
+    notes: Mapping[str, tuple[Why | str, ...]] = field(default_factory=dict)
     """By setting, why its value differs from the profile's choice."""
 
-    def changed(self, setting: str, value: int | None, why: Why) -> Self:
+    def changed(self, setting: str, value: int | None, why: Why | str) -> Self:
         """A copy with another value of a setting, and with the reason in its notes; the same where nothing changes."""
         if value == self.values[setting]:
             return self
@@ -71,14 +71,16 @@ def for_dataset(load: Load, measured: Measured, dataset: Any) -> Load:
     """
     size = length(dataset)
     if size is not None and size < 2:
-        return load.changed(WORKERS, 0, Reason.TOO_FEW_SAMPLES(size))
+        return load.changed(WORKERS, 0, f"nothing to load ahead in a dataset of length {size}")
     if measured.own_dataset:
         return load if measured.cpus_bound else replace(load, scales=False)
     kind = kind_of(dataset) if measured.workers_by_kind else None
     workers = measured.workers_by_kind.get(kind) if kind else None
     if kind is None or workers is None:
         return load
-    return replace(load, scales=kind != "waiting").changed(WORKERS, workers, Reason.SAMPLE_KIND(SAMPLES[kind], workers))
+    return replace(load, scales=kind != "waiting").changed(
+        WORKERS, workers, f"{SAMPLES[kind]}; {workers} workers measured best for such samples"
+    )
 
 
 def fitted(load: Load, measured: Measured, room: Room) -> Load:
@@ -87,17 +89,26 @@ def fitted(load: Load, measured: Measured, room: Room) -> Load:
     where they would hang.
     """
     if not room.temporary:
-        return load.changed(WORKERS, 0, Reason.NO_TEMPORARY_FOLDER())
+        return load.changed(WORKERS, 0, "workers need a folder for temporary files (TMPDIR), and none is available")
     if load.scales:
         workers = scaled(load.workers, measured.cpu_budget, room.cpus)
-        load = load.changed(WORKERS, workers, Reason.OTHER_CPUS(load.workers, measured.cpu_budget, room.cpus))
+        load = load.changed(
+            WORKERS,
+            workers,
+            f"{load.workers} workers were measured with {measured.cpu_budget} CPUs, and this process has {room.cpus}",
+        )
     if room.shm_bytes is not None:
         workers, prefetch = fitting(load.workers, load.prefetch, measured.batch_bytes, room.shm_bytes)
-        why = Reason.LITTLE_SHM(f"{measured.batch_bytes / MIB:.3g}", f"{room.shm_bytes / MIB:.4g}")
+        share = f"this process's share of /dev/shm is {room.shm_bytes / MIB:.4g} MiB"
+        why = f"a batch takes {measured.batch_bytes / MIB:.3g} MiB, and {share}"
         load = load.changed(WORKERS, workers, why).changed(PREFETCH, prefetch, why)
     if load.threads and load.workers and room.cpus is not None:
         threads = min(load.threads, max(1, room.cpus // load.workers))
-        load = load.changed(THREADS, threads, Reason.WORKERS_SHARE_CPUS(load.threads, load.workers, room.cpus))
+        load = load.changed(
+            THREADS,
+            threads,
+            f"{load.threads} threads were measured, but {load.workers} workers share {room.cpus} CPUs here",
+        )
     return load
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from .advice import Tuned
-from .applied import Applied, Reason, Why
+from .applied import Applied, Reason, Why, is_one
 from .root import Root
 
 PROVISIONAL = (Reason.NO_STEP, Reason.FEW_CALLS, Reason.NO_MODEL, Reason.MANY_MODELS, Reason.OTHER_MODELS)
@@ -14,7 +14,7 @@ PROVISIONAL = (Reason.NO_STEP, Reason.FEW_CALLS, Reason.NO_MODEL, Reason.MANY_MO
 class Outcome:
     """Rows by setting. Those that are `expected` are there from the start."""
 
-    def __init__(self, expected: Iterable[str], why: Why) -> None:
+    def __init__(self, expected: Iterable[str], why: Why | str) -> None:
         """`why` is why nothing was put in as long as nothing is known of any model."""
         self._expected, self._why = tuple(expected), why
         self.rows = {name: left(name, why) for name in self._expected}
@@ -23,7 +23,7 @@ class Outcome:
         """Forget what became of the expected settings, after they were taken out of the program again."""
         self.rows.update({name: left(name, self._why) for name in self._expected})
 
-    def nothing(self, why: Why) -> None:
+    def nothing(self, why: Why | str) -> None:
         """Why nothing was put in, where nothing is known of any model so far."""
         provisional = [name for name, row in self.rows.items() if row.because(*PROVISIONAL) is not None]
         self.rows.update({name: left(name, why) for name in provisional})
@@ -43,7 +43,7 @@ class Outcome:
         self.rows[row.setting] = row
 
 
-def left(name: str, why: Why, users: bool = False) -> Applied:
+def left(name: str, why: Why | str, users: bool = False) -> Applied:
     """The row of a setting that was not put in, because the program does it itself if `users`."""
     if users:
         return Applied(setting=name, status="kept-user", source="program", reasons=(why,))
@@ -53,8 +53,8 @@ def left(name: str, why: Why, users: bool = False) -> Applied:
 def _merged(before: Applied, row: Applied) -> Applied:
     first, second = (row, before) if row.status == "applied" != before.status else (before, row)
     reasons = (*first.reasons, *second.reasons)
-    models = dict.fromkeys(name for why in reasons if why.reason is Reason.PUT_IN for name in why.arguments)
-    others = dict.fromkeys(why for why in reasons if why.reason is not Reason.PUT_IN)
+    models = dict.fromkeys(name for why in reasons if is_one(why, Reason.PUT_IN) for name in why.arguments)
+    others = dict.fromkeys(why for why in reasons if not is_one(why, Reason.PUT_IN))
     return Applied(
         setting=row.setting,
         after=first.after,
@@ -85,7 +85,7 @@ def line(rows: Mapping[str, Applied], roots: Sequence[Root], tuned: Tuned | None
 
 def _put(row: Applied) -> str:
     said = row.setting if row.after is True else f"{row.setting} {row.after}"
-    others = [str(why) for why in row.reasons if why.reason not in (Reason.PUT_IN, Reason.NO_IMAGES)]
+    others = [str(why) for why in row.reasons if not is_one(why, Reason.PUT_IN, Reason.NO_IMAGES)]
     return f"{said} ({'; '.join(others)})" if others else said
 
 

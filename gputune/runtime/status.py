@@ -9,7 +9,7 @@ from typing import Any
 from gputune import settings
 from gputune.errors import MeasureError
 from gputune.host import Host, Unreadable
-from gputune.inject.applied import TF32_OVERRIDE, Applied, Source
+from gputune.inject.applied import TF32_OVERRIDE, Applied, Source, Why
 from gputune.inject.applied import Status as Outcome
 from gputune.inject.decision import not_set_here
 from gputune.runtime.environment import digest
@@ -24,12 +24,6 @@ OPERATIONS = {
     "lstm": "cudnn_tf32",
 }
 """Operation to the setting that is supposed to decide its precision."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Why:
-    reason: str
-    arguments: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

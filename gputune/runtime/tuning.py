@@ -11,7 +11,7 @@ from typing import Any
 from gputune import settings
 from gputune.host import Host
 from gputune.inject import decision
-from gputune.inject.applied import Applied, Reason, Why
+from gputune.inject.applied import Applied, Why
 from gputune.inject.compiled import compile_in_place
 from gputune.inject.decision import Line, Terms
 from gputune.inject.hands import channels_last
@@ -50,7 +50,7 @@ class Tuning:
         self._rows = tuple(applied)
         self._measured = measured or Measured()
         self._used: dict[str, Value] = {}
-        self._failed: dict[str, Why] = {}
+        self._failed: dict[str, Why | str] = {}
         self._load = Load()
         self.family = None
 
@@ -91,7 +91,7 @@ class Tuning:
         ):
             model = model.to(memory_format=torch.channels_last)
         if self.use("compile") is True:
-            compile_in_place(model, lambda why: self._failed.update(compile=Reason.COMPILE_FAILED(why)))
+            compile_in_place(model, lambda why: self._failed.update(compile=f"torch.compile failed: {why}"))
         return model
 
     def optimizer_kwargs(self) -> dict[str, Any]:
@@ -190,7 +190,7 @@ def apply(
     """
     if disabled(os.environ):
         every = settings.all_settings().values()
-        return Tuning({}, applied=[decision.skipped(setting, Reason.DISABLED()) for setting in every])
+        return Tuning({}, applied=[decision.skipped(setting, "switched off by GPUTUNE_DISABLE=1") for setting in every])
     terms = Terms(ignore_fingerprint=ignore_fingerprint, numerics=limit(numerics, os.environ), inject=inject)
     if not isinstance(profile, Profile):
         is_auto = str(profile) == AUTO

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Literal, Self
 
-from gputune.trials.why import Reason, Why, percent
-
 
 @dataclass(frozen=True, slots=True)
 class Gradient:
@@ -135,27 +133,40 @@ class Allowed:
             self.loss = max(limits.loss, chance)
 
 
-def differences(plain: Recorded, tuned: Recorded, allowed: Allowed) -> Iterator[Why]:
+def differences(plain: Recorded, tuned: Recorded, allowed: Allowed) -> Iterator[tuple[str, bool]]:
+    """What differs by more than is allowed, and whether other random numbers of dropout may be the cause."""
     before, after = plain.loss or 0.0, tuned.loss or 0.0
     if not abs(after - before) <= allowed.loss * max(abs(before), typical(plain)):
-        yield Reason.LOSS(f"{after:.4g}", f"{before:.4g}")
+        yield f"the loss of one batch at equal weights is {after:.4g} instead of {before:.4g}", True
     if len(plain.gradients) != len(tuned.gradients):
-        yield Reason.MISSING(len(tuned.gradients), len(plain.gradients))
+        yield (
+            f"{len(tuned.gradients)} parameters have gradients at equal weights instead of {len(plain.gradients)}",
+            False,
+        )
         return
     error = error_of(plain, tuned)
     if not error <= allowed.gradients:
-        yield Reason.GRADIENTS(percent(error), percent(allowed.limits.gradients))
+        differs = f"differ by {percent(error)} %, and the precision explains {percent(allowed.limits.gradients)} %"
+        yield f"the gradients of one batch at equal weights {differs}", True
     along = along_of(plain, tuned, error)
     if not abs(along - 1) <= allowed.limits.along and not allowed.by_chance:
-        yield Reason.ALONG(f"{along:.4g}")
+        yield f"the gradients of one batch at equal weights are {along:.4g} times FP32's", True
     yield from _of_parameters(plain, tuned, allowed)
 
 
-def _of_parameters(plain: Recorded, tuned: Recorded, allowed: Allowed) -> Iterator[Why]:
+def _of_parameters(plain: Recorded, tuned: Recorded, allowed: Allowed) -> Iterator[tuple[str, bool]]:
     whole, limit = norm_of(plain), allowed.limits.parameter
     for place, (old, new) in enumerate(zip(plain.gradients, tuned.gradients, strict=True)):
         if old.norm > NOTICEABLE * whole and not new.norm >= VANISHED * old.norm:
-            yield Reason.VANISHES(place)
+            yield f"the gradient of parameter {place} vanishes", False
         own = distance(old, new) / old.norm if old.norm else 0.0
         if old.norm > CONSIDERABLE * whole and not own <= limit and not allowed.by_chance:
-            yield Reason.PARAMETER(place, percent(own), percent(limit))
+            explained = f"the precision explains {percent(limit)} %"
+            yield (
+                f"the gradient of parameter {place} differs by {percent(own)} % at equal weights, and {explained}",
+                True,
+            )
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.3g}"

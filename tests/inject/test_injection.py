@@ -13,7 +13,7 @@ from torch import nn
 from gputune import settings
 from gputune.inject import hands
 from gputune.inject.advice import Advice, Tuned
-from gputune.inject.applied import Applied, Reason
+from gputune.inject.applied import Applied
 from gputune.inject.inference import SILENT
 from gputune.inject.injection import MOST_MODELS, PATIENCE, Injection
 from gputune.inject.models import key
@@ -39,7 +39,7 @@ class Session:
 
     def set_flag(self, name: str, value: Any) -> Applied:
         self.flags[name] = value
-        return Applied(setting=name, after=value, status="applied", source="profile", reasons=(Reason.IN_PROCESS(),))
+        return Applied(setting=name, after=value, status="applied", source="profile", reasons=("in this process",))
 
     def became(self, name: str) -> tuple[str, str]:
         row = self.injection.rows[name]

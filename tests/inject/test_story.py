@@ -35,7 +35,7 @@ def test_what_was_put_in_is_in_the_words_of_the_settings() -> None:
 
 
 def test_what_was_left_says_why() -> None:
-    rows = [put("compile"), left("amp_dtype", Reason.LEFT_DTYPE("float16"))]
+    rows = [put("compile"), left("amp_dtype", "its parameters are float16")]
     assert told(*rows) == "put into Sequential (mlp): compile; left: amp_dtype (its parameters are float16)"
     assert told(rows[1]) == "nothing put into Sequential (mlp); left: amp_dtype (its parameters are float16)"
 
@@ -45,12 +45,12 @@ def test_what_could_never_hold_for_the_model_is_not_worth_a_word() -> None:
 
 
 def test_what_failed_says_why() -> None:
-    row = decision.failed("compile", Reason.COMPILE_FAILED("no C compiler"))
+    row = decision.failed("compile", "torch.compile failed: no C compiler")
     assert told(row).endswith("; left: compile (torch.compile failed: no C compiler)")
 
 
 def test_a_value_that_took_the_place_of_another_says_why() -> None:
-    assert told(put("amp_dtype", "bfloat16", Reason.BFLOAT16_INSTEAD())) == (
+    assert told(put("amp_dtype", "bfloat16", "bfloat16 instead of float16, which needs a loss scaler")) == (
         "put into Sequential (mlp): amp_dtype bfloat16 (bfloat16 instead of float16, which needs a loss scaler)"
     )
 

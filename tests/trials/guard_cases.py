@@ -145,7 +145,7 @@ def judged(case: Case) -> guard.Verdict:
         assert {name: row.status for name, row in one.rows.items()} == dict.fromkeys(case.settings, "applied"), one.rows
     tuned = [one.recorded for one in both]
     found = guard.verdict(fp32(case.train), tuned, case.precision)
-    if guard.asks_for_chance(found):
+    if found.may_be_chance:
         found = guard.verdict(fp32(case.train), tuned, case.precision, by_chance(case.train))
     return found
 

@@ -41,7 +41,7 @@ class Arms:
             current, default = setting.current(), setting.default()
             self._defaults[name] = default
             return decision.left_alone(setting, value, current, default, default)
-        found: list[tuple[Why, bool]] = []
+        found: list[tuple[Why | str, bool]] = []
         for root in self.roots:
             if alone := root.left_alone():
                 found.append((alone, False))
