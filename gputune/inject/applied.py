@@ -81,7 +81,6 @@ class Applied:
 
     @property
     def why(self) -> str:
-        """The reasons as one sentence, for a report."""
         return "; ".join(map(str, self.reasons))
 
     def because(self, *reasons: Reason) -> tuple[str, ...] | None:

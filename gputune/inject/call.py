@@ -61,9 +61,7 @@ class Call:
     def __init__(self, model: Any, device: str) -> None:
         self._model = _reference(model)
         self.device = device
-        """The type of device whose autocast is entered."""
         self.dtype: Any = None
-        """The dtype of autocast; None for no autocast."""
         self.cache = True
         """Whether autocast may keep a weight's cast for its next use in the same call."""
         self.users: Callable[..., Any] | None = vars(model).get(PLACE)

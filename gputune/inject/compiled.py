@@ -14,7 +14,6 @@ from .outputs import tensors
 
 
 def graphs() -> int:
-    """How many graphs torch.compile has made in this process so far."""
     from torch._dynamo.utils import counters
 
     return int(counters["stats"]["unique_graphs"])

@@ -16,8 +16,6 @@ from .applied import TF32_OVERRIDE, Applied, Reason, Source, Status, Why, is_one
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """The conditions under which a profile is applied."""
-
     ignore_fingerprint: bool = False
     """Also apply what was measured on another machine."""
     numerics: Numerics | None = None
@@ -31,9 +29,7 @@ class Terms:
     only: tuple[str, ...] = ()
     """The settings that are applied; empty for all."""
     skip: tuple[str, ...] = ()
-    """Settings that are not applied."""
     quiet: bool = False
-    """Say nothing of what was put in."""
 
     def asks_for(self, name: str) -> bool:
         return name not in self.skip and (not self.only or name in self.only)
@@ -88,7 +84,6 @@ class Line:
 
     value: Value
     used: bool
-    """Whether the line has run."""
     family: str | None = None
     """The kind of network that the value was chosen for; None for the general choice."""
     failure: Why | str | None = None
@@ -168,7 +163,6 @@ def left_alone(setting: plugins.Setting, value: Value, current: Value, default: 
 
 
 def kept(setting: plugins.Setting, current: Value, why: Why | str) -> Applied:
-    """The row of a flag whose value the program chose itself."""
     return _row(setting, "kept-user", "program", why, current)
 
 

@@ -107,7 +107,6 @@ class Answering:
         return had
 
     def _ended(self) -> None:
-        """After every iteration."""
         try:
             self._follow()
         except Exception as error:

@@ -38,8 +38,6 @@ Say = Callable[[str], None]
 
 
 class Injection:
-    """The settings put into the models of this process."""
-
     def __init__(self, advice: Advice, set_flag: Callable[[str, Value], Applied], say: Say) -> None:
         self.advice = advice
         trains = all(program.trains for program in advice.programs)
@@ -56,7 +54,6 @@ class Injection:
 
     @property
     def rows(self) -> dict[str, Applied]:
-        """By setting: what became of it so far."""
         return self._outcome.rows
 
     def note(self, row: Applied) -> None:
@@ -83,7 +80,6 @@ class Injection:
         return [self.advice.general, *self.advice.families.values(), *programs]
 
     def _expected(self) -> list[str]:
-        """The settings that may be put into some model."""
         values = [(name, one.get(name)) for one in self._all_values() for name in hands.names()]
         return sorted({name for name, value in values if not decision.is_default(settings.load(name), value)})
 
@@ -93,7 +89,6 @@ class Injection:
             self._say(f"nothing was put into the program: {why}")
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
-        """After every step of an optimizer of torch's."""
         if self._awaited is None and optimizer in self._optimizers:
             return
         try:
@@ -168,7 +163,6 @@ class Injection:
             self._nothing(Reason.MANY_MODELS(len(roots)) if roots else Reason.NO_MODEL())
 
     def _found(self, watch: Watch) -> list[Root]:
-        """The models that were seen and still exist."""
         roots = found_roots(watch, self._optimizers, self.advice.device)
         for root in roots:
             root.converted, root.failed = root.model in self._converted, self._failed

@@ -31,8 +31,6 @@ SECONDS = BLOCKS * STEPS_SECONDS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
-    """One start, in seconds."""
-
     step: float
     """The time of one step after the first `FIRST_STEPS`."""
     start: float

@@ -13,8 +13,6 @@ How = Literal["raised", "recompiled", "memory", "ended", "silent", "never steppe
 
 @dataclass(eq=False, kw_only=True)
 class RunFailed(Exception):
-    """A run gave no result."""
-
     how: How
     """It raised an exception, was compiled anew in the middle, ran out of the GPU's memory, ended, was silent for too
     long, never took a step, spans several nodes, trains after calls that were taken for its steps, or ended without any
@@ -22,7 +20,6 @@ class RunFailed(Exception):
     detail: str = ""
     rank: int | None = None
     when: str = ""
-    """When it ended, in words."""
 
     def __str__(self) -> str:
         who = f"rank {self.rank} " if self.rank is not None else "it "

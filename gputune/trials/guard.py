@@ -167,7 +167,6 @@ def spread(
 
 
 def _part(one: Recorded, place: int) -> list[float]:
-    """The losses of one part of a run."""
     losses = one.losses[FIRST:]
     edges = list(pairwise(len(losses) * part // PARTS for part in range(PARTS + 1)))
     return [loss for loss in losses[slice(*edges[place])] if loss is not None]

@@ -34,8 +34,6 @@ class Block:
 
 @dataclass(kw_only=True, eq=False)
 class Tried(Arm):
-    """One combination in one comparison."""
-
     combination: Combination
     stage: str
     peaks: list[int] = field(default_factory=list)
@@ -75,7 +73,6 @@ class Wanted:
 
     candidates: Mapping[str, Value]
     facts: Facts
-    """The facts of this machine."""
     steps: int | None = None
     """The most steps that the search may take; None for its own limit."""
     compared_calls: int = 0
@@ -84,8 +81,6 @@ class Wanted:
 
 @dataclass(kw_only=True)
 class Measured:
-    """The result of a measuring run."""
-
     hello: Mapping[str, Any]
     found: Mapping[str, Any]
     """The models, as the process describes them."""
@@ -95,7 +90,6 @@ class Measured:
     left: dict[str, Applied]
     """By setting, why it could not be tried."""
     failed: dict[str, str]
-    """By combination, how it failed."""
     steps: int
     seconds: float
     conditions: dict[str, float]

@@ -71,8 +71,6 @@ def measure(start: Start, wanted: Wanted, *, host: Host, told: Told) -> Measured
 
 
 class _Session:
-    """One start of the program."""
-
     def __init__(
         self,
         job: Job,

@@ -52,7 +52,6 @@ class Recorded:
 
     @property
     def loss(self) -> float | None:
-        """The loss of the compared iteration."""
         return self.losses[self.compared - 1] if len(self.losses) >= self.compared else None
 
 
@@ -75,7 +74,6 @@ def along_of(plain: Recorded, other: Recorded, error: float) -> float:
 
 
 def norm_of(one: Recorded) -> float:
-    """The norm of all gradients of a run together."""
     return math.sqrt(sum(gradient.norm**2 for gradient in one.gradients))
 
 

@@ -25,8 +25,6 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned:
-    """The result for one program."""
-
     program: Program
     profile: Profile
     """A profile of this machine with nothing measured but the program."""

@@ -74,7 +74,6 @@ class Search:
     used: Callable[[], float]
     """The share of the steps and of the time for the search that is used up."""
     left_out: Callable[[Combination], bool] = lambda one: False
-    """Whether a combination is known to fail."""
     start: Combination = DEFAULT
     """The combination that all others begin with: torch's defaults, or a number of workers with which steps need not
     wait for data.
@@ -180,7 +179,6 @@ class Search:
         return [one for one in dict.fromkeys(combinations) if not self.left_out(one)]
 
     def _memory(self) -> int | None:
-        """The peak of torch's defaults."""
         peaks = (arm.peak_bytes for arm in self.tried if arm.combination in (DEFAULT, self.start))
         return next((peak for peak in peaks if peak is not None), None)
 

@@ -30,14 +30,11 @@ SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "fish", "busybox")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """How the user's command is started each time."""
-
     command: Sequence[str]
     environ: Mapping[str, str]
     folder: Path
     """A private folder, for the socket and for checkpoints."""
     log: IO[bytes]
-    """Where stdout and stderr of the command go."""
     allow_writes: bool = False
     trains: bool | None = None
     """Whether the program takes an optimizer's steps; None as long as nobody knows."""

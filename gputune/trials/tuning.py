@@ -35,8 +35,6 @@ GUARD_STEPS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """How a command is to be tuned."""
-
     command: Sequence[str]
     environ: Mapping[str, str]
     profile: Profile | None = None
@@ -89,8 +87,6 @@ def _remedy(failure: RunFailed, log: IO[bytes]) -> str:
 
 
 class _Tune:
-    """One tune of one command."""
-
     def __init__(self, request: Request, start: Start, machine: Facts, told: Told) -> None:
         self._request, self._start, self._machine, self._told = request, start, machine, told
         self._device = device_of(machine, "auto")

@@ -47,7 +47,6 @@ def take_out(root: Root) -> None:
 
 
 def has_images(model: Any) -> bool:
-    """Whether a model has 2-d convolutions."""
     import torch
 
     kinds = (torch.nn.Conv2d, torch.nn.ConvTranspose2d)

@@ -74,7 +74,6 @@ class Losses:
         scaler.scale = scaled
 
     def stepped(self) -> None:
-        """An iteration has ended."""
         import torch
 
         self._iterations.append(torch.stack(self._now).mean() if self._now else None)

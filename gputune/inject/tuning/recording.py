@@ -76,7 +76,6 @@ class Recorder:
         return self._number == self._compared
 
     def stepped(self) -> None:
-        """An iteration has ended."""
         self._number += 1
         self._depth = 0
         self._losses.stepped()

@@ -106,8 +106,6 @@ it goes on.
 
 
 class Run:
-    """This process of the run."""
-
     def __init__(self, trial: Trial, rows: Rows, device: str) -> None:
         self.trial = trial
         self.rows = rows
@@ -206,7 +204,6 @@ class Run:
 
 
 def start(trial: Trial, advice: Advice | None, rows: Rows) -> None:
-    """Begin, right after `import torch`."""
     import torch
 
     if trial.scratch:
