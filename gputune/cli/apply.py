@@ -203,11 +203,10 @@ def _plan(path: str, options: _Options) -> Plan:
     from gputune.host import Host
     from gputune.host.stderr import one_line
     from gputune.profile import load
-    from gputune.runtime.environment import plan
+    from gputune.runtime.environment import limit, plan
+    from gputune.runtime.launch import starts_ranks
     from gputune.runtime.local_fingerprint import begin, local_fingerprint
     from gputune.runtime.locate import AUTO
-    from gputune.runtime.numerics import limit
-    from gputune.runtime.ranks import starts_ranks
 
     host = Host()
     begin(host)

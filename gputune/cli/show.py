@@ -47,7 +47,7 @@ def show(
     from gputune.profile import dump_json, load
     from gputune.report import as_code, terminal
     from gputune.report.answer import answer_of
-    from gputune.runtime.local_device import lacks_device
+    from gputune.runtime.local_fingerprint import lacks_device
 
     if as_json and in_code:
         raise UsageError("--json and --as-code: both print to stdout", "choose one of them")

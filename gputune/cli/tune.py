@@ -15,8 +15,8 @@ from gputune.settings import LEVELS, Numerics
 if TYPE_CHECKING:
     from gputune.host import Host
     from gputune.profile import Profile
-    from gputune.trials.request import Request
     from gputune.trials.result import Tuned
+    from gputune.trials.tuning import Request
 
 CONTEXT = {"allow_interspersed_args": False}
 """Words after the options belong to the command."""
@@ -113,8 +113,8 @@ def tune(
     from gputune.report.programs import answer, json_text, print_program
     from gputune.report.progress import shown
     from gputune.runtime.launch import inherited
-    from gputune.trials.logs import kept_log
-    from gputune.trials.request import Request
+    from gputune.trials.start import kept_log
+    from gputune.trials.tuning import Request
     from gputune.trials.tuning import tune as run
 
     words = _command(command or [])

@@ -65,7 +65,6 @@ class Advice:
         return bool(self.general or self.families)
 
     def tuned_as(self, entry: str) -> bool:
-        """Whether a script of this name was tuned."""
         return any(program.entry == entry for program in self.programs)
 
     def program(self, models: Sequence[tuple[str, str]], *, trains: bool = True) -> Tuned | None:

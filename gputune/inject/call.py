@@ -11,7 +11,26 @@ from types import NoneType
 from typing import Any
 
 from .outputs import restored, tensors
-from .rewind import rewinder
+
+
+def rewinder(model: Any, device: str) -> Callable[[], None]:
+    """A function that puts torch's random states, and the model's buffers, back to what they are now."""
+    import torch
+    from torch.nn.parameter import is_lazy
+
+    on_cpu, on_device = torch.get_rng_state(), torch.cuda.get_rng_state() if device == "cuda" else None
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers() if not is_lazy(buffer)]
+
+    def rewind() -> None:
+        torch.set_rng_state(on_cpu)
+        if on_device is not None:
+            torch.cuda.set_rng_state(on_device)
+        with torch.no_grad():
+            for buffer, before in buffers:
+                buffer.copy_(before)
+
+    return rewind
+
 
 PLACE = "_compiled_call_impl"
 FAULTS = (RuntimeError, TypeError, ValueError, AssertionError, LookupError)
@@ -42,9 +61,7 @@ class Call:
     def __init__(self, model: Any, device: str) -> None:
         self._model = _reference(model)
         self.device = device
-        """The type of device whose autocast is entered."""
         self.dtype: Any = None
-        """The dtype of autocast; None for no autocast."""
         self.cache = True
         """Whether autocast may keep a weight's cast for its next use in the same call."""
         self.users: Callable[..., Any] | None = vars(model).get(PLACE)

@@ -11,13 +11,11 @@ from typing import Any
 
 from .. import plugins
 from ..settings import LEVELS, Numerics, Value
-from .applied import TF32_OVERRIDE, Applied, Reason, Source, Status, Why
+from .applied import TF32_OVERRIDE, Applied, Reason, Source, Status, Why, is_one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """The conditions under which a profile is applied."""
-
     ignore_fingerprint: bool = False
     """Also apply what was measured on another machine."""
     numerics: Numerics | None = None
@@ -31,9 +29,7 @@ class Terms:
     only: tuple[str, ...] = ()
     """The settings that are applied; empty for all."""
     skip: tuple[str, ...] = ()
-    """Settings that are not applied."""
     quiet: bool = False
-    """Say nothing of what was put in."""
 
     def asks_for(self, name: str) -> bool:
         return name not in self.skip and (not self.only or name in self.only)
@@ -54,11 +50,11 @@ def refused(
     the properties of the machine that the choice depends on and that differ from those measured.
     """
     if environ.get("GPUTUNE_DISABLE") == "1":
-        return skipped(setting, Reason.DISABLED())
+        return skipped(setting, "switched off by GPUTUNE_DISABLE=1")
     if is_default(setting, value):
         return skipped(setting, Reason.DEFAULT())
     if not terms.asks_for(plugins.name_of(setting)):
-        return skipped(setting, Reason.NOT_ASKED())
+        return skipped(setting, "not among the settings that were asked for")
     if elsewhere := tuple(differences):
         return skipped(setting, Reason.ELSEWHERE(*elsewhere))
     if is_beyond(setting, value, terms.numerics):
@@ -73,13 +69,13 @@ def is_beyond(setting: plugins.Setting, value: Value, limit: Numerics | None) ->
     return LEVELS.index(setting.NUMERICS) > LEVELS.index(limit)
 
 
-def skipped(setting: plugins.Setting, why: Why) -> Applied:
-    return _row(setting, "skipped", "torch" if why.reason is Reason.DEFAULT else None, why)
+def skipped(setting: plugins.Setting, why: Why | str) -> Applied:
+    return _row(setting, "skipped", "torch" if is_one(why, Reason.DEFAULT) else None, why)
 
 
 def in_script(setting: plugins.Setting, value: Value) -> Applied:
     """The row of a choice that only a line in the user's script can put into effect."""
-    return _row(setting, "skipped", "profile", Reason.IN_SCRIPT(setting.USE), None, value)
+    return _row(setting, "skipped", "profile", f"needs a line in the script: {setting.USE}", None, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +84,10 @@ class Line:
 
     value: Value
     used: bool
-    """Whether the line has run."""
     family: str | None = None
     """The kind of network that the value was chosen for; None for the general choice."""
-    failure: Why | None = None
-    notes: tuple[Why, ...] = ()
+    failure: Why | str | None = None
+    notes: tuple[Why | str, ...] = ()
     """Why the value differs from the profile's choice."""
 
 
@@ -106,7 +101,7 @@ def in_code(setting: plugins.Setting, row: Applied, line: Line) -> Applied:
         return skipped(setting, Reason.DEFAULT())
     new = in_script(setting, line.value)
     if line.used:
-        why = Reason.BY_LINE_FOR(line.family) if line.family else Reason.BY_LINE()
+        why = f"used by the script, with the value for {line.family} models" if line.family else "used by the script"
         new = replace(new, status="applied", reasons=(why,))
     return new.and_because(*line.notes)
 
@@ -126,7 +121,13 @@ def exported(
         return None
     held: Value = value if same else ", ".join(dict.fromkeys(present.values()))
     source: Source = "profile" if by_us else "environment"
-    return _row(setting, "applied" if same else "kept-user", source, Reason.EXPORTED(*_assignments(present)), held)
+    return _row(
+        setting,
+        "applied" if same else "kept-user",
+        source,
+        f"already exported: {', '.join(_assignments(present))}",
+        held,
+    )
 
 
 def for_command(
@@ -134,19 +135,19 @@ def for_command(
 ) -> Applied:
     """The row of a choice that was not refused, for a command that is about to start."""
     if setting.PHASE != "launch":
-        return _row(setting, "applied", "profile", Reason.AFTER_TORCH(), None, value)
+        return _row(setting, "applied", "profile", "right after import torch", None, value)
     row = exported(setting, value, environ, ours)
     if terms.ranks and "cpu_budget" in setting.DEPENDS and (row is None or row.status == "applied"):
-        return skipped(setting, Reason.SHARED_CPUS())
-    exports = Reason.EXPORTS(*_assignments(setting.environ(value)))
+        return skipped(setting, "the command starts several processes, which share the CPUs")
+    exports = ", ".join(_assignments(setting.environ(value)))
     return row or _row(setting, "applied", "profile", exports, None, value)
 
 
 def read_back(setting: plugins.Setting, value: Value, current: Value) -> Applied:
     """The row of a launch setting in a process that was started with its variable, where nothing more is set."""
     if current == value:
-        return _row(setting, "applied", "profile", Reason.BY_VARIABLE(), current)
-    return _row(setting, "kept-user", "environment", Reason.VARIABLE_ASKS(value), current)
+        return _row(setting, "applied", "profile", "through its environment variable", current)
+    return _row(setting, "kept-user", "environment", f"its environment variable asked for {value}", current)
 
 
 def left_alone(setting: plugins.Setting, value: Value, current: Value, default: Value, ours: Value) -> Applied | None:
@@ -155,36 +156,37 @@ def left_alone(setting: plugins.Setting, value: Value, current: Value, default: 
     """
     if current == value:
         source: Source = "profile" if value == ours != default else "torch" if value == default else "program"
-        return _row(setting, "applied", source, Reason.ALREADY(), current)
-    return kept(setting, current, Reason.SET_BEFORE(current)) if current != ours else None
+        return _row(setting, "applied", source, "already had this value", current)
+    return (
+        kept(setting, current, f"the program or its environment had already set {current}") if current != ours else None
+    )
 
 
-def kept(setting: plugins.Setting, current: Value, why: Why) -> Applied:
-    """The row of a flag whose value the program chose itself."""
+def kept(setting: plugins.Setting, current: Value, why: Why | str) -> Applied:
     return _row(setting, "kept-user", "program", why, current)
 
 
-def after_apply(setting: plugins.Setting, value: Value, before: Value, after: Value, when: Why) -> Applied:
+def after_apply(setting: plugins.Setting, value: Value, before: Value, after: Value, when: Why | str) -> Applied:
     """The row of a flag that was just set: failed where it reads back as something else."""
     if after == value:
         return _row(setting, "applied", "profile", when, before, after)
-    return _row(setting, "failed", "profile", Reason.READS_OTHERWISE(value, after), before, after)
+    return _row(setting, "failed", "profile", f"set to {value}, but reads back as {after}", before, after)
 
 
 def not_set_here(setting: plugins.Setting, current: Value, default: Value) -> Applied:
     """The row of a flag that gputune did not set in a process."""
     if current == default:
-        return _row(setting, "skipped", "torch", Reason.NOT_SET_HERE(), current)
-    return _row(setting, "kept-user", "environment", Reason.NOT_SET_HERE(), current)
+        return _row(setting, "skipped", "torch", "not set by gputune in this process", current)
+    return _row(setting, "kept-user", "environment", "not set by gputune in this process", current)
 
 
-def failed(name: str, why: Why, before: Value = None) -> Applied:
+def failed(name: str, why: Why | str, before: Value = None) -> Applied:
     return Applied(setting=name, before=before, after=before, status="failed", reasons=(why,))
 
 
-def error(fault: BaseException) -> Why:
+def error(fault: BaseException) -> Why | str:
     """The type and message of an exception, on one line."""
-    return Reason.ERROR(type(fault).__name__, " ".join(str(fault).split())[:200])
+    return f"{type(fault).__name__}: {' '.join(str(fault).split())[:200]}"
 
 
 def now(row: Applied, current: Callable[[], Value]) -> Applied:
@@ -194,10 +196,10 @@ def now(row: Applied, current: Callable[[], Value]) -> Applied:
     try:
         value = current()
     except Exception as fault:
-        return row.and_because(Reason.UNREADABLE_NOW(type(fault).__name__))
+        return row.and_because(f"its current value cannot be read: {type(fault).__name__}")
     if value == row.after:
         return row
-    why = Reason.CHANGED_LATER(row.after)
+    why = f"the program later changed it from {row.after}"
     return replace(row, after=value, status="changed-later", source="program", reasons=(why,))
 
 
@@ -211,7 +213,7 @@ def with_override(setting: plugins.Setting, row: Applied, environ: Mapping[str, 
     return row.and_because(reason()) if reason else row
 
 
-def _row(setting: plugins.Setting, status: Status, source: Source | None, why: Why, *values: Value) -> Applied:
+def _row(setting: plugins.Setting, status: Status, source: Source | None, why: Why | str, *values: Value) -> Applied:
     """`values` are the one before and the one after, a single one that stayed, or none."""
     before, after = (values[0], values[-1]) if values else (None, None)
     name = plugins.name_of(setting)

@@ -20,12 +20,12 @@ from ..resources.files import Files
 from ..resources.printable import printable
 from ..settings import Value
 from . import decision, payload
-from .applied import Applied, Reason, Why
+from .applied import Applied, Why
 
 if TYPE_CHECKING:
     from .advice import Advice
     from .injection import Injection
-    from .trial import Trial
+    from .payload import Trial
 
 REPORT = "GPUTUNE_REPORT"
 """If 1, or json, every Python that imported torch reports on stderr at exit what was applied and what changed later."""
@@ -76,9 +76,9 @@ def _begin(trial: Trial, advice: Advice | None) -> None:
 def apply(name: str, value: Value) -> dict[str, Any]:
     """Set one value in this running process. Returns its row, which `applied` keeps."""
     if name not in settings.names():  # of a newer gputune than the shim's
-        return _remembered(decision.failed(name, Reason.NO_SUCH_SETTING())).plain
+        return _remembered(decision.failed(name, "this gputune has no such setting")).plain
     setting = settings.load(name)
-    when = Reason.IN_PROCESS_LATE() if setting.PHASE == "launch" else Reason.IN_PROCESS()
+    when = "in this process, too late for its environment variable" if setting.PHASE == "launch" else "in this process"
     return _remembered(_set(setting, value, when)).plain
 
 
@@ -133,7 +133,7 @@ def _set_for_program(name: str, value: Value) -> Applied:
     setting, row = settings.load(name), None
     if setting.PHASE == "launch":
         row = decision.exported(setting, value, os.environ, payload.exported_by_us(os.environ))
-    return _remembered(replace(row, after=setting.current()) if row else _set(setting, value, Reason.IN_PROCESS()))
+    return _remembered(replace(row, after=setting.current()) if row else _set(setting, value, "in this process"))
 
 
 def _current(name: str) -> Value:
@@ -149,19 +149,19 @@ def _remembered(row: Applied) -> Applied:
 
 def _from_payload(name: str, value: Value, measured: str | None) -> Applied:
     if name not in settings.names():
-        return decision.failed(name, Reason.NO_SUCH_SETTING())
+        return decision.failed(name, "this gputune has no such setting")
     setting, torch = settings.load(name), str(sys.modules["torch"].__version__)
     if measured not in (None, torch) and "torch" in setting.DEPENDS:
-        return decision.skipped(setting, Reason.OTHER_TORCH(measured, torch))
+        return decision.skipped(setting, f"measured with torch {measured}, but this is torch {torch}")
     if setting.PHASE != "launch":
-        return _set(setting, value, Reason.AFTER_TORCH())
+        return _set(setting, value, "right after import torch")
     try:
         return decision.read_back(setting, value, setting.current())
     except Exception as error:
         return decision.failed(name, decision.error(error))
 
 
-def _set(setting: plugins.Setting, value: Value, when: Why) -> Applied:
+def _set(setting: plugins.Setting, value: Value, when: Why | str) -> Applied:
     """Set the value unless the user chose otherwise, and read it back."""
     name, before = plugins.name_of(setting), None
     try:
@@ -172,11 +172,11 @@ def _set(setting: plugins.Setting, value: Value, when: Why) -> Applied:
         return decision.failed(name, decision.error(error), before)
 
 
-def _changed(setting: plugins.Setting, value: Value, before: Value, when: Why) -> Applied:
+def _changed(setting: plugins.Setting, value: Value, before: Value, when: Why | str) -> Applied:
     try:
         setting.apply(value)
     except ValueError as error:  # how a setting says that another choice of the user's forbids the value
-        return decision.kept(setting, before, Reason.FORBIDDEN(error))
+        return decision.kept(setting, before, str(error))
     return decision.after_apply(setting, value, before, setting.current(), when)
 
 

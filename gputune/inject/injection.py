@@ -19,12 +19,11 @@ from .. import settings
 from ..settings import Value
 from . import decision, hands
 from .advice import Advice, Tuned, Values
-from .answering import Answering, usual_mode
 from .applied import Applied, Reason, Why
 from .call import Suspect
-from .family import family
+from .inference import Answering, usual_mode
 from .loader import entry
-from .models import key
+from .models import family, key
 from .outcome import Outcome, left
 from .root import Root, found_roots, is_ddp, root_of
 from .watch import Seen, Watch
@@ -39,8 +38,6 @@ Say = Callable[[str], None]
 
 
 class Injection:
-    """The settings put into the models of this process."""
-
     def __init__(self, advice: Advice, set_flag: Callable[[str, Value], Applied], say: Say) -> None:
         self.advice = advice
         trains = all(program.trains for program in advice.programs)
@@ -57,7 +54,6 @@ class Injection:
 
     @property
     def rows(self) -> dict[str, Applied]:
-        """By setting: what became of it so far."""
         return self._outcome.rows
 
     def note(self, row: Applied) -> None:
@@ -71,7 +67,7 @@ class Injection:
 
         version = torch.__version__.split("+")[0].split(".")
         if tuple(map(int, version[:2])) < OLDEST_TORCH:
-            self._outcome.nothing(Reason.OLD_TORCH(torch.__version__))
+            self._outcome.nothing(f"torch {torch.__version__} is older than 2.4")
             return
         register_optimizer_step_post_hook(self._stepped)
         if not all(program.trains for program in self.advice.programs):
@@ -84,17 +80,15 @@ class Injection:
         return [self.advice.general, *self.advice.families.values(), *programs]
 
     def _expected(self) -> list[str]:
-        """The settings that may be put into some model."""
         values = [(name, one.get(name)) for one in self._all_values() for name in hands.names()]
         return sorted({name for name, value in values if not decision.is_default(settings.load(name), value)})
 
-    def _nothing(self, why: Why) -> None:
+    def _nothing(self, why: Why | str) -> None:
         self._outcome.nothing(why)
         if self.advice.for_any and not self.advice.quiet and _speaks():
             self._say(f"nothing was put into the program: {why}")
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
-        """After every step of an optimizer of torch's."""
         if self._awaited is None and optimizer in self._optimizers:
             return
         try:
@@ -169,7 +163,6 @@ class Injection:
             self._nothing(Reason.MANY_MODELS(len(roots)) if roots else Reason.NO_MODEL())
 
     def _found(self, watch: Watch) -> list[Root]:
-        """The models that were seen and still exist."""
         roots = found_roots(watch, self._optimizers, self.advice.device)
         for root in roots:
             root.converted, root.failed = root.model in self._converted, self._failed
@@ -191,7 +184,7 @@ class Injection:
                 if not trains and row.status == "applied":
                     self._answering.undo_by(partial(self._set_flag, name, row.before))
                 as_tuned = row.status == "applied" and value == getattr(settings.load(name), "DEFAULT", None)
-                self._outcome.replace(row.and_because(Reason.TUNED_WITHOUT()) if as_tuned else row)
+                self._outcome.replace(row.and_because("as it was tuned") if as_tuned else row)
         for root in roots:
             self._into(root, tuned, hands.names())
         self._outcome.settle()
@@ -222,7 +215,11 @@ class Injection:
         if not root.gradients:
             self._answering.undo_by(root.call.acquit, partial(hand.take_out, root))
         row = Applied(setting=name, after=put, status="applied", source="profile", reasons=(Reason.PUT_IN(root.name),))
-        return row if put == value or value is True else row.and_because(Reason.BFLOAT16_INSTEAD())
+        return (
+            row
+            if put == value or value is True
+            else row.and_because("bfloat16 instead of float16, which needs a loss scaler")
+        )
 
     def _guard(self, root: Root, name: str, hand: Any, value: Value) -> None:
         """Have the setting taken out again where a call of the model fails because of it."""
@@ -233,16 +230,18 @@ class Injection:
             Suspect(
                 take_out=lambda: _usually(hand.take_out, root),
                 put_back=lambda: _usually(hand.put_in, root, value),
-                failed=lambda error: self._failed(name, Reason.CALL_FAILED(type(error).__name__, _line(error))),
+                failed=lambda error: self._failed(
+                    name, f"its call failed with it: {type(error).__name__}: {_line(error)}"
+                ),
             )
         )
 
-    def _failed(self, name: str, why: Why) -> None:
+    def _failed(self, name: str, why: Why | str) -> None:
         self._outcome.replace(decision.failed(name, why))
         self._say(f"{name} was taken out again: {why}")
 
     def _report(self, roots: list[Root], tuned: Tuned | None) -> None:
-        from .story import line
+        from .outcome import line
 
         if not self.advice.quiet and _speaks():
             self._say(line(self.rows, roots, tuned))

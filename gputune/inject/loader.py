@@ -89,22 +89,26 @@ def obstacle(given: Mapping[str, Any], loading: Loading) -> Applied | None:
 
 
 def _kept(setting: str, argument: str) -> Applied:
-    why = Reason.OWN_ARGUMENT(f"{argument}=")
+    why = f"the program gave {argument}="
     return Applied(setting=setting, status="kept-user", source="program", reasons=(why,))
 
 
-def _refusal(dataset: Any, given: Mapping[str, Any], loading: Loading) -> Why | None:
+def _refusal(dataset: Any, given: Mapping[str, Any], loading: Loading) -> Why | str | None:
     import torch
 
     if isinstance(dataset, torch.utils.data.IterableDataset) or not hasattr(dataset, "__getitem__"):
-        return Reason.ITERABLE()
+        return "an IterableDataset would be repeated by every worker"
     method = start_method()
     if method != "fork":
-        return Reason.START_METHOD(method)
+        return f"workers would be started by {method}, and only fork needs nothing of the script"
     if loading.deterministic and draws_random_numbers(dataset) is not False:
-        return Reason.DRAWS_RANDOM()
+        return "its samples draw random numbers, which differ in workers"
     # Samples on a GPU, for one, cannot be had in a forked process.
-    return None if loads_in_child(dataset, functools.partial(_batch, given)) else Reason.NOT_IN_WORKERS()
+    return (
+        None
+        if loads_in_child(dataset, functools.partial(_batch, given))
+        else "a forked process could not load its first sample"
+    )
 
 
 def _batch(given: Mapping[str, Any], sample: Any) -> Any:

@@ -9,7 +9,7 @@ from ..resources.cpus import Room
 from ..resources.sample_kind import Kind, kind_of, length
 from ..settings._loading_rows import HELD, PREFETCH
 from ..settings._loading_rows import WORKERS as LIMITS
-from .applied import Reason, Why
+from .applied import Why
 
 WORKERS, AHEAD = "dataloader_workers", "dataloader_prefetch_factor"
 _FIELDS = {WORKERS: "workers", AHEAD: "prefetch"}
@@ -46,10 +46,10 @@ class Load:
     prefetch: int | None = None
     scales: bool = True
     """Whether workers follow the number of CPUs: not if they mostly wait, or already kept a training step fed."""
-    notes: Mapping[str, tuple[Why, ...]] = field(default_factory=dict)
+    notes: Mapping[str, tuple[Why | str, ...]] = field(default_factory=dict)
     """By setting, why its value differs from the profile's choice."""
 
-    def changed(self, setting: str, value: int | None, why: Why) -> Self:
+    def changed(self, setting: str, value: int | None, why: Why | str) -> Self:
         """A copy with another value of a setting, and with the reason in its notes; the same where nothing changes."""
         if value == self.values[setting]:
             return self
@@ -69,14 +69,16 @@ def for_dataset(load: Load, measured: Measured, dataset: Any) -> Load:
     """
     size = length(dataset)
     if size is not None and size < 2:
-        return load.changed(WORKERS, 0, Reason.TOO_FEW_SAMPLES(size))
+        return load.changed(WORKERS, 0, f"nothing to load ahead in a dataset of length {size}")
     if measured.own_dataset:
         return load if measured.cpus_bound else replace(load, scales=False)
     kind = kind_of(dataset) if measured.workers_by_kind else None
     workers = measured.workers_by_kind.get(kind) if kind else None
     if kind is None or workers is None:
         return load
-    return replace(load, scales=kind != "waiting").changed(WORKERS, workers, Reason.SAMPLE_KIND(SAMPLES[kind], workers))
+    return replace(load, scales=kind != "waiting").changed(
+        WORKERS, workers, f"{SAMPLES[kind]}; {workers} workers measured best for such samples"
+    )
 
 
 def fitted(load: Load, measured: Measured, room: Room) -> Load:
@@ -84,13 +86,18 @@ def fitted(load: Load, measured: Measured, room: Room) -> Load:
     into shared memory (where the size of a batch was measured). No workers where they would hang.
     """
     if not room.temporary:
-        return load.changed(WORKERS, 0, Reason.NO_TEMPORARY_FOLDER())
+        return load.changed(WORKERS, 0, "workers need a folder for temporary files (TMPDIR), and none is available")
     if load.scales:
         workers = scaled(load.workers, measured.cpu_budget, room.cpus)
-        load = load.changed(WORKERS, workers, Reason.OTHER_CPUS(load.workers, measured.cpu_budget, room.cpus))
+        load = load.changed(
+            WORKERS,
+            workers,
+            f"{load.workers} workers were measured with {measured.cpu_budget} CPUs, and this process has {room.cpus}",
+        )
     if room.shm_bytes is not None:
         workers, prefetch = fitting(load.workers, load.prefetch, measured.batch_bytes, room.shm_bytes)
-        why = Reason.LITTLE_SHM(f"{measured.batch_bytes / MIB:.3g}", f"{room.shm_bytes / MIB:.4g}")
+        share = f"this process's share of /dev/shm is {room.shm_bytes / MIB:.4g} MiB"
+        why = f"a batch takes {measured.batch_bytes / MIB:.3g} MiB, and {share}"
         load = load.changed(WORKERS, workers, why).changed(AHEAD, prefetch, why)
     return load
 

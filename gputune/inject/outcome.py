@@ -1,8 +1,11 @@
-"""The outcome of each setting in a program's models: one row for all of them."""
+"""The outcome of each setting in a program's models: one row for all of them, and the line that tells it."""
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping, Sequence
 
-from .applied import Applied, Reason, Why
+from .advice import Tuned
+from .applied import Applied, Reason, Why, is_one
+from .root import Root
 
 PROVISIONAL = (Reason.NO_STEP, Reason.FEW_CALLS, Reason.NO_MODEL, Reason.MANY_MODELS, Reason.OTHER_MODELS)
 """Reasons of a row that stands only as long as nothing is known of any model."""
@@ -11,7 +14,7 @@ PROVISIONAL = (Reason.NO_STEP, Reason.FEW_CALLS, Reason.NO_MODEL, Reason.MANY_MO
 class Outcome:
     """Rows by setting. Those that are `expected` are there from the start."""
 
-    def __init__(self, expected: Iterable[str], why: Why) -> None:
+    def __init__(self, expected: Iterable[str], why: Why | str) -> None:
         """`why` is why nothing was put in as long as nothing is known of any model."""
         self._expected, self._why = tuple(expected), why
         self.rows = {name: left(name, why) for name in self._expected}
@@ -20,7 +23,7 @@ class Outcome:
         """Forget what became of the expected settings, after they were taken out of the program again."""
         self.rows.update({name: left(name, self._why) for name in self._expected})
 
-    def nothing(self, why: Why) -> None:
+    def nothing(self, why: Why | str) -> None:
         """Why nothing was put in, where nothing is known of any model so far."""
         provisional = [name for name, row in self.rows.items() if row.because(*PROVISIONAL) is not None]
         self.rows.update({name: left(name, why) for name in provisional})
@@ -40,7 +43,7 @@ class Outcome:
         self.rows[row.setting] = row
 
 
-def left(name: str, why: Why, users: bool = False) -> Applied:
+def left(name: str, why: Why | str, users: bool = False) -> Applied:
     """The row of a setting that was not put in, because the program does it itself if `users`."""
     if users:
         return Applied(setting=name, status="kept-user", source="program", reasons=(why,))
@@ -50,8 +53,8 @@ def left(name: str, why: Why, users: bool = False) -> Applied:
 def _merged(before: Applied, row: Applied) -> Applied:
     first, second = (row, before) if row.status == "applied" != before.status else (before, row)
     reasons = (*first.reasons, *second.reasons)
-    models = dict.fromkeys(name for why in reasons if why.reason is Reason.PUT_IN for name in why.arguments)
-    others = dict.fromkeys(why for why in reasons if why.reason is not Reason.PUT_IN)
+    models = dict.fromkeys(name for why in reasons if is_one(why, Reason.PUT_IN) for name in why.arguments)
+    others = dict.fromkeys(why for why in reasons if not is_one(why, Reason.PUT_IN))
     return Applied(
         setting=row.setting,
         after=first.after,
@@ -59,3 +62,46 @@ def _merged(before: Applied, row: Applied) -> Applied:
         source=first.source,
         reasons=(*([Reason.PUT_IN(*models)] if models else []), *others),
     )
+
+
+def line(rows: Mapping[str, Applied], roots: Sequence[Root], tuned: Tuned | None) -> str:
+    """Return a line that says which settings were applied to the program's models, which were not and why, and how this
+    run differs from the one that was tuned.
+    """
+    models = ", ".join(dict.fromkeys(f"{root.name} ({root.family})" if root.family else root.name for root in roots))
+    put = [_put(row) for row in rows.values() if row.status == "applied"]
+    left = [
+        f"{row.setting} ({row.why})"
+        for row in rows.values()
+        if row.status != "applied" and row.because(Reason.NO_IMAGES) is None
+    ]
+    words = f"put into {models}: {', '.join(put)}" if put else f"nothing put into {models}"
+    if left:
+        words += f"; left: {', '.join(left)}"
+    elif not put:
+        words += ": nothing measured better than torch's defaults"
+    return "; ".join([words, *_differences(roots, tuned)])
+
+
+def _put(row: Applied) -> str:
+    said = row.setting if row.after is True else f"{row.setting} {row.after}"
+    others = [str(why) for why in row.reasons if not is_one(why, Reason.PUT_IN, Reason.NO_IMAGES)]
+    return f"{said} ({'; '.join(others)})" if others else said
+
+
+def _differences(roots: Sequence[Root], tuned: Tuned | None) -> list[str]:
+    """How this run differs from the one that was tuned."""
+    if tuned is None:
+        return []
+    ranks = int(os.environ.get("WORLD_SIZE") or 1)
+    what = "loss was" if tuned.trains else "outputs were"
+    unguarded = [f"its {what} not compared with FP32's when it was tuned"] if tuned.unguarded else []
+    words = [f"tuned with {tuned.world_size} ranks, and these are {ranks}"] if ranks != tuned.world_size else []
+    shapes = tuple(shape for root in roots for shape in root.seen.shapes)
+    if tuned.shapes and shapes != tuned.shapes:
+        words += [f"tuned with inputs of {_shapes(tuned.shapes)}, and these are {_shapes(shapes)}"]
+    return words + unguarded
+
+
+def _shapes(shapes: Sequence[Sequence[int]]) -> str:
+    return ", ".join("x".join(map(str, shape)) or "one number" for shape in shapes)

@@ -4,12 +4,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from .applied import Reason, Why
+from .applied import Why
 from .call import PLACE, Call, call_of
-from .family import family
-from .models import unwrapped
-from .watch import Seen, Watch
-from .witness import Sight
+from .models import family, unwrapped
+from .watch import Seen, Sight, Watch
 
 SHARDED = ("FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine", "DataParallel")
 """Wrappers that hold or exchange parameters in their own way. DistributedDataParallel is none of these."""
@@ -36,7 +34,7 @@ class Root:
     """Whether settings are only tried, in turn, so that what comes before the wrap may be put in behind it."""
     compiled: dict[Any, Callable[..., Any]] = field(default_factory=dict)
     """The compiled call for each dtype of autocast, which is made once where settings are tried in turn."""
-    failed: Callable[[str, Why], None] = lambda setting, why: None
+    failed: Callable[[str, Why | str], None] = lambda setting, why: None
     """Called where a setting that was put in fails later."""
 
     @property
@@ -66,35 +64,35 @@ class Root:
             if isinstance(call := vars(model).get(PLACE), Call):
                 call.gradients = self.gradients
 
-    def left_alone(self) -> Why | None:
+    def left_alone(self) -> Why | str | None:
         """Why no hand may touch this model; None where hands may."""
-        return next(filter(None, (rule() for rule in (self._wrapper, self._optimizer, self._parameters))), None)
+        return self._wrapper() or self._optimizer() or self._parameters()
 
-    def _wrapper(self) -> Why | None:
+    def _wrapper(self) -> Why | str | None:
         import torch
 
         if isinstance(self.model, torch.jit.ScriptModule):
-            return Reason.LEFT_SCRIPTED(self.name)
+            return f"{self.name} is compiled by torch.jit"
         kinds = {kind.__name__ for module in self.inner.modules() for kind in type(module).__mro__}
         sharding = kinds.intersection(SHARDED)
-        return Reason.LEFT_SHARDED(min(sharding)) if sharding else None
+        return f"{min(sharding)} holds the parameters in its own way" if sharding else None
 
-    def _optimizer(self) -> Why | None:
+    def _optimizer(self) -> Why | str | None:
         kinds = {kind.__name__ for optimizer in self.optimizers for kind in type(optimizer).__mro__}
         left = kinds.intersection(LEFT_OPTIMIZERS)
-        return Reason.LEFT_OPTIMIZER(min(left)) if left else None
+        return f"trained by {min(left)}" if left else None
 
-    def _parameters(self) -> Why | None:
+    def _parameters(self) -> Why | str | None:
         import torch
 
         parameters = list(self.model.parameters())
         if any(type(one).__name__ == "DTensor" for one in parameters):
-            return Reason.LEFT_SHARDED("FSDP")
+            return "FSDP holds the parameters in its own way"
         others = {one.dtype for one in self._tensors() if one.is_floating_point() or one.is_complex()}
         if others := others - {torch.float32}:
-            return Reason.LEFT_DTYPE(", ".join(sorted(str(one).removeprefix("torch.") for one in others)))
+            return f"its parameters are {', '.join(sorted(str(one).removeprefix('torch.') for one in others))}"
         devices = {one.device.type for one in parameters} - {self.device}
-        return Reason.LEFT_DEVICE(min(devices), self.device) if devices else None
+        return f"its parameters are on {min(devices)}, and this was measured on {self.device}" if devices else None
 
     def _tensors(self) -> Iterator[Any]:
         yield from self.model.parameters()

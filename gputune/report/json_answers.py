@@ -9,11 +9,10 @@ from typing import Any
 
 from gputune.checks import Finding
 from gputune.facts import Facts
-from gputune.inject.applied import Reason
+from gputune.inject.applied import OTHER, Reason
 from gputune.profile.schema import DIALECT
 from gputune.report.severities import WORST_FIRST, Summary
-from gputune.runtime._status_types import Row
-from gputune.runtime.status import Verified
+from gputune.runtime.status import Row, Verified
 from gputune.strict_types import written
 
 SCHEMA = 1
@@ -70,7 +69,7 @@ def check_schema() -> dict[str, Any]:
 def status_schema() -> dict[str, Any]:
     """The JSON Schema of `gputune status --json`."""
     schema = _schema(StatusAnswer)
-    schema["$defs"]["Why"]["properties"]["reason"] |= {"enum": [reason.name.lower() for reason in Reason]}
+    schema["$defs"]["Why"]["properties"]["reason"] |= {"enum": [*(reason.name.lower() for reason in Reason), OTHER]}
     return schema
 
 

@@ -12,9 +12,9 @@ from gputune import settings
 from gputune.inject import decision, hands
 from gputune.inject.advice import Advice, Loading, Tuned
 from gputune.inject.decision import Terms
-from gputune.inject.family import FAMILIES
 from gputune.inject.loader import SETTINGS as LOADERS
 from gputune.inject.loading import WORKERS
+from gputune.inject.models import FAMILIES
 from gputune.profile import Fingerprint, Profile, Program
 from gputune.runtime.measured_loading import measured_loading
 from gputune.settings import LEVELS, Choice, Numerics, Value

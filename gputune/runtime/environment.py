@@ -1,6 +1,8 @@
 """Turns a profile into a command's environment: variables, the payload for the shim, and a row for every choice.
 
-Pure: an environment goes in as a mapping and comes out as a dictionary or as lines for a shell.
+Pure: an environment goes in as a mapping and comes out as a dictionary or as lines for a shell. Without a limit on
+numerics nothing beyond TF32 takes effect by itself: settings that affect results more (mixed precision) need a line in
+the script, and by writing it the user agrees.
 """
 
 import os
@@ -18,9 +20,38 @@ from gputune.inject.decision import Terms
 from gputune.plugins import Setting, name_of
 from gputune.profile import Fingerprint, Profile
 from gputune.resources.printable import quoted
-from gputune.runtime import advising, numerics
+from gputune.runtime import advising
 from gputune.runtime.launch import disabled
-from gputune.settings import Value
+from gputune.settings import LEVELS, Numerics, Value, load
+from gputune.settings._evidence import first
+
+VARIABLE = "GPUTUNE_NUMERICS"
+"""The limit for this process and all its children; `gputune apply --numerics` sets it."""
+
+
+def limit(requested: str | None, environ: Mapping[str, str]) -> Numerics | None:
+    """The lower of the requested limit and the environment's; None where neither is given.
+
+    Raises UsageError for an unknown level.
+    """
+    limits = [_level(word, name) for name, word in (("numerics", requested), (VARIABLE, environ.get(VARIABLE))) if word]
+    return min(limits, key=LEVELS.index, default=None)
+
+
+def tf32_line(profile: Profile, applied: Mapping[Setting, Value]) -> str:
+    """The line for a user who set no limit and gets TF32; empty where the profile does not turn on TF32 for matmuls."""
+    if not profile.fingerprint.gpu or applied.get(load("matmul_precision")) != "tf32":
+        return ""
+    error = first(profile.measurements, "precision", "relative_error", dtype="tf32")
+    tf32 = f"TF32 with a relative error of {error.median:.1e}, as measured" if error else "TF32"
+    return f"FP32 matmul runs in {tf32}; --numerics rounding avoids it, --numerics tf32 accepts it without this line"
+
+
+def _level(word: str, name: str) -> Numerics:
+    if word not in LEVELS:
+        raise UsageError(f"{name}: {word!r} is not a level", f"choose from {', '.join(LEVELS)}")
+    return word
+
 
 SHIM = str(Path(inject.__file__).with_name("shim"))
 
@@ -85,9 +116,8 @@ def plan(profile: Profile, here: Fingerprint, environ: Mapping[str, str], terms:
     there = None if terms.ignore_fingerprint else profile.fingerprint.torch
     off = disabled(environ)
     given, text = _carried(done, there, Advice(device="") if off else advising.advice(profile, here, terms))
-    limit = {numerics.VARIABLE: terms.numerics} if terms.numerics else {}
     return Plan(
-        environ=_variables(done, environ, ours) | limit,
+        environ=_variables(done, environ, ours) | ({VARIABLE: terms.numerics} if terms.numerics else {}),
         payload=text,
         applied=tuple(
             put_in(setting, decision.with_override(setting, row, environ), given) for setting, _, row in decided
@@ -97,7 +127,7 @@ def plan(profile: Profile, here: Fingerprint, environ: Mapping[str, str], terms:
         tuned_elsewhere={} if off else advising.elsewhere(profile, here, terms),
         gpu=profile.fingerprint.gpu is not None,
         # Not repeated below an apply with the same values.
-        tf32_line="" if terms.numerics or environ.get(payload.VARIABLE) == text else numerics.tf32_line(profile, done),
+        tf32_line="" if terms.numerics or environ.get(payload.VARIABLE) == text else tf32_line(profile, done),
     )
 
 
@@ -119,12 +149,23 @@ def put_in(setting: Setting, row: Applied, advice: Advice) -> Applied:
     """The row of a setting that hands put into models or DataLoaders, once the program runs."""
     name = name_of(setting)
     if advice.loading is not None and name in advice.loading.choices:
-        return replace(row, after=advice.loading.choices[name], status="applied", reasons=(Reason.INTO_LOADERS(),))
+        return replace(
+            row,
+            after=advice.loading.choices[name],
+            status="applied",
+            reasons=("put into each DataLoader that was given no workers",),
+        )
     families = [values for values in (advice.general, *advice.families.values()) if name in values]
     if name not in hands.names() or not families:
         return row
     after = advice.general.get(name, families[0][name])
-    return replace(row, after=after, status="applied", source="profile", reasons=(Reason.INTO_MODELS(),))
+    return replace(
+        row,
+        after=after,
+        status="applied",
+        source="profile",
+        reasons=("put into each model in its first steps, as measured for its kind",),
+    )
 
 
 def child(planned: Plan, environ: Mapping[str, str]) -> dict[str, str]:

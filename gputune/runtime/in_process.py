@@ -9,7 +9,7 @@ from types import ModuleType
 from gputune import settings
 from gputune.host import Host
 from gputune.inject import decision, payload, private
-from gputune.inject.applied import Applied, Reason
+from gputune.inject.applied import Applied
 from gputune.inject.decision import Terms
 from gputune.plugins import Setting, name_of
 from gputune.profile import Fingerprint, Profile
@@ -54,7 +54,7 @@ def _row(profile: Profile, setting: Setting, value: Value, here: Fingerprint, te
     if row is None and setting.PHASE == "launch":
         row = decision.exported(setting, value, os.environ, payload.exported_by_us(os.environ))
         if row is None and not hasattr(setting, "apply"):
-            row = decision.skipped(setting, Reason.NEEDS_START())
+            row = decision.skipped(setting, "must be set before a process starts: gputune apply PROFILE -- CMD")
     if row is None:
         row = Applied.from_plain(_hook().apply(name_of(setting), value))
     return decision.with_override(setting, row, os.environ)

@@ -3,6 +3,8 @@
 import errno
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from pathlib import PurePath
 from typing import NoReturn
 
 from gputune.host.stderr import say
@@ -45,3 +47,24 @@ def _smaller(
 def disabled(environ: Mapping[str, str]) -> bool:
     """Whether the user switched gputune off."""
     return environ.get("GPUTUNE_DISABLE") == "1"
+
+
+LAUNCHERS = frozenset({
+    "torchrun", "accelerate", "accelerate-launch", "deepspeed", "fabric", "horovodrun", "jsrun", "mpiexec", "mpirun",
+    "mpirun.mpich", "mpirun.openmpi", "orterun", "prun", "ray", "srun",
+})  # fmt: skip
+MODULES = frozenset({
+    "torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch",
+    "accelerate.commands.accelerate_cli", "deepspeed.launcher.runner",
+})  # fmt: skip
+
+
+def starts_ranks(command: Sequence[str]) -> bool:
+    """Recognises a launcher by its name, also behind another program (`uv run torchrun`, `python bin/accelerate`), or
+    by the module that Python runs. Words after a script are the script's own arguments.
+    """
+    words = list(takewhile(lambda word: not word.endswith(".py"), command))
+    module = words.index("-m") + 1 if "-m" in words else len(words)
+    return any(PurePath(word).name in LAUNCHERS for word in words[:module]) or not MODULES.isdisjoint(
+        words[module:][:1]
+    )

@@ -9,12 +9,24 @@ from gputune.facts._nvml_answers import dotted, gpu_count, text
 from gputune.facts.cpu_list import model
 from gputune.facts.gap import Gaps
 from gputune.facts.unimported_torch import ask_torch, installed_torch
-from gputune.facts.visible_gpus import VARIABLE, device_files, visible
+from gputune.facts.visible_gpus import VARIABLE, device_files, forbidden_files, visible
 from gputune.host import Host, Nvml, Unreadable
 from gputune.host.nvml import BREAKING
 from gputune.host.stderr import say
 from gputune.profile import Fingerprint
 from gputune.resources import cpus, scheduler
+
+
+def lacks_device(host: Host, measured: Fingerprint) -> bool:
+    """Whether the device that was measured is certainly not here: a GPU where there is none of any kind, or another
+    model of CPU. Which GPU there is only its driver knows.
+    """
+    if measured.gpu:
+        return not device_files(host) and not forbidden_files(host)
+    with suppress(Unreadable):
+        return measured.cpu is not None and model(host) != measured.cpu
+    return False
+
 
 _HUNG_SECONDS = 60.0
 """How long a driver that hung is not asked again by this process."""

@@ -31,7 +31,7 @@ class Rows(tuple[Applied, ...]):
 
 
 def _lines(rows: Sequence[Applied]) -> Iterator[str]:
-    skipped: dict[tuple[Why, ...], list[str]] = {}
+    skipped: dict[tuple[Why | str, ...], list[str]] = {}
     for row in rows:
         if row.status == "skipped":
             skipped.setdefault(row.reasons, []).append(row.setting)

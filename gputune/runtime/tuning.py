@@ -11,20 +11,20 @@ from typing import Any
 from gputune import settings
 from gputune.host import Host
 from gputune.inject import decision
-from gputune.inject.applied import Applied, Reason, Why
+from gputune.inject.applied import Applied, Why
 from gputune.inject.compiled import compile_in_place
 from gputune.inject.decision import Line, Terms
-from gputune.inject.family import family
 from gputune.inject.hands import channels_last
 from gputune.inject.loading import WORKERS, Load, Measured, arguments, fitted, for_dataset
+from gputune.inject.models import family
 from gputune.profile import Profile, load
 from gputune.resources.cpus import room
+from gputune.runtime.environment import limit
 from gputune.runtime.in_process import apply_now, inject_now, rows_now
 from gputune.runtime.launch import disabled
 from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.runtime.locate import AUTO, located
 from gputune.runtime.measured_loading import measured_loading
-from gputune.runtime.numerics import limit
 from gputune.runtime.rows import Rows
 from gputune.settings import Numerics, Value
 
@@ -50,7 +50,7 @@ class Tuning:
         self._rows = tuple(applied)
         self._measured = measured or Measured()
         self._used: dict[str, Value] = {}
-        self._failed: dict[str, Why] = {}
+        self._failed: dict[str, Why | str] = {}
         self._load = Load()
         self.family = None
 
@@ -91,7 +91,7 @@ class Tuning:
         ):
             model = model.to(memory_format=torch.channels_last)
         if self.use("compile") is True:
-            compile_in_place(model, lambda why: self._failed.update(compile=Reason.COMPILE_FAILED(why)))
+            compile_in_place(model, lambda why: self._failed.update(compile=f"torch.compile failed: {why}"))
         return model
 
     def optimizer_kwargs(self) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def apply(
     """
     if disabled(os.environ):
         every = settings.all_settings().values()
-        return Tuning({}, applied=[decision.skipped(setting, Reason.DISABLED()) for setting in every])
+        return Tuning({}, applied=[decision.skipped(setting, "switched off by GPUTUNE_DISABLE=1") for setting in every])
     terms = Terms(ignore_fingerprint=ignore_fingerprint, numerics=limit(numerics, os.environ), inject=inject)
     if not isinstance(profile, Profile):
         is_auto = str(profile) == AUTO

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from gputune.profile import Guard
-from gputune.trials.equal_weights import Precision
+from gputune.trials.recorded import Precision
 
 LIMITS: dict[Precision, float] = {"ieee": 0.005, "tf32": 0.01, "bfloat16": 0.05}
 """The relative error of an output, in the norm, that a precision explains. FP32 convolutions run in TF32 by torch's

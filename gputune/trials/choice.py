@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from gputune.measurement import LEAST_GAIN, Comparison, comparison_of, median_interval
 from gputune.settings import LEVELS, Numerics
 from gputune.trials.combination import DEFAULT, Combination
-from gputune.trials.tried import Tried
+from gputune.trials.measured import Tried
 
 BEHIND = 0.9
 """The speed of an arm, to that of the fastest, below which it is dropped."""

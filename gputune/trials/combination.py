@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gputune import settings
 from gputune.inject.loading import WORKERS
 from gputune.settings import LEVELS, Numerics, Value
-from gputune.trials.equal_weights import Precision
+from gputune.trials.recorded import Precision
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,6 @@ _TURNS = tuple(turn for pair in range(PAIRS) for turn in ((False, True) if pair 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
-    """One start, in seconds."""
-
     step: float
     """The time of one step after the first `FIRST_STEPS`."""
     start: float

@@ -1,15 +1,18 @@
-"""How a run of the user's program can fail."""
+"""How a run of the user's program can fail, and which settings failed in earlier starts."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, field
 from typing import Literal
+
+from gputune.inject.loading import WORKERS
+from gputune.trials.combination import Combination
 
 How = Literal["raised", "recompiled", "memory", "ended", "silent", "never stepped", "nodes", "trains", "answers"]
 
 
 @dataclass(eq=False, kw_only=True)
 class RunFailed(Exception):
-    """A run gave no result."""
-
     how: How
     """It raised an exception, was compiled anew in the middle, ran out of the GPU's memory, ended, was silent for too
     long, never took a step, spans several nodes, trains after calls that were taken for its steps, or ended without any
@@ -17,7 +20,6 @@ class RunFailed(Exception):
     detail: str = ""
     rank: int | None = None
     when: str = ""
-    """When it ended, in words."""
 
     def __str__(self) -> str:
         who = f"rank {self.rank} " if self.rank is not None else "it "
@@ -33,3 +35,30 @@ class RunFailed(Exception):
             "answers": "it has an optimizer and trains nothing",
         }
         return words[self.how]
+
+
+@dataclass(kw_only=True)
+class Attempts:
+    """The settings that worked and those that failed in earlier starts."""
+
+    without: set[str] = field(default_factory=set)
+    """Settings that failed wherever they were tried."""
+    left_out: set[Combination] = field(default_factory=set)
+    worked: set[Combination] = field(default_factory=set)
+    failed: dict[str, str] = field(default_factory=dict)
+    most_workers: int | None = None
+    """The most that may be tried, where more failed."""
+    traces: bool = True
+    """Whether the GPU's work may be traced: not in a program that ended meanwhile."""
+
+    def blame(self, combination: Combination, failure: RunFailed) -> None:
+        """Leave out the settings that never worked, or else the combination."""
+        self.failed[str(combination)] = str(failure)
+        known = {item for one in self.worked for item in one.items}
+        if combination.workers and (WORKERS, combination.workers) not in known:
+            self.most_workers = combination.workers - 1
+            return
+        new = {name for name, value in combination.items if (name, value) not in known}
+        self.without |= new
+        if not new:
+            self.left_out.add(combination)

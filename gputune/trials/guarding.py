@@ -37,10 +37,10 @@ class Runs:
         tuned = [self._recorded(advice, shift) for shift in TUNED_SHIFTS]
         precision = combination.precision
         found = guard.verdict(self._fp32, tuned, precision)
-        if guard.asks_for_chance(found):
+        if found.may_be_chance:
             found = guard.verdict(self._fp32, tuned, precision, self._by_chance())
         unchecked = dict.fromkeys(why for one in tuned for why in one.unchecked)
-        words = [str(found.why), *(f"the optimizer's step was not compared ({why})" for why in unchecked)]
+        words = [found.why, *(f"the optimizer's step was not compared ({why})" for why in unchecked)]
         return Guard(
             verdict=found.outcome, steps=self._steps, reason="; ".join(words), fp32=found.fp32, tuned=found.tuned
         )

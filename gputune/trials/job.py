@@ -16,9 +16,8 @@ from typing import Any
 from gputune.host.child import encoded
 from gputune.host.kept import readable
 from gputune.inject.advice import Advice
-from gputune.inject.payload import Payload
-from gputune.inject.trial import Role, Trial
-from gputune.runtime.ranks import starts_ranks
+from gputune.inject.payload import Payload, Role, Trial
+from gputune.runtime.launch import starts_ranks
 from gputune.trials.failure import RunFailed
 from gputune.trials.rank import Rank
 from gputune.trials.start import SCRATCH, TEMPORARY, Start, kill_shells, spawn

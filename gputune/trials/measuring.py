@@ -16,18 +16,16 @@ from gputune.inject.loading import WORKERS
 from gputune.profile import Guard
 from gputune.settings import Value
 from gputune.trials import agreement
-from gputune.trials.attempts import Attempts
 from gputune.trials.budget import Budget
 from gputune.trials.choice import gaining
 from gputune.trials.combination import DEFAULT, Combination
-from gputune.trials.failure import RunFailed
+from gputune.trials.failure import Attempts, RunFailed
 from gputune.trials.job import Job
 from gputune.trials.loading import WAITS, best_workers, most_workers
-from gputune.trials.measured import Measured, Wanted
+from gputune.trials.measured import Block, Measured, Tried, Wanted, agreed
 from gputune.trials.progress import CALLS, MEASURING, Told
 from gputune.trials.search import Search
 from gputune.trials.start import Start
-from gputune.trials.tried import Block, Tried, agreed
 
 FIRST_SETTLE, SETTLE = 3, 1
 """The steps behind a switch that are not timed, the first time and later."""
@@ -72,8 +70,6 @@ def measure(start: Start, wanted: Wanted, *, host: Host, told: Told) -> Measured
 
 
 class _Session:
-    """One start of the program."""
-
     def __init__(
         self,
         job: Job,

@@ -17,8 +17,7 @@ from gputune.settings import Choice
 from gputune.settings._evidence import range_text
 from gputune.trials.choice import by_level, choice, gain, gaining, greedy
 from gputune.trials.combination import DEFAULT, Combination
-from gputune.trials.measured import Measured
-from gputune.trials.tried import Tried
+from gputune.trials.measured import Measured, Tried
 
 BENCH = "tune"
 MIB = 1 << 20
@@ -26,8 +25,6 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned:
-    """The result for one program."""
-
     program: Program
     profile: Profile
     """A profile of this machine with nothing measured but the program."""

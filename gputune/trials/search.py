@@ -20,8 +20,43 @@ from gputune.rounds import Rounds, ranked
 from gputune.settings import LEVELS, Value
 from gputune.trials.choice import behind, certainly_slower, choice, greedy, is_lower, lightest, plainness
 from gputune.trials.combination import DEFAULT, Combination
-from gputune.trials.stages import options, precisions, to_compile
-from gputune.trials.tried import Block, Tried
+from gputune.trials.measured import Block, Tried
+
+Candidates = Mapping[str, Value]
+
+
+def precisions(start: Combination, candidates: Candidates, *, images: bool) -> list[Combination]:
+    """Each precision, alone and with TF32 for what mixed precision leaves in FP32, in both memory formats."""
+    tf32, half = _of("matmul_precision", candidates), _of("amp_dtype", candidates)
+    last = _of("channels_last", candidates) if images else {}
+    found = [tf32, half, {**tf32, **half}]
+    found += [{**one, **last} for one in ({}, *found)] if last else []
+    return list(dict.fromkeys(start.with_all(one) for one in found if one))
+
+
+def options(best: Combination, candidates: Candidates) -> list[Combination]:
+    """The optimizer's form, and with it each of the libraries' own choices; without such a form each of these alone."""
+    choices = ("fused_optimizer", "inference_mode", "cudnn_benchmark", "sdpa_backend", "omp_threads")
+    names = [name for name in choices if name in candidates]
+    fused = "fused_optimizer" in names
+    alone = [best.plus(name, candidates[name]) for name in names]
+    start = best.plus("fused_optimizer", True) if fused else best
+    together = [start.plus(name, candidates[name]) for name in names if name != "fused_optimizer"] if fused else []
+    return [*alone[:1], *together] if fused else alone
+
+
+def to_compile(light: Combination, candidates: Candidates) -> list[Combination]:
+    """The combinations of which the first one is compiled that is not known to fail: in mixed precision with TF32
+    beside it, whatever that was worth uncompiled. A compiled program may call kernels of FP32 where the same one
+    uncompiled calls none; kernels of bfloat16 are the same with TF32 as without.
+    """
+    with_tf32 = light.with_all(_of("matmul_precision", candidates) if "amp_dtype" in light.values else {})
+    return list(dict.fromkeys([with_tf32, light]))
+
+
+def _of(name: str, candidates: Candidates) -> dict[str, Value]:
+    return {name: candidates[name]} if name in candidates else {}
+
 
 FIRST_LOOK = 4
 """The rounds after which a stage drops what is far behind."""
@@ -39,7 +74,6 @@ class Search:
     used: Callable[[], float]
     """The share of the steps and of the time for the search that is used up."""
     left_out: Callable[[Combination], bool] = lambda one: False
-    """Whether a combination is known to fail."""
     start: Combination = DEFAULT
     """The combination that all others begin with: torch's defaults, or a number of workers with which steps need not
     wait for data.
@@ -145,7 +179,6 @@ class Search:
         return [one for one in dict.fromkeys(combinations) if not self.left_out(one)]
 
     def _memory(self) -> int | None:
-        """The peak of torch's defaults."""
         peaks = (arm.peak_bytes for arm in self.tried if arm.combination in (DEFAULT, self.start))
         return next((peak for peak in peaks if peak is not None), None)
 

@@ -1,4 +1,4 @@
-"""How the user's command is started, below a keeper, and how shells above its processes are kept from going on."""
+"""How the user's command is started, below a keeper, and where its output goes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import getpass
 import os
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
+from datetime import UTC, datetime
+from pathlib import Path, PurePath
 from typing import IO
 
+from gputune.errors import MeasureError
 from gputune.host.kept import keeper_words, pipe, signals_held
+from gputune.host.stderr import one_line, show
 from gputune.inject import payload
 from gputune.inject.scratch._trackers import variables
+from gputune.profile import places
 from gputune.runtime.environment import SHIM
 
 START_SECONDS = 600.0
@@ -25,14 +29,11 @@ SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "fish", "busybox")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """How the user's command is started each time."""
-
     command: Sequence[str]
     environ: Mapping[str, str]
     folder: Path
     """A private folder, for the socket and for checkpoints."""
     log: IO[bytes]
-    """Where stdout and stderr of the command go."""
     allow_writes: bool = False
     trains: bool | None = None
     """Whether the program takes an optimizer's steps; None as long as nobody knows."""
@@ -91,3 +92,49 @@ def kill_shells(pids: Sequence[int], keeper: int) -> bool:
                     found = True
                     parent.kill()
     return found
+
+
+KEPT = 20
+"""So many logs are kept, the latest ones."""
+END_LINES, END_BYTES = 10, 8192
+
+
+@contextmanager
+def kept_log(environ: Mapping[str, str], command: Sequence[str]) -> Iterator[IO[bytes]]:
+    """A file for the output of a command. Its end is printed on stderr where the block raises MeasureError."""
+    with _opened(_folder(environ), command) as log:
+        try:
+            yield log
+        except MeasureError:
+            _print_end(Path(log.name))
+            raise
+
+
+def _folder(environ: Mapping[str, str]) -> Path:
+    """Among the user's profiles, or where there are none among the temporary files."""
+    folder = places.user_folder(environ)
+    try:
+        return places.create_folder(folder / "logs" if folder else None)
+    except MeasureError:
+        return Path(tempfile.gettempdir())
+
+
+def _opened(folder: Path, command: Sequence[str]) -> IO[bytes]:
+    name = next((PurePath(word).name for word in command if word.endswith(".py")), PurePath(command[0]).name)
+    moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    with suppress(OSError):
+        logs = sorted(folder.glob("tune-*.log"))
+        for old in logs[: max(0, len(logs) + 1 - KEPT)]:
+            old.unlink()
+    return tempfile.NamedTemporaryFile(
+        dir=folder, prefix=f"tune-{moment}-{name[:80]}-", suffix=".log", delete=False, buffering=0
+    )
+
+
+def _print_end(path: Path) -> None:
+    with suppress(OSError):
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - END_BYTES))
+            lines = file.read().decode(errors="replace").splitlines()
+        for line in lines[-END_LINES:]:
+            show(f"    {one_line(line)[:300]}", err=True)

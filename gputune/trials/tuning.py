@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import IO
 
 from gputune import checks, facts
@@ -17,19 +17,39 @@ from gputune.inject.advice import Tuned as TunedValues
 from gputune.inject.loading import WORKERS
 from gputune.measurement import BY_FAR, Comparison
 from gputune.probing.plan import device_of
-from gputune.profile import Guard
+from gputune.profile import Guard, Profile
 from gputune.progress import Progress
+from gputune.settings import Numerics
 from gputune.trials import agreement, confirming, guarding
 from gputune.trials.candidates import candidates
 from gputune.trials.combination import Combination
 from gputune.trials.failure import RunFailed
-from gputune.trials.measured import Measured, Wanted
+from gputune.trials.measured import Measured, Tried, Wanted
 from gputune.trials.measuring import measure
 from gputune.trials.progress import Told
-from gputune.trials.request import Request
 from gputune.trials.result import Tuned, ranking, tuned
 from gputune.trials.start import Start
-from gputune.trials.tried import Tried
+
+GUARD_STEPS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    command: Sequence[str]
+    environ: Mapping[str, str]
+    profile: Profile | None = None
+    """Narrows what is tried."""
+    only: tuple[str, ...] = ()
+    """The settings that may change; empty for all."""
+    steps: int | None = None
+    """The most steps of the measuring run; None for as many as it should take."""
+    level: Numerics = "mixed"
+    """How far results may change."""
+    guard_steps: int | None = GUARD_STEPS
+    """The steps of each run of the guard; None for no guard."""
+    allow_writes: bool = False
+    """Whether checkpoints and trackers are left alone."""
+
 
 Tell = Callable[[Progress], None]
 
@@ -64,8 +84,6 @@ def _remedy(failure: RunFailed, log: IO[bytes]) -> str:
 
 
 class _Tune:
-    """One tune of one command."""
-
     def __init__(self, request: Request, start: Start, machine: Facts, told: Told) -> None:
         self._request, self._start, self._machine, self._told = request, start, machine, told
         self._device = device_of(machine, "auto")

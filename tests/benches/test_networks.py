@@ -10,7 +10,7 @@ import torch
 from gputune.benches import _training_groups
 from gputune.benches._networks import NETWORKS
 from gputune.benches._steps import Trainee
-from gputune.inject.family import family
+from gputune.inject.models import family
 from gputune.settings._training_rows import FAMILIES, LEAST_FALL, Combination
 
 MANY_WORDS = {"classes": 4096}

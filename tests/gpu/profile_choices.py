@@ -8,7 +8,7 @@ from typing import Any
 
 from turns import HERE
 
-from gputune.inject.family import family
+from gputune.inject.models import family
 from gputune.profile import Profile
 from gputune.settings import Choice
 

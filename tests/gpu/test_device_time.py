@@ -6,7 +6,7 @@ from statistics import median
 import pytest
 import torch
 
-from gputune.inject.tuning.device_time import Trace
+from gputune.inject.tuning.timing import Trace
 
 COUNT, SIZE = 20, 4096
 TRACES = 15

@@ -131,7 +131,7 @@ WRONG_ROWS: dict[str, Any] = {
     "after": {"a": [1]},
     "status": "perfect",
     "source": 3,
-    "reasons": [{"reason": "shared", "arguments": "abc"}],
+    "reasons": [{"reason": "elsewhere", "arguments": "abc"}],
 }
 
 
@@ -141,7 +141,7 @@ WRONG_ROWS: dict[str, Any] = {
         *({name: value} for name, value in WRONG_TYPES.items()),
         *({"rows": [{**ROW, name: value}]} for name, value in WRONG_ROWS.items()),
         {"rows": [{**ROW, "reasons": [{"reason": "elsewhere_not", "arguments": [3]}]}]},
-        {"rows": [{**ROW, "reasons": [{"reason": "reads_otherwise", "arguments": ["a"]}]}]},
+        {"rows": [{**ROW, "reasons": [{"reason": "beyond_numerics", "arguments": ["a"]}]}]},
         {"reads": {"cudnn_tf32": {"value": [[]], "default": None}}},
         {"reads": {"cudnn_tf32": {"fault": {**ROW, "status": "perfect"}}}},
     ],

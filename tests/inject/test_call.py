@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from gputune.inject.call import Call, Suspect, call_of
+from gputune.inject.call import PLACE, Call, Suspect, call_of
 
 
 class Net(nn.Module):
@@ -121,7 +121,7 @@ class TestCompiled:
         model = Net()
         wrap = torch.compile(model, backend="eager")
         assert mixed(wrap) is call_of(wrap, "cpu")
-        assert model._compiled_call_impl is None
+        assert vars(model).get(PLACE) is None
 
 
 class TestSuspects:
@@ -226,9 +226,9 @@ class TestSaved:
         model = kind()
         mixed(model)
         for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-            assert other._compiled_call_impl is None
+            assert vars(other).get(PLACE) is None
             assert torch.equal(other(X), model.layer(X))
-            assert not isinstance(model._compiled_call_impl, type(None))
+            assert not isinstance(vars(model).get(PLACE), type(None))
 
     def test_a_saved_model_loads_without_gputune(self) -> None:
         model, file = SavesAll(), io.BytesIO()
@@ -255,4 +255,4 @@ class TestSaved:
 
 def test_a_model_has_one_call() -> None:
     model = Net()
-    assert call_of(model, "cpu") is call_of(model, "cpu") is model._compiled_call_impl
+    assert call_of(model, "cpu") is call_of(model, "cpu") is vars(model).get(PLACE)

@@ -8,7 +8,7 @@ import torch
 import torch_child
 from torch import nn
 
-from gputune.inject.calls import LATER, SILENT, Calls
+from gputune.inject.inference import LATER, SILENT, Calls
 
 X = torch.ones(2, 4)
 
@@ -28,7 +28,7 @@ class Counting:
 
 @pytest.fixture
 def counting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counting]:
-    monkeypatch.setattr("gputune.inject.calls.optimizer_made", lambda: False)
+    monkeypatch.setattr("gputune.inject.inference.optimizer_made", lambda: False)
     made = Counting()
     yield made
     made.calls.stop()
@@ -66,7 +66,7 @@ def test_what_has_no_parameters_and_what_has_gradients_does_not_count(counting: 
 
 def test_a_program_that_made_an_optimizer_is_suspected(counting: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may look at how its model does before it trains, or evaluate only."""
-    monkeypatch.setattr("gputune.inject.calls.optimizer_made", lambda: True)
+    monkeypatch.setattr("gputune.inject.inference.optimizer_made", lambda: True)
     model = nn.Linear(4, 4)
     called(model, times=LATER - 1)
     assert (counting.ended, counting.suspected, counting.calls.counts) == (0, 1, False)
@@ -75,7 +75,7 @@ def test_a_program_that_made_an_optimizer_is_suspected(counting: Counting, monke
 
 
 def test_where_nobody_is_to_hear_of_a_suspicion_it_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gputune.inject.calls.optimizer_made", lambda: True)
+    monkeypatch.setattr("gputune.inject.inference.optimizer_made", lambda: True)
     ended: list[int] = []
     calls = Calls(lambda: ended.append(1))
     calls.start()
@@ -93,7 +93,7 @@ def test_torch_marks_that_an_optimizer_was_made(kind: str) -> None:
         f"""
 import sys
 sys.path[:0] = {[str(one) for one in _path()]}
-from gputune.inject.calls import optimizer_made
+from gputune.inject.inference import optimizer_made
 class Own(torch.optim.Optimizer):
     def __init__(self, parameters, lr):
         super().__init__(parameters, dict(lr=lr))

@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from gputune.inject import compiled as module
-from gputune.inject.compiled import compile_in_place, compiled_call
+from gputune.inject.compiled import compile_in_place
 
 
 @pytest.fixture
@@ -76,17 +75,3 @@ def test_an_error_of_the_model_itself_is_its_own(compiled: list[Any]) -> None:
     compile_in_place(model, print)
     with pytest.raises(RuntimeError, match="shapes"):
         model(torch.randn(2, 5))
-
-
-def test_its_backward_pass_is_rehearsed_at_first_and_whenever_something_was_compiled(
-    compiled: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    graphs = iter([3, 3, 4, 4])
-    rehearsals: list[Any] = []
-    monkeypatch.setattr(module, "graphs", lambda: next(graphs))
-    monkeypatch.setattr(module, "rehearse", lambda *given: rehearsals.append(given))
-    model, x = network(), torch.randn(2, 4)
-    call = compiled_call(model, print, rehearse_on="cpu")
-    outputs = [call(x) for _ in range(4)]
-    assert [(one, device) for one, _, device in rehearsals] == [(model, "cpu")] * 2
-    assert [output for _, output, _ in rehearsals] == [outputs[0], outputs[2]]

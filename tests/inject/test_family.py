@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from gputune.inject.family import family
+from gputune.inject.models import family
 
 
 class LlamaAttention(nn.Module):

@@ -13,9 +13,10 @@ from torch import nn
 from gputune import settings
 from gputune.inject import hands
 from gputune.inject.advice import Advice, Tuned
-from gputune.inject.applied import Applied, Reason
-from gputune.inject.calls import SILENT
-from gputune.inject.injection import MOST_MODELS, PATIENCE, Injection
+from gputune.inject.applied import Applied
+from gputune.inject.call import PLACE
+from gputune.inject.inference import SILENT
+from gputune.inject.injection import PATIENCE, Injection
 from gputune.inject.models import key
 
 HALF = torch.bfloat16
@@ -39,7 +40,7 @@ class Session:
 
     def set_flag(self, name: str, value: Any) -> Applied:
         self.flags[name] = value
-        return Applied(setting=name, after=value, status="applied", source="profile", reasons=(Reason.IN_PROCESS(),))
+        return Applied(setting=name, after=value, status="applied", source="profile", reasons=("in this process",))
 
     def became(self, name: str) -> tuple[str, str]:
         row = self.injection.rows[name]
@@ -88,8 +89,13 @@ def trained(*models: Any, steps: int = 2) -> Any:
     return optimizer
 
 
+def call_of(model: Any) -> Any:
+    """The call in the place that torch keeps for a compiled one."""
+    return vars(model).get(PLACE)
+
+
 def is_mixed(model: Any) -> bool:
-    return getattr(model._compiled_call_impl, "dtype", None) == HALF
+    return getattr(call_of(model), "dtype", None) == HALF
 
 
 class TestWhen:
@@ -111,18 +117,6 @@ class TestWhen:
         trained(mlp())
         assert nn.Module.__call__ is before
 
-    def test_of_two_optimizers_in_turn_both_models_are_found(self, start: Start) -> None:
-        session, generator, discriminator = start(), mlp(), mlp()
-        one, two = sgd(discriminator), sgd(generator)
-        for _ in range(2):
-            step(one, discriminator)
-            step(two, generator)
-        assert is_mixed(generator)
-        assert is_mixed(discriminator)
-        assert one.param_groups[0]["fused"]
-        assert two.param_groups[0]["fused"]
-        assert len(session.said) == 1
-
     def test_a_model_of_a_later_optimizer_gets_its_own(self, start: Start) -> None:
         session, first, later = start(), mlp(), mlp()
         one = trained(first)
@@ -137,9 +131,9 @@ class TestWhen:
     def test_a_later_optimizer_of_the_same_model_changes_nothing_of_the_model(self, start: Start) -> None:
         session, model = start(), mlp()
         trained(model)
-        call = model._compiled_call_impl
+        call = call_of(model)
         trained(model)
-        assert model._compiled_call_impl is call
+        assert call_of(model) is call
         assert session.became("amp_dtype")[0] == "applied"
 
     def test_an_optimizer_that_is_gone_is_not_waited_for(self, start: Start) -> None:
@@ -148,21 +142,6 @@ class TestWhen:
         trained(model, steps=1)
         trained(other, steps=3)
         assert is_mixed(other)
-
-    def test_a_validation_between_the_steps_is_no_model(self, start: Start) -> None:
-        session, model, teacher = start(), mlp(), mlp()
-        optimizer = trained(model, steps=1)
-        with torch.no_grad():
-            teacher(X)
-        step(optimizer, model)
-        assert (is_mixed(model), is_mixed(teacher)) == (True, False)
-        assert session.became("amp_dtype") == ("applied", "put into Sequential")
-
-    def test_never_without_a_step(self, start: Start) -> None:
-        session, model = start(), mlp()
-        for _ in range(3):
-            model(X).sum().backward()
-        assert session.became("amp_dtype") == ("skipped", "no optimizer took two steps")
 
 
 class TestWhat:
@@ -179,7 +158,7 @@ class TestWhat:
         session, model = start({}, families={"mlp": {}}), mlp()
         trained(model)
         assert session.said == ["nothing put into Sequential (mlp): nothing measured better than torch's defaults"]
-        assert model._compiled_call_impl is None
+        assert call_of(model) is None
 
     def test_only_the_optimizers_of_the_model(self, start: Start) -> None:
         start({"fused_optimizer": True})
@@ -187,18 +166,6 @@ class TestWhat:
         optimizer = trained(model)
         assert optimizer.param_groups[0]["fused"]
         assert not unrelated.param_groups[0]["fused"]
-
-    @pytest.mark.slow
-    def test_training_goes_on_and_learns(self, start: Start) -> None:
-        start()
-        torch.manual_seed(0)
-        model = mlp()
-        optimizer = sgd(model)
-        before = model(X).square().mean().item()
-        for _ in range(20):
-            step(optimizer, model)
-        assert model(X).square().mean().item() < before
-        assert {one.dtype for one in model.parameters()} == {torch.float32}
 
 
 class TestTuned:
@@ -242,7 +209,7 @@ class TestTuned:
         trained(model)
         why = "tuned for other models than this program's"
         assert session.became("amp_dtype") == ("skipped", why)
-        assert (model._compiled_call_impl, session.flags) == (None, {})
+        assert (call_of(model), session.flags) == (None, {})
         line = f"nothing put into Sequential (mlp); left: amp_dtype ({why})"
         assert session.said == ([line] if entry == "train.py" else [])
 
@@ -268,7 +235,7 @@ class TestTrainsNothing:
 
     @pytest.fixture(autouse=True)
     def _no_optimizer(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("gputune.inject.calls.optimizer_made", lambda: False)
+        monkeypatch.setattr("gputune.inject.inference.optimizer_made", lambda: False)
 
     def program(self, *models: Any, trains: bool = False, **values: Any) -> Tuned:
         keys = tuple((found.class_name, found.digest) for found in map(key, models))
@@ -284,7 +251,7 @@ class TestTrainsNothing:
         model = mlp()
         session = start({}, programs=(self.program(model, amp_dtype="bfloat16", inference_mode=True),))
         self.answered(model, times=SILENT)
-        assert model._compiled_call_impl is None
+        assert call_of(model) is None
         output = self.answered(model, times=PATIENCE)
         assert session.said == ["put into Sequential (mlp): amp_dtype bfloat16, inference_mode"]
         assert is_mixed(model)
@@ -304,7 +271,7 @@ class TestTrainsNothing:
         trained(model, steps=1)
         trained(model, steps=2)
         assert nn.Module.__call__ is before
-        assert model._compiled_call_impl is None
+        assert call_of(model) is None
 
     def test_a_call_that_fails_with_it_is_repeated_without(self, start: Start) -> None:
         class Refuses(nn.Module):
@@ -327,7 +294,7 @@ class TestTrainsNothing:
         training = self.program(model, trains=True, amp_dtype="bfloat16")
         session = start(programs=(training, self.program(convnet(), compile=True)))
         self.answered(model)
-        assert model._compiled_call_impl is None
+        assert call_of(model) is None
         assert session.became("amp_dtype") == ("skipped", "tuned for other models than this program's")
 
     def test_where_its_calls_came_before_a_training_all_is_undone_and_what_is_for_that_goes_in(
@@ -367,7 +334,7 @@ class TestTrainsNothing:
         model = mlp()
         start({}, programs=(self.program(model, amp_dtype="bfloat16"),))
         trained(model, steps=3)
-        assert model._compiled_call_impl is None
+        assert call_of(model) is None
 
 
 class TestLeft:
@@ -383,34 +350,11 @@ class TestLeft:
             optimizer.step()
         rows = session.injection.rows
         assert {(row.status, row.source) for row in rows.values()} == {("kept-user", "program")}
-        assert model._compiled_call_impl is None
+        assert call_of(model) is None
         assert session.said == [
             "nothing put into Sequential (mlp); left: amp_dtype (the program uses autocast or half precision itself), "
             "fused_optimizer (the program gave foreach=)"
         ]
-
-    def test_a_model_that_no_hand_may_touch(self, start: Start) -> None:
-        session, model = start(), mlp().double()
-        optimizer = sgd(model)
-        for _ in range(2):
-            step(optimizer, model, x=X.double())
-        assert session.became("fused_optimizer") == ("skipped", "its parameters are float64")
-        assert model._compiled_call_impl is None
-
-    def test_a_program_that_calls_its_layers_one_by_one(self, start: Start) -> None:
-        session, layers = start(), [nn.Linear(4, 4) for _ in range(MOST_MODELS + 1)]
-        trained(*layers)
-        assert session.became("amp_dtype") == ("skipped", f"{MOST_MODELS + 1} modules are called one by one")
-        assert not any(is_mixed(layer) for layer in layers)
-
-    def test_a_program_without_modules(self, start: Start) -> None:
-        session, weight = start(), nn.Parameter(torch.ones(4, 4))
-        optimizer = torch.optim.SGD([weight], lr=0.1)
-        for _ in range(1 + PATIENCE):
-            (X @ weight).sum().backward()
-            optimizer.step()
-        why = "no model was called with gradients between two optimizer steps"
-        assert session.became("amp_dtype") == ("skipped", why)
 
     def test_an_older_torch(self, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(torch, "__version__", "2.3.1+cu121")
@@ -463,16 +407,6 @@ class TestLeft:
 
 
 class TestAgain:
-    def test_an_optimizer_that_a_model_gets_later_is_fused_too(self, start: Start) -> None:
-        session, model = start({"fused_optimizer": True}), mlp()
-        for _ in range(2):
-            optimizer = torch.optim.AdamW(model.parameters())
-            for _ in range(3):
-                model(X).sum().backward()
-                optimizer.step()
-            assert optimizer.param_groups[0]["fused"] is True
-        assert len(session.said) == 1
-
     def test_what_is_for_other_kinds_is_not_told(self, start: Start) -> None:
         session = start(families={"mlp": {"fused_optimizer": True}, "convnet": {"channels_last": True}})
         trained(mlp())
@@ -524,7 +458,7 @@ class TestDistributed:
         trained(wrap)
         assert session.became("channels_last") == ("applied", "put into Sequential")
         assert is_mixed(wrap)
-        assert model._compiled_call_impl is None
+        assert call_of(model) is None
         assert wrap(IMAGES).is_contiguous()
 
     def test_not_where_it_does_not_pay_or_may_not_be(self, start: Start) -> None:
@@ -532,13 +466,6 @@ class TestDistributed:
         assert not self.wrap(convnet()).seen[0]
         start({"channels_last": True})
         assert not self.wrap(convnet().double()).seen[0]
-
-    @pytest.mark.slow
-    def test_a_wrap_from_before_is_left_as_it_is(self, start: Start) -> None:
-        wrap = self.wrap(convnet())
-        session = start({"channels_last": True})
-        trained(wrap)
-        assert session.became("channels_last") == ("skipped", "DistributedDataParallel had wrapped it before")
 
 
 def test_every_hand_is_that_of_a_setting_that_takes_lines_of_a_script() -> None:

@@ -6,8 +6,8 @@ from gputune.inject import decision
 from gputune.inject.applied import Applied, Reason
 from gputune.inject.outcome import Outcome, left
 
-LEFT = left("amp_dtype", Reason.LEFT_DTYPE("float16"))
-FAILED = decision.failed("amp_dtype", Reason.CALL_FAILED("RuntimeError", "dtype"))
+LEFT = left("amp_dtype", "its parameters are float16")
+FAILED = decision.failed("amp_dtype", "its call failed with it: RuntimeError: dtype")
 
 
 def remembered(*rows: Applied) -> Applied:
@@ -35,7 +35,7 @@ def test_what_is_known_of_a_model_is_not_replaced_by_why_nothing_was_found() -> 
 
 
 def test_what_the_program_does_itself_is_the_users() -> None:
-    row = left("compile", Reason.OWN_COMPILE(), users=True)
+    row = left("compile", "the program compiles it itself", users=True)
     assert (row.status, row.source) == ("kept-user", "program")
 
 
@@ -52,9 +52,9 @@ def test_it_is_applied_where_any_model_has_it_whatever_the_order() -> None:
 
 
 def test_reasons_are_given_once() -> None:
-    why = Reason.BFLOAT16_INSTEAD()
+    why = "bfloat16 instead of float16, which needs a loss scaler"
     row = remembered(put("A", why), put("B", why), LEFT, LEFT)
-    assert [one.reason.name for one in row.reasons] == ["PUT_IN", "BFLOAT16_INSTEAD", "LEFT_DTYPE"]
+    assert row.reasons == (Reason.PUT_IN("A", "B"), why, *LEFT.reasons)
 
 
 def test_a_failure_in_another_model_is_kept() -> None:

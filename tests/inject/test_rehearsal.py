@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from gputune.inject.rehearsal import rehearse
+from gputune.inject.compiled import rehearse
 
 X = torch.ones(2, 4)
 

@@ -65,20 +65,6 @@ def test_buffers_of_other_numbers_do_not_matter(dtype: Any) -> None:
     assert root(with_buffer(dtype)).left_alone() is None
 
 
-def test_a_scripted_model_is() -> None:
-    model = torch.jit.script(nn.Linear(4, 4))
-    assert "is compiled by torch.jit" in str(root(model).left_alone())
-
-
-@pytest.mark.parametrize("name", ["LBFGS", "ZeroRedundancyOptimizer"])
-def test_one_whose_optimizer_calls_it_or_shards_it_is(name: str) -> None:
-    model = nn.Linear(4, 4)
-    kind = named(name, torch.optim.SGD)
-    mine = named("Mine", kind)
-    for optimizer in (kind(model.parameters(), lr=0.1), mine(model.parameters(), lr=0.1)):
-        assert str(root(model, optimizer).left_alone()) == f"trained by {name}"
-
-
 def test_the_model_inside_ddp_has_the_name_and_the_kind() -> None:
     one = root(wrapped(nn.Linear(4, 4)))
     assert is_ddp(one.model)

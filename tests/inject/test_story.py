@@ -8,16 +8,16 @@ from hands_on import convnet, mlp, rooted
 from gputune.inject import decision
 from gputune.inject.advice import Tuned
 from gputune.inject.applied import Applied, Reason, Why
-from gputune.inject.story import line
+from gputune.inject.outcome import line
 
 
-def put(name: str, value: Any = True, *more: Why) -> Applied:
+def put(name: str, value: Any = True, *more: str) -> Applied:
     return Applied(
         setting=name, after=value, status="applied", source="profile", reasons=(Reason.PUT_IN("Sequential"), *more)
     )
 
 
-def left(name: str, why: Why) -> Applied:
+def left(name: str, why: Why | str) -> Applied:
     return Applied(setting=name, status="skipped", source="torch", reasons=(why,))
 
 
@@ -28,39 +28,34 @@ def told(*rows: Applied, models: Any = None, tuned: Tuned | None = None) -> str:
     return line({row.setting: row for row in rows}, found, tuned)
 
 
-def test_what_was_put_in_is_in_the_words_of_the_settings() -> None:
-    assert told(put("amp_dtype", "bfloat16"), put("compile")) == (
-        "put into Sequential (mlp): amp_dtype bfloat16, compile"
-    )
+HALF = left("amp_dtype", "its parameters are float16")
+INSTEAD = "bfloat16 instead of float16, which needs a loss scaler"
 
 
-def test_what_was_left_says_why() -> None:
-    rows = [put("compile"), left("amp_dtype", Reason.LEFT_DTYPE("float16"))]
-    assert told(*rows) == "put into Sequential (mlp): compile; left: amp_dtype (its parameters are float16)"
-    assert told(rows[1]) == "nothing put into Sequential (mlp); left: amp_dtype (its parameters are float16)"
-
-
-def test_what_could_never_hold_for_the_model_is_not_worth_a_word() -> None:
-    assert "channels_last" not in told(put("compile"), left("channels_last", Reason.NO_IMAGES()))
-
-
-def test_what_failed_says_why() -> None:
-    row = decision.failed("compile", Reason.COMPILE_FAILED("no C compiler"))
-    assert told(row).endswith("; left: compile (torch.compile failed: no C compiler)")
-
-
-def test_a_value_that_took_the_place_of_another_says_why() -> None:
-    assert told(put("amp_dtype", "bfloat16", Reason.BFLOAT16_INSTEAD())) == (
-        "put into Sequential (mlp): amp_dtype bfloat16 (bfloat16 instead of float16, which needs a loss scaler)"
-    )
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ((), "nothing put into Sequential (mlp): nothing measured better than torch's defaults"),
+        ((put("amp_dtype", "bfloat16"), put("compile")), "put into Sequential (mlp): amp_dtype bfloat16, compile"),
+        ((put("compile"), HALF), f"put into Sequential (mlp): compile; left: amp_dtype ({HALF.why})"),
+        ((HALF,), f"nothing put into Sequential (mlp); left: amp_dtype ({HALF.why})"),
+        ((put("compile"), left("channels_last", Reason.NO_IMAGES())), "put into Sequential (mlp): compile"),
+        (
+            (decision.failed("compile", "torch.compile failed: no C compiler"),),
+            "nothing put into Sequential (mlp); left: compile (torch.compile failed: no C compiler)",
+        ),
+        (
+            (put("amp_dtype", "bfloat16", INSTEAD),),
+            f"put into Sequential (mlp): amp_dtype bfloat16 ({INSTEAD})",
+        ),
+    ],
+)
+def test_the_line_says_what_was_put_in_and_what_was_left_and_why(rows: tuple[Applied, ...], said: str) -> None:
+    assert told(*rows) == said
 
 
 def test_models_are_named_once_with_their_kinds() -> None:
     assert told(models=[mlp(), convnet(), mlp()]).startswith("nothing put into Sequential (mlp), Sequential (convnet)")
-
-
-def test_where_nothing_gains_that_is_the_reason() -> None:
-    assert told() == "nothing put into Sequential (mlp): nothing measured better than torch's defaults"
 
 
 @pytest.mark.parametrize(

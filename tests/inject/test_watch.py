@@ -230,10 +230,3 @@ class TestPatch:
         before = _wrap._original
         Calls(lambda x: (watch.stop(), x)[1])(X)
         assert nn.Module.__call__ is before
-
-    def test_it_can_start_again(self, watch: Watch) -> None:
-        model = Calls()
-        watch.stop()
-        watch.start()
-        model(X)
-        assert models(watch) == [model]

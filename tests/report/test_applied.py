@@ -3,11 +3,11 @@
 import io
 
 from gputune.inject.advice import Advice
-from gputune.inject.applied import Applied, Reason
+from gputune.inject.applied import Applied
 from gputune.report.applied import print_advice, print_applied, print_status
 from gputune.runtime.status import Status, Verified
 
-WHY = Reason.FORBIDDEN("exported")
+WHY = "exported"
 THREADS = Applied(setting="omp_threads", before=2, after=4, status="kept-user", source="environment", reasons=(WHY,))
 
 

@@ -24,12 +24,14 @@ pytestmark = pytest.mark.cluster
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))  # as readers of facts let in
 FACTS = st.from_type(Facts)
 FINDING = st.builds(Finding, check=st.sampled_from(checks.names()), remedy=st.text(min_size=1))
-ROW = st.builds(Applied, reasons=st.lists(st.sampled_from(Reason), max_size=2).map(lambda all_: tuple(map(why, all_))))
+ROW = st.builds(
+    Applied, reasons=st.lists(st.sampled_from([*Reason, None]), max_size=2).map(lambda all_: tuple(map(why, all_)))
+)
 STATUS = st.builds(Status, settings=st.lists(ROW, max_size=3).map(tuple), verified=st.just(()))
 
 
-def why(reason: Reason) -> Why:
-    return reason(1, 2, 3, 4)
+def why(reason: Reason | None) -> Why | str:
+    return reason(1, 2, 3, 4) if reason else "a sentence"
 
 
 @cache

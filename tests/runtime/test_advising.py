@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from making import H200, choices, profile, program, row
 
-from gputune.inject.applied import Reason
 from gputune.inject.decision import Terms
 from gputune.profile import Fingerprint, Guard, Profile, Program
 from gputune.runtime.advising import advice, best, waiting
@@ -260,7 +259,7 @@ class TestPlan:
         [row] = [
             row for row in plan(made(settings=LOADING), H200, {}, terms).applied if row.setting == "dataloader_workers"
         ]
-        assert row.because(Reason.INTO_LOADERS) is not None
+        assert row.why == "put into each DataLoader that was given no workers"
 
     def test_what_only_and_skip_leave_says_so(self) -> None:
         planned = plan(made(), H200, {}, Terms(only=("cudnn_benchmark",)))

@@ -12,8 +12,7 @@ from gputune.errors import UsageError
 from gputune.inject import payload
 from gputune.inject.decision import Terms
 from gputune.profile import Fingerprint
-from gputune.runtime.environment import SHIM, Plan, child, exports, plan, task_prolog
-from gputune.runtime.numerics import limit
+from gputune.runtime.environment import SHIM, Plan, child, exports, limit, plan, task_prolog
 
 PROCESS = {"cudnn_benchmark": True, "cudnn_tf32": True, "matmul_precision": "tf32", "sdpa_backend": "flash"}
 THREADS = {"OMP_NUM_THREADS": "3"}

@@ -4,7 +4,7 @@ import pytest
 
 from gputune.host import Host
 from gputune.profile import Fingerprint
-from gputune.runtime.local_device import lacks_device
+from gputune.runtime.local_fingerprint import lacks_device
 
 EPYC = "AMD EPYC 9684X"
 CPUINFO = f"processor : 0\nmodel name : {EPYC}\n"

@@ -18,14 +18,18 @@ from gputune.runtime.local_fingerprint import local_fingerprint
 NVML = json.loads((MACHINES / "nvidia-h200-x8" / "answers.json").read_text())["nvml"]
 
 
+def made_torch(version: str, **more: Any) -> ModuleType:
+    made = ModuleType("torch")
+    vars(made).update(__version__=version, version=SimpleNamespace(**more))
+    return made
+
+
 @pytest.fixture
 def cuda_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """This process has imported the recorded machine's torch. (The one here may be for the CPU, for which no GPU
     counts.)
     """
-    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
-    monkeypatch.setattr(sys.modules["torch"], "__version__", "2.11.0+cu130", raising=False)
-    monkeypatch.setattr(sys.modules["torch"], "version", SimpleNamespace(cuda="13.0"), raising=False)
+    monkeypatch.setitem(sys.modules, "torch", made_torch("2.11.0+cu130", cuda="13.0"))
 
 
 @pytest.mark.usefixtures("cuda_torch")
@@ -98,8 +102,7 @@ class TestGpu:
 
 
 def test_a_torch_for_the_cpu_sees_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
-    monkeypatch.setattr(sys.modules["torch"], "__version__", "2.13.0+cpu", raising=False)
+    monkeypatch.setitem(sys.modules, "torch", made_torch("2.13.0+cpu", cuda=None))
     now = local_fingerprint(RecordedHost("nvidia-h200-x1"))
     assert (now.gpu, now.device) == (None, now.cpu)
 

@@ -4,7 +4,7 @@ import pytest
 from making import H200, profile
 
 from gputune.runtime.environment import Terms, plan
-from gputune.runtime.ranks import starts_ranks
+from gputune.runtime.launch import starts_ranks
 
 
 @pytest.mark.parametrize(

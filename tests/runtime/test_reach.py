@@ -29,29 +29,22 @@ def test_nothing_speaks_against_it(words: str) -> None:
     assert beyond_reach(words.split()) is None
 
 
-@pytest.mark.parametrize(
-    "words", ["python -I train.py", "/opt/bin/python3.13t -uE -m train", "python -W ignore -I -c 1"]
-)
-def test_a_python_that_ignores_pythonpath(words: str) -> None:
-    why = beyond_reach(words.split())
-    assert why is not None
-    assert why.endswith("ignores PYTHONPATH, so torch's flags are set only where gputune install-hook was run for it")
-
-
-def test_a_python_that_runs_nothing_at_its_start() -> None:
-    assert beyond_reach(["python", "-BS", "train.py"]) == (
-        "python -S runs no site code at startup, so torch's flags will not be set"
-    )
+IGNORES = "ignores PYTHONPATH, so torch's flags are set only where gputune install-hook was run for it"
+OWN = "gives its command an environment of its own: put gputune apply behind it"
 
 
 @pytest.mark.parametrize(
-    "words", ["sudo python train.py", "/usr/bin/ssh node1 python train.py", "kubectl exec pod -- python"]
+    ("words", "why"),
+    [
+        ("python -I train.py", IGNORES),
+        ("/opt/bin/python3.13t -uE -m train", IGNORES),
+        ("python -W ignore -I -c 1", IGNORES),
+        ("python -BS train.py", "python -S runs no site code at startup, so torch's flags will not be set"),
+        ("sudo python train.py", OWN),
+        ("/usr/bin/ssh node1 python train.py", OWN),
+        ("kubectl exec pod -- python", OWN),
+        ("env -i python train.py", "env -i drops the variables that gputune sets"),
+    ],
 )
-def test_a_program_that_gives_its_command_another_environment(words: str) -> None:
-    assert "gives its command an environment of its own: put gputune apply behind it" in str(
-        beyond_reach(words.split())
-    )
-
-
-def test_an_emptied_environment() -> None:
-    assert beyond_reach(["env", "-i", "python", "train.py"]) == "env -i drops the variables that gputune sets"
+def test_where_flags_cannot_follow_it_says_why(words: str, why: str) -> None:
+    assert str(beyond_reach(words.split())).endswith(why)

@@ -11,23 +11,23 @@ from hypothesis import strategies as st
 from gputune.inject.applied import Applied, Reason
 from gputune.runtime.rows import Rows
 
-USED = (Reason.BY_LINE(),)
+USED = ("used by the script",)
 TF32 = Applied(
     setting="matmul_precision", before="ieee", after="tf32", status="applied", source="profile",
-    reasons=(Reason.IN_PROCESS(),),
+    reasons=("in this process",),
 )  # fmt: skip
 FUSED = Applied(setting="fused_optimizer", after=True, status="applied", source="profile", reasons=USED)
 AHEAD = Applied(setting="dataloader_prefetch_factor", after=4, status="applied", reasons=USED)
 CHANGED = Applied(
     setting="omp_threads", before=2, after=1, status="changed-later", source="program",
-    reasons=(Reason.CHANGED_LATER(3),),
+    reasons=("the program later changed it from 3",),
 )  # fmt: skip
 ROW = st.builds(
     Applied,
     setting=st.text(),
     before=st.none() | st.booleans() | st.integers() | st.text(),
     after=st.none() | st.booleans() | st.text() | st.dictionaries(st.text(), st.integers()),
-    reasons=st.lists(st.text().map(Reason.FORBIDDEN), max_size=2).map(tuple),
+    reasons=st.lists(st.text(), max_size=2).map(tuple),
 )
 
 
@@ -65,7 +65,10 @@ def test_the_longest_name_leaves_room_for_a_reason() -> None:
 
 
 def test_what_was_skipped_for_the_same_reason_is_told_together() -> None:
-    late, other = Reason.NEEDS_START(), Reason.OTHER_TORCH("2.11", "2.12")
+    late, other = (
+        "must be set before a process starts: gputune apply PROFILE -- CMD",
+        "measured with torch 2.11, but this is torch 2.12",
+    )
     rows = Rows([skipped("cudnn_tf32", other), skipped("a", late), skipped("compile", other), skipped("b")])
     assert str(rows).splitlines() == [
         "cudnn_tf32, compile: skipped, measured with torch 2.11, but this is torch 2.12",
@@ -99,7 +102,7 @@ def test_whatever_they_hold_a_terminal_only_shows_it_in_80_columns(rows: list[Ap
 
 
 def test_a_variable_that_would_steer_the_terminal_is_shown_with_escapes() -> None:
-    exported = Reason.EXPORTED("OMP_NUM_THREADS=\x1b[2J2")
+    exported = "already exported: OMP_NUM_THREADS=\x1b[2J2"
     row = Applied(
         setting="omp_threads", after="\x1b[2J2", status="kept-user", source="environment", reasons=(exported,)
     )
@@ -108,7 +111,7 @@ def test_a_variable_that_would_steer_the_terminal_is_shown_with_escapes() -> Non
 
 
 def test_the_longest_reason_is_cut_in_the_table_alone() -> None:
-    row = Applied(setting="omp_threads", status="failed", reasons=(Reason.FORBIDDEN("no " * 9999),))
+    row = Applied(setting="omp_threads", status="failed", reasons=(str("no " * 9999),))
     text = str(Rows([row]))
     assert (len(text.splitlines()), text[-4:]) == (6, " ...")
     assert len(row.why) == 3 * 9999

@@ -30,12 +30,11 @@ from gputune.inject.applied import Applied
 from gputune.inject.call import call_of
 from gputune.inject.injection import Injection
 from gputune.inject.tuning import seeds
-from gputune.inject.tuning.chance import other_numbers as draw_other_numbers
 from gputune.inject.tuning.iterations import Iterations
-from gputune.inject.tuning.recorder import Recorder
+from gputune.inject.tuning.recording import Recorder
+from gputune.inject.tuning.recording import other_numbers as draw_other_numbers
 from gputune.trials import guard
-from gputune.trials.equal_weights import Precision
-from gputune.trials.recorded import Recorded
+from gputune.trials.recorded import Precision, Recorded
 
 STEPS = 100
 HOOKS = {
@@ -146,7 +145,7 @@ def judged(case: Case) -> guard.Verdict:
         assert {name: row.status for name, row in one.rows.items()} == dict.fromkeys(case.settings, "applied"), one.rows
     tuned = [one.recorded for one in both]
     found = guard.verdict(fp32(case.train), tuned, case.precision)
-    if guard.asks_for_chance(found):
+    if found.may_be_chance:
         found = guard.verdict(fp32(case.train), tuned, case.precision, by_chance(case.train))
     return found
 

@@ -1,35 +1,34 @@
 """What is left out of the next start after something failed."""
 
-from gputune.trials.attempts import Attempts
+import pytest
+
 from gputune.trials.combination import DEFAULT, Combination
-from gputune.trials.failure import RunFailed
+from gputune.trials.failure import Attempts, RunFailed
 
 FAILURE = RunFailed(how="raised", detail="RuntimeError: no")
-TF32 = Combination.of({"matmul_precision": "tf32"})
+TF32, FUSED = Combination.of({"matmul_precision": "tf32"}), Combination.of({"fused_optimizer": True})
 BOTH = TF32.plus("fused_optimizer", True)
+FOUR, EIGHT = DEFAULT.plus("dataloader_workers", 4), DEFAULT.plus("dataloader_workers", 8)
 
 
-def test_a_setting_that_never_worked_is_left_out() -> None:
-    attempts = Attempts(worked={DEFAULT, TF32})
-    attempts.blame(BOTH, FAILURE)
-    assert attempts.without == {"fused_optimizer"}
-    assert attempts.failed == {"fused_optimizer + tf32": "it raised RuntimeError: no"}
-
-
-def test_settings_that_worked_apart_are_left_out_together_only() -> None:
-    attempts = Attempts(worked={TF32, Combination.of({"fused_optimizer": True})})
-    attempts.blame(BOTH, FAILURE)
-    assert (attempts.without, attempts.left_out) == (set(), {BOTH})
-
-
-def test_fewer_workers_may_work_where_many_fail() -> None:
-    attempts = Attempts(worked={DEFAULT, DEFAULT.plus("dataloader_workers", 4)})
-    attempts.blame(DEFAULT.plus("dataloader_workers", 8), FAILURE)
-    assert (attempts.without, attempts.left_out, attempts.most_workers) == (set(), set(), 7)
-
-
-def test_workers_that_worked_are_not_to_blame() -> None:
-    four = DEFAULT.plus("dataloader_workers", 4)
-    attempts = Attempts(worked={DEFAULT, four})
-    attempts.blame(four.plus("compile", True), FAILURE)
-    assert (attempts.without, attempts.most_workers) == ({"compile"}, None)
+@pytest.mark.parametrize(
+    ("worked", "failed", "without", "left_out", "most_workers"),
+    [
+        ({DEFAULT, TF32}, BOTH, {"fused_optimizer"}, set(), None),
+        ({TF32, FUSED}, BOTH, set(), {BOTH}, None),
+        ({DEFAULT, FOUR}, EIGHT, set(), set(), 7),
+        ({DEFAULT, FOUR}, FOUR.plus("compile", True), {"compile"}, set(), None),
+    ],
+    ids=["never worked", "worked apart", "fewer workers may work", "workers that worked are not to blame"],
+)
+def test_what_is_to_blame(
+    worked: set[Combination],
+    failed: Combination,
+    without: set[str],
+    left_out: set[Combination],
+    most_workers: int | None,
+) -> None:
+    attempts = Attempts(worked=worked)
+    attempts.blame(failed, FAILURE)
+    assert (attempts.without, attempts.left_out, attempts.most_workers) == (without, left_out, most_workers)
+    assert attempts.failed == {str(failed): "it raised RuntimeError: no"}

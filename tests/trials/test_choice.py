@@ -6,7 +6,7 @@ import pytest
 
 from gputune.trials.choice import MORE_MEMORY, behind, by_level, choice, gain, lightest
 from gputune.trials.combination import Combination
-from gputune.trials.tried import Tried, agreed
+from gputune.trials.measured import Tried, agreed
 
 
 def arm(rate: float, peak: int | None = 1000, **values: Any) -> Tried:

@@ -7,11 +7,8 @@ from typing import Any
 
 import pytest
 
-from gputune.trials.equal_weights import LIMITS, Precision
-from gputune.trials.guard import asks_for_chance, verdict
-from gputune.trials.recorded import Gradient, Recorded
-from gputune.trials.spread import PARTS
-from gputune.trials.why import Reason
+from gputune.trials.guard import PARTS, verdict
+from gputune.trials.recorded import LIMITS, Gradient, Precision, Recorded
 
 DIGITS = random.Random(0)
 SKETCHES = [[DIGITS.gauss(0, 1) for _ in range(64)] for _ in range(4)]
@@ -65,7 +62,8 @@ def of(**change: float) -> tuple[Gradient, ...]:
 
 def test_what_is_the_same_is_accepted() -> None:
     found = judge("ieee")
-    assert (found.outcome, found.accepted, found.why.reason) == ("accepted", True, Reason.SAME)
+    assert (found.outcome, found.accepted) == ("accepted", True)
+    assert found.why.startswith("loss within FP32's own spread")
     assert len(found.fp32) == len(found.tuned) == PARTS
     assert all(low <= high for low, high in found.fp32)
 
@@ -74,34 +72,37 @@ class TestNotKnown:
     @pytest.mark.parametrize("missing", [(), (1.0, 1.0), (1.0, 1.0, None, 1.0)])
     def test_without_a_loss(self, missing: Any) -> None:
         found = judge(fp32=[replace(one, losses=missing) for one in FP32])
-        assert (found.outcome, found.accepted, found.why.reason) == ("unknown", False, Reason.NO_LOSS)
+        assert (found.outcome, found.accepted) == ("unknown", False)
+        assert found.why.startswith("no call of backward")
 
     def test_without_runs(self) -> None:
         assert verdict([], [], "ieee").outcome == "unknown"
 
     def test_where_fp32_itself_is_no_number(self) -> None:
         fp32 = [*FP32[:2], replace(FP32[2], losses=losses(at_30=math.nan))]
-        assert judge(fp32=fp32).why.reason is Reason.FP32_NO_NUMBER
+        assert judge(fp32=fp32).why.startswith("the loss is no number in FP32")
         assert judge(fp32=fp32).outcome == "unknown"
 
     @pytest.mark.parametrize("norm", [0.0, math.inf, math.nan])
     def test_where_fp32_shows_no_gradient(self, norm: float) -> None:
         nothing = (Gradient(norm, (norm,) * 64),)
         found = judge(fp32=[replace(one, gradients=nothing) for one in FP32])
-        assert (found.outcome, found.why.reason) == ("unknown", Reason.FP32_NO_GRADIENT)
+        assert found.outcome == "unknown"
+        assert found.why.startswith("in FP32 no gradients")
 
     def test_where_runs_of_a_seed_are_no_repetitions(self) -> None:
         found = judge(losses=losses(at_2=2.2), gradients=of(error=1.0))
-        assert (found.outcome, found.why.reason) == ("unknown", Reason.NOT_ALIKE)
+        assert found.outcome == "unknown"
+        assert found.why.startswith("two runs from one seed differ")
         assert "the loss of step 2 is" in str(found.why)
         assert found.fp32
 
     def test_where_other_iterations_are_compared(self) -> None:
-        assert judge(compared=4).why.reason is Reason.NOT_ALIKE
+        assert judge(compared=4).why.startswith("two runs from one seed differ")
 
     def test_but_a_loss_that_is_no_number_or_leaves_the_range_is_refused_all_the_same(self) -> None:
-        assert judge(losses=losses(at_2=2.2, at_40=math.nan)).why.reason is Reason.NO_NUMBER
-        assert judge(losses=losses(last=2.5, at_2=2.2)).why.reason is Reason.SPREAD
+        assert judge(losses=losses(at_2=2.2, at_40=math.nan)).why.startswith("its loss is no number")
+        assert judge(losses=losses(last=2.5, at_2=2.2)).why.startswith("its mean loss is")
 
 
 class TestNumbers:
@@ -123,7 +124,8 @@ class TestEqualWeights:
         allowed = LIMITS[precision].loss
         assert judge(precision, losses=losses(at_3=at * (1 + 0.9 * allowed))).accepted
         found = judge(precision, losses=losses(at_3=at * (1 - 1.1 * allowed)))
-        assert (found.outcome, found.why.reason) == ("refused", Reason.LOSS)
+        assert found.outcome == "refused"
+        assert found.why.startswith("the loss of one batch")
 
     def test_a_loss_near_zero_is_held_against_the_usual_one(self) -> None:
         fp32 = [replace(one, losses=(*one.losses[:2], 1e-9, *one.losses[3:])) for one in FP32]
@@ -134,7 +136,8 @@ class TestEqualWeights:
         allowed = LIMITS[precision].gradients
         assert judge(precision, gradients=of(error=0.9 * allowed)).accepted
         found = judge(precision, gradients=of(error=1.1 * allowed))
-        assert (found.outcome, found.why.reason) == ("refused", Reason.GRADIENTS)
+        assert found.outcome == "refused"
+        assert found.why.startswith("the gradients of one batch at equal weights differ")
 
     @pytest.mark.parametrize("precision", ["ieee", "tf32", "bfloat16"])
     @pytest.mark.parametrize("sign", [1, -1])
@@ -142,12 +145,13 @@ class TestEqualWeights:
         allowed = LIMITS[precision].along
         assert judge(precision, gradients=of(factor=1 + sign * 0.9 * allowed)).accepted
         found = judge(precision, gradients=of(factor=1 + sign * 1.1 * allowed))
-        assert (found.outcome, found.why.reason) == ("refused", Reason.ALONG)
+        assert found.outcome == "refused"
+        assert found.why.startswith("the gradients of one batch at equal weights are")
 
     def test_one_parameter_that_has_a_share_of_all(self) -> None:
         fp32 = [replace(one, gradients=(gradient(0, size=0.2), *of()[1:])) for one in FP32]
         found = judge(fp32=fp32, gradients=(gradient(0, size=0.2, error=0.9), *of()[1:]))
-        assert found.why.reason is Reason.PARAMETER
+        assert found.why.startswith("the gradient of parameter")
         assert str(found.why).startswith("the gradient of parameter 0 differs by 90 %")
 
     def test_one_whose_true_gradient_is_nearly_zero_does_not_count(self) -> None:
@@ -158,11 +162,11 @@ class TestEqualWeights:
     def test_one_that_vanishes(self) -> None:
         fp32 = [replace(one, gradients=(gradient(0, size=0.03), *of()[1:])) for one in FP32]
         found = judge(fp32=fp32, gradients=(Gradient(0.0, (0.0,) * 64), *of()[1:]))
-        assert found.why == Reason.VANISHES(0)
+        assert found.why == "the gradient of parameter 0 vanishes"
 
     def test_one_that_is_missing(self) -> None:
         found = judge(gradients=of()[1:])
-        assert (found.outcome, found.why) == ("refused", Reason.MISSING(3, 4))
+        assert (found.outcome, found.why) == ("refused", "3 parameters have gradients at equal weights instead of 4")
 
 
 class TestChance:
@@ -171,23 +175,27 @@ class TestChance:
     OTHER = record(gradients=of(error=1.0))
 
     def test_is_asked_for_where_it_may_be_the_reason(self) -> None:
-        assert asks_for_chance(judge(gradients=of(error=0.9)))
-        assert asks_for_chance(judge("ieee", gradients=of(factor=1.02)))
-        assert not asks_for_chance(judge())
-        assert not asks_for_chance(judge(steps=((1.0, 1.0, 1.0),)))
+        assert judge(gradients=of(error=0.9)).may_be_chance
+        assert judge("ieee", gradients=of(factor=1.02)).may_be_chance
+        assert not judge().may_be_chance
+        assert not judge(steps=((1.0, 1.0, 1.0),)).may_be_chance
 
     def test_explains_as_much(self) -> None:
         assert judge(gradients=of(error=1.9), chance=self.OTHER).accepted
-        assert judge(gradients=of(error=2.1), chance=self.OTHER).why.reason is Reason.GRADIENTS
+        assert judge(gradients=of(error=2.1), chance=self.OTHER).why.startswith(
+            "the gradients of one batch at equal weights differ"
+        )
 
     def test_explains_no_loss_of_another_size(self) -> None:
         assert judge(losses=losses(at_3=2.2), chance=self.OTHER).accepted
-        assert judge(losses=losses(at_3=5.0), chance=self.OTHER).why.reason is Reason.LOSS
+        assert judge(losses=losses(at_3=5.0), chance=self.OTHER).why.startswith("the loss of one batch")
 
     def test_a_gpu_that_adds_in_another_order_explains_nothing(self) -> None:
         nearly = record(gradients=of(error=1e-5))
-        assert judge("ieee", losses=losses(at_3=2.2), chance=nearly).why.reason is Reason.LOSS
-        assert judge("ieee", gradients=of(factor=1.03), chance=nearly).why.reason is Reason.ALONG
+        assert judge("ieee", losses=losses(at_3=2.2), chance=nearly).why.startswith("the loss of one batch")
+        assert judge("ieee", gradients=of(factor=1.03), chance=nearly).why.startswith(
+            "the gradients of one batch at equal weights are"
+        )
 
 
 class TestSteps:
@@ -206,7 +214,7 @@ class TestSteps:
     def test_differ_by_rounding_only(self, step: Any, accepted: bool) -> None:
         found = judge("ieee", steps=((0.0, 1.0, 1.0), step))
         assert found.accepted is accepted
-        assert accepted or found.why.reason is Reason.STEP
+        assert accepted or found.why.startswith("the optimizer's step differs")
 
     def test_that_nobody_could_check_are_no_reason(self) -> None:
         assert judge(steps=(), unchecked=("Lion",)).accepted
@@ -216,17 +224,18 @@ class TestSpread:
     def test_an_end_outside_of_the_range(self) -> None:
         for last in (0.8, 1.2):
             found = judge(losses=losses(last=last))
-            assert (found.outcome, found.why.reason) == ("refused", Reason.SPREAD)
+            assert found.outcome == "refused"
+            assert found.why.startswith("its mean loss is")
 
     def test_one_run_of_two_is_enough(self) -> None:
         tuned = [FP32[0], replace(FP32[1], losses=losses(last=1.3))]
-        assert verdict(FP32, tuned, "bfloat16").why.reason is Reason.SPREAD
+        assert verdict(FP32, tuned, "bfloat16").why.startswith("its mean loss is")
 
     def test_a_single_part_in_the_middle_is_not(self) -> None:
         at: Any = {f"at_{place}": 1.9 for place in range(24, 34)}
         assert judge(losses=losses(**at)).accepted
         later: Any = {f"at_{place}": 1.9 for place in range(44, 54)}
-        assert judge(losses=losses(**later)).why.reason is Reason.SPREAD
+        assert judge(losses=losses(**later)).why.startswith("its mean loss is")
 
     def test_seeds_that_are_far_apart_allow_more(self) -> None:
         fp32 = [record(losses=losses(last=last, shift=shift)) for shift, last in enumerate((0.8, 1.0, 1.2))]

@@ -15,8 +15,8 @@ from recorded import MACHINES
 
 from gputune.trials.choice import choice, gaining
 from gputune.trials.combination import DEFAULT, Combination
+from gputune.trials.measured import Block, Tried
 from gputune.trials.search import Search
-from gputune.trials.tried import Block, Tried
 
 RATES: Mapping[str, Any] = {
     name: rows

@@ -8,9 +8,8 @@ from recorded import facts_of
 
 from gputune.profile import Guard
 from gputune.trials.combination import DEFAULT, Combination
-from gputune.trials.measured import Measured
+from gputune.trials.measured import Measured, Tried
 from gputune.trials.result import ranking, seeming, tuned
-from gputune.trials.tried import Tried
 
 TF32 = {"matmul_precision": "tf32"}
 BOTH = {**TF32, "fused_optimizer": True}

@@ -11,8 +11,8 @@ import pytest
 from gputune.measurement import LOOKS
 from gputune.trials.choice import gain
 from gputune.trials.combination import DEFAULT, Combination
+from gputune.trials.measured import Block
 from gputune.trials.search import FIRST_LOOK, Search
-from gputune.trials.tried import Block
 
 ALL: Mapping[str, Any] = {
     "matmul_precision": "tf32", "amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True,
@@ -28,11 +28,11 @@ class Program:
         self.factors, self.memory, self.noise = factors, memory or {}, noise
         self.blocks = 0
         self.compiled: set[Combination] = set()
-        self._random = random.Random(1)
+        self.random = random.Random(1)
 
     def measure(self, combination: Combination) -> Block:
         self.blocks += 1
-        rate, peak = 10.0 * self._random.gauss(1, self.noise), 1000.0
+        rate, peak = 10.0 * self.random.gauss(1, self.noise), 1000.0
         for name, _ in combination.items:
             rate *= self.factors.get(name, 1.0)
             peak *= self.memory.get(name, 1.0)
@@ -70,7 +70,7 @@ class HostLimited(Program):
 
     def __init__(self, noise: float, *, traced: bool = True, seed: int = 1) -> None:
         super().__init__({}, noise=noise)
-        self._random.seed(seed)
+        self.random.seed(seed)
         self.traced = traced
 
     def device(self, combination: Combination) -> float:
@@ -82,7 +82,7 @@ class HostLimited(Program):
     def measure(self, combination: Combination) -> Block:
         works, block = self.device(combination), super().measure(combination)
         host = 12 if "compile" in combination.values else 40
-        traced = works * self._random.gauss(1, 0.002) if self.traced else None
+        traced = works * self.random.gauss(1, 0.002) if self.traced else None
         return Block(rate=block.rate / max(works, host), peak_bytes=block.peak_bytes, device_seconds=traced)
 
 
@@ -91,7 +91,7 @@ class AsMuchWork(Program):
 
     def __init__(self, factors: Factors, *, lighter: Factors | None = None, seed: int = 1, **more: Any) -> None:
         super().__init__(factors, **more)
-        self._random.seed(seed)
+        self.random.seed(seed)
         self.lighter = lighter or {}
 
     def measure(self, combination: Combination) -> Block:
@@ -156,7 +156,7 @@ class TestBest:
     @pytest.mark.parametrize("seed", range(5))
     def test_the_better_precision_is_found_whatever_the_noise(self, seed: int) -> None:
         program = Program({"matmul_precision": 2.2, "amp_dtype": 1.8, "fused_optimizer": 1.4}, noise=0.03)
-        program._random.seed(seed)
+        program.random.seed(seed)
         found = best(program, images=False)
         assert found.values["matmul_precision"] == "tf32"
         assert found.values["fused_optimizer"] is True
@@ -164,7 +164,7 @@ class TestBest:
     @pytest.mark.parametrize("seed", range(5))
     def test_a_precision_is_looked_at_again_once_the_limit_of_all_is_gone(self, seed: int) -> None:
         program = Limited(noise=0.02)
-        program._random.seed(seed)
+        program.random.seed(seed)
         assert best(program, images=False).values == {"matmul_precision": "tf32", "fused_optimizer": True}
 
     def test_what_one_round_put_behind_is_looked_at_again_where_it_leaves_the_gpu_the_least_to_do(self) -> None:
@@ -213,7 +213,7 @@ class TestBest:
     @pytest.mark.parametrize("seed", range(5))
     def test_compiling_is_compared_until_decided(self, seed: int) -> None:
         program = Program({"amp_dtype": 2.0, "compile": 1.08}, noise=0.04)
-        program._random.seed(seed)
+        program.random.seed(seed)
         search = program.search()
         search.best({name: ALL[name] for name in program.factors}, images=False)
         rounds = {len(one.samples) for one in search.tried if one.stage == "compile"}

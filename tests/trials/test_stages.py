@@ -5,7 +5,7 @@ import pytest
 from gputune.inject.loading import WORKERS
 from gputune.settings import Value
 from gputune.trials.combination import DEFAULT, Combination
-from gputune.trials.stages import options, precisions, to_compile
+from gputune.trials.search import options, precisions, to_compile
 
 ALL: dict[str, Value] = {
     "matmul_precision": "tf32", "amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True,

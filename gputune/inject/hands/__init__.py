@@ -25,7 +25,7 @@ from ..root import Root
 class Obstacle:
     """Why a setting is not put into a model, and whether because the program does something of the kind itself."""
 
-    why: Why
+    why: Why | str
     users: bool = False
 
 

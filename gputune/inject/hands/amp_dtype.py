@@ -5,7 +5,6 @@ and step, which clipping and accumulating gradients would have to know of; bfloa
 """
 
 from ...settings import Value
-from ..applied import Reason
 from ..root import Root
 from . import Obstacle
 
@@ -18,13 +17,15 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
 
     sights = root.sights
     if "autocast" in sights or root.seen.half or root.seen.autocast is not None:
-        return Obstacle(Reason.OWN_AUTOCAST(), users=True)
+        return Obstacle("the program uses autocast or half precision itself", users=True)
     if "selective checkpointing" in sights:
-        return Obstacle(Reason.LEFT_CHECKPOINTING())
+        return Obstacle("it uses selective checkpointing")
     if root.seen.functions:
-        return Obstacle(Reason.LEFT_FUNCTION(", ".join(root.seen.functions)))
+        return Obstacle(
+            f"{', '.join(root.seen.functions)}: an autograd.Function that may not bear autocast (it lacks custom_fwd)"
+        )
     if root.device == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
-        return Obstacle(Reason.NEEDS_SCALER())
+        return Obstacle("this device computes in float16 only, which needs a loss scaler in the script")
     return None
 
 

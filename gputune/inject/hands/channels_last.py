@@ -17,14 +17,16 @@ IN_CALLS = True
 
 def obstacle(root: Root, value: Value) -> Obstacle | None:
     if has_volumes(root.model):
-        return Obstacle(Reason.FIVE_DIMENSIONS())
+        return Obstacle("it has 5-d tensors")
     if not has_images(root.model):
         return Obstacle(Reason.NO_IMAGES())
     if root.converted:
         return None
     if is_last(root.model):
-        return Obstacle(Reason.OWN_FORMAT(), users=True)
-    return Obstacle(Reason.WRAPPED_BEFORE()) if is_ddp(root.model) and not root.in_turn else None
+        return Obstacle("the program uses channels_last itself", users=True)
+    return (
+        Obstacle("DistributedDataParallel had wrapped it before") if is_ddp(root.model) and not root.in_turn else None
+    )
 
 
 def put_in(root: Root, value: Value) -> Value:
@@ -45,7 +47,6 @@ def take_out(root: Root) -> None:
 
 
 def has_images(model: Any) -> bool:
-    """Whether a model has 2-d convolutions."""
     import torch
 
     kinds = (torch.nn.Conv2d, torch.nn.ConvTranspose2d)

@@ -3,7 +3,6 @@
 from typing import Any
 
 from ...settings import Value
-from ..applied import Reason
 from ..call import Call
 from ..compiled import compiled_call
 from ..root import Root
@@ -16,13 +15,13 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
     import torch
 
     if any(_is_compiled(module) for module in root.model.modules()):
-        return Obstacle(Reason.OWN_COMPILE(), users=True)
+        return Obstacle("the program compiles it itself", users=True)
     if isinstance(root.inner, torch.fx.GraphModule) or "forward" in vars(root.inner):
-        return Obstacle(Reason.FORWARD_REPLACED(root.name))
+        return Obstacle(f"the forward of {root.name} was replaced")
     if "selective checkpointing" in root.sights:
-        return Obstacle(Reason.LEFT_CHECKPOINTING())
+        return Obstacle("it uses selective checkpointing")
     if "double backward" in root.sights:
-        return Obstacle(Reason.LEFT_DOUBLE_BACKWARD())
+        return Obstacle("the program differentiates gradients (create_graph), which torch.compile does not support")
     return None
 
 
@@ -40,7 +39,7 @@ def put_in(root: Root, value: Value) -> Value:
     if call.dtype not in root.compiled or not root.in_turn:
         root.compiled[call.dtype] = compiled_call(
             root.inner,
-            lambda why: root.failed("compile", Reason.COMPILE_FAILED(why)),
+            lambda why: root.failed("compile", f"torch.compile failed: {why}"),
             in_float32=call.dtype is not None,  # of this model's own call, not of the wrap's
             # torch refuses to run reentrant checkpointing outside Tensor.backward.
             rehearse_on=None if "reentrant checkpointing" in root.sights or not root.gradients else root.device,

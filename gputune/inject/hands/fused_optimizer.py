@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ...settings import Value
-from ..applied import Reason
 from ..root import Root
 from . import Obstacle
 
@@ -26,9 +25,9 @@ OPTIONS = ("fused", "foreach", "capturable", "differentiable")
 
 def obstacle(root: Root, value: Value) -> Obstacle | None:
     if not root.optimizers:
-        return Obstacle(Reason.NO_OPTIMIZER())
+        return Obstacle("no optimizer of torch's trains it")
     if any(getattr(layer, "sparse", False) is True for layer in root.model.modules()):
-        return Obstacle(Reason.SPARSE())  # also where such a layer had no gradient yet
+        return Obstacle("its gradients are sparse")  # also where such a layer had no gradient yet
     obstacles = [_obstacle(optimizer, root.device) for optimizer in root.optimizers]
     return None if None in obstacles else obstacles[0]
 
@@ -62,17 +61,17 @@ def _obstacle(optimizer: Any, device: str) -> Obstacle | None:
         return None
     kind, groups = type(optimizer), optimizer.param_groups
     if kind not in [getattr(torch.optim, name) for name in KINDS]:
-        return Obstacle(Reason.NO_FUSED_FORM(kind.__name__))
+        return Obstacle(f"{kind.__name__} has no fused form")
     given = [name for name in OPTIONS if any(group.get(name) not in (None, False) for group in groups)]
     given += [name for name in ("fused", "foreach") if optimizer.defaults.get(name) is False]
     if given:
-        return Obstacle(Reason.OWN_ARGUMENT(f"{given[0]}="), users=True)
+        return Obstacle(f"the program gave {given[0]}=", users=True)
     parameters = [one for group in groups for one in group["params"]]
     devices = {one.device for one in parameters}
     if [one.type for one in devices] != [device] or any(one.dtype != torch.float32 for one in parameters):
-        return Obstacle(Reason.LEFT_MIXED())
+        return Obstacle("its parameters are not all FP32 on one device")
     if any(one.grad is not None and one.grad.layout != torch.strided for one in parameters):
-        return Obstacle(Reason.SPARSE())
+        return Obstacle("its gradients are sparse")
     return None
 
 

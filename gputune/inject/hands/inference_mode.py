@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ...settings import Value
-from ..applied import Reason
 from ..outputs import usual
 from ..root import Root
 from . import Obstacle
@@ -23,14 +22,14 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
     from torch.nn.modules import module
 
     if root.gradients:
-        return Obstacle(Reason.TRAINS())
+        return Obstacle("the program computes gradients")
     if root.seen.inference:
-        return Obstacle(Reason.OWN_INFERENCE(), users=True)
+        return Obstacle("the program uses inference mode itself", users=True)
     if root.seen.opaque:
-        return Obstacle(Reason.OPAQUE(root.seen.opaque))
+        return Obstacle(f"it returns a {root.seen.opaque}, which cannot be looked into")
     hooked = any(one._forward_hooks or one._forward_pre_hooks for one in root.model.modules())
     if hooked or module._global_forward_hooks or module._global_forward_pre_hooks:
-        return Obstacle(Reason.HOOKED())
+        return Obstacle("it has hooks, which may keep what is made in inference mode")
     return None
 
 
@@ -49,7 +48,7 @@ def put_in(root: Root, value: Value) -> Value:
             left -= 1
             if kept := _let_go(root.model):
                 take_out(root)
-                root.failed("inference_mode", Reason.KEEPS(kept))
+                root.failed("inference_mode", f"the model keeps {kept}, which is made in inference mode")
         return usual(output)
 
     root.call.around = around

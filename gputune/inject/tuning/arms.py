@@ -12,8 +12,8 @@ from typing import Any
 from ... import settings
 from ...settings import Value
 from .. import decision, hands
-from ..answering import usual_mode
 from ..applied import Reason, Why
+from ..inference import usual_mode
 from ..outcome import left
 from ..root import Root
 
@@ -41,7 +41,7 @@ class Arms:
             current, default = setting.current(), setting.default()
             self._defaults[name] = default
             return decision.left_alone(setting, value, current, default, default)
-        found: list[tuple[Why, bool]] = []
+        found: list[tuple[Why | str, bool]] = []
         for root in self.roots:
             if alone := root.left_alone():
                 found.append((alone, False))

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from ..calls import Calls
+from ..inference import Calls
 
 
 class Iterations:

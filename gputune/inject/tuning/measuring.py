@@ -7,15 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..compiled import graphs
 from ..injection import MOST_MODELS, PATIENCE
 from ..models import key
-from ..rehearsal import graphs
 from ..root import Root, found_roots
 from ..watch import Watch
 from .agreement import Agreement
 from .arms import Arms
-from .blocks import Clock
-from .device_time import Trace
+from .timing import Clock, Trace
 
 if TYPE_CHECKING:
     from .run import Run

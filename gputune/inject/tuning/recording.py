@@ -1,15 +1,139 @@
-"""A guard run: losses, gradients and optimizer steps are recorded, and nothing is timed."""
+"""A guard run records the loss of every iteration, and at one of them the gradients and the optimizer's step.
+
+Runs of equal seeds are compared at the first iteration in which all optimizers have stepped twice before: settings are
+turned on after the second step, so by then they are in force, and weights, batch and random state are still the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import functools
+import weakref
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
-from .chance import other_numbers
-from .recorder import Recorder
+from .observations import Losses, Shadow, sketch
 
 if TYPE_CHECKING:
     from .run import Run
+
+
+def other_numbers(now: Callable[[], bool]) -> None:
+    """From now on, where `now` says so, dropout and attention with dropout draw other random numbers."""
+    import torch
+
+    functional = torch.nn.functional
+
+    def follow(name: str, rate: Callable[..., float]) -> None:
+        original = getattr(functional, name)
+
+        @functools.wraps(original)
+        def followed(*inputs: Any, **named: Any) -> Any:
+            if now() and not torch.compiler.is_compiling() and rate(*inputs, **named):
+                torch.rand(4096, device=inputs[0].device if inputs else None)
+            return original(*inputs, **named)
+
+        setattr(functional, name, followed)
+
+    for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"):
+        follow(name, lambda tensor=None, p=0.5, training=True, *_, **__: p if training else 0.0)
+    follow("scaled_dot_product_attention", lambda q=None, k=None, v=None, m=None, dropout_p=0.0, *_, **__: dropout_p)
+
+
+COMPARED = 3
+"""The iteration that is compared where one optimizer steps in each. A GAN's, whose two are told apart only when the
+second one has stepped, is the next one."""
+PATIENCE = 8
+"""After so many iterations an optimizer that has not stepped twice is waited for no longer."""
+
+
+class Recorder:
+    """The owner tells when an iteration has ended. Nothing is drawn from the program's random state, and nothing that
+    fails in here reaches the program.
+    """
+
+    def __init__(self, compared: int = COMPARED) -> None:
+        self._steps_before = compared - 1
+        self._compared = compared
+        self._number = 1
+        self._losses = Losses()
+        self._gradients: list[list[Any]] = []
+        self._steps: list[list[float]] = []
+        self._unchecked: list[str] = []
+        self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._shadow: Shadow | None = None
+        self._depth = 0
+
+    def start(self) -> None:
+        from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+        self._losses.start()
+        register_optimizer_step_pre_hook(self._before)
+        register_optimizer_step_post_hook(self._after)
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether this is the iteration whose gradients are kept."""
+        return self._number == self._compared
+
+    def stepped(self) -> None:
+        self._number += 1
+        self._depth = 0
+        self._losses.stepped()
+        waits = min(self._counts.values(), default=0) < self._steps_before
+        if self.is_compared and waits and self._number < PATIENCE:
+            self._compared += 1
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON: `losses`, the number of the `compared` iteration (from 1), by parameter the norm, the number of
+        elements and the sketch of its `gradients`, what `Shadow.compare` says of its `steps`, and why steps of an
+        optimizer are `unchecked`, one text for each optimizer.
+        """
+        return {
+            "losses": self._losses.plain(),
+            "compared": self._compared,
+            "gradients": self._gradients,
+            "steps": self._steps,
+            "unchecked": self._unchecked,
+        }
+
+    def _before(self, optimizer: Any, *_: Any) -> None:
+        self._depth += 1
+        if self._depth > 1:  # a subclass's step that calls its parent's
+            return
+        self._counts[optimizer] = self._counts.get(optimizer, 0) + 1
+        if self.is_compared:
+            self._attempt(lambda: self._record(optimizer))
+
+    def _after(self, *_: Any) -> None:
+        self._depth = max(0, self._depth - 1)
+        shadow = self._shadow
+        if self._depth == 0 and shadow is not None:
+            self._shadow = None
+            self._attempt(lambda: self._steps.extend(shadow.compare()))
+
+    def _record(self, optimizer: Any) -> None:
+        for group in optimizer.param_groups:
+            self._gradients += [_image(one.grad) for one in group["params"] if one.grad is not None]
+        if why := Shadow.obstacle(optimizer):
+            self._unchecked.append(why)
+        else:
+            self._shadow = Shadow(optimizer)
+
+    def _attempt(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:
+            self._unchecked.append(" ".join(f"{type(error).__name__}: {error}".split())[:200])
+
+
+def _image(gradient: Any) -> list[Any]:
+    import torch
+
+    if gradient.is_sparse:
+        gradient = gradient.coalesce().values()
+    if gradient.is_complex():
+        gradient = torch.view_as_real(gradient)
+    return [float(gradient.float().norm()), gradient.numel(), sketch(gradient)]
 
 
 def work(run: Run) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""One process in a run of a program that is being tuned: it speaks up after its first step, and obeys.
+"""One process in a run of a program that is being tuned: it connects after its first step, and obeys orders.
 
 Whatever goes wrong in here ends the process, since nothing that it would measure afterwards is worth anything.
 """
@@ -6,7 +6,11 @@ Whatever goes wrong in here ends the process, since nothing that it would measur
 from __future__ import annotations
 
 import importlib
+import json
+import logging
+import multiprocessing
 import os
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,12 +19,83 @@ from typing import Any, NoReturn
 
 from ..advice import Advice
 from ..loader import entry
-from ..trial import Trial
-from . import ranks
-from .channel import Channel, Lost
-from .ending import end, quiesce
+from ..payload import Trial
 from .iterations import Iterations
 from .loaders import Loaders
+
+
+class Lost(ConnectionError):
+    """gputune has gone away."""
+
+
+class Channel:
+    """A connection for this process alone: a fork that inherits it neither sends nor receives."""
+
+    def __init__(self, path: str) -> None:
+        """Raises OSError where nobody listens."""
+        self._pid = os.getpid()
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.connect(path)
+        self._lines = self._socket.makefile("rb")
+
+    @property
+    def ours(self) -> bool:
+        return os.getpid() == self._pid
+
+    def send(self, **message: Any) -> None:
+        """Raises Lost."""
+        try:
+            self._socket.sendall(json.dumps(message).encode() + b"\n")
+        except OSError as error:
+            raise Lost(str(error)) from None
+
+    def receive(self) -> dict[str, Any]:
+        """Wait for the next order. Raises Lost."""
+        try:
+            line = self._lines.readline()
+        except OSError as error:
+            raise Lost(str(error)) from None
+        if not line.endswith(b"\n"):
+            raise Lost("gputune ended")
+        order: dict[str, Any] = json.loads(line)
+        return order
+
+
+def end(code: int = 0) -> NoReturn:
+    """Exit without running any handler of the program's."""
+    quiesce()
+    os._exit(code)
+
+
+def quiesce() -> None:
+    """Flush what was written, and end the children."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    for reference in list(logging._handlerList):  # type: ignore[attr-defined]  # what logging.shutdown goes through
+        with suppress(Exception):
+            reference().flush()
+    with suppress(Exception):
+        for child in multiprocessing.active_children():
+            child.kill()
+
+
+def place() -> dict[str, Any]:
+    """Return its rank, the number of ranks, and how many of them are on this node, as far as anything says so."""
+    import torch
+
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        rank, world = distributed.get_rank(), distributed.get_world_size()
+    else:
+        rank, world = _number("RANK", 0), _number("WORLD_SIZE", 1)
+    return {"rank": rank, "world": world, "local": _number("LOCAL_WORLD_SIZE", world)}
+
+
+def _number(name: str, otherwise: int) -> int:
+    text = os.environ.get(name, "")
+    return int(text) if text.isdecimal() else otherwise
+
 
 Rows = Callable[[], list[dict[str, Any]]]
 
@@ -31,8 +106,6 @@ it goes on.
 
 
 class Run:
-    """This process of the run."""
-
     def __init__(self, trial: Trial, rows: Rows, device: str) -> None:
         self.trial = trial
         self.rows = rows
@@ -115,7 +188,7 @@ class Run:
 
         return {
             "pid": os.getpid(), "entry": entry(), "torch": str(torch.__version__), "device": self.device,
-            **ranks.place(),
+            **place(),
         }  # fmt: skip
 
     def _follow_exceptions(self) -> None:
@@ -131,7 +204,6 @@ class Run:
 
 
 def start(trial: Trial, advice: Advice | None, rows: Rows) -> None:
-    """Begin, right after `import torch`."""
     import torch
 
     if trial.scratch:

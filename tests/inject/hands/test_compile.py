@@ -83,12 +83,6 @@ class TestPutIn:
         put_in(mlp())
         assert getattr(config, "backward_pass_autocast", "off") == "off"
 
-    def test_the_program_may_keep_its_graphs(self) -> None:
-        from torch._functorch import config
-
-        put_in(mlp())
-        assert not getattr(config, "donated_buffer", False)
-
     def test_where_compiling_fails_the_model_runs_without_it_and_the_reason_is_told(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -8,7 +8,6 @@ from hands_on import mlp, rooted
 from torch import nn
 from torch.autograd import forward_ad
 
-from gputune.inject.applied import Reason
 from gputune.inject.hands import inference_mode as hand
 
 X = torch.ones(2, 4)
@@ -48,13 +47,13 @@ def test_a_program_that_uses_it_itself_keeps_it() -> None:
     found = hand.obstacle(rooted(mlp(), gradients=False, inference=True), True)
     assert found is not None
     assert found.users
-    assert found.why == Reason.OWN_INFERENCE()
+    assert found.why == "the program uses inference mode itself"
 
 
 def test_not_where_gradients_are_computed() -> None:
     found = hand.obstacle(rooted(mlp()), True)
     assert found is not None
-    assert found.why == Reason.TRAINS()
+    assert found.why == "the program computes gradients"
 
 
 class Keeps(nn.Module):
@@ -77,7 +76,7 @@ def test_what_the_model_keeps_becomes_usual_and_the_setting_is_taken_out() -> No
     root.claim()
     with torch.no_grad():
         model(X)
-    assert failed == [("inference_mode", Reason.KEEPS("kept"))]
+    assert failed == [("inference_mode", "the model keeps kept, which is made in inference mode")]
     assert root.call.around is None
     model(X).sum().backward()  # which would raise with what inference mode made
 
@@ -87,13 +86,13 @@ def test_it_stays_out_where_a_hook_may_keep_what_is_made() -> None:
     model[0].register_forward_hook(lambda *_: None)
     found = hand.obstacle(rooted(model, gradients=False), True)
     assert found is not None
-    assert found.why == Reason.HOOKED()
+    assert found.why == "it has hooks, which may keep what is made in inference mode"
 
 
 def test_and_where_an_output_cannot_be_looked_into() -> None:
     found = hand.obstacle(rooted(mlp(), gradients=False, opaque="DynamicCache"), True)
     assert found is not None
-    assert found.why == Reason.OPAQUE("DynamicCache")
+    assert found.why == "it returns a DynamicCache, which cannot be looked into"
 
 
 @pytest.mark.slow

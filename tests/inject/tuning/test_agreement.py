@@ -12,8 +12,8 @@ from torch import nn
 
 from gputune.inject.root import Root
 from gputune.inject.tuning.agreement import Agreement
+from gputune.inject.tuning.agreement import compared as compared_tensors
 from gputune.inject.tuning.arms import Arms
-from gputune.inject.tuning.closeness import compared as compared_tensors
 from gputune.inject.watch import Seen
 from gputune.profile import Guard
 from gputune.trials.agreement import LIMITS, Agreed, verdict

@@ -6,7 +6,7 @@ from typing import Self
 import pytest
 import torch
 
-from gputune.inject.tuning.blocks import Clock
+from gputune.inject.tuning.timing import Clock
 
 LAUNCHES, BETWEEN = 0.003, 0.021
 """The seconds that the host takes to launch a step's kernels, and then for all else."""
@@ -34,7 +34,7 @@ class Machine:
             self.idle_from = max(self.now, self.idle_from) + self.works
             self.now += LAUNCHES
 
-    def event(self, **_: object) -> "Event":
+    def Event(self, **_: object) -> "Event":
         return Event(self)
 
     def current_stream(self, device: object) -> None: ...
@@ -60,10 +60,8 @@ class Event:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine(works=0.018)
-    monkeypatch.setattr(torch.cuda, "Event", made.event)
-    for name in ("synchronize", "current_stream", "reset_peak_memory_stats", "max_memory_allocated"):
-        monkeypatch.setattr(torch.cuda, name, getattr(made, name))
-    monkeypatch.setattr("gputune.inject.tuning.blocks.time", SimpleNamespace(perf_counter=made.perf_counter))
+    monkeypatch.setattr(torch, "cuda", made)
+    monkeypatch.setattr("gputune.inject.tuning.timing.time", SimpleNamespace(perf_counter=made.perf_counter))
     return made
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from gputune.inject.tuning.device_time import CALLS, TEARDOWN, Trace, program_traces, seconds
+from gputune.inject.tuning.timing import CALLS, TEARDOWN, Trace, program_traces, seconds
 
 
 def event(name: str, us: float, kind: str = "CUDA", **more: Any) -> Any:
@@ -19,30 +19,26 @@ def event(name: str, us: float, kind: str = "CUDA", **more: Any) -> Any:
 OWN = event("at::cuda::(anonymous namespace)::spin_kernel(long)", 3.0)
 
 
-def test_kernels_and_copies_on_the_gpu_are_added_up() -> None:
-    assert seconds([OWN, event("gemm", 1000.0), event("Memcpy DtoD (Device -> Device)", 500.0)]) == 0.0015
+GEMM = event("gemm", 1000.0)
 
 
-def test_what_the_host_does_is_none_of_it() -> None:
-    assert seconds([OWN, event("gemm", 1000.0), event("cudaLaunchKernel", 70.0, "CPU")]) == 0.001
-
-
-@pytest.mark.parametrize("name", ["ncclDevKernel_AllReduce_Sum_f32_RING_LL", "Memcpy HtoD (Pageable -> Device)"])
-def test_nor_is_waiting_for_other_gpus_and_for_the_host(name: str) -> None:
-    assert seconds([OWN, event("gemm", 1000.0), event(name, 9000.0)]) == 0.001
-
-
-def test_nor_are_ranges_that_the_program_named() -> None:
-    named = [event("gemm", 1000.0, is_user_annotation=False), event("forward", 1100.0, is_user_annotation=True)]
-    assert seconds([OWN, *named]) == 0.001
-
-
-def test_where_the_first_records_are_lost_nothing_is_known() -> None:
-    assert seconds([event("gemm", 1000.0)]) is None
-
-
-def test_nor_where_there_are_none() -> None:
-    assert seconds([]) is seconds([OWN]) is None
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([OWN, GEMM, event("Memcpy DtoD (Device -> Device)", 500.0)], 0.0015),
+        ([OWN, GEMM, event("cudaLaunchKernel", 70.0, "CPU")], 0.001),
+        ([OWN, GEMM, event("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 9000.0)], 0.001),
+        ([OWN, GEMM, event("Memcpy HtoD (Pageable -> Device)", 9000.0)], 0.001),
+        ([OWN, event("gemm", 1000.0, is_user_annotation=False), event("f", 1100.0, is_user_annotation=True)], 0.001),
+        ([GEMM], None),
+        ([], None),
+        ([OWN], None),
+    ],
+    ids=["kernels and copies", "the host", "waiting for GPUs", "waiting for the host", "named ranges",
+         "the first are lost", "nothing", "no work"],
+)  # fmt: skip
+def test_kernels_and_copies_on_the_gpu_are_added_up(events: list[Any], expected: float | None) -> None:
+    assert seconds(events) == expected
 
 
 def test_without_a_gpu_nothing_is_traced() -> None:

@@ -13,9 +13,8 @@ from torch import nn
 from trials.guard_cases import untouched
 
 from gputune.inject.tuning.iterations import Iterations
-from gputune.inject.tuning.recorder import PATIENCE, Recorder
-from gputune.inject.tuning.shadow import MOST, Shadow
-from gputune.inject.tuning.sketch import CHUNK, SIZE, sketch
+from gputune.inject.tuning.observations import CHUNK, SIZE, Shadow, sketch
+from gputune.inject.tuning.recording import PATIENCE, Recorder
 
 
 @pytest.fixture(autouse=True)
@@ -276,15 +275,6 @@ class TestShadow:
         monkeypatch.setattr(Shadow, "__init__", fail)
         assert len(train(model, adam(model))) == 4
         assert recorder.plain()["unchecked"] == ["RuntimeError: out of memory"]
-
-    @pytest.mark.exhaustive
-    @pytest.mark.slow
-    def test_looks_at_so_many_elements_at_the_most(self) -> None:
-        many = [nn.Parameter(torch.zeros(40)) for _ in range(MOST // 32)]
-        for one in many:
-            one.grad = torch.ones(40)
-        shadow = Shadow(torch.optim.SGD(many, lr=0.1))
-        assert sum(part.numel() for _, part, _ in shadow._pairs) <= MOST
 
 
 @pytest.mark.parametrize("kind", KINDS)
