@@ -52,7 +52,7 @@ from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.settings import Value
 from gputune.trials.candidates import candidates
 from gputune.trials.combination import DEFAULT, Combination
-from gputune.trials.measured import Measured, Tried, Wanted
+from gputune.trials.measured import Measured, Wanted
 from gputune.trials.measuring import measure
 from gputune.trials.progress import Told
 from gputune.trials.result import ranking, tuned
