@@ -55,7 +55,7 @@ class RecordedHost(Host):
         self.shm = overrides.get("shm", answers["shm"])
         self.counts = answers["cpu_counts"]
         self.clock = 0.0
-        self.architecture = overrides.get("architecture", "x86_64")
+        self.architecture: str = overrides.get("architecture", "x86_64")
         self.who = overrides.get("user", answers["user"])
         self.closed = overrides.get("closed", ())
         self.space = overrides.get("space", 1 << 40)
