@@ -56,7 +56,7 @@ class RecordedHost(Host):
         self.shm = overrides.get("shm", answers["shm"])
         self.counts = answers["cpu_counts"]
         self.clock = 0.0
-        self.architecture = overrides.get("architecture", "x86_64")
+        self.architecture: str = overrides.get("architecture", "x86_64")
         self.who = overrides.get("user", answers["user"])
         self.closed = overrides.get("closed", ())
         self.space = overrides.get("space", 1 << 40)
@@ -216,8 +216,13 @@ class Case:
     def _fits(self, one: Finding) -> bool:
         texts = [(part, one.message) for part in _parts(self.message)]
         texts += [(part, one.remedy or "") for part in _parts(self.remedy)]
-        said = all(text == part[1:] if part.startswith("=") else part in text for part, text in texts)
-        return said and self.subject in (..., one.subject)
+        return all(_says(part, text) for part, text in texts) and self.subject in (..., one.subject)
+
+
+def _says(part: str, text: str) -> bool:
+    if part.startswith("="):
+        return text == part[1:]
+    return text.startswith(part[1:]) if part.startswith("^") else part in text
 
 
 def _parts(parts: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -241,7 +246,7 @@ def says(
 
     `expected` is the severity of its only finding, or the severity and subject of each. `of` takes the eighth machine,
     puts `gpu` on that GPU, and expects `others` of all other GPUs. `message` and `remedy` are parts of a finding's
-    texts, or the whole text behind a `=`.
+    texts, its beginning behind a `^`, or the whole text behind a `=`.
     """
     if of is not None:
         overrides["gpu_index"] = of

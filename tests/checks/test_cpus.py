@@ -61,7 +61,7 @@ test_cpu_throttled = table(
     {
         f"{times} of {periods}": stopped(
             "WARNING", times, periods, told_stopped(times, periods),
-            remedy=("export OMP_NUM_THREADS=4 ", "docker run --cpus=8 IMAGE"),
+            remedy=("^export OMP_NUM_THREADS=4 ", "docker run --cpus=8 IMAGE"),
         )
         for times, periods in [(101, 10_000), (10_000, 10_000), (5, 499), (5, 5)]
     },
@@ -70,7 +70,7 @@ test_cpu_throttled = table(
         for times, periods in [(0, 10_000), (100, 10_000), (5, 500), (4, 4), (0, 0)]
     },
     {
-        "ranks share the remedy": stopped("WARNING", 5000, remedy="export OMP_NUM_THREADS=2 ", LOCAL_WORLD_SIZE="2"),
+        "ranks share the remedy": stopped("WARNING", 5000, remedy="^export OMP_NUM_THREADS=2 ", LOCAL_WORLD_SIZE="2"),
         "no quota": stopped("NOT_APPLICABLE", 5000, text="max 100000"),
         "an odd quota": stopped("UNKNOWN", 0, message="garbage", text="garbage"),
         "the file is the subject": says(
@@ -171,7 +171,7 @@ test_slurm_cpus = table(
     "slurm_cpus",
     {
         f"{granted} {cpus} {value}": task(
-            "WARNING", ONE_CORE.format(told), "#SBATCH --cpus-per-task=16 ", cpus,
+            "WARNING", ONE_CORE.format(told), "^#SBATCH --cpus-per-task=16 ", cpus,
             **{variable: value, "SLURM_CPUS_PER_TASK": granted},
         )
         for granted, cpus in [("1", 16), ("1", 1), (None, 1), (None, 2)]
@@ -199,7 +199,8 @@ test_slurm_cpus = table(
     },
     {
         f"{granted} {more}": task(
-            "WARNING", "", f"#SBATCH --cpus-per-task={RecordedHost(EIGHT).counts[0] * eighths // 8}  # ", machine=EIGHT,
+            "WARNING", "", f"^#SBATCH --cpus-per-task={RecordedHost(EIGHT).counts[0] * eighths // 8}  # ",
+            machine=EIGHT,
             SLURM_CPUS_PER_TASK="1", SLURM_JOB_GPUS=granted, **more,
         )
         for granted, more, eighths in [
@@ -211,7 +212,8 @@ test_slurm_cpus = table(
 
 def step(severity, cpus, message="", remedy="", **environ):
     environ = {**JOB, "SLURM_STEP_ID": "0", "SLURM_CPUS_PER_TASK": "16", **environ}
-    return says(severity, message, remedy, environ=environ, affinity=range(cpus))
+    subject = "SRUN_CPUS_PER_TASK" if severity == "WARNING" else None
+    return says(severity, message, remedy, subject=subject, environ=environ, affinity=range(cpus))
 
 
 test_slurm_srun_cpus = table(
@@ -250,12 +252,12 @@ test_machine_busy = table(
         "half": used("WARNING", "=others use 8.1 of 16 CPUs", 8.1, 0.0, "top"),
         "two are needed": used("OK", "=others use 8.1 of 16 CPUs", 8.1, 0.0, budget=2),
         "guests": used(
-            "WARNING", "=others use 6.0 of 16 CPUs, other guests of the host 5.9 of them", 6.0, 5.9, "move to a host"
+            "WARNING", "=others use 6.0 of 16 CPUs, other guests of the host 5.9 of them", 6.0, 5.9, "^move to a host"
         ),
         "hardly guests": used("WARNING", "=others use 6.0 of 16 CPUs", 6.0, 0.5, "top"),
         "not read": says(
             "UNKNOWN",
-            "how much of the CPUs others use could not be read (/proc/stat",
+            "^how much of the CPUs others use could not be read (/proc/stat",
             machine="cpu-only",
             files={"/proc/stat": None},
         ),
@@ -297,7 +299,7 @@ test_kubernetes_limits = table(
         "both": pod("OK", "800000 100000", BYTES, "=limits: 8 CPUs, 64.0 GiB"),
         "half a CPU": pod("OK", "250000 100000", BYTES, "=limits: 2.5 CPUs, 64.0 GiB"),
         "CPUs of its own": pod("OK", "max 100000", BYTES, "=limits: 15 CPUs, 64.0 GiB", cpus=15),
-        "but no memory": pod("WARNING", "max 100000", "max", "the pod has no memory limit,", cpus=15),
+        "but no memory": pod("WARNING", "max 100000", "max", "^the pod has no memory limit,", cpus=15),
         "a container": pod("NOT_APPLICABLE", None, None, environ={}),
         "a Slurm job in a pod": pod("NOT_APPLICABLE", None, None, environ={**POD, "SLURM_JOB_ID": "7"}),
         "eight GPUs": says(

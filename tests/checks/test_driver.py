@@ -23,9 +23,9 @@ test_driver_cuda = table(
     "driver_cuda",
     {
         f"{driver} for {torch}": cuda(
-            "ERROR", driver, torch, ("driver 580.159.04", driver, torch),
+            "ERROR", driver, torch, ("^driver 580.159.04", driver, torch),
             (
-                "/opt/torch/.venv/bin/python3 -m pip install --force-reinstall torch --index-url "
+                "^/opt/torch/.venv/bin/python3 -m pip install --force-reinstall torch --index-url "
                 f"https://download.pytorch.org/whl/{index}  # or update the driver to one for CUDA {torch[:2]} ",
                 f"sudo apt-get install cuda-compat-{torch.replace('.', '-')} && ",
                 f"LD_LIBRARY_PATH=/usr/local/cuda-{torch}/compat:$LD_LIBRARY_PATH, from NVIDIA's repository",
@@ -55,7 +55,7 @@ test_driver_cuda = table(
         for brand in (1, 2, 12, 13, 14, {"unreadable": "NVML: Not Supported"})
     },
     {
-        "no torch for the driver": cuda("ERROR", "10.2", "12.1", "", "update the driver to one for CUDA 12"),
+        "no torch for the driver": cuda("ERROR", "10.2", "12.1", "", "^update the driver to one for CUDA 12"),
         "no kernels for the GPU": cuda(
             "ERROR", "12.9", "13.0", "", "whl/cu126 ", gpu={"CudaComputeCapability": [7, 0]}
         ),
@@ -79,7 +79,7 @@ def module(version):
 
 
 REFUSED = Unreadable("NVML: Driver/library version mismatch", "version_mismatch")
-REBOOT = "sudo reboot  # on the host, as root; ends its jobs; "
+REBOOT = "^sudo reboot  # on the host, as root; ends its jobs; "
 NEWER = module("590.44.01")
 test_driver_mismatch = table(
     "driver_mismatch",
@@ -95,7 +95,7 @@ test_driver_mismatch = table(
         "NVML refuses, and there is no device file": says("ERROR", machine="cpu-only", nvml=REFUSED),
         "an unread library": says("UNKNOWN", "Unknown Error", nvml=with_driver({"DriverVersion": UNREAD})),
         "WSL": says("NOT_APPLICABLE", "WSL", files={VERSION: None, "/dev/nvidia0": None, "/dev/dxg": ""}),
-        "an unknown module": says("UNKNOWN", "libraries 580.159.04", files={VERSION: None}),
+        "an unknown module": says("UNKNOWN", "^libraries 580.159.04", files={VERSION: None}),
     },
     {
         f"the module is {version}": says(
@@ -110,9 +110,9 @@ test_driver_mismatch = table(
     {
         f"libraries older than the module: {remedy}": says("ERROR", "", remedy, files=NEWER | files, environ=environ)
         for environ, files, remedy in [
-            ({}, {}, "docker restart CONTAINER  # on the host; ends its jobs; "),
-            (POD, {}, 'kubectl delete pod "$HOSTNAME"  # ends its jobs; '),
-            ({}, BARE, "ldconfig -p | grep -E 'lib(cuda|nvidia-ml).so.1'  # lists the copies"),
+            ({}, {}, "^docker restart CONTAINER  # on the host; ends its jobs; "),
+            (POD, {}, '^kubectl delete pod "$HOSTNAME"  # ends its jobs; '),
+            ({}, BARE, "^ldconfig -p | grep -E 'lib(cuda|nvidia-ml).so.1'  # lists the copies"),
         ]
     },
 )  # fmt: skip
@@ -128,8 +128,8 @@ def card(severity, text, message="", remedy="", *, files=None, subject=..., **mo
 
 
 INSTALL = ("sudo ubuntu-drivers install", "sudo apt install nvidia-driver")
-BLACKLIST = "printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | sudo tee /etc/modprobe.d/"
-MODPROBE = ("sudo modprobe nvidia  # on the host, as root; ", "Secure Boot")
+BLACKLIST = "^printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | sudo tee /etc/modprobe.d/"
+MODPROBE = ("^sudo modprobe nvidia  # on the host, as root; ", "Secure Boot")
 OTHER_CARD = f"{BUS}/0000:3b:00.0/uevent"
 test_driver_missing = table(
     "driver_missing",
@@ -173,7 +173,7 @@ test_driver_missing = table(
         "a driver of unknown version": card(
             "UNKNOWN", uevent("nvidia"), "version could not be read", files={OTHER_CARD: uevent(None)}
         ),
-        "no GPU": says("NOT_APPLICABLE", "there is no NVIDIA GPU on the PCI bus", machine="cpu-only"),
+        "no GPU": says("NOT_APPLICABLE", "^there is no NVIDIA GPU on the PCI bus", machine="cpu-only"),
     },
 )  # fmt: skip
 
@@ -310,7 +310,7 @@ test_nvml_missing = table(
     {
         f"granted {granted}": says(
             "WARNING", "",
-            ("ldconfig -p | grep libnvidia-ml.so.1  # on the host; ", "sudo apt-get install libnvidia-compute-580"),
+            ("^ldconfig -p | grep libnvidia-ml.so.1  # on the host; ", "sudo apt-get install libnvidia-compute-580"),
             nvml=ABSENT, environ={CAPABILITIES: granted},
         )
         for granted in ("all", "compute,utility")
@@ -319,9 +319,9 @@ test_nvml_missing = table(
         remedy: says("WARNING", "", remedy, nvml=ABSENT, environ=UNGRANTED | environ, files=BARE | files)
         for remedy, environ, files in [
             ("libnvidia-compute-580  # as root; changes the node; on Debian: libnvidia-ml1; ", {}, {}),
-            ("install the driver's libnvidia-ml.so.1", {}, {VERSION: None}),
-            ("apptainer exec --nv IMAGE  # ", {"APPTAINER_CONTAINER": "x.sif"}, {}),
-            (f'env: [{{name: {CAPABILITIES}, value: "compute,utility"}}]  # ', POD, {}),
+            ("^install the driver's libnvidia-ml.so.1", {}, {VERSION: None}),
+            ("^apptainer exec --nv IMAGE  # ", {"APPTAINER_CONTAINER": "x.sif"}, {}),
+            (f'^env: [{{name: {CAPABILITIES}, value: "compute,utility"}}]  # ', POD, {}),
         ]
     },
     {
@@ -329,26 +329,26 @@ test_nvml_missing = table(
             severity, "NVML: it fails", remedy, nvml=Unreadable("NVML: it fails", cause), torch=torch
         )
         for cause, remedy in {
-            "driver_not_loaded": "sudo modprobe nvidia  # on the host, as root; ",
+            "driver_not_loaded": "^sudo modprobe nvidia  # on the host, as root; ",
             "gpu_lost": REBOOT,
             "needs_reset": REBOOT,
             "timeout": REBOOT,
-            "unknown_error": "docker restart CONTAINER  # on the host; ends its jobs; ",
-            "no_permission": "ls -l /dev/nvidia*  # ",
-            None: "sudo dmesg | grep -iE 'nvrm|xid'  # on the host, as root; ",
+            "unknown_error": "^docker restart CONTAINER  # on the host; ends its jobs; ",
+            "no_permission": "^ls -l /dev/nvidia*  # ",
+            None: "^sudo dmesg | grep -iE 'nvrm|xid'  # on the host, as root; ",
         }.items()
         for torch, severity in [({}, "WARNING"), ({"devices": []}, "ERROR")]
     },
     {
         f"{cause} on {machine}": says(
-            "ERROR", "nvmlInit does not answer within 5 s", "sudo reboot  # ", machine=machine,
+            "ERROR", "nvmlInit does not answer within 5 s", "^sudo reboot  # ", machine=machine,
             nvml=Unreadable("NVML: nvmlInit does not answer within 5 s", cause),
         )
         for cause in ("no_answer", "killed", "exited")
         for machine in ("nvidia-h200-x1", EIGHT)
     },
     {
-        f"a list that cannot be: {answer}": says("ERROR", "cannot list the GPUs", "sudo dmesg", nvml=Counting(answer))
+        f"a list that cannot be: {answer}": says("ERROR", "cannot list the GPUs", "^sudo dmesg", nvml=Counting(answer))
         for answer in (
             Unreadable("NVML: Unknown Error", "unknown_error"), Unreadable("NVML: Timeout", "timeout"), 2**32 - 1, 257
         )
@@ -374,8 +374,8 @@ test_nvidia_visible_devices = table(
     "nvidia_visible_devices",
     {
         f"{value!r} keeps two out": let_in(
-            "WARNING", value, host("nvidia", "nvidia", "vfio-pci"), f"{VARIABLE}={value} keeps the host's 2 GPUs out",
-            "docker run --gpus all IMAGE  # ",
+            "WARNING", value, host("nvidia", "nvidia", "vfio-pci"), f"^{VARIABLE}={value} keeps the host's 2 GPUs out",
+            "^docker run --gpus all IMAGE  # ",
         )
         for value in ("void", "none", "")
     },
@@ -386,7 +386,7 @@ test_nvidia_visible_devices = table(
     },
     {
         f"{value!r}, and the bus is not seen": let_in(
-            "UNKNOWN", value, NONE, (f"{VARIABLE}{SAID[value]}; whether the host has a GPU could not be read", BUS)
+            "UNKNOWN", value, NONE, (f"^{VARIABLE}{SAID[value]}; whether the host has a GPU could not be read", BUS)
         )
         for value in ("void", "none", None)
     },

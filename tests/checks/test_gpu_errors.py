@@ -20,11 +20,11 @@ test_ecc_errors = table(
     {
         "one error": ecc(
             "ERROR",
-            ("1 uncorrectable memory error ", "1 in the card's life"),
+            ("^1 uncorrectable memory error ", "1 in the card's life"),
             **{SINCE_LOAD: 1, EVER: 1},
         ),
         "two errors": ecc(
-            "ERROR", ("2 uncorrectable memory errors ", "7 in the card's life"), **{SINCE_LOAD: 2, EVER: 7}
+            "ERROR", ("^2 uncorrectable memory errors ", "7 in the card's life"), **{SINCE_LOAD: 2, EVER: 7}
         ),
         "errors before the driver was loaded are no fault": ecc("OK", "4 in the card's life", **{EVER: 4}),
         "an error counts though the card's life was not read": ecc(
@@ -37,7 +37,7 @@ test_ecc_errors = table(
         ),
     },
     {
-        f"where ECC is off nothing counts: {errors}": ecc("NOT_APPLICABLE", "ECC is off", EccMode=[0, 1], **errors)
+        f"where ECC is off nothing counts: {errors}": ecc("NOT_APPLICABLE", "^ECC is off", EccMode=[0, 1], **errors)
         for errors in [{}, {SINCE_LOAD: 1}, {SINCE_LOAD: UNSUPPORTED}]
     },
 )
@@ -68,9 +68,9 @@ test_ecc_mode = table(
     "ecc_mode",
     {
         "on and stays on": mode("OK", [1, 1]),
-        "off": mode("WARNING", [0, 0], "ECC is off: ", (f"sudo nvidia-smi -i {AT} -e 1; ", RESET)),
-        "off until a reset": mode("WARNING", [0, 1], "ECC is off, and on only after", RESET),
-        "on until a reset": mode("WARNING", [1, 0], "ECC is on, and off after", f"sudo nvidia-smi -i {AT} -e 1  #"),
+        "off": mode("WARNING", [0, 0], "^ECC is off: ", (f"^sudo nvidia-smi -i {AT} -e 1; ", RESET)),
+        "off until a reset": mode("WARNING", [0, 1], "^ECC is off, and on only after", RESET),
+        "on until a reset": mode("WARNING", [1, 0], "^ECC is on, and off after", f"^sudo nvidia-smi -i {AT} -e 1  #"),
         "shipped with it off": mode(
             "NOT_APPLICABLE", [0, 0], "as this card was shipped", Name="Tesla M60", Brand=2, DefaultEccMode=[0]
         ),
@@ -192,12 +192,12 @@ test_recovery_action = table(
         )
         for action, number, severity, typed in [
             ("gpu reset", 1, "ERROR", RESET),
-            ("node reboot", 2, "ERROR", "sudo systemctl reboot  #"),
+            ("node reboot", 2, "ERROR", "^sudo systemctl reboot  #"),
             ("drain P2P", 3, "ERROR", f"nvidia-smi -q -i {AT} | grep Recovery  #"),
             ("drain and reset", 4, "ERROR", RESET),
-            ("recover IMEX domain", 5, "WARNING", "sudo systemctl restart nvidia-imex  #"),
-            ("bus reset", 6, "ERROR", "sudo systemctl reboot  #"),
-            ("system reboot", 7, "ERROR", "sudo systemctl reboot  #"),
+            ("recover IMEX domain", 5, "WARNING", "^sudo systemctl restart nvidia-imex  #"),
+            ("bus reset", 6, "ERROR", "^sudo systemctl reboot  #"),
+            ("system reboot", 7, "ERROR", "^sudo systemctl reboot  #"),
         ]
     },
     {

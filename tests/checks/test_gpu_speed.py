@@ -51,7 +51,7 @@ test_clock_lock = table(
     {f"no setting: {mask}": says("OK", gpu={NOW: mask}, measured=under(mask)) for mask in [0x0, 0x1, 0x4, 0x40]},
 )
 
-LOOK = "nvidia-smi -i 00000000:00:06.0 -q -d PERFORMANCE,TEMPERATURE,POWER  # "
+LOOK = "^nvidia-smi -i 00000000:00:06.0 -q -d PERFORMANCE,TEMPERATURE,POWER  # "
 
 
 def at_rest(answer):
@@ -152,7 +152,7 @@ test_power_limit = table(
     "power_limit",
     {
         "its own limit is told before the board's": says(
-            "WARNING", "its power limit is 500 W", gpu={LIMIT: 500_000, ENFORCED: 400_000}
+            "WARNING", "^its power limit is 500 W", gpu={LIMIT: 500_000, ENFORCED: 400_000}
         ),
         "a low limit counts though another was not read": says("WARNING", gpu={LIMIT: 500_000, ENFORCED: UNSUPPORTED}),
     },
@@ -181,7 +181,7 @@ test_power_limit = table(
     },
     {
         f"a limit of the board that lowers nothing: {enforced}": says(
-            "OK", "its power limit is 700 W", gpu={ENFORCED: enforced}
+            "OK", "^its power limit is 700 W", gpu={ENFORCED: enforced}
         )
         for enforced in [700_000, 800_000]
     },
@@ -254,8 +254,8 @@ test_persistence_mode = table(
     {
         "off": says(
             "WARNING",
-            "persistence mode is off",
-            ("sudo nvidia-smi -i 00000000:00:09.0 -pm 1  # on the host, as root; ", "nvidia-persistenced"),
+            "^persistence mode is off",
+            ("^sudo nvidia-smi -i 00000000:00:09.0 -pm 1  # on the host, as root; ", "nvidia-persistenced"),
             of=3,
             gpu={"PersistenceMode": 0},
         ),

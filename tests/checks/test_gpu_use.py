@@ -15,7 +15,7 @@ MPS = ("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE")
 test_compute_mode = table(
     "compute_mode",
     {
-        MODES[number]: says(severity, f"its compute mode is {MODES[number]}", remedy, gpu={"ComputeMode": number})
+        MODES[number]: says(severity, f"^its compute mode is {MODES[number]}", remedy, gpu={"ComputeMode": number})
         for number, severity, remedy in [
             (0, "OK", "="), (1, "WARNING", DEFAULT), (2, "ERROR", DEFAULT), (3, "WARNING", DEFAULT)
         ]
@@ -48,14 +48,14 @@ test_mig_mode = table(
         "on": mig(
             "WARNING",
             [1, 1],
-            "MIG is on",
+            "^MIG is on",
             (
-                "CUDA_VISIBLE_DEVICES=$(nvidia-smi -L | grep -A1 GPU-f5f3a5e9-939a-980a-1428-1d671bf50b09 "
+                "^CUDA_VISIBLE_DEVICES=$(nvidia-smi -L | grep -A1 GPU-f5f3a5e9-939a-980a-1428-1d671bf50b09 "
                 "| grep -om1 'MIG-[^)]*') gputune probe  # ",
                 f"sudo nvidia-smi mig -i {AT} -dci; sudo nvidia-smi mig -i {AT} -dgi; sudo nvidia-smi -i {AT} -mig 0",
             ),
         ),
-        "a slice of its own": mig("WARNING", [1, 1], "", "gputune probe  # ", {"CUDA_VISIBLE_DEVICES": "MIG-1"}),
+        "a slice of its own": mig("WARNING", [1, 1], "", "^gputune probe  # ", {"CUDA_VISIBLE_DEVICES": "MIG-1"}),
     },
     {
         message: mig("WARNING", modes, f"={message}", f"; sudo nvidia-smi -i {AT} --gpu-reset; ")
@@ -90,7 +90,7 @@ COMPUTE, CLIENTS, OLD, NEW = (
     "ComputeRunningProcesses", "MPSComputeRunningProcesses", "MemoryInfo", "MemoryInfo:33554472",
 )  # fmt: skip
 GIB = 1 << 30
-LOOK = ("sudo fuser -v /dev/nvidia*  # on the host, as root; ", "CUDA_VISIBLE_DEVICES")
+LOOK = ("^sudo fuser -v /dev/nvidia*  # on the host, as root; ", "CUDA_VISIBLE_DEVICES")
 
 
 def of(*pids, each=None):
@@ -158,7 +158,10 @@ test_gpu_in_use = table(
     },
 )  # fmt: skip
 
-SHARD, BY_MPS = ("a Slurm shard", "#SBATCH --gres=gpu:1"), ("through MPS", "unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_ACT")
+SHARD, BY_MPS = (
+    ("^a Slurm shard", "^#SBATCH --gres=gpu:1"),
+    ("through MPS", "^unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_ACT"),
+)
 test_gpu_shared = table(
     "gpu_shared",
     {
@@ -190,16 +193,22 @@ test_numa = table(
             "WARNING",
             words,
             f"=the CPUs near it are {cpus}, but this process may run only on 0-15",
-            f"docker run --cpuset-cpus={cpus} IMAGE  # ",
+            f"^docker run --cpuset-cpus={cpus} IMAGE  # ",
         )
         for cpus, words in {"16-31": FAR, "64-65,67": [0, 0b1011]}.items()
     },
     {cpus: near("OK", [word], f"({cpus})") for cpus, word in {"0-15": 0xFFFF, "15-31": 0xFFFF_8000, "0": 1}.items()},
     {
-        "on a host": near("WARNING", FAR, "", "taskset -cp 16-31 $$  # ", files={"/.dockerenv": None}),
-        "in Slurm": near("WARNING", FAR, "", "#SBATCH --gres-flags=enforce-binding  # ", environ={"SLURM_JOB_ID": "7"}),
+        "on a host": near("WARNING", FAR, "", "^taskset -cp 16-31 $$  # ", files={"/.dockerenv": None}),
+        "in Slurm": near(
+            "WARNING", FAR, "", "^#SBATCH --gres-flags=enforce-binding  # ", environ={"SLURM_JOB_ID": "7"}
+        ),
         "in a pod": near(
-            "WARNING", FAR, "", "ask for the Topology Manager's policy", environ={"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+            "WARNING",
+            FAR,
+            "",
+            "^ask for the Topology Manager's policy",
+            environ={"KUBERNETES_SERVICE_HOST": "10.0.0.1"},
         ),
         "torch does not see it": says(
             UNSEEN, machine=EIGHT, gpu={"CpuAffinity:64": [0, 0, 1]}, gpu_index=3, torch=FIRST_ONLY
@@ -250,7 +259,7 @@ test_measured_alone = table(
     {
         f"{others} of {affinity} CPUs, {budget} needed": says(
             ["NOT_APPLICABLE GPU 0", f"{severity} CPU"],
-            f"other processes used up to {max(others):.1f} of {affinity} CPUs",
+            f"^other processes used up to {max(others):.1f} of {affinity} CPUs",
             measured=[load("cpu", other_cpus=other) for other in others],
             facts={"cpu.affinity_count": affinity, "cpu.budget": budget},
         )

@@ -58,7 +58,7 @@ test_gpu_lost = table(
     },
     {
         f"{count} of four, {value}": lost(
-            severity, range(count), 4, PART.format(4) if severity != "ERROR" else "on the PCI bus, but not listed",
+            severity, range(count), 4, PART.format(4) if severity != "ERROR" else "^on the PCI bus, but not listed",
             environ={GRANTED: value},
         )
         for value in (None, "all", "0,1,2,3")
@@ -233,7 +233,7 @@ test_expected_gpus = table(
         for bound in ("SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND", "SLURM_TRES_PER_TASK")
     },
     {
-        f"expects {number}": expected(severity, message=f"--expect-gpus {number}, and there are 8 GPUs", expect=number)
+        f"expects {number}": expected(severity, message=f"^--expect-gpus {number}, and there are 8 GPUs", expect=number)
         for number, severity in [(8, "OK"), (9, "ERROR"), (7, "WARNING"), (0, "WARNING")]
     },
     {

@@ -65,7 +65,7 @@ test_cuda_visible_devices = table(
         "nothing to hide": visible("NOT_APPLICABLE", "", machine="cpu-only"),
         "nothing to hide by -1": visible("NOT_APPLICABLE", "-1", machine="cpu-only"),
         "none to name": visible(
-            "WARNING", "0", "'0' names a GPU, but there is none", f"unset {VISIBLE}", machine="cpu-only"
+            "WARNING", "0", "'0' names a GPU, but there is none", f"^unset {VISIBLE}", machine="cpu-only"
         ),
         "a torch for AMD's": visible("NOT_APPLICABLE", "0", machine="cpu-only", torch={"hip": "6.4"}),
     },
@@ -88,7 +88,7 @@ test_cuda_visible_devices = table(
     },
     {
         f"the remedy for {value!r} takes no GPU of others: {left}": visible(
-            "WARNING", value, "", f"export {VISIBLE}={left}", **used
+            "WARNING", value, "", f"^export {VISIBLE}={left}", **used
         )
         for value in ("", "all")
         for used, left in [(COMPUTES, "0,1,2,3,4,6,7"), (JOB_OF_TWO, "2,3")]
@@ -144,7 +144,7 @@ COMBINATION = "Error 803: system has unsupported display driver / cuda driver co
 UNKNOWN = "CUDA unknown error - this may be due to an incorrectly set up environment"
 FAILURE = "RuntimeError: CUDA unknown error"
 STUBS, COMPATS, PATH = "/usr/local/cuda/lib64/stubs", "/usr/local/cuda/compat", "LD_LIBRARY_PATH"
-REASON = "/opt/torch/.venv/bin/python3 -c 'import torch; torch.cuda.init()'"
+REASON = "^/opt/torch/.venv/bin/python3 -c 'import torch; torch.cuda.init()'"
 FILES = {"/dev/nvidia0": "", "/dev/nvidia1": ""}
 REVOKED = {"files": {**FILES, "/.dockerenv": ""}, "denied": [*FILES]}
 FAILED = Unreadable("NVML: Unknown Error", "unknown_error")
@@ -168,7 +168,7 @@ test_gpu_absent = table(
         for laptop in ({}, {"files": {"/dev/dxg": ""}}, {"environ": {GRANTED: "void"}})
     },
     {
-        f"not asked for: {value!r}": absent("NOT_APPLICABLE", "no GPU was requested", environ={GRANTED: value})
+        f"not asked for: {value!r}": absent("NOT_APPLICABLE", "^no GPU was requested", environ={GRANTED: value})
         for value in ("", "none", "void")
     },
     {
@@ -190,8 +190,8 @@ test_gpu_absent = table(
         "0,99 leaves one": says("ERROR", environ={VISIBLE: "0,99"}, torch=NO_DEVICES),
         "nothing is hidden": absent("NOT_APPLICABLE", environ={VISIBLE: ""}),
         "not seen by torch": says(
-            "ERROR", "NVML lists 1 GPU, but torch can use none", (
-                "docker run", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+            "ERROR", "^NVML lists 1 GPU, but torch can use none", (
+                "^docker run", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
             ),
             torch=NO_DEVICES,
         ),
@@ -200,7 +200,7 @@ test_gpu_absent = table(
             torch=NO_DEVICES, files=BARE,
         ),
         "torch fails": absent(
-            "ERROR", f"NVML lists 8 GPUs, but torch can use none ({FAILURE})", "", EIGHT, torch=failing(
+            "ERROR", f"^NVML lists 8 GPUs, but torch can use none ({FAILURE})", "", EIGHT, torch=failing(
                 "CUDA unknown error"
             )
         ),
@@ -238,13 +238,14 @@ test_gpu_absent = table(
     {
         f"{words[:9]} {path}": says("ERROR", words, remedy, torch=failing(words), environ={PATH: path})
         for words, path, remedy in [
-            (STUB, f"{STUBS}:/opt/lib", f"export {PATH}=/opt/lib"), (STUB, STUBS, f"unset {PATH}"),
-            (STUB, None, "ldconfig -p | grep libcuda.so.1"), (COMPAT, f"{COMPATS}:/opt/lib", f"export {PATH}=/opt/lib"),
-            (COMPAT, None, "sudo apt-get remove 'cuda-compat-*' && sudo ldconfig"),
-            (COMBINATION, None, "docker restart CONTAINER"),
-            (UNKNOWN, None, "sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm"),
-            ("Error 100: no CUDA-capable device is detected", None, "docker run --gpus device=0 -e NVIDIA_DRIVER_CAP"),
-            ("libcuda.so.1: cannot open shared object file", None, "docker run --gpus device=0 -e NVIDIA_DRIVER_CAP"),
+            (STUB, f"{STUBS}:/opt/lib", f"^export {PATH}=/opt/lib"), (STUB, STUBS, f"^unset {PATH}"),
+            (STUB, None, "^ldconfig -p | grep libcuda.so.1"),
+            (COMPAT, f"{COMPATS}:/opt/lib", f"^export {PATH}=/opt/lib"),
+            (COMPAT, None, "^sudo apt-get remove 'cuda-compat-*' && sudo ldconfig"),
+            (COMBINATION, None, "^docker restart CONTAINER"),
+            (UNKNOWN, None, "^sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm"),
+            ("Error 100: no CUDA-capable device is detected", None, "^docker run --gpus device=0 -e NVIDIA_DRIVER_CAP"),
+            ("libcuda.so.1: cannot open shared object file", None, "^docker run --gpus device=0 -e NVIDIA_DRIVER_CAP"),
             ("something new", None, REASON),
         ]
     },
@@ -256,14 +257,14 @@ test_gpu_absent = table(
     },
     {
         f"a job of {count}": absent(
-            "ERROR", f"granted {count} GPU", f"srun --gpus={count} COMMAND",
+            "ERROR", f"granted {count} GPU", f"^srun --gpus={count} COMMAND",
             environ={**SLURM, "SLURM_GPUS_ON_NODE": count},
         )
         for count in ("8", "1")
     },
     {
         "a pod of four": absent(
-            "ERROR", "", "resources: {limits: {nvidia.com/gpu: 4}}", environ=POD, facts={"gpus_expected": 4}
+            "ERROR", "", "^resources: {limits: {nvidia.com/gpu: 4}}", environ=POD, facts={"gpus_expected": 4}
         )
     },
     {
@@ -275,7 +276,7 @@ test_gpu_absent = table(
         for environ, remedy in [
             ({GRANTED: "all"}, "docker restart CONTAINER  # on the host"),
             ({}, "docker restart CONTAINER  # on the host"),
-            ({**POD, GRANTED: "void"}, 'kubectl delete pod "$HOSTNAME"'),
+            ({**POD, GRANTED: "void"}, '^kubectl delete pod "$HOSTNAME"'),
         ]
     },
     {

@@ -37,16 +37,16 @@ test_nvlink_down = table(
     {
         told: of_3("ERROR", links, told, ("nvidia-smi nvlink -s", "--gpu-reset"))
         for links, told in [
-            (down(7), "17 NVLinks are up, 18 on other GPUs (down: 7)"),
-            (down(0, 17), "16 NVLinks are up, 18 on other GPUs (down: 0, 17)"),
-            (down(*range(18)), "0 NVLinks are up, 18 on other GPUs"),
+            (down(7), "^17 NVLinks are up, 18 on other GPUs (down: 7)"),
+            (down(0, 17), "^16 NVLinks are up, 18 on other GPUs (down: 0, 17)"),
+            (down(*range(18)), "^0 NVLinks are up, 18 on other GPUs"),
         ]
     },
     {
         f"{up} of 18 to a switch": alike(
             "WARNING",
             down(*links),
-            f"{up} of 18 NVLinks are up, as on the other GPUs (down: {links[0]}",
+            f"^{up} of 18 NVLinks are up, as on the other GPUs (down: {links[0]}",
             "--gpu-reset",
         )
         for links, up in [([7], 17), (range(18), 0)]
@@ -147,7 +147,7 @@ test_fabric_manager = table(
             f"={RESTART}| grep -A 12 Fabric  # {DRAIN}; Fabric Manager must be "
             "in exactly the driver's version: 580.159.04",
         ),
-        "in progress": of_3("ERROR", state(2), "", f"sleep 60 && {RESTART}"),
+        "in progress": of_3("ERROR", state(2), "", f"^sleep 60 && {RESTART}"),
         "a driver of unknown version": of_3(
             "ERROR", state(1), "", "see nvidia-smi", nvml={**RecordedHost(EIGHT).nvml_answers, "DriverVersion": UNREAD}
         ),

@@ -10,7 +10,7 @@ DRIVER = facts_of().driver.kernel_version
 LOOK = "sudo dmesg --ctime | grep -E 'NVRM: Xid'  # on the host, as root"
 OURS, OTHER, SEVENTH = "0000:00:06", "0000:3b:00", "0000:00:0d"
 """The address of the first GPU, one that is not here, and the eighth GPU's."""
-RESET, REBOOT = "--gpu-reset", "sudo systemctl reboot  # on the host, as root; ends its jobs"
+RESET, REBOOT = "--gpu-reset", "^sudo systemctl reboot  # on the host, as root; ends its jobs"
 BARE, NO_LIST = {"/.dockerenv": None}, {"FieldValues:[230]": {"unreadable": "NVML: Not Supported"}}
 
 
@@ -65,7 +65,7 @@ test_xid_errors = table(
         for xid in (13, 31, 43, 45)
     },
     {
-        f"{xid} is a note": logged(about("OK"), line(xid), f"Xid {xid}, 1 time since boot")
+        f"{xid} is a note": logged(about("OK"), line(xid), f"^Xid {xid}, 1 time since boot")
         for xid in (63, 92, 106, 107, 121, 162)
     },
     {
@@ -86,7 +86,7 @@ test_xid_errors = table(
         "a fatal NVLink error": logged("ERROR", line(145, text="RLW_RXPIPE Fatal XC0 i0 Link 13 (0x0409a0c2)")),
         "each kind on each GPU": logged(
             [*about("WARNING"), "WARNING 0000:5e:00", *about("ERROR")],
-            line(31) + line(31, "0000:5e:00") + line(79) + line(31), "Xid 31, 2 times",
+            line(31) + line(31, "0000:5e:00") + line(79) + line(31), "^Xid 31, 2 times",
         ),
         "not back, so not mended": logged("ERROR", AGAIN + LOADED),
         "no error": logged(["OK"], ""),

@@ -20,18 +20,18 @@ def lock(severity, limit, message="", remedy="", *, adapter=ADAPTER, capabilitie
 test_memlock_limit = table(
     "memlock_limit",
     {
-        told: lock("WARNING", limit, f"only {told} may be locked", "docker run --ulimit memlock=-1 IMAGE  # ")
+        told: lock("WARNING", limit, f"^only {told} may be locked", "^docker run --ulimit memlock=-1 IMAGE  # ")
         for limit, told in [(65536, "64 KiB"), (8 << 20, "8 MiB"), (GIB - 1, "1024 MiB")]
     },
     {
-        "in a pod": lock("WARNING", 1, "", "securityContext: {capabilities: {add: [IPC_LOCK]}}  # ", environ=POD),
+        "in a pod": lock("WARNING", 1, "", "^securityContext: {capabilities: {add: [IPC_LOCK]}}  # ", environ=POD),
         "in Slurm": lock(
             "WARNING", 1, "",
-            "sudo mkdir -p /etc/systemd/system/slurmd.service.d && printf '[Service]\\nLimitMEMLOCK=",
+            "^sudo mkdir -p /etc/systemd/system/slurmd.service.d && printf '[Service]\\nLimitMEMLOCK=",
             environ={"SLURM_JOB_ID": "7"},
         ),
         "in Apptainer": lock(
-            "WARNING", 1, "", 'echo "$(id -un) - memlock unlimited" | sudo tee ',
+            "WARNING", 1, "", '^echo "$(id -un) - memlock unlimited" | sudo tee ',
             environ={"APPTAINER_CONTAINER": "x.sif"},
         ),
         "enough": lock("OK", GIB, "=1.0 GiB may be locked"),
@@ -60,7 +60,7 @@ test_open_files_limit = table(
     {
         f"{limit} for {cpus} CPUs": open_files(
             "WARNING", limit, cpus, (f"{limit} files may be open", f"on each of {cpus} CPUs may need {need}"),
-            ('ulimit -n "$(ulimit -Hn)"  # ', "docker run --ulimit nofile=65536:65536 IMAGE"),
+            ('^ulimit -n "$(ulimit -Hn)"  # ', "docker run --ulimit nofile=65536:65536 IMAGE"),
         )
         for limit, cpus, need in [(355, 16, 356), (256, 16, 356), (1024, 58, 1028), (115, 1, 116)]
     },
@@ -81,12 +81,12 @@ def nameless(severity, message, remedy="", torch="2.12.1+cu130", **environ):
     return says(severity, message, remedy, user=(1234, None, None), torch={"torch": torch}, environ=environ)
 
 
-NO_NAME = "user id 1234 has no name"
+NO_NAME = "^user id 1234 has no name"
 test_unknown_uid = table(
     "unknown_uid",
     {
         f"torch {torch}": nameless(
-            "WARNING", NO_NAME, ("export USER=uid1234  # ", "docker run --env USER=user IMAGE"), torch
+            "WARNING", NO_NAME, ("^export USER=uid1234  # ", "docker run --env USER=user IMAGE"), torch
         )
         for torch in ("2.12.1+cu130", "2.4.0", "main", None)
     },
@@ -119,7 +119,7 @@ def folders(severity, message="", remedy="", closed=(), **environ):
 
 ALL = "TORCH_HOME, HF_HOME, TMPDIR can be written to"
 TO_TMP, TO_HOME = "mkdir -p /tmp/cache && export XDG_CACHE_HOME=/tmp/cache", "/root/.cache/tmp"
-MOUNT = "docker run --tmpfs /tmp IMAGE  # "
+MOUNT = "^docker run --tmpfs /tmp IMAGE  # "
 ELSEWHERE = {"XDG_CACHE_HOME": "/tmp/cache"}
 test_cache_folders = table(
     "cache_folders",
@@ -137,7 +137,7 @@ test_cache_folders = table(
         ),
         "one folder": folders(
             "WARNING", "=cannot be written to: TORCH_HOME (/data/hub)",
-            "mkdir -p /tmp/cache/torch && export TORCH_HOME=/tmp/cache/torch  # ", ["/data/hub"],
+            "^mkdir -p /tmp/cache/torch && export TORCH_HOME=/tmp/cache/torch  # ", ["/data/hub"],
             TORCH_HOME="/data/hub",
         ),
         "a read-only root": folders("WARNING", ("HOME (/root), ", "TMPDIR (/tmp)"), MOUNT, ["/"]),
@@ -146,7 +146,7 @@ test_cache_folders = table(
         ),
         "no such TMPDIR": folders(
             "WARNING", "=cannot be written to: TMPDIR (/data/hub/none)",
-            f"mkdir -p {TO_HOME} && export TMPDIR={TO_HOME}  # ", TMPDIR="/data/hub/none",
+            f"^mkdir -p {TO_HOME} && export TMPDIR={TO_HOME}  # ", TMPDIR="/data/hub/none",
         ),
         "a closed /tmp": folders("WARNING", "=cannot be written to: TMPDIR (/tmp)", "", ["/tmp"]),
         "a closed /tmp that is not used": folders("OK", "", "", ["/tmp"], TMPDIR="/data/hub"),
@@ -158,11 +158,11 @@ test_cache_folders = table(
         ),
         "no HOME, and a home": folders("OK", HOME=None),
         "without a GPU": says("WARNING", machine="cpu-only", files=THERE, closed=["/root"]),
-        "no room": says("WARNING", "less than 64 MiB is left in: HOME (/root)", space=0),
-        "little room": says("WARNING", "less than 64 MiB is left in: HOME (/root)", space=(64 << 20) - 1),
+        "no room": says("WARNING", "^less than 64 MiB is left in: HOME (/root)", space=0),
+        "little room": says("WARNING", "^less than 64 MiB is left in: HOME (/root)", space=(64 << 20) - 1),
         "room": says("OK", space=64 << 20),
         "on a host": says("WARNING", "", f"={TO_TMP}", files={"/.dockerenv": None}, closed=["/root"]),
-        "a read-only host": says("WARNING", "", "df -h  # ", files={"/.dockerenv": None}, closed=["/"]),
+        "a read-only host": says("WARNING", "", "^df -h  # ", files={"/.dockerenv": None}, closed=["/"]),
         "a full pod mounts one, and HOME is never moved": says(
             "WARNING", "",
             "=spec: {volumes: [{name: tmp, emptyDir: {}}], containers: [{name: NAME, volumeMounts: "
@@ -202,7 +202,7 @@ test_memory_left = table(
     {
         f"{left} left": of_group(
             "WARNING", used, f"={left} is left of this group's limit of 100.0 GiB",
-            ("docker run --memory=126g IMAGE  # ", "fewer DataLoader workers"),
+            ("^docker run --memory=126g IMAGE  # ", "fewer DataLoader workers"),
         )
         for used, left in [(90 * GIB + 1, "10.0 GiB"), (99 * GIB + GIB // 2, "512 MiB"), (101 * GIB, "0 KiB")]
     },
@@ -225,7 +225,7 @@ test_memory_left = table(
         "and one that it cannot": of_group("OK", 0, "of the host's memory of 125.9", limit=131981020 * 1024 + 1),
         "no limit": of_host(
             "WARNING", "MemTotal: 104857600 kB\nMemAvailable: 10485759 kB\n",
-            "=10.0 GiB is left of the host's memory of 100.0 GiB", "ps aux --sort=-rss",
+            "=10.0 GiB is left of the host's memory of 100.0 GiB", "^ps aux --sort=-rss",
         ),
         "a tenth of the host's": of_host("OK", "MemTotal: 104857600 kB\nMemAvailable: 10485760 kB\n"),
         "less than plenty": of_host("WARNING", f"MemTotal: {1 << 30} kB\nMemAvailable: {(16 << 20) - 1} kB\n"),
@@ -277,7 +277,7 @@ TO_ASK = {
 test_shm_size = table(
     "shm_size",
     {
-        f"{size} bytes": shm("WARNING", size, (f"/dev/shm holds {told}", "16 CPUs would need about 1.1 GiB"))
+        f"{size} bytes": shm("WARNING", size, (f"^/dev/shm holds {told}", "16 CPUs would need about 1.1 GiB"))
         for size, told in [
             (0, "0 KiB"), (64 << 10, "64 KiB"), (64 << 20, "64 MiB"), (1 << 30, "1.0 GiB"), (NEED - 1, "1.1 GiB")
         ]
@@ -301,8 +301,8 @@ test_shm_size = table(
         "enough": shm("OK", NEED, "=/dev/shm holds 1.1 GiB"),
         "full": shm(
             "WARNING", 8 << 30,
-            ("/dev/shm holds 8.0 GiB, of which 1.1 GiB is free, and ", "need about 1.1 GiB"),
-            "ls -l /dev/shm", free=NEED - 1,
+            ("^/dev/shm holds 8.0 GiB, of which 1.1 GiB is free, and ", "need about 1.1 GiB"),
+            "^ls -l /dev/shm", free=NEED - 1,
         ),
         "free enough": shm("OK", 8 << 30, free=NEED),
         "not read": says("UNKNOWN", "/dev/shm", shm=None),
@@ -315,8 +315,8 @@ test_shm_size = table(
             measured=EIGHT_UNSENT,
         ),
         "full for a dataset": shm(
-            "WARNING", 8 << 30, "/dev/shm holds 8.0 GiB, of which 409 MiB is free, and the best setting",
-            "ls -l /dev/shm ", free=EXACT - 1, measured=FOUR,
+            "WARNING", 8 << 30, "^/dev/shm holds 8.0 GiB, of which 409 MiB is free, and the best setting",
+            "^ls -l /dev/shm ", free=EXACT - 1, measured=FOUR,
         ),
         "large batches have all their digits": shm(
             "WARNING", 64 << 20, "batches of 1234 MiB in flight, needs 13712 MiB",

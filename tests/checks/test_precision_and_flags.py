@@ -186,8 +186,8 @@ test_determinism = table(
     {f"with {one}": flags("WARNING", *COSTS, workspace=one, asked="a") for one in (":4096:8", ":16:8")},
     {
         f"{workspace} is small": flags(
-            "WARNING", f"{VARIABLE}={workspace} gives cuBLAS {kib} KiB of workspace; torch's default is 32768 KiB",
-            f"export {VARIABLE}=:4096:8  # or unset it", subject=VARIABLE, workspace=workspace,
+            "WARNING", f"^{VARIABLE}={workspace} gives cuBLAS {kib} KiB of workspace; torch's default is 32768 KiB",
+            f"^export {VARIABLE}=:4096:8  # or unset it", subject=VARIABLE, workspace=workspace,
         )
         for workspace, kib in {":16:8": 128, ":4096:1": 4096, ":4095:2": 8190, ":0:0": 0, ":16:8:4096:1": 4224}.items()
     },
@@ -219,7 +219,7 @@ test_anomaly_detection = table(
 )
 
 MIX = "PyTorch is checking whether allow_tf32 is enabled, a mix of the legacy and new APIs"
-BOTH = ("torch.backends.cuda.matmul.allow_tf32 = True; torch.backends.cudnn.allow_tf32 = True", "gputune.apply")
+BOTH = ("^torch.backends.cuda.matmul.allow_tf32 = True; torch.backends.cudnn.allow_tf32 = True", "gputune.apply")
 test_precision_api = table(
     "precision_api",
     {"getters that raise": says("WARNING", f"=right after import torch: {MIX}", BOTH, torch={"api_conflict": MIX})},

@@ -21,7 +21,7 @@ TO_REPAIR = (" -m pip install --force-reinstall torch", "-c 'import torch' shows
 test_torch_version = table(
     "torch_version",
     {
-        number: version("WARNING", {"torch": number}, number, f"{PIP} install --upgrade torch {CU130}  # ")
+        number: version("WARNING", {"torch": number}, number, f"^{PIP} install --upgrade torch {CU130}  # ")
         for number in ("2.3.1+cu121", "2.0.0", "1.13.1")
     },
     {
@@ -51,7 +51,7 @@ test_torch_version = table(
         "no folder for temporary files": version(
             "ERROR",
             Unreadable("import torch: FileNotFoundError: No usable temporary directory found", "import_failed"),
-            "", "mkdir -p /root/.cache/tmp && export TMPDIR=/root/.cache/tmp", closed=["/tmp"],
+            "", "^mkdir -p /root/.cache/tmp && export TMPDIR=/root/.cache/tmp", closed=["/tmp"],
         ),
     },
 )  # fmt: skip
@@ -60,7 +60,7 @@ test_torch_cuda_build = table(
     "torch_cuda_build",
     {
         "no CUDA beside a GPU": says(
-            "ERROR", "2.13.0+cpu", f"{PIP} uninstall -y torch && {PIP} install torch {CU130}  # ",
+            "ERROR", "2.13.0+cpu", f"^{PIP} uninstall -y torch && {PIP} install torch {CU130}  # ",
             facts={"libraries.torch": "2.13.0+cpu", "libraries.cuda": None, "libraries.device_count": None},
         ),
         "a device file is a GPU": says("ERROR", machine="cpu-only", files={"/dev/nvidia0": ""}),
@@ -122,7 +122,7 @@ test_compile_needs = table(
     {
         "no C compiler": compiling(["WARNING C compiler"], "no C compiler", f"{INSTALL}gcc", compiler=None),
         "no Triton": compiling(
-            ["WARNING triton"], "no Triton", f"{PIP} install torch==2.11.0+cu130 --index-url ", triton=None
+            ["WARNING triton"], "no Triton", f"^{PIP} install torch==2.11.0+cu130 --index-url ", triton=None
         ),
         "a CPU needs no C compiler": compiling("OK", machine="cpu-only", compiler=None),
         "a CPU needs no Triton": compiling("OK", machine="cpu-only", triton=None),
@@ -150,7 +150,7 @@ test_compile_needs = table(
     {
         f"torch {number}": compiling(severity, told, torch={"torch": number}, triton=None)
         for number, severity, told in [
-            ("1.13.1", "NOT_APPLICABLE", "torch 1.13.1 has no torch.compile"), ("2.0.0", "WARNING", ""),
+            ("1.13.1", "NOT_APPLICABLE", "^torch 1.13.1 has no torch.compile"), ("2.0.0", "WARNING", ""),
             ("2.11.0", "WARNING", ""), ("custom", "WARNING", ""),
         ]
     },
@@ -169,7 +169,7 @@ test_compile_needs = table(
         for machine in (ONE, "cpu-only")
         for cache, closed, remedy in [
             ("/home/me/cache", "/", NO_FOLDER), (None, "/", NO_FOLDER),
-            (None, "/home/me", f"export {CACHE}=/tmp/torchinductor  # "),
+            (None, "/home/me", f"^export {CACHE}=/tmp/torchinductor  # "),
         ]
     },
 )  # fmt: skip
@@ -226,7 +226,7 @@ test_pynvml_package = table(
     },
     {
         "an interpreter of unknown place": says(
-            "WARNING", "", "python3 -m pip uninstall", torch={"pynvml": "11.5.0", "executable": None}
+            "WARNING", "", "^python3 -m pip uninstall", torch={"pynvml": "11.5.0", "executable": None}
         ),
         "without torch": says("WARNING", torch={**WITHOUT_TORCH, "pynvml": "11.5.0"}),
         "neither": says("OK", torch={**WITHOUT_TORCH, "pynvml": None}),

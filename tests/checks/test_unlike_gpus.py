@@ -25,7 +25,7 @@ def one_of_eight(severity, gpu, message="", remedy="", **more):
     return says(severity, message, remedy, machine=EIGHT, gpu=gpu, gpu_index=3, **more)
 
 
-LARGEST = "export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,1,2,4,5,6,7 "
+LARGEST = "^export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,1,2,4,5,6,7 "
 SLICE = {**DEVICES[0], "name": "NVIDIA H200 MIG 1g.18gb", "uuid": "slice"}
 NOT_NAMED = "=not every GPU's name could be read"
 test_gpu_mix = table(
@@ -91,7 +91,7 @@ ODD = ["WARNING GPU 5"]
 test_neighbours = table(
     "neighbours",
     {
-        told: like(ODD, {5: change}, f"=unlike its neighbours: {told}", "nvidia-smi -q -i 00000000:00:0B.0  # ")
+        told: like(ODD, {5: change}, f"=unlike its neighbours: {told}", "^nvidia-smi -q -i 00000000:00:0B.0  # ")
         for told, change in {
             "multiprocessors 120 (theirs: 132)": {"sms": 120},
             "CUDA cores 15360 (theirs: 16896)": {"NumGpuCores": 15360},
@@ -196,7 +196,7 @@ test_slow_gpu = table(
         "slow matmul": side("WARNING", taken(SLOW), SECOND),
         "slow memory": side("WARNING", taken(SLOW, 1, "bandwidth"), taken(SLOW, 2, "bandwidth")),
         "with clock and power": side(
-            "WARNING", throttled(1, 1410.0, 500.0), throttled(2, 1405.0, 502.0), remedy="nvidia-smi -i 0000",
+            "WARNING", throttled(1, 1410.0, 500.0), throttled(2, 1405.0, 502.0), remedy="^nvidia-smi -i 0000",
             message="=steady matmul 15% and 15% below the median of 8 GPUs (562 to 661.3 TFLOP/s; 1405 to 1755 MHz, "
             "502 to 698 W, 2 processes on it)",
         ),
@@ -206,7 +206,7 @@ test_slow_gpu = table(
         ),
         "not measured again": side(
             "UNKNOWN", taken(SLOW), [one for one in SECOND if one.device != "cuda:3"],
-            message="steady matmul 562 TFLOP/s, 85% of the median; slow in one run, and not measured",
+            message="^steady matmul 562 TFLOP/s, 85% of the median; slow in one run, and not measured",
         ),
         "another card in the second run": side("OK", taken(SLOW), taken(with_one(560, number=5), 2)),
         "not measured": side(

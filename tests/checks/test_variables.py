@@ -69,7 +69,7 @@ test_injection = table(
     "injection",
     {
         name: says(
-            "WARNING", f"{name}={value}", (f"unset {name}  # ", f"docker run --env {name}= IMAGE"), subject=name,
+            "WARNING", f"{name}={value}", (f"^unset {name}  # ", f"docker run --env {name}= IMAGE"), subject=name,
             environ={name: value},
         )
         for name, value in {
@@ -120,7 +120,7 @@ test_nccl_variables = table(
     "nccl_variables",
     {
         f"{name}={value}": nccl(
-            [f"WARNING {name}"], {name: value}, f"{name}={value} ", f"unset {name}  # ", files=INFINIBAND
+            [f"WARNING {name}"], {name: value}, f"{name}={value} ", f"^unset {name}  # ", files=INFINIBAND
         )
         for name, value in [
             (P2P, "1"), (P2P, " 01"), (P2P, "0x1"), ("NCCL_P2P_LEVEL", "LOC"), ("NCCL_P2P_LEVEL", "0"),
@@ -166,7 +166,7 @@ def copies(expected, *names, message="", remedy="", loaded=OWN, bundled=OWN, pat
 
 
 JEMALLOC = "/usr/lib/libjemalloc.so.2"
-UNSET = f"unset {PATH}  # "
+UNSET = f"^unset {PATH}  # "
 test_library_copies = table(
     "library_copies",
     {
@@ -177,7 +177,7 @@ test_library_copies = table(
         "none was seen": copies(["UNKNOWN"], loaded=[]),
         "every folder at once": says(
             ["WARNING libcublas.so.13", f"WARNING {CUDNN}"], "",
-            "export LD_LIBRARY_PATH=/opt/mpi/lib && export LD_PRELOAD=/usr/lib/libjemalloc.so.2  # ",
+            "^export LD_LIBRARY_PATH=/opt/mpi/lib && export LD_PRELOAD=/usr/lib/libjemalloc.so.2  # ",
             files={f"{OTHER}/{CUDNN}": "", "/opt/more/libcublas.so.13": ""},
             environ={PATH: f"/opt/mpi/lib:{OTHER}:/opt/more", "LD_PRELOAD": f"{JEMALLOC} {OTHER}/{CUDNN}"},
             torch={"loaded": OWN, "bundled": OWN},
@@ -186,7 +186,7 @@ test_library_copies = table(
     {
         f"offered by {path}": copies(
             [f"WARNING {CUDNN}"], CUDNN, message=f"=LD_LIBRARY_PATH has a {CUDNN} other than torch's, in {OTHER}",
-            remedy=f"export {PATH}=/nowhere  # " if "/nowhere" in path else UNSET, path=path,
+            remedy=f"^export {PATH}=/nowhere  # " if "/nowhere" in path else UNSET, path=path,
         )
         for path in (OTHER, f"{OTHER}/", f"/nowhere:{OTHER}", f":{OTHER}:")
     },
@@ -208,7 +208,7 @@ test_library_copies = table(
     {
         f"two copies beside {len(bundled)}": copies(
             [f"WARNING {CUDNN}"], message=f"=torch loaded {CUDNN} twice: from {FOLDER} and /usr/lib",
-            remedy="LD_DEBUG=libs /opt/torch/.venv/bin/python3 -c 'import torch' 2>&1 | grep ",
+            remedy="^LD_DEBUG=libs /opt/torch/.venv/bin/python3 -c 'import torch' 2>&1 | grep ",
             loaded=[*OWN, f"/usr/lib/{CUDNN}.1.0"], bundled=bundled,
         )
         for bundled in (OWN, [])
@@ -255,7 +255,7 @@ test_library_path = table(
     },
     {
         "other folders stay": path(
-            "WARNING", "/opt/other", f"{STUBS}/", "/opt/a b", remedy=f"export {PATH}='/opt/other:/opt/a b'  # "
+            "WARNING", "/opt/other", f"{STUBS}/", "/opt/a b", remedy=f"^export {PATH}='/opt/other:/opt/a b'  # "
         ),
         "on a consumer GPU": path("WARNING", COMPAT, message="consumer", gpu=GEFORCE),
         "on a consumer GPU torch fails": path("ERROR", COMPAT, message="consumer", gpu=GEFORCE, torch=FAILED),
