@@ -61,8 +61,8 @@ def epoch(model, optimizer, loader):
     """Milliseconds of a step."""
     torch.cuda.synchronize()
     started = time.perf_counter()
-    for images, labels in loader:
-        images, labels = images.to("cuda"), labels.to("cuda")
+    for batch in loader:
+        images, labels = (part.to("cuda") for part in batch)
         inputs = images.to(memory_format=torch.channels_last).float().div_(255)
         with torch.autocast("cuda", torch.bfloat16):
             loss = nn.functional.cross_entropy(model(inputs), labels)

@@ -222,7 +222,7 @@ def test_a_script_that_was_tuned_gets_its_own(start: Start, monkeypatch: pytest.
     session = start({})  # for the fixture's patches
     loader.start(Advice(device="cpu", programs=(own,)), SimpleNamespace(), session.note)  # type: ignore[arg-type]
     for entry, workers in (("train.py", 1), ("other.py", 0)):
-        monkeypatch.setattr(loader, "entry", lambda entry=entry: entry)
+        monkeypatch.setitem(sys.modules, "__main__", SimpleNamespace(__file__=f"/home/me/{entry}"))  # type: ignore[arg-type]
         assert DataLoader(SAMPLES).num_workers == workers
 
 
