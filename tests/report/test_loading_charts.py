@@ -87,3 +87,13 @@ def test_rows_that_no_bench_writes_or_of_other_options_are_left_out():
         row("dataset", "throughput", 1.0, kind="dataset", workers=4, batch="x"),
     ]
     assert list(loading_charts.workers(found)) == []
+
+
+def test_with_no_workers_timed_roughly_only_there_are_no_ratios_and_no_stars():
+    found = short(synthetic("decoding", w0=100.0)) + synthetic("decoding", w2=190.0, w4=380.0)
+    assert [line[1:2] + line[4:] for line in lines(found)] == [("", "1x"), ("", ""), ("", "")]
+
+
+def test_what_was_hardly_measured_has_no_star():
+    assert lines(short(own({0: 100.0, 4: 380.0})))[1][1] == ""
+    assert lines(synthetic("decoding", w0=100.0)) == [("decoding", "", "0", "100", "1x")]

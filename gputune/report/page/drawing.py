@@ -18,7 +18,9 @@ WIDTH = 360.0
 FAR_APART = 20.0
 """The ratio of the largest value to the smallest from which on the scale of dots is logarithmic."""
 STEP, TALL = 36.0, 9.0
-"""The height of a row, and of a bar in it."""
+"""The height of a row of bars, and of a bar in it."""
+DOTS_STEP = 40.0
+"""The height of a row of dots: in less, dots touch the next row's name."""
 APART = 3.5
 """How far the series of a row lie apart, so that equal values do not cover each other."""
 TALLEST = 10
@@ -172,11 +174,11 @@ def _dots(picture: Picture, values: Sequence[float]) -> tuple[list[Markup], floa
     series = list(dict.fromkeys(mark.name for marks in picture.rows.values() for mark in marks))
     parts, top = _legend(series)
     scale = scale_of(values, 8, WIDTH - 8, far=FAR_APART)
-    bottom = top + len(picture.rows) * STEP
+    bottom = top + len(picture.rows) * DOTS_STEP
     parts += _ticks(scale, top, bottom)
     for place, (row, marks) in enumerate(picture.rows.items()):
-        y = top + place * STEP + 23
-        parts += [_words(row, 0, y - 12, "name"), element("path", d=f"M0 {y}H{WIDTH}", class_="line")]
+        y = top + place * DOTS_STEP + 26
+        parts += [_words(row, 0, y - 13, "name"), element("path", d=f"M0 {y}H{WIDTH}", class_="line")]
         for mark in marks:
             kind = series.index(mark.name)
             at = y + APART * (min(kind, 4) - (min(len(series), 5) - 1) / 2)
