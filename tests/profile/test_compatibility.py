@@ -89,7 +89,7 @@ class TestNewer:
             "by_numerics.mixed.matmul_precision",
         }  # fmt: skip
 
-    @pytest.mark.parametrize("words", ["show", "apply", "deploy kubernetes configmap --profile", "pad 9 --profile"])
+    @pytest.mark.parametrize("words", ["show", "apply", "deploy kubernetes configmap --profile"])
     def test_what_is_left_out_is_one_line(self, words: str) -> None:
         done = gputune(*words.split(), str(NEWER))
         assert [line for line in done.stderr.splitlines() if "was written" in line] == [
