@@ -33,8 +33,10 @@ TRACKER_SECONDS = 3.0
 SHARED = re.compile(rb"/dev/shm/(sem\.|torch_)")
 """How the paths of named semaphores and of torch's shared tensors begin. A process that is killed while it creates one
 leaves it, since it tells the tracker, or unlinks the name, only afterwards."""
-FORGOTTEN = re.compile(r"torch_|sem\.mp-|sem\.[A-Za-z0-9]{6}$")
+FORGOTTEN, BEING_CREATED = re.compile(r"torch_|sem\.mp-"), re.compile(r"sem\.[A-Za-z0-9]{6}")
 """The names of those that no program meant to stay. glibc gives a semaphore six letters until it has been written."""
+CREATING_SECONDS = 10.0
+"""The most since such a semaphore was created: an older one may be a program's own, and meant to stay."""
 REMOVING_SECONDS = 3.0
 """How long to try to remove a folder in which a process of another owner, about to end, may still write."""
 _PR_SET_CHILD_SUBREAPER = 36
@@ -165,9 +167,11 @@ def _killed(pid: int) -> set[int]:
 
 
 def _unlink(shared: set[int]) -> None:
-    with suppress(OSError):
-        for entry in os.scandir("/dev/shm") if shared else ():
-            if entry.inode() in shared and FORGOTTEN.match(entry.name):
+    for entry in os.scandir("/dev/shm") if shared else ():
+        with suppress(OSError):  # another process may remove it first
+            is_new = time.time() - entry.stat().st_ctime < CREATING_SECONDS
+            is_forgotten = FORGOTTEN.match(entry.name) or (is_new and BEING_CREATED.fullmatch(entry.name))
+            if is_forgotten and entry.inode() in shared:
                 os.unlink(entry)
 
 

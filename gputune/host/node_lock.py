@@ -39,7 +39,12 @@ class Turn:
 
 @contextmanager
 def node_lock(
-    folder: Path, name: str, deadline_seconds: float, waiting: Callable[[float], None] = lambda seconds: None
+    folder: Path,
+    name: str,
+    deadline_seconds: float,
+    waiting: Callable[[float], None] = lambda seconds: None,
+    *,
+    node: str | None = None,
 ) -> Iterator[Turn]:
     """Hold `name`'s lock in the block. `waiting` gets the longest wait in seconds, if the lock is not free immediately.
 
@@ -49,7 +54,7 @@ def node_lock(
     a kill. Raises OSError if the folder cannot be written to or does not support locks, or the file is not a regular
     one.
     """
-    path = folder / f"{name}-{_node()}.lock"
+    path = folder / f"{name}-{node or this_node()}.lock"
     descriptor, turn = _wait(path, deadline_seconds, waiting)
     try:
         yield turn
@@ -63,10 +68,10 @@ def node_lock(
         os.close(descriptor)  # which releases the lock
 
 
-def _node() -> str:
+def this_node(boot_id: Path = BOOT_ID) -> str:
     """A name for this node that its containers share: the kernel's boot id, or the host's name if it is unreadable."""
     try:
-        name = BOOT_ID.read_text(encoding="utf-8").strip()
+        name = boot_id.read_text(encoding="utf-8").strip()
     except OSError:
         name = socket.gethostname()
     return "".join(char if char.isalnum() or char in "-." else "_" for char in name)

@@ -1,31 +1,18 @@
 """A bench process may die in any way: the parent learns how, and nothing of it is left."""
 
 import os
-import signal
-import subprocess
-import sys
-import textwrap
-import time
-from pathlib import Path
 
 import psutil
 import pytest
 import stand_in
+from making import until
 from recorded import facts_of
 
-from gputune.bench_process.messages import Activity, BenchFailed, BenchRequest, Start, encode
+from gputune.bench_process.messages import Activity, BenchFailed, BenchRequest, Start
 from gputune.bench_process.process import BenchProcess
 from gputune.facts.gap import Gap
 
 START = Start(device="cpu", facts=facts_of("cpu-only"))
-
-SEMAPHORE = """
-import multiprocessing
-lock = multiprocessing.get_context('spawn').Lock()
-context.say(lock._semlock.name)
-"""
-"""A semaphore that a spawned process could open by its name: it is a file until multiprocessing's resource tracker,
-which has just been started, unlinks it."""
 
 BENCHES = {
     "noisy": "print('noise'); os.write(1, b'more noise'); context.say('half way'); yield from ()",
@@ -41,8 +28,6 @@ BENCHES = {
     "warning": "import warnings; warnings.warn('old'); sys.stderr.flush(); yield from (); os._exit(7)",
     "hanging": "yield from (); import ctypes; ctypes.PyDLL(None).sleep(1000)",  # and holds the interpreter
     "leaving": "yield from ()\nif os.fork() == 0: time.sleep(1000)\nos._exit(5)",
-    "stubborn": f"yield from ()\n{SEMAPHORE}signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(1000)",
-    "lasting": f"yield from ()\nif os.fork() == 0: time.sleep(1000)\n{SEMAPHORE}time.sleep(1000)",
 }
 
 
@@ -89,20 +74,9 @@ def group(leader):
     return members
 
 
-def soon(holds):
-    """Whether a condition comes true; the kernel and the resource tracker may take a moment."""
-    deadline = time.monotonic() + 30
-    while not holds() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return holds()
-
-
 def gone(leader):
-    return soon(lambda: not group(leader))
-
-
-def file_of(semaphore):
-    return Path(f"/dev/shm/sem.{semaphore.removeprefix('/')}")
+    until(lambda: not group(leader))
+    return True
 
 
 @pytest.mark.parametrize(
@@ -148,39 +122,6 @@ def test_an_exception_leaves_the_process_alive(process, name, sentence, cause):
 def test_every_way_to_end_is_reported(name, sentence, cause):
     failed = failure(name, seconds=1 if name == "hanging" else 60)
     assert (str(failed), failed.cause) == (sentence, cause)
-
-
-@pytest.mark.slow
-def test_a_killed_process_leaves_no_semaphore_behind():
-    with BenchProcess() as process:
-        process.ready(START)
-        name = next(process.run(request("stubborn"), deadline_seconds=60)).text
-        assert file_of(name).exists()
-    assert soon(lambda: not file_of(name).exists())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_nothing_outlives_the_parent(number):
-    script = textwrap.dedent("""
-        import sys
-        from gputune.bench_process.messages import decode
-        from gputune.bench_process.process import BenchProcess
-        with BenchProcess() as process:
-            process.ready(decode(sys.stdin.readline()))
-            for answer in process.run(decode(sys.stdin.readline()), 100):
-                print(process.pid, answer.text, flush=True)
-    """)
-    with subprocess.Popen(
-        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as parent:
-        parent.stdin.write(encode(START) + encode(request("lasting")))
-        parent.stdin.close()
-        pid, semaphore = parent.stdout.readline().decode().split()
-        assert group(int(pid))
-        parent.send_signal(number)
-    assert gone(int(pid))
-    assert soon(lambda: not file_of(semaphore).exists())
 
 
 @pytest.mark.slow

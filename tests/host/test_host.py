@@ -101,13 +101,6 @@ def test_a_missing_interpreter_is_unreadable(ask, python):
         ask("", python=python)
 
 
-def test_a_file_below_the_root(tmp_path):
-    host = grow(tmp_path, {"/proc/version": "Linux\n"})
-    assert host.read("/proc/version") == "Linux\n"
-    assert host.exists("/proc/version")
-    assert not host.exists("/proc/self")
-
-
 @pytest.mark.parametrize("path", ["/missing", "/folder", "/folder/file/below", "/nul\0", "/" + "x" * 300])
 def test_a_file_that_cannot_be_read(tmp_path, path):
     host = grow(tmp_path, {"/folder/file": ""})
@@ -115,20 +108,15 @@ def test_a_file_that_cannot_be_read(tmp_path, path):
         host.read(path)
 
 
-def test_bytes_that_are_no_text_are_still_read(tmp_path):
+def test_what_is_in_a_tree_is_read_below_its_root_and_what_is_not_does_not_exist(tmp_path, monkeypatch):
+    host = grow(tmp_path, {"/dev/nvidia1": "", "/dev/nvidia0": "", "/proc/version": "Linux\n"})
+    assert (host.read("/proc/version"), host.exists("/proc/version")) == ("Linux\n", True)
+    assert host.names("/dev") == ["nvidia0", "nvidia1"]
+    for path in ("/proc/self", "/nul\0", "/" + "x" * 300):
+        assert (host.exists(path), host.names(path)) == (False, [])
     (tmp_path / "file").write_bytes(b"a\xffb")
-    assert Host(root=str(tmp_path)).read("/file") == "a\N{REPLACEMENT CHARACTER}b"
-
-
-@pytest.mark.parametrize("path", ["/missing", "/nul\0", "/" + "x" * 300])
-def test_what_is_not_there_does_not_exist_and_holds_no_names(tmp_path, path):
-    host = Host(root=str(tmp_path))
-    assert not host.exists(path)
-    assert host.names(path) == []
-
-
-def test_names_are_sorted(tmp_path):
-    assert grow(tmp_path, {"/dev/nvidia1": "", "/dev/nvidia0": ""}).names("/dev") == ["nvidia0", "nvidia1"]
+    monkeypatch.chdir(tmp_path)
+    assert Host().read("file") == "a\N{REPLACEMENT CHARACTER}b"
 
 
 def test_space_is_that_of_the_file_system(tmp_path):
@@ -154,13 +142,12 @@ def test_a_folder_that_may_be_written_to(tmp_path):
     assert not Host().writable("/proc/self")
 
 
-def test_the_kernel_s_log_ends_where_it_ends(tmp_path):
+@pytest.mark.parametrize(("files", "reason"), [({}, "No such file"), ({"/dev/kmsg": ""}, "is empty here")])
+def test_a_log_that_is_missing_or_masked_is_unreadable(tmp_path, files, reason):
     assert grow(tmp_path, {"/dev/kmsg": "6,1,1,-;one\n6,2,2,-;two\n"}).kernel_log() == "6,1,1,-;one\n6,2,2,-;two\n"
-
-
-def test_a_log_that_is_not_there_is_unreadable(tmp_path):
-    with pytest.raises(Unreadable, match="/dev/kmsg: No such file"):
-        grow(tmp_path, {}).kernel_log()
+    (tmp_path / "dev" / "kmsg").unlink()
+    with pytest.raises(Unreadable, match=f"/dev/kmsg: {reason}"):
+        grow(tmp_path, files).kernel_log()
 
 
 @pytest.mark.skipif(not os.access("/dev/kmsg", os.R_OK), reason="the kernel's log is not readable here")
@@ -194,17 +181,6 @@ def test_a_user_has_an_id_and_mostly_a_name():
     uid, name, home = Host().user()
     assert uid == os.getuid()
     assert (name is None) == (home is None)
-
-
-def test_an_empty_log_is_a_masked_one(tmp_path):
-    with pytest.raises(Unreadable, match="is empty here"):
-        grow(tmp_path, {"/dev/kmsg": ""}).kernel_log()
-
-
-def test_a_relative_path_is_below_the_working_folder(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("here")
-    monkeypatch.chdir(tmp_path)
-    assert Host().read("file") == "here"
 
 
 def test_a_device_that_may_not_be_opened(tmp_path):

@@ -1,6 +1,7 @@
 """One holder a node: others wait until a deadline, and a holder's death sets the lock free."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gputune.host.node_lock import node_lock
+from gputune.host.node_lock import node_lock, this_node
 
 HOLD = """
 import sys, time
@@ -79,19 +80,12 @@ def test_one_after_the_other(tmp_path: Path) -> None:
             assert turn.held
 
 
-def test_nodes_that_share_the_folder_have_a_lock_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    locks = tmp_path / "locks"
-    locks.mkdir()
-    for boot in ("4f1c", "a8d7"):
-        (tmp_path / boot).write_text(f"{boot}\n")
-    monkeypatch.setattr("gputune.host.node_lock.BOOT_ID", tmp_path / "4f1c")
-    with node_lock(locks, "probe", 0) as turn:
+def test_nodes_that_share_the_folder_have_a_lock_each(tmp_path: Path) -> None:
+    with node_lock(tmp_path, "probe", 0, node="4f1c") as turn, node_lock(tmp_path, "probe", 0, node="a8d7") as another:
         assert turn.held
-        monkeypatch.setattr("gputune.host.node_lock.BOOT_ID", tmp_path / "a8d7")
-        with node_lock(locks, "probe", 0) as another:
-            assert another.held
-            assert sorted(path.name for path in locks.iterdir()) == ["probe-4f1c.lock", "probe-a8d7.lock"]
-    assert not list(locks.iterdir()), "one for each start of each node would pile up"
+        assert another.held
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["probe-4f1c.lock", "probe-a8d7.lock"]
+    assert not list(tmp_path.iterdir()), "one for each start of each node would pile up"
 
 
 def test_containers_of_a_node_share_its_lock_whatever_their_host_names(tmp_path: Path) -> None:
@@ -105,20 +99,14 @@ def test_containers_of_a_node_share_its_lock_whatever_their_host_names(tmp_path:
     assert result.stdout == "False\n0\n"
 
 
-def test_where_a_node_does_not_tell_its_start_its_name_stands_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gputune.host.node_lock.BOOT_ID", tmp_path / "missing")
-    monkeypatch.setattr(socket, "gethostname", lambda: "node/7")
-    with node_lock(tmp_path, "probe", 0) as turn:
-        assert turn.held
-        assert [path.name for path in tmp_path.iterdir()] == ["probe-node_7.lock"]
+def test_a_node_is_named_by_its_start_or_else_by_its_host_name(tmp_path: Path) -> None:
+    (tmp_path / "boot_id").write_text("node/7\n")
+    assert this_node(tmp_path / "boot_id") == "node_7"
+    assert this_node(tmp_path / "missing") == re.sub(r"[^\w.-]", "_", socket.gethostname())
 
 
-def test_a_link_that_somebody_laid_there_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gputune.host.node_lock.BOOT_ID", tmp_path / "missing")
-    monkeypatch.setattr(socket, "gethostname", lambda: "node")
+def test_a_link_that_somebody_laid_there_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "probe-node.lock").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError, match="symbolic links"), node_lock(tmp_path, "probe", 0):
+    with pytest.raises(OSError, match="symbolic links"), node_lock(tmp_path, "probe", 0, node="node"):
         pass
     assert not (tmp_path / "elsewhere").exists()

@@ -130,13 +130,3 @@ def test_below_nohup_a_closed_terminal_ends_nothing(tmp_path: Path, folder: Path
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.5)
     ended(process, mark, TERM)
-
-
-def test_several_signals_at_once_end_it_in_the_same_way(tmp_path: Path, folder: Path) -> None:
-    process, mark = started(tmp_path, folder, WITH_A_CHILD, *VERBS["probe"])
-    for number in (HUP, TERM, HUP):
-        process.send_signal(number)
-    process.communicate(timeout=30)
-    assert process.returncode in (129, 143)
-    assert left(mark, GONE_SECONDS) == []
-    assert list(folder.iterdir()) == []

@@ -292,13 +292,12 @@ class TestTheLock:
     def test_a_strangers_is_not_waited_for_long(self, shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert node_lock.STRANGERS_SECONDS <= 5
         monkeypatch.setattr(node_lock, "STRANGERS_SECONDS", 0.3)
-        monkeypatch.setattr(node_lock, "_node", lambda: "node")
         folder = give(shared / "gputune", ME, 0o755)
         lock = give(folder / "probe-node.lock", STRANGER, 0o666)
 
         def wait() -> Any:
             began, longest = time.monotonic(), []
-            with node_lock.node_lock(folder, "probe", 600, longest.append) as turn:
+            with node_lock.node_lock(folder, "probe", 600, longest.append, node="node") as turn:
                 return [turn.held, turn.stranger, longest, time.monotonic() - began < 5]
 
         with lock.open() as file:
@@ -312,7 +311,6 @@ def test_something_else_in_the_place_of_the_lock_is_one_error_at_once(
 ) -> None:
     import socket
 
-    monkeypatch.setattr(node_lock, "_node", lambda: "node")
     path = tmp_path / "probe-node.lock"
     if what == "a pipe":
         os.mkfifo(path)
@@ -323,7 +321,7 @@ def test_something_else_in_the_place_of_the_lock_is_one_error_at_once(
     else:
         monkeypatch.chdir(tmp_path)
         socket.socket(socket.AF_UNIX).bind(path.name)
-    with pytest.raises(OSError), node_lock.node_lock(tmp_path, "probe", 600):  # noqa: PT011 - of several kinds
+    with pytest.raises(OSError), node_lock.node_lock(tmp_path, "probe", 600, node="node"):  # noqa: PT011 - of several kinds
         pass
 
 
@@ -333,12 +331,12 @@ def test_and_costs_no_start(tmp_path: Path) -> None:
 
     folder = tmp_path / "gputune"
     folder.mkdir(mode=0o700)
-    os.mkfifo(folder / f"probe-{node_lock._node()}.lock")
+    os.mkfifo(folder / f"probe-{node_lock.this_node()}.lock")
     env = variables(tmp_path, tmp_path)
     done = python("-c", PROBE, "apply", "auto", "--", *SHOW, env=env)
     assert (done.returncode, done.stdout, probes(env)) == (0, "None\n", [])
     assert "is not a regular file; " in done.stderr
-    (folder / f"probe-{node_lock._node()}.lock").unlink()
+    (folder / f"probe-{node_lock.this_node()}.lock").unlink()
     done = python("-c", PROBE, "apply", "auto", "--", *SHOW, env=env)
     assert json.loads(done.stdout)["settings"]["omp_threads"] == number(probes(env)[0])
 
