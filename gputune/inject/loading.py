@@ -9,7 +9,6 @@ from ..resources.room import Room
 from ..resources.sample_kind import Kind, kind_of, length
 from ..settings._scaling import fitting, scaled
 from ..settings.dataloader_threads import WorkerThreads
-from .applied import Why
 
 WORKERS, PREFETCH, THREADS = "dataloader_workers", "dataloader_prefetch_factor", "dataloader_threads"
 _FIELDS = {WORKERS: "workers", PREFETCH: "prefetch", THREADS: "threads"}
@@ -48,10 +47,10 @@ class Load:
     """The number of threads that each worker computes with."""
     scales: bool = True
     """Whether workers follow the number of CPUs: not if they mostly wait, or already kept a training step fed."""
-    notes: Mapping[str, tuple[Why | str, ...]] = field(default_factory=dict)
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By setting, why its value differs from the profile's choice."""
 
-    def changed(self, setting: str, value: int | None, why: Why | str) -> Self:
+    def changed(self, setting: str, value: int | None, why: str) -> Self:
         """A copy with another value of a setting, and with the reason in its notes; the same where nothing changes."""
         if value == self.values[setting]:
             return self
