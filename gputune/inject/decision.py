@@ -86,8 +86,8 @@ class Line:
     used: bool
     family: str | None = None
     """The kind of network that the value was chosen for; None for the general choice."""
-    failure: Why | str | None = None
-    notes: tuple[Why | str, ...] = ()
+    failure: str | None = None
+    notes: tuple[str, ...] = ()
     """Why the value differs from the profile's choice."""
 
 
@@ -162,11 +162,11 @@ def left_alone(setting: plugins.Setting, value: Value, current: Value, default: 
     )
 
 
-def kept(setting: plugins.Setting, current: Value, why: Why | str) -> Applied:
+def kept(setting: plugins.Setting, current: Value, why: str) -> Applied:
     return _row(setting, "kept-user", "program", why, current)
 
 
-def after_apply(setting: plugins.Setting, value: Value, before: Value, after: Value, when: Why | str) -> Applied:
+def after_apply(setting: plugins.Setting, value: Value, before: Value, after: Value, when: str) -> Applied:
     """The row of a flag that was just set: failed where it reads back as something else."""
     if after == value:
         return _row(setting, "applied", "profile", when, before, after)
@@ -184,7 +184,7 @@ def failed(name: str, why: Why | str, before: Value = None) -> Applied:
     return Applied(setting=name, before=before, after=before, status="failed", reasons=(why,))
 
 
-def error(fault: BaseException) -> Why | str:
+def error(fault: BaseException) -> str:
     """The type and message of an exception, on one line."""
     return f"{type(fault).__name__}: {' '.join(str(fault).split())[:200]}"
 

@@ -20,7 +20,7 @@ from ..resources.files import Files
 from ..resources.printable import printable
 from ..settings import Value
 from . import decision, payload
-from .applied import Applied, Why
+from .applied import Applied
 
 if TYPE_CHECKING:
     from .advice import Advice
@@ -161,7 +161,7 @@ def _from_payload(name: str, value: Value, measured: str | None) -> Applied:
         return decision.failed(name, decision.error(error))
 
 
-def _set(setting: plugins.Setting, value: Value, when: Why | str) -> Applied:
+def _set(setting: plugins.Setting, value: Value, when: str) -> Applied:
     """Set the value unless the user chose otherwise, and read it back."""
     name, before = plugins.name_of(setting), None
     try:
@@ -172,7 +172,7 @@ def _set(setting: plugins.Setting, value: Value, when: Why | str) -> Applied:
         return decision.failed(name, decision.error(error), before)
 
 
-def _changed(setting: plugins.Setting, value: Value, before: Value, when: Why | str) -> Applied:
+def _changed(setting: plugins.Setting, value: Value, before: Value, when: str) -> Applied:
     try:
         setting.apply(value)
     except ValueError as error:  # how a setting says that another choice of the user's forbids the value

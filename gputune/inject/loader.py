@@ -75,7 +75,7 @@ def _extra(given: Mapping[str, Any], loading: Loading, files: Files, note: Calla
     for name, value in values.items():
         if name in loading.choices:
             notes = load.notes.get(name, ())
-            reasons = (Reason.PUT_IN("DataLoader"), *notes)
+            reasons: tuple[Why | str, ...] = (Reason.PUT_IN("DataLoader"), *notes)
             note(Applied(setting=name, after=value, status="applied", source="profile", reasons=reasons))
     return extra
 
@@ -93,7 +93,7 @@ def _kept(setting: str, argument: str) -> Applied:
     return Applied(setting=setting, status="kept-user", source="program", reasons=(why,))
 
 
-def _refusal(dataset: Any, given: Mapping[str, Any], loading: Loading) -> Why | str | None:
+def _refusal(dataset: Any, given: Mapping[str, Any], loading: Loading) -> str | None:
     import torch
 
     if isinstance(dataset, torch.utils.data.IterableDataset) or not hasattr(dataset, "__getitem__"):

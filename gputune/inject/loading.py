@@ -9,7 +9,6 @@ from ..resources.cpus import Room
 from ..resources.sample_kind import Kind, kind_of, length
 from ..settings._loading_rows import HELD, PREFETCH
 from ..settings._loading_rows import WORKERS as LIMITS
-from .applied import Why
 
 WORKERS, AHEAD = "dataloader_workers", "dataloader_prefetch_factor"
 _FIELDS = {WORKERS: "workers", AHEAD: "prefetch"}
@@ -46,10 +45,10 @@ class Load:
     prefetch: int | None = None
     scales: bool = True
     """Whether workers follow the number of CPUs: not if they mostly wait, or already kept a training step fed."""
-    notes: Mapping[str, tuple[Why | str, ...]] = field(default_factory=dict)
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By setting, why its value differs from the profile's choice."""
 
-    def changed(self, setting: str, value: int | None, why: Why | str) -> Self:
+    def changed(self, setting: str, value: int | None, why: str) -> Self:
         """A copy with another value of a setting, and with the reason in its notes; the same where nothing changes."""
         if value == self.values[setting]:
             return self

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from .applied import Why
 from .call import PLACE, Call, call_of
 from .models import family, unwrapped
 from .watch import Seen, Sight, Watch
@@ -34,7 +33,7 @@ class Root:
     """Whether settings are only tried, in turn, so that what comes before the wrap may be put in behind it."""
     compiled: dict[Any, Callable[..., Any]] = field(default_factory=dict)
     """The compiled call for each dtype of autocast, which is made once where settings are tried in turn."""
-    failed: Callable[[str, Why | str], None] = lambda setting, why: None
+    failed: Callable[[str, str], None] = lambda setting, why: None
     """Called where a setting that was put in fails later."""
 
     @property
@@ -64,11 +63,11 @@ class Root:
             if isinstance(call := vars(model).get(PLACE), Call):
                 call.gradients = self.gradients
 
-    def left_alone(self) -> Why | str | None:
+    def left_alone(self) -> str | None:
         """Why no hand may touch this model; None where hands may."""
         return self._wrapper() or self._optimizer() or self._parameters()
 
-    def _wrapper(self) -> Why | str | None:
+    def _wrapper(self) -> str | None:
         import torch
 
         if isinstance(self.model, torch.jit.ScriptModule):
@@ -77,12 +76,12 @@ class Root:
         sharding = kinds.intersection(SHARDED)
         return f"{min(sharding)} holds the parameters in its own way" if sharding else None
 
-    def _optimizer(self) -> Why | str | None:
+    def _optimizer(self) -> str | None:
         kinds = {kind.__name__ for optimizer in self.optimizers for kind in type(optimizer).__mro__}
         left = kinds.intersection(LEFT_OPTIMIZERS)
         return f"trained by {min(left)}" if left else None
 
-    def _parameters(self) -> Why | str | None:
+    def _parameters(self) -> str | None:
         import torch
 
         parameters = list(self.model.parameters())

@@ -11,7 +11,7 @@ from typing import Any
 from gputune import settings
 from gputune.host import Host
 from gputune.inject import decision
-from gputune.inject.applied import Applied, Why
+from gputune.inject.applied import Applied
 from gputune.inject.compiled import compile_in_place
 from gputune.inject.decision import Line, Terms
 from gputune.inject.hands import channels_last
@@ -50,7 +50,7 @@ class Tuning:
         self._rows = tuple(applied)
         self._measured = measured or Measured()
         self._used: dict[str, Value] = {}
-        self._failed: dict[str, Why | str] = {}
+        self._failed: dict[str, str] = {}
         self._load = Load()
         self.family = None
 
