@@ -85,7 +85,10 @@ answer = current(), [row.plain for row in apply({path!r}).applied], current()
 """)
         assert after == before
         assert {row["status"] for row in rows} == {"kept-user"}
-        assert [row["reasons"][0]["reason"] for row in rows] == ["forbidden", "set_before", "set_before", "exported"]
+        said = [row["reasons"][0]["arguments"][0] for row in rows]
+        assert "deterministic" in said[0], said
+        assert all("had already set" in words for words in said[1:3]), said
+        assert said[3] == "already exported: OMP_NUM_THREADS=7", said
 
     @pytest.mark.slow
     def test_an_earlier_apply_is_not_the_user_but_what_was_changed_since_is(self, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 from making import H200, choices, profile, program, row
 from recorded import MACHINES
@@ -41,7 +42,7 @@ def tuned() -> Profile:
     return profile({}, programs=(made,))
 
 
-def _row(one: dict[str, object], place: int) -> Measurement:
+def _row(one: dict[str, Any], place: int) -> Measurement:
     made = row("program", "throughput", 1.0, stage="final", **one["settings"])
     return replace(made, samples=tuple(one["rates"]), unit="steps/s", conditions={"peak_mib": 9000.0 - 700 * place})
 
