@@ -18,6 +18,7 @@ REBOOT = on_host(
     changes_node=True,
     note="first drain the node; if it asks again, power-cycle it",
 )
+IMEX = "recover IMEX domain"
 RESTART_IMEX = typed(
     "sudo systemctl restart nvidia-imex", where="on every host of its NVLink domain", root=True, ends_jobs=True,
 )  # fmt: skip
@@ -29,7 +30,7 @@ def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     if action == "none":
         return ok("no recovery is needed")
     message = f"NVML asks for its recovery: {action}"
-    if action == "recover IMEX domain":  # the GPU itself works, only not together with those of other hosts
+    if action == IMEX:  # the GPU itself works, only not together with those of other hosts
         return warning(message, RESTART_IMEX)
     return error(message, _remedy(gpu, action))
 

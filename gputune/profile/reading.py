@@ -121,7 +121,6 @@ def _bytes(path: Path) -> bytes:
 
 
 def _mapping(text: bytes) -> dict[str, Any]:
-    """The file's plain data."""
     try:
         decoded = text.decode("utf-8-sig")
         data = strict_text.parse(decoded)
@@ -156,7 +155,6 @@ def _is_newer(data: Mapping[str, Any]) -> bool:
 
 
 def _check_sizes(data: dict[str, Any]) -> None:
-    """Refuse what no probe writes and would keep a reader busy."""
     if len(compatibility.entries(data.get("families"))) > MOST_FAMILIES:
         raise Fault(f"families: at most {MOST_FAMILIES} kinds of network expected")
     for place, part in [((), data), *compatibility.programs(data)]:
