@@ -89,7 +89,7 @@ def _remedy(facts: Facts, path: str, missing: bool) -> str:
     if missing:
         return typed("sudo nvidia-modprobe -u -c=0", root=True, changes_node=True)
     if facts.scheduler.name == "slurm":
-        return "ask Slurm for a GPU (srun --gpus=1): the job's cgroup forbids the file"
+        return typed("srun --gpus=1 COMMAND", note="the job's cgroup forbids the file")
     note = "until the driver is loaded again; NVreg_DeviceFileMode=0666 in /etc/modprobe.d keeps it"
     return typed(f"sudo chmod 0666 {path}", root=True, changes_node=True, note=note)
 
