@@ -7,8 +7,7 @@ leave a GPU that is listed and cannot be used: error 999, or no GPU at all.
 Source: NVIDIA, nvidia-modprobe(1); NVIDIA Container Toolkit, troubleshooting.
 """
 
-from gputune.checks import Finding
-from gputune.checks._answers import Findings, Measurements, counted, error, no_gpu, not_applicable, ok, warning
+from gputune.checks._answers import Finding, Findings, Measurements, counted, error, no_gpu, not_applicable, ok, warning
 from gputune.checks._questions import cause, gpu_asked_for, nvidia_files
 from gputune.checks._remedies import APPTAINER_GPUS, typed
 from gputune.checks.cuda_visible_devices import hidden

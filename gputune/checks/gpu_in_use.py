@@ -9,10 +9,9 @@ Source: nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetGraphicsRunningProces
 nvmlDeviceGetMemoryInfo; fuser(1).
 """
 
-from gputune.checks._answers import Finding, Measurements, counted, each_gpu, gib, ok, unread, warning
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, counted, each_gpu, gib, ok, unread, warning
 from gputune.checks._questions import share
 from gputune.checks._remedies import on_host
-from gputune.facts import Facts, Gpu
 
 MOMENTARY = True
 RESERVE_BYTES = 1 << 30

@@ -7,10 +7,9 @@ there, and have a card replaced that asks again and again. Older drivers do not 
 Source: NVIDIA, GPU Memory Error Management, Error Recovery and Response Flags; nvmlDeviceGpuRecoveryAction_t.
 """
 
-from gputune.checks._answers import Finding, Measurements, each_gpu, error, ok, warning
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, error, ok, warning
 from gputune.checks._questions import share
 from gputune.checks._remedies import address_of, on_host, reset, typed
-from gputune.facts import Facts, Gpu
 
 REBOOT = on_host(
     "sudo systemctl reboot",

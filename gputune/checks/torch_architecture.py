@@ -11,8 +11,7 @@ Source: NVIDIA, CUDA C++ Programming Guide, Binary and PTX Compatibility.
 
 import re
 
-from gputune.checks import Finding
-from gputune.checks._answers import Findings, Measurements, error, judge_gpus, ok, unread, without_cuda_torch
+from gputune.checks._answers import Finding, Findings, Measurements, error, judge_gpus, ok, unread, without_cuda_torch
 from gputune.checks._questions import number
 from gputune.facts import Facts, Gpu
 

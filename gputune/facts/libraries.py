@@ -84,6 +84,7 @@ class Libraries:
 
 def read(host: Host, torch: Mapping[str, Any], gaps: Gaps) -> Libraries:
     devices, needs = torch.get("devices"), torch.get("compile")
+    cache = str(needs.get("cache") or "") if needs else ""
     path_python = host.which("python") or host.which("python3")
     versions: dict[str, Any] = {name: torch.get(name) for name in _VERSIONS}
     loaded = tuple(torch.get("loaded") or ())
@@ -95,7 +96,7 @@ def read(host: Host, torch: Mapping[str, Any], gaps: Gaps) -> Libraries:
         cudnn=cudnn_version(torch.get("cudnn")),
         device_count=None if devices is None else len(devices),
         torch_threads=torch.get("threads"),
-        compile=_compile(host, needs) if needs else None,
+        compile=Compile(**needs, cache_writable=bool(cache) and host.writable(host.nearest(cache))) if needs else None,
         searched=_searched(host, loaded),
         cuda_drivers=tuple(path for path in _on_the_path(host) if path.rpartition("/")[2].startswith("libcuda.so")),
         torch_folder=torch.get("folder"),
@@ -104,11 +105,6 @@ def read(host: Host, torch: Mapping[str, Any], gaps: Gaps) -> Libraries:
         path_python=path_python,
         path_torch_folder=gaps.read("libraries.path_torch_folder", lambda: _torch_of(host, path_python)),
     )
-
-
-def _compile(host: Host, needs: Mapping[str, Any]) -> Compile:
-    cache = needs.get("cache")
-    return Compile(**needs, cache_writable=bool(cache) and host.writable(host.nearest(str(cache))))
 
 
 def _searched(host: Host, loaded: tuple[str, ...]) -> tuple[str, ...]:
