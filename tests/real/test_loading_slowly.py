@@ -102,7 +102,7 @@ def test_nothing_is_tried_that_shared_memory_would_not_hold(machine):
     assert wanted.shm_bytes >= (wanted.workers * 2 + 2) * 131072
     profile = recommend.profile_of(small, measurements(found), "cpu", created="")
     finding = next(one for one in profile.findings if one.check == "shm_size")
-    assert f"needs {wanted.mebibytes} MiB" in finding.message
+    assert f"needs {wanted.shm_bytes >> 20} MiB" in finding.message
 
 
 def test_not_even_one_batch_fits(machine):
