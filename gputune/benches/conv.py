@@ -24,8 +24,6 @@ RANK = 7
 
 IMAGES = {"cuda": (64, 56), "cpu": (4, 28)}
 """Images in a batch, and pixels on a side, by kind of device."""
-LEAST_IMAGES = 8
-"""Fewer images do not fill a GPU."""
 BLOCK_SECONDS = 0.03
 """Shorter than usual: calibration takes as long as two blocks, for each of many arms."""
 
@@ -118,7 +116,7 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
     plan = groups(context.dtypes, context.main_dtype, cuda=context.cuda, thorough=context.budget == "thorough")
     for group, seconds in shared_out(plan, context.seconds, len):
         context.say(_title(group))
-        yield from measured(context, group, seconds)
+        yield from _measured(context, group, seconds)
 
 
 def _title(group: Group) -> str:
@@ -127,41 +125,26 @@ def _title(group: Group) -> str:
     return f"{' and '.join(dict.fromkeys(point.dtype for point in group))}, {channels[0]} to {channels[-1]} channels"
 
 
-def measured(context: Context, group: Group, seconds: float) -> Iterator[Measurement | Gap]:
-    """The group's rows, with half as many images each time that memory runs out; a Gap where too few are left."""
-    import torch
-
-    all_images, _ = IMAGES[kind_of(context.device)]
-    images = all_images
-    while True:
-        try:
-            rows = _interleaved(context, group, images, seconds)
-            break
-        except RuntimeError as error:
-            if not out_of_memory(error):
-                raise
-            why = first_sentence(error)
-        torch.cuda.empty_cache()  # only here: the error held the failed arms
-        if images // 2 < LEAST_IMAGES:
-            yield Gap(fact="bench.conv", reason=f"{_title(group)}, {images} images: {why}")
-            return
-        images //= 2
-    for row in or_gap(rows, "bench.conv", _title(group)):
-        if images != all_images and isinstance(row, Measurement):
-            row.params["images"] = images
-        yield row
+def _measured(context: Context, group: Group, seconds: float) -> list[Measurement | Gap]:
+    """The group's rows; a Gap where memory ran out."""
+    try:
+        return or_gap(_interleaved(context, group, seconds), "bench.conv", _title(group))
+    except RuntimeError as error:
+        if not out_of_memory(error):
+            raise
+        return [Gap(fact="bench.conv", reason=f"{_title(group)}: {first_sentence(error)}")]
 
 
-def _interleaved(context: Context, group: Group, images: int, seconds: float) -> list[Measurement]:
-    arms = {point: _arm(context, point, images) for point in group}
+def _interleaved(context: Context, group: Group, seconds: float) -> list[Measurement]:
+    arms = {point: _arm(context, point) for point in group}
     for point, arm in arms.items():
         other = baseline(point, group)
         arm.baseline = arms[other] if other else None
     return interleave(context, list(arms.values()), seconds, Metric("conv", "TFLOP/s"), BLOCK_SECONDS)
 
 
-def _arm(context: Context, point: Point, images: int) -> Arm:
-    pixels = IMAGES[kind_of(context.device)][1]
+def _arm(context: Context, point: Point) -> Arm:
+    images, pixels = IMAGES[kind_of(context.device)]
     return Arm(
         params=point.params,
         run=_run(context, point, images, pixels),

@@ -105,16 +105,6 @@ def missing(*rows: object) -> str:
     return TOO_FEW if all(rows) else NOT_MEASURED
 
 
-def decide_between(
-    candidates: Measurements, baselines: Measurements, values: tuple[Value, Value], what: str, bench: str
-) -> Choice:
-    """Decide as `decide` does, by rows of the second of `values` and, paired in order, of torch's default."""
-    comparison = pooled(candidates, baselines)
-    if comparison is None:
-        return unmeasured(values[0], missing(candidates, baselines))
-    return decide(comparison, values, what, bench)
-
-
 def decide(
     comparison: Comparison, values: tuple[Value, Value], what: str, bench: str, *, chosen: bool | None = None
 ) -> Choice:

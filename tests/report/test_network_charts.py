@@ -7,7 +7,7 @@ from making import row
 
 from gputune.report import network_charts
 
-NAMES = ("convolutions", "attention", "training", "forward", "transfers")
+NAMES = ("convolutions", "attention", "training", "transfers")
 SECTIONS = tuple(getattr(network_charts, name) for name in NAMES)
 
 
@@ -23,7 +23,7 @@ def test_rows_without_their_params_or_of_unknown_names_are_left_out(section):
     found = [
         *(row(bench, "throughput", 1.0) for bench in ("conv", "attention", "transfer")),
         *(row("training_step", metric, 1.0, **params) for metric in metrics for params in ({}, strange)),
-        row("training_step", "throughput", 1.0, network="[x]", stage="inference", batch=8, precision="tf32"),
+        row("training_step", "throughput", 1.0, network="[x]", stage="precision", batch=8, precision="tf32"),
     ]
     assert list(section(found)) == []
 
@@ -144,17 +144,6 @@ def test_a_precision_that_the_accuracy_guard_refused_says_so():
     rates = [step("precision", 1000.0, "float32"), step("precision", 2000.0, "bfloat16")]
     chart = one(network_charts.training, [*rates, *losses])
     assert [line[:2] for line in chart.rows] == [("", "bfloat16, refused"), ("*", "float32")]
-
-
-def test_inference_takes_a_line_for_each_network():
-    found = [
-        step("inference", 3000.0, "bfloat16", network="transformer"),
-        step("inference", 1000.0, "float32", network="transformer"),
-        step("inference", 2000.0, "tf32", network="mlp"),
-    ]
-    chart = one(network_charts.forward, found)
-    assert chart.columns == ("network", "batch", "float32", "tf32", "bfloat16")
-    assert chart.rows == [("mlp", "256", "", "128", ""), ("transformer", "256", "255", "", "85.0 3.00x")]
 
 
 def test_copies_are_ranked_and_a_launch_is_timed():

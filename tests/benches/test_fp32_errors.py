@@ -5,17 +5,14 @@ from typing import Any
 import pytest
 import torch
 
-from gputune.benches import _truth
-from gputune.settings import _tf32
+from gputune.benches import _fp32_errors
 from gputune.settings.matmul_precision import TF32_ERROR
-
-OPERATIONS = {"matmul", "conv", "conv channels_last", "lstm"}
 
 
 @pytest.mark.slow
 def test_full_fp32_is_exact_to_a_millionth() -> None:
-    errors = _truth.errors("cpu")
-    assert set(errors) == OPERATIONS
+    errors = _fp32_errors.errors("cpu")
+    assert set(errors) == {"matmul", "conv", "conv channels_last", "lstm"}
     assert all(0 < error < 1e-6 for error in errors.values())
 
 
@@ -32,7 +29,7 @@ def test_factors_that_were_rounded_are_found_out(monkeypatch: pytest.MonkeyPatch
         return (convolve if x.dtype == torch.float64 else in_bfloat16(convolve))(x, w, **more)
 
     monkeypatch.setattr(torch.nn.functional, "conv2d", rounding)
-    errors = _truth.errors("cpu")
+    errors = _fp32_errors.errors("cpu")
     assert all(errors[name] > TF32_ERROR for name in ("conv", "conv channels_last"))
     assert errors["matmul"] < TF32_ERROR
 
@@ -40,12 +37,5 @@ def test_factors_that_were_rounded_are_found_out(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.slow
 def test_it_always_looks_at_the_same_numbers_and_leaves_the_users_generator_alone() -> None:
     before = torch.random.get_rng_state()
-    assert _truth.errors("cpu") == _truth.errors("cpu")
+    assert _fp32_errors.errors("cpu") == _fp32_errors.errors("cpu")
     assert torch.equal(torch.random.get_rng_state(), before)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("allow", [True, False])
-def test_flags_are_set_for_matmuls_convolutions_and_rnns(allow: bool) -> None:
-    assert set(_truth.errors_under("cpu", allow)) == OPERATIONS
-    assert (_tf32.matmul(), _tf32.cudnn()) == (allow, allow)
