@@ -3,8 +3,7 @@
 The networks are a multilayer perceptron (PyTorch's mixed-precision recipe), a ResNet-style convnet, a decoder
 transformer and an LSTM. Each is measured in two groups: every precision in both memory formats, and, on the best of
 these, every combination of the other options. In the thorough budget an accuracy guard compares final losses,
-torch.compile and cuDNN's own search take part (the first step of a search took from one to eight seconds on machines of
-one model).
+torch.compile and cuDNN's own search take part.
 """
 
 import gc

@@ -20,7 +20,6 @@ CHARTS: Mapping[str, tuple[Callable[[Sequence[Measurement]], Iterator[Chart]], .
     ),
     "Convolutions": (network_charts.convolutions,),
     "Attention": (network_charts.attention,),
-    "Copies": (network_charts.transfers,),
     "Loading data": (loading_charts.workers,),
     "Networks": (network_charts.training,),
 }

@@ -1,4 +1,4 @@
-"""Charts of the parts of networks: convolutions, attention, whole training steps, and copies to and from the GPU."""
+"""Charts of the parts of networks, which are convolutions and attention, and of whole training steps."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +11,6 @@ from gputune.report.charts import (
     Chart,
     Mark,
     Picture,
-    bars,
     mark,
     number,
     rate,
@@ -207,20 +206,3 @@ def _name(combination: Combination) -> str:
 
 def _milliseconds(row: Measurement) -> str:
     return number(1000 * float(row.params["batch"]) / row.median)
-
-
-def transfers(measurements: Sequence[Measurement]) -> Iterator[Chart]:
-    """Copies, and the time that launching a kernel takes."""
-    found = sorted(rows(measurements, "transfer throughput", "copy"), key=lambda row: -row.median)
-    copies = {_copy(row): row for row in found}
-    launches = [("launch of a kernel", f"{rate(row)} us") for row in rows(measurements, "transfer latency")]
-    lines = [(name, f"{rate(row)} GB/s") for name, row in copies.items()]
-    if lines or launches:
-        title, pictures = "Copies, and the launch of a kernel", (bars("GB/s", copies),)
-        yield Chart(title=title, columns=("", ""), rows=[*lines, *launches], pictures=pictures)
-
-
-def _copy(row: Measurement) -> str:
-    if row.params["copy"] == "device":
-        return "inside the device, read and written"
-    return f"{row.params['copy']}, {'pinned' if row.params.get('pinned') else 'pageable'} memory"
