@@ -79,7 +79,6 @@ class Rounds(Generic[A]):
         return bool(self._waiting or self._taken)
 
     def push(self, sample: float) -> None:
-        """Take the sample of the arm that `next` returned."""
         self._taken.append((self._waiting.pop(0), sample))
         self._keep_whole_round()
 

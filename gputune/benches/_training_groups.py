@@ -101,7 +101,8 @@ def options(context: Context, name: str, size: Size, bases: Sequence[Combination
         except Exception as error:  # a compiler may fail with anything
             if out_of_memory(error) or not (compiled or fused):
                 raise
-            yield Gap(fact=fact_of(name), reason=_refused(combination, error))
+            what = "torch.compile" if compiled else "the fused optimizer"
+            yield Gap(fact=fact_of(name), reason=f"{what} failed: {one_line(error)}")
             continue
         arms.append(arm)
         if searches and not fused and not compiled:  # the first step, in which the search takes its memory
@@ -110,11 +111,6 @@ def options(context: Context, name: str, size: Size, bases: Sequence[Combination
             metric = Metric(BENCH, "s", "compile_time" if compiled else "search_time")
             yield metric.row(context, [taken], arm.params)
     yield from or_gap(interleave(context, ranked(arms), seconds, STEPS), fact_of(name), f"the {name}'s options")
-
-
-def _refused(combination: Combination, error: Exception) -> str:
-    what = "torch.compile" if combination.compiled else "the fused optimizer" if combination.fused else "the step"
-    return f"{what} failed: {one_line(error)}"
 
 
 def final_losses(context: Context, name: str, size: Size, precisions: Sequence[str], seconds: float) -> Iterator[Found]:

@@ -80,7 +80,6 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
 
 
 def groups(dtypes: tuple[str, ...], budget: Budget) -> list[Shape]:
-    """The workloads at which the back ends are compared."""
     mixed = [dtype for dtype in ("bfloat16", "float16") if dtype in dtypes]
     if budget == "thorough":
         every = product(mixed, (64, 128), BATCH, (True, False))
@@ -89,12 +88,7 @@ def groups(dtypes: tuple[str, ...], budget: Budget) -> list[Shape]:
     return [Shape(dtype=dtype, head=head, length=length, causal=causal) for dtype, head, length, causal in every]
 
 
-def candidates(budget: Budget) -> list[str]:
-    return [name for name in BACKENDS if name != "math" or budget == "thorough"]
-
-
 def gaps(refused: Refused, shapes: int) -> Iterator[Gap]:
-    """One Gap for each back end and reason."""
     for (backend, why), count in refused.items():
         yield _gap(f"{backend} {why} at {count} of {shapes} shapes")
 
@@ -113,7 +107,9 @@ def _group(context: Context, shape: Shape, seconds: float, refused: Refused) -> 
     end = time.monotonic() + seconds
     step = step_at(context, shape)
     arms: list[Arm] = []
-    for backend in candidates(context.budget):
+    for backend in BACKENDS:
+        if backend == "math" and context.budget != "thorough":
+            continue
         arm = Arm(params={**shape.params, "backend": backend}, run=step, work=shape.tflop)
         why = impossible(shape, backend) or _refusal(context, _forced(arm, backend))
         if why:

@@ -4,7 +4,7 @@ Channel counts around multiples of 8 show what alignment is worth; 3 and 4 chann
 after padding. What cuDNN's own search is worth, and what a backward pass takes, whole training steps show.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -46,7 +46,6 @@ class Point:
 
     @property
     def params(self) -> Params:
-        """The parameters of its row."""
         out: Params = {"out": self.out} if self.out != self.channels else {}
         return {
             "dtype": self.dtype,
@@ -95,7 +94,6 @@ def _thorough_gpu(dtypes: Sequence[str], main: str) -> Iterator[Group]:
 
 
 def _formats(dtype: str, channels: Sequence[int], out: int | None = None) -> Group:
-    """Each convolution in both memory formats."""
     return [
         Point(dtype=dtype, channels=count, out=out or count, channels_last=last)
         for count, last in product(channels, (False, True))
@@ -126,7 +124,6 @@ def _title(group: Group) -> str:
 
 
 def _measured(context: Context, group: Group, seconds: float) -> list[Measurement | Gap]:
-    """The group's rows; a Gap where memory ran out."""
     try:
         return or_gap(_interleaved(context, group, seconds), "bench.conv", _title(group))
     except RuntimeError as error:
@@ -144,10 +141,15 @@ def _interleaved(context: Context, group: Group, seconds: float) -> list[Measure
 
 
 def _arm(context: Context, point: Point) -> Arm:
+    import torch
+
     images, pixels = IMAGES[kind_of(context.device)]
+    x, w = _tensors(context, point, images, pixels)
+    if point.channels_last:
+        x, w = (tensor.to(memory_format=torch.channels_last) for tensor in (x, w))
     return Arm(
         params=point.params,
-        run=_run(context, point, images, pixels),
+        run=partial(torch.nn.functional.conv2d, x, w, padding=KERNEL // 2),
         work=point.operations(images, pixels) / 1e12,
         before=partial(_set_flags, point.dtype),
     )
@@ -158,15 +160,6 @@ def _set_flags(dtype: str) -> None:
 
     set_flags(dtype)
     torch.backends.cudnn.benchmark = False  # an earlier bench may have left it on
-
-
-def _run(context: Context, point: Point, images: int, pixels: int) -> Callable[[], Any]:
-    import torch
-
-    x, w = _tensors(context, point, images, pixels)
-    if point.channels_last:
-        x, w = (tensor.to(memory_format=torch.channels_last) for tensor in (x, w))
-    return partial(torch.nn.functional.conv2d, x, w, padding=KERNEL // 2)
 
 
 def _tensors(context: Context, point: Point, images: int, pixels: int) -> tuple[Any, Any]:

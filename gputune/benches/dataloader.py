@@ -165,7 +165,6 @@ def _of_kind(context: Context, kind: str, seconds: float, at_most: float) -> Ite
 
 
 def source_of(kind: str) -> Source:
-    """The synthetic samples of one kind."""
     from torch.utils import data
 
     dataset: Any = KINDS[kind]()

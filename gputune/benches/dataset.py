@@ -131,7 +131,6 @@ class _Plan:
         return Options(workers=workers, prefetch_factor=int(max(1, min(PREFETCH, fitting))))
 
     def params(self, workers: int) -> LoadingParams:
-        """The parameters of a row of the curve."""
         return LoadingParams(
             kind="dataset",
             workers=workers,

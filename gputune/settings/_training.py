@@ -52,7 +52,6 @@ def allowed(measurements: Measurements, network: str) -> dict[Combination, Measu
 
 
 def first_best(measurements: Measurements, network: str) -> Combination | None:
-    """The best precision and memory format."""
     return best_of(allowed(measurements, network))
 
 

@@ -86,7 +86,6 @@ def of_kind(measurements: Measurements, kind: str) -> int | None:
 
 
 def chosen_workers(facts: Facts, measurements: Measurements) -> int:
-    """The number of workers that is recommended."""
     return _count(recommend(facts, measurements))
 
 

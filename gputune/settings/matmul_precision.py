@@ -42,17 +42,12 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
     speeds = f"TF32 matmul ran at {tf32.median:.3g} against {fp32.median:.3g} TFLOP/s"
     if comparison.verdict == "gain":
         return choose("tf32", f"{speeds}; relative error {error.median:.1e}", comparison, "precision")
-    if _relative_error(measurements, "float32") >= TF32_ERROR:
+    exact = first(measurements, "precision", "relative_error", dtype="float32")
+    if exact and exact.median >= TF32_ERROR:
         reason = "full FP32 was set and TF32 ran: NVIDIA_TF32_OVERRIDE forces it"
     else:
         reason = f"{no_gain(comparison)}: {speeds}, {range_text(comparison)}"
     return choose("ieee", reason, comparison, "precision")
-
-
-def _relative_error(measurements: Measurements, dtype: str) -> float:
-    """The relative error of a matmul in `dtype`; 0 where it was not measured."""
-    row = first(measurements, "precision", "relative_error", dtype=dtype)
-    return row.median if row else 0.0
 
 
 def _has_tf32(facts: Facts) -> bool:

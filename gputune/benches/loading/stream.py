@@ -10,7 +10,6 @@ import multiprocessing
 import os
 import re
 import signal
-import threading
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
@@ -123,13 +122,9 @@ class Stream:
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raise OutOfPatience in the block when it takes longer, as soon as it returns to the interpreter or sleeps.
-
-    Only a main thread can be interrupted; elsewhere there is no limit.
+    """Raise OutOfPatience in the block, in the main thread, when it takes longer, as soon as it returns to the
+    interpreter or sleeps.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
 
     def ring(number: int, frame: object) -> None:
         raise OutOfPatience
