@@ -55,10 +55,6 @@ def test_not_measured_is_torchs_default(missing: int) -> None:
     assert (choice.value, choice.gain) == (True, None)
 
 
-def test_on_a_cpu_it_has_no_meaning() -> None:
-    assert recommend(facts_of("cpu-only"), []).value is True
-
-
 def test_convolutions_and_rnns_set_apart_are_nobodys_value() -> None:
     answer = torch_child.ask("""
 from gputune.settings import cudnn_tf32 as setting

@@ -76,9 +76,7 @@ def test_a_multiple_that_happens_to_be_slow_is_nothing_to_pad_for() -> None:
     assert recommend(H200, measured("bfloat16", "N", FAST | {4: 50.0})).value == {"bfloat16": 1}
 
 
-def test_not_measured() -> None:
-    choice = recommend(H200, [])
-    assert (choice.value, choice.gain) == ({}, None)
+def test_a_single_size_decides_nothing() -> None:
     assert recommend(H200, measured("bfloat16", "N", {16: 100.0})).value == {}
 
 

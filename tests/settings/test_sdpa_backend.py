@@ -9,7 +9,6 @@ import torch_child
 from making import row
 from recorded import facts_of
 
-from gputune.settings._evidence import NOT_MEASURED
 from gputune.settings.sdpa_backend import recommend
 
 H200 = facts_of()
@@ -76,11 +75,6 @@ def test_the_dtype_of_training_decides() -> None:
     both = [*measured(default=100.0, flash=100.0), *measured("float16", default=100.0, flash=200.0)]
     assert recommend(H200, both).value is None
     assert recommend(H200, measured("float16", default=100.0, flash=200.0)).value == "flash"
-
-
-def test_not_measured() -> None:
-    assert recommend(H200, [row("precision", "throughput", 1.0)]).reason == NOT_MEASURED
-    assert recommend(facts_of("cpu-only"), []).reason == "it concerns GPUs only"
 
 
 def test_too_few_samples_decide_nothing() -> None:
