@@ -29,15 +29,12 @@ RANK = 6
 HEADS = 16
 BATCH = {1024: 4, 4096: 2, 16384: 1}
 """By sequence length."""
-MATH_LONGEST = 4096
-"""math keeps several matrices of length x length for every head: at 16384, tens of GiB."""
 
 BACKENDS = {
     "default": "",
     "flash": "FLASH_ATTENTION",
     "efficient": "EFFICIENT_ATTENTION",
     "cudnn": "CUDNN_ATTENTION",
-    "math": "MATH",
 }
 """torch's name (`SDPBackend`) of each; the default is torch's own choice and the baseline."""
 
@@ -108,10 +105,9 @@ def _group(context: Context, shape: Shape, seconds: float, refused: Refused) -> 
     step = step_at(context, shape)
     arms: list[Arm] = []
     for backend in BACKENDS:
-        if backend == "math" and context.budget != "thorough":
-            continue
         arm = Arm(params={**shape.params, "backend": backend}, run=step, work=shape.tflop)
-        why = impossible(shape, backend) or _refusal(context, _forced(arm, backend))
+        missing = backend != "default" and _member(backend) is None
+        why = "is no choice in this torch" if missing else _refusal(context, _forced(arm, backend))
         if why:
             refused[backend, why] += 1
         else:
@@ -144,13 +140,6 @@ def step_at(context: Context, shape: Shape) -> Any:
         return torch.autograd.grad(out, inputs, gradient)
 
     return step
-
-
-def impossible(shape: Shape, backend: str) -> str | None:
-    """Why a back end is not even tried at a shape, or None."""
-    if backend == "math" and shape.length > MATH_LONGEST:
-        return f"would keep attention matrices of {shape.length} x {shape.length}, and is left out"
-    return None if backend == "default" or _member(backend) is not None else "is no choice in this torch"
 
 
 def _member(backend: str) -> Any:

@@ -108,9 +108,8 @@ def baseline(point: Point, group: Group) -> Point | None:
 
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
-    for dtype in context.dtypes:
-        if dtype in ("float32", "tf32"):
-            yield _error(context, dtype)
+    if "tf32" in context.dtypes:
+        yield _error(context, "tf32")
     plan = groups(context.dtypes, context.main_dtype, cuda=context.cuda, thorough=context.budget == "thorough")
     for group, seconds in shared_out(plan, context.seconds, len):
         context.say(_title(group))

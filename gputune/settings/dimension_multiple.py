@@ -42,7 +42,7 @@ class Alignment(Row):
     size: int
     multiple: int
     full_tiles: bool = False
-    """Whether the last tile is exactly filled, which makes a size faster for another reason than alignment."""
+    """In profiles of before: the last tile is exactly filled, which makes a size faster for another reason."""
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:

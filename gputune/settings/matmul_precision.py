@@ -35,7 +35,8 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
     comparison = compared(tf32, fp32)
     if comparison is None or tf32 is None or fp32 is None or error is None:
         untold = unmeasured("ieee", missing(tf32, fp32, error))
-        return untold if _has_tf32(facts) else choose("ieee", "this GPU has no TF32 Tensor Cores")
+        has_tf32 = any("tf32" in gpu.tensor_core_dtypes for gpu in facts.gpus)
+        return untold if has_tf32 else choose("ieee", "this GPU has no TF32 Tensor Cores")
     if error.median < TF32_ERROR:
         reason = "TF32 was switched on and did not take effect: NVIDIA_TF32_OVERRIDE or the hardware forbids it"
         return choose("ieee", reason, comparison, "precision")
@@ -48,10 +49,6 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
     else:
         reason = f"{no_gain(comparison)}: {speeds}, {range_text(comparison)}"
     return choose("ieee", reason, comparison, "precision")
-
-
-def _has_tf32(facts: Facts) -> bool:
-    return any("tf32" in gpu.tensor_core_dtypes for gpu in facts.gpus)
 
 
 def apply(value: str) -> None:

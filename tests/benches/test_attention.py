@@ -22,7 +22,7 @@ def shape(**changes: Any) -> Shape:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, one_thread: None) -> None:
-    """Workloads that a CPU gets through: torch has flash and math for it."""
+    """Workloads that a CPU gets through: torch has flash for it."""
     monkeypatch.setitem(attention.BATCH, 64, 1)
     monkeypatch.setattr(attention, "groups", lambda dtypes, budget: [shape(length=64, dtype="float32")])
 
@@ -70,7 +70,7 @@ def test_what_this_device_has_is_measured_beside_the_default_and_the_rest_is_sai
     small: None, twelve_rounds: Any
 ) -> None:
     rows, reasons = measured(60, "thorough")
-    assert [row.params["backend"] for row in rows] == ["default", "flash", "math"]
+    assert [row.params["backend"] for row in rows] == ["default", "flash"]
     assert reasons == [
         "efficient has no kernel for the inputs at 1 of 1 shapes",
         "cudnn has no kernel for the inputs at 1 of 1 shapes",
@@ -96,12 +96,6 @@ def test_nothing_accumulates_from_step_to_step(small: None) -> None:
     first, second = step(), step()
     assert len(first) == 3
     assert all(bool((one == other).all()) for one, other in zip(first, second, strict=True))
-
-
-def test_math_is_not_tried_where_its_matrices_would_not_fit() -> None:
-    assert attention.impossible(shape(length=4096), "math") is None
-    why = attention.impossible(shape(length=16384), "math")
-    assert why == "would keep attention matrices of 16384 x 16384, and is left out"
 
 
 @pytest.mark.slow

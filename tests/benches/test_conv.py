@@ -121,9 +121,6 @@ def test_every_point_becomes_a_row_on_a_cpu(this_machine, monkeypatch, twelve_ro
     found = list(conv.measure(context))
     wanted = groups(context.dtypes, context.main_dtype, cuda=False, thorough=False)
     assert [row.params for row in found if row.metric == "throughput"] == rows(wanted)
-    [error] = [row for row in found if row.metric == "relative_error"]
-    assert error.params == {"dtype": "float32"}
-    assert 0 < error.median < 1e-6
 
 
 def test_memory_that_does_not_suffice_is_a_gap(monkeypatch):

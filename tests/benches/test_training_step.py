@@ -98,16 +98,6 @@ def test_each_precision_in_each_format_and_each_option_on_the_best_of_them(small
 
 
 @pytest.mark.slow
-def test_what_was_measured_decides(small: Callable[..., None]) -> None:
-    small("mlp")
-    rows, _ = measured()
-    assert _training_rows.families(rows) == ["mlp"]
-    chosen, gain = _training.option(rows, "mlp", "fused") or (None, None)
-    assert chosen in (True, False)
-    assert gain is not None
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("fits", "batch"), [(16, 16), (8, 8), (5, 4)])
 def test_a_batch_that_does_not_fit_is_halved(small: Callable[..., None], fits: int, batch: int) -> None:
     small("mlp", build=fitting(fits))

@@ -193,18 +193,19 @@ class TestOptions:
         fused = replace(TF32, fused=True)
         assert best(rows + steps("mlp", {TF32: 200.0, fused: 220.0}, "options"), "mlp") == fused
 
-    def test_a_flag_is_told_with_its_gain_beside_the_other_options_that_were_chosen(self) -> None:
-        rows = steps("mlp", {PLAIN: 100.0, FUSED: 101.0, COMPILED: 150.0, BOTH: 165.0}, "options")
-        chosen, gain = option(rows, "mlp", "fused") or (None, None)
-        assert chosen is True
+    @pytest.mark.parametrize(
+        ("rates", "on", "ratio"),
+        [
+            ({PLAIN: 100.0, FUSED: 101.0, COMPILED: 150.0, BOTH: 165.0}, True, 1.1),
+            ({PLAIN: 100.0, FUSED: 90.0}, False, 0.9),
+        ],
+        ids=["beside the other options that were chosen", "one that does not pay"],
+    )
+    def test_a_flag_is_told_with_its_gain(self, rates: dict[Combination, float], on: bool, ratio: float) -> None:
+        chosen, gain = option(steps("mlp", rates, "options"), "mlp", "fused") or (None, None)
+        assert chosen is on
         assert gain is not None
-        assert gain.ratio == pytest.approx(1.1)
-
-    def test_one_that_does_not_pay_is_told_too(self) -> None:
-        chosen, gain = option(steps("mlp", {PLAIN: 100.0, FUSED: 90.0}, "options"), "mlp", "fused") or (None, None)
-        assert chosen is False
-        assert gain is not None
-        assert gain.ratio == pytest.approx(0.9)
+        assert gain.ratio == pytest.approx(ratio)
 
     def test_the_memory_format_belongs_to_the_first_group_and_skips_what_was_refused(self) -> None:
         last = replace(PLAIN, channels_last=True)
