@@ -73,7 +73,8 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
             yield from _group(context, shape, seconds, refused)
         else:
             refused[TIME_RAN_OUT] += 1
-    yield from gaps(refused, len(shapes))
+    for (backend, why), count in refused.items():
+        yield _gap(f"{backend} {why} at {count} of {len(shapes)} shapes")
 
 
 def groups(dtypes: tuple[str, ...], budget: Budget) -> list[Shape]:
@@ -83,11 +84,6 @@ def groups(dtypes: tuple[str, ...], budget: Budget) -> list[Shape]:
     else:
         every = product(mixed[:1], (64, 128), (4096,), (True,))
     return [Shape(dtype=dtype, head=head, length=length, causal=causal) for dtype, head, length, causal in every]
-
-
-def gaps(refused: Refused, shapes: int) -> Iterator[Gap]:
-    for (backend, why), count in refused.items():
-        yield _gap(f"{backend} {why} at {count} of {shapes} shapes")
 
 
 def _gap(reason: str) -> Gap:

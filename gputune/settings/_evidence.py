@@ -69,7 +69,6 @@ def select(measurements: Iterable[Measurement], bench: str, metric: str, **param
 
 
 def first(measurements: Iterable[Measurement], bench: str, metric: str, **params: object) -> Measurement | None:
-    """The first row of a bench and metric whose parameters include `params`, or None."""
     return next(iter(select(measurements, bench, metric, **params)), None)
 
 

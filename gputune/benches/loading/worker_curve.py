@@ -29,7 +29,6 @@ STILL_WORTH_GIVEN = 0.7
 
 
 def row(context: Context, bench: str, samples: Sequence[float], params: LoadingParams) -> Measurement:
-    """A row of `dataloader` or `dataset`."""
     return Metric(bench, "samples/s").row(context, samples[: LOOKS[-1]], params.params)
 
 
@@ -50,7 +49,6 @@ class Curve:
         return {**self.rough, **self.rates}
 
     def gaps(self, fact: str) -> Iterator[Gap]:
-        """A Gap of `fact` for each number of workers whose loader failed."""
         for count, error in sorted(self.failed.items()):
             yield Gap(fact=fact, reason=f"{counted(count, 'worker')}: {error}", cause=error.cause)
 
