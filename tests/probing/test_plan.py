@@ -12,7 +12,7 @@ from gputune.facts.gap import Gap
 from gputune.probing import Request
 from gputune.probing.plan import LEAST_SHARE, Job, fit, fitting, imports, left_out, plan, seconds_for
 
-SHAPES = (MatmulShape(m=8, n=8, k=8),) * 3
+SHAPES = (MatmulShape(m=8, n=8, k=8, dtype="tf32"),) * 3
 
 
 def job(name, seconds):

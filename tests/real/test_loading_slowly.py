@@ -105,12 +105,6 @@ def test_nothing_is_tried_that_shared_memory_would_not_hold(machine):
     assert f"needs {wanted.shm_bytes >> 20} MiB" in finding.message
 
 
-def test_not_even_one_batch_fits(machine):
-    found = measured(short_of(machine, 100_000), good("sleeping"), seconds=4.0)
-    assert choices(machine, found)["dataloader_workers"].value == 0
-    assert need(machine, measurements(found)).workers > 1
-
-
 def test_a_curve_of_each_kind_that_leaves_nobody_behind(machine):
     context = Context(device="cpu", facts=machine, seconds=10.0, budget="standard")
     rows = list(benches.load("dataloader").measure(context))

@@ -84,7 +84,6 @@ def _hostile_rows(text: str) -> list[Measurement]:
         row("attention", "throughput", 1.0, dtype=text, head=64, length=64, backend=text),
         row("matmul_shapes", "throughput", 1.0, shape=text, dtype=text, m=1, n=1, k=1),
         row("side_by_side", "matmul", 5e-324, device=text),
-        row("transfer", "throughput", 1.0, copy=text),
         row("dataset", "throughput", 1.0, kind="dataset", workers=0, batch=8, step_ms=3),
     ]
 
