@@ -14,12 +14,12 @@ BUDGETS: tuple[Budget, ...] = ("quick", "standard", "thorough")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatmulShape:
-    """A matmul that the user named: `linear(x[m, k], w[n, k])`. None: what is usual on the device."""
+    """A matmul that the user named: `linear(x[m, k], w[n, k])`."""
 
-    m: int | None = None
+    m: int
     n: int
-    k: int | None = None
-    dtype: str | None = None
+    k: int
+    dtype: str = "bfloat16"
     """bfloat16, float16, tf32 or float32."""
 
 

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 
 from gputune.bench_process import Context, MatmulShape
-from gputune.benches import kind_of
 from gputune.benches._errors import first_sentence, out_of_memory
 from gputune.benches._matmul import linear, operands, set_flags
 from gputune.benches._timing import Arm, Metric, interleave, or_gap
@@ -28,8 +27,6 @@ OPTION = "shapes"
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32")
 FACT = "bench.matmul_shapes"
-LAYER = {"cuda": (8192, 768), "cpu": (256, 256)}
-MOST_OUTPUTS = 1 << 29
 MOST_SHAPES = 32
 MOST_BYTES = 1 << 16
 """What is read of a file of shapes, which may be a device without an end."""
@@ -40,8 +37,7 @@ MULTIPLES = {"bfloat16": (8, 64), "float16": (8, 64), "tf32": (4, 32), "float32"
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
     metric, seconds = Metric("matmul_shapes", "TFLOP/s"), context.seconds / max(1, len(context.shapes))
-    for requested in context.shapes:
-        shape = completed(context, requested)
+    for shape in context.shapes:
         context.say(name(shape))
         if shape.dtype not in context.dtypes:
             yield Gap(fact=FACT, reason=f"{name(shape)}: this device has no native {shape.dtype}")
@@ -55,25 +51,13 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
             yield Gap(fact=FACT, reason=f"{name(shape)}: {first_sentence(error)}")
 
 
-def completed(context: Context, shape: MatmulShape) -> MatmulShape:
-    """The shape with the user's omissions filled in: the device's main dtype, and the batch and width of a small
-    model's last layer, with fewer rows where the output would be huge otherwise.
-    """
-    m, k = LAYER[kind_of(context.device)]
-    m = max(64, min(m, MOST_OUTPUTS // shape.n))
-    return MatmulShape(m=shape.m or m, n=shape.n, k=shape.k or k, dtype=shape.dtype or context.main_dtype)
-
-
 def name(shape: MatmulShape) -> str:
     return f"{shape.m} x {shape.n} x {shape.k} {shape.dtype}"
 
 
 def variants(shape: MatmulShape) -> list[MatmulShape]:
     """The shape as it is, and with N and K rounded up to each multiple, without duplicates."""
-    padded = [
-        replace(shape, n=_up(shape.n, multiple), k=_up(shape.k or 1, multiple))
-        for multiple in MULTIPLES[shape.dtype or DTYPES[0]]
-    ]
+    padded = [replace(shape, n=_up(shape.n, multiple), k=_up(shape.k, multiple)) for multiple in MULTIPLES[shape.dtype]]
     return list(dict.fromkeys([shape, *padded]))
 
 
@@ -82,11 +66,11 @@ def _up(size: int, multiple: int) -> int:
 
 
 def _arm(context: Context, shape: MatmulShape, padded: MatmulShape) -> Arm:
-    dtype, m, n, k = shape.dtype or DTYPES[0], padded.m or 1, padded.n, padded.k or 1
+    dtype, m, n, k = shape.dtype, padded.m, padded.n, padded.k
     return Arm(
         params={"shape": name(shape), "dtype": dtype, "m": m, "n": n, "k": k},
         run=linear(dtype, *operands(context, dtype, m, n, k)),
-        work=2 * m * shape.n * (shape.k or 1) / 1e12,
+        work=2 * m * shape.n * shape.k / 1e12,
         before=partial(set_flags, dtype),
         worth=WORTH,
     )

@@ -20,7 +20,7 @@ from gputune.facts.gap import Gap
             bench="gputune.benches.conv",
             seconds=4.5,
             budget="quick",
-            shapes=(MatmulShape(n=8, dtype="tf32"),),
+            shapes=(MatmulShape(m=8, n=8, k=8, dtype="tf32"),),
             dataset=(UserDataset(path="train.py:data", step_ms=2.5),),
             batches=Batches(make="train.py:make", sizes=(1, 2), timed=True),
         ),

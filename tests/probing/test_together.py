@@ -46,11 +46,11 @@ ALIKE = steady_at("600 + number")
 def eight(monkeypatch, tmp_path):
     """A function that probes a recorded machine of eight H200 with benches of these bodies."""
 
-    def measured(only=("side_by_side",), progress=lambda progress: None, each=lambda device, profile: None, **bodies):
+    def measured(only=("side_by_side",), progress=lambda progress: None, **bodies):
         stand_in.torch(tmp_path)
         monkeypatch.setenv("PYTHONPATH", stand_in.benches(tmp_path, **bodies))
         asked = Request(device="all", budget="quick", only=only)
-        return probing.probe(asked, host=RecordedHost("nvidia-h200-x8"), progress=progress, each=each)
+        return probing.probe(asked, host=RecordedHost("nvidia-h200-x8"), progress=progress)
 
     return measured
 
@@ -135,12 +135,8 @@ def test_the_profile_is_one_devices_own_and_the_one_most_of_them_share(eight):
         "    yield row('precision', 'throughput', 'TFLOP/s', rate, dtype=dtype)\n"
         "    yield row('precision', 'relative_error', '1', 1e-7 if dtype == 'float32' else 3e-4, dtype=dtype)\n"
     )
-    own = {}
-    profile = eight(["side_by_side", "precision"], each=own.__setitem__, side_by_side=ALIKE, precision=speeds)
-    assert [one.settings["matmul_precision"].value for one in own.values()] == ["ieee"] + ["tf32"] * 7
-    for device, one in own.items():
-        assert {row.device for row in one.measurements if row.bench == "precision"} == {device}
-        assert len(steady(one)) == 8
+    profile = eight(["side_by_side", "precision"], side_by_side=ALIKE, precision=speeds)
+    assert len(steady(profile)) == 8
     assert {row.device for row in profile.measurements if row.bench == "precision"} == {"cuda:1"}
     assert profile.settings["matmul_precision"].value == "tf32"
     assert (
