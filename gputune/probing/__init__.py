@@ -35,7 +35,7 @@ from gputune.progress import READING, Progress
 __all__ = ["Request", "device_of", "probe"]
 
 
-def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
+def probe(
     request: Request,
     *,
     host: Host | None = None,
