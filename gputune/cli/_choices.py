@@ -1,6 +1,9 @@
 """The values that an option or argument takes: completed at Tab, and tested. Nothing heavy is imported for them."""
 
 from collections.abc import Callable, Collection
+from pathlib import Path
+
+import typer
 
 from gputune.errors import UsageError
 
@@ -19,6 +22,21 @@ def require(value: str, choices: Collection[str], kind: str, option: str = "") -
     raise UsageError(f"{option} {value[:40]}: there is no such {kind}".lstrip(), remedy)
 
 
+def name(given: str) -> str:
+    """A name, or a path, as it was given. Raises BadParameter, to which typer adds the option, where it is blank.
+
+    Most often it comes from a variable that is not set. Python takes an empty path for the working folder, and an
+    option that is empty for one that was not given, so that something would be written where nobody meant it to be.
+    """
+    if not given.strip():
+        raise typer.BadParameter("it is empty; is the variable set that it comes from?")
+    return given
+
+
+def path(given: str) -> Path:
+    return Path(name(str(given)))
+
+
 def settings(text: str, option: str) -> tuple[str, ...]:
     """The settings of a list separated by commas. Raises UsageError for a name that is none."""
     from gputune.settings import names
@@ -33,10 +51,10 @@ def interpreter(python: str | None) -> str | None:
     """The path of the program that --python names; None without the option. Raises UsageError if there is none."""
     from gputune.host import Host
 
-    path = Host().which(python) if python else None
-    if python and path is None:
+    found = Host().which(python) if python else None
+    if python and found is None:
         raise UsageError(f"--python {python}: no executable has that name", AN_INTERPRETER)
-    return path
+    return found
 
 
 def auto(incomplete: str) -> list[str]:
@@ -106,3 +124,10 @@ def _several(names: Callable[[], Collection[str]]) -> Callable[[str], list[str]]
 
 
 some_settings, some_checks, some_benches = map(_several, (_settings, _checks, _benches))
+
+PYTHON = typer.Option(
+    parser=name, metavar="PATH", help="The interpreter whose torch is meant.", show_default="gputune's own"
+)
+LEVEL = typer.Option(
+    metavar="LEVEL", help="How far results may change: exact, rounding, tf32 or mixed.", autocompletion=levels
+)

@@ -71,14 +71,7 @@ def apply(
             "--strict", help="Do not run CMD, but exit 78, where the profile cannot be read or was measured elsewhere."
         ),
     ] = False,
-    numerics: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LEVEL",
-            help="How far results may change: exact, rounding, tf32 or mixed.",
-            autocompletion=_choices.levels,
-        ),
-    ] = None,
+    numerics: Annotated[str | None, _choices.LEVEL] = None,
     inject: Annotated[
         bool,
         typer.Option(

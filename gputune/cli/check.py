@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from gputune.cli import _choices, _paths
+from gputune.cli import _choices
 from gputune.errors import MeasureError, UsageError
 
 if TYPE_CHECKING:
@@ -53,15 +53,7 @@ def check(
         list[str] | None,
         typer.Option(metavar="NAME,...", help="Skip these checks.", autocompletion=_choices.some_checks),
     ] = None,
-    python: Annotated[
-        str | None,
-        typer.Option(
-            parser=_paths.name,
-            metavar="PATH",
-            help="Check the torch of this interpreter.",
-            show_default="gputune's own",
-        ),
-    ] = None,
+    python: Annotated[str | None, _choices.PYTHON] = None,
     require_gpu: Annotated[
         bool, typer.Option("--require-gpu", help="Report a machine without a GPU as an error.")
     ] = False,
@@ -74,12 +66,14 @@ def check(
     nfd: Annotated[
         Path | None,
         typer.Option(
-            parser=_paths.path, metavar="DIR", help="Also write labels for node-feature-discovery into this folder."
+            parser=_choices.path, metavar="DIR", help="Also write labels for node-feature-discovery into this folder."
         ),
     ] = None,
     prometheus: Annotated[
         Path | None,
-        typer.Option(parser=_paths.path, metavar="DIR", help="Also write metrics for node_exporter into this folder."),
+        typer.Option(
+            parser=_choices.path, metavar="DIR", help="Also write metrics for node_exporter into this folder."
+        ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Also print what is in order or not applicable.")] = False,
 ) -> None:
@@ -133,7 +127,6 @@ def _split(values: list[str], option: str) -> list[str]:
 
 
 def _facts(python: str | None, gpu_required: bool, gpus_expected: int | None, timeout: float) -> Facts:
-    """This machine's facts, with the torch of the interpreter that `--python` names."""
     from gputune import checks, facts
     from gputune.host import Host
     from gputune.report.progress import waiting

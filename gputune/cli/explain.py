@@ -54,12 +54,7 @@ def explain(
         show(_schema(name))
         return
     kind, load = topics[name]
-    _print(name, kind, load(name))
-
-
-def _print(name: str, kind: str, module: Any) -> None:
-    from gputune.host.stderr import show
-
+    module: Any = load(name)
     show(f"{name} ({kind})\n\n{_documentation(module)}")
     if hasattr(module, "USE"):
         show(f"\nIn the script: {module.USE}")

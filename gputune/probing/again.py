@@ -10,7 +10,6 @@ from functools import partial
 
 from gputune import recommend
 from gputune.facts import busy
-from gputune.facts.gap import Gap
 from gputune.probing.plan import Job, planned
 from gputune.probing.running import Lane
 from gputune.progress import Progress
@@ -76,12 +75,9 @@ def _run(lane: Lane, job: Job, end: float, progress: Callable[[Progress], None])
     second, of_second = lane.measurements, lane.gaps
     if second and set(of_second) <= set(gaps):
         lane.measurements = [*others, *second]
-        lane.gaps = [*(gap for gap in gaps if not _is_of(gap, job)), *of_second]
+        own = f"bench.{job.name}."
+        lane.gaps = [*(gap for gap in gaps if not f"{gap.fact}.".startswith(own)), *of_second]
     else:  # what is missing in the second run must not cost what the first one has
         missing = [replace(gap, reason=f"run again: {gap.reason}") for gap in of_second if gap not in gaps]
         lane.measurements, lane.gaps = [*others, *first], [*gaps, *missing]
     lane.gaps = list(dict.fromkeys(lane.gaps))
-
-
-def _is_of(gap: Gap, job: Job) -> bool:
-    return f"{gap.fact}.".startswith(f"bench.{job.name}.")

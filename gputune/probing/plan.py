@@ -140,7 +140,6 @@ def seconds_for(device: str, request: Request) -> float:
 
 
 def planned(jobs: Sequence[Job]) -> float:
-    """Return how long jobs are to take, one after the other."""
     return sum(job.seconds for job in jobs)
 
 
@@ -156,7 +155,6 @@ def fitting(jobs: Sequence[Job], seconds: float) -> list[Job]:
 
 
 def left_out(jobs: Sequence[Job]) -> list[Gap]:
-    """Return a Gap for each job that there was no time for."""
     return [Gap(fact=f"bench.{job.name}", reason="not measured in this budget", cause="no_time") for job in jobs]
 
 

@@ -181,7 +181,6 @@ def _by(choices: Mapping[str, Choice], whole: Comparison | None, ways: tuple[Com
 
 
 def _why_nothing(choices: Mapping[str, Choice]) -> By:
-    """Why a network keeps torch's defaults."""
     known = [choices[name] for name in ("amp_dtype", "matmul_precision", *SETTINGS.values()) if name in choices]
     if any(choice.provisional for choice in known):
         return By.PROVISIONAL

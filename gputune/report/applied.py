@@ -7,13 +7,12 @@ from gputune.inject import hands
 from gputune.inject.advice import Advice
 from gputune.inject.applied import TF32_OVERRIDE, Applied
 from gputune.report.answer_parts import NETWORKS
-from gputune.report.tables import add, console_of, plain, table_of, value_text
+from gputune.report.tables import add, console_of, plain, table_of
 from gputune.runtime.status import Status
-from gputune.settings import Value
+from gputune.settings import Value, value_text
 
 
 def print_applied(applied: Sequence[Applied], stream: IO[str]) -> None:
-    """A table of what was, or will be, done with each setting."""
     table = table_of("setting", "value", "status", "why")
     for row in applied:
         add(table, row.setting, "" if row.after is None else value_text(row.after), row.status, row.why)

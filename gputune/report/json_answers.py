@@ -60,14 +60,12 @@ class StatusAnswer(_Answer):
 
 
 def check_schema() -> dict[str, Any]:
-    """The JSON Schema of `gputune check --json`."""
     schema = _schema(CheckAnswer)
     schema["$defs"]["Summary"]["properties"]["severities"] |= {"required": list(WORST_FIRST)}
     return schema
 
 
 def status_schema() -> dict[str, Any]:
-    """The JSON Schema of `gputune status --json`."""
     schema = _schema(StatusAnswer)
     schema["$defs"]["Why"]["properties"]["reason"] |= {"enum": [*(reason.name.lower() for reason in Reason), OTHER]}
     return schema

@@ -16,8 +16,8 @@ from gputune.facts.gap import Gap
 from gputune.profile import load
 from gputune.report import terminal
 from gputune.report.answer import answer_of
-from gputune.report.tables import value_text
 from gputune.resources.printable import printable
+from gputune.settings import value_text
 
 TESTS = Path(__file__).parents[1]
 GOLDEN = TESTS / "golden"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import gputune_start
-from gputune.cli import _choices, _paths
+from gputune.cli import _choices
 from gputune.cli.deploy import _values, kubernetes
 from gputune.deploy import IMAGE
 from gputune.errors import UsageError
@@ -134,7 +134,7 @@ def slurm(
     profile: Annotated[
         str | None,
         typer.Option(
-            parser=_paths.name,
+            parser=_choices.name,
             metavar="PATH|auto",
             help="task-prolog: a path on all nodes, or auto: each machine's own.",
             autocompletion=_choices.auto,

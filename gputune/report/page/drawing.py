@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gputune.report.charts import Bar, Cell, Chart, Mark, Picture, number
 from gputune.report.page.markup import TIMES, TO, Markup, element, joined
@@ -34,7 +34,9 @@ SHAPES = (
 
 
 def figure(chart: Chart) -> Markup:
-    chart = _without_bars(chart.filled())
+    # Bars are a terminal's pictures.
+    rows: list[tuple[Cell, ...]] = [tuple("" if isinstance(cell, Bar) else cell for cell in row) for row in chart.rows]
+    chart = replace(chart, rows=rows).filled()
     panels = [_panel(one, chart.title) for one in chart.pictures if one.rows]
     numbers = _scrolled(_table(chart.columns, chart.rows, chart.numbers), f"The numbers of: {chart.title}")
     if not panels:
@@ -52,19 +54,6 @@ def _panel(picture: Picture, title: str) -> Markup:
     whole = f"{title}: {picture.name}" if picture.name else title
     name = element("p", picture.name, class_="panel-name") if picture.name else ""
     return element("div", name, draw(picture, whole), class_="panel tall" if len(picture.rows) >= TALLEST else "panel")
-
-
-def _without_bars(chart: Chart) -> Chart:
-    """Bars are a terminal's pictures."""
-    drawn = {place for row in chart.rows for place, cell in enumerate(row) if isinstance(cell, Bar)}
-    kept = [place for place in range(len(chart.columns)) if place not in drawn]
-    return Chart(
-        title=chart.title,
-        columns=tuple(chart.columns[place] for place in kept),
-        rows=[tuple(row[place] for place in kept if place < len(row)) for row in chart.rows],
-        numbers=chart.numbers,
-        pictures=chart.pictures,
-    )
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], numbers: Sequence[str] = ()) -> Markup:
