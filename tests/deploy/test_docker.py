@@ -13,8 +13,6 @@ from making import command, executable
 from gputune.checks import shm_size
 from gputune.deploy.docker import Machine, amount, shm_mebibytes, text
 
-pytestmark = pytest.mark.cluster
-
 EIGHT_GPUS = Machine(gpus=8, infiniband=True, cpus=192, memory_bytes=2 << 40)
 LAPTOP = Machine(cpus=8, memory_bytes=16 << 30)
 
@@ -86,6 +84,7 @@ def test_a_shell_finds_nothing_to_act_upon_in_the_comments(machine):
 ARGUMENTS = st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1, max_size=4)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
 @given(ARGUMENTS)
 def test_the_command_arrives_as_it_was_given(shell, arguments):
