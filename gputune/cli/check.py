@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from gputune.cli import _choices
-from gputune.errors import MeasureError, UsageError
+from gputune.errors import MeasureError, UsageError, require
 
 if TYPE_CHECKING:
     from gputune.checks import Finding, Severity
@@ -85,7 +85,7 @@ def check(
     from gputune.host.stderr import show
     from gputune.report import json, severities, terminal
 
-    _choices.require(fail_on, severities.FAIL_ON, "level", "--fail-on")
+    require(fail_on, severities.FAIL_ON, "level", "--fail-on")
     selected = _selected(only, skip)
     files = _targets({"--nfd": nfd, "--prometheus": prometheus})
     found = _facts(python, require_gpu, expect_gpus, timeout)
@@ -122,7 +122,7 @@ def _split(values: list[str], option: str) -> list[str]:
 
     names = [name.strip() for value in values for name in value.split(",") if name.strip()]
     for name in names:
-        _choices.require(name, checks.names(), "check", option)
+        require(name, checks.names(), "check", option)
     return names
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from gputune.cli import _choices
-from gputune.errors import MeasureError, UsageError
+from gputune.errors import MeasureError, UsageError, require
 from gputune.settings import LEVELS
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def tune(
     from gputune.trials.tuning import tune as run
 
     words = _command(command or [])
-    _choices.require(numerics, LEVELS, "level", "--numerics")
+    require(numerics, LEVELS, "level", "--numerics")
     check_writable(output)
     before = load(output) if output.exists() else None  # raises for what is no profile, which would be lost
     host = Host()

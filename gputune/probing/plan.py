@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 
 from gputune import benches, plugins
 from gputune.bench_process import BUDGETS, Budget, MatmulShape, UserDataset
 from gputune.bench_process.messages import BenchRequest
-from gputune.errors import MeasureError, UsageError
+from gputune.errors import MeasureError, UsageError, require
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 
@@ -90,18 +89,11 @@ class Job:
         return self.traits.option is None and not self.traits.side_by_side
 
 
-def _meant(word: str, names: Sequence[str]) -> str:
-    close = get_close_matches(word, names, n=1)
-    return f"did you mean {close[0]}?" if close else f"choose from {', '.join(names)}"
-
-
 def check_names(request: Request) -> None:
     """Raises UsageError for an unknown budget or bench, and for a bench that this request cannot run."""
-    if request.budget not in BUDGETS:
-        raise UsageError(f"--budget {request.budget}: there is no such budget", _meant(request.budget, BUDGETS))
+    require(request.budget, BUDGETS, "budget", "--budget")
     for name in request.only:
-        if name not in benches.names():
-            raise UsageError(f"--only {name}: there is no such bench", _meant(name, benches.names()))
+        require(name, benches.names(), "bench", "--only")
         traits = benches.traits(benches.load(name))
         if traits.side_by_side and request.device != ALL:
             raise UsageError(f"--only {name}: compares the GPUs of a node", f"add --device {ALL}")

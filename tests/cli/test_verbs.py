@@ -18,7 +18,7 @@ from making import before_others, command, environ, executable, on_a_full_disk, 
 from gputune import benches, checks, probing, settings
 from gputune.cli.probe import probe
 from gputune.profile import load, parse
-from gputune.report.json_answers import CheckAnswer
+from gputune.report.json import CheckAnswer
 from gputune.strict_types import convert
 
 PROFILE = str(Path(__file__).parents[2] / "profiles" / "nvidia-h200.yaml")
@@ -141,8 +141,6 @@ class TestProbe:
             (["--dataset", "my-data:made"], 2, "my-data is neither a .py file nor a module's name"),
             (["--dataset", "a.py:b", "--batch-size", "0"], 2, "--batch-size"),
             (["--dataset", "a.py:b", "--step-ms", "0"], 2, "--step-ms"),
-            (["--only", "dataset"], 2, "--only dataset: measures what --dataset names; add --dataset FILE.py:CALLABLE"),
-            (["--only", "batch_size"], 2, "--only batch_size: is no part of a probe; use gputune batch-size"),
         ],
     )
     def test_a_refusal_is_one_line(self, stood_in, options, code, words, tmp_path):

@@ -53,18 +53,15 @@ def test_an_eight_gpu_machine_with_infiniband(shell, name):
     ]  # fmt: skip
 
 
-def test_a_machine_without_gpus_asks_for_none(shell):
+def test_a_machine_asks_for_what_it_has(shell):
     words, _ = shell(text(LAPTOP, "gputune:1", []))
     assert "--gpus" not in words
     assert "--ulimit" not in words
     assert "--shm-size=2g" in words
     assert words[-1] == "gputune:1"
-
-
-def test_one_gpu_needs_no_limits_of_nccl(shell):
     words, _ = shell(text(Machine(gpus=1, cpus=16, memory_bytes=128 << 30), "gputune:1", []))
     assert words[2:5] == ["--gpus", "all", "--shm-size=4g"]
-    assert "--ulimit" not in words
+    assert "--ulimit" not in words, "one GPU needs no limits of NCCL"
 
 
 def test_the_reasons_are_comments():

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from linted import linted
 from making import command, environ, executable
 
-from gputune.deploy.slurm_sbatch import Job, sbatch
+from gputune.deploy.slurm import Job, sbatch
 
 JOB = Job(
     nodes=2, tasks_per_node=4, gpus_per_node=4, cpus_per_task=12, image=None, gputune=["/opt/gputune/bin/gputune"],

@@ -214,19 +214,16 @@ def test_the_common_one_of_several_profiles_differs_least_from_the_others():
     assert representative_index(profiles[:2]) == 0, "of equals the first"
 
 
-def test_two_quick_probes_do_not_outvote_a_longer_one_that_they_agree_with():
-    quick = making.profile(measurements=(making.row("precision", "throughput", 1.0),))
-    unmeasured = replace(quick.settings["compile"], value=False, unmeasured=True)
-    quick = replace(quick, settings={**quick.settings, "compile": unmeasured})
-    longer = making.profile(measurements=tuple(making.row(name, "throughput", 1.0) for name in ("precision", "conv")))
-    assert representative_index([quick, quick, longer]) == 2
+def without(profile, *names):
+    """The profile of a shorter probe, which did not measure these."""
+    short = {name: replace(profile.settings[name], value=False, unmeasured=True) for name in names}
+    return replace(profile, settings={**profile.settings, **short})
 
 
-def test_what_measured_nothing_does_not_stand_for_longer_ones_that_disagree():
-    nothing = making.profile()
-    nothing = replace(
-        nothing, settings={name: replace(choice, unmeasured=True) for name, choice in nothing.settings.items()}
-    )
-    on = making.profile()
-    off = making.profile({**making.CHOSEN, "compile": False})
+def test_short_probes_neither_outvote_a_longer_one_nor_stand_for_longer_ones_that_disagree():
+    quick, conv = (making.row(name, "throughput", 1.0) for name in ("precision", "conv"))
+    short = without(making.profile(measurements=(quick,)), "compile")
+    assert representative_index([short, short, making.profile(measurements=(quick, conv))]) == 2
+    on, off = making.profile(), making.profile({**making.CHOSEN, "compile": False})
+    nothing = without(on, *on.settings)
     assert representative_index([nothing, off, on, off, on, on]) == 2
