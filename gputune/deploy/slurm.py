@@ -81,10 +81,8 @@ exit 0
 
 def health_check(python: str, drain: bool) -> str:
     """The script. `python` is the path of an interpreter with gputune; `drain` lets it drain and undrain the node."""
-    text = _HEALTH_CHECK.replace("@drain@", "yes" if drain else "no", 1).replace(
-        "@checks@", ",".join(node_checks.NAMES), 1
-    )
-    text = text.replace("@patient@", node_checks.PATIENT, 1)
+    text = _HEALTH_CHECK.replace("@drain@", "yes" if drain else "no", 1)
+    text = text.replace("@checks@", ",".join(node_checks.NAMES), 1).replace("@patient@", node_checks.PATIENT, 1)
     text = text.replace("@must_tell@", ",".join(node_checks.MUST_TELL), 1)
     return text.replace("@python@", quoted(python), 1)  # last: a path may contain the other names
 

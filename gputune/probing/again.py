@@ -22,9 +22,7 @@ LOOK_SECONDS = 1.0
 
 
 def seconds_to_run_again(jobs: Sequence[Job], seconds: float) -> float:
-    """Return how long benches may run again after so many `seconds` of a probe; where these have no end, so long that
-    all of them may.
-    """
+    """Return how long benches may run again after `seconds` of a probe; if these have no end, all of them may."""
     if math.isfinite(seconds):
         return AGAIN_SHARE * seconds
     return len(jobs) * LOOK_SECONDS + planned(jobs)

@@ -123,9 +123,7 @@ def imports(request: Request) -> list[str]:
 
 
 def seconds_for(device: str, request: Request) -> float:
-    """Return how long the benches may measure from the start of the probe on: without end where they were asked for
-    by name.
-    """
+    """Return how long the benches may measure from the start of the probe: without end if asked for by name."""
     if request.only:
         return math.inf
     return (1 - OVERRUN_SHARE) * PROMISED_SECONDS[benches.kind_of(device)][request.budget] - OWN_SECONDS
@@ -136,9 +134,7 @@ def planned(jobs: Sequence[Job]) -> float:
 
 
 def fitting(jobs: Sequence[Job], seconds: float) -> list[Job]:
-    """Return the jobs that there is time for. Of those that share the budget the essential ones are fitted first, and
-    the others into what these leave.
-    """
+    """Return the jobs that there is time for: the essential ones first, and the others in what these leave."""
     sharing = [job for job in jobs if job.shares_the_budget]
     essential = fit([job for job in sharing if job.is_essential], seconds)
     left = seconds - planned(essential)

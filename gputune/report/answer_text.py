@@ -24,9 +24,7 @@ BEFORE_RUNNING = (Step.REPAIR, Step.AGAIN, Step.MEASURE, Step.MEASURE_OTHERS, St
 
 
 def lines(answer: Answer, width: int, *, written: str = "") -> list[str]:
-    """The answer on lines of at most `width` cells, at most `MOST_LINES` from 80 columns on. `written` is the file that
-    was just written.
-    """
+    """At most `MOST_LINES` lines of 80 columns, or more of fewer. `written` is the file that was just written."""
     every = _every(answer.path, width)
     after = _next(answer, width, written)
     wrong = [*_wrong(answer, width, every), *_without_result(answer, width)]

@@ -20,9 +20,7 @@ def print_applied(applied: Sequence[Applied], stream: IO[str]) -> None:
 
 
 def print_advice(advice: Advice | None, stream: IO[str]) -> None:
-    """Print a table of the settings that `gputune apply` would put into models of each kind, and into each training
-    script whose own steps were measured.
-    """
+    """What `gputune apply` would put into models of each kind, and into each script that was tuned."""
     if not advice:
         return
     rows = [(NETWORKS.get(family, family), values) for family, values in advice.families.items()]

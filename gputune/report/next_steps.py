@@ -22,9 +22,7 @@ MOSTLY = 0.5
 
 
 def elsewhere(profile: Profile, path: str, gains: Sequence[Gain]) -> Iterator[Next]:
-    """The commands on another machine than the profile's: what measures this one, and what applies the profile there.
-    Nothing that repairs, or measures again into that file: both would be typed on the wrong machine.
-    """
+    """On another machine than the profile's: nothing that repairs, or measures again into that file."""
     beside = ("-o", HERE) if PurePath(path).name == USUAL else ()
     yield Next(step=Step.HERE, words=("gputune", "probe", *beside))
     programs = list(_programs(profile, path))
@@ -35,9 +33,7 @@ def elsewhere(profile: Profile, path: str, gains: Sequence[Gain]) -> Iterator[Ne
 def next_steps(
     profile: Profile, path: str, gains: Sequence[Gain], again: Sequence[str] | None, failed: Sequence[str]
 ) -> Iterator[Next]:
-    """The commands, the most urgent first. `again` is the one that measures again what is provisional; `failed` names
-    the benches without a result.
-    """
+    """The most urgent first. `again` measures again what is provisional; `failed` are benches without a result."""
     errors = merged([one for one in profile.findings if one.severity == "ERROR"])
     if errors:
         _, _, remedy = errors[0]

@@ -56,9 +56,7 @@ def waiting(what: str) -> Iterator[None]:
 
 
 class _Lines:
-    """Lines that stay: one when a part begins, and one a minute while it goes on. Before the first there is none, so
-    that a refusal is one line.
-    """
+    """Lines that stay: one when a part begins, then one a minute. None is before them: a refusal is one line."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._began = clock, clock()

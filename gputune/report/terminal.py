@@ -79,10 +79,7 @@ def _with_gain(name: str, choice: Choice) -> str:
 
 
 def print_findings(findings: Iterable[Finding], stream: IO[str], least: Severity = "NOT_APPLICABLE") -> None:
-    """Print the findings from severity `least` up, the worst first, one table per severity, with their remedies.
-
-    Equal messages about several GPUs, or of several checks, are merged.
-    """
+    """Print the findings from severity `least` up, the worst first, a table for each severity; equal ones as one."""
     shown = [one for one in findings if WORST_FIRST.index(one.severity) <= WORST_FIRST.index(least)]
     console = console_of(stream)
     for severity in WORST_FIRST:

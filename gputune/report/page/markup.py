@@ -24,9 +24,7 @@ def escaped(text: str) -> Markup:
 
 
 def element(tag: str, *children: str, **attributes: str | float | bool | None) -> Markup:
-    """An element. Attributes are named with `_` for `-` (`class_` for `class`); those that are None or False are left
-    out.
-    """
+    """An element. An attribute `aria_label` becomes `aria-label`, `class_` `class`; None and False are left out."""
     given = "".join(
         _attribute(name, value) for name, value in attributes.items() if value is not None and value is not False
     )
