@@ -114,7 +114,7 @@ def _chosen(profile: Profile) -> Iterator[Chosen]:
             if name not in known or (family and general and general.value == choice.value):
                 continue
             if next_steps.is_away(name, choice):
-                yield Chosen(name=name, value=choice.value, gain=choice.gain, interval=choice.interval, family=family)
+                yield Chosen(name=name, value=choice.value, gain=choice.gain, family=family)
 
 
 def _gains(profile: Profile) -> Iterator[Gain]:

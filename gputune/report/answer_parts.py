@@ -74,7 +74,6 @@ class Chosen:
     name: str
     value: Value
     gain: float | None
-    interval: tuple[float, float] | None
     family: str = ""
 
 

@@ -11,6 +11,8 @@ from gputune.report.tables import add, console_of, plain, table_of
 from gputune.runtime.status import Status
 from gputune.settings import Value, value_text
 
+VERDICTS = {None: "this GPU has no TF32", True: "took effect", False: "did NOT take effect"}
+
 
 def print_applied(applied: Sequence[Applied], stream: IO[str]) -> None:
     table = table_of("setting", "value", "status", "why")
@@ -58,11 +60,5 @@ def print_status(process: Status, verify: bool, stream: IO[str]) -> None:
         table = table_of("FP32 operation", "setting", "relative error", "verified")
         for seen in process.verified:
             flag = f"{seen.setting} {value_text(seen.value)}"
-            add(table, seen.operation, flag, f"{seen.relative_error:.1e}", _verdict(seen.took_effect))
+            add(table, seen.operation, flag, f"{seen.relative_error:.1e}", VERDICTS[seen.took_effect])
         console.print(table)
-
-
-def _verdict(took_effect: bool | None) -> str:
-    if took_effect is None:
-        return "this GPU has no TF32"
-    return "took effect" if took_effect else "did NOT take effect"

@@ -38,7 +38,9 @@ def figure(chart: Chart) -> Markup:
     rows: list[tuple[Cell, ...]] = [tuple("" if isinstance(cell, Bar) else cell for cell in row) for row in chart.rows]
     chart = replace(chart, rows=rows).filled()
     panels = [_panel(one, chart.title) for one in chart.pictures if one.rows]
-    numbers = _scrolled(_table(chart.columns, chart.rows, chart.numbers), f"The numbers of: {chart.title}")
+    table, name = _table(chart.columns, chart.rows, chart.numbers), f"The numbers of: {chart.title}"
+    # What may be wider than the page moves in a frame of its own, by keyboard too.
+    numbers = element("div", table, class_="scroll", role="region", aria_label=name, tabindex=0)
     if not panels:
         return element("figure", element("figcaption", chart.title), numbers, class_="chart")
     return element(
@@ -69,11 +71,6 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], numbers: Sequ
     ]
     head = element("thead", element("tr", *heads)) if any(columns) else ""
     return element("table", head, element("tbody", *body))
-
-
-def _scrolled(inner: Markup, name: str) -> Markup:
-    """What may be wider than the page moves in a frame of its own, by keyboard too."""
-    return element("div", inner, class_="scroll", role="region", aria_label=name, tabindex=0)
 
 
 def folded(summary: str, *inner: str, kind: str = "numbers") -> Markup:

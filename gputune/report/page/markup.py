@@ -41,8 +41,5 @@ def _attribute(name: str, value: str | float | bool | None) -> str:
     key = name.rstrip("_").replace("_", "-")
     if value is True:
         return f" {key}"
-    return f' {key}="{_number(value) if isinstance(value, float) else escaped(str(value))}"'
-
-
-def _number(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")
+    shown = f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else escaped(str(value))
+    return f' {key}="{shown}"'

@@ -19,7 +19,8 @@ COLUMNS = ("setting", "value", "gain", "why")
 
 def choices(profile: Profile, answer: Answer) -> Iterator[Markup]:
     """One table of the general choices, the chosen ones first, and one for each kind of network, samples or program."""
-    tables = [("In general", _ordered(profile.settings, answer))]
+    first = {one.name: profile.settings[one.name] for one in answer.chosen if not one.family}
+    tables = [("In general", first | profile.settings)]
     names = NETWORKS | SAMPLES
     tables += [(f"For {names.get(family, family)}", values) for family, values in profile.families.items()]
     tables += [(f"For {one.entry}, as tuned", one.settings) for one in profile.programs if one.settings]
@@ -38,12 +39,6 @@ def choices(profile: Profile, answer: Answer) -> Iterator[Markup]:
             away = {name for family, name in chosen if not family} if title == "In general" else set(values)
             yield element("h3", title)
             yield _table(title, values, away)
-
-
-def _ordered(choices: Mapping[str, Choice], answer: Answer) -> Mapping[str, Choice]:
-    first = [one.name for one in answer.chosen if not one.family]
-    names = [*first, *(name for name in choices if name not in first)]
-    return {name: choices[name] for name in names}
 
 
 def _table(title: str, choices: Mapping[str, Choice], away: set[str]) -> Markup:
