@@ -37,7 +37,7 @@ def probe(request, **options):
 
 probing.probe = probe
 if "NODE" in os.environ:
-    node_lock.BOOT_ID = Path(os.environ["NODE"])
+    node_lock.this_node.__defaults__ = (Path(os.environ["NODE"]),)
 sys.argv[0] = "gputune"
 runpy.run_module("gputune", run_name="__main__")
 """

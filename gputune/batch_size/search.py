@@ -61,8 +61,6 @@ def search(
 
 @dataclass(kw_only=True)
 class _Search:
-    """One search under way."""
-
     request: Request
     runner: Runner
     progress: Callable[[Progress], None]
@@ -82,9 +80,10 @@ class _Search:
                 self.notes.append(f"the time ended before {batch} was tried: more may fit; give it more with --seconds")
                 break
             self._report("largest batch", f"batch {batch}")
-            self.trials.append(self.runner.try_batch(batch))
-            if len(self.trials) == 1:
-                _check_first(self.trials[0])
+            self.trials.append(trial := self.runner.try_batch(batch))
+            if len(self.trials) == 1 and trial.fate in ("failed", "no end"):  # not for memory: every size would fail
+                fault = f"the step failed with a batch of {batch}: {trial.why}"
+                raise MeasureError(fault, "correct it, or begin with another --start")
         if largest(self.trials, 0) is None:
             last = min(self.trials, key=lambda trial: trial.batch)
             raise MeasureError(
@@ -151,12 +150,3 @@ class _Search:
     def _report(self, stage: str, doing: str = "") -> None:
         number = list(SHARES).index(stage) + 1
         self.progress(Progress(part=stage, doing=doing, number=number, count=len(SHARES)))
-
-
-def _check_first(trial: Trial) -> None:
-    """Raises MeasureError where the first batch failed for another reason than memory: then every size would."""
-    if trial.fate in ("failed", "no end"):
-        raise MeasureError(
-            f"the step failed with a batch of {trial.batch}: {trial.why}",
-            "correct it, or begin with another --start",
-        )

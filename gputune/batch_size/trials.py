@@ -77,8 +77,6 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSizes:
-    """The answer."""
-
     device: str
     margin: float
     """The share of the memory that `largest` leaves at its peak."""

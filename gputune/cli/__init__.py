@@ -142,9 +142,8 @@ def _run() -> Any:
         # A shell asks at Tab without a word. Below it, a program may have inherited the variable with which it asks.
         code = app(prog_name="gputune", standalone_mode=False, complete_var="" if sys.argv[1:] else COMPLETE)
     except SystemExit as ended:
-        if (
-            type(sys.stdout).__name__ == "PacifyFlushWrapper" or ended.code == 1
-        ):  # typer's own, or rich's in a help text
+        is_typers = type(sys.stdout).__name__ == "PacifyFlushWrapper"
+        if is_typers or ended.code == 1:  # rich's in a help text
             raise BrokenPipeError from None
         raise
     except Exception as error:

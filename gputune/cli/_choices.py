@@ -1,22 +1,28 @@
 """The values that an option or argument takes: completed at Tab, and tested. Nothing heavy is imported for them."""
 
 from collections.abc import Callable, Collection
+from pathlib import Path
 
-from gputune.errors import UsageError
+import typer
+
+from gputune.errors import UsageError, require
 
 AN_INTERPRETER = "name an interpreter, as in --python .venv/bin/python"
 
 
-def require(value: str, choices: Collection[str], kind: str, option: str = "") -> None:
-    """Raises UsageError for a value that is not among the choices; names the nearest one or, if there are few, all."""
-    from difflib import get_close_matches
+def name(given: str) -> str:
+    """A name, or a path, as it was given. Raises BadParameter, to which typer adds the option, where it is blank.
 
-    if value in choices:
-        return
-    close = get_close_matches(value.lower(), choices, n=1)
-    few = f"choose from {', '.join(choices)}" if len(choices) < 10 else "'gputune explain' lists them"
-    remedy = f"did you mean {close[0]}?" if close else few
-    raise UsageError(f"{option} {value[:40]}: there is no such {kind}".lstrip(), remedy)
+    Most often it comes from a variable that is not set. Python takes an empty path for the working folder, and an
+    option that is empty for one that was not given, so that something would be written where nobody meant it to be.
+    """
+    if not given.strip():
+        raise typer.BadParameter("it is empty; is the variable set that it comes from?")
+    return given
+
+
+def path(given: str) -> Path:
+    return Path(name(str(given)))
 
 
 def settings(text: str, option: str) -> tuple[str, ...]:
@@ -33,10 +39,10 @@ def interpreter(python: str | None) -> str | None:
     """The path of the program that --python names; None without the option. Raises UsageError if there is none."""
     from gputune.host import Host
 
-    path = Host().which(python) if python else None
-    if python and path is None:
+    found = Host().which(python) if python else None
+    if python and found is None:
         raise UsageError(f"--python {python}: no executable has that name", AN_INTERPRETER)
-    return path
+    return found
 
 
 def auto(incomplete: str) -> list[str]:
@@ -106,3 +112,10 @@ def _several(names: Callable[[], Collection[str]]) -> Callable[[str], list[str]]
 
 
 some_settings, some_checks, some_benches = map(_several, (_settings, _checks, _benches))
+
+PYTHON = typer.Option(
+    parser=name, metavar="PATH", help="The interpreter whose torch is meant.", show_default="gputune's own"
+)
+LEVEL = typer.Option(
+    metavar="LEVEL", help="How far results may change: exact, rounding, tf32 or mixed.", autocompletion=levels
+)

@@ -29,13 +29,10 @@ def keep(error: Exception) -> None:
     """Add a bug of gputune's, with its traceback, or what kept it from measuring or writing, and forget all but the
     latest. Nothing in it tells who and where.
     """
-    if isinstance(error, MeasureError) or not (_is_typers(error) or isinstance(error, GputuneError | OSError)):
+    is_typers = type(error).__module__.partition(".")[0] in ("click", "typer")
+    if isinstance(error, MeasureError) or not (is_typers or isinstance(error, GputuneError | OSError)):
         with suppress(Exception):  # the error itself is what matters
             _keep(error)
-
-
-def _is_typers(error: Exception) -> bool:
-    return type(error).__module__.partition(".")[0] in ("click", "typer")
 
 
 def _keep(error: Exception) -> None:

@@ -49,11 +49,7 @@ def check_folder(option: str, folder: Path) -> None:
 
 
 def write_page(source: Path, target: Path) -> None:
-    """Write the profile of the file `source` as a page to `target`, and say where it is.
-
-    Raises UsageError where the place is none for a page, ProfileError for the profile, and MeasureError where the file
-    cannot be written, which is then what it was before.
-    """
+    """Write the profile of the file `source` as a page to `target`, which stays what it was where that fails."""
     from gputune import profile
     from gputune.host import atomic
     from gputune.host.stderr import say
@@ -69,9 +65,8 @@ def write_page(source: Path, target: Path) -> None:
     try:
         atomic.write(target.resolve(), text)
     except OSError as error:
-        raise MeasureError(
-            f"--html {target}: not written: {error.strerror}", "make room, or name another place"
-        ) from None
+        fault = f"--html {target}: not written: {error.strerror}"
+        raise MeasureError(fault, "make room, or name another place") from None
     say(f"the page is {target}")
 
 

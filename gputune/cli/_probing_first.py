@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gputune.errors import GputuneError, MeasureError, UsageError
 from gputune.host import Host
-from gputune.host.node_lock import Turn, Undone, node_lock
+from gputune.host.node_lock import Undone, node_lock
 from gputune.host.stderr import say
 from gputune.profile import Fingerprint, Profile, places
 from gputune.profile.limits import MOST_BYTES
@@ -76,14 +76,11 @@ def _in_turn(host: Host, here: Fingerprint, before: object, folder: Path) -> Non
             return  # the other process has probed for all, or failed for all
         if turn.held:
             _probe(host, here, folder)
+        elif turn.stranger is None:
+            say(f"not probed: another process has been probing for more than {WAIT_SECONDS:g} s")
         else:
-            say(f"not probed: {_holder(turn, folder)}")
-
-
-def _holder(turn: Turn, folder: Path) -> str:
-    if turn.stranger is None:
-        return f"another process has been probing for more than {WAIT_SECONDS:g} s"
-    return f"user {turn.stranger} holds the lock in {folder}; set XDG_CACHE_HOME to a folder of your own"
+            holder = f"user {turn.stranger} holds the lock in {folder}"
+            say(f"not probed: {holder}; set XDG_CACHE_HOME to a folder of your own")
 
 
 def _probe(host: Host, here: Fingerprint, folder: Path) -> None:

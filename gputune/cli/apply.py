@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from gputune.cli import _choices
-from gputune.errors import GputuneError, UsageError
+from gputune.errors import GputuneError, UsageError, require
 from gputune.inject.decision import Terms
 from gputune.settings import LEVELS
 
@@ -71,14 +70,7 @@ def apply(
             "--strict", help="Do not run CMD, but exit 78, where the profile cannot be read or was measured elsewhere."
         ),
     ] = False,
-    numerics: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LEVEL",
-            help="How far results may change: exact, rounding, tf32 or mixed.",
-            autocompletion=_choices.levels,
-        ),
-    ] = None,
+    numerics: Annotated[str | None, _choices.LEVEL] = None,
     inject: Annotated[
         bool,
         typer.Option(
@@ -116,8 +108,8 @@ def apply(
     """
     words = _command(command or [])
     if numerics is not None:
-        _choices.require(numerics, LEVELS, "level", "--numerics")
-    _choices.require(emit, FORMS, "form", "--emit")
+        require(numerics, LEVELS, "level", "--numerics")
+    require(emit, FORMS, "form", "--emit")
     if words and emit != "shell":
         raise UsageError(f"--emit {emit}: prints, and does not run a command", "leave out the command or --emit")
     wanted = [_choices.settings(text, option) for text, option in ((only, "--only"), (skip, "--skip"))]
@@ -253,14 +245,12 @@ def summary(planned: Plan) -> str:
     elif planned.tf32_line:
         parts.append(planned.tf32_line)
     if planned.waiting:
-        parts.append(f"not put in: {_by_kind(planned.waiting)}; --numerics mixed puts that into unchanged scripts")
+        names = sorted({name for values in planned.waiting.values() for name in values})
+        parts.append(
+            f"not put in: {', '.join(names)} (measured for: {', '.join(sorted(planned.waiting))}); "
+            "--numerics mixed puts that into unchanged scripts"
+        )
     return "; ".join(parts)
-
-
-def _by_kind(families: Mapping[str, Mapping[str, object]]) -> str:
-    """The settings that some kind of network gains by, and those kinds."""
-    names = sorted({name for values in families.values() for name in values})
-    return f"{', '.join(names)} (measured for: {', '.join(sorted(families))})"
 
 
 def _show(path: str, options: _Options) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gputune.cli import _choices, _paths
+from gputune.cli import _choices
 
 EPILOG = """\b
 Examples:
@@ -24,7 +24,7 @@ def batch_size(
     training: Annotated[
         str,
         typer.Argument(
-            parser=_paths.name,
+            parser=_choices.name,
             metavar="FILE.py:CALLABLE",
             help="The callable takes no arguments and returns step(batch_size), which runs one training step; "
             "package.module:callable works too.",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gputune.cli import _paths
+from gputune.cli import _choices
 from gputune.errors import MeasureError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def bug_report(
     file: Annotated[
         Path | None,
         typer.Argument(
-            parser=_paths.path, metavar="FILE", help="Also write it to this file.", show_default="stdout only"
+            parser=_choices.path, metavar="FILE", help="Also write it to this file.", show_default="stdout only"
         ),
     ] = None,
 ) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from gputune.cli import _choices, _paths
-from gputune.errors import MeasureError, UsageError
+from gputune.cli import _choices
+from gputune.errors import MeasureError, UsageError, require
 
 if TYPE_CHECKING:
     from gputune.checks import Finding, Severity
@@ -53,15 +53,7 @@ def check(
         list[str] | None,
         typer.Option(metavar="NAME,...", help="Skip these checks.", autocompletion=_choices.some_checks),
     ] = None,
-    python: Annotated[
-        str | None,
-        typer.Option(
-            parser=_paths.name,
-            metavar="PATH",
-            help="Check the torch of this interpreter.",
-            show_default="gputune's own",
-        ),
-    ] = None,
+    python: Annotated[str | None, _choices.PYTHON] = None,
     require_gpu: Annotated[
         bool, typer.Option("--require-gpu", help="Report a machine without a GPU as an error.")
     ] = False,
@@ -74,12 +66,14 @@ def check(
     nfd: Annotated[
         Path | None,
         typer.Option(
-            parser=_paths.path, metavar="DIR", help="Also write labels for node-feature-discovery into this folder."
+            parser=_choices.path, metavar="DIR", help="Also write labels for node-feature-discovery into this folder."
         ),
     ] = None,
     prometheus: Annotated[
         Path | None,
-        typer.Option(parser=_paths.path, metavar="DIR", help="Also write metrics for node_exporter into this folder."),
+        typer.Option(
+            parser=_choices.path, metavar="DIR", help="Also write metrics for node_exporter into this folder."
+        ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Also print what is in order or not applicable.")] = False,
 ) -> None:
@@ -91,7 +85,7 @@ def check(
     from gputune.host.stderr import show
     from gputune.report import json, severities, terminal
 
-    _choices.require(fail_on, severities.FAIL_ON, "level", "--fail-on")
+    require(fail_on, severities.FAIL_ON, "level", "--fail-on")
     selected = _selected(only, skip)
     files = _targets({"--nfd": nfd, "--prometheus": prometheus})
     found = _facts(python, require_gpu, expect_gpus, timeout)
@@ -128,12 +122,11 @@ def _split(values: list[str], option: str) -> list[str]:
 
     names = [name.strip() for value in values for name in value.split(",") if name.strip()]
     for name in names:
-        _choices.require(name, checks.names(), "check", option)
+        require(name, checks.names(), "check", option)
     return names
 
 
 def _facts(python: str | None, gpu_required: bool, gpus_expected: int | None, timeout: float) -> Facts:
-    """This machine's facts, with the torch of the interpreter that `--python` names."""
     from gputune import checks, facts
     from gputune.host import Host
     from gputune.report.progress import waiting

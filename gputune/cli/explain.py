@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from gputune.cli import _choices
+from gputune.errors import require
 
 EPILOG = """\b
 Examples:
@@ -49,17 +50,12 @@ def explain(
         for topic in _choices.SCHEMAS:
             show(f"{'schema':8} {topic:31} The JSON Schema of a profile, or of the JSON of check or status.")
         return
-    _choices.require(name, [*topics, *_choices.SCHEMAS], "setting, check or bench")
+    require(name, [*topics, *_choices.SCHEMAS], "setting, check or bench")
     if name in _choices.SCHEMAS:
         show(_schema(name))
         return
     kind, load = topics[name]
-    _print(name, kind, load(name))
-
-
-def _print(name: str, kind: str, module: Any) -> None:
-    from gputune.host.stderr import show
-
+    module: Any = load(name)
     show(f"{name} ({kind})\n\n{_documentation(module)}")
     if hasattr(module, "USE"):
         show(f"\nIn the script: {module.USE}")
@@ -70,10 +66,10 @@ def _print(name: str, kind: str, module: Any) -> None:
 
 def _schema(name: str) -> str:
     from gputune.profile.schema import json_schema
-    from gputune.report import json, json_answers
+    from gputune.report import json
 
-    made = {"profile-schema": json_schema, "check-schema": json_answers.check_schema}
-    return json.text(made.get(name, json_answers.status_schema)())
+    made = {"profile-schema": json_schema, "check-schema": json.check_schema}
+    return json.text(made.get(name, json.status_schema)())
 
 
 def _documentation(module: Any) -> str:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from gputune.cli import _choices, _paths
+from gputune.cli import _choices
 
 EPILOG = """\b
 Examples:
@@ -19,15 +19,7 @@ the result could not be written; others: gputune --help.
 
 
 def install_hook(
-    python: Annotated[
-        str | None,
-        typer.Option(
-            parser=_paths.name,
-            metavar="PATH",
-            help="The interpreter, such as a virtual environment's.",
-            show_default="gputune's own",
-        ),
-    ] = None,
+    python: Annotated[str | None, _choices.PYTHON] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the file again.")] = False,
 ) -> None:
     """Reach a Python that ignores PYTHONPATH.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gputune.cli import _paths
+from gputune.cli import _choices
 from gputune.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ the result could not be written; others: gputune --help.
 def merge(
     profiles: Annotated[
         list[Path],
-        typer.Argument(parser=_paths.path, metavar="PROFILE", help="One per node.", show_default=False),
+        typer.Argument(parser=_choices.path, metavar="PROFILE", help="One per node.", show_default=False),
     ],
     output: Annotated[
         Path,
         typer.Option(
             "-o",
             "--output",
-            parser=_paths.path,
+            parser=_choices.path,
             metavar="FILE",
             help="Where to write the common profile; - is stdout.",
             show_default=False,

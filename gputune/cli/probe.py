@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gputune.cli import _choices, _paths
+from gputune.cli import _choices
 from gputune.errors import MeasureError, UsageError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def probe(
         typer.Option(
             "-o",
             "--output",
-            parser=_paths.path,
+            parser=_choices.path,
             metavar="FILE",
             help="The file to write; - is stdout.",
             show_default="profile.yaml",
@@ -65,7 +65,7 @@ def probe(
     shapes: Annotated[
         Path | None,
         typer.Option(
-            parser=_paths.path,
+            parser=_choices.path,
             metavar="FILE",
             help="Measure the matmuls of this file too: M N K and, optionally, a dtype in each line.",
         ),
@@ -73,7 +73,7 @@ def probe(
     dataset: Annotated[
         str | None,
         typer.Option(
-            parser=_paths.name,
+            parser=_choices.name,
             metavar="FILE.py:CALLABLE",
             help="Measure this dataset or DataLoader too: path.py:callable or package.module:callable returns it.",
         ),
@@ -141,7 +141,7 @@ def probe(
         "--shapes": shapes, "--dataset": dataset, "--batch-size": batch_size, "--step-ms": step_ms,
         "--fresh": fresh, "-o": output, "--json": as_json,
     }  # fmt: skip
-    own_dataset = _has_own_dataset(profile) or dataset is not None
+    own_dataset = dataset is not None or any(row.bench == "dataset" for row in profile.measurements)
     try:
         _keep(profile, own=own_dataset, quick=budget == "quick", partial=bool(names))
     finally:
@@ -161,10 +161,6 @@ def _print(profile: Profile, file: Path | None, given: dict[str, Any], *, apart:
     again = next_steps.command(profile, given, completes=file is not None and apart)
     answer = answer_of(profile, str(file) if file else "PROFILE", again)
     terminal.print_profile(profile, stream, answer, written=str(file or ""))
-
-
-def _has_own_dataset(profile: Profile) -> bool:
-    return any(row.bench == "dataset" for row in profile.measurements)
 
 
 def _dataset(path: str | None, batch_size: int | None, step_ms: float | None) -> tuple[UserDataset, ...]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gputune.cli import _output, _paths
+from gputune.cli import _choices, _output
 
 EPILOG = """\b
 Examples:
@@ -24,7 +24,7 @@ Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; others: gpu
 
 
 def show(
-    profile: Annotated[Path, typer.Argument(parser=_paths.path, metavar="PROFILE", help="The profile to show.")],
+    profile: Annotated[Path, typer.Argument(parser=_choices.path, metavar="PROFILE", help="The profile to show.")],
     every: Annotated[
         bool, typer.Option("--all", help="Also print every setting with its reason, findings and gaps.")
     ] = False,
@@ -34,7 +34,7 @@ def show(
     ] = False,
     page: Annotated[
         Path | None,
-        typer.Option("--html", parser=_paths.path, metavar="FILE", help="Write it as one page for a browser."),
+        typer.Option("--html", parser=_choices.path, metavar="FILE", help="Write it as one page for a browser."),
     ] = None,
 ) -> None:
     """Read a profile: gains, charts and reasons.

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from gputune.cli import _choices, _paths
+from gputune.cli import _choices
 
 EPILOG = """\b
 Examples:
@@ -25,12 +25,7 @@ def status(
     verify: Annotated[
         bool, typer.Option("--verify", help="Test by computing on the GPU whether the precision flags took effect.")
     ] = False,
-    python: Annotated[
-        str | None,
-        typer.Option(
-            parser=_paths.name, metavar="PATH", help="The interpreter to start.", show_default="gputune's own"
-        ),
-    ] = None,
+    python: Annotated[str | None, _choices.PYTHON] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Show what is in force here and who chose it.

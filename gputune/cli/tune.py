@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from gputune.cli import _choices, _paths
-from gputune.errors import MeasureError, UsageError
-from gputune.settings import LEVELS, Numerics
+from gputune.cli import _choices
+from gputune.errors import MeasureError, UsageError, require
+from gputune.settings import LEVELS
 
 if TYPE_CHECKING:
     from gputune.host import Host
     from gputune.profile import Profile
+    from gputune.settings import Numerics
     from gputune.trials.result import Tuned
     from gputune.trials.tuning import Request
 
@@ -46,7 +47,7 @@ def tune(
         typer.Option(
             "-o",
             "--output",
-            parser=_paths.path,
+            parser=_choices.path,
             metavar="FILE",
             help="The profile that gets the result; it keeps all else that it has.",
         ),
@@ -54,7 +55,7 @@ def tune(
     profile: Annotated[
         str | None,
         typer.Option(
-            parser=_paths.name,
+            parser=_choices.name,
             metavar="PROFILE|auto",
             help="Do not try what this profile, or the one of this machine, refused.",
             autocompletion=_choices.auto,
@@ -74,14 +75,7 @@ def tune(
             show_default="400, or more where they are short or scatter",
         ),
     ] = None,
-    numerics: Annotated[
-        str,
-        typer.Option(
-            metavar="LEVEL",
-            help="How far results may change: exact, rounding, tf32 or mixed.",
-            autocompletion=_choices.levels,
-        ),
-    ] = "mixed",
+    numerics: Annotated[str, _choices.LEVEL] = "mixed",
     guard_steps: Annotated[
         int,
         typer.Option(
@@ -110,6 +104,7 @@ def tune(
     from gputune.cli._output import check_writable
     from gputune.host import Host
     from gputune.host.stderr import show
+    from gputune.profile import load
     from gputune.report.programs import answer, json_text, print_program
     from gputune.report.progress import shown
     from gputune.runtime.launch import inherited
@@ -118,13 +113,14 @@ def tune(
     from gputune.trials.tuning import tune as run
 
     words = _command(command or [])
-    _choices.require(numerics, LEVELS, "level", "--numerics")
+    require(numerics, LEVELS, "level", "--numerics")
     check_writable(output)
-    before = _existing(output)
+    before = load(output) if output.exists() else None  # raises for what is no profile, which would be lost
     host = Host()
     request = Request(
         command=words, environ=inherited(), profile=_narrowing(profile, host), only=_choices.settings(only, "--only"),
-        steps=steps, level=_level(numerics), guard_steps=None if no_guard else guard_steps, allow_writes=allow_writes,
+        steps=steps, level=cast("Numerics", numerics), guard_steps=None if no_guard else guard_steps,
+        allow_writes=allow_writes,
     )  # fmt: skip
     _begin(request)
     with kept_log(host.environ, words) as log, shown() as progress:
@@ -148,17 +144,6 @@ def _command(words: list[str]) -> list[str]:
     if words[0].startswith("-"):
         raise UsageError(f"{words[0]}: there is no such option", "see: gputune tune --help")
     return words
-
-
-def _level(word: str) -> Numerics:
-    return next(level for level in LEVELS if level == word)
-
-
-def _existing(output: Path) -> Profile | None:
-    """The profile that gets the result. Raises ProfileError for a file that is none, which would be lost."""
-    from gputune.profile import load
-
-    return load(output) if output.exists() else None
 
 
 def _narrowing(named: str | None, host: Host) -> Profile | None:

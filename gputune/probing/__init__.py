@@ -35,16 +35,15 @@ from gputune.progress import READING, Progress
 __all__ = ["Request", "device_of", "probe"]
 
 
-def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
+def probe(
     request: Request,
     *,
     host: Host | None = None,
     progress: Callable[[Progress], None] = lambda progress: None,
-    each: Callable[[str, Profile], None] = lambda device, profile: None,
     earlier: Profile | None = None,
     cached: Callable[[Fingerprint], Profile | None] = lambda here: None,
 ) -> Profile:
-    """Measure this machine and return its profile. Of all GPUs, `each` first gets every device and its own profile.
+    """Measure this machine and return its profile.
 
     Where one device's benches are asked for by name, what an `earlier` profile of it has of the others is kept. The
     choices of the `cached` profile of this fingerprint stand unless what is measured contradicts them with certainty.
@@ -71,10 +70,7 @@ def probe(  # noqa: PLR0913 - each option of a probe has its own meaning
                 lanes = [Lane.on(*pair, machine, host) for pair in zip(devices, [process, *others], strict=True)]
                 host_rows = measure_together(lanes, fitted, progress, again, standing)
             _check_measured(lanes, [*host_rows, *(row for lane in lanes for row in lane.measurements)])
-            own = own_profiles(machine, lanes, host_rows, gaps, standing)
-            for device, profile in own.items():
-                each(device, profile)
-            return common_profile(own, lanes)
+            return common_profile(own_profiles(machine, lanes, host_rows, gaps, standing), lanes)
         device = device_of(machine, request.device)
         jobs, seconds = plan(device, request), seconds_for(device, request)
         lane = Lane.on(device, process, machine, host)

@@ -10,7 +10,6 @@ from functools import partial
 
 from gputune import recommend
 from gputune.facts import busy
-from gputune.facts.gap import Gap
 from gputune.probing.plan import Job, planned
 from gputune.probing.running import Lane
 from gputune.progress import Progress
@@ -23,9 +22,7 @@ LOOK_SECONDS = 1.0
 
 
 def seconds_to_run_again(jobs: Sequence[Job], seconds: float) -> float:
-    """Return how long benches may run again after so many `seconds` of a probe; where these have no end, so long that
-    all of them may.
-    """
+    """Return how long benches may run again after `seconds` of a probe; if these have no end, all of them may."""
     if math.isfinite(seconds):
         return AGAIN_SHARE * seconds
     return len(jobs) * LOOK_SECONDS + planned(jobs)
@@ -76,12 +73,9 @@ def _run(lane: Lane, job: Job, end: float, progress: Callable[[Progress], None])
     second, of_second = lane.measurements, lane.gaps
     if second and set(of_second) <= set(gaps):
         lane.measurements = [*others, *second]
-        lane.gaps = [*(gap for gap in gaps if not _is_of(gap, job)), *of_second]
+        own = f"bench.{job.name}."
+        lane.gaps = [*(gap for gap in gaps if not f"{gap.fact}.".startswith(own)), *of_second]
     else:  # what is missing in the second run must not cost what the first one has
         missing = [replace(gap, reason=f"run again: {gap.reason}") for gap in of_second if gap not in gaps]
         lane.measurements, lane.gaps = [*others, *first], [*gaps, *missing]
     lane.gaps = list(dict.fromkeys(lane.gaps))
-
-
-def _is_of(gap: Gap, job: Job) -> bool:
-    return f"{gap.fact}.".startswith(f"bench.{job.name}.")

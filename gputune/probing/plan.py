@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 
 from gputune import benches, plugins
 from gputune.bench_process import BUDGETS, Budget, MatmulShape, UserDataset
 from gputune.bench_process.messages import BenchRequest
-from gputune.errors import MeasureError, UsageError
+from gputune.errors import MeasureError, UsageError, require
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 
@@ -90,18 +89,11 @@ class Job:
         return self.traits.option is None and not self.traits.side_by_side
 
 
-def _meant(word: str, names: Sequence[str]) -> str:
-    close = get_close_matches(word, names, n=1)
-    return f"did you mean {close[0]}?" if close else f"choose from {', '.join(names)}"
-
-
 def check_names(request: Request) -> None:
     """Raises UsageError for an unknown budget or bench, and for a bench that this request cannot run."""
-    if request.budget not in BUDGETS:
-        raise UsageError(f"--budget {request.budget}: there is no such budget", _meant(request.budget, BUDGETS))
+    require(request.budget, BUDGETS, "budget", "--budget")
     for name in request.only:
-        if name not in benches.names():
-            raise UsageError(f"--only {name}: there is no such bench", _meant(name, benches.names()))
+        require(name, benches.names(), "bench", "--only")
         traits = benches.traits(benches.load(name))
         if traits.side_by_side and request.device != ALL:
             raise UsageError(f"--only {name}: compares the GPUs of a node", f"add --device {ALL}")
@@ -131,23 +123,18 @@ def imports(request: Request) -> list[str]:
 
 
 def seconds_for(device: str, request: Request) -> float:
-    """Return how long the benches may measure from the start of the probe on: without end where they were asked for
-    by name.
-    """
+    """Return how long the benches may measure from the start of the probe: without end if asked for by name."""
     if request.only:
         return math.inf
     return (1 - OVERRUN_SHARE) * PROMISED_SECONDS[benches.kind_of(device)][request.budget] - OWN_SECONDS
 
 
 def planned(jobs: Sequence[Job]) -> float:
-    """Return how long jobs are to take, one after the other."""
     return sum(job.seconds for job in jobs)
 
 
 def fitting(jobs: Sequence[Job], seconds: float) -> list[Job]:
-    """Return the jobs that there is time for. Of those that share the budget the essential ones are fitted first, and
-    the others into what these leave.
-    """
+    """Return the jobs that there is time for: the essential ones first, and the others in what these leave."""
     sharing = [job for job in jobs if job.shares_the_budget]
     essential = fit([job for job in sharing if job.is_essential], seconds)
     left = seconds - planned(essential)
@@ -156,7 +143,6 @@ def fitting(jobs: Sequence[Job], seconds: float) -> list[Job]:
 
 
 def left_out(jobs: Sequence[Job]) -> list[Gap]:
-    """Return a Gap for each job that there was no time for."""
     return [Gap(fact=f"bench.{job.name}", reason="not measured in this budget", cause="no_time") for job in jobs]
 
 

@@ -49,7 +49,9 @@ class Lane:
         Before each job the time that is left is divided anew, so that what a slow machine or a long import takes is
         taken from the least valuable.
         """
-        left = self._able(jobs)
+        reasons = {job.name: benches.missing(job.bench, self.facts, self.device) for job in jobs}
+        self.gaps += [Gap(fact=f"bench.{name}", reason=reason) for name, reason in reasons.items() if reason]
+        left = [job for job in jobs if not reasons[job.name]]
         count = len(left)
         self.ready()
         while fitted := fitting(left, ends - time.monotonic()) or (cheapest(left) if len(left) == count else []):
@@ -67,12 +69,6 @@ class Lane:
         """Wait until the process is ready, so that what follows takes only its own time."""
         with suppress(BenchFailed):  # the first bench will fail with the same reason
             self.process.start()
-
-    def _able(self, jobs: Sequence[Job]) -> list[Job]:
-        """The jobs that can run here, and a Gap for each that cannot."""
-        reasons = {job.name: benches.missing(job.bench, self.facts, self.device) for job in jobs}
-        self.gaps += [Gap(fact=f"bench.{name}", reason=reason) for name, reason in reasons.items() if reason]
-        return [job for job in jobs if not reasons[job.name]]
 
     def _run(self, job: Job, begun: Progress, progress: Callable[[Progress], None]) -> None:
         progress(begun)

@@ -7,7 +7,6 @@ from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 from gputune.profile import SCHEMA, Profile, fingerprint
-from gputune.recommend.loading import WORKERS, is_of_loading, with_workers
 from gputune.recommend.standing import (
     GENERAL,
     NOTHING_STANDS,
@@ -18,7 +17,7 @@ from gputune.recommend.standing import (
     recorded,
     standing_of,
 )
-from gputune.settings import Choice, _training_rows, all_settings, dataloader_workers
+from gputune.settings import Choice, _training_rows, all_settings, dataloader_prefetch_factor, dataloader_workers
 from gputune.settings._evidence import NOT_MEASURED, unmeasured
 from gputune.version import __version__
 
@@ -33,15 +32,21 @@ __all__ = [
     "standing_of",
 ]
 
+WORKERS, AHEAD = "dataloader_workers", "dataloader_prefetch_factor"
+
 
 def choices(
     facts: Facts, measurements: Sequence[Measurement], standing: Standing = NOTHING_STANDS
 ) -> dict[str, Choice]:
     """The general choice of every setting."""
-    stood = _beside_own_dataset(standing.get(GENERAL, {}), measurements)
+    stood = dict(_beside_own_dataset(standing.get(GENERAL, {}), measurements))
     own = {name: setting.recommend(facts, measurements) for name, setting in all_settings().items()}
     workers = final(facts, measurements, own[WORKERS], stood.get(WORKERS), (WORKERS, GENERAL))
-    own, stood = with_workers(facts, workers, own, stood)
+    # A prefetch_factor was chosen for a number of workers, and says nothing about another number.
+    if own[WORKERS].value != workers.value:
+        own[AHEAD] = dataloader_prefetch_factor.recommend(facts, ())
+    if AHEAD in stood and (WORKERS not in stood or stood[WORKERS].value != workers.value):
+        del stood[AHEAD]
     return {
         name: workers if name == WORKERS else final(facts, measurements, choice, stood.get(name), (name, GENERAL))
         for name, choice in own.items()
@@ -70,7 +75,7 @@ def _beside_own_dataset(stood: Mapping[str, Stood], measurements: Sequence[Measu
     """Beside the user's own dataset, which comes first, nothing stands that was measured on synthetic samples."""
     if dataloader_workers.bench_of(measurements) != "dataset":
         return stood
-    return {name: one for name, one in stood.items() if not is_of_loading(name)}
+    return {name: one for name, one in stood.items() if not name.startswith("dataloader_")}
 
 
 def profile_of(  # noqa: PLR0913 - what a profile follows from

@@ -6,12 +6,11 @@ without one is decided by something else: the machine's facts, the accuracy guar
 nothing stands against it.
 
 **Disturbed** is a bench of the host, or of a CPU, unless it had all CPUs of this process for itself: threads that share
-work wait for the one whose CPU is taken. (Beside one busy loop on two CPUs, a matmul with two threads ran at a twelfth
-of its speed, so that one thread looked better by far.) A bench of a GPU needs two, for the thread that launches kernels
-and the one of the backward pass, and the GPU for itself, not slowed down by heat. What rests on a disturbed bench is
-torch's default, and provisional: its benches run again. A gain of twice and more is believed on a GPU, where the
-disturbance falls on both sides alike, and for a setting that says so (`BELIEVED_FROM`), where the median is also more
-than a larger share of the CPUs would bring.
+work wait for the one whose CPU is taken. A bench of a GPU needs two, for the thread that launches kernels and the one
+of the backward pass, and the GPU for itself, not slowed down by heat. What rests on a disturbed bench is torch's
+default, and provisional: its benches run again. A gain of twice and more is believed on a GPU, where the disturbance
+falls on both sides alike, and for a setting that says so (`BELIEVED_FROM`), where the median is also more than a larger
+share of the CPUs would bring.
 
 **What stands** is what an earlier probe of this machine, with the same fingerprint and version of gputune, measured
 undisturbed. Without this, values that lie close together would be recommended now this way and now that. It falls where
@@ -55,9 +54,7 @@ NOTHING_STANDS: Standing = {}
 
 
 def standing_of(earlier: Profile, here: Fingerprint) -> Standing:
-    """Return, by family and setting, the choices of `earlier` that were measured and are not provisional. There are
-    none where the fingerprint of `earlier` is not `here`, or another version of gputune wrote it.
-    """
+    """The measured choices of `earlier`; none if it is of another machine than `here`, or of another version."""
     if earlier.fingerprint != here or earlier.gputune != __version__:
         return NOTHING_STANDS
     return {

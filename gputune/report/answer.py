@@ -114,7 +114,7 @@ def _chosen(profile: Profile) -> Iterator[Chosen]:
             if name not in known or (family and general and general.value == choice.value):
                 continue
             if next_steps.is_away(name, choice):
-                yield Chosen(name=name, value=choice.value, gain=choice.gain, interval=choice.interval, family=family)
+                yield Chosen(name=name, value=choice.value, gain=choice.gain, family=family)
 
 
 def _gains(profile: Profile) -> Iterator[Gain]:
@@ -181,7 +181,6 @@ def _by(choices: Mapping[str, Choice], whole: Comparison | None, ways: tuple[Com
 
 
 def _why_nothing(choices: Mapping[str, Choice]) -> By:
-    """Why a network keeps torch's defaults."""
     known = [choices[name] for name in ("amp_dtype", "matmul_precision", *SETTINGS.values()) if name in choices]
     if any(choice.provisional for choice in known):
         return By.PROVISIONAL

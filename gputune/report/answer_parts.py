@@ -11,8 +11,7 @@ from enum import Enum, auto
 from typing import Literal
 
 from gputune.measurement import LEAST_GAIN
-from gputune.report.tables import value_text
-from gputune.settings import Value
+from gputune.settings import Value, value_text
 from gputune.settings._evidence import counted
 
 PLACEHOLDER = "PROFILE"
@@ -75,7 +74,6 @@ class Chosen:
     name: str
     value: Value
     gain: float | None
-    interval: tuple[float, float] | None
     family: str = ""
 
 

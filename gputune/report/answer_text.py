@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from gputune.host.stderr import one_line
 from gputune.report.answer import Answer, Next, Step
 from gputune.report.answer_parts import AFTER, PLACEHOLDER, chosen_texts, gain_texts
 from gputune.report.fitting import INDENT, clipped, command, cut, fits, listed, wrap
-from gputune.report.severities import merged
+from gputune.report.severities import by_reason, merged
 from gputune.settings._evidence import counted
 
 MOST_LINES = 24
@@ -23,9 +24,7 @@ BEFORE_RUNNING = (Step.REPAIR, Step.AGAIN, Step.MEASURE, Step.MEASURE_OTHERS, St
 
 
 def lines(answer: Answer, width: int, *, written: str = "") -> list[str]:
-    """The answer on lines of at most `width` cells, at most `MOST_LINES` from 80 columns on. `written` is the file that
-    was just written.
-    """
+    """At most `MOST_LINES` lines of 80 columns, or more of fewer. `written` is the file that was just written."""
     every = _every(answer.path, width)
     after = _next(answer, width, written)
     wrong = [*_wrong(answer, width, every), *_without_result(answer, width)]
@@ -103,10 +102,8 @@ def _at_default(answer: Answer, width: int) -> Iterator[str]:
 
 
 def _without_result(answer: Answer, width: int) -> list[str]:
-    reasons: dict[str, list[str]] = {}
-    for gap in answer.without_result:
-        reasons.setdefault(gap.reason, []).append(gap.fact.removeprefix("bench."))
-    said = [f"{', '.join(names)} ({reason})" for reason, names in reasons.items()]
+    found = [replace(gap, fact=gap.fact.removeprefix("bench.")) for gap in answer.without_result]
+    said = [f"{', '.join(names)} ({reason})" for reason, names in by_reason(found).items()]
     return listed("no result:", said, width, MOST_GAPS)
 
 
@@ -116,7 +113,7 @@ def _next(answer: Answer, width: int, written: str) -> list[str]:
     title = [f"written to {written}"] if written else []
     if idle:
         title.append(f"nothing is to be applied: torch's defaults are best {f'on {there}' if there else 'here'}")
-    found = [part for text in title for part in [cut(text, width)]]
+    found = [cut(text, width) for text in title]
     found.append(cut(f"next here, where no {there} was found:", width) if there else "next:")
     for number, one in enumerate(answer.next):
         above = [cut(f"next on {there}:", width)] if there and number == 1 else []

@@ -7,13 +7,14 @@ from gputune.inject import hands
 from gputune.inject.advice import Advice
 from gputune.inject.applied import TF32_OVERRIDE, Applied
 from gputune.report.answer_parts import NETWORKS
-from gputune.report.tables import add, console_of, plain, table_of, value_text
+from gputune.report.tables import add, console_of, plain, table_of
 from gputune.runtime.status import Status
-from gputune.settings import Value
+from gputune.settings import Value, value_text
+
+VERDICTS = {None: "this GPU has no TF32", True: "took effect", False: "did NOT take effect"}
 
 
 def print_applied(applied: Sequence[Applied], stream: IO[str]) -> None:
-    """A table of what was, or will be, done with each setting."""
     table = table_of("setting", "value", "status", "why")
     for row in applied:
         add(table, row.setting, "" if row.after is None else value_text(row.after), row.status, row.why)
@@ -21,9 +22,7 @@ def print_applied(applied: Sequence[Applied], stream: IO[str]) -> None:
 
 
 def print_advice(advice: Advice | None, stream: IO[str]) -> None:
-    """Print a table of the settings that `gputune apply` would put into models of each kind, and into each training
-    script whose own steps were measured.
-    """
+    """What `gputune apply` would put into models of each kind, and into each script that was tuned."""
     if not advice:
         return
     rows = [(NETWORKS.get(family, family), values) for family, values in advice.families.items()]
@@ -61,11 +60,5 @@ def print_status(process: Status, verify: bool, stream: IO[str]) -> None:
         table = table_of("FP32 operation", "setting", "relative error", "verified")
         for seen in process.verified:
             flag = f"{seen.setting} {value_text(seen.value)}"
-            add(table, seen.operation, flag, f"{seen.relative_error:.1e}", _verdict(seen.took_effect))
+            add(table, seen.operation, flag, f"{seen.relative_error:.1e}", VERDICTS[seen.took_effect])
         console.print(table)
-
-
-def _verdict(took_effect: bool | None) -> str:
-    if took_effect is None:
-        return "this GPU has no TF32"
-    return "took effect" if took_effect else "did NOT take effect"

@@ -9,7 +9,6 @@ from itertools import chain
 
 from gputune import settings
 from gputune.host.stderr import one_line
-from gputune.inject.advice import Tuned
 from gputune.inject.decision import Terms, is_default
 from gputune.profile import Profile
 from gputune.runtime import advising
@@ -57,7 +56,11 @@ def text(profile: Profile) -> str:
     parts += [_block(name, _model(own, advice.device)) for name, own in kinds]
     if advice.loading:
         parts += [_block("A DataLoader", _loader(advice.loading.choices))]
-    parts += [_block(_title(program), _program(program, advice.device)) for program in advice.programs]
+    for program in advice.programs:
+        models = ", ".join(name for name, _ in program.models) or "no model"
+        loader = _loader(program.loading.choices) if program.loading else []
+        lines = [*_flags(program.settings), *loader, *_model(program.settings, advice.device)]
+        parts.append(_block(f"{program.entry} ({models}), as tuned", lines))
     return "\n".join(filter(None, parts))
 
 
@@ -114,12 +117,3 @@ def _step(dtype: Value, device: str) -> list[str]:
 def _loader(choices: Values) -> list[str]:
     given = ", ".join(f"{word}={choices[name]}" for name, word in ARGUMENTS.items() if choices.get(name) is not None)
     return [f"loader = torch.utils.data.DataLoader(dataset, {given})"]
-
-
-def _program(program: Tuned, device: str) -> list[str]:
-    loader = _loader(program.loading.choices) if program.loading else []
-    return [*_flags(program.settings), *loader, *_model(program.settings, device)]
-
-
-def _title(program: Tuned) -> str:
-    return f"{program.entry} ({', '.join(name for name, _ in program.models) or 'no model'}), as tuned"

@@ -1,6 +1,5 @@
 """The answer of a search for a batch size: a row for each batch, and which one to take, in sentences."""
 
-from collections.abc import Iterator
 from typing import IO
 
 from gputune.batch_size import BatchSizes
@@ -70,16 +69,12 @@ def fastest(answer: BatchSizes) -> str:
         return "Best throughput: unknown; no batch was timed."
     row, smallest = rows[answer.fastest], min(rows)
     parts = [f"Best throughput: {answer.fastest}, at {rate(row)} samples/s"]
-    parts += _gain(answer, ratio(row, rows[smallest]), smallest)
+    if answer.gain:
+        parts.append(f"{ratio(row, rows[smallest])} as fast as {smallest}")
+    elif answer.fastest == smallest:
+        parts.append("the smallest that was timed")
     if any(batch > answer.fastest for batch in rows):
         parts.append("larger ones gain less than 3 %")
     if any((trial.rate or 0) > row.median for trial in answer.trials if trial.batch not in rows):
         parts.append("rates with a ~ are of a moment's trial and were not compared")
     return "; ".join(parts) + "."
-
-
-def _gain(answer: BatchSizes, times: str, smallest: int) -> Iterator[str]:
-    if answer.gain:
-        yield f"{times} as fast as {smallest}"
-    elif answer.fastest == smallest:
-        yield "the smallest that was timed"

@@ -121,9 +121,7 @@ def _runs_in(error: float) -> str:
 
 
 def alignment(measurements: Sequence[Measurement]) -> Iterator[Chart]:
-    """The speed of forward passes at each multiple beside the best. The power of two itself, whose last tile is full,
-    is left out.
-    """
+    """The speed of forward passes at each multiple beside the best, without the power of two, which has full tiles."""
     known = rows(measurements, "matmul_alignment throughput", "dtype product dim", "size multiple")
     lines: list[tuple[Cell, ...]] = []
     pictures: list[Picture] = []

@@ -116,11 +116,14 @@ def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
             for tried, row in _ranked(rates)
         ]
         options, worth = _training_rows.steps(known, network, "options"), _training.options(known, network)
+        like_all: list[tuple[Cell, ...]] = []
+        if _training.has_fused_like_all(known, network):
+            like_all = [("", "  (fused, since all networks together gain by it)", "", "", "")]
         yield Chart(
             title=f"Training steps: {network}, batch {batch} (* the simplest that none gains over)",
             columns=("", "", "ms", "to the default", "MiB"),
             numbers=("ms", "MiB"),
-            rows=[*lines, *_options(options, best, worth), *_like_all(known, network)],
+            rows=[*lines, *_options(options, best, worth), *like_all],
             pictures=tuple(_bars(known, network, best, refused)),
         )
 
@@ -166,11 +169,6 @@ def _options(rates: Steps, best: Combination | None, worth: Steps) -> list[tuple
     if len(worth) < len(rates):
         lines.append(("", "  (cudnn_benchmark was not worth it)", "", "", ""))
     return lines
-
-
-def _like_all(known: Sequence[Measurement], network: str) -> list[tuple[Cell, ...]]:
-    like_all = _training.has_fused_like_all(known, network)
-    return [("", "  (fused, since all networks together gain by it)", "", "", "")] if like_all else []
 
 
 def readable(measurements: Sequence[Measurement]) -> list[Measurement]:

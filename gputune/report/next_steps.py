@@ -22,9 +22,7 @@ MOSTLY = 0.5
 
 
 def elsewhere(profile: Profile, path: str, gains: Sequence[Gain]) -> Iterator[Next]:
-    """The commands on another machine than the profile's: what measures this one, and what applies the profile there.
-    Nothing that repairs, or measures again into that file: both would be typed on the wrong machine.
-    """
+    """On another machine than the profile's: nothing that repairs, or measures again into that file."""
     beside = ("-o", HERE) if PurePath(path).name == USUAL else ()
     yield Next(step=Step.HERE, words=("gputune", "probe", *beside))
     programs = list(_programs(profile, path))
@@ -35,9 +33,7 @@ def elsewhere(profile: Profile, path: str, gains: Sequence[Gain]) -> Iterator[Ne
 def next_steps(
     profile: Profile, path: str, gains: Sequence[Gain], again: Sequence[str] | None, failed: Sequence[str]
 ) -> Iterator[Next]:
-    """The commands, the most urgent first. `again` is the one that measures again what is provisional; `failed` names
-    the benches without a result.
-    """
+    """The most urgent first. `again` measures again what is provisional; `failed` are benches without a result."""
     errors = merged([one for one in profile.findings if one.severity == "ERROR"])
     if errors:
         _, _, remedy = errors[0]
@@ -62,26 +58,17 @@ def next_steps(
 
 def mostly_unmeasured(profile: Profile) -> bool:
     known = [choice for name, choice in profile.settings.items() if name in names()]
-    return sum(choice.unmeasured for choice in known) > MOSTLY * len([one for one in known if _is_told(one)])
-
-
-def _is_told(choice: Choice) -> bool:
-    """Whether a measurement tells, or would tell, which value is best."""
-    return choice.unmeasured or bool(choice.evidence)
+    told = [one for one in known if one.unmeasured or one.evidence]  # those that a measurement tells, or would tell
+    return sum(choice.unmeasured for choice in known) > MOSTLY * len(told)
 
 
 def _others(profile: Profile, path: str, gains: Sequence[Gain], *, tuned: bool) -> Iterator[Next]:
     """The command for programs that were not tuned."""
-    mixed, flags, loads = (
-        puts_into_models(profile, gains),
-        sets_flags(profile),
-        any(one.by is By.LOADER for one in gains),
-    )
-    if mixed:
+    if puts_into_models(profile, gains):
         yield Next(step=Step.MIXED, words=("gputune", "apply", "--numerics", "mixed", path, "--", *TRAIN))
-    elif flags and not tuned:
+    elif not tuned and sets_flags(profile):
         yield Next(step=Step.APPLY, words=("gputune", "apply", path, "--", *TRAIN))
-    elif loads and not tuned:
+    elif not tuned and any(one.by is By.LOADER for one in gains):
         yield Next(step=Step.LOADER, words=("gputune", "apply", "--inject-dataloader", path, "--", *TRAIN))
 
 
@@ -120,10 +107,6 @@ def is_away(name: str, choice: Choice) -> bool:
     if isinstance(choice.value, dict):
         return any(multiple != 1 for multiple in choice.value.values())
     return not decision.is_default(setting, choice.value) and choice.value != getattr(setting, "DEFAULT", None)
-
-
-def to(path: str) -> tuple[str, ...]:
-    return () if path in (USUAL, PLACEHOLDER) else ("-o", path)
 
 
 def again(profile: Profile, path: str) -> tuple[str, ...] | None:

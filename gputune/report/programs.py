@@ -140,7 +140,7 @@ def answer(result: Tuned, path: Path, command: Sequence[str]) -> str:
         f"{program.entry}: {before:.4g} -> {before / found.ratio:.4g} ms a {_what(program)}, "
         f"{found.ratio:.3g} times ({found.low:.3g} to {found.high:.3g}) as fast",
         _losses(program),
-        *_memory(result),
+        *([f"{result.more_memory:.2f} times the memory"] if result.more_memory else []),
         *_confirmed(program, (found.low, found.high)),
         quoted("gputune", "apply", str(path), "--", *command),
     ]
@@ -156,10 +156,6 @@ def _losses(program: Program) -> str:
         "off": f"its {compared} {'was' if program.trains else 'were'} not compared",
         "refused": "",
     }[verdict]
-
-
-def _memory(result: Tuned) -> list[str]:
-    return [f"{result.more_memory:.2f} times the memory"] if result.more_memory else []
 
 
 def _what(program: Program) -> str:

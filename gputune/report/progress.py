@@ -56,9 +56,7 @@ def waiting(what: str) -> Iterator[None]:
 
 
 class _Lines:
-    """Lines that stay: one when a part begins, and one a minute while it goes on. Before the first there is none, so
-    that a refusal is one line.
-    """
+    """Lines that stay: one when a part begins, then one a minute. None is before them: a refusal is one line."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._began = clock, clock()
@@ -79,10 +77,10 @@ class _Lines:
 class _ChangingLine:
     """The line of a terminal: what was told last, and how long the whole work has taken until now."""
 
-    def __init__(self, console: Console, first: Progress, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, console: Console, first: Progress) -> None:
         from rich.spinner import Spinner
 
-        self._console, self._clock, self._began = console, clock, clock()
+        self._console, self._began = console, time.monotonic()
         self._spinner = Spinner("dots" if console.encoding.startswith("utf") else "line")
         self.tell(first)
 
@@ -93,7 +91,7 @@ class _ChangingLine:
         from rich.text import Text
 
         frame = str(self._spinner.render(self._console.get_time()))
-        text = words(self._progress, self._clock() - self._began, self._console.width - len(frame) - 1)
+        text = words(self._progress, time.monotonic() - self._began, self._console.width - len(frame) - 1)
         return Text(f"{frame} {text}", no_wrap=True, overflow="crop", end="")
 
 

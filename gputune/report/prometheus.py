@@ -19,10 +19,7 @@ STATUS: dict[Severity, int] = {"OK": 0, "WARNING": 1, "ERROR": 2, "UNKNOWN": 3}
 
 
 def text(facts: Facts, findings: Sequence[Finding]) -> str:
-    """The file's content, for the checks that were asked.
-
-    A check's findings about the same subject count as the worst of them.
-    """
+    """The file's content. A check's findings about the same subject count as the worst of them."""
     found = worst((series("gputune_check_status", check=one.check, subject=one.subject or ""), one.severity)
                   for one in findings)  # fmt: skip
     statuses = {name: STATUS[severity] for name, severity in found.items() if severity in STATUS}

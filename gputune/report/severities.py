@@ -7,6 +7,7 @@ from typing import Literal
 
 from gputune.checks import Finding, Severity
 from gputune.facts import cpu_list
+from gputune.facts.gap import Gap
 
 _NVIDIA_SMI = re.compile(r"(?:(?<=nvidia-smi -i )|(?<=nvidia-smi mig -i ))[^\s;]+")  # the GPU in a remedy's command
 FailOn = Literal["error", "warning", "unknown", "never"]
@@ -72,6 +73,14 @@ def merged(findings: Sequence[Finding]) -> list[tuple[str, str, str | None]]:
         else (f"{len(checks)} checks", f"{message} ({', '.join(checks)})", remedy)
         for (message, remedy), checks in of_checks.items()
     ]
+
+
+def by_reason(gaps: Iterable[Gap]) -> dict[str, list[str]]:
+    """The names of the facts that are missing for each reason."""
+    reasons: dict[str, list[str]] = {}
+    for gap in gaps:
+        reasons.setdefault(gap.reason, []).append(gap.fact)
+    return reasons
 
 
 def _remedy(remedies: Sequence[str]) -> str | None:

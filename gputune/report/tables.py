@@ -9,14 +9,11 @@ from typing import IO, TYPE_CHECKING, Any
 from gputune.host.stderr import no_sizes
 from gputune.report.charts import BAR_WIDTH, Bar, Chart, bar
 from gputune.resources.printable import printable
-from gputune.settings import value_text
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.segment import Segment
     from rich.table import Table
-
-__all__ = ["add", "console_of", "draw", "plain", "table_of", "value_text"]
 
 WIDTH_OF_A_PIPE = 100
 """Columns. In fewer, a reason takes more lines; longer lines are hard to read in a log."""

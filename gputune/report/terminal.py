@@ -11,9 +11,9 @@ from gputune.profile import Fingerprint, Profile, Program
 from gputune.report.answer import Answer
 from gputune.report.answer_text import lines
 from gputune.report.chart_list import groups
-from gputune.report.severities import WORST_FIRST, merged, worst
-from gputune.report.tables import add, console_of, draw, plain, table_of, value_text
-from gputune.settings import Choice
+from gputune.report.severities import WORST_FIRST, by_reason, merged, worst
+from gputune.report.tables import add, console_of, draw, plain, table_of
+from gputune.settings import Choice, value_text
 from gputune.settings._evidence import counted
 
 if TYPE_CHECKING:
@@ -79,10 +79,7 @@ def _with_gain(name: str, choice: Choice) -> str:
 
 
 def print_findings(findings: Iterable[Finding], stream: IO[str], least: Severity = "NOT_APPLICABLE") -> None:
-    """Print the findings from severity `least` up, the worst first, one table per severity, with their remedies.
-
-    Equal messages about several GPUs, or of several checks, are merged.
-    """
+    """Print the findings from severity `least` up, the worst first, a table for each severity; equal ones as one."""
     shown = [one for one in findings if WORST_FIRST.index(one.severity) <= WORST_FIRST.index(least)]
     console = console_of(stream)
     for severity in WORST_FIRST:
@@ -135,10 +132,7 @@ def print_gaps(gaps: Sequence[Gap], stream: IO[str]) -> None:
     if not gaps:
         return
     table = table_of("not known", "why")
-    reasons: dict[str, list[str]] = {}
-    for gap in gaps:
-        reasons.setdefault(gap.reason, []).append(gap.fact)
-    for reason, facts in reasons.items():
+    for reason, facts in by_reason(gaps).items():
         add(table, "\n".join(facts), reason)
     console_of(stream).print(table)
 

@@ -92,23 +92,21 @@ class TestTheLargest:
 
         assert closed(*bounds(searched(attempt), 0.0))
 
-    def test_a_maximum_below_the_start_is_found(self) -> None:
-        trials = searched(memory(0.1, 0.9 / 20), start=256)
-        assert (largest(trials), largest(trials, 0)) == (17, 20)
-
-    def test_where_nothing_fits_it_ends_at_one(self) -> None:
-        trials = searched(memory(1.1, 0.0), start=8)
-        assert [trial.batch for trial in trials] == [8, 4, 2, 1]
-        assert largest(trials, 0) is None
-
-    def test_what_runs_without_the_margin_is_no_fit(self) -> None:
-        trials = searched(memory(0.95, 0.01))
-        assert (largest(trials), largest(trials, 0)) == (None, 5)
-
-    @pytest.mark.parametrize("most", [1, 100, MOST])
-    def test_where_everything_fits_it_ends_at_the_most(self, most: int) -> None:
-        trials = searched(memory(0.1, 0.0), most=most)
-        assert largest(trials) == largest(trials, 0) == most
+    @pytest.mark.parametrize(
+        ("attempt", "start", "most", "found"),
+        [
+            (memory(0.1, 0.9 / 20), 256, MOST, (17, 20)),
+            (memory(1.1, 0.0), 8, MOST, (None, None)),
+            (memory(0.95, 0.01), 1, MOST, (None, 5)),
+            *((memory(0.1, 0.0), 1, most, (most, most)) for most in (1, 100, MOST)),
+        ],
+        ids=["below the start", "nothing fits", "only without the margin", "just one", "a hundred", "everything"],
+    )
+    def test_the_largest_with_the_margin_and_without(
+        self, attempt: Callable[[int], Trial], start: int, most: int, found: tuple[int | None, int | None]
+    ) -> None:
+        trials = searched(attempt, start, most)
+        assert (largest(trials), largest(trials, 0)) == found
 
     @pytest.mark.parametrize(
         ("lefts", "found"),

@@ -29,9 +29,3 @@ def test_what_goes_wrong_is_one_line(tmp_path: Path, arguments: list[str], code:
     assert words in last
     assert last.startswith("gputune: ")
     assert "Traceback" not in result.stderr
-
-
-def test_the_help_names_the_verb_and_its_options() -> None:
-    assert "batch-size" in gputune("--help").stdout
-    text = gputune("batch-size", "--help").stdout
-    assert all(option in text for option in ("--device", "--start", "--most", "--seconds", "--json"))

@@ -6,12 +6,9 @@ import pytest
 import yaml
 from forked import gputune, refusal
 from making import environ, profile, python, written
-from manifests import valid
 
 from gputune.cli.deploy import _values
 from gputune.errors import UsageError
-
-pytestmark = pytest.mark.cluster
 
 SHIPPED = str(Path(__file__).parents[2] / "profiles" / "nvidia-h200.yaml")
 JOB = ["deploy", "kubernetes", "job"]
@@ -20,7 +17,7 @@ JOB = ["deploy", "kubernetes", "job"]
 def pod(*words):
     result = gputune(*JOB, *words)
     assert (result.returncode, result.stderr) == (0, "")
-    return valid(result.stdout)["spec"]["template"]["spec"]
+    return yaml.safe_load(result.stdout)["spec"]["template"]["spec"]
 
 
 def test_docker_prints_the_line_for_this_machine():
@@ -74,7 +71,7 @@ def test_what_follows_the_dashes_is_the_command_of_a_strict_job():
 
 def test_a_daemonset():
     result = gputune("deploy", "kubernetes", "daemonset", "--name", "nodes", "--namespace", "gpu-operator")
-    assert valid(result.stdout)["metadata"]["namespace"] == "gpu-operator"
+    assert yaml.safe_load(result.stdout)["metadata"]["namespace"] == "gpu-operator"
 
 
 def test_no_invalid_profile_is_delivered(tmp_path):
@@ -122,6 +119,7 @@ def test_an_image_that_no_engine_takes(image):
         _values.image(image)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["deploy", "docker"], JOB])
 def test_a_command_that_is_no_text_is_one_line(words):
     code = f"import os, sys; os.execv(sys.executable, [sys.executable, '-m', 'gputune', *{words}, '--', b'\\xff'])"
@@ -130,6 +128,7 @@ def test_a_command_that_is_no_text_is_one_line(words):
     assert "the command is not UTF-8 text" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_terminal_that_knows_ascii_only_gets_the_same_data():
     env = environ(PYTHONIOENCODING="ascii")
     result = python("-m", "gputune", *JOB, "--", "echo", "ü 😀", env=env)
@@ -143,5 +142,5 @@ def test_a_profile_that_is_written_in_other_characters_arrives(tmp_path):
     Path(path).write_text(text)
     result = gputune("deploy", "kubernetes", "configmap", "--profile", path, "--name", "mine")
     assert (result.returncode, result.stderr) == (0, "")
-    manifest = valid(result.stdout)
+    manifest = yaml.safe_load(result.stdout)
     assert (manifest["metadata"]["name"], manifest["data"]) == ("mine", {"profile.yaml": text})

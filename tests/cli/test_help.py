@@ -28,10 +28,6 @@ def examples(path):
     return re.findall(r"^  ((?:gputune|eval) .*?)(?:  # .*)?$", contexts()[path].command.epilog, re.MULTILINE)
 
 
-def spaced(text):
-    return " ".join(text.split())
-
-
 @pytest.mark.parametrize("path", PATHS)
 class TestEachVerb:
     @pytest.mark.parametrize("width", [60, 80, 200])

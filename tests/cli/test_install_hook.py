@@ -50,12 +50,10 @@ def test_its_line_does_nothing_but_below_gputune_apply(
     assert python("-I", "-S", "-c", code, env=environ(**variables)).stdout == f"{installed} False\n"
 
 
-@pytest.mark.parametrize(
-    ("version", "fault"),
-    [("3.10", "is Python 3.10; the hook needs 3.11 or newer"), ("2.7", "is Python 2.7; the hook needs 3.11 or newer")],
-)
-def test_an_interpreter_that_is_too_old(answering: Python, version: str, fault: str) -> None:
-    assert refusal("install-hook", "--python", answering(version)).endswith(f"{fault}\n")
+@pytest.mark.parametrize("version", ["3.10", "2.7"])
+def test_an_interpreter_that_is_too_old(answering: Python, version: str) -> None:
+    said = refusal("install-hook", "--python", answering(version))
+    assert said.endswith(f"is Python {version}; the hook needs 3.11 or newer\n")
 
 
 @pytest.mark.parametrize("python", ["no-such-python", "/bin/false"])

@@ -9,8 +9,6 @@ import stand_in
 from forked import gputune, refusal
 from making import environ, on_a_full_disk
 
-pytestmark = pytest.mark.cluster
-
 
 @pytest.fixture(scope="module")
 def stood_in(tmp_path_factory):
@@ -24,6 +22,7 @@ def folders(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_both_files_are_written_beside_the_answer(stood_in, folders):
     plain = gputune("check", "--json", env=stood_in)
     result = gputune("check", "--json", "--nfd", "features.d", "--prometheus", "textfiles", env=stood_in, cwd=folders)
@@ -35,6 +34,7 @@ def test_both_files_are_written_beside_the_answer(stood_in, folders):
     assert names == ["features.d", "gputune.features", "gputune.prom", "textfiles"]
 
 
+@pytest.mark.slow
 def test_one_folder_may_hold_both_and_others_can_read_them(stood_in, folders):
     gputune("check", "--nfd", ".", "--prometheus", ".", env=stood_in, cwd=folders / "textfiles")
     os.umask(umask := os.umask(0))
@@ -42,6 +42,7 @@ def test_one_folder_may_hold_both_and_others_can_read_them(stood_in, folders):
     assert modes == dict.fromkeys(["gputune.features", "gputune.prom"], 0o644 & ~umask)
 
 
+@pytest.mark.slow
 def test_a_machine_that_has_not_changed_has_the_same_labels(stood_in, folders):
     texts = []
     for _ in range(2):
@@ -50,6 +51,7 @@ def test_a_machine_that_has_not_changed_has_the_same_labels(stood_in, folders):
     assert texts[0] == texts[1]
 
 
+@pytest.mark.slow
 def test_the_exit_code_is_that_of_the_findings(stood_in, folders):
     if Path("/dev/nvidia0").exists():
         pytest.skip("there is a GPU here")
@@ -76,6 +78,7 @@ def test_a_folder_that_cannot_be_used_is_refused_before_any_check_runs(stood_in,
     assert words in fault
 
 
+@pytest.mark.slow
 def test_a_failed_write_costs_neither_the_other_file_nor_the_answer(stood_in, folders):
     (folders / "features.d" / "gputune.features").mkdir()
     result = gputune("check", "--nfd", "features.d", "--prometheus", "textfiles", env=stood_in, cwd=folders)
@@ -86,6 +89,7 @@ def test_a_failed_write_costs_neither_the_other_file_nor_the_answer(stood_in, fo
     assert (folders / "textfiles" / "gputune.prom").exists()
 
 
+@pytest.mark.slow
 def test_a_full_disk_keeps_the_old_file_and_leaves_no_other(stood_in, tmp_path):
     words = "check --only numa --json --prometheus . >/dev/null"
     done = on_a_full_disk(tmp_path, "gputune.prom", words, stood_in)

@@ -13,8 +13,6 @@ from making import command, executable
 from gputune.checks import shm_size
 from gputune.deploy.docker import Machine, amount, shm_mebibytes, text
 
-pytestmark = pytest.mark.cluster
-
 EIGHT_GPUS = Machine(gpus=8, infiniband=True, cpus=192, memory_bytes=2 << 40)
 LAPTOP = Machine(cpus=8, memory_bytes=16 << 30)
 
@@ -55,18 +53,15 @@ def test_an_eight_gpu_machine_with_infiniband(shell, name):
     ]  # fmt: skip
 
 
-def test_a_machine_without_gpus_asks_for_none(shell):
+def test_a_machine_asks_for_what_it_has(shell):
     words, _ = shell(text(LAPTOP, "gputune:1", []))
     assert "--gpus" not in words
     assert "--ulimit" not in words
     assert "--shm-size=2g" in words
     assert words[-1] == "gputune:1"
-
-
-def test_one_gpu_needs_no_limits_of_nccl(shell):
     words, _ = shell(text(Machine(gpus=1, cpus=16, memory_bytes=128 << 30), "gputune:1", []))
     assert words[2:5] == ["--gpus", "all", "--shm-size=4g"]
-    assert "--ulimit" not in words
+    assert "--ulimit" not in words, "one GPU needs no limits of NCCL"
 
 
 def test_the_reasons_are_comments():
@@ -86,6 +81,7 @@ def test_a_shell_finds_nothing_to_act_upon_in_the_comments(machine):
 ARGUMENTS = st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1, max_size=4)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
 @given(ARGUMENTS)
 def test_the_command_arrives_as_it_was_given(shell, arguments):

@@ -15,11 +15,10 @@ from gputune.deploy.manifest import configmap as text
 from gputune.errors import UsageError
 from gputune.profile import dump
 
-pytestmark = pytest.mark.cluster
-
 SHIPPED = Path(__file__).parents[2] / "profiles" / "nvidia-h200.yaml"
 
 
+@pytest.mark.cluster
 def test_it_holds_a_measured_profile_to_the_last_character():
     held = SHIPPED.read_text()
     manifest = valid(text(held, "gputune-profile", "team"))
@@ -28,12 +27,14 @@ def test_it_holds_a_measured_profile_to_the_last_character():
     assert manifest["data"] == {FILE: held}
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_it_holds_any_text(held):
     assert yaml.safe_load(text(held, "a", None))["data"] == {FILE: held}
 
 
+@pytest.mark.slow
 def test_it_refuses_what_a_config_map_cannot_hold():
     assert len(text("é" * (MOST_BYTES // 2), "a", None)) > MOST_BYTES // 2
     with pytest.raises(
@@ -46,6 +47,7 @@ def test_lines_stay_lines():
     assert f"  {FILE}: |\n    schema: 1\n" in text(dump(profile()), "a", None)
 
 
+@pytest.mark.cluster
 def test_its_comment_shows_a_mount_that_the_api_server_takes():
     shown = text("schema: 1\n", "my-profile", None).split("apiVersion")[0]
     _, block = shown.split("#   spec:")
@@ -70,6 +72,7 @@ def mounted(tmp_path):
     return str(tmp_path / "profile.yaml")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_name", [True, False])
 def test_gputune_applies_what_is_mounted(mounted, by_name):
     env = environ() if by_name else environ(GPUTUNE_PROFILE=mounted)

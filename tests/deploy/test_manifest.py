@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 
 from gputune.deploy import manifest
 
-pytestmark = pytest.mark.cluster
-
 UNICODE = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(UNICODE, max_size=5))
 def test_any_text_comes_back(words):
@@ -21,6 +20,7 @@ def test_any_text_comes_back(words):
     }
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.text(st.sampled_from("ab: -#'\"\\\n\t \r\x85\u2028|>%"), max_size=9), max_size=6))
 def test_lines_come_back_to_the_last_character(lines):
@@ -28,6 +28,7 @@ def test_lines_come_back_to_the_last_character(lines):
     assert yaml.safe_load(manifest.dump({"profile.yaml": text})) == {"profile.yaml": text}
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.dictionaries(UNICODE, UNICODE, max_size=4))
 def test_it_is_ascii_whatever_it_says(data):

@@ -16,8 +16,6 @@ from gputune.deploy.slurm import health_check, task_prolog
 from gputune.host import Host
 from gputune.runtime.local_fingerprint import local_fingerprint
 
-pytestmark = pytest.mark.cluster
-
 GPUTUNE = [sys.executable, "-P", "-m", "gputune"]
 
 
@@ -74,6 +72,7 @@ def run(script: str, **variables: str):
     return command(["bash", "-c", f"exec 2>&1\n{script}"], env=environ(**variables))
 
 
+@pytest.mark.slow
 def test_it_says_what_slurm_understands_and_nothing_else(path: str) -> None:
     done = run(task_prolog(path, GPUTUNE))
     assert done.returncode == 0
@@ -81,6 +80,7 @@ def test_it_says_what_slurm_understands_and_nothing_else(path: str) -> None:
     assert all(line.startswith("export ") for line in done.stdout.splitlines())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gputune", [GPUTUNE, ["/no/such/gputune"], ["sh", "-c", "echo export HALF=1; exit 1"]])
 @pytest.mark.parametrize("content", [None, "settings: [", ""])
 def test_what_is_wrong_is_not_the_task_s_business(path: str, gputune: list[str], content: str | None) -> None:
@@ -91,11 +91,13 @@ def test_what_is_wrong_is_not_the_task_s_business(path: str, gputune: list[str],
     assert (done.returncode, done.stdout) == (0, "")
 
 
+@pytest.mark.slow
 def test_without_a_profile_of_this_machine_auto_does_nothing(tmp_path: Path) -> None:
     done = run(task_prolog("auto", GPUTUNE), XDG_CACHE_HOME=str(tmp_path))
     assert (done.returncode, done.stdout) == (0, "")
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("profile", ["auto", "/shared/it's $HOME/@gputune@.yaml"])
 def test_a_task_prolog_passes_shellcheck(profile: str) -> None:
     linted(task_prolog(profile, ["/opt/a b/gputune"]))
@@ -113,6 +115,7 @@ def test_all_deadlines_of_a_health_check_together_are_below_slurmd_s() -> None:
     assert sum(seconds) + max(one_call) * 2 < 60
 
 
+@pytest.mark.slow
 def test_an_answer_that_takes_long_is_waited_for(tmp_path: Path) -> None:
     """As with eight GPUs, and a torch on a cold disk. The deadline of reading it begins when it is there."""
     answer = '{"findings": [{"check": "ecc_errors", "severity": "ERROR", "subject": "GPU 3", "message": "7 errors"}]}'
@@ -122,6 +125,7 @@ def test_an_answer_that_takes_long_is_waited_for(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "gputune: n1: error: ecc_errors: GPU 3: 7 errors\n")
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("drain", [False, True])
 def test_a_health_check_passes_shellcheck(drain: bool) -> None:
     linted(health_check("/opt/it's @drain@/python", drain))

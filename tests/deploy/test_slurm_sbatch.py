@@ -18,9 +18,7 @@ from hypothesis import strategies as st
 from linted import linted
 from making import command, environ, executable
 
-from gputune.deploy.slurm_sbatch import Job, sbatch
-
-pytestmark = pytest.mark.cluster
+from gputune.deploy.slurm import Job, sbatch
 
 JOB = Job(
     nodes=2, tasks_per_node=4, gpus_per_node=4, cpus_per_task=12, image=None, gputune=["/opt/gputune/bin/gputune"],
@@ -87,6 +85,7 @@ def test_the_resources_requested_from_slurm() -> None:
     assert "CPUS_PER_TASK=" not in plain.split("measure()")[0]
 
 
+@pytest.mark.slow
 def test_each_node_probes_once_and_all_ranks_apply_what_was_merged(run) -> None:
     done, asked, profiles = run(replace(JOB, command=["sh", "-c", "exit 37"]), SLURM_CPUS_PER_TASK="12")
     assert done.returncode == 37
@@ -101,6 +100,7 @@ def test_each_node_probes_once_and_all_ranks_apply_what_was_merged(run) -> None:
     assert asked[2] == [[], ["gputune", "apply", f"{profiles}/job.yaml", "--", "sh", "-c", "exit 37"]]
 
 
+@pytest.mark.slow
 def test_of_a_job_that_is_started_again_no_old_profile_is_merged(run) -> None:
     _, _, profiles = run(JOB)
     (profiles / "n9.yaml").write_text("of a node that the job no longer has")
@@ -108,6 +108,7 @@ def test_of_a_job_that_is_started_again_no_old_profile_is_merged(run) -> None:
     assert json.loads((profiles / "job.yaml").read_text())[:2] == [f"{profiles}/n1.yaml", f"{profiles}/n2.yaml"]
 
 
+@pytest.mark.slow
 def test_what_others_keep_in_the_folder_that_was_named_stays(run, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("mine")
     (tmp_path / "run.log").write_text("mine")
@@ -118,6 +119,7 @@ def test_what_others_keep_in_the_folder_that_was_named_stays(run, tmp_path: Path
     assert (tmp_path / "mine.yaml").read_text() == (tmp_path / "run.log").read_text() == "mine"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["probe", "merge"])
 def test_what_fails_of_gputune_leaves_the_job_as_it_was(run, verb: str) -> None:
     done, asked, _ = run(replace(JOB, command=["sh", "-c", "exit 37"]), FAILS=verb)
@@ -131,6 +133,7 @@ def test_switched_off_nothing_is_measured(run) -> None:
     assert (done.returncode, asked, profiles.exists()) == (0, [[[], ["true"]]], False)
 
 
+@pytest.mark.slow
 def test_in_an_image_every_step_is_and_sees_the_folder(run) -> None:
     _, asked, profiles = run(replace(JOB, image="registry#team/image:1", command=["true"]))
     inside = [
@@ -141,17 +144,20 @@ def test_in_an_image_every_step_is_and_sees_the_folder(run) -> None:
     assert [options[-3:] for options, _ in asked] == [inside] * 3
 
 
+@pytest.mark.slow
 def test_in_an_image_without_a_profile_the_folder_is_not_asked_for(run) -> None:
     _, asked, _ = run(replace(JOB, image="image", command=["true"]), FAILS="probe")
     assert [option.split("=")[0] for option in asked[-1][0]] == ["--container-image", "--container-env"]
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("image", [None, "registry#it's,1:2"])
 @pytest.mark.parametrize("words", [["python", "train.py"], AWKWARD])
 def test_it_passes_shellcheck(words: list[str], image: str | None) -> None:
     linted(sbatch(replace(JOB, command=words, image=image)))
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"])), min_size=1))
 def test_whatever_the_command_it_is_run_word_by_word(words: list[str]) -> None:

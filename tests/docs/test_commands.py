@@ -2,25 +2,17 @@
 
 import re
 from collections.abc import Collection
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pages
 import pytest
+from command_line import command_line, contexts
 from pages import PAGES, ROOT
 
 from gputune import benches, checks, cli, settings
 from gputune.bench_process import BUDGETS
 from gputune.settings import LEVELS
-
-
-@cache
-def command_line() -> Any:
-    import typer
-
-    cli.add_verbs()
-    return typer.main.get_command(cli.app)
 
 
 def leaf(words: list[str]) -> tuple[Any, list[str]]:
@@ -33,17 +25,6 @@ def leaf(words: list[str]) -> tuple[Any, list[str]]:
 
 def options_of(command: Any) -> set[str]:
     return {option for one in command.params for option in (*one.opts, *one.secondary_opts) if option.startswith("-")}
-
-
-def commands() -> list[Any]:
-    """Every verb's name and command."""
-
-    def below(command: Any, name: str) -> list[Any]:
-        if not hasattr(command, "commands"):
-            return [pytest.param(name, command, id=name or "gputune")]
-        return [one for sub, inner in command.commands.items() for one in below(inner, f"{name} {sub}".strip())]
-
-    return below(command_line(), "")
 
 
 def closed() -> dict[str, Collection[str]]:
@@ -133,8 +114,9 @@ def test_what_is_named_in_a_sentence_exists(page: Path) -> None:
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
 
 
-@pytest.mark.parametrize(("name", "command"), commands())
-def test_every_verb_and_option_is_listed_and_no_other(name: str, command: Any) -> None:
+@pytest.mark.parametrize("name", [name for name, one in contexts().items() if not hasattr(one.command, "commands")])
+def test_every_verb_and_option_is_listed_and_no_other(name: str) -> None:
+    command = contexts()[name].command
     section = re.search(rf"^### `gputune {name}`\n(.*?)(?=^##)", REFERENCE, re.MULTILINE | re.DOTALL)
     assert section, f"docs/reference.md has no heading for gputune {name}"
     listed = set(re.findall(r"(?<![\w-])(--?[a-z][a-z-]*)", " ".join(pages.code_spans(section[1]))))

@@ -53,34 +53,28 @@ def ran(monkeypatch):
 ALL = (job("first", 10), job("second", 10), job("last", 10))
 
 
-def test_in_time_each_bench_has_its_own(ran):
-    assert ran(*ALL, ends=30)[0] == [("first", 10), ("second", 10), ("last", 10)]
-
-
-def test_a_long_start_is_taken_from_the_least_valuable(ran):
-    assert ran(*ALL, ends=30, starting=3)[0] == [("first", 10), ("second", 10), ("last", 7)]
-
-
-def test_so_is_what_a_bench_took_too_long(ran):
-    asked, lane = ran(*ALL, ends=30, first=14)
-    assert asked == [("first", 10), ("second", 10), ("last", 6)]
-    assert lane.gaps == []
-
-
-def test_what_a_bench_did_not_need_is_for_those_that_would_be_short(ran):
-    assert ran(*ALL, ends=27, first=8, second=8)[0] == [("first", 10), ("second", 10), ("last", 10)]
-
-
-def test_what_there_is_no_time_for_is_a_gap(ran):
-    asked, lane = ran(*ALL, ends=30, first=20)
-    assert asked == [("first", 10), ("second", 10)]
-    assert lane.gaps == [Gap(fact="bench.last", reason="not measured in this budget", cause="no_time")]
-
-
-def test_after_a_start_that_used_up_all_of_it_the_most_valuable_bench_runs_with_its_least_time(ran):
-    asked, lane = ran(*ALL, ends=30, starting=40)
-    assert asked == [("first", 6)]
-    assert [gap.fact for gap in lane.gaps] == ["bench.second", "bench.last"]
+@pytest.mark.parametrize(
+    ("ends", "taken", "asked"),
+    [
+        (30, {}, [("first", 10), ("second", 10), ("last", 10)]),
+        (30, {"starting": 3}, [("first", 10), ("second", 10), ("last", 7)]),
+        (30, {"first": 14}, [("first", 10), ("second", 10), ("last", 6)]),
+        (27, {"first": 8, "second": 8}, [("first", 10), ("second", 10), ("last", 10)]),
+        (30, {"first": 20}, [("first", 10), ("second", 10)]),
+        (30, {"starting": 40}, [("first", 6)]),
+    ],
+    ids=[
+        "in time", "a long start", "a bench that takes too long", "what one did not need is for those that follow",
+        "no time for the last", "the most valuable runs all the same",
+    ],
+)  # fmt: skip
+def test_what_is_missing_is_taken_from_the_least_valuable_or_is_a_gap(ran, ends, taken, asked):
+    done, lane = ran(*ALL, ends=ends, **taken)
+    assert done == asked
+    left_out = [one.name for one in ALL[len(asked) :]]
+    assert lane.gaps == [
+        Gap(fact=f"bench.{name}", reason="not measured in this budget", cause="no_time") for name in left_out
+    ]
 
 
 def test_what_the_user_named_takes_its_time_on_top(ran):

@@ -46,11 +46,11 @@ ALIKE = steady_at("600 + number")
 def eight(monkeypatch, tmp_path):
     """A function that probes a recorded machine of eight H200 with benches of these bodies."""
 
-    def measured(only=("side_by_side",), progress=lambda progress: None, each=lambda device, profile: None, **bodies):
+    def measured(only=("side_by_side",), progress=lambda progress: None, **bodies):
         stand_in.torch(tmp_path)
         monkeypatch.setenv("PYTHONPATH", stand_in.benches(tmp_path, **bodies))
         asked = Request(device="all", budget="quick", only=only)
-        return probing.probe(asked, host=RecordedHost("nvidia-h200-x8"), progress=progress, each=each)
+        return probing.probe(asked, host=RecordedHost("nvidia-h200-x8"), progress=progress)
 
     return measured
 
@@ -135,12 +135,8 @@ def test_the_profile_is_one_devices_own_and_the_one_most_of_them_share(eight):
         "    yield row('precision', 'throughput', 'TFLOP/s', rate, dtype=dtype)\n"
         "    yield row('precision', 'relative_error', '1', 1e-7 if dtype == 'float32' else 3e-4, dtype=dtype)\n"
     )
-    own = {}
-    profile = eight(["side_by_side", "precision"], each=own.__setitem__, side_by_side=ALIKE, precision=speeds)
-    assert [one.settings["matmul_precision"].value for one in own.values()] == ["ieee"] + ["tf32"] * 7
-    for device, one in own.items():
-        assert {row.device for row in one.measurements if row.bench == "precision"} == {device}
-        assert len(steady(one)) == 8
+    profile = eight(["side_by_side", "precision"], side_by_side=ALIKE, precision=speeds)
+    assert len(steady(profile)) == 8
     assert {row.device for row in profile.measurements if row.bench == "precision"} == {"cuda:1"}
     assert profile.settings["matmul_precision"].value == "tf32"
     assert (
@@ -218,19 +214,16 @@ def test_the_common_one_of_several_profiles_differs_least_from_the_others():
     assert representative_index(profiles[:2]) == 0, "of equals the first"
 
 
-def test_two_quick_probes_do_not_outvote_a_longer_one_that_they_agree_with():
-    quick = making.profile(measurements=(making.row("precision", "throughput", 1.0),))
-    unmeasured = replace(quick.settings["compile"], value=False, unmeasured=True)
-    quick = replace(quick, settings={**quick.settings, "compile": unmeasured})
-    longer = making.profile(measurements=tuple(making.row(name, "throughput", 1.0) for name in ("precision", "conv")))
-    assert representative_index([quick, quick, longer]) == 2
+def without(profile, *names):
+    """The profile of a shorter probe, which did not measure these."""
+    short = {name: replace(profile.settings[name], value=False, unmeasured=True) for name in names}
+    return replace(profile, settings={**profile.settings, **short})
 
 
-def test_what_measured_nothing_does_not_stand_for_longer_ones_that_disagree():
-    nothing = making.profile()
-    nothing = replace(
-        nothing, settings={name: replace(choice, unmeasured=True) for name, choice in nothing.settings.items()}
-    )
-    on = making.profile()
-    off = making.profile({**making.CHOSEN, "compile": False})
+def test_short_probes_neither_outvote_a_longer_one_nor_stand_for_longer_ones_that_disagree():
+    quick, conv = (making.row(name, "throughput", 1.0) for name in ("precision", "conv"))
+    short = without(making.profile(measurements=(quick,)), "compile")
+    assert representative_index([short, short, making.profile(measurements=(quick, conv))]) == 2
+    on, off = making.profile(), making.profile({**making.CHOSEN, "compile": False})
+    nothing = without(on, *on.settings)
     assert representative_index([nothing, off, on, off, on, on]) == 2

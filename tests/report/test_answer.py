@@ -198,20 +198,20 @@ class TestNext:
         none = {name: Choice(value=None, reason="", unmeasured=True) for name in ("amp_dtype", "omp_threads")}
         assert said(replace(profile({}), settings=none)) == [(Step.MEASURE, "gputune probe")]
 
-    def test_nothing_to_apply(self) -> None:
-        assert said(profile({"amp_dtype": None})) == [(Step.TUNE_ANYWAY, "gputune tune -- python train.py")]
-
-    def test_flags_alone(self) -> None:
-        assert [step for step, _ in said(made({"amp_dtype": None}, *STEPS))] == [Step.APPLY, Step.TUNE]
-
-    def test_mixed_where_a_network_gains_by_it(self) -> None:
-        step, words = said(made({"amp_dtype": "bfloat16"}, *STEPS))[0]
-        assert (step, words) == (Step.MIXED, "gputune apply --numerics mixed profile.yaml -- python train.py")
-
-    def test_workers_alone(self) -> None:
-        assert said(profile({"dataloader_workers": 4}))[0] == (
-            Step.LOADER, "gputune apply --inject-dataloader profile.yaml -- python train.py",
-        )  # fmt: skip
+    @pytest.mark.parametrize(
+        ("found", "step", "words", "then"),
+        [
+            (profile({"amp_dtype": None}), Step.TUNE_ANYWAY, "tune", []),
+            (made({"amp_dtype": None}, *STEPS), Step.APPLY, "apply profile.yaml", [Step.TUNE]),
+            (made({"amp_dtype": "bfloat16"}, *STEPS), Step.MIXED, "apply --numerics mixed profile.yaml", [Step.TUNE]),
+            (profile({"dataloader_workers": 4}), Step.LOADER, "apply --inject-dataloader profile.yaml", [Step.TUNE]),
+        ],
+        ids=["nothing to apply", "flags alone", "a network gains by mixed precision", "workers alone"],
+    )
+    def test_what_is_applied(self, found: Profile, step: Step, words: str, then: list[Step]) -> None:
+        first, *others = said(found)
+        assert first == (step, f"gputune {words} -- python train.py")
+        assert [step for step, _ in others] == then
 
     @pytest.mark.parametrize(
         ("entry", "ranks", "start"),

@@ -30,13 +30,6 @@ def test_a_last_screen_is_as_agreed(name: str) -> None:
     assert golden(name) == (GOLDEN / f"answer-{name}.txt").read_text()
 
 
-@pytest.mark.parametrize("name", PROFILES)
-def test_it_ends_with_a_command(name: str) -> None:
-    title, *commands = golden(name).partition("next:\n")[2].splitlines() or [""]
-    assert title.startswith("    ")
-    assert any(line.startswith("    gputune ") for line in [title, *commands])
-
-
 @st.composite
 def choice(draw: st.DrawFn) -> Choice:
     gain = draw(st.none() | NUMBERS)

@@ -47,53 +47,40 @@ def test_each_batch_has_a_line_with_what_became_of_it() -> None:
     assert chart.rows[5][3] == "failed: ValueError: x (train.py:3, in step)"
 
 
+MARGIN = "48. At its peak it leaves 9.0 GiB (11.2 %) of 80.0 GiB; the margin is 10 %, 8.0 GiB"
+FASTEST = "32, at 2000 (2000-2000) samples/s; 2.00x (2.00-2.00) as fast as 8"
+MORE = "larger ones gain less than 3 %"
+ROUGH = "rates with a ~ are of a moment's trial and were not compared"
+TRIED = {"trials": (trial(8, 60), trial(32, 20), trial(48, 9), replace(trial(50, 2), rate=1999.0))}
+
+
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        (
-            {},
-            "Largest batch: 48. At its peak it leaves 9.0 GiB (11.2 %) of 80.0 GiB; the margin is 10 %, 8.0 GiB;"
-            " 50 ran too, with less than that left.",
-        ),
-        (
-            {"largest_run": 48},
-            "Largest batch: 48. At its peak it leaves 9.0 GiB (11.2 %) of 80.0 GiB; the margin is 10 %, 8.0 GiB.",
-        ),
-        (
-            {"largest_run": 48, "at_least": True},
-            "Largest batch: at least 48. At its peak it leaves 9.0 GiB (11.2 %) of 80.0 GiB; the margin is 10 %,"
-            " 8.0 GiB.",
-        ),
-        ({"largest": None}, "Largest batch: none leaves 10 % of the memory; the largest that ran is 50."),
+        ({}, f"{MARGIN}; 50 ran too, with less than that left."),
+        ({"largest_run": 48}, f"{MARGIN}."),
+        ({"largest_run": 48, "at_least": True}, f"at least {MARGIN}."),
+        ({"largest": None}, "none leaves 10 % of the memory; the largest that ran is 50."),
     ],
 )
 def test_the_largest_with_its_margin(more: dict[str, Any], sentence: str) -> None:
-    assert batch_sizes.largest(found(**more)) == sentence
+    assert batch_sizes.largest(found(**more)) == f"Largest batch: {sentence}"
 
 
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        (
-            {},
-            "Best throughput: 32, at 2000 (2000-2000) samples/s; 2.00x (2.00-2.00) as fast as 8;"
-            " larger ones gain less than 3 %; rates with a ~ are of a moment's trial and were not compared.",
-        ),
-        (
-            {"trials": (trial(8, 60), trial(32, 20), trial(48, 9), replace(trial(50, 2), rate=1999.0))},
-            "Best throughput: 32, at 2000 (2000-2000) samples/s; 2.00x (2.00-2.00) as fast as 8;"
-            " larger ones gain less than 3 %.",
-        ),
+        ({}, f"{FASTEST}; {MORE}; {ROUGH}."),
+        (TRIED, f"{FASTEST}; {MORE}."),
         (
             {"fastest": 8, "gain": None},
-            "Best throughput: 8, at 1000 (1000-1000) samples/s; the smallest that was timed;"
-            " larger ones gain less than 3 %; rates with a ~ are of a moment's trial and were not compared.",
+            f"8, at 1000 (1000-1000) samples/s; the smallest that was timed; {MORE}; {ROUGH}.",
         ),
-        ({"fastest": None, "gain": None, "timed": ()}, "Best throughput: unknown; no batch was timed."),
+        ({"fastest": None, "gain": None, "timed": ()}, "unknown; no batch was timed."),
     ],
 )
 def test_the_fastest_with_its_gain(more: dict[str, Any], sentence: str) -> None:
-    assert batch_sizes.fastest(found(**more)) == sentence
+    assert batch_sizes.fastest(found(**more)) == f"Best throughput: {sentence}"
 
 
 def test_what_cannot_be_told_is_said() -> None:

@@ -60,19 +60,12 @@ def test_a_ratio_has_its_interval_and_needs_pairs():
     assert ratio(replace(twice, samples=(200.0,)), base) == ""
 
 
-def test_rows_of_one_bench_and_metric_are_found():
-    found = [row("conv", "throughput", 1.0), row("conv", "relative_error", 1.0), row("attention", "throughput", 1.0)]
-    assert rows(found, "conv throughput") == found[:1]
-
-
-@pytest.mark.parametrize("size", ["64", True, 0, -1, None, 10**400])
-def test_rows_whose_counts_are_none_are_left_out(size):
-    assert rows([row("conv", "throughput", 1.0, size=size)], "conv throughput", counts="size") == []
-
-
-def test_rows_that_lack_a_text_are_left_out():
-    found = [row("conv", "throughput", 1.0, **params) for params in ({"dtype": 8}, {}, {"dtype": "x"})]
-    assert rows(found, "conv throughput", "dtype") == found[2:]
+def test_rows_of_one_bench_and_metric_with_their_texts_and_counts_are_found():
+    good = row("conv", "throughput", 1.0, dtype="x", size=8)
+    odd = [{"dtype": 8}, {}, *({"size": size} for size in ("64", True, 0, -1, None, 10**400))]
+    others = [replace(good, params={**good.params, **one} if one else {}) for one in odd]
+    others += [replace(good, metric="relative_error"), replace(good, bench="attention")]
+    assert rows([*others, good], "conv throughput", "dtype", "size") == [good]
 
 
 def test_rates_of_zero_are_left_out_and_losses_are_not():

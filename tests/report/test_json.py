@@ -12,7 +12,7 @@ from gputune import checks
 from gputune.checks import Finding
 from gputune.facts import Facts
 from gputune.report import json as out
-from gputune.report.json_answers import CheckAnswer, StatusAnswer
+from gputune.report.json import CheckAnswer, StatusAnswer
 from gputune.report.severities import FailOn, summary
 from gputune.runtime.status import Status
 from gputune.strict_types import convert

@@ -16,7 +16,7 @@ from gputune.checks import Finding
 from gputune.facts import Facts
 from gputune.inject.applied import Applied, Reason, Why
 from gputune.report import json as out
-from gputune.report.json_answers import check_schema, status_schema
+from gputune.report.json import check_schema, status_schema
 from gputune.report.severities import FAIL_ON, summary
 from gputune.runtime.status import Status, Verified
 

@@ -12,27 +12,20 @@ GIVEN = {"--shapes": "mine.txt", "--dataset": "data.py:train", "--batch-size": 6
 
 
 @pytest.mark.parametrize(
-    ("bench", "options"),
+    ("bench", "given", "completes", "options"),
     [
-        ("dataset", "--only dataset --dataset data.py:train --batch-size 64"),
-        ("dataloader", "--only dataloader"),
+        ("dataset", GIVEN, True, "--only dataset --dataset data.py:train --batch-size 64"),
+        ("dataloader", GIVEN, True, "--only dataloader"),
+        ("dataset", GIVEN, False, "--shapes mine.txt --dataset data.py:train --batch-size 64"),
+        ("dataset", {"-o": "mine.yaml"}, True, "--only dataset --dataset FILE.py:CALLABLE -o mine.yaml"),
     ],
+    ids=["named", "not waited for", "all of it", "of an earlier probe, to be named by the user"],
 )
-def test_a_dataset_is_named_where_it_is_what_is_waited_for(bench, options):
+def test_a_dataset_is_named_where_it_is_what_is_waited_for(bench, given, completes, options):
     made = making.profile()
     waiting = replace(made.settings["dataloader_workers"], provisional=True, evidence=(bench,))
     made = replace(made, settings={**made.settings, "dataloader_workers": waiting})
-    assert quoted(*next_steps.command(made, GIVEN, completes=True)) == f"gputune probe {options}"
-    whole = "gputune probe --shapes mine.txt --dataset data.py:train --batch-size 64"
-    assert quoted(*next_steps.command(made, GIVEN, completes=False)) == whole
-
-
-def test_a_dataset_whose_rows_are_of_an_earlier_probe_is_to_be_named_by_the_user():
-    made = making.profile()
-    waiting = replace(made.settings["dataloader_workers"], provisional=True, evidence=("dataset",))
-    made = replace(made, settings={**made.settings, "dataloader_workers": waiting})
-    offered = quoted(*next_steps.command(made, {"-o": "mine.yaml"}, completes=True))
-    assert offered == "gputune probe --only dataset --dataset FILE.py:CALLABLE -o mine.yaml"
+    assert quoted(*next_steps.command(made, given, completes=completes)) == f"gputune probe {options}"
 
 
 def test_nothing_is_offered_where_nothing_is_provisional():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from forked import gputune
-from making import choices, profile, program, row
+from making import choices, profile, program
 from recorded import NOT_SUPPORTED, facts_of
 from report.page.profiles import hostile
 
@@ -16,8 +16,8 @@ from gputune.facts.gap import Gap
 from gputune.profile import load
 from gputune.report import terminal
 from gputune.report.answer import answer_of
-from gputune.report.tables import value_text
 from gputune.resources.printable import printable
+from gputune.settings import value_text
 
 TESTS = Path(__file__).parents[1]
 GOLDEN = TESTS / "golden"
@@ -73,11 +73,21 @@ def test_a_report_fits_80_columns_and_has_no_colour_codes_where_nobody_looks(nam
     assert "\x1b" not in REPORTS[name]()
 
 
-def test_what_several_gpus_say_in_the_same_words_is_said_once():
-    same = [
-        Finding(check="power_limit", severity="OK", message="700 W", subject=f"GPU {index}") for index in (0, 1, 2, 7)
-    ]
-    assert "power_limit              GPU 0-2,7: 700 W" in shown(terminal.print_findings, same)
+@pytest.mark.parametrize(
+    ("same", "said"),
+    [
+        ([{"check": "power_limit", "subject": f"GPU {gpu}"} for gpu in (0, 1, 2, 7)],
+         ["power_limit              GPU 0-2,7: so it is"]),
+        ([{"check": "numa"}, {"check": "mig_mode"}], ["2 checks                 so it is (numa, mig_mode)"]),
+        ([{"check": "numa", "remedy": one} for one in ("taskset", "numactl")], ["-> taskset", "-> numactl"]),
+    ],
+    ids=["of several GPUs", "of several checks", "with different remedies"],
+)  # fmt: skip
+def test_what_is_said_in_the_same_words_is_said_once(same, said):
+    findings = [Finding(severity="WARNING", message="so it is", **{"remedy": "do this", **one}) for one in same]
+    text = shown(terminal.print_findings, findings)
+    assert all(one in text for one in said)
+    assert text.count("so it is") == len(said)
 
 
 def test_a_remedy_for_several_gpus_names_them_all_to_nvidia_smi():
@@ -89,20 +99,6 @@ def test_a_remedy_for_several_gpus_names_them_all_to_nvidia_smi():
     text = " ".join(shown(terminal.print_findings, off).split())
     assert "GPU 1-2: off" in text
     assert "nvidia-smi -i 00000000:01:00.0,00000000:02:00.0 -pm 1" in text
-
-
-def test_what_several_checks_say_in_the_same_words_is_said_once():
-    same = [Finding(check=name, severity="NOT_APPLICABLE", message="no GPU") for name in ("numa", "mig_mode")]
-    assert "2 checks                 no GPU (numa, mig_mode)" in shown(terminal.print_findings, same)
-
-
-def test_findings_with_different_remedies_stay_apart():
-    apart = [
-        Finding(check="numa", severity="WARNING", message="far", remedy=remedy) for remedy in ("taskset", "numactl")
-    ]
-    text = shown(terminal.print_findings, apart)
-    assert "-> taskset" in text
-    assert "-> numactl" in text
 
 
 def test_the_summary_counts_each_check_by_the_worst_that_it_found_and_names_the_faults():
@@ -138,11 +134,6 @@ def test_a_gap_that_a_finding_tells_or_that_nvml_does_not_support_is_not_said_ag
     assert [gap.reason for gap in terminal.unsaid(gaps, told)] == ["garbage"]
 
 
-def test_findings_below_the_least_are_left_out():
-    text = shown(terminal.print_findings, [Finding(check="shm_size", severity="OK", message="fine")], least="WARNING")
-    assert text == ""
-
-
 def test_gaps_are_named_with_their_reasons():
     assert shown(terminal.print_gaps, ()) == ""
     assert "killed by SIGKILL" in shown(terminal.print_gaps, [Gap(fact="bench.conv", reason="killed by SIGKILL")])
@@ -165,29 +156,6 @@ def test_nothing_in_a_profile_steers_the_terminal_or_breaks_the_table(steering):
     assert "\x1b" not in text
     assert "\x07" not in text
     assert text.count(printable(steering)) > 10
-
-
-def test_charts_stand_above_the_settings_in_the_order_of_what_they_are_made_of():
-    step = {"network": "mlp", "batch": 8, "precision": "float32"}
-    measured = (
-        row("dataloader", "throughput", 1.0, kind="decoding", workers=0),
-        row("training_step", "throughput", 1.0, stage="precision", **step),
-        row("matmul_peak", "steady", 1.0, dtype="tf32", m=8, n=8, k=8),
-        row("precision", "throughput", 1.0, dtype="tf32"),
-    )
-    text = profile_shown(profile(measurements=measured))
-    charts = ("Matmul by dtype", "Peak", "DataLoader", "Training steps")
-    titles = ("torch  ", *charts, "setting ")
-    places = [text.index(title) for title in titles]
-    assert places == sorted(places)
-
-
-def test_what_differs_by_kind_of_network_stands_below_the_settings():
-    made = profile({"amp_dtype": "bfloat16"}, families={"convnet": {"channels_last": True}})
-    text = profile_shown(made)
-    below = " ".join(text[text.index("family") :].split())
-    assert "convnet channels_last on because it was faster" in below
-    assert "family" not in profile_shown(profile({"amp_dtype": "bfloat16"}))
 
 
 def test_a_program_is_a_row_with_its_models_and_settings_and_what_they_gained():

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import gputune_start
-from gputune.cli import _choices, _paths
+from gputune.cli import _choices
 from gputune.cli.deploy import _values, kubernetes
 from gputune.deploy import IMAGE
-from gputune.errors import UsageError
+from gputune.errors import UsageError, require
 
 if TYPE_CHECKING:
     from gputune.deploy.docker import Machine
@@ -134,7 +134,7 @@ def slurm(
     profile: Annotated[
         str | None,
         typer.Option(
-            parser=_paths.name,
+            parser=_choices.name,
             metavar="PATH|auto",
             help="task-prolog: a path on all nodes, or auto: each machine's own.",
             autocompletion=_choices.auto,
@@ -167,7 +167,7 @@ def slurm(
 
 
 def _check_slurm(what: str, given: Mapping[str, Any]) -> None:
-    _choices.require(what, KINDS, "file for Slurm")
+    require(what, KINDS, "file for Slurm")
     if odd := [option for option in given if option not in KINDS[what]]:
         raise UsageError(f"{odd[0]}: does not apply to {what}", f"omit it, or use {', '.join(KINDS[what])}")
     if what == "sbatch" and not "".join(given.get("-- CMD", [])[:1]).strip():
@@ -187,14 +187,14 @@ def _check_slurm(what: str, given: Mapping[str, Any]) -> None:
 
 
 def _slurm_text(what: str, given: Mapping[str, Any]) -> str:
-    from gputune.deploy import slurm, slurm_sbatch
+    from gputune.deploy import slurm
 
     if what == "task-prolog":
         return slurm.task_prolog(given["--profile"] or "auto", _gputune())
     if what == "health-check":
         return slurm.health_check(sys.executable, drain=bool(given["--drain"]))
-    return slurm_sbatch.sbatch(
-        slurm_sbatch.Job(
+    return slurm.sbatch(
+        slurm.Job(
             nodes=given["--nodes"] or 1,
             tasks_per_node=given["--tasks-per-node"] or given["--gpus-per-node"] or 1,
             gpus_per_node=given["--gpus-per-node"],

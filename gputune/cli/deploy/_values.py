@@ -29,7 +29,6 @@ def image(value: str) -> str:
 
 
 def command(words: Sequence[str] | None) -> list[str]:
-    """The words after `--`, as a list."""
     words = list(words or [])
     if words and not words[0]:
         raise UsageError("the command is empty", "name a program: -- python train.py")

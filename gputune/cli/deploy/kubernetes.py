@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from gputune.cli import _paths
+from gputune.cli import _choices
 from gputune.cli.deploy import _values
 from gputune.deploy import IMAGE
 from gputune.errors import UsageError
@@ -127,7 +127,7 @@ Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; others: gpu
 @GROUP.command(epilog=CONFIGMAP)
 def configmap(
     profile: Annotated[
-        Path, typer.Option(parser=_paths.path, metavar="FILE", help="The profile that gputune probe wrote.")
+        Path, typer.Option(parser=_choices.path, metavar="FILE", help="The profile that gputune probe wrote.")
     ],
     name: Annotated[str, typer.Option(metavar="NAME", help="The name of the ConfigMap.")] = "gputune-profile",
     namespace: _Namespace = None,

@@ -58,7 +58,7 @@ def text(profile: Profile, path: str) -> str:
         _header(profile, title),
         _contents(),
         element("main", *_sections(profile, path)),
-        _footer(profile),
+        element("footer", element("p", f"Written by gputune from a profile of gputune {profile.gputune}.")),
         element("div", id="said", role="status", class_="unseen"),
         element("script", Markup(_embedded(data)), type="application/json", id="data"),
         element("script", Markup(script)),
@@ -143,7 +143,3 @@ def _charts(profile: Profile) -> Iterator[Markup]:
         )
     for title, charts in reversed(found):
         yield element("div", element("h3", title), joined(map(figure, charts)), class_="group")
-
-
-def _footer(profile: Profile) -> Markup:
-    return element("footer", element("p", f"Written by gputune from a profile of gputune {profile.gputune}."))

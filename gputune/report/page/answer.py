@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from gputune.checks import Finding
-from gputune.report.answer import Answer, By, Gain, Reach, Step
+from gputune.report.answer import Answer, By, Gain, Step
 from gputune.report.answer_parts import AFTER, HOW, WITHOUT, name_of, times
 from gputune.report.charts import Mark, Picture
 from gputune.report.page.drawing import draw, folded
@@ -51,7 +51,8 @@ def _why_not(gain: Gain) -> str:
 
 
 def _card(gain: Gain) -> Markup:
-    how = f"{HOW[gain.by]}{_workers(gain)}{_lacks(gain)}"
+    workers = f", with {gain.workers} workers" if gain.workers else ""
+    how = f"{HOW[gain.by]}{workers}{_lacks(gain)}"
     guard = element("p", gain.guard, class_="how") if gain.guard else ""
     return element(
         "li",
@@ -68,16 +69,8 @@ def _marks(gain: Gain) -> Iterator[tuple[str, tuple[Mark]]]:
     """All that is recommended, and what less than all reaches."""
     yield "all of it", (Mark(value=gain.times or 0.0, interval=gain.interval, chosen=True),)
     for name, reach in ((MIXED, gain.by_mixed), (ALONE, gain.by_apply)):
-        if reach and gain.by in (By.MIXED, By.SCRIPT) and not _is_all(gain, reach):
+        if reach and gain.by in (By.MIXED, By.SCRIPT) and (reach.times != gain.times or reach.without):
             yield name, (Mark(value=reach.times, interval=reach.interval),)
-
-
-def _is_all(gain: Gain, reach: Reach) -> bool:
-    return reach.times == gain.times and not reach.without
-
-
-def _workers(gain: Gain) -> str:
-    return f", with {gain.workers} workers" if gain.workers else ""
 
 
 def _lacks(gain: Gain) -> str:

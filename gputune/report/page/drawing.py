@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gputune.report.charts import Bar, Cell, Chart, Mark, Picture, number
 from gputune.report.page.markup import TIMES, TO, Markup, element, joined
@@ -34,9 +34,13 @@ SHAPES = (
 
 
 def figure(chart: Chart) -> Markup:
-    chart = _without_bars(chart.filled())
+    # Bars are a terminal's pictures.
+    rows: list[tuple[Cell, ...]] = [tuple("" if isinstance(cell, Bar) else cell for cell in row) for row in chart.rows]
+    chart = replace(chart, rows=rows).filled()
     panels = [_panel(one, chart.title) for one in chart.pictures if one.rows]
-    numbers = _scrolled(_table(chart.columns, chart.rows, chart.numbers), f"The numbers of: {chart.title}")
+    table, name = _table(chart.columns, chart.rows, chart.numbers), f"The numbers of: {chart.title}"
+    # What may be wider than the page moves in a frame of its own, by keyboard too.
+    numbers = element("div", table, class_="scroll", role="region", aria_label=name, tabindex=0)
     if not panels:
         return element("figure", element("figcaption", chart.title), numbers, class_="chart")
     return element(
@@ -54,19 +58,6 @@ def _panel(picture: Picture, title: str) -> Markup:
     return element("div", name, draw(picture, whole), class_="panel tall" if len(picture.rows) >= TALLEST else "panel")
 
 
-def _without_bars(chart: Chart) -> Chart:
-    """Bars are a terminal's pictures."""
-    drawn = {place for row in chart.rows for place, cell in enumerate(row) if isinstance(cell, Bar)}
-    kept = [place for place in range(len(chart.columns)) if place not in drawn]
-    return Chart(
-        title=chart.title,
-        columns=tuple(chart.columns[place] for place in kept),
-        rows=[tuple(row[place] for place in kept if place < len(row)) for row in chart.rows],
-        numbers=chart.numbers,
-        pictures=chart.pictures,
-    )
-
-
 def _table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], numbers: Sequence[str] = ()) -> Markup:
     """A table; one whose columns have no names has no head."""
     right = ["number" if name in numbers else None for name in columns]
@@ -80,11 +71,6 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], numbers: Sequ
     ]
     head = element("thead", element("tr", *heads)) if any(columns) else ""
     return element("table", head, element("tbody", *body))
-
-
-def _scrolled(inner: Markup, name: str) -> Markup:
-    """What may be wider than the page moves in a frame of its own, by keyboard too."""
-    return element("div", inner, class_="scroll", role="region", aria_label=name, tabindex=0)
 
 
 def folded(summary: str, *inner: str, kind: str = "numbers") -> Markup:

@@ -24,9 +24,7 @@ def escaped(text: str) -> Markup:
 
 
 def element(tag: str, *children: str, **attributes: str | float | bool | None) -> Markup:
-    """An element. Attributes are named with `_` for `-` (`class_` for `class`); those that are None or False are left
-    out.
-    """
+    """An element. An attribute `aria_label` becomes `aria-label`, `class_` `class`; None and False are left out."""
     given = "".join(
         _attribute(name, value) for name, value in attributes.items() if value is not None and value is not False
     )
@@ -43,8 +41,5 @@ def _attribute(name: str, value: str | float | bool | None) -> str:
     key = name.rstrip("_").replace("_", "-")
     if value is True:
         return f" {key}"
-    return f' {key}="{_number(value) if isinstance(value, float) else escaped(str(value))}"'
-
-
-def _number(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")
+    shown = f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else escaped(str(value))
+    return f' {key}="{shown}"'

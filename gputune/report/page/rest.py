@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
-from gputune.facts.gap import Gap
 from gputune.profile import Fingerprint, Profile
 from gputune.report.answer import Answer
 from gputune.report.answer_parts import NETWORKS, SAMPLES
 from gputune.report.charts import number
 from gputune.report.page.markup import NOTHING, TIMES, TO, Markup, element
-from gputune.report.tables import value_text
-from gputune.settings import Choice
+from gputune.report.severities import by_reason
+from gputune.settings import Choice, value_text
 from gputune.settings._evidence import counted
 
 COLUMNS = ("setting", "value", "gain", "why")
@@ -20,7 +19,8 @@ COLUMNS = ("setting", "value", "gain", "why")
 
 def choices(profile: Profile, answer: Answer) -> Iterator[Markup]:
     """One table of the general choices, the chosen ones first, and one for each kind of network, samples or program."""
-    tables = [("In general", _ordered(profile.settings, answer))]
+    first = {one.name: profile.settings[one.name] for one in answer.chosen if not one.family}
+    tables = [("In general", first | profile.settings)]
     names = NETWORKS | SAMPLES
     tables += [(f"For {names.get(family, family)}", values) for family, values in profile.families.items()]
     tables += [(f"For {one.entry}, as tuned", one.settings) for one in profile.programs if one.settings]
@@ -39,12 +39,6 @@ def choices(profile: Profile, answer: Answer) -> Iterator[Markup]:
             away = {name for family, name in chosen if not family} if title == "In general" else set(values)
             yield element("h3", title)
             yield _table(title, values, away)
-
-
-def _ordered(choices: Mapping[str, Choice], answer: Answer) -> Mapping[str, Choice]:
-    first = [one.name for one in answer.chosen if not one.family]
-    names = [*first, *(name for name in choices if name not in first)]
-    return {name: choices[name] for name in names}
 
 
 def _table(title: str, choices: Mapping[str, Choice], away: set[str]) -> Markup:
@@ -100,11 +94,11 @@ def _gain(choice: Choice) -> Markup:
 
 def unknown(profile: Profile, answer: Answer) -> Iterator[Markup]:
     """Choices that nothing measured backs, and what could not be read or measured, each with its reason."""
-    groups = (
+    choices = (
         ("Settings that were not measured", answer.unmeasured, "torch's default stands until they are"),
         ("Settings whose measurement was disturbed", answer.provisional, "torch's default stands until it is repeated"),
     )
-    for title, names, meaning in groups:
+    for title, names, meaning in choices:
         if names:
             yield element("h3", title)
             yield element("p", f"{', '.join(names)}: {meaning}.")
@@ -112,18 +106,11 @@ def unknown(profile: Profile, answer: Answer) -> Iterator[Markup]:
     for whose, found in gaps:
         if found:
             yield element("h3", f"Not known of {whose}")
-            yield element("dl", *_gaps(found), class_="gaps")
+            groups = by_reason(found).items()
+            lines = (element("div", element("dt", ", ".join(facts)), element("dd", reason)) for reason, facts in groups)
+            yield element("dl", *lines, class_="gaps")
     if not any((answer.unmeasured, answer.provisional, *(found for _, found in gaps))):
         yield element("p", "Everything that this version measures was measured.")
-
-
-def _gaps(gaps: tuple[Gap, ...]) -> Iterator[Markup]:
-    """Grouped by reason."""
-    reasons: dict[str, list[str]] = {}
-    for gap in gaps:
-        reasons.setdefault(gap.reason, []).append(gap.fact)
-    for reason, facts in reasons.items():
-        yield element("div", element("dt", ", ".join(facts)), element("dd", reason))
 
 
 def machine(profile: Profile) -> Markup:
