@@ -5,8 +5,8 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Generic, Self, TypeVar
 
@@ -168,28 +168,28 @@ def ask(
     gaps: dict[str, Any] = {}
     awaited = None
     try:
-        with closing(_parts(words, environ, deadline_seconds, is_hopeless)) as parts:
-            for part in parts:
-                awaited = part.get("next")
-                gaps |= part.get("gaps", {})
-                whole |= part
+        child = JsonChild[Any](words, environ, is_sent=False)
+    except OSError as error:
+        raise _not_started(words[0], error) from None
+    try:
+        for part in _parts(child, words[0], deadline_seconds, is_hopeless):
+            awaited = part.get("next")
+            gaps |= part.get("gaps", {})
+            whole |= part
     except Unreadable as fault:
         if not isinstance(awaited, str):
             raise
         gaps[awaited] = {"type": UNANSWERED, "name": fault.cause, "message": str(fault)}
+    finally:
+        child.close(ASKED_SECONDS)
     whole.pop("next", None)
     return {**whole, "gaps": gaps} if gaps else whole
 
 
 def _parts(
-    words: Sequence[str], environ: Mapping[str, str], seconds: float, is_hopeless: Callable[[], bool]
-) -> Generator[dict[str, Any], None, None]:
-    """The objects that the command writes until its end. Raises Unreadable."""
-    name = words[0]
-    try:
-        child = JsonChild[Any](words, environ, is_sent=False)
-    except OSError as error:
-        raise _not_started(name, error) from None
+    child: JsonChild[Any], name: str, seconds: float, is_hopeless: Callable[[], bool]
+) -> Iterator[dict[str, Any]]:
+    """The objects that the command `name` writes until its end. Raises Unreadable."""
     part: dict[str, Any] | None = None
     try:
         for part in _until(child, time.monotonic() + seconds, is_hopeless):
@@ -204,12 +204,7 @@ def _parts(
         raise Unreadable(f"{name} {str(late) or f'gave no answer within {seconds:g} s'}", "no_answer") from None
     except (ConnectionError, ValueError):
         if part is None or "next" in part:
-            code = child.kept.code(2)
-            cause: Cause = "killed" if code is not None and code < 0 else "exited"
-            where = "" if _has_working_folder() else ", in a working folder that was deleted"
-            raise Unreadable(f"{name} ended without an answer (exit code {code}{where})", cause) from None
-    finally:
-        child.close(ASKED_SECONDS)
+            raise _ended(name, child.kept.code(2)) from None
 
 
 def _until(child: JsonChild[Any], deadline: float, is_hopeless: Callable[[], bool]) -> Iterator[Any]:
@@ -227,6 +222,12 @@ def _until(child: JsonChild[Any], deadline: float, is_hopeless: Callable[[], boo
             if hopeless_at == float("inf") and is_hopeless():
                 hopeless_at = time.monotonic()
     raise OverflowError
+
+
+def _ended(name: str, code: int | None) -> Unreadable:
+    cause: Cause = "killed" if code is not None and code < 0 else "exited"
+    where = "" if _has_working_folder() else ", in a working folder that was deleted"
+    return Unreadable(f"{name} ended without an answer (exit code {code}{where})", cause)
 
 
 def _not_started(python: str, error: OSError) -> Unreadable:
