@@ -17,7 +17,7 @@ from making import CHOSEN, H200, choices, profile, program, row
 from gputune.checks import Finding
 from gputune.errors import MeasureError
 from gputune.facts.gap import Gap
-from gputune.host.shared_text import without_logins
+from gputune.host.shared_text import Cleaner, Owner
 from gputune.inject.models import ModelKey
 from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile, Program, dump, dump_json, load, parse, save
@@ -34,7 +34,7 @@ TRAPS = [
 ]  # fmt: skip
 """Words that some reader takes for something else, and characters that break lines or are not allowed as they are."""
 
-TEXT = st.sampled_from(TRAPS) | st.text().filter(lambda text: without_logins(text) == text)
+TEXT = st.sampled_from(TRAPS) | st.text().filter(lambda text: Cleaner(Owner()).text(text) == text)
 """A login is cut when it is written, which `tests/host/test_shared_text.py` is about."""
 NUMBER = st.floats(allow_nan=False, allow_infinity=False)
 OPTIONAL = st.none() | TEXT
