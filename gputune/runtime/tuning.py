@@ -19,12 +19,12 @@ from gputune.inject.loading import WORKERS, Load, Measured, arguments, fitted, f
 from gputune.inject.models import family
 from gputune.profile import Profile, load
 from gputune.resources.cpus import room
+from gputune.runtime.advising import measured_loading
 from gputune.runtime.environment import limit
 from gputune.runtime.in_process import apply_now, inject_now, rows_now
 from gputune.runtime.launch import disabled
 from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.runtime.locate import AUTO, located
-from gputune.runtime.measured_loading import measured_loading
 from gputune.runtime.rows import Rows
 from gputune.settings import Numerics, Value
 
@@ -173,16 +173,7 @@ def apply(
     numerics: Numerics | None = None,
     inject: bool = False,
 ) -> Tuning:
-    """Apply a profile to this running process as far as still possible; the returned `Tuning` is for its own lines.
-
-    `profile` is a path, or `auto` as for `gputune apply auto`, except that nothing is measured. Whatever the user set
-    stays: exported variables, and flags that are no longer at torch's default. Choices that were measured on another
-    machine are skipped unless `ignore_fingerprint`, and so are those that affect results more than `numerics` (exact,
-    rounding, tf32, mixed) or GPUTUNE_NUMERICS allows. With `inject`, what would take lines of the script is put into
-    its models as `gputune apply --inject` does it, except for what the script's own lines do. With GPUTUNE_DISABLE=1
-    nothing is read or set. Raises ProfileError for a profile that is missing, unreadable or invalid, and UsageError for
-    an unknown level.
-    """
+    """As `gputune.apply`; nothing is read or set with GPUTUNE_DISABLE=1. Raises UsageError for an unknown level, too."""
     if disabled(os.environ):
         every = settings.all_settings().values()
         return Tuning({}, applied=[decision.skipped(setting, "switched off by GPUTUNE_DISABLE=1") for setting in every])

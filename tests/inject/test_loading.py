@@ -12,7 +12,7 @@ from gputune.inject import loading
 from gputune.inject.loading import Load, Measured, arguments, fitted, for_dataset
 from gputune.measurement import Measurement
 from gputune.resources.cpus import Room, room
-from gputune.runtime.measured_loading import measured_loading
+from gputune.runtime.advising import measured_loading
 
 MIB = 1 << 20
 

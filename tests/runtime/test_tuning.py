@@ -85,7 +85,9 @@ answer = current(), [row.plain for row in apply({path!r}).applied], current()
 """)
         assert after == before
         assert {row["status"] for row in rows} == {"kept-user"}
-        assert [row["reasons"][0]["reason"] for row in rows] == ["forbidden", "set_before", "set_before", "exported"]
+        whys = [row["why"] for row in rows]
+        set_before = "the program or its environment had already set"
+        assert whys[1:] == [f"{set_before} False", f"{set_before} tf32", "already exported: OMP_NUM_THREADS=7"]
 
     @pytest.mark.slow
     def test_an_earlier_apply_is_not_the_user_but_what_was_changed_since_is(self, tmp_path: Path) -> None:

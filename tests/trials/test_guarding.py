@@ -8,8 +8,8 @@ import pytest
 from trials.test_guard import FP32
 
 from gputune.inject.advice import Advice
+from gputune.trials.checking import GuardRuns
 from gputune.trials.combination import Combination
-from gputune.trials.guarding import Runs
 from gputune.trials.progress import Told
 from gputune.trials.recorded import Recorded
 from gputune.trials.start import Start
@@ -18,7 +18,7 @@ HALF, FUSED = Combination.of({"amp_dtype": "bfloat16"}), Combination.of({"fused_
 ADVICE = Advice(device="cpu")
 
 
-class Made(Runs):
+class Made(GuardRuns):
     """Its runs record what is made up."""
 
     def __init__(self, tuned: Recorded) -> None:

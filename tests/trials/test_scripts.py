@@ -5,7 +5,6 @@ any is left behind.
 import getpass
 import os
 import re
-import select
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from making import environ, until
 
 from gputune import facts
 from gputune.host import Host
+from gputune.host.kept import readable
 from gputune.trials import measuring
 from gputune.trials.candidates import TRIED
 from gputune.trials.failure import RunFailed
@@ -259,14 +259,13 @@ def test_a_rank_that_ended_is_named_though_others_raise_because_of_it(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Heard so late that these have said what their connections to it raise, or that torchrun has ended some, too."""
-    hears = select.select
 
     def late(*watched: Any) -> Any:
-        hears(*watched)
+        readable(*watched)
         time.sleep(0.1)
-        return hears(*watched)
+        return readable(*watched)
 
-    monkeypatch.setattr("gputune.trials.job.select.select", late)
+    monkeypatch.setattr("gputune.trials.job.readable", late)
     said = folder.failure(*torchrun(4, "SIGKILL"))
     assert re.fullmatch(r"rank [0-3] ended after \d+ measured steps, .*", said), said
 

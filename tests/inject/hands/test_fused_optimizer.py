@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 from hands_on import mlp, rooted, stepped
-from torch import nn
 
 from gputune.inject.hands import fused_optimizer
 
@@ -112,50 +111,6 @@ class TestPutIn:
         fused(model, optimizer)
         copied, other = copy.deepcopy((model, optimizer))
         assert close(train(copied, other), train(model, optimizer))
-
-
-class Own(torch.optim.AdamW):
-    """Steps in its own way, perhaps."""
-
-
-def adamw(model: Any, **arguments: Any) -> Any:
-    return torch.optim.AdamW(model.parameters(), **arguments)
-
-
-@pytest.mark.parametrize(
-    ("make", "why", "users"),
-    [
-        (lambda model: Own(model.parameters()), "Own has no fused form", False),
-        (lambda model: torch.optim.RMSprop(model.parameters()), "RMSprop has no fused form", False),
-        (lambda model: adamw(model, fused=True), "the program gave fused=", True),
-        (lambda model: adamw(model, fused=False), "the program gave fused=", True),
-        (lambda model: adamw(model, foreach=True), "the program gave foreach=", True),
-        (lambda model: adamw(model, foreach=False), "the program gave foreach=", True),
-        (lambda model: adamw(model, capturable=True), "the program gave capturable=", True),
-        (lambda model: adamw(model.double()), "its parameters are not all FP32 on one device", False),
-        (lambda model: adamw(model.to("meta")), "its parameters are not all FP32 on one device", False),
-    ],
-)
-def test_what_keeps_it_out(make: Any, why: str, users: bool) -> None:
-    model = mlp()
-    obstacle = fused_optimizer.obstacle(rooted(model, make(model)), True)
-    assert obstacle is not None
-    assert (str(obstacle.why), obstacle.users) == (why, users)
-
-
-def test_sparse_gradients_keep_it_out() -> None:
-    model = nn.Embedding(4, 4, sparse=True)
-    optimizer = torch.optim.SGD(model.parameters())
-    model(torch.arange(2)).sum().backward()
-    obstacle = fused_optimizer.obstacle(rooted(model, optimizer), True)
-    assert obstacle is not None
-    assert str(obstacle.why) == "its gradients are sparse"
-
-
-def test_without_an_optimizer_there_is_nothing_to_fuse() -> None:
-    obstacle = fused_optimizer.obstacle(rooted(mlp()), True)
-    assert obstacle is not None
-    assert str(obstacle.why) == "no optimizer of torch's trains it"
 
 
 def test_of_two_optimizers_the_one_that_can_be_is_fused() -> None:

@@ -52,7 +52,7 @@ def compared(model: Any, values: Any = HALF, calls: int = CALLS, **named: Any) -
 
 
 def judged(model: Any, **more: Any) -> Guard:
-    return verdict(Agreed.from_plain(compared(model, **more)), "bfloat16")
+    return verdict(Agreed(**compared(model, **more)), "bfloat16")
 
 
 def masked(x: Any, value: float) -> Any:
@@ -206,7 +206,7 @@ def test_a_model_and_a_part_of_it_that_are_both_called() -> None:
             model.part(torch.randn(16, 64))
             model(torch.randn(16, 64))
     agreement.stop()
-    found = verdict(Agreed.from_plain(agreement.plain), "bfloat16")
+    found = verdict(Agreed(**agreement.plain), "bfloat16")
     assert found.verdict == "refused"
     assert agreement.plain["spread"] == 0.0
 
