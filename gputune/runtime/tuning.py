@@ -15,7 +15,7 @@ from gputune.inject.applied import Applied
 from gputune.inject.compiled import compile_in_place
 from gputune.inject.decision import Line, Terms
 from gputune.inject.hands import channels_last
-from gputune.inject.loading import WORKERS, Load, Measured, arguments, fitted, for_dataset
+from gputune.inject.loading import AHEAD, WORKERS, Load, Measured, arguments, fitted, for_dataset
 from gputune.inject.models import family
 from gputune.profile import Profile, load
 from gputune.resources.cpus import room
@@ -110,10 +110,7 @@ class Tuning:
         samples of that kind. An IterableDataset, or one whose samples raise, keeps the general choice. `applied` then
         says what differs from the profile and why.
         """
-        load = Load(
-            workers=_count(self.use("dataloader_workers")) or 0,
-            prefetch=_count(self.use("dataloader_prefetch_factor")),
-        )
+        load = Load.of(self.use(WORKERS), self.use(AHEAD))
         if dataset is not None and WORKERS in self._choices:
             load = for_dataset(load, self._measured, dataset)
         if load.workers:
@@ -173,7 +170,7 @@ def apply(
     numerics: Numerics | None = None,
     inject: bool = False,
 ) -> Tuning:
-    """As `gputune.apply`; nothing is read or set with GPUTUNE_DISABLE=1. Raises UsageError for an unknown level, too."""
+    """As `gputune.apply`. Raises UsageError for an unknown level, too; GPUTUNE_DISABLE=1 leaves all as it is."""
     if disabled(os.environ):
         every = settings.all_settings().values()
         return Tuning({}, applied=[decision.skipped(setting, "switched off by GPUTUNE_DISABLE=1") for setting in every])
@@ -193,10 +190,6 @@ def _device() -> str:
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def _count(value: Value) -> int | None:
-    return value if isinstance(value, int) else None
 
 
 def _positive(n: Any) -> int:

@@ -16,20 +16,15 @@ def arm(rate: float, peak: int | None = 1000, **values: Any) -> Tried:
     return made
 
 
-class TestChoice:
-    def test_more_memory_must_be_earned(self) -> None:
-        frugal, greedy = arm(10.0, fused_optimizer=True), arm(10.3, 2000, cudnn_benchmark=True)
-        assert choice([frugal, greedy], 1000) is frugal
+@pytest.mark.parametrize(
+    ("rate", "peak", "is_taken"), [(10.3, 2000, False), (11.0, 2000, True), (10.3, round(1000 * MORE_MEMORY), True)]
+)
+def test_more_memory_must_be_earned_but_for_a_little(rate: float, peak: int, is_taken: bool) -> None:
+    frugal, greedy = arm(10.0), arm(rate, peak, cudnn_benchmark=True)
+    assert choice([frugal, greedy], 1000) is (greedy if is_taken else frugal)
 
-    def test_and_may_be(self) -> None:
-        frugal, greedy = arm(10.0, fused_optimizer=True), arm(11.0, 2000, cudnn_benchmark=True)
-        assert choice([frugal, greedy], 1000) is greedy
 
-    def test_a_little_more_is_no_matter(self) -> None:
-        frugal = arm(10.0)
-        greedy = arm(10.3, round(1000 * MORE_MEMORY), cudnn_benchmark=True)
-        assert choice([frugal, greedy], 1000) is greedy
-
+class TestEffect:
     def test_a_larger_effect_on_results_must_be_worth_it(self) -> None:
         lower = arm(10.0, matmul_precision="tf32")
         assert choice([lower, arm(10.2, amp_dtype="bfloat16")], 1000) is lower

@@ -57,12 +57,7 @@ class Program:
             raise self.failure
         if order["do"] == "trace":
             return {"trace": [SECONDS, SECONDS]}
-        taken = {
-            "seconds": order["steps"] * SECONDS,
-            "waited": 0.0,
-            "peak_bytes": 1000,
-        }
-        return {"block": {**taken, "steps": order["steps"], "compiled": 0}}
+        return {"block": {"seconds": order["steps"] * SECONDS, "waited": 0.0, "peak_bytes": 1000, "compiled": 0}}
 
     def finish(self) -> None: ...
 

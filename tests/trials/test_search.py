@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from gputune.inject.loading import WORKERS
 from gputune.measurement import LOOKS
+from gputune.settings import Value
 from gputune.trials.choice import gain
 from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.measured import Block
-from gputune.trials.search import FIRST_LOOK, Search
+from gputune.trials.search import FIRST_LOOK, Search, options, precisions, to_compile
 
 ALL: Mapping[str, Any] = {
     "matmul_precision": "tf32", "amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True,
@@ -287,3 +289,37 @@ class TestFinal:
         blocks = program.blocks
         assert [one.combination for one in search.final(winner)] == [DEFAULT]
         assert program.blocks == blocks
+
+
+EVERY = {**ALL, "cudnn_benchmark": True, "sdpa_backend": "flash"}
+TF32: dict[str, Value] = {"matmul_precision": "tf32"}
+HALF: dict[str, Value] = {"amp_dtype": "bfloat16"}
+PRECISIONS = ["tf32", "bfloat16", "bfloat16 + tf32"]
+LAST = ["channels_last", "channels_last + tf32", "bfloat16 + channels_last", "bfloat16 + channels_last + tf32"]
+
+
+@pytest.mark.parametrize(
+    ("compared", "expected"),
+    [
+        (precisions(DEFAULT, EVERY, images=True), PRECISIONS + LAST),
+        (precisions(DEFAULT, EVERY, images=False), PRECISIONS),
+        (precisions(Combination.of({WORKERS: 4}), TF32, images=False), ["4 workers + tf32"]),
+        (options(DEFAULT, EVERY), ["fused_optimizer", "cudnn_benchmark + fused_optimizer", "fused_optimizer + flash"]),
+        (options(DEFAULT, {"cudnn_benchmark": True, "omp_threads": 2}), ["cudnn_benchmark", "2 threads"]),
+        (to_compile(Combination.of(HALF), HALF), ["bfloat16"]),
+    ],
+    ids=[
+        "precisions in both formats", "without images in one", "on what was found before", "options beside the fused",
+        "options by themselves", "compiled without TF32",
+    ],
+)  # fmt: skip
+def test_what_each_stage_compares(compared: list[Combination], expected: list[str]) -> None:
+    assert [str(one) for one in compared] == expected
+
+
+@pytest.mark.parametrize(("light", "first"), [(HALF, HALF | TF32), (HALF | TF32, HALF | TF32), (TF32, TF32), ({}, {})])
+def test_mixed_precision_is_compiled_with_tf32(light: dict[str, Value], first: dict[str, Value]) -> None:
+    """Where the two are known to fail together, mixed precision is compiled alone, which is the last."""
+    found = [one.values for one in to_compile(Combination.of(light), EVERY)]
+    assert found[0] == first
+    assert found[-1] == light
