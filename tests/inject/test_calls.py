@@ -27,8 +27,13 @@ class Counting:
 
 
 @pytest.fixture
-def counting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counting]:
-    monkeypatch.setattr("gputune.inject.inference.optimizer_made", lambda: False)
+def has_optimizer() -> bool:
+    return False
+
+
+@pytest.fixture
+def counting(monkeypatch: pytest.MonkeyPatch, has_optimizer: bool) -> Iterator[Counting]:
+    monkeypatch.setattr("gputune.inject.inference.optimizer_made", lambda: has_optimizer)
     made = Counting()
     yield made
     made.calls.stop()
@@ -64,9 +69,9 @@ def test_what_has_no_parameters_and_what_has_gradients_does_not_count(counting: 
     assert not counting.calls.counts
 
 
-def test_a_program_that_made_an_optimizer_is_suspected(counting: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("has_optimizer", [True])
+def test_a_program_that_made_an_optimizer_is_suspected(counting: Counting) -> None:
     """It may look at how its model does before it trains, or evaluate only."""
-    monkeypatch.setattr("gputune.inject.inference.optimizer_made", lambda: True)
     model = nn.Linear(4, 4)
     called(model, times=LATER - 1)
     assert (counting.ended, counting.suspected, counting.calls.counts) == (0, 1, False)
@@ -74,8 +79,8 @@ def test_a_program_that_made_an_optimizer_is_suspected(counting: Counting, monke
     assert (counting.ended, counting.suspected, counting.calls.counts) == (1, 1, True)
 
 
-def test_where_nobody_is_to_hear_of_a_suspicion_it_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gputune.inject.inference.optimizer_made", lambda: True)
+def test_where_nobody_is_to_hear_of_a_suspicion_it_counts() -> None:
+    torch.optim.SGD(nn.Linear(4, 4).parameters())
     ended: list[int] = []
     calls = Calls(lambda: ended.append(1))
     calls.start()

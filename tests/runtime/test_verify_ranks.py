@@ -100,13 +100,19 @@ class Store:
 
 class TestDeadline:
     @pytest.fixture
-    def rank_1_of_3(self, monkeypatch: pytest.MonkeyPatch) -> Store:
+    def ranks(self) -> int:
+        return 3
+
+    @pytest.fixture
+    def store(self, monkeypatch: pytest.MonkeyPatch, ranks: int) -> Store:
+        """The store of a job of so many ranks, of which this process is number 1."""
         store = Store()
-        monkeypatch.setattr("gputune.runtime.verify_ranks._place", lambda: (store, 1, 3))
+        monkeypatch.setattr("gputune.runtime.verify_ranks._place", lambda: (store, 1, ranks))
         return store
 
     @pytest.mark.slow
-    def test_ranks_that_do_not_answer_are_named(self, rank_1_of_3: Store) -> None:
+    @pytest.mark.usefixtures("store")
+    def test_ranks_that_do_not_answer_are_named(self) -> None:
         start = time.monotonic()
         with pytest.raises(
             RankError, match=r"ranks 0, 2 did not answer within 0.2 s; every rank has to call verify_ranks"
@@ -114,22 +120,21 @@ class TestDeadline:
             verify_ranks(None, 0.2)
         assert time.monotonic() - start < 20
 
-    def test_of_thousands_that_are_missing_some_are_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("gputune.runtime.verify_ranks._place", lambda: (Store(), 0, 4096))
-        with pytest.raises(RankError, match="ranks 1, 2, 3, 4, 5, 6, 7, 8 and more did not answer"):
+    @pytest.mark.usefixtures("store")
+    @pytest.mark.parametrize("ranks", [4096])
+    def test_of_thousands_that_are_missing_some_are_named(self) -> None:
+        with pytest.raises(RankError, match="ranks 0, 2, 3, 4, 5, 6, 7, 8 and more did not answer"):
             verify_ranks(None, 0.1)
 
     @pytest.mark.slow
-    def test_a_store_that_does_not_answer_does_not_hold_the_program(
-        self, rank_1_of_3: Store, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(rank_1_of_3, "set", lambda key, value: threading.Event().wait())
+    def test_a_store_that_does_not_answer_does_not_hold_the_program(self, store: Store) -> None:
+        store.set = lambda key, value: threading.Event().wait()  # type: ignore[method-assign, assignment]
         with pytest.raises(RankError, match=r"the job's store gave no answer in 0.2 s"):
             verify_ranks(None, 0.2)
 
-    def test_a_store_that_fails_is_one_line(self, rank_1_of_3: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delattr(Store, "add")
-        with pytest.raises(RankError, match="the job's store failed: AttributeError"):
+    def test_a_store_that_fails_is_one_line(self, store: Store) -> None:
+        store.add = None  # type: ignore[method-assign, assignment]
+        with pytest.raises(RankError, match="the job's store failed: TypeError"):
             verify_ranks(None, 0.2)
 
 

@@ -1,25 +1,23 @@
 """Iterations of a training loop, told from outside by the steps of its optimizers."""
 
-from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from trials.guard_cases import untouched
 
 from gputune.inject.tuning.iterations import Iterations
 
 
 @pytest.fixture
-def ended(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def ended() -> Iterator[list[int]]:
     """Gets an entry after each iteration."""
-    import torch.optim.optimizer as module
-
-    for hooks in ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks"):
-        monkeypatch.setattr(module, hooks, OrderedDict())
     times: list[int] = []
-    Iterations(lambda: times.append(len(times))).start()
-    return times
+    with untouched():
+        Iterations(lambda: times.append(len(times))).start()
+        yield times
 
 
 def optimizer(kind: Any = torch.optim.SGD) -> Any:
