@@ -53,18 +53,24 @@ class TestTheGpusOwnTime:
         one.device_seconds, other.device_seconds = light, heavy
         return one, other
 
-    def test_what_leaves_the_gpu_less_to_do_is_taken(self) -> None:
-        one, other = self.arms(0.015, 0.020)
-        assert choice([one, other], 1000) is one
-
-    def test_unless_it_is_certainly_slower(self) -> None:
-        one, other = self.arms(0.015, 0.020)
-        other.samples[:] = [11.0] * 12
-        assert choice([one, other], 1000) is other
-
-    def test_as_much_work_tells_nothing(self) -> None:
-        one, other = self.arms(0.0200, 0.0201)
-        assert choice([one, other], 1000) is other
+    @pytest.mark.parametrize(
+        ("light", "heavy", "samples", "is_lighter"),
+        [
+            (0.015, 0.020, {}, True),
+            (0.015, 0.020, {1: [11.0] * 12}, False),
+            (0.0200, 0.0201, {}, False),
+            (0.015, 0.020, {0: [9.0, 12.0] * 3 + [9.0] * 6}, False),
+            (0.015, 0.020, {0: [10.0], 1: [10.1]}, True),
+        ],
+        ids=["less work", "certainly slower", "as much work", "its median is far behind", "too few rounds"],
+    )
+    def test_what_leaves_the_gpu_less_to_do_is_taken_unless_it_is_slower(
+        self, light: float, heavy: float, samples: dict[int, list[float]], is_lighter: bool
+    ) -> None:
+        arms = self.arms(light, heavy)
+        for place, rates in samples.items():
+            arms[place].samples[:] = rates
+        assert choice(arms, 1000) is arms[not is_lighter]
 
     def test_but_that_one_setting_more_is_faster_by_luck(self) -> None:
         one, other = self.arms(0.0200, 0.0201)
@@ -79,16 +85,6 @@ class TestTheGpusOwnTime:
         one.device_seconds = None
         assert choice([one, other], 1000) is other
         assert lightest([one, other]) == []
-
-    def test_nor_where_its_median_is_far_behind(self) -> None:
-        one, other = self.arms(0.015, 0.020)
-        one.samples[:] = [9.0, 12.0] * 3 + [9.0] * 6
-        assert choice([one, other], 1000) is other
-
-    def test_too_few_rounds_make_nothing_certain(self) -> None:
-        one, other = self.arms(0.015, 0.020)
-        one.samples[:], other.samples[:] = [10.0], [10.1]
-        assert choice([one, other], 1000) is one
 
     def test_fewer_settings_are_taken_all_the_same(self) -> None:
         plain, one = arm(10.0), arm(10.05, fused_optimizer=True)
