@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from making import H200, environ, profile, python
+from making import environ, python
 
-from gputune.runtime.environment import Terms, plan
 from gputune.runtime.launch import starts_ranks
 
 LAUNCH = """
@@ -146,11 +145,3 @@ def test_a_launcher(command: list[str]) -> None:
 )
 def test_not_a_launcher(command: list[str]) -> None:
     assert not starts_ranks(command)
-
-
-def test_ranks_share_the_cpus_so_threads_are_left_to_the_launcher() -> None:
-    planned = plan(profile({"omp_threads": 16}), H200, {}, Terms(ranks=True))
-    assert planned.environ == {}
-    [row] = planned.applied
-    assert (row.status, row.why) == ("skipped", "the command starts several processes, which share the CPUs")
-    assert plan(profile({"omp_threads": 16}), H200, {}).environ["OMP_NUM_THREADS"] == "16"

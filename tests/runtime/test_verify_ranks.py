@@ -16,25 +16,27 @@ from gputune.runtime.tuning import Tuning
 from gputune.runtime.verify_ranks import difference, effective, verify_ranks
 
 
-class TestDifference:
-    def test_the_one_that_differs_from_the_others(self) -> None:
-        told = {rank: {"matmul_precision": "ieee" if rank == 3 else "tf32", "same": 1} for rank in range(8)}
-        assert difference(told) == "rank 3 differs: matmul_precision is 'ieee', and 'tf32' in 7 others"
-
-    def test_of_two_the_lower_rank_is_the_measure(self) -> None:
-        assert difference({1: {"a": 1}, 0: {"a": 2}}) == "rank 1 differs: a is 1, and 2 in 1 others"
-
-    def test_several_that_differ_in_several_ways(self) -> None:
-        told = {0: {"a": 1, "b": 1}, 1: {"a": 2, "b": 1}, 2: {"a": 1, "b": 1}, 3: {"a": 3}, 4: {"a": 1, "b": 1}}
-        assert difference(told) == (
-            "ranks 1, 3 differ: a is 2 or 3, and 1 in 3 others; b is 1 or None, and 1 in 3 others"
-        )
-
-    def test_thousands_are_counted(self) -> None:
-        told = {rank: {"a": rank >= 600} for rank in range(1000)}
-        assert difference(told).startswith(
-            "ranks 600, 601, 602, 603, 604, 605, 606, 607 and 392 more differ: a is True"
-        )
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (
+            {rank: {"matmul_precision": "ieee" if rank == 3 else "tf32", "same": 1} for rank in range(8)},
+            "rank 3 differs: matmul_precision is 'ieee', and 'tf32' in 7 others",
+        ),
+        ({1: {"a": 1}, 0: {"a": 2}}, "rank 1 differs: a is 1, and 2 in 1 others"),
+        (
+            {0: {"a": 1, "b": 1}, 1: {"a": 2, "b": 1}, 2: {"a": 1, "b": 1}, 3: {"a": 3}, 4: {"a": 1, "b": 1}},
+            "ranks 1, 3 differ: a is 2 or 3, and 1 in 3 others; b is 1 or None, and 1 in 3 others",
+        ),
+        (
+            {rank: {"a": rank >= 600} for rank in range(1000)},
+            "ranks 600, 601, 602, 603, 604, 605, 606, 607 and 392 more differ: a is True, and False in 600 others",
+        ),
+    ],
+    ids=["one", "of two the lower rank is the measure", "several ways", "thousands are counted"],
+)
+def test_the_ranks_that_differ_are_named(told: dict[int, dict[str, Any]], said: str) -> None:
+    assert difference(told) == said
 
 
 class TestEffective:

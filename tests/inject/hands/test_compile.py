@@ -35,7 +35,7 @@ def put_in(model: Any, **more: Any) -> Any:
 
 @pytest.mark.slow
 class TestPutIn:
-    """Tracing of the backward pass is configured, for which torch's compiler is imported."""
+    """Torch's compiler is imported for it."""
 
     def test_calls_with_gradients_run_compiled(self, calls: list[Any]) -> None:
         model = mlp()
@@ -76,12 +76,6 @@ class TestPutIn:
         compiled = root.call.compiled
         assert compiled is not None
         assert compiled(X).dtype == (torch.float32 if mixed else torch.bfloat16)
-
-    def test_the_backward_pass_is_not_traced_under_autocast(self) -> None:
-        from torch._functorch import config
-
-        put_in(mlp())
-        assert getattr(config, "backward_pass_autocast", "off") == "off"
 
     def test_where_compiling_fails_the_model_runs_without_it_and_the_reason_is_told(
         self, monkeypatch: pytest.MonkeyPatch

@@ -28,6 +28,13 @@ def fused(model: Any, optimizer: Any) -> Any:
     return root
 
 
+def fused_model(kind: Any) -> tuple[Any, Any]:
+    model = mlp()
+    optimizer = stepped(model, kind)
+    fused(model, optimizer)
+    return model, optimizer
+
+
 def close(some: list[Any], others: list[Any]) -> bool:
     return all(torch.allclose(one, other, rtol=1e-4, atol=1e-6) for one, other in zip(some, others, strict=True))
 
@@ -61,9 +68,7 @@ class TestPutIn:
         assert all((step.device.type, step.dtype) == ("cpu", torch.float32) for step in steps)
 
     def test_saving_does_not_change_the_running_one(self, kind: Any) -> None:
-        model = mlp()
-        optimizer = stepped(model, kind)
-        fused(model, optimizer)
+        model, optimizer = fused_model(kind)
         saved = optimizer.state_dict()
         kept = copy.deepcopy(saved["state"])
         assert all(group["fused"] for group in optimizer.param_groups)
@@ -73,9 +78,7 @@ class TestPutIn:
 
     def test_what_was_saved_is_loaded_by_a_plain_one_and_by_a_fused_one(self, kind: Any) -> None:
         torch.manual_seed(0)
-        first = mlp()
-        optimizer = stepped(first, kind)
-        fused(first, optimizer)
+        first, optimizer = fused_model(kind)
         saved, weights = copy.deepcopy(optimizer.state_dict()), copy.deepcopy(first.state_dict())
         expected = train(first, optimizer)
         for fuse in (False, True):
@@ -89,9 +92,7 @@ class TestPutIn:
             assert close(train(model, other), expected)
 
     def test_twice_is_once(self, kind: Any) -> None:
-        model = mlp()
-        optimizer = stepped(model, kind)
-        fused(model, optimizer)
+        model, optimizer = fused_model(kind)
         fused(model, optimizer)
         assert len(optimizer._optimizer_state_dict_post_hooks) == 1
 
@@ -106,9 +107,7 @@ class TestPutIn:
         assert not torch.equal(before[0], next(more.parameters()))
 
     def test_a_pickle_goes_on(self, kind: Any) -> None:
-        model = mlp()
-        optimizer = stepped(model, kind)
-        fused(model, optimizer)
+        model, optimizer = fused_model(kind)
         copied, other = copy.deepcopy((model, optimizer))
         assert close(train(copied, other), train(model, optimizer))
 
