@@ -52,15 +52,6 @@ class Crashes(Numbers):
         os.kill(os.getpid(), signal.SIGSEGV)
 
 
-class InTrainingProcess(Numbers):
-    """Dies only where it is loaded without workers."""
-
-    def __getitem__(self, index):
-        if torch.utils.data.get_worker_info() is None:
-            os._exit(4)
-        return super().__getitem__(index)
-
-
 class OnlyInWorkers(Numbers):
     def __getitem__(self, index):
         return super().__getitem__(index) + torch.utils.data.get_worker_info().id

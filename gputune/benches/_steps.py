@@ -134,7 +134,6 @@ def forget_peak(context: Context) -> None:
 
 
 def peak_since(context: Context) -> int:
-    """The most bytes that were allocated on the GPU since the peak was forgotten."""
     import torch
 
     return int(torch.cuda.max_memory_allocated())

@@ -57,7 +57,6 @@ class Point:
         }
 
     def operations(self, images: int, pixels: int) -> float:
-        """Multiplications and additions over `images` of `pixels` on a side."""
         return 2.0 * images * pixels**2 * self.out * self.channels * KERNEL**2
 
 

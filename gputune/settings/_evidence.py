@@ -78,7 +78,6 @@ def compared(candidate: Measurement | None, baseline: Measurement | None) -> Com
 
 
 def beats(candidate: Measurement, baseline: Measurement) -> bool:
-    """Whether the first gains over the second, by the rule."""
     comparison = candidate.against(baseline)
     return comparison is not None and comparison.verdict == "gain"
 

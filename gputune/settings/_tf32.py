@@ -92,7 +92,6 @@ def _onednn(torch: Any, allow: bool) -> str:
 
 
 def _raises(torch: Any, view: str) -> bool:
-    """Whether a getter of the older view raises because the two views disagree."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -101,7 +101,6 @@ def _broken(run: FinalLoss) -> str | None:
 
 
 def _differing(loss: float, exact: Sequence[Training]) -> str | None:
-    """Why a final loss is refused beside those of FP32, or None."""
     if not _comparable(exact):
         return None
     from statistics import stdev  # slow to import, and the shim imports this file

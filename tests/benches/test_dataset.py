@@ -11,8 +11,8 @@ def gaps(found):
     return [gap.reason for gap in sorted_out(found)[1]]
 
 
-def rows(found, metric="throughput"):
-    return [row for row in sorted_out(found)[0] if row.metric == metric]
+def rows(found):
+    return [row for row in sorted_out(found)[0] if row.metric == "throughput"]
 
 
 def choices(two_cpus, found):
@@ -69,9 +69,3 @@ def test_what_can_be_loaded_in_workers_only_gets_some(two_cpus):
     chosen = choices(two_cpus, found)["dataloader_workers"]
     assert chosen.value >= 1
     assert "in workers only" in chosen.reason
-
-
-@pytest.mark.slow
-def test_the_batch_size_that_is_asked_for(two_cpus):
-    (size,) = rows(measured(two_cpus, broken("Dictionaries"), seconds=1.0, batch_size=7), "batch_bytes")
-    assert size.params["batch"] == 7

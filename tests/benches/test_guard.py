@@ -38,16 +38,6 @@ def test_fp32_from_five_seeds_and_each_other_precision_from_the_first(
     assert runs == [("float32", seed) for seed in range(5)] + [("bfloat16", 0)]
 
 
-@pytest.mark.exhaustive
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_loss_and_another_one_another(context: Context) -> None:
-    rows: list[Any] = [row for _ in range(2) for row in final_losses(context, "recurrent", SMALL, ("float32",), 600)]
-    one, other, again = rows[0], rows[1], rows[len(rows) // 2]
-    assert one == again
-    assert one.samples != other.samples
-    assert one.median < float(one.params["first_loss"])
-
-
 @pytest.mark.slow
 def test_what_would_take_too_long_is_left_out_and_said(context: Context) -> None:
     row, gap = final_losses(context, "recurrent", SMALL, DTYPES, 0)

@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+import torch
 from loaded import on_cpu, sorted_out
 
-from gputune.benches import precision
+from gputune.benches import _fp32_errors, precision
+from gputune.settings.matmul_precision import TF32_ERROR
 
 OPERATIONS = {"matmul", "conv", "conv channels_last", "lstm"}
 
@@ -31,3 +33,16 @@ def test_what_fp32_really_runs_in_is_told_for_each_operation_with_the_flags_as_t
     assert {row.params["operation"] for row in rows} == OPERATIONS
     assert {row.params["flags"] for row in rows} == {"found"}, "setting them concerns a GPU only"
     assert all(0 < row.median < 1e-6 for row in rows)
+
+
+def test_factors_that_were_rounded_are_found_out() -> None:
+    x, w = torch.randn(2, 512, 512, generator=torch.Generator().manual_seed(0))
+    rounded = (x.bfloat16().float() @ w.bfloat16().float()).double()
+    assert _fp32_errors.relative_error(rounded, x.double() @ w.double()) > TF32_ERROR
+
+
+@pytest.mark.slow
+def test_it_always_looks_at_the_same_numbers_and_leaves_the_users_generator_alone() -> None:
+    before = torch.random.get_rng_state()
+    assert _fp32_errors.errors("cpu") == _fp32_errors.errors("cpu")
+    assert torch.equal(torch.random.get_rng_state(), before)

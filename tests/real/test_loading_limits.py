@@ -113,36 +113,29 @@ def fits_64_mib(profile):
 
 
 @pytest.fixture(scope="module")
-def runs_in_64_mib(cgroup_of_file, tmp_path_factory):
-    """A function: the profiles of a dataset's nine short runs, one after the other in two processes, and of a whole
-    probe beside them, each process with a /dev/shm of its own. They are made once.
-    """
+def run_in_64_mib(cgroup_of_file, tmp_path_factory):
+    """A function: the profile of a dataset's probe with 64 MiB of /dev/shm, which is made once."""
 
     @cache
-    def runs(dataset):
-        words = shared_memory(cgroup_of_file(), 64)
-        with ThreadPoolExecutor() as pool:
-            short = [pool.submit(scripted, words, "short_runs.py", f"{DATASETS}:{dataset}", count) for count in (5, 4)]
-            whole = probed(words, dataset, tmp_path_factory.mktemp("probe") / "p.yaml")
-            return [whole, *(run for runs in short for run in runs.result())]
+    def run(dataset):
+        return probed(shared_memory(cgroup_of_file(), 64), dataset, tmp_path_factory.mktemp("probe") / "p.yaml")
 
-    return runs
+    return run
 
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("dataset", ["computed_16_mib", "awaited_16_mib"])
-def test_in_64_mib_of_shared_memory_no_run_ends_in_an_error(runs_in_64_mib, dataset):
-    runs = runs_in_64_mib(dataset)
-    assert len(runs) == 10
-    assert all(map(fits_64_mib, runs))
-    for need in filter(None, map(needed, runs)):
+def test_in_64_mib_of_shared_memory_no_run_ends_in_an_error(run_in_64_mib, dataset):
+    profile = run_in_64_mib(dataset)
+    assert fits_64_mib(profile)
+    if need := needed(profile):
         workers, ahead, mebibytes = need
         assert mebibytes == -(-(workers * ahead + HELD) * 16 * 10 // 9)  # of which a tenth is kept free
 
 
 @pytest.mark.exhaustive
-def test_shared_memory_of_exactly_the_size_that_was_named_holds_the_best_setting(cgroup, runs_in_64_mib):
-    profile = next(filter(needed, runs_in_64_mib("awaited_16_mib")))
+def test_shared_memory_of_exactly_the_size_that_was_named_holds_the_best_setting(cgroup, run_in_64_mib):
+    profile = run_in_64_mib("awaited_16_mib")
     assert fits_64_mib(profile)
     workers, ahead, mebibytes = needed(profile)
     groups = [(cgroup(), size) for size in (mebibytes, 64)]

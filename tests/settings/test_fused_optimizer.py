@@ -117,11 +117,8 @@ def test_not_measured() -> None:
     assert recommend(H200, measured("mlp", 120.0)[:-1]).value is False
     assert of_family(H200, measured("mlp", 120.0)[:-1], "mlp") is None
     assert of_family(H200, measured("mlp", 120.0), "convnet") is None
-
-
-def test_a_torch_that_runs_only_the_fused_one_leaves_nothing_to_compare() -> None:
-    rows = precisions("mlp", tf32=100.0) + steps("mlp", {replace(TF32, fused=True): 200.0}, "options")
-    assert of_family(H200, rows, "mlp") is None
+    only_fused = precisions("mlp", tf32=100.0) + steps("mlp", {replace(TF32, fused=True): 200.0}, "options")
+    assert of_family(H200, only_fused, "mlp") is None
 
 
 def test_too_few_samples() -> None:

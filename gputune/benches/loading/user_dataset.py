@@ -70,7 +70,6 @@ def _source(loadable: Any, path: str, batch_size: int | None) -> Source:
 
 
 def _source_of_loader(loader: Any, batch_size: int | None) -> Source:
-    """A DataLoader's dataset, with its batch size, sampler, collate function and start method."""
     from torch.utils import data
 
     own = _batch_size(loader)
