@@ -55,12 +55,22 @@ class Bce(Net):
         return nn.BCELoss()(self.two(self.one(inputs).relu()).sigmoid(), labels)
 
 
+class Direct(Net):
+    """Is called by its forward, as its layers are, and so without any of what torch does around it."""
+
+    digits = 3
+
+    def forward(self, inputs):
+        return self.two.forward(self.one.forward(inputs).relu())
+
+
 torch.manual_seed(0)
 model = globals()[sys.argv[1]]()
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
 inputs = torch.randn(16, 4)
+call = model.forward if isinstance(model, Direct) else model
 for step in range(6):
-    outputs = model(inputs)
+    outputs = call(inputs)
     loss = outputs.square().mean()
     optimizer.zero_grad()
     loss.backward()
