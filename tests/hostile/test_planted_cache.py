@@ -105,26 +105,19 @@ def taken(cache: Path) -> Any:
 
 @pytest.mark.real
 class TestWhatAutoTakes:
-    def test_its_own(self, shared: Path) -> None:
-        cache = give(shared / "cache", ME, 0o755)
-        planted(give(cache / "gputune", ME, 0o700), ME)
+    @pytest.mark.parametrize(
+        ("above", "folder", "uid", "mode"),
+        [
+            ((ME, 0o755), (ME, 0o700), ME, 0o644),
+            ((0, 0o755), (0, 0o755), 0, 0o644),
+            *(((ME, group), (ME, group), ME, 0o664) for group in (0o775, 0o2775, 0o770)),  # as with a umask of 002
+            *(((0, group, 0), (ME, 0o700, 0), ME, 0o644) for group in (0o775, 0o2775)),  # an image for any user
+        ],
+    )
+    def test_its_own_and_roots(self, shared: Path, above, folder, uid: int, mode: int) -> None:
+        cache = give(shared / "above", *above)
+        planted(give(cache / "gputune", *folder), uid).chmod(mode)
         assert taken(cache) == [9, []]
-
-    def test_roots(self, shared: Path) -> None:
-        planted(give(shared / "gputune", 0, 0o755), 0)
-        assert taken(shared) == [9, []]
-
-    @pytest.mark.parametrize("mode", [0o775, 0o2775, 0o770])
-    def test_where_its_own_group_may_write_as_with_a_umask_of_002(self, shared: Path, mode: int) -> None:
-        home = give(shared / "home", ME, mode)
-        planted(give(home / "gputune", ME, mode), ME).chmod(0o664)
-        assert taken(home) == [9, []]
-
-    @pytest.mark.parametrize("mode", [0o775, 0o2775])
-    def test_where_the_group_is_roots_as_in_an_image_for_any_user(self, shared: Path, mode: int) -> None:
-        home = give(shared / "home", 0, mode, gid=0)
-        planted(give(home / "gputune", ME, 0o700, gid=0), ME)
-        assert taken(home) == [9, []]
 
     @pytest.mark.parametrize(
         ("above", "folder", "file", "which"),

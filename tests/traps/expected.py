@@ -47,54 +47,59 @@ TRAPS: dict[str, Trap] = {
     "accumulation": Trap(),
     "add_param_group": Trap(),
     "anomaly_detection": Trap(),
-    "assertion_in_forward": Trap(rows=rows(FAILED)),
+    "assertion_in_forward": Trap(rows=rows(FAILED), script="in_forward", argv=("Assertion",)),
     "assertion_in_the_loop": Trap(rows=IMAGES),
-    "autocast_off_in_forward": Trap(),
+    "autocast_off_in_forward": Trap(script="in_forward", argv=("AutocastOff",)),
     "averaged_model": Trap(rows=IMAGES),
-    "bce_in_forward": Trap(),
+    "bce_in_forward": Trap(script="in_forward", argv=("Bce",)),
     "bce_in_loop": Trap(),
     "by_layers": Trap(rows=rows(last=PUT + "; it has no 2-d convolutions")),
-    "checkpoint_save": Trap(rows=IMAGES),
     "checkpoint_while_training": Trap(),
     "checkpointing": Trap(),
     "checkpointing_reentrant": Trap(script="checkpointing", argv=("reentrant",)),
-    "checkpointing_selective": Trap(rows=rows("skipped: selective checkpointing"), since=(2, 5)),
+    "checkpointing_selective": Trap(
+        rows=rows("skipped: selective checkpointing"), since=(2, 5), script="checkpointing", argv=("selective",)
+    ),
     "clipping": Trap(),
     "closure": Trap(),
     "compiled_backward_fails": Trap(
         rows=rows("skipped: an autograd.Function that may not", PUT, compile=FAILED), compiles=True, since=(2, 8)
     ),
-    "compiled_gradient_penalty": Trap(rows=rows(compile=PUT), compiles=True),
+    "compiled_gradient_penalty": Trap(rows=rows(compile=PUT), compiles=True, script="gradient_penalty", argv=("3",)),
     "compiled_graph_breaks": Trap(rows=rows(compile=PUT), compiles=True),
     "compiled_mlp": Trap(rows=rows(compile=PUT), compiles=True),
     "compiled_retain_graph": Trap(rows=rows(compile=PUT), compiles=True),
     "convnet": Trap(rows=IMAGES),
     "custom_function": Trap(rows=rows("skipped: an autograd.Function that may not")),
-    "custom_function_late": Trap(fault="a function that comes into use later is not looked at"),
-    "custom_function_with_custom_fwd": Trap(),
-    "data_parallel": Trap(),
+    "custom_function_late": Trap(
+        script="custom_function", argv=("late",), fault="a function that comes into use later is not looked at"
+    ),
+    "custom_function_with_custom_fwd": Trap(script="custom_function", argv=("ready",)),
+    "data_parallel": Trap(script="wrapped", argv=("data_parallel",)),
     "ddp_torchrun": Trap(rows=rows(last=PUT), fresh=True, words=TORCHRUN),
     "deterministic": Trap(rows=IMAGES),
-    "early_exit": Trap(fresh=True),
+    "early_exit": Trap(fresh=True, script="ending", argv=("exit",)),
     "ema_deepcopy": Trap(),
     "exception_as_a_signal": Trap(),
     "exception_caught": Trap(),
-    "exception_in_forward": Trap(rows=NEVER, raises=True),
+    "exception_in_forward": Trap(rows=NEVER, raises=True, script="exception", argv=("RuntimeError", "0")),
     **{
-        f"exception_later_{name.lower()}": Trap(raises=True, script="exception_later", argv=(name,))
+        f"exception_later_{name.lower()}": Trap(raises=True, script="exception", argv=(name, "4"))
         for name in ("KeyError", "RuntimeError", "ValueError")
     },
     "export": Trap(),
     "fork_child": Trap(),
-    "forward_method": Trap(rows=all_rows("skipped: no model was called")),
+    "forward_method": Trap(rows=all_rows("skipped: no model was called"), script="in_forward", argv=("Direct",)),
     "frozen_backbone": Trap(),
-    "fsdp2": Trap(rows=all_rows("skipped: holds the parameters in its own way"), since=(2, 6)),
+    "fsdp2": Trap(
+        rows=all_rows("skipped: holds the parameters in its own way"), since=(2, 6), script="wrapped", argv=("fsdp2",)
+    ),
     "functional": Trap(),
     "fx_trace": Trap(),
     "gan": Trap(),
     "global_hooks": Trap(),
-    "gradient_penalty": Trap(rows=rows(compile="skipped: (create_graph)"), compiles=True),
-    "inference_only": Trap(rows=NEVER),
+    "gradient_penalty": Trap(rows=rows(compile="skipped: (create_graph)"), compiles=True, argv=("1",)),
+    "inference_only": Trap(rows=NEVER, script="inference"),
     "jit_script": Trap(
         rows=rows(
             PUT + "; is compiled by torch.jit",
@@ -103,10 +108,10 @@ TRAPS: dict[str, Trap] = {
         ),
     ),
     "jit_trace": Trap(rows=IMAGES),
-    "keyboard_interrupt": Trap(fresh=True, raises=True),
+    "keyboard_interrupt": Trap(fresh=True, raises=True, script="ending", argv=("interrupted",)),
     "keyboard_interrupt_in_forward": Trap(),
     "lazy_modules": Trap(rows=IMAGES),
-    "lbfgs": Trap(rows=all_rows("skipped: trained by")),
+    "lbfgs": Trap(rows=all_rows("skipped: trained by"), script="closure", argv=("lbfgs",)),
     "loader_workers": Trap(),
     "lr_scheduler": Trap(),
     "lstm_packed": Trap(),
@@ -117,13 +122,15 @@ TRAPS: dict[str, Trap] = {
         f"model_{dtype}": Trap(rows=all_rows("skipped: its parameters are"), script="model_dtype", argv=(dtype,))
         for dtype in ("bfloat16", "complex64", "double")
     },
-    "one_step": Trap(rows=NEVER),
+    "one_step": Trap(rows=NEVER, script="inference", argv=("step",)),
     "optimizer_each_epoch": Trap(),
     "optimizer_in_backward": Trap(),
     "optimizer_own": Trap(rows=rows(fused="skipped: has no fused form")),
     "optimizer_pickled": Trap(),
     "optimizer_subclass": Trap(rows=rows(fused="skipped: has no fused form")),
-    "output_in_an_object": Trap(rows=all_rows("skipped: no model was called")),
+    "output_in_an_object": Trap(
+        rows=all_rows("skipped: no model was called"), script="outputs_of_kinds", argv=("object",)
+    ),
     "output_kept_aside": Trap(),
     "outputs_of_kinds": Trap(rows=rows(PUT + "; its call failed with it")),
     "own_autocast": Trap(rows=rows("kept-user: uses autocast"), argv=("0",)),
@@ -132,9 +139,11 @@ TRAPS: dict[str, Trap] = {
     "own_call": Trap(),
     "own_channels_last": Trap(rows=rows(last="kept-user: uses channels_last")),
     "own_compile": Trap(rows=rows(compile="kept-user: compiles it itself"), compiles=True),
-    "own_compile_function": Trap(rows=all_rows("skipped: no model was called"), since=(2, 5)),
+    "own_compile_function": Trap(
+        rows=all_rows("skipped: no model was called"), since=(2, 5), script="own_compile", argv=("function",)
+    ),
     "own_compile_in_place": Trap(rows=rows(compile="kept-user: compiles it itself"), compiles=True),
-    "own_compile_later": Trap(),
+    "own_compile_later": Trap(script="own_compile_in_place", argv=("later",)),
     "own_fused": Trap(rows=rows(fused=KEPT + "; the program gave")),
     "own_fused_in_a_group": Trap(rows=rows(fused=KEPT)),
     "own_getstate": Trap(),
@@ -145,13 +154,15 @@ TRAPS: dict[str, Trap] = {
     "random_numbers": Trap(),
     "random_numbers_when_a_call_fails": Trap(rows=rows(FAILED)),
     "same_seed_twice": Trap(rows=IMAGES),
-    "save_whole": Trap(rows=IMAGES),
+    "save": Trap(rows=IMAGES),
     "several_calls": Trap(),
     "several_models_one_optimizer": Trap(),
-    "sigterm": Trap(rows={}, fresh=True),
-    "sigterm_handled": Trap(fresh=True),
+    "sigterm": Trap(rows={}, fresh=True, script="ending", argv=("sigterm",)),
+    "sigterm_handled": Trap(fresh=True, script="ending", argv=("sigterm_handled",)),
     "sparse_embedding": Trap(rows=rows(fused="skipped: its gradients are sparse")),
-    "sparse_gradients_later": Trap(rows=rows(fused="skipped: its gradients are sparse")),
+    "sparse_gradients_later": Trap(
+        rows=rows(fused="skipped: its gradients are sparse"), script="sparse_embedding", argv=("later",)
+    ),
     "spawn_child": Trap(fresh=True),
     "steps_without_model": Trap(rows=all_rows("skipped: no model was called")),
     "tensor_subclass": Trap(since=(2, 5)),
@@ -160,12 +171,17 @@ TRAPS: dict[str, Trap] = {
     "two_threads": Trap(),
     "user_hooks": Trap(),
     "validation": Trap(),
-    "validation_with_gradients": Trap(),
+    "validation_with_gradients": Trap(script="validation", argv=("gradients",)),
     "view_in_forward": Trap(rows=rows(last=FAILED)),
     "view_of_output": Trap(rows=IMAGES),
-    "view_of_weights": Trap(rows=IMAGES, fault="weights in channels_last cannot be flattened with view"),
-    "wrong_dtype_in_forward": Trap(rows=rows(FAILED)),
-    "zero_redundancy": Trap(rows=all_rows("skipped: trained by")),
+    "view_of_weights": Trap(
+        rows=IMAGES,
+        script="view_of_output",
+        argv=("weights",),
+        fault="weights in channels_last cannot be flattened with view",
+    ),
+    "wrong_dtype_in_forward": Trap(rows=rows(FAILED), script="in_forward", argv=("WrongDtype",)),
+    "zero_redundancy": Trap(rows=all_rows("skipped: trained by"), script="wrapped", argv=("zero_redundancy",)),
 }
-LOADS = {"checkpoint_resume": ("checkpoint_save", IMAGES), "load_whole": ("save_whole", IMAGES)}
-"""Scripts that load what another one saved, and what becomes of each setting in them."""
+LOADS = {"checkpoint": Trap(rows=IMAGES, script="load"), "whole": Trap(rows=IMAGES, script="load", argv=("whole",))}
+"""What is loaded of what `save.py` saved."""

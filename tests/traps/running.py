@@ -57,12 +57,14 @@ def forked(python: str, script: str, folder: Path, env: Mapping[str, str], argv:
     return _ended(done.returncode, done.stdout, done.stderr)
 
 
-def fresh(python: str, script: str, folder: Path, env: Mapping[str, str], words: Sequence[str] = ()) -> Ended:
+def fresh(  # noqa: PLR0917 - as a command has them
+    python: str, script: str, folder: Path, env: Mapping[str, str], words: Sequence[str], argv: Sequence[str]
+) -> Ended:
     """Run a script in a process of its own, through the real shim; `words` come before it. One that torch itself aborts
     as it exits is run again, up to twice.
     """
     path = {"PYTHONPATH": SHIM} if "GPUTUNE_APPLY" in env else {}
-    command = [python, *words, str(HERE / "scripts" / f"{script}.py")]
+    command = [python, *words, str(HERE / "scripts" / f"{script}.py"), *argv]
 
     def once() -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -36,7 +36,7 @@ def run(python: str, name: str, folder: Path, put_in: bool, trap: Trap = Trap())
     folder.mkdir(exist_ok=True)
     env = environment({**ALL, "compile": trap.compiles} if put_in else None)
     if trap.fresh:
-        return running.fresh(python, name, folder, env, trap.words)
+        return running.fresh(python, trap.script or name, folder, env, trap.words, trap.argv)
     return running.forked(python, trap.script or name, folder, env, trap.argv)
 
 
@@ -87,24 +87,23 @@ def test_a_program_ends_as_it_would(python: str, name: str, tmp_path: Path) -> N
 
 def test_no_script_is_forgotten(python: str) -> None:
     scripts = {path.stem for path in (running.HERE / "scripts").glob("*.py")}
-    assert scripts == {*(trap.script or name for name, trap in TRAPS.items()), *LOADS}
+    assert scripts == {"load", *(trap.script or name for name, trap in TRAPS.items())}
 
 
 @pytest.mark.parametrize("name", LOADS)
 def test_what_is_saved_with_everything_put_in_is_loaded_without_and_the_other_way_round(
     python: str, name: str, tmp_path: Path
 ) -> None:
-    saves, rows = LOADS[name]
     for put_in in (False, True):
-        run(python, saves, tmp_path / str(put_in), put_in)
+        run(python, "save", tmp_path / str(put_in), put_in)
     ended = {
-        (saved, loaded): run(python, name, tmp_path / str(saved), loaded)
+        (saved, loaded): run(python, name, tmp_path / str(saved), loaded, LOADS[name])
         for saved in (False, True)
         for loaded in (False, True)
     }
     first = ended[False, False]
     assert (first.code, first.rows) == (0, {})
-    assert unexpected(ended[False, True].rows, rows) == {}
+    assert unexpected(ended[False, True].rows, LOADS[name].rows) == {}
     for one in ended.values():
         assert (one.code, one.stdout, one.stderr) == (0, first.stdout, first.stderr)
 
@@ -125,7 +124,7 @@ def test_switched_off_nothing_is_done_and_nothing_said(python: str, tmp_path: Pa
 def test_a_program_that_never_trains_hears_nothing(python: str, tmp_path: Path) -> None:
     env = environment(ALL)
     del env["GPUTUNE_REPORT"]
-    assert running.forked(python, "inference_only", tmp_path, env) == run(python, "inference_only", tmp_path, False)
+    assert running.forked(python, "inference", tmp_path, env) == run(python, "inference", tmp_path, False)
 
 
 def test_the_report_for_people_says_each_setting_in_a_line(python: str, tmp_path: Path) -> None:

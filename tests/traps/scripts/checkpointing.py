@@ -1,12 +1,26 @@
 """Gradient checkpointing, which computes a part of the model again during backward; dropout draws the same again.
-Reentrant, that part runs without gradients first.
+
+Reentrant, that part runs without gradients first. Selective, what the policy names is kept, and the rest is computed
+again.
 """
 
 import sys
+from functools import partial
 
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
+
+selective = "selective" in sys.argv
+options = {"use_reentrant": "reentrant" in sys.argv}
+if selective:
+    from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
+
+    def policy(ctx, op, *args, **kwargs):
+        kept = op == torch.ops.aten.addmm.default
+        return CheckpointPolicy.MUST_SAVE if kept else CheckpointPolicy.PREFER_RECOMPUTE
+
+    options["context_fn"] = partial(create_selective_checkpoint_contexts, policy)
 
 
 class Net(nn.Module):
@@ -19,7 +33,7 @@ class Net(nn.Module):
     def forward(self, inputs):
         hidden = self.first(inputs)
         for block in self.blocks:
-            hidden = checkpoint(block, hidden, use_reentrant="reentrant" in sys.argv)
+            hidden = checkpoint(block, hidden, **options)
         return self.last(hidden)
 
 
@@ -31,5 +45,6 @@ for step in range(6):
     loss = (model(inputs) - inputs[:, :1]).square().mean()
     optimizer.zero_grad()
     loss.backward()
-    print(step, f"{loss.item():.1f}", [parameter.grad.abs().sum().item() > 0 for parameter in model.parameters()])
+    gradients = [parameter.grad.abs().sum().item() > 0 for parameter in model.parameters()]
+    print(step, f"{loss.item():.{4 if selective else 1}f}", gradients)
     optimizer.step()

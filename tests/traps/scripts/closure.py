@@ -1,10 +1,13 @@
-"""Each step is given a closure that computes the loss."""
+"""Each step is given a closure that computes the loss; LBFGS calls it many times in each step."""
+
+import sys
 
 import torch
 
+lbfgs = "lbfgs" in sys.argv
 torch.manual_seed(0)
 model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+optimizer = torch.optim.LBFGS(model.parameters(), max_iter=5) if lbfgs else torch.optim.SGD(model.parameters(), lr=0.1)
 inputs = torch.randn(16, 4)
 calls = 0
 
@@ -19,4 +22,4 @@ def closure():
 
 
 for step in range(6):
-    print(step, f"{optimizer.step(closure).item():.1f}", calls)
+    print(step, f"{optimizer.step(closure).item():.{6 if lbfgs else 1}f}", calls)

@@ -1,6 +1,11 @@
-"""A custom autograd.Function that does not say how it behaves under autocast: its backward wants one dtype."""
+"""A custom autograd.Function that does not say how it behaves under autocast: its backward wants one dtype. It may come
+into use only later, or be ready for autocast.
+"""
+
+import sys
 
 import torch
+from torch.amp import custom_bwd, custom_fwd
 
 
 class Product(torch.autograd.Function):
@@ -16,6 +21,11 @@ class Product(torch.autograd.Function):
         return gradient @ weight, gradient.t() @ inputs
 
 
+class Ready(torch.autograd.Function):
+    forward = staticmethod(custom_fwd(Product.forward, device_type="cpu", cast_inputs=torch.float32))
+    backward = staticmethod(custom_bwd(Product.backward, device_type="cpu"))
+
+
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -23,16 +33,20 @@ class Net(torch.nn.Module):
         self.weight = torch.nn.Parameter(torch.randn(1, 8))
 
     def forward(self, inputs):
-        return Product.apply(self.first(inputs).relu(), self.weight)
+        hidden = self.first(inputs).relu()
+        if late and step < 5:
+            return hidden @ self.weight.t()
+        return (Ready if ready else Product).apply(hidden, self.weight)
 
 
+late, ready = "late" in sys.argv, "ready" in sys.argv
 torch.manual_seed(0)
 model = Net()
 optimizer = torch.optim.AdamW(model.parameters())
 inputs = torch.randn(8, 4)
-for step in range(5):
+for step in range(7):
     loss = model(inputs).square().mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    print(step, f"{loss.item():.4f}")
+    print(step, f"{loss.item():.{1 if late or ready else 4}f}", loss.dtype)

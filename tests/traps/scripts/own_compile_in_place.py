@@ -1,4 +1,8 @@
-"""The program compiles its model in place, and a part of another one."""
+"""The program compiles its model in place, and a part of another one; or only after some steps: wrapped, a function
+around it, and in place.
+"""
+
+import sys
 
 import torch
 from torch import nn
@@ -13,17 +17,30 @@ class Net(nn.Module):
         return self.two(self.one(inputs).relu())
 
 
+def train(call, steps):
+    for _ in range(steps):
+        loss = call(inputs).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print(f"{loss.item():.1f}", loss.dtype)
+
+
 torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(4, 4), Net())
-model[1].compile(backend="eager")
-whole = Net()
-whole.compile(backend="eager")
-optimizer = torch.optim.AdamW([*model.parameters(), *whole.parameters()], lr=1e-3)
 inputs = torch.randn(16, 4)
-for step in range(6):
-    loss = (model(inputs) - whole(inputs)).square().mean()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    print(step, f"{loss.item():.2f}", loss.dtype)
+whole = Net()
+model = nn.Sequential(nn.Linear(4, 4), Net())
+if "later" in sys.argv:
+    model = whole
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    train(model, 4)
+    train(torch.compile(model, backend="eager", fullgraph=True), 3)
+    train(torch.compile(lambda inputs: model(inputs) + 0, backend="eager", fullgraph=True), 3)
+    model.compile(backend="eager", fullgraph=True)
+    train(model, 3)
+else:
+    model[1].compile(backend="eager")
+    whole.compile(backend="eager")
+    optimizer = torch.optim.AdamW([*model.parameters(), *whole.parameters()], lr=1e-3)
+    train(lambda inputs: model(inputs) - whole(inputs), 6)
 print(list(model.state_dict()), list(whole.state_dict()))

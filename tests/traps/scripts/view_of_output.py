@@ -1,4 +1,8 @@
-"""The loss flattens outputs in the shape of images with view; so do weights and gradients of the last layer."""
+"""The loss flattens outputs in the shape of images with view. So does the program with weights and gradients, as
+regularisers and hand-written optimizers do, if it is asked to.
+"""
+
+import sys
 
 import torch
 from torch import nn
@@ -14,3 +18,5 @@ for step in range(6):
     loss.backward()
     optimizer.step()
     print(step, f"{loss.item():.1f}", outputs.is_contiguous(), outputs.stride(), outputs.dtype)
+    if "weights" in sys.argv:
+        print([(parameter.view(-1).dtype, parameter.grad.view(-1).dtype) for parameter in model.parameters()])

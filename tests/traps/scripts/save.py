@@ -1,4 +1,4 @@
-"""Whole models are saved, not only their weights."""
+"""A checkpoint of a model and of its optimizer, as one resumes from; and whole models, not only their weights."""
 
 import copy
 import pickle
@@ -15,6 +15,13 @@ for _ in range(6):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "checkpoint.pt")
+saved = torch.load("checkpoint.pt")
+print({name: (value.dtype, tuple(value.shape)) for name, value in saved["model"].items()})
+print(saved["optimizer"]["param_groups"])
+for number, state in saved["optimizer"]["state"].items():
+    print(number, {name: (value.dtype, tuple(value.shape), value.device.type) for name, value in state.items()})
+    print(state["step"])
 torch.save(model, "model.pt")
 with open("model.pickle", "wb") as file:
     pickle.dump(model, file)
