@@ -11,10 +11,6 @@ PROPRIETARY = (
 OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (builder)\n"
 
 
-def kernel(text):
-    return facts_of(files={"/proc/driver/nvidia/version": text}).driver.kernel_version
-
-
 def test_a_recorded_machine():
     found = facts_of().driver
     assert found.nvml
@@ -23,7 +19,7 @@ def test_a_recorded_machine():
 
 @pytest.mark.parametrize(("text", "version"), [(PROPRIETARY, "535.104.05"), (OPEN, "580.159.04"), ("garbage", None)])
 def test_the_kernel_module_s_version(text, version):
-    assert kernel(text) == version
+    assert facts_of(files={"/proc/driver/nvidia/version": text}).driver.kernel_version == version
 
 
 def test_without_a_kernel_module_there_is_no_version_and_no_gap():

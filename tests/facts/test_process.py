@@ -21,14 +21,9 @@ def test_a_recorded_machine():
     assert all(folder.writable for folder in found.folders)
 
 
-def test_the_soft_limits_are_what_counts():
-    found = limits()
-    assert (found.open_files, found.locked_bytes) == (1024, 65536)
-
-
-def test_no_limit_is_none():
-    found = limits("unlimited", "unlimited")
-    assert (found.open_files, found.locked_bytes) == (None, None)
+def test_the_soft_limits_count_and_no_limit_is_none():
+    for found, soft in ((limits(), (1024, 65536)), (limits("unlimited", "unlimited"), (None, None))):
+        assert (found.open_files, found.locked_bytes) == soft
 
 
 @pytest.mark.parametrize("text", [None, "", "garbage", LIMITS, "Max open files  many  many  files\n"])

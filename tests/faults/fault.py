@@ -73,6 +73,11 @@ def fault(  # noqa: PLR0917 - a row of the table
     return Fault(name, kind, inject, (expected,), source, **{"touches": ("*",), **more})
 
 
+def on_each(kinds: str, make: Callable[..., Fault], name: str, *row: Any, **more: Any) -> list[Fault]:
+    """The same row of the table on machines of several kinds, whose names are divided by blanks."""
+    return [make(name, kind, *row, **more) for kind in kinds.split()]
+
+
 @dataclass
 class Verdict:
     found: bool = True

@@ -4,7 +4,7 @@
 from typing import Any
 
 from faults.changes import *
-from faults.fault import Fault
+from faults.fault import Fault, on_each
 from faults.fault import fault as expecting_one
 from faults.machines import Machine
 
@@ -92,14 +92,10 @@ def _no_driver(name: str | None, required: bool = False) -> Change:
 
 
 FAULTS = [
-    fault("7 of 8 in NVML and torch, 8 on the bus and in /dev", "h100", _seven(), "ERROR", (*FIFTH, None), SYSFS,
-        touches=("*gpu",)),
-    fault("7 of 8 in NVML and torch, 8 on the bus and in /dev", "a100_sxm", _seven(), "ERROR", (*FIFTH, None), SYSFS,
-        touches=("*gpu",)),
-    fault("7 of 8, and the device file is gone too", "h100", _seven(file=False), "ERROR", (*FIFTH, None), SYSFS,
-        touches=("*gpu",)),
-    fault("7 of 8, and the device file is gone too", "b200", _seven(file=False), "ERROR", (*FIFTH, None), SYSFS,
-        touches=("*gpu",)),
+    *on_each("h100 a100_sxm", fault, "7 of 8 in NVML and torch, 8 on the bus and in /dev", _seven(), "ERROR",
+        (*FIFTH, None), SYSFS, touches=("*gpu",)),
+    *on_each("h100 b200", fault, "7 of 8, and the device file is gone too", _seven(file=False), "ERROR",
+        (*FIFTH, None), SYSFS, touches=("*gpu",)),
     fault("3 of 4, and the device file is gone too", "l40s", lambda made: lose(made, 2, file=False), "ERROR",
         ("0000:52:00.0", None), SYSFS, touches=("*gpu",)),
     fault("1 of 2 on a workstation", "rtx3090", lambda made: lose(made, 1, file=False), "ERROR",
@@ -220,11 +216,7 @@ FAULTS += [
     fault("error 803 of libraries and module that do not fit", "a100_pcie",
         unusable("Error 803: system has unsupported display driver / cuda driver combination"), "ERROR", (None,),
         CUDA + "SystemDriverMismatch", check="gpu_absent|driver_mismatch", also=("gpu_absent", "driver_mismatch")),
-    fault("the unified memory device is missing", "h100",
-        unusable("CUDA unknown error - this may be due to an incorrectly set up environment", _no_uvm),
-        "ERROR", ("/dev/nvidia-uvm", None), "CUDA needs nvidia-uvm: nvidia-modprobe(1)", check=NODES,
-        also=("gpu_absent",)),
-    fault("the unified memory device is missing", "t4",
+    *on_each("h100 t4", fault, "the unified memory device is missing",
         unusable("CUDA unknown error - this may be due to an incorrectly set up environment", _no_uvm),
         "ERROR", ("/dev/nvidia-uvm", None), "CUDA needs nvidia-uvm: nvidia-modprobe(1)", check=NODES,
         also=("gpu_absent",)),
@@ -234,14 +226,13 @@ FAULTS += [
     fault("the control device may not be opened", "a10g", unusable("No CUDA GPUs are available", _closed_control),
         "ERROR", ("/dev/nvidiactl",), "NVIDIA driver README: NVreg_DeviceFileMode", check=NODES,
         also=("gpu_absent", "nvml_missing")),
-    fault("a container without the capability compute", "l4", unusable("libcuda.so.1: cannot open shared object file",
-        docker,
-        env(NVIDIA_DRIVER_CAPABILITIES="utility")), "ERROR", (None, "NVIDIA_DRIVER_CAPABILITIES"),
+    fault("a container without the capability compute", "l4",
+        unusable("libcuda.so.1: cannot open shared object file", docker, env(NVIDIA_DRIVER_CAPABILITIES="utility")),
+        "ERROR", (None, "NVIDIA_DRIVER_CAPABILITIES"),
         "NVIDIA Container Toolkit, driver capabilities", check="gpu_absent", also=(), remedy="compute"),
-    fault("torch waits for Fabric Manager", "h200_x8", unusable("Error 802: system not yet initialized"), "ERROR",
-        (None,), CUDA + "SystemNotReady; Fabric Manager User Guide", check="fabric_manager", also=()),
-    fault("torch waits for Fabric Manager", "a100_sxm", unusable("Error 802: system not yet initialized"), "ERROR",
-        (None,), CUDA + "SystemNotReady; Fabric Manager User Guide", check="fabric_manager", also=()),
+    *on_each("h200_x8 a100_sxm", fault, "torch waits for Fabric Manager",
+        unusable("Error 802: system not yet initialized"), "ERROR", (None,),
+        CUDA + "SystemNotReady; Fabric Manager User Guide", check="fabric_manager", also=()),
     fault("one GPU in one container, which CUDA cannot use", "h100",
         unusable("CUDA error: out of memory", container(3)), "ERROR", (None,), CUDA, check="gpu_absent", also=(),
         no_remedy="--gpus all"),

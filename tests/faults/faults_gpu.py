@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from faults.changes import Change, having
-from faults.fault import Expect, Fault
+from faults.fault import Expect, Fault, on_each
 from faults.fault import fault as expecting_one
 from faults.kinds import NO, recovery
 from faults.machines import PLANS, Counting, Hanging, Machine
@@ -37,8 +37,8 @@ def of_gpu(  # noqa: PLR0917 - a row of the table
     return fault(name, kind, answers(LAST[kind], changed), check, severity, f"GPU {LAST[kind]}", source, **more)
 
 
-def on(kinds: str, name: str, *rest: Any, **more: Any) -> list[Fault]:
-    return [of_gpu(name, kind, *rest, **more) for kind in kinds.split()]
+def on(kinds: str, name: str, *row: Any, **more: Any) -> list[Fault]:
+    return on_each(kinds, of_gpu, name, *row, **more)
 
 
 # Memory. Uncorrectable errors need a reset, whatever the card; what is pending works on, but needs one soon.

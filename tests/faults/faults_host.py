@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from faults.changes import *
-from faults.fault import Expect, Fault
+from faults.fault import Expect, Fault, on_each
 from faults.fault import fault as expecting_one
 from faults.faults_gpu import LAST
 from faults.machines import Machine
@@ -74,10 +74,8 @@ FAULTS = [
         JOB + "cpu.max", CGROUP + ", cpu.max"),
     fault("a quota of 4.5 CPUs", "cpu", quota("450000 100000\n"), "cpu_quota", "WARNING", JOB + "cpu.max",
         CGROUP + ", cpu.max"),
-    fault("a quota of 0.1 CPU", "l4", quota("10000 100000\n", threads=1), "cpu_quota", "WARNING", JOB + "cpu.max",
-        CGROUP + ", cpu.max"),
-    fault("a quota of 0.1 CPU", "cpu", quota("10000 100000\n", threads=1), "cpu_quota", "WARNING", JOB + "cpu.max",
-        CGROUP + ", cpu.max"),
+    *on_each("l4 cpu", fault, "a quota of 0.1 CPU", quota("10000 100000\n", threads=1), "cpu_quota", "WARNING",
+        JOB + "cpu.max", CGROUP + ", cpu.max"),
     fault("a quota of half a CPU in a period of 20 ms", "t4", quota("10000 20000\n", threads=1), "cpu_quota",
         "WARNING", JOB + "cpu.max", CGROUP + ", cpu.max"),
     fault("a quota in a v1 hierarchy", "a100_pcie", in_v1(800000), "cpu_quota", "WARNING",
@@ -92,10 +90,8 @@ FAULTS = [
         "WARNING", None, "torch.get_num_threads"),
     fault("more threads than CPUs by MKL", "cpu", every(torch(threads=64), env(MKL_NUM_THREADS="64")), "thread_count",
         "WARNING", (None, "MKL_NUM_THREADS"), "torch.get_num_threads"),
-    fault("torchrun leaves one thread", "h100", ranks(1), "torchrun_threads", "WARNING", "OMP_NUM_THREADS",
-        "torch/distributed/run.py"),
-    fault("torchrun leaves one thread", "a100_sxm", ranks(1), "torchrun_threads", "WARNING", "OMP_NUM_THREADS",
-        "torch/distributed/run.py"),
+    *on_each("h100 a100_sxm", fault, "torchrun leaves one thread", ranks(1), "torchrun_threads", "WARNING",
+        "OMP_NUM_THREADS", "torch/distributed/run.py"),
     fault("others use the CPUs", "h200_x1", having(busy_cpus=12), "machine_busy", "WARNING", (None, "CPU"), STAT),
     fault("other guests take the CPUs", "t4", having(stolen_cpus=6), "machine_busy", "WARNING", (None, "CPU"),
         STAT + ", steal"),

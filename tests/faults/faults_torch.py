@@ -4,7 +4,7 @@
 from typing import Any
 
 from faults.changes import *
-from faults.fault import Expect, Fault
+from faults.fault import Expect, Fault, on_each
 from faults.fault import fault as expecting_one
 from faults.machines import CU13, CU126, Machine
 
@@ -97,12 +97,10 @@ FAULTS = [
         for kind in ("h100", "rtx4090", "t4")),
     fault("libraries newer than the module, in a container", "l40s", _mismatch(refuses=False), "driver_mismatch",
         "ERROR", None, "NVIDIA, /proc/driver/nvidia/version", touches=("driver",)),
-    *(fault("torch is built without CUDA", kind, cpu_build, "torch_cuda_build", "ERROR", None,
-        "PyTorch, Start Locally", touches=("*",)) for kind in ("h100", "rtx3090", "gh200", "wsl")),
-    fault("torch is not installed", "h100", no_torch(), "torch_version", "WARNING", None, "gputune examines torch",
-        touches=("*",)),
-    fault("torch is not installed", "cpu", no_torch(), "torch_version", "WARNING", None, "gputune examines torch",
-        touches=("*",)),
+    *on_each("h100 rtx3090 gh200 wsl", fault, "torch is built without CUDA", cpu_build, "torch_cuda_build", "ERROR",
+        None, "PyTorch, Start Locally", touches=("*",)),
+    *on_each("h100 cpu", fault, "torch is not installed", no_torch(), "torch_version", "WARNING", None,
+        "gputune examines torch", touches=("*",)),
     fault("torch cannot be imported", "l4", no_torch({"type": "ImportError", "name": None,
         "message": "libcudnn.so.9: cannot open shared object file"}), "torch_version", "ERROR", None,
         "Python, ImportError", touches=("*",)),
