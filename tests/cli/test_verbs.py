@@ -76,7 +76,7 @@ class TestProbe:
     )
     def test_what_comes_next_is_to_measure_what_is_provisional(self, monkeypatch, tmp_path, capsys, options, command):
         monkeypatch.chdir(tmp_path)
-        monkeypatch.delenv("COLUMNS", raising=False)  # which pytest's workers are given
+        monkeypatch.setenv("COLUMNS", "200")  # so that the remark has room behind the command
         made = making.profile()
         waiting = {"omp_threads": ("cpu_threads",), "dataloader_workers": ("dataloader",)}
         settings = {
@@ -275,7 +275,7 @@ class TestCheck:
         assert "1 unknown" in result.stdout
 
     def test_no_colour_codes_without_a_terminal(self, stood_in):
-        result = gputune("check", "--only", "numa", env=stood_in)
+        result = gputune("check", "--all", "--only", "numa", env=stood_in)
         assert "numa" in result.stdout
         assert "\x1b" not in result.stdout
 
