@@ -92,5 +92,4 @@ def load(package: str, name: str) -> ModuleType:
 
 
 def name_of(plugin: Plugin | ModuleType) -> str:
-    """Return the name by which users know a plug-in: that of its file."""
     return plugin.__name__.rpartition(".")[2]

@@ -79,7 +79,6 @@ class Rounds(Generic[A]):
         return bool(self._waiting or self._taken)
 
     def push(self, sample: float) -> None:
-        """Take the sample of the arm that `next` returned."""
         self._taken.append((self._waiting.pop(0), sample))
         self._keep_whole_round()
 
@@ -105,7 +104,7 @@ class Rounds(Generic[A]):
             return kept >= self.most
         if kept in LOOKS and decided(self.arms):
             return True
-        if kept in (LOOKS[-1], *MORE_LOOKS) and fastest_decided(self.arms):
+        if kept in (LOOKS[-1], *MORE_LOOKS) and all(_pair_decided(*pair) for pair in _ranking(self.arms)):
             return True
         telling = kept >= FEWEST_PAIRS and not disagreeing(self.arms)
         deadline = self.deadline if telling else max(self.deadline, self.latest)
@@ -123,11 +122,6 @@ def order(arms: Sequence[A], number: int, *, shuffled: bool = True) -> list[A]:
 def decided(arms: Sequence[Arm]) -> bool:
     """Whether each arm is decided against its baseline, and the fastest of the ranked arms against the others."""
     return all(_pair_decided(arm, other) for arm, other in _pairs(arms))
-
-
-def fastest_decided(arms: Sequence[Arm]) -> bool:
-    """Whether the fastest of the ranked arms is decided against the others, which is all that more rounds are for."""
-    return all(_pair_decided(arm, other) for arm, other in _ranking(arms))
 
 
 def disagreeing(arms: Sequence[Arm]) -> bool:

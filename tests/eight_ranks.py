@@ -14,7 +14,6 @@ from making import environ, until
 
 PROBE = """
 import os, runpy, sys, time
-from pathlib import Path
 from making import profile
 from gputune import probing
 from gputune.errors import MeasureError
@@ -37,7 +36,7 @@ def probe(request, **options):
 
 probing.probe = probe
 if "NODE" in os.environ:
-    node_lock.this_node.__defaults__ = (Path(os.environ["NODE"]),)
+    node_lock.this_node = lambda: os.environ["NODE"]
 sys.argv[0] = "gputune"
 runpy.run_module("gputune", run_name="__main__")
 """

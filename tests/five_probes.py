@@ -8,14 +8,16 @@ samples; then the rates of sweeps with their standard errors, twelve seconds for
 
 import math
 import os
+import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from statistics import mean, stdev
 from typing import Any
 
 from gpu.figures import choices_of, probe
-from real_noise import busy_loops
 
 from gputune import checks, facts, recommend
 from gputune.benches import dataloader
@@ -31,6 +33,18 @@ from gputune.settings.dataloader_workers import KINDS, of_kind
 COUNT = 5
 TURNS, TURN_SECONDS = 4, 3.0
 POINTS = {"decoding": (16, 24, 32, 40, 48), "memory": (0, 1), "waiting": (32, 40, 48)}
+
+
+@contextmanager
+def busy_loops(count: int) -> Iterator[None]:
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True) for _ in range(count)]
+    try:
+        time.sleep(1)
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
 
 
 def in_a_row(loops: int, *options: str, count: int = COUNT) -> dict[str, Any]:

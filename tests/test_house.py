@@ -79,7 +79,6 @@ DOORS = {
     "host/stderr.py": {"print"},
     "host/keeper.py": {"print"},  # of the standard library alone
     "report/tables.py": {"Console"},
-    "benches/_truth.py": {"print"},  # to the process that started it
     "inject/hook.py": {"sys.stderr.write"},  # in a program of the user's
     "inject/shim/sitecustomize.py": {"sys.stderr.write"},
 }

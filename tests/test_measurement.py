@@ -18,16 +18,6 @@ def row(*samples):
     return Measurement(bench="conv", metric="throughput", unit="TFLOP/s", samples=samples, device="cuda:0")
 
 
-def compare(rng, gain=1.0, noise=0.02):
-    """One comparison by the rule: pairs are looked at when there are 12, 20 and 32, until there is a verdict."""
-    ratios = [gain * rng.lognormvariate(0, noise) / rng.lognormvariate(0, noise) for _ in range(LOOKS[-1])]
-    for pairs in LOOKS:
-        verdict = comparison_of(ratios[:pairs]).verdict
-        if verdict != "undecided":
-            break
-    return verdict
-
-
 @pytest.mark.parametrize(("n", "low", "high"), [(8, 1, 8), (11, 1, 11), (12, 2, 11), (20, 4, 17), (32, 9, 24)])
 def test_the_interval_is_of_order_statistics(n, low, high):
     samples = list(range(1, n + 1))
@@ -72,22 +62,10 @@ def test_the_interval_covers_the_true_median_99_times_in_100(n, spread):
     assert covered / 4000 >= 0.987
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("noise", "rate"), [(0.02, 0.005), (0.1, 0.01), (0.5, 0.01)])
-def test_two_equal_settings_are_seldom_called_different(noise, rate):
-    """In common noise the least gain is out of reach; beyond it the three looks together keep the rate below 1 %."""
-    rng = random.Random(1)
-    assert sum(compare(rng, noise=noise) == "gain" for _ in range(5000)) / 5000 < rate
-
-
-def test_a_gain_of_5_percent_is_found_in_2_percent_noise():
-    rng = random.Random(2)
-    assert sum(compare(rng, gain=1.05) == "gain" for _ in range(1000)) / 1000 > 0.9
-
-
-def test_a_loss_is_never_called_a_gain():
-    rng = random.Random(3)
-    assert {compare(rng, gain=0.95) for _ in range(1000)} == {"no gain"}
+def test_a_gain_of_5_percent_is_found_in_2_percent_noise_and_a_loss_is_never_called_one():
+    machine = noise.MACHINES["scatter of 2 %"]
+    assert noise.share_of_gains(machine, gain=1.05, times=1000) > 0.9
+    assert noise.share_of_gains(machine, gain=0.95, times=1000) == 0
 
 
 @pytest.mark.parametrize(

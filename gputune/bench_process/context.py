@@ -19,7 +19,7 @@ class MatmulShape:
     m: int
     n: int
     k: int
-    dtype: str = "bfloat16"
+    dtype: str
     """bfloat16, float16, tf32 or float32."""
 
 

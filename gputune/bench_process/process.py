@@ -27,7 +27,7 @@ from gputune.bench_process.messages import (
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.host.child import JsonChild
-from gputune.host.kept import PATIENCE_SECONDS, lifted, new_folder
+from gputune.host.kept import lifted, new_folder
 from gputune.measurement import Measurement
 
 READY_SECONDS = 180
@@ -60,31 +60,22 @@ class BenchProcess(JsonChild[Answer]):
         answer: Answer = decode(line)
         return answer
 
-    @property
-    def pid(self) -> int:
-        """The pid of the child's keeper, which leads the process group of everything it starts."""
-        return self.kept.pid
-
     def ready(self, start: Start) -> None:
         """Wait until torch is imported and the device answers. Raises BenchFailed."""
         self._tell(start)
         self._answer(READY_SECONDS, READY_SECONDS)
 
     def run(self, request: BenchRequest, deadline_seconds: float) -> Iterator[Measurement | Gap | Activity]:
-        """Run one bench; yield its answers. Raises BenchFailed, after which the process is of use only if `alive`."""
+        """Run one bench; yield its answers. Raises BenchFailed; the process is of use after that if it lives."""
         self._tell(request)
         deadline = time.monotonic() + deadline_seconds
         while not isinstance(answer := self._answer(deadline - time.monotonic(), deadline_seconds), Done):
             if isinstance(answer, Measurement | Gap | Activity):
                 yield answer
 
-    @property
-    def alive(self) -> bool:
-        return not self.has_ended
-
     def kill(self) -> None:
         """End it, from any thread: who waits for its answers gets BenchFailed."""
-        self.kept.end(PATIENCE_SECONDS)
+        self.kept.end()
 
     def _tell(self, message: Message) -> None:
         try:
@@ -179,7 +170,7 @@ class RestartingProcess:
         """Return the process once it is ready, so that what follows takes only its own time. Raises BenchFailed."""
         if self._stopped:
             raise BenchFailed(how="stopped")
-        if self._process and self._ready and self._process.alive:
+        if self._process and self._ready and not self._process.has_ended:
             return self._process
         if self._failed_starts >= FAILED_STARTS:
             raise BenchFailed(how="not started", detail=self._why)

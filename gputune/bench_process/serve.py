@@ -34,7 +34,8 @@ _CACHE = "TORCHINDUCTOR_CACHE_DIR"
 def main(requests_fd: int, answers_fd: int, imports: Sequence[str] = ()) -> None:
     # as where something kills both the keeper and gputune
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    _be_killed_first()
+    with suppress(OSError):  # when memory runs out, this and what it starts go first, so that the parent can report it
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     for descriptor in (requests_fd, answers_fd):
         os.set_inheritable(descriptor, False)
     os.dup2(2, 1)  # whatever prints must not reach the reader of the answers, nor a terminal
@@ -102,16 +103,6 @@ def _raised(error: Exception) -> Raised:
     text = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     cause = getattr(error, "cause", None)  # any exception may have such an attribute, of any type
     return Raised(text=text, cause=cause if cause in get_args(Cause) else None)
-
-
-def _be_killed_first() -> None:
-    """Have the kernel kill this process, and whatever it starts from now on, before any other when memory runs out: the
-    parent must survive to report it.
-
-    Source: Linux, proc_pid_oom_score_adj(5).
-    """
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
 def _own_folder() -> str:

@@ -1,8 +1,8 @@
 """The state of the GPU while it is measured, through NVML: clock, power, throttle reasons, and who else uses it."""
 
 import os
-import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import reduce
 from operator import or_
 from statistics import median
@@ -23,15 +23,14 @@ class Telemetry:
 
     def __init__(self, index: int | None, host: Host | None = None) -> None:
         self._index = index if index is not None else -1
+        self._host = host or Host(nvml_deadline_seconds=_CALL_SECONDS, nvml_per_call=True)
         self._nvml: Nvml | None = None
         self._last_look = -_APART_SECONDS
         self._newest: int | None = None
         """The driver's time stamp of the newest sample of utilisation seen so far."""
         if index is not None:
-            try:
-                self._nvml = (host or Host(nvml_deadline_seconds=_CALL_SECONDS, nvml_per_call=True)).nvml()
-            except Unreadable:
-                self._nvml = None
+            with suppress(Unreadable):
+                self._nvml = self._host.nvml()
 
     def sample(self) -> dict[str, float]:
         """Return the current values, without those that cannot be read: sm_clock_mhz, power_watts, throttle_reasons
@@ -49,7 +48,7 @@ class Telemetry:
             "throttle_reasons": _number(clocks_event_reasons, nvml, index),
             "pcie_generation": _number(nvml.device, index, "CurrPcieLinkGeneration"),
         }
-        now = time.monotonic()
+        now = self._host.monotonic()
         if now - self._last_look >= _APART_SECONDS:
             self._last_look = now
             values |= {"gpu_processes": self._processes(), "other_sm_percent": self._others()}

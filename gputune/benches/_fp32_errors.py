@@ -10,14 +10,13 @@ from typing import Any
 
 def errors(device: str) -> dict[str, float]:
     """The relative error of each operation under the present flags, on normal random numbers."""
-    return {name: _error(operation, device) for name, operation in OPERATIONS.items()}
-
-
-def _error(operation: Callable[[str, Any], tuple[Any, Any]], device: str) -> float:
     import torch
 
-    got, exact = operation(device, torch.Generator(device=device).manual_seed(0))
-    return relative_error(got.double(), exact)
+    found = {}
+    for name, operation in OPERATIONS.items():
+        got, exact = operation(device, torch.Generator(device=device).manual_seed(0))
+        found[name] = relative_error(got.double(), exact)
+    return found
 
 
 def relative_error(got: Any, exact: Any) -> float:

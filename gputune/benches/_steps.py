@@ -78,13 +78,6 @@ class Trainee:
 
         return step, scaler
 
-    def inference(self) -> Any:
-        """A forward pass under inference_mode; call `model.eval()` before."""
-        import torch
-
-        with torch.inference_mode(), self._autocast():
-            return self.forward(self.inputs)
-
 
 def set_flags(combination: Combination) -> None:
     """Set the global flags of a combination.
@@ -109,21 +102,17 @@ def started(trainee: Trainee, combination: Combination, stage: str) -> tuple[Arm
 
     It compiles, lets cuDNN search, and allocates the optimizer's state and the libraries' workspaces.
     """
-    arm = arm_of(trainee, combination, stage, trainee.stepper(fused=combination.fused)[0])
+    name = next(name for name, network in NETWORKS.items() if network is trainee.network)
+    arm = Arm(
+        params={"network": name, "batch": trainee.size.batch, "stage": stage, **combination.params},
+        run=trainee.stepper(fused=combination.fused)[0],
+        work=trainee.size.batch,
+        before=partial(set_flags, combination),
+    )
     arm.before()
     start = time.monotonic()
     float(arm.run().detach())
     return arm, time.monotonic() - start
-
-
-def arm_of(trainee: Trainee, combination: Combination, stage: str, run: Any) -> Arm:
-    name = next(name for name, network in NETWORKS.items() if network is trainee.network)
-    return Arm(
-        params={"network": name, "batch": trainee.size.batch, "stage": stage, **combination.params},
-        run=run,
-        work=trainee.size.batch,
-        before=partial(set_flags, combination),
-    )
 
 
 def allocated_bytes(context: Context) -> int:

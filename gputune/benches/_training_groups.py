@@ -18,7 +18,6 @@ from gputune.benches._steps import (
     STEPS,
     Trainee,
     allocated_bytes,
-    arm_of,
     fact_of,
     forget_peak,
     peak_since,
@@ -28,10 +27,9 @@ from gputune.benches._steps import (
 from gputune.benches._timing import Arm, Metric, interleave, or_gap, time_of
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement, rounded
-from gputune.rounds import against_first, ranked
+from gputune.rounds import ranked
 from gputune.settings._training_rows import BENCH, MIXED, Combination, FinalLoss
 
-OTHER_BATCHES = (128, 256, 513)
 SEEDS = range(5)
 GUARD_STEPS = 60
 LAST = 5
@@ -103,7 +101,8 @@ def options(context: Context, name: str, size: Size, bases: Sequence[Combination
         except Exception as error:  # a compiler may fail with anything
             if out_of_memory(error) or not (compiled or fused):
                 raise
-            yield Gap(fact=fact_of(name), reason=_refused(combination, error))
+            what = "torch.compile" if compiled else "the fused optimizer"
+            yield Gap(fact=fact_of(name), reason=f"{what} failed: {one_line(error)}")
             continue
         arms.append(arm)
         if searches and not fused and not compiled:  # the first step, in which the search takes its memory
@@ -112,36 +111,6 @@ def options(context: Context, name: str, size: Size, bases: Sequence[Combination
             metric = Metric(BENCH, "s", "compile_time" if compiled else "search_time")
             yield metric.row(context, [taken], arm.params)
     yield from or_gap(interleave(context, ranked(arms), seconds, STEPS), fact_of(name), f"the {name}'s options")
-
-
-def _refused(combination: Combination, error: Exception) -> str:
-    what = "torch.compile" if combination.compiled else "the fused optimizer" if combination.fused else "the step"
-    return f"{what} failed: {one_line(error)}"
-
-
-def forward(
-    context: Context, name: str, size: Size, combinations: Sequence[Combination], seconds: float
-) -> list[Measurement]:
-    """Forward passes under inference_mode."""
-    arms = []
-    for combination in combinations:
-        trainee = Trainee(NETWORKS[name], size, context.device, combination)
-        trainee.model.eval()
-        arms.append(arm_of(trainee, combination, "inference", trainee.inference))
-    return interleave(context, against_first(arms), seconds, STEPS)
-
-
-def batches(context: Context, size: Size, precisions: Sequence[str], seconds: float) -> list[Measurement]:
-    """The MLP's other batches, each precision against FP32 at the same batch."""
-    arms: list[Arm] = []
-    for batch in OTHER_BATCHES:
-        of_batch: list[Arm] = []
-        for precision in (precision for precision in precisions if precision != "float16"):
-            combination = Combination(precision=precision)
-            trainee = Trainee(NETWORKS["mlp"], replace(size, batch=batch), context.device, combination)
-            of_batch.append(arm_of(trainee, combination, "batch", trainee.stepper(fused=False)[0]))
-        arms += against_first(of_batch)
-    return interleave(context, arms, seconds, STEPS)
 
 
 def final_losses(context: Context, name: str, size: Size, precisions: Sequence[str], seconds: float) -> Iterator[Found]:

@@ -29,15 +29,12 @@ RANK = 6
 HEADS = 16
 BATCH = {1024: 4, 4096: 2, 16384: 1}
 """By sequence length."""
-MATH_LONGEST = 4096
-"""math keeps several matrices of length x length for every head: at 16384, tens of GiB."""
 
 BACKENDS = {
     "default": "",
     "flash": "FLASH_ATTENTION",
     "efficient": "EFFICIENT_ATTENTION",
     "cudnn": "CUDNN_ATTENTION",
-    "math": "MATH",
 }
 """torch's name (`SDPBackend`) of each; the default is torch's own choice and the baseline."""
 
@@ -76,27 +73,17 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
             yield from _group(context, shape, seconds, refused)
         else:
             refused[TIME_RAN_OUT] += 1
-    yield from gaps(refused, len(shapes))
+    for (backend, why), count in refused.items():
+        yield _gap(f"{backend} {why} at {count} of {len(shapes)} shapes")
 
 
 def groups(dtypes: tuple[str, ...], budget: Budget) -> list[Shape]:
-    """The workloads at which the back ends are compared."""
     mixed = [dtype for dtype in ("bfloat16", "float16") if dtype in dtypes]
     if budget == "thorough":
         every = product(mixed, (64, 128), BATCH, (True, False))
     else:
         every = product(mixed[:1], (64, 128), (4096,), (True,))
     return [Shape(dtype=dtype, head=head, length=length, causal=causal) for dtype, head, length, causal in every]
-
-
-def candidates(budget: Budget) -> list[str]:
-    return [name for name in BACKENDS if name != "math" or budget == "thorough"]
-
-
-def gaps(refused: Refused, shapes: int) -> Iterator[Gap]:
-    """One Gap for each back end and reason."""
-    for (backend, why), count in refused.items():
-        yield _gap(f"{backend} {why} at {count} of {shapes} shapes")
 
 
 def _gap(reason: str) -> Gap:
@@ -113,9 +100,10 @@ def _group(context: Context, shape: Shape, seconds: float, refused: Refused) -> 
     end = time.monotonic() + seconds
     step = step_at(context, shape)
     arms: list[Arm] = []
-    for backend in candidates(context.budget):
+    for backend in BACKENDS:
         arm = Arm(params={**shape.params, "backend": backend}, run=step, work=shape.tflop)
-        why = impossible(shape, backend) or _refusal(context, _forced(arm, backend))
+        missing = backend != "default" and _member(backend) is None
+        why = "is no choice in this torch" if missing else _refusal(context, _forced(arm, backend))
         if why:
             refused[backend, why] += 1
         else:
@@ -148,13 +136,6 @@ def step_at(context: Context, shape: Shape) -> Any:
         return torch.autograd.grad(out, inputs, gradient)
 
     return step
-
-
-def impossible(shape: Shape, backend: str) -> str | None:
-    """Why a back end is not even tried at a shape, or None."""
-    if backend == "math" and shape.length > MATH_LONGEST:
-        return f"would keep attention matrices of {shape.length} x {shape.length}, and is left out"
-    return None if backend == "default" or _member(backend) is not None else "is no choice in this torch"
 
 
 def _member(backend: str) -> Any:

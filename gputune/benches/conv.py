@@ -4,7 +4,7 @@ Channel counts around multiples of 8 show what alignment is worth; 3 and 4 chann
 after padding. What cuDNN's own search is worth, and what a backward pass takes, whole training steps show.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -24,8 +24,6 @@ RANK = 7
 
 IMAGES = {"cuda": (64, 56), "cpu": (4, 28)}
 """Images in a batch, and pixels on a side, by kind of device."""
-LEAST_IMAGES = 8
-"""Fewer images do not fill a GPU."""
 BLOCK_SECONDS = 0.03
 """Shorter than usual: calibration takes as long as two blocks, for each of many arms."""
 
@@ -48,7 +46,6 @@ class Point:
 
     @property
     def params(self) -> Params:
-        """The parameters of its row."""
         out: Params = {"out": self.out} if self.out != self.channels else {}
         return {
             "dtype": self.dtype,
@@ -97,7 +94,6 @@ def _thorough_gpu(dtypes: Sequence[str], main: str) -> Iterator[Group]:
 
 
 def _formats(dtype: str, channels: Sequence[int], out: int | None = None) -> Group:
-    """Each convolution in both memory formats."""
     return [
         Point(dtype=dtype, channels=count, out=out or count, channels_last=last)
         for count, last in product(channels, (False, True))
@@ -112,13 +108,12 @@ def baseline(point: Point, group: Group) -> Point | None:
 
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
-    for dtype in context.dtypes:
-        if dtype in ("float32", "tf32"):
-            yield _error(context, dtype)
+    if "tf32" in context.dtypes:
+        yield _error(context, "tf32")
     plan = groups(context.dtypes, context.main_dtype, cuda=context.cuda, thorough=context.budget == "thorough")
     for group, seconds in shared_out(plan, context.seconds, len):
         context.say(_title(group))
-        yield from measured(context, group, seconds)
+        yield from _measured(context, group, seconds)
 
 
 def _title(group: Group) -> str:
@@ -127,44 +122,33 @@ def _title(group: Group) -> str:
     return f"{' and '.join(dict.fromkeys(point.dtype for point in group))}, {channels[0]} to {channels[-1]} channels"
 
 
-def measured(context: Context, group: Group, seconds: float) -> Iterator[Measurement | Gap]:
-    """The group's rows, with half as many images each time that memory runs out; a Gap where too few are left."""
-    import torch
-
-    all_images, _ = IMAGES[kind_of(context.device)]
-    images = all_images
-    while True:
-        try:
-            rows = _interleaved(context, group, images, seconds)
-            break
-        except RuntimeError as error:
-            if not out_of_memory(error):
-                raise
-            why = first_sentence(error)
-        torch.cuda.empty_cache()  # only here: the error held the failed arms
-        if images // 2 < LEAST_IMAGES:
-            yield Gap(fact="bench.conv", reason=f"{_title(group)}, {images} images: {why}")
-            return
-        images //= 2
-    for row in or_gap(rows, "bench.conv", _title(group)):
-        if images != all_images and isinstance(row, Measurement):
-            row.params["images"] = images
-        yield row
+def _measured(context: Context, group: Group, seconds: float) -> list[Measurement | Gap]:
+    try:
+        return or_gap(_interleaved(context, group, seconds), "bench.conv", _title(group))
+    except RuntimeError as error:
+        if not out_of_memory(error):
+            raise
+        return [Gap(fact="bench.conv", reason=f"{_title(group)}: {first_sentence(error)}")]
 
 
-def _interleaved(context: Context, group: Group, images: int, seconds: float) -> list[Measurement]:
-    arms = {point: _arm(context, point, images) for point in group}
+def _interleaved(context: Context, group: Group, seconds: float) -> list[Measurement]:
+    arms = {point: _arm(context, point) for point in group}
     for point, arm in arms.items():
         other = baseline(point, group)
         arm.baseline = arms[other] if other else None
     return interleave(context, list(arms.values()), seconds, Metric("conv", "TFLOP/s"), BLOCK_SECONDS)
 
 
-def _arm(context: Context, point: Point, images: int) -> Arm:
-    pixels = IMAGES[kind_of(context.device)][1]
+def _arm(context: Context, point: Point) -> Arm:
+    import torch
+
+    images, pixels = IMAGES[kind_of(context.device)]
+    x, w = _tensors(context, point, images, pixels)
+    if point.channels_last:
+        x, w = (tensor.to(memory_format=torch.channels_last) for tensor in (x, w))
     return Arm(
         params=point.params,
-        run=_run(context, point, images, pixels),
+        run=partial(torch.nn.functional.conv2d, x, w, padding=KERNEL // 2),
         work=point.operations(images, pixels) / 1e12,
         before=partial(_set_flags, point.dtype),
     )
@@ -175,15 +159,6 @@ def _set_flags(dtype: str) -> None:
 
     set_flags(dtype)
     torch.backends.cudnn.benchmark = False  # an earlier bench may have left it on
-
-
-def _run(context: Context, point: Point, images: int, pixels: int) -> Callable[[], Any]:
-    import torch
-
-    x, w = _tensors(context, point, images, pixels)
-    if point.channels_last:
-        x, w = (tensor.to(memory_format=torch.channels_last) for tensor in (x, w))
-    return partial(torch.nn.functional.conv2d, x, w, padding=KERNEL // 2)
 
 
 def _tensors(context: Context, point: Point, images: int, pixels: int) -> tuple[Any, Any]:

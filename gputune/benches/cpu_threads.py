@@ -1,7 +1,4 @@
-"""How many threads one process should compute with on these CPUs: torch's own count, the CPU budget, and one.
-
-Half of the CPUs is left out: of 16, 8 ran 1.25 times as fast as all in one process and half as fast in the next.
-"""
+"""How many threads one process should compute with on these CPUs: torch's own count, the CPU budget, and one."""
 
 from collections.abc import Iterator
 from dataclasses import replace

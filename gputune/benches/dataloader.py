@@ -3,7 +3,7 @@
 Three kinds of samples: `decoding` costs CPU time, as reading and resizing an image does; `memory` is a slice of
 something already in memory, such as tokens; `waiting` is waited for, as an object store's answer is. For each kind the
 most workers that are worth trying, half and a quarter of them are timed in turn with none; those that fall behind are
-given up soon. (One look at each is not enough to choose by: on 16 CPUs it scatters by a quarter.)
+given up soon.
 """
 
 import time
@@ -27,9 +27,7 @@ from gputune.settings._loading_rows import PREFETCH, LoadingParams
 
 SECONDS = {"cuda": {"standard": 12.5, "thorough": 28}, "cpu": {"standard": 10, "thorough": 28}}
 LEAST_SECONDS = {"cuda": 11.5}
-"""With less, 16 CPUs of a machine that has just started (where 112 workers took three seconds until all of them loaded)
-could not take four rounds of every kind.
-"""
+"""With less, 16 CPUs of a machine that has just started could not take four rounds of every kind."""
 RANK = 4
 OF_THE_HOST = True
 
@@ -37,14 +35,10 @@ END_SHARE = 0.1
 """The part of the seconds that is kept back for the last turn, and its workers, to end."""
 
 OVERTIME_SHARE = 0.15
-"""The part of the seconds by which the last kind may take longer where its samples so far say nothing. (Beside eight
-busy loops on 16 CPUs one of five probes took five rounds, and one of these was disturbed.)
-"""
+"""The part of the seconds by which the last kind may take longer where its samples so far say nothing."""
 
 SHARES = {"memory": 0.17, "waiting": 0.36, "decoding": 0.47}
-"""Shares of the seconds, in the order in which they are taken. The shortest comes first, since what it leaves is for
-the others, and the one that scatters most comes last, so that its rounds take no time from another.
-"""
+"""Shares of the seconds, in order: what the shortest leaves is for the others, and what scatters most comes last."""
 
 BATCH = 8
 SAMPLE_BYTES = 3 * 96 * 96
@@ -52,9 +46,8 @@ SAMPLE_BYTES = 3 * 96 * 96
 WAITING_FACTOR = 4
 """The most workers tried for each CPU with samples that are waited for; `per_cpu` has the limit for decoding."""
 MOST_WORKERS = {"decoding": 64, "memory": 4, "waiting": 48}
-"""Slices of memory take longer on their way from a worker than it takes to make them, and one process takes about 2000
-batches a second, which 35 workers that wait bring it. (In sweeps on 16 CPUs of four idle machines 48 such workers were
-the fastest, and 64 lost up to 7 %.)
+"""Slices of memory take longer on their way from a worker than to make, and one process takes about 2000 batches a
+second, which 35 workers that wait bring it.
 """
 BLOCK_SECONDS = {"decoding": 0.1, "memory": 0.05, "waiting": 0.1}
 WAIT_SECONDS = 0.002
@@ -172,7 +165,6 @@ def _of_kind(context: Context, kind: str, seconds: float, at_most: float) -> Ite
 
 
 def source_of(kind: str) -> Source:
-    """The synthetic samples of one kind."""
     from torch.utils import data
 
     dataset: Any = KINDS[kind]()

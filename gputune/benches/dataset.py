@@ -48,13 +48,10 @@ LEAST_STALL_SECONDS, STALL = 3.0, 20.0
 """A block whose workers have delivered is stuck after so many seconds, or so many batch times if that is longer."""
 MEMORY_SHARE = 0.7
 
-MANY_CPUS, FEW_CPUS = 16, 4
-"""With many CPUs all of the seconds are used, with few half of them: there is less to search and to start."""
-
 
 def share_of(cpus: int) -> float:
-    """The share of the seconds that is used with so many CPUs."""
-    return math.sqrt(min(MANY_CPUS, max(FEW_CPUS, cpus)) / MANY_CPUS)
+    """The share of the seconds that is used: all with 16 CPUs, half with 4, which have less to search and to start."""
+    return math.sqrt(min(16, max(4, cpus)) / 16)
 
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
@@ -131,7 +128,6 @@ class _Plan:
         return Options(workers=workers, prefetch_factor=int(max(1, min(PREFETCH, fitting))))
 
     def params(self, workers: int) -> LoadingParams:
-        """The parameters of a row of the curve."""
         return LoadingParams(
             kind="dataset",
             workers=workers,

@@ -1,9 +1,8 @@
 """The cost of a matmul dimension that is no multiple of 2, 4, 8 ... 128.
 
 The three products of a linear layer, `x[M, K] @ w[N, K].T` forward and its two gradients, with one dimension a little
-above a power of two and the others at it. Alignment is separated from tiling: all sizes of a dimension, but the power
-of two itself, need the same number of tiles of 128, so that they differ in alignment only; how fast the power of two
-is beside them shows what an exactly filled last tile, or a wave of tiles less, is worth.
+above a power of two and the others at it. All sizes of a dimension need the same number of tiles of 128, so that they
+differ in alignment only; the power of two itself, which needs a tile less, is left out.
 """
 
 from collections.abc import Callable, Iterator
@@ -55,9 +54,7 @@ def plan(context: Context) -> list[Group]:
         return [Group(dtype=ordered[0], product="forward", dim=dim, added=(8, 1, 2, 4)) for dim in "NK"]
     if context.budget == "standard":
         wanted = [dtype for dtype in ordered if not context.cuda or dtype in (context.main_dtype, "tf32")]
-        return [
-            Group(dtype=dtype, product="forward", dim=dim, added=(8, 1, 2, 4, 0)) for dtype in wanted for dim in "NK"
-        ]
+        return [Group(dtype=dtype, product="forward", dim=dim, added=(8, 1, 2, 4)) for dtype in wanted for dim in "NK"]
     return [group for dtype in ordered for group in _everything(context, dtype)]
 
 
@@ -69,8 +66,8 @@ def _everything(context: Context, dtype: str) -> Iterator[Group]:
     largest = MULTIPLES if context.cuda else MULTIPLES[:5]  # a CPU has no tiles of 128 that would hide a larger size
     for product in PRODUCTS:
         for dim in "NK":
-            yield Group(dtype=dtype, product=product, dim=dim, added=(*largest[::-1], 0))
-        yield Group(dtype=dtype, product=product, dim="M", added=(largest[-1], 1, 8, 0))
+            yield Group(dtype=dtype, product=product, dim=dim, added=largest[::-1])
+        yield Group(dtype=dtype, product=product, dim="M", added=(largest[-1], 1, 8))
 
 
 def _arm(context: Context, group: Group, added: int) -> Arm:
@@ -82,8 +79,7 @@ def _arm(context: Context, group: Group, added: int) -> Arm:
             product=group.product,
             dim=group.dim,
             size=base + added,
-            multiple=added or MULTIPLES[-1],
-            full_tiles=not added,
+            multiple=added,
         ).params,
         run=_product(context, group, sizes),
         work=2 * sizes["M"] * sizes["N"] * sizes["K"] / 1e12,

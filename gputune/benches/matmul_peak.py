@@ -130,12 +130,12 @@ def theoretical(context: Context, dtype: str, steady: Measurement) -> Iterator[M
     """The theoretical peak at the clock of the steady load; no row where the GPU or its clock is not known."""
     gpu = context.facts.device_gpu(context.device)
     clock = steady.conditions.get("sm_clock_mhz")
-    peak = peak_tflops(gpu, dtype, clock) if gpu and clock else None
-    if gpu is None or peak is None:
+    rate = flops_per_clock(gpu, dtype) if gpu else None
+    if gpu is None or gpu.multiprocessor_count is None or rate is None or not clock:
         return
-    rate = flops_per_clock(gpu, dtype) or 0
-    params: Params = {"dtype": dtype, "multiprocessors": gpu.multiprocessor_count or 0, "flops_per_clock": rate}
-    yield _metric("theoretical").row(context, [peak], params, sm_clock_mhz=clock or 0.0)
+    peak = gpu.multiprocessor_count * clock * 1e6 * rate / 1e12
+    params: Params = {"dtype": dtype, "multiprocessors": gpu.multiprocessor_count, "flops_per_clock": rate}
+    yield _metric("theoretical").row(context, [peak], params, sm_clock_mhz=clock)
 
 
 def flops_per_clock(gpu: Gpu, dtype: str) -> int | None:
@@ -144,11 +144,3 @@ def flops_per_clock(gpu: Gpu, dtype: str) -> int | None:
     rate = _PER_CLOCK.get(capability, {}).get(dtype)
     halved = gpu.brand == "GeForce" and capability in _GEFORCE_HALF and dtype != "float32"
     return rate // 2 if rate and halved else rate
-
-
-def peak_tflops(gpu: Gpu, dtype: str, clock_mhz: float) -> float | None:
-    """TFLOP/s at this clock of the multiprocessors; None for a GPU or dtype that the table does not hold."""
-    rate = flops_per_clock(gpu, dtype)
-    if rate is None or gpu.multiprocessor_count is None:
-        return None
-    return gpu.multiprocessor_count * clock_mhz * 1e6 * rate / 1e12

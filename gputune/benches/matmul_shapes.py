@@ -66,7 +66,7 @@ def _up(size: int, multiple: int) -> int:
 
 
 def _arm(context: Context, shape: MatmulShape, padded: MatmulShape) -> Arm:
-    dtype, m, n, k = shape.dtype, padded.m, padded.n, padded.k
+    dtype, m, n, k = padded.dtype, padded.m, padded.n, padded.k
     return Arm(
         params={"shape": name(shape), "dtype": dtype, "m": m, "n": n, "k": k},
         run=linear(dtype, *operands(context, dtype, m, n, k)),

@@ -3,26 +3,17 @@
 One square matmul in FP32, TF32, bfloat16, float16 and, where the hardware has it, float8, in turn, and the relative
 error of each against float64. Only the error shows what precision really ran: NVIDIA_TF32_OVERRIDE beats torch's
 flags in both directions and the flags do not show it. So matmul, convolution (both memory formats) and LSTM are
-measured under the flags that this environment sets and under both settings of them; in the thorough budget also in
-processes with NVIDIA_TF32_OVERRIDE=0 and =1.
+measured under the flags that this environment sets and under both settings of them.
 """
 
-import json
-import os
-import subprocess
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
-import gputune_start
 from gputune.bench_process import Context
-from gputune.benches import _truth
 from gputune.benches._errors import one_line, synchronize
 from gputune.benches._fp32_errors import errors, relative_error
 from gputune.benches._matmul import linear, operands, set_flags
 from gputune.benches._timing import Arm, Metric, interleave, or_gap, time_of, warm_up
-from gputune.facts.environment import TF32_OVERRIDE
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 from gputune.rounds import against_first
@@ -34,7 +25,6 @@ RANK = 1
 GPU_SIZE = 4096
 CPU_SIZES = (256, 512, 1024)
 CPU_CALL_SECONDS = 0.02
-CHILD_SECONDS = 25
 ERROR = Metric("precision", "1", "relative_error")
 
 
@@ -45,8 +35,10 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
     for dtype in dtypes:
         yield _error(context, dtype)
     if context.cuda:
-        for flags, allow in _truth.FLAGS.items():
-            yield from _rows(context, _truth.errors_under(context.device, allow), {"flags": flags})
+        for flags, allow in (("on", True), ("off", False)):
+            _tf32.set_matmul(allow)
+            _tf32.set_cudnn(allow)
+            yield from _errors(context, flags)
     size = GPU_SIZE if context.cuda else _cpu_size(context)
     arms = against_first([_arm(context, dtype, size) for dtype in dtypes])
     if "tf32" in context.dtypes:  # which mixed precision must gain over
@@ -56,8 +48,6 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
         warm_up(context, arms[2 if len(arms) > 2 else -1].run, min(1.0, context.seconds / 5))
     rows = interleave(context, arms, context.seconds * 0.6, Metric("precision", "TFLOP/s"))
     yield from or_gap(rows, "bench.precision", "a matmul of each dtype")
-    if context.cuda and context.budget == "thorough":
-        yield from overridden(context)
 
 
 def _arm(context: Context, dtype: str, size: int) -> Arm:
@@ -110,30 +100,10 @@ def _found(context: Context) -> Iterator[Measurement]:
     if context.cuda and flags and flags.matmul_tf32 is not None and flags.cudnn_tf32 is not None:
         _tf32.set_matmul(flags.matmul_tf32)
         _tf32.set_cudnn(flags.cudnn_tf32)
-    yield from _rows(context, errors(context.device), {"flags": "found"})
+    yield from _errors(context, "found")
 
 
-def overridden(context: Context) -> Iterator[Measurement | Gap]:
-    """Errors under each value of the variable, in a process of its own: the libraries read it once."""
-    context.say(TF32_OVERRIDE)
-    end = time.monotonic() + CHILD_SECONDS
-    command = gputune_start.words("gputune.benches._truth", context.device)
-    children = {
-        value: subprocess.Popen(command, env={**os.environ, TF32_OVERRIDE: value}, stdout=subprocess.PIPE)
-        for value in ("0", "1")
-    }
-    for value, child in children.items():
-        try:
-            out, _ = child.communicate(timeout=max(0.1, end - time.monotonic()))
-            answers: dict[str, dict[str, float]] = json.loads(out)
-        except (subprocess.TimeoutExpired, ValueError):
-            child.kill()
-            yield Gap(fact="bench.precision", reason=f"the process with {TF32_OVERRIDE}={value} did not answer")
-            continue
-        for flags, by_operation in answers.items():
-            yield from _rows(context, by_operation, {"flags": flags, "override": value})
-
-
-def _rows(context: Context, by_operation: Mapping[str, float], params: dict[str, Any]) -> Iterator[Measurement]:
-    for operation, error in by_operation.items():
-        yield ERROR.row(context, [error], {"operation": operation, **params})
+def _errors(context: Context, flags: str) -> Iterator[Measurement]:
+    """The error of each operation under the present flags, which the rows call `flags`."""
+    for operation, error in errors(context.device).items():
+        yield ERROR.row(context, [error], {"operation": operation, "flags": flags})

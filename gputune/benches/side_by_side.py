@@ -33,6 +33,8 @@ def needs(facts: Facts, device: str) -> str | None:
 
 
 def measure(context: Context) -> Iterator[Measurement]:
+    import torch
+
     dtype = context.main_dtype
     context.say("matmul")
     set_flags(dtype)
@@ -44,14 +46,8 @@ def measure(context: Context) -> Iterator[Measurement]:
     warm_up(context, matmul.run, LOAD_SECONDS)
     yield in_blocks(context, matmul, Metric("side_by_side", "TFLOP/s", "matmul"), BLOCK_SECONDS)
     context.say("bandwidth")
-    copy = _copy_inside(context, COPIED_BYTES)
+    source = torch.randint(256, (COPIED_BYTES,), dtype=torch.uint8, device=context.device)
+    read_and_written = 2 * COPIED_BYTES / 1e9
+    copy = Arm(params={"copy": "device"}, run=partial(torch.empty_like(source).copy_, source), work=read_and_written)
     warm_up(context, copy.run, COPY_LOAD_SECONDS)
     yield in_blocks(context, copy, Metric("side_by_side", "GB/s", "bandwidth"), COPY_BLOCK_SECONDS)
-
-
-def _copy_inside(context: Context, size: int) -> Arm:
-    """A copy inside the GPU's memory; bytes read and bytes written both count."""
-    import torch
-
-    source = torch.randint(256, (size,), dtype=torch.uint8, device=context.device)
-    return Arm(params={"copy": "device"}, run=partial(torch.empty_like(source).copy_, source), work=2 * size / 1e9)

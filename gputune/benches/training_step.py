@@ -3,9 +3,7 @@
 The networks are a multilayer perceptron (PyTorch's mixed-precision recipe), a ResNet-style convnet, a decoder
 transformer and an LSTM. Each is measured in two groups: every precision in both memory formats, and, on the best of
 these, every combination of the other options. In the thorough budget an accuracy guard compares final losses,
-torch.compile and cuDNN's own search take part (the first step of a search took from one to eight seconds on machines of
-one model), the MLP is measured at other batches (which show where the host is the limit), and forward passes under
-inference_mode too.
+torch.compile and cuDNN's own search take part.
 """
 
 import gc
@@ -28,7 +26,6 @@ from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
 from gputune.settings import _training
-from gputune.settings._training_rows import Combination
 
 SECONDS = {"cuda": {"standard": 20.5, "thorough": 240}, "cpu": {"standard": 13, "thorough": 120}}
 RANK = 3
@@ -74,11 +71,6 @@ def _network(context: Context, name: str, seconds: float) -> Iterator[Found]:
     context.say(f"{name}: options")
     bases = _training_groups.bases_of(context, name, best)
     yield from _kept(context, name, _training_groups.options(context, name, size, bases, seconds * OPTIONS_SHARE))
-    if context.budget == "thorough":
-        forward = [Combination(precision=one, channels_last=best.channels_last) for one in precisions]
-        yield from _kept(context, name, _training_groups.forward(context, name, size, forward, seconds * 0.1))
-        if name == "mlp" and context.cuda:
-            yield from _kept(context, name, _training_groups.batches(context, size, precisions, seconds * 0.1))
 
 
 def _at_a_batch_that_fits(context: Context, name: str, seconds: float) -> tuple[Size, list[Found]]:

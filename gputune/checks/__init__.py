@@ -73,7 +73,6 @@ def run(
 
 
 def ask(name: str, facts: Facts, measurements: Sequence[Measurement] = ()) -> Iterator[Finding]:
-    """The findings of one check."""
     try:
         for finding in load(name).check(facts, measurements):
             yield replace(finding, check=name)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import or_
+from typing import Any
 
 from gputune.checks import Finding
 from gputune.checks._questions import another_jobs, gap, has_gpu, reason
@@ -64,27 +65,36 @@ def one_finding(judge: Callable[[Facts], Finding]) -> Check:
     return lambda facts, measurements: iter([judge(facts)])
 
 
-def each_gpu(*fields: str, lacking: Lacking = lambda gpu: None) -> Callable[[Judge], Check]:
-    """Turn a function that judges one GPU into a check of all of them, as `judge_gpus` does it."""
+def each_gpu(*fields: str, **options: Any) -> Callable[[Judge], Check]:
+    """Turn a function that judges one GPU into a check of all of them; the options are those of `judge_gpus`."""
 
     def check_of(judge: Judge) -> Check:
         return lambda facts, measurements: judge_gpus(
-            facts, lambda gpu: judge(facts, gpu, measurements), *fields, lacking=lacking
+            facts, lambda gpu: judge(facts, gpu, measurements), *fields, **options
         )
 
     return check_of
 
 
 def judge_gpus(
-    facts: Facts, judge: Callable[[Gpu], Finding], *fields: str, lacking: Lacking = lambda gpu: None
+    facts: Facts,
+    judge: Callable[[Gpu], Finding],
+    *fields: str,
+    lacking: Lacking = lambda gpu: None,
+    used_by_torch: bool = False,
 ) -> Findings:
-    """`judge` every GPU of which all `fields` were read; for the others, the finding of `not_read`."""
+    """`judge` every GPU of which all `fields` were read; for the others, the finding of `not_read`.
+
+    With `used_by_torch` a GPU that torch does not see is left out, where torch sees others.
+    """
     if not facts.gpus:
         yield no_gpu(facts)
     for gpu in facts.gpus:
         others = not_applicable("this job was not given this GPU") if another_jobs(facts, gpu) else None
-        found = others or not_read(facts, gpu, *fields, lacking=lacking) or judge(gpu)
-        yield replace(found, subject=f"GPU {gpu.index}")
+        found = others or not_read(facts, gpu, *fields, lacking=lacking)
+        if not found and used_by_torch and facts.libraries.device_count and gpu.torch_index is None:
+            found = not_applicable("torch does not see this GPU")
+        yield replace(found or judge(gpu), subject=f"GPU {gpu.index}")
 
 
 def not_read(facts: Facts, gpu: Gpu, *fields: str, lacking: Lacking = lambda gpu: None) -> Finding | None:
@@ -112,15 +122,7 @@ def below(value: float | None, other: float | None) -> bool:
     return value is not None and other is not None and value < other
 
 
-def not_seen(facts: Facts, gpu: Gpu) -> Finding | None:
-    """The finding for a GPU that torch does not see although it sees others; None if torch sees it, or sees none."""
-    if facts.libraries.device_count and gpu.torch_index is None:
-        return not_applicable("torch does not see this GPU")
-    return None
-
-
 def no_gpu(facts: Facts) -> Finding:
-    """The finding of a check about each GPU if none is listed."""
     if has_gpu(facts):
         return unknown("there is a GPU, but neither NVML nor torch describes it")
     return not_applicable("no NVIDIA GPU was found")

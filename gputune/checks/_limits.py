@@ -41,7 +41,6 @@ def more(facts: Facts, kind: str, file: str | None) -> str:
 
 
 def locked_memory(facts: Facts) -> str:
-    """How to be allowed to lock more memory."""
     if facts.scheduler.name == "slurm":
         return typed(
             f"sudo mkdir -p {_SLURMD}",

@@ -16,7 +16,6 @@ def gap(facts: Facts, fact: str) -> Gap | None:
 
 
 def gaps_of(facts: Facts, gpu: Gpu) -> Sequence[Gap]:
-    """The gaps of a GPU's facts."""
     return facts.gaps_by_name.get(f"gpu.{gpu.index}", ())
 
 

@@ -40,7 +40,6 @@ def typed(
 
 
 def on_host(*commands: str, ends_jobs: bool = False, changes_node: bool = False, note: str = "") -> str:
-    """Commands for root on the host."""
     return typed(*commands, where="on the host", root=True, ends_jobs=ends_jobs, changes_node=changes_node, note=note)
 
 
@@ -84,9 +83,7 @@ def _reset(command: str, services: list[str], note: str) -> str:
         f"sudo systemctl stop {names}; {command}; sudo systemctl start {names}",
         ends_jobs=True,
         changes_node=True,
-        note="; ".join(
-            filter(None, ["first drain the node, on Kubernetes also of device plugin and DCGM exporter", note])
-        ),
+        note="first drain the node, on Kubernetes also of device plugin and DCGM exporter" + (note and f"; {note}"),
     )
 
 
@@ -116,7 +113,6 @@ def python_of(facts: Facts) -> str:
 
 
 def pip(facts: Facts) -> str:
-    """Pip of the interpreter whose torch was examined."""
     return f"{python_of(facts)} -m pip"
 
 

@@ -14,9 +14,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     if flags is None or flags.anomaly_detection is None:
         yield unread(facts, "libraries.flags", "torch's flags")
     elif flags.anomaly_detection:
-        yield warning(
-            "autograd looks for anomalies in every program, which makes steps several times slower",
-            "torch.autograd.set_detect_anomaly(False)",
-        )
+        message = "autograd looks for anomalies in every program, which makes steps several times slower"
+        yield warning(message, "torch.autograd.set_detect_anomaly(False)")
     else:
         yield ok("autograd's anomaly detection is off")

@@ -8,7 +8,7 @@ best there.
 Source: NVIDIA, CUDA C++ Programming Guide, table of compute capabilities; torch.cuda.is_bf16_supported.
 """
 
-from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, not_seen, ok, warning
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, ok, warning
 from gputune.checks._remedies import typed
 from gputune.facts.precision import tensor_core_dtypes
 
@@ -17,11 +17,9 @@ USE_FLOAT32 = "leave torch.autocast off: use float32"
 ACCELERATE = "ACCELERATE_MIXED_PRECISION"
 
 
-@each_gpu("compute_capability")
+@each_gpu("compute_capability", used_by_torch=True)
 def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     dtypes = tensor_core_dtypes(gpu.compute_capability, gpu.name)
-    if other := not_seen(facts, gpu):
-        return other
     if "bfloat16" in dtypes:
         return ok(f"{gpu.name} multiplies bfloat16 natively")
     half, asked = "float16" in dtypes, facts.environment.get(ACCELERATE) == "bf16"

@@ -73,7 +73,6 @@ def other_folders(facts: Facts, folders: list[Folder]) -> str:
 
 
 def _mount(facts: Facts) -> str:
-    """Where no folder has room, one has to be mounted or emptied."""
     if facts.container.kind in (None, "apptainer"):
         return typed("df -h", note="shows which file systems are full or read-only: make room, or ask for it")
     if facts.container.kind == "kubernetes":

@@ -7,8 +7,7 @@ only under load, which a probe creates.
 Source: nvmlDeviceGetApplicationsClock and its default; NVML's clocks event reason 0x2, now and under load.
 """
 
-from gputune.checks import Finding
-from gputune.checks._answers import Measurements, below, each_gpu, not_read, ok, throttle_reasons, warning
+from gputune.checks._answers import Finding, Measurements, below, each_gpu, not_read, ok, throttle_reasons, warning
 from gputune.checks._questions import consumer_or_share
 from gputune.checks._remedies import smi
 from gputune.checks.throttling import SETTING

@@ -51,9 +51,8 @@ def _compiler(facts: Facts, language: str, variable: str) -> Finding:
     if named := facts.environment.get(variable):
         message = f"torch.compile would call {variable}={named}, which does not exist"
         return warning(message, typed(f"unset {variable}", note="or install it"), variable)
-    return warning(
-        f"torch.compile finds no {language} compiler", _install(facts, "gcc g++ libc6-dev"), f"{language} compiler"
-    )
+    what = f"{language} compiler"
+    return warning(f"torch.compile finds no {what}", _install(facts, "gcc g++ libc6-dev"), what)
 
 
 def _install(facts: Facts, packages: str) -> str:

@@ -6,19 +6,15 @@ busy or unavailable"; in prohibited mode every process is.
 Source: NVIDIA, nvidia-smi, compute mode.
 """
 
-from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, error, not_seen, ok, warning
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, error, ok, warning
 from gputune.checks._questions import share
 from gputune.checks._remedies import smi
 
 
-@each_gpu("compute_mode", lacking=share)
+@each_gpu("compute_mode", lacking=share, used_by_torch=True)
 def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
-    mode, remedy = (
-        gpu.health.compute_mode,
-        smi(gpu, "-c DEFAULT", note="an exclusive mode may be deliberate, as for MPS"),
-    )
-    if other := not_seen(facts, gpu):
-        return other
+    mode = gpu.health.compute_mode
+    remedy = smi(gpu, "-c DEFAULT", note="an exclusive mode may be deliberate, as for MPS")
     if mode == "prohibited":
         return error("its compute mode is prohibited: no program may use it", remedy)
     if mode == "exclusive process" and facts.scheduler.gpu_sharing == "mps":

@@ -67,7 +67,6 @@ def _ignored(value: str) -> str | None:
 
 
 def _by_torch(setting: str, seen: int | None) -> Finding:
-    """The finding if only torch can say which GPUs are visible."""
     if seen is None:
         return unknown(f"{setting}; neither NVML nor torch says which GPUs it leaves visible")
     if not seen:
@@ -96,10 +95,8 @@ def _ours(facts: Facts) -> list[int]:
     another's processes; all of them if every one has some.
     """
     listed = [gpu for gpu in facts.gpus if not gpu.is_mig_slice]
-    granted = facts.scheduler.gpus or ""
-    if re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", granted) and (facts.scheduler.gpu_count or 0) < len(
-        listed
-    ):
+    granted, some = facts.scheduler.gpus or "", (facts.scheduler.gpu_count or 0) < len(listed)
+    if some and re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", granted):
         numbers = sorted(cpu_list.cpus(granted) & {gpu.index for gpu in listed})
         if numbers:
             return numbers

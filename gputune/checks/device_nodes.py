@@ -7,8 +7,7 @@ leave a GPU that is listed and cannot be used: error 999, or no GPU at all.
 Source: NVIDIA, nvidia-modprobe(1); NVIDIA Container Toolkit, troubleshooting.
 """
 
-from gputune.checks import Finding
-from gputune.checks._answers import Findings, Measurements, counted, error, no_gpu, not_applicable, ok, warning
+from gputune.checks._answers import Finding, Findings, Measurements, counted, error, no_gpu, not_applicable, ok, warning
 from gputune.checks._questions import cause, gpu_asked_for, nvidia_files
 from gputune.checks._remedies import APPTAINER_GPUS, typed
 from gputune.checks.cuda_visible_devices import hidden
@@ -89,7 +88,7 @@ def _remedy(facts: Facts, path: str, missing: bool) -> str:
     if missing:
         return typed("sudo nvidia-modprobe -u -c=0", root=True, changes_node=True)
     if facts.scheduler.name == "slurm":
-        return "ask Slurm for a GPU (srun --gpus=1): the job's cgroup forbids the file"
+        return typed("srun --gpus=1 COMMAND", note="the job's cgroup forbids the file")
     note = "until the driver is loaded again; NVreg_DeviceFileMode=0666 in /etc/modprobe.d keeps it"
     return typed(f"sudo chmod 0666 {path}", root=True, changes_node=True, note=note)
 

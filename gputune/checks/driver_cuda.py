@@ -8,10 +8,9 @@ and some workstation GPUs. Otherwise update the driver, or install a torch built
 Source: NVIDIA, CUDA Compatibility.
 """
 
-from gputune.checks._answers import Finding, error, no_gpu, ok, one_finding, unread, without_cuda_torch
+from gputune.checks._answers import Facts, Finding, error, no_gpu, ok, one_finding, unread, without_cuda_torch
 from gputune.checks._questions import consumer, has_gpu, number
 from gputune.checks._remedies import pip, torch_build, torch_index, typed
-from gputune.facts import Facts
 
 
 @one_finding

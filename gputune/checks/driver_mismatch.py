@@ -8,36 +8,32 @@ the containers.
 Source: NVML, NVML_ERROR_LIB_RM_VERSION_MISMATCH; /proc/driver/nvidia/version.
 """
 
-from gputune.checks._answers import Facts, Finding, error, not_applicable, ok, one_finding, unknown, unread
+from gputune.checks._answers import Facts, Findings, Measurements, error, not_applicable, ok, unknown, unread
 from gputune.checks._questions import gap, has_gpu
 from gputune.checks._remedies import on_host, typed
 
 REBOOT = on_host("sudo reboot", ends_jobs=True, note="drain it first; then start containers anew")
 
 
-@one_finding
-def check(facts: Facts) -> Finding:
+def check(facts: Facts, measurements: Measurements) -> Findings:
     kernel, user, refusal = facts.driver.kernel_version, facts.driver.version, gap(facts, "driver.nvml")
     if refusal and refusal.cause == "version_mismatch":
         module = f"the loaded kernel module ({kernel or 'version unknown'})"
         message = f"{module} and the driver's libraries are of different versions: {refusal.reason}"
-        return error(message, _remedy(facts), fact=refusal.fact)
-    if not has_gpu(facts):
-        return not_applicable("no NVIDIA driver is in use")
-    if user is None:
+        yield error(message, _remedy(facts), fact=refusal.fact)
+    elif not has_gpu(facts):
+        yield not_applicable("no NVIDIA driver is in use")
+    elif user is None:
         fact = "driver.version" if facts.driver.nvml else "driver.nvml"
-        return unread(facts, fact, "the version of the driver's libraries")
-    return _compare(facts, kernel, user)
-
-
-def _compare(facts: Facts, kernel: str | None, user: str) -> Finding:
-    if kernel is None and "/dev/dxg" in facts.container.gpu_device_files:
-        return not_applicable(f"libraries {user}; in WSL the kernel module is part of Windows")
-    if kernel is None:
-        return unknown(f"libraries {user}; the kernel module's version could not be read")
-    if kernel != user:
-        return error(f"the loaded kernel module is {kernel}, the driver's libraries are {user}", _remedy(facts))
-    return ok(f"kernel module and libraries are both {user}")
+        yield unread(facts, fact, "the version of the driver's libraries")
+    elif kernel is None and "/dev/dxg" in facts.container.gpu_device_files:
+        yield not_applicable(f"libraries {user}; in WSL the kernel module is part of Windows")
+    elif kernel is None:
+        yield unknown(f"libraries {user}; the kernel module's version could not be read")
+    elif kernel != user:
+        yield error(f"the loaded kernel module is {kernel}, the driver's libraries are {user}", _remedy(facts))
+    else:
+        yield ok(f"kernel module and libraries are both {user}")
 
 
 def _remedy(facts: Facts) -> str:

@@ -6,10 +6,9 @@ support CUDA. The driver belongs to the host: a container uses the host's, whate
 Source: NVIDIA, Driver Installation Guide.
 """
 
-from gputune.checks._answers import Finding, error, not_applicable, ok, one_finding, unknown, unread, warning
+from gputune.checks._answers import Facts, Finding, error, not_applicable, ok, one_finding, unknown, unread, warning
 from gputune.checks._questions import gpu_asked_for
 from gputune.checks._remedies import on_host
-from gputune.facts import Facts
 
 INSTALL = (
     "sudo apt install nvidia-driver (Debian, non-free), sudo ubuntu-drivers install (Ubuntu), or "

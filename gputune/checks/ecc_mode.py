@@ -7,10 +7,9 @@ and bandwidth, for which some turn it off. A change takes effect with the next r
 Source: NVIDIA, nvidia-smi, --ecc-config; nvmlDeviceGetEccMode, nvmlDeviceGetDefaultEccMode.
 """
 
-from gputune.checks._answers import Finding, Measurements, each_gpu, not_applicable, ok, warning
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, not_applicable, ok, warning
 from gputune.checks._questions import consumer_or_share, data_centre
 from gputune.checks._remedies import address_of, reset, smi
-from gputune.facts import Facts, Gpu
 
 ON_PURPOSE = "it may be off on purpose, for GDDR memory's bandwidth"
 

@@ -10,12 +10,11 @@ Source: NVIDIA Container Toolkit, environment variables; Slurm, srun, output env
 """
 
 from gputune.checks import Finding
-from gputune.checks._answers import Findings, Measurements, counted, error, not_applicable, ok, unknown, warning
+from gputune.checks._answers import Facts, Findings, Measurements, counted, error, not_applicable, ok, unknown, warning
 from gputune.checks._gpus import Promise, listed, promise, seen, unlisted, unseen
 from gputune.checks._questions import nvidia_files
 from gputune.checks._remedies import on_host, typed
 from gputune.checks.gpu_lost import misses_one
-from gputune.facts import Facts
 from gputune.facts.visible_gpus import VARIABLE
 
 LOOK = on_host(

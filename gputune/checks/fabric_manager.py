@@ -33,7 +33,6 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 
 def _restart(facts: Facts, gpu: Gpu, *first: str) -> str:
-    """Restart Fabric Manager, and see what this GPU says of the fabric then."""
     version = facts.driver.version or "see nvidia-smi"
     return on_host(
         *first,

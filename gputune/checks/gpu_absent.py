@@ -10,8 +10,6 @@ Source: NVIDIA Container Toolkit, environment variables and troubleshooting (con
 Programming Guide, CUDA Environment Variables; CUDA Runtime API, error codes; NVIDIA, Installing PyTorch for Jetson.
 """
 
-from collections.abc import Callable
-
 from gputune.checks._answers import Facts, Finding, Findings, Measurements, counted, error, not_applicable, ok, unknown
 from gputune.checks._gpus import GRANTED, entries, promise
 from gputune.checks._questions import cause, gap, gpu_asked_for, has_gpu, number, nvidia_files, required
@@ -48,7 +46,6 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 
 def _listed(facts: Facts) -> Finding:
-    """The finding if NVML lists GPUs and torch sees none."""
     listed, failure = f"NVML lists {counted(len(facts.gpus), 'GPU')}", gap(facts, "libraries.devices")
     if hidden(facts):
         message = f"{listed}; {VARIABLE}={facts.environment.get(VARIABLE)!r} hides them from torch"
@@ -75,7 +72,6 @@ def _elsewhere(facts: Facts, failure: Gap | None) -> str | None:
 
 
 def _none(facts: Facts) -> Finding:
-    """The finding if neither NVML nor torch lists a GPU."""
     asked = gpu_asked_for(facts)
     if asked and nvidia_files(facts) and hidden(facts):
         message = f"a GPU was requested ({', '.join(asked)}), but {VARIABLE} hides it"
@@ -119,8 +115,8 @@ def _revoked(facts: Facts, asked: list[str]) -> Finding:
 
 
 CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
-REASON = "-c 'import torch; torch.cuda.init()'"
 KEEP = "nvidia-ctk system create-dev-char-symlinks --create-all"
+REASON = "-c 'import torch; torch.cuda.init()'"
 LOOK = on_host("nvidia-smi -L; sudo dmesg | grep -i nvidia")
 DEVICE_FILES = typed("sudo nvidia-modprobe -u -c=0", root=True, changes_node=True, note="makes the device files anew")
 RELOAD_UVM = on_host(
@@ -133,18 +129,18 @@ RELOAD_UVM = on_host(
 
 
 def by_cause(facts: Facts, failure: Gap | None) -> str:
-    """What to type where NVML lists GPUs and torch can use none, by the reason that torch gives."""
-    remedies: dict[str | None, Callable[[], str]] = {
-        "stub_library": lambda: _out_of_path(facts, "stubs"),
-        "compat_unsupported": lambda: _out_of_path(facts, "compat"),
-        "uvm_broken": lambda: RELOAD_UVM,
-        "driver_combination": lambda: _fitting_driver(facts),
-        "no_device": lambda: _without_device(facts),
-    }
-    return remedies.get(
-        failure.cause if failure else "no_device",
-        lambda: typed(f"{python_of(facts)} {REASON}", note="shows torch's reason"),
-    )()
+    match failure.cause if failure else "no_device":
+        case "stub_library":
+            return _out_of_path(facts, "stubs")
+        case "compat_unsupported":
+            return _out_of_path(facts, "compat")
+        case "uvm_broken":
+            return RELOAD_UVM
+        case "driver_combination":
+            return _fitting_driver(facts)
+        case "no_device":
+            return _without_device(facts)
+    return typed(f"{python_of(facts)} {REASON}", note="shows torch's reason")
 
 
 def _without_device(facts: Facts) -> str:
@@ -180,10 +176,8 @@ def get_one(facts: Facts) -> str:
 def give_back(facts: Facts) -> str:
     """How to get back the GPUs of a container whose cgroup was written anew under it."""
     if facts.container.kind == "kubernetes":
-        note = "its controller starts it anew; on the node, as root: nvidia-ctk system create-dev-char-symlinks "
-        return typed(
-            'kubectl delete pod "$HOSTNAME"', ends_jobs=True, note=f"{note}--create-all keeps it from recurring"
-        )
+        note = f"its controller starts it anew; on the node, as root: {KEEP} keeps it from recurring"
+        return typed('kubectl delete pod "$HOSTNAME"', ends_jobs=True, note=note)
     if facts.container.kind in ("docker", "podman"):
         return on_host(
             f"sudo {KEEP}",
@@ -216,7 +210,6 @@ def docker_gpus(facts: Facts) -> str:
 
 
 def _out_of_path(facts: Facts, word: str) -> str:
-    """Take the folders of that name out of LD_LIBRARY_PATH."""
     path = facts.environment.get("LD_LIBRARY_PATH", "").split(":")
     folders = [entry.rstrip("/") for entry in path if word in entry.split("/")]
     note = "or a newer driver on the host" if word == "compat" else "also where an image or a job script sets it"
@@ -272,7 +265,7 @@ def on_board(facts: Facts, board: str) -> Finding:
     if facts.container.kind:
         remedy = typed("docker run --runtime nvidia IMAGE", where="on the board, beside its other options")
     else:
-        remedy = typed(f"{python_of(facts)} -c 'import torch; torch.cuda.init()'", note="shows torch's reason")
+        remedy = typed(f"{python_of(facts)} {REASON}", note="shows torch's reason")
     return error(message, remedy, fact=failure.fact if failure else None)
 
 

@@ -9,10 +9,9 @@ Source: nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetGraphicsRunningProces
 nvmlDeviceGetMemoryInfo; fuser(1).
 """
 
-from gputune.checks._answers import Finding, Measurements, counted, each_gpu, gib, not_seen, ok, unread, warning
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, counted, each_gpu, gib, ok, unread, warning
 from gputune.checks._questions import share
 from gputune.checks._remedies import on_host
-from gputune.facts import Facts, Gpu
 
 MOMENTARY = True
 RESERVE_BYTES = 1 << 30
@@ -24,11 +23,9 @@ LOOK = on_host(
 )
 
 
-@each_gpu("processes", lacking=share)
+@each_gpu("processes", lacking=share, used_by_torch=True)
 def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     used, processes = gpu.memory_used_bytes, gpu.health.processes
-    if others := not_seen(facts, gpu):
-        return others
     if processes:
         memory = "" if used is None else f"; {gib(used)} of its memory is in use"
         return warning(f"{counted(processes, 'process')} on it{memory}", LOOK)

@@ -22,8 +22,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         yield warning(f"injected into every program: {name}={value}", unset(facts, name), name)
     if PRELOADED.search(preloaded):
         kept = [path for path in re.split("[: ]+", preloaded) if path and not PRELOADED.search(path)]
-        yield warning(
-            f"injected into every program: LD_PRELOAD={preloaded}", unset(facts, "LD_PRELOAD", kept), "LD_PRELOAD"
-        )
+        message = f"injected into every program: LD_PRELOAD={preloaded}"
+        yield warning(message, unset(facts, "LD_PRELOAD", kept), "LD_PRELOAD")
     elif not left:
         yield ok("no profiler or sanitizer is injected")

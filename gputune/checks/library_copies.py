@@ -10,7 +10,7 @@ Source: ld.so(8); PyTorch, cuDNN version mismatch.
 import re
 from collections import defaultdict
 
-from gputune.checks._answers import Facts, Finding, Findings, Measurements, ok, unread, warning, without_cuda_torch
+from gputune.checks._answers import Facts, Findings, Measurements, ok, unread, warning, without_cuda_torch
 from gputune.checks._remedies import python_of, typed, without_folders
 
 
@@ -23,23 +23,17 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         loaded, own = _places(facts.libraries.loaded), _places(facts.libraries.bundled)
         searched = _places(facts.libraries.searched)
         remedy = _remedy(facts, loaded, own, searched)
-        judged = (
-            _judge(name, folders, own.get(name, []), searched.get(name, []), remedy) for name, folders in loaded.items()
-        )
-        yield from [finding for finding in judged if finding] or [ok(f"one copy each of {', '.join(sorted(loaded))}")]
+        faults = {name: _fault(name, loaded[name], own.get(name, []), searched.get(name, [])) for name in loaded}
+        found = [warning(fault, remedy, name) for name, fault in faults.items() if fault]
+        yield from found or [ok(f"one copy each of {', '.join(sorted(loaded))}")]
 
 
-def _judge(name: str, loaded: list[str], own: list[str], searched: list[str], remedy: str) -> Finding | None:
+def _fault(name: str, loaded: list[str], own: list[str], searched: list[str]) -> str | None:
     if len(loaded) > 1:
-        message = f"torch loaded {name} twice: from {' and '.join(loaded)}"
-        return warning(message, remedy, name)
+        return f"torch loaded {name} twice: from {' and '.join(loaded)}"
     if own and loaded[0] not in own:
-        message = f"torch loaded {name} from {loaded[0]}, not its own from {own[0]}"
-        return warning(message, remedy, name)
-    if searched:
-        message = f"LD_LIBRARY_PATH has a {name} other than torch's, in {searched[0]}"
-        return warning(message, remedy, name)
-    return None
+        return f"torch loaded {name} from {loaded[0]}, not its own from {own[0]}"
+    return f"LD_LIBRARY_PATH has a {name} other than torch's, in {searched[0]}" if searched else None
 
 
 def _remedy(facts: Facts, *places: dict[str, list[str]]) -> str:

@@ -23,9 +23,8 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     if not has_gpu(facts):
         yield no_gpu(facts)
     elif not folders:
-        yield ok(
-            f"no folder of {VARIABLE} has a libcuda" if facts.environment.get(VARIABLE) else f"no {VARIABLE} is set"
-        )
+        is_set = facts.environment.get(VARIABLE)
+        yield ok(f"no folder of {VARIABLE} has a libcuda" if is_set else f"no {VARIABLE} is set")
     else:
         yield _judge(facts, folders)
 
@@ -67,7 +66,6 @@ def _unfit(facts: Facts, folder: str) -> str | None:
 
 
 def _release(facts: Facts, folder: str) -> str | None:
-    """The version of the driver whose libcuda it is, from the file's name."""
     for path in facts.libraries.cuda_drivers:
         match = re.fullmatch(r"libcuda\.so\.(\d{3,}\.[\d.]+)", path.rpartition("/")[2])
         if match and path.rpartition("/")[0] == folder:

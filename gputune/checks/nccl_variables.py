@@ -21,7 +21,7 @@ NOT_ZERO = re.compile(r"\s*[+-]?(0[xX]0*[1-9a-fA-F]|0*[1-9])")
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    found = [_judge(facts, name, facts.environment[name]) for name in _set(facts)]
+    found = [_judge(facts, name, facts.environment[name]) for name in _switches(facts)]
     if found and not facts.gpus:
         yield no_gpu(facts)
     elif found:
@@ -30,8 +30,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         yield ok("no variable of NCCL's switches off a path between GPUs")
 
 
-def _set(facts: Facts) -> list[str]:
-    """The variables that switch something off, on any machine."""
+def _switches(facts: Facts) -> list[str]:
     names = [name for name in SWITCHES if NOT_ZERO.match(facts.environment.get(name, ""))]
     if facts.environment.get("NCCL_P2P_LEVEL", "").upper() in ("LOC", "0"):
         names.append("NCCL_P2P_LEVEL")

@@ -10,6 +10,7 @@ Source: NVIDIA, DCGM, system validation; driver README, GSP Firmware; nvmlDevice
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from gputune.checks import Finding
@@ -28,37 +29,29 @@ class Trait:
     """What GPUs of one name have alike. A text has no order, so that a difference names no better one."""
 
     what: str
-    of: Callable[[Facts, Gpu], Any]
+    path: str
+    """Where a `Gpu` has it."""
     shown: Callable[[Any], str] = str
     on_servers: bool = True
     """Only data-centre cards are alike in it."""
     tolerance: float = 0.0
 
-
-def _own(name: str) -> Callable[[Facts, Gpu], Any]:
-    return lambda facts, gpu: getattr(gpu, name)
-
-
-def _health(name: str) -> Callable[[Facts, Gpu], Any]:
-    return lambda facts, gpu: getattr(gpu.health, name)
-
-
-def _gsp_firmware(facts: Facts, gpu: Gpu) -> str | None:
-    """The firmware's version; `off` where the driver does without it, for which NVML has no version to give."""
-    off = cause(facts, f"gpu.{gpu.index}.gsp_firmware") == "not_supported"
-    return "off" if off else gpu.gsp_firmware
+    def of(self, facts: Facts, gpu: Gpu) -> Any:
+        if self.path == "gsp_firmware" and cause(facts, f"gpu.{gpu.index}.gsp_firmware") == "not_supported":
+            return "off"  # the driver does without it, so that NVML has no version to give
+        return attrgetter(self.path)(gpu)
 
 
 TRAITS = (
-    Trait("multiprocessors", _own("multiprocessor_count"), on_servers=False),
-    Trait("CUDA cores", _own("core_count"), on_servers=False),
-    Trait("memory", _own("memory_total_bytes"), gib, on_servers=False, tolerance=SAME),
-    Trait("GSP firmware", _gsp_firmware, on_servers=False),
-    Trait("VBIOS", _own("vbios")),
-    Trait("highest clock (MHz)", _health("sm_clock_max_mhz")),
-    Trait("default power limit (W)", _health("power_default_limit_watts"), "{:g}".format),
-    Trait("PCIe generation", _health("pcie_generation_max")),
-    Trait("PCIe lanes", _health("pcie_width_max")),
+    Trait("multiprocessors", "multiprocessor_count", on_servers=False),
+    Trait("CUDA cores", "core_count", on_servers=False),
+    Trait("memory", "memory_total_bytes", gib, on_servers=False, tolerance=SAME),
+    Trait("GSP firmware", "gsp_firmware", on_servers=False),
+    Trait("VBIOS", "vbios"),
+    Trait("highest clock (MHz)", "health.sm_clock_max_mhz"),
+    Trait("default power limit (W)", "health.power_default_limit_watts", "{:g}".format),
+    Trait("PCIe generation", "health.pcie_generation_max"),
+    Trait("PCIe lanes", "health.pcie_width_max"),
 )
 REMEDY = "show what the card says of itself: compare a neighbour's; other firmware is updated, other hardware replaced"
 

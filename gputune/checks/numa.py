@@ -7,15 +7,13 @@ do it (Slurm: `--gpu-bind=closest`).
 Source: nvmlDeviceGetCpuAffinity; sched_getaffinity(2).
 """
 
-from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, not_seen, ok, warning
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, ok, warning
 from gputune.checks._limits import cpus_near
 from gputune.facts import cpu_list
 
 
-@each_gpu("cpu_affinity")
+@each_gpu("cpu_affinity", used_by_torch=True)
 def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
-    if others := not_seen(facts, gpu):
-        return others
     near, mine = gpu.health.cpu_affinity or "", facts.cpu.affinity or ""
     if not cpu_list.cpus(near) & cpu_list.cpus(mine):
         return warning(f"the CPUs near it are {near}, but this process may run only on {mine}", cpus_near(facts, near))

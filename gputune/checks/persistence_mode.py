@@ -19,7 +19,5 @@ def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     if consumer(gpu) or gpu.health.display_active or gpu.health.graphics_processes:
         return not_applicable(f"off, as usual in a desktop or laptop ({gpu.name}): its screen keeps the driver loaded")
     note = "until it reboots; permanently: run nvidia-persistenced there, without --no-persistence-mode"
-    return warning(
-        "persistence mode is off: a program that finds the GPU idle waits for the driver to load",
-        smi(gpu, "-pm 1", note=note),
-    )
+    message = "persistence mode is off: a program that finds the GPU idle waits for the driver to load"
+    return warning(message, smi(gpu, "-pm 1", note=note))

@@ -6,8 +6,7 @@ purpose, to save power or to stay within a rack's supply: ask before raising it.
 Source: NVML, power management limit, its default, and the enforced limit.
 """
 
-from gputune.checks import Finding
-from gputune.checks._answers import Measurements, below, each_gpu, not_applicable, not_read, ok, warning
+from gputune.checks._answers import Finding, Measurements, below, each_gpu, not_applicable, not_read, ok, warning
 from gputune.checks._questions import consumer_or_share
 from gputune.checks._remedies import smi
 from gputune.facts import Facts, Gpu

@@ -7,10 +7,9 @@ there, and have a card replaced that asks again and again. Older drivers do not 
 Source: NVIDIA, GPU Memory Error Management, Error Recovery and Response Flags; nvmlDeviceGpuRecoveryAction_t.
 """
 
-from gputune.checks._answers import Finding, Measurements, each_gpu, error, ok, warning
+from gputune.checks._answers import Facts, Finding, Gpu, Measurements, each_gpu, error, ok, warning
 from gputune.checks._questions import share
 from gputune.checks._remedies import address_of, on_host, reset, typed
-from gputune.facts import Facts, Gpu
 
 REBOOT = on_host(
     "sudo systemctl reboot",
@@ -18,6 +17,7 @@ REBOOT = on_host(
     changes_node=True,
     note="first drain the node; if it asks again, power-cycle it",
 )
+IMEX = "recover IMEX domain"
 RESTART_IMEX = typed(
     "sudo systemctl restart nvidia-imex", where="on every host of its NVLink domain", root=True, ends_jobs=True,
 )  # fmt: skip
@@ -29,7 +29,7 @@ def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
     if action == "none":
         return ok("no recovery is needed")
     message = f"NVML asks for its recovery: {action}"
-    if action == "recover IMEX domain":  # the GPU itself works, only not together with those of other hosts
+    if action == IMEX:  # the GPU itself works, only not together with those of other hosts
         return warning(message, RESTART_IMEX)
     return error(message, _remedy(gpu, action))
 

@@ -13,7 +13,7 @@ Source: PyTorch's README on Docker; moby's DefaultShmSize; torch.utils.data.Data
 import math
 from dataclasses import dataclass
 
-from gputune.checks._answers import Facts, Finding, Findings, Measurements, counted, gib, ok, unread, warning
+from gputune.checks._answers import Facts, Findings, Measurements, counted, gib, ok, unread, warning
 from gputune.checks._remedies import on_host, started, typed
 from gputune.settings._evidence import first
 from gputune.settings._loading_rows import HELD, PREFETCH, SHARE
@@ -37,27 +37,18 @@ class Need:
     batch_bytes: int
     shm_bytes: int
 
-    @property
-    def mebibytes(self) -> int:
-        return self.shm_bytes // MIB
-
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
-    yield _finding(facts, need(facts, measurements))
-
-
-def _finding(facts: Facts, measured: Need | None) -> Finding:
-    size, free = facts.memory.shm_bytes, facts.memory.shm_free_bytes
-    if size is None:
-        return unread(facts, "memory.shm_bytes", "the size of /dev/shm")
+    size, free, measured = facts.memory.shm_bytes, facts.memory.shm_free_bytes, need(facts, measurements)
     needed, what, amount = _needed(facts, measured)
-    held = f"/dev/shm holds {gib(size)}"
-    if size < needed:
-        return warning(f"{held}, and {what}", _remedy(facts, amount), "/dev/shm")
-    if free is not None and free < needed:
-        message = f"{held}, of which {gib(free)} is free, and {what}"
-        return warning(message, LOOK, "/dev/shm")
-    return ok(f"{held}; {what}" if measured else held)
+    if size is None:
+        yield unread(facts, "memory.shm_bytes", "the size of /dev/shm")
+    elif size < needed:
+        yield warning(f"/dev/shm holds {gib(size)}, and {what}", _remedy(facts, amount), "/dev/shm")
+    elif free is not None and free < needed:
+        yield warning(f"/dev/shm holds {gib(size)}, of which {gib(free)} is free, and {what}", LOOK, "/dev/shm")
+    else:
+        yield ok(f"/dev/shm holds {gib(size)}" + (f"; {what}" if measured else ""))
 
 
 def _needed(facts: Facts, measured: Need | None) -> tuple[int, str, str]:
@@ -65,10 +56,11 @@ def _needed(facts: Facts, measured: Need | None) -> tuple[int, str, str]:
     where no dataset was measured a power of two in GiB, about twice as much.
     """
     if measured:
+        mebibytes = measured.shm_bytes // MIB
         batches = f"{PREFETCH} batches of {_mib(measured.batch_bytes)} MiB in flight"
         best = f"{counted(measured.workers, 'worker')} x {batches}"
-        sentence = f"the best setting for the measured dataset, {best}, needs {measured.mebibytes} MiB"
-        return measured.shm_bytes, sentence, f"{measured.mebibytes}m"
+        sentence = f"the best setting for the measured dataset, {best}, needs {mebibytes} MiB"
+        return measured.shm_bytes, sentence, f"{mebibytes}m"
     workers = facts.cpu.budget
     needed = workers * PREFETCH * BATCH_BYTES
     sentence = f"DataLoader workers for {counted(workers, 'CPU')} would need about {gib(needed)}"

@@ -40,11 +40,9 @@ class Run:
         return median(row.median for row in self.rows.values())
 
     def share(self, device: str) -> float:
-        """The device's median as a share of the node's."""
         return self.rows[device].median / self.median
 
     def slow(self) -> set[str]:
-        """The devices that are too far below the median."""
         if len(self.rows) < FEWEST:
             return set()
         below = {device: 1 - self.share(device) for device in self.rows}
@@ -76,7 +74,8 @@ def _judge(facts: Facts, gpu: Gpu, found: Sequence[Sequence[Run]], devices: set[
     device = f"cuda:{gpu.torch_index}"
     if device not in devices:
         return _unmeasured(facts, gpu, devices)
-    said = "; ".join(_said(one, device) for one in _last(found, device).values())
+    last = {one.metric: one for run in found for one in run if device in one.rows}
+    said = "; ".join(_said(one, device) for one in last.values())
     if len(devices) < FEWEST:
         return not_applicable(f"{said}: with {counted(len(devices), 'GPU')} there is no telling which is slow")
     times = Counter(one.metric for run in found for one in run if device in one.slow())
@@ -98,11 +97,6 @@ def _unmeasured(facts: Facts, gpu: Gpu, devices: set[str]) -> Finding:
     alike = any((other := facts.device_gpu(one)) and other.name == gpu.name for one in devices)
     seen = gpu.torch_index is not None and alike
     return (unknown if seen else not_applicable)("it was not measured together with the others")
-
-
-def _last(found: Sequence[Sequence[Run]], device: str) -> dict[str, Run]:
-    """For each metric, the last run in which this device was measured."""
-    return {one.metric: one for run in found for one in run if device in one.rows}
 
 
 def _said(run: Run, device: str) -> str:

@@ -22,10 +22,8 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         yield not_applicable("this is not a Slurm job")
     elif slurm.gpu_count and (slurm.cpus_per_task == 1 or (slurm.cpus_per_task is None and cpus <= CORE)):
         message = f"Slurm granted {granted}, but only one core to each task"
-        remedy = typed(
-            f"#SBATCH --cpus-per-task={cpus_of_task(facts)}",
-            note="the node's CPUs divided by its GPUs, for each GPU of a task",
-        )
+        note = "the node's CPUs divided by its GPUs, for each GPU of a task"
+        remedy = typed(f"#SBATCH --cpus-per-task={cpus_of_task(facts)}", note=note)
         yield warning(message, remedy, "SLURM_CPUS_PER_TASK")
     else:
         yield ok(f"each task may use {counted(cpus, 'CPU')}")

@@ -8,10 +8,9 @@ Source: release notes of cuBLAS 11.0 and cuDNN 8.0.
 """
 
 from gputune.checks import Finding
-from gputune.checks._answers import Findings, Measurements, ok, unread, warning, without_cuda_torch, without_tf32
+from gputune.checks._answers import Facts, Findings, Measurements, ok, unread, warning, without_cuda_torch, without_tf32
 from gputune.checks._questions import number
 from gputune.checks._remedies import without_copies
-from gputune.facts import Facts
 
 FIRST_MAJOR = {"cublas": ("cuBLAS", 11), "cudnn": ("cuDNN", 8)}
 

@@ -16,18 +16,14 @@ TORCH = "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
+    nvidia, torch = facts.environment.get(TF32_OVERRIDE), facts.environment.get(TORCH)
     if finding := without_tf32(facts):
         yield finding
-    else:
-        yield from _overrides(facts.environment, facts.precision.flags)
-
-
-def _overrides(environment: dict[str, str], flags: Flags | None) -> Findings:
-    nvidia, torch = environment.get(TF32_OVERRIDE), environment.get(TORCH)
+        return
     if nvidia is None and torch is None:
         yield ok("no environment variable overrides TF32")
     if nvidia is not None:
-        yield _nvidia(nvidia, flags)
+        yield _nvidia(nvidia, facts.precision.flags)
     if torch is not None:
         yield _torch(torch)
 

@@ -48,9 +48,8 @@ def _faults(bits: int) -> list[tuple[str, str]]:
 def _slowed(gpu: Gpu, bits: int, when: str) -> Finding:
     names, causes = zip(*_faults(bits), strict=True)
     look = f"nvidia-smi -i {address_of(gpu)} -q -d PERFORMANCE,TEMPERATURE,POWER"
-    return warning(
-        f"slowed down {when} by {', '.join(names)}", typed(look, note=f"shows it; {'; '.join(dict.fromkeys(causes))}")
-    )
+    remedy = typed(look, note=f"shows it; {'; '.join(dict.fromkeys(causes))}")
+    return warning(f"slowed down {when} by {', '.join(names)}", remedy)
 
 
 def _only_normal(bits: int) -> Finding:

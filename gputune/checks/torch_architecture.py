@@ -11,8 +11,7 @@ Source: NVIDIA, CUDA C++ Programming Guide, Binary and PTX Compatibility.
 
 import re
 
-from gputune.checks import Finding
-from gputune.checks._answers import Findings, Measurements, error, judge_gpus, not_seen, ok, unread, without_cuda_torch
+from gputune.checks._answers import Finding, Findings, Measurements, error, judge_gpus, ok, unread, without_cuda_torch
 from gputune.checks._questions import number
 from gputune.facts import Facts, Gpu
 
@@ -23,12 +22,10 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     elif facts.gpus and not facts.libraries.architectures:
         yield unread(facts, "libraries.arch_list", "what torch's kernels were compiled for")
     else:
-        yield from judge_gpus(facts, lambda gpu: _judge(facts, gpu), "compute_capability")
+        yield from judge_gpus(facts, lambda gpu: _judge(facts, gpu), "compute_capability", used_by_torch=True)
 
 
 def _judge(facts: Facts, gpu: Gpu) -> Finding:
-    if other := not_seen(facts, gpu):
-        return other
     capability, compiled = number(gpu.compute_capability) or (0, 0), facts.libraries.architectures
     running = [name for name in compiled if runs(name, capability, alone=facts.board is not None)]
     if running:

@@ -11,8 +11,9 @@ Source: NVIDIA, Xid Errors, Analyzing Xid Errors with the Xid Catalog.
 """
 
 from gputune.checks._answers import Finding, Findings, Measurements, counted, error, not_applicable, ok, warning
-from gputune.checks._remedies import reset, typed
+from gputune.checks._remedies import reset
 from gputune.checks.kernel_log import anothers, gpu_at, look, not_read, reboot
+from gputune.checks.recovery_action import IMEX, RESTART_IMEX
 from gputune.facts import Facts, Gpu
 from gputune.facts.xids import RECOVERY, Xid
 
@@ -27,7 +28,6 @@ UPDATE = 78
 """By NVIDIA's catalogue: NVLink's errors; all that a reset clears; what a reboot clears; a power cable; a program's
 fault; mere notes; a memory error that hit one program only; a virtual GPU whose drivers do not fit."""
 LASTING = {*HARDWARE, *REBOOT, UNPLUGGED, CONTAINED}
-IMEX = "recover IMEX domain"
 WORDS = "NVRM: Xid"
 REPLACE = "replace the card if it comes back"
 
@@ -56,7 +56,6 @@ def _judge(facts: Facts, xid: Xid) -> Finding:
 
 
 def _lasting(xid: Xid, gpu: Gpu | None, message: str) -> Finding:
-    """The finding about an error that stands until the GPU is mended."""
     if xid.mended and gpu:
         return ok(f"{message}; by the log it was mended since", xid.address)
     if xid.number == CONTAINED:
@@ -89,9 +88,7 @@ def _recover(xid: Xid, gpu: Gpu | None) -> str:
     if _to_reboot(xid):
         return reboot(f"{REBOOT.get(xid.number, 'power it off and on if that is not enough')}; {REPLACE}")
     if xid.recovery == IMEX:
-        return typed(
-            "sudo systemctl restart nvidia-imex", where="on every host of its NVLink domain", root=True, ends_jobs=True
-        )
+        return RESTART_IMEX
     peers = "first end the jobs of all GPUs that exchange data with it"
     return _reset(gpu, f"{peers}; {REPLACE}" if "drain" in (xid.recovery or "") or xid.number in NVLINK else REPLACE)
 

@@ -73,7 +73,6 @@ def first_line(error: Exception) -> str:
 
 
 def flags(torch: Any) -> Dict[str, Any]:
-    """The precision and cuDNN flags right after import."""
     matmul = torch.backends.cuda.matmul
     return {
         "matmul_tf32": matmul.fp32_precision == "tf32" if new_api(torch) else matmul.allow_tf32,

@@ -35,17 +35,14 @@ def read(host: Host, nvml: Nvml | None, gaps: Gaps) -> Driver:
     version = cuda = None
     if nvml is not None:
         version = gaps.read("driver.version", lambda: text(nvml.system("DriverVersion")))
-        cuda = gaps.read("driver.cuda", lambda: _cuda(whole(nvml.system("CudaDriverVersion_v2"))))
+        number = gaps.read("driver.cuda", lambda: whole(nvml.system("CudaDriverVersion_v2")))
+        cuda = None if number is None else f"{number // 1000}.{number % 1000 // 10}"
     kernel = _kernel(host)
     logged = gaps.read("driver.xids", lambda: _logged(host)) if kernel else None
     found, others = logged or (None, None)
     return Driver(
         nvml=nvml is not None, version=version, kernel_version=kernel, cuda=cuda, xids=found, kernel_errors=others
     )
-
-
-def _cuda(number: int) -> str:
-    return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def _kernel(host: Host) -> str | None:

@@ -165,23 +165,15 @@ def _troubles(mask: int) -> tuple[str, ...]:
     pairs = [(name, mask >> 2 * place & 0b11, 1) for place, name in enumerate(FABRIC_TROUBLES)]
     links = [(name, mask >> 12 + 2 * place & 0b11, 2) for place, name in enumerate(FABRIC_LINKS)]
     configuration, beyond = mask >> 8 & 0b1111, mask >> 16
-    return (
-        *_present(pairs),
-        *([_configuration(configuration)] if configuration > 1 else []),
-        *_present(links),
-        *([f"faults of unknown meaning (0x{beyond << 16:x})"] if beyond else []),
-    )
+    names = dict(enumerate(FABRIC_CONFIGURATIONS))
+    wrong = [names.get(configuration, f"an incorrect configuration ({configuration})")] if configuration > 1 else []
+    odd = [f"faults of unknown meaning (0x{beyond << 16:x})"] if beyond else []
+    return *_present(pairs), *wrong, *_present(links), *odd
 
 
 def _present(fields: list[tuple[str, int, int]]) -> list[str]:
     """The names of the fields whose value is that of the fault, and those with a value that has no meaning."""
     return [name if value == fault else f"{name} ({value})" for name, value, fault in fields if value in (fault, 3)]
-
-
-def _configuration(value: int) -> str:
-    if value < len(FABRIC_CONFIGURATIONS):
-        return FABRIC_CONFIGURATIONS[value]
-    return f"an incorrect configuration ({value})"
 
 
 def _graphics(nvml: Nvml, index: int) -> dict[int, int | None]:
@@ -192,17 +184,16 @@ def _graphics(nvml: Nvml, index: int) -> dict[int, int | None]:
 
 
 def _computing(nvml: Nvml, index: int) -> set[int]:
-    pids = _pids(nvml, index, "")
+    def pids_of(call: str) -> set[int]:
+        return {whole(process["pid"]) for process in sequence(nvml.device(index, call))}
+
+    pids = pids_of("ComputeRunningProcesses")
     try:
-        pids |= _pids(nvml, index, "MPS")
+        pids |= pids_of("MPSComputeRunningProcesses")
     except Unreadable as error:
         if error.cause in BREAKING or not pids:  # there may be MPS clients, so that 0 would be a guess
             raise
     return pids
-
-
-def _pids(nvml: Nvml, index: int, kind: str) -> set[int]:
-    return {whole(process["pid"]) for process in sequence(nvml.device(index, f"{kind}ComputeRunningProcesses"))}
 
 
 _CALLS: dict[str, tuple[Any, ...]] = {

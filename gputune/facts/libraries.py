@@ -84,18 +84,20 @@ class Libraries:
 
 def read(host: Host, torch: Mapping[str, Any], gaps: Gaps) -> Libraries:
     devices, needs = torch.get("devices"), torch.get("compile")
+    cache = str(needs.get("cache") or "") if needs else ""
     path_python = host.which("python") or host.which("python3")
     versions: dict[str, Any] = {name: torch.get(name) for name in _VERSIONS}
+    loaded = tuple(torch.get("loaded") or ())
     return Libraries(
         **versions,
-        loaded=tuple(torch.get("loaded") or ()),
+        loaded=loaded,
         bundled=tuple(torch.get("bundled") or ()),
         architectures=tuple(torch.get("arch_list") or ()),
         cudnn=cudnn_version(torch.get("cudnn")),
         device_count=None if devices is None else len(devices),
         torch_threads=torch.get("threads"),
-        compile=_compile(host, needs) if needs else None,
-        searched=_searched(host, tuple(torch.get("loaded") or ())),
+        compile=Compile(**needs, cache_writable=bool(cache) and host.writable(host.nearest(cache))) if needs else None,
+        searched=_searched(host, loaded),
         cuda_drivers=tuple(path for path in _on_the_path(host) if path.rpartition("/")[2].startswith("libcuda.so")),
         torch_folder=torch.get("folder"),
         shadow=next((name for name in ("torch.py", "torch/__init__.py") if host.exists(name)), None),
@@ -105,18 +107,12 @@ def read(host: Host, torch: Mapping[str, Any], gaps: Gaps) -> Libraries:
     )
 
 
-def _compile(host: Host, needs: Mapping[str, Any]) -> Compile:
-    cache = needs.get("cache")
-    return Compile(**needs, cache_writable=bool(cache) and host.writable(host.nearest(str(cache))))
-
-
 def _searched(host: Host, loaded: tuple[str, ...]) -> tuple[str, ...]:
     paths = [path for path in _on_the_path(host) if _LIBRARY.fullmatch(path.rpartition("/")[2])]
     return tuple(path for path in paths if host.real(path) not in loaded)
 
 
 def _on_the_path(host: Host) -> list[str]:
-    """All files in the folders of LD_LIBRARY_PATH, in their order."""
     folders = [folder.rstrip("/") for folder in host.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
     return [f"{folder}/{name}" for folder in folders for name in host.names(folder)]
 

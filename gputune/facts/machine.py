@@ -173,7 +173,6 @@ class NvmlAnswers:
             self.gaps.add("driver.nvml", str(self._absent), self._absent.cause)
 
     def _up(self) -> Nvml | None:
-        """NVML once it has come up, or None."""
         if self._begun is None:
             return None
         try:

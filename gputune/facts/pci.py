@@ -20,7 +20,6 @@ class PciGpu:
 
 
 def read(host: Host, gaps: Gaps) -> tuple[PciGpu, ...] | None:
-    """NVIDIA's GPUs on the bus; None, with a gap, if the bus cannot be read."""
     return gaps.read("pci_gpus", lambda: _gpus(host))
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gputune.host import child
 from gputune.host.nvml import DEADLINE_SECONDS as NVML_DEADLINE_SECONDS
 from gputune.host.nvml import ChildNvml, Nvml, NvmlAbsent
 from gputune.resources.files import Files
@@ -177,16 +178,11 @@ class Host(Files):
         The child gets a session of its own and is killed whole at the deadline, or if it has answered in part a little
         after there was no hope for the rest. Raises `Unreadable`.
         """
-        from gputune.host import child
-
         environ = {**self.environ, "GPUTUNE_DISABLE": "1"}
-        words = [python or self.python, str(script)]
-        return child.ask(words, environ, deadline_seconds, meanwhile)
+        return child.ask([python or self.python, str(script)], environ, deadline_seconds, meanwhile)
 
     def ask_tuned(self, script: Path, *options: str) -> dict[str, Any]:
         """Run `script` with `options` and the applied profile under `self.python`, and return its JSON object."""
-        from gputune.host import child
-
         return child.ask([self.python, str(script), *options], self.environ, TORCH_DEADLINE_SECONDS)
 
 

@@ -164,77 +164,70 @@ def ask(
     returned true, a child that has answered in part has HOPELESS_SECONDS more. Raises `Unreadable` if it cannot be
     started or has answered nothing.
     """
-    name = words[0]
     whole: dict[str, Any] = {}
+    gaps: dict[str, Any] = {}
+    awaited = None
     try:
-        child = _Asked(words, environ, is_sent=False)
+        child = JsonChild[Any](words, environ, is_sent=False)
     except OSError as error:
-        raise _not_started(name, error) from None
+        raise _not_started(words[0], error) from None
     try:
-        for part in child.parts(name, deadline_seconds, is_hopeless):
-            if isinstance(number := part.get(NOT_STARTED), int) and 0 < number < 1000:
-                raise _not_started(name, OSError(number, os.strerror(number)))
-            gaps = {**whole.get("gaps", {}), **part.get("gaps", {})}
-            whole.pop("next", None)
-            whole |= part | ({"gaps": gaps} if gaps else {})
+        for part in _parts(child, words[0], deadline_seconds, is_hopeless):
+            awaited = part.get("next")
+            gaps |= part.get("gaps", {})
+            whole |= part
     except Unreadable as fault:
-        awaited = whole.pop("next", None)
         if not isinstance(awaited, str):
             raise
-        gap = {"type": UNANSWERED, "name": fault.cause, "message": str(fault)}
-        whole["gaps"] = {**whole.get("gaps", {}), awaited: gap}
+        gaps[awaited] = {"type": UNANSWERED, "name": fault.cause, "message": str(fault)}
     finally:
         child.close(ASKED_SECONDS)
-    return whole
+    whole.pop("next", None)
+    return {**whole, "gaps": gaps} if gaps else whole
 
 
-class _Asked(JsonChild[dict[str, Any]]):
-    """A child that answers in parts."""
+def _parts(
+    child: JsonChild[Any], name: str, seconds: float, is_hopeless: Callable[[], bool]
+) -> Iterator[dict[str, Any]]:
+    """The objects that the command `name` writes until its end. Raises Unreadable."""
+    part: dict[str, Any] | None = None
+    try:
+        for part in _until(child, time.monotonic() + seconds, is_hopeless):
+            if not isinstance(part, dict) or not isinstance(part.get("gaps", {}), dict):
+                raise Unreadable(f"{name} answered something else", "exited")
+            if isinstance(number := part.get(NOT_STARTED), int) and 0 < number < 1000:
+                raise _not_started(name, OSError(number, os.strerror(number)))
+            yield part
+    except OverflowError:
+        raise Unreadable(f"{name} answered more than {MOST_BYTES} bytes", "exited") from None
+    except TimeoutError as late:
+        raise Unreadable(f"{name} {str(late) or f'gave no answer within {seconds:g} s'}", "no_answer") from None
+    except (ConnectionError, ValueError):
+        if part is None or "next" in part:
+            raise _ended(name, child.kept.code(2)) from None
 
-    def decode(self, line: bytes) -> dict[str, Any]:
-        """Raises TypeError for JSON that is something else."""
-        part = json.loads(line)
-        if not isinstance(part, dict) or not isinstance(part.get("gaps", {}), dict):
-            raise TypeError
-        return part
 
-    def parts(self, name: str, seconds: float, is_hopeless: Callable[[], bool]) -> Iterator[dict[str, Any]]:
-        """The objects that it writes until its end. Raises Unreadable."""
-        part = None
+def _until(child: JsonChild[Any], deadline: float, is_hopeless: Callable[[], bool]) -> Iterator[Any]:
+    """What the child writes. Raises as `receive` does, and OverflowError after MOST_BYTES."""
+    hopeless_at = float("inf")
+    while child.heard_bytes <= MOST_BYTES:
+        now = time.monotonic()
+        if child.heard_bytes and now >= hopeless_at + HOPELESS_SECONDS:
+            raise TimeoutError("waits for the driver, in which NVML hangs")
+        if now >= deadline:
+            raise TimeoutError
         try:
-            for part in self._until(time.monotonic() + seconds, is_hopeless):
-                yield part
-        except TypeError:
-            raise Unreadable(f"{name} answered something else", "exited") from None
-        except OverflowError:
-            raise Unreadable(f"{name} answered more than {MOST_BYTES} bytes", "exited") from None
-        except TimeoutError as late:
-            why = str(late) or f"gave no answer within {seconds:g} s"
-            raise Unreadable(f"{name} {why}", "no_answer") from None
-        except (ConnectionError, ValueError):
-            if part is None or "next" in part:
-                raise self._ended(name) from None
+            yield child.receive(min(deadline - now, LOOK_SECONDS))
+        except TimeoutError:
+            if hopeless_at == float("inf") and is_hopeless():
+                hopeless_at = time.monotonic()
+    raise OverflowError
 
-    def _until(self, deadline: float, is_hopeless: Callable[[], bool]) -> Iterator[dict[str, Any]]:
-        hopeless_at = float("inf")
-        while self.heard_bytes <= MOST_BYTES:
-            now = time.monotonic()
-            if self.heard_bytes and now >= hopeless_at + HOPELESS_SECONDS:
-                raise TimeoutError("waits for the driver, in which NVML hangs")
-            if now >= deadline:
-                raise TimeoutError
-            try:
-                yield self.receive(min(deadline - now, LOOK_SECONDS))
-            except TimeoutError:
-                if hopeless_at == float("inf") and is_hopeless():
-                    hopeless_at = time.monotonic()
-        raise OverflowError
 
-    def _ended(self, name: str) -> Unreadable:
-        code = self.kept.code(2)
-        cause: Cause = "killed" if code is not None and code < 0 else "exited"
-        where = "" if _has_working_folder() else ", in a working folder that was deleted"
-        return Unreadable(f"{name} ended without an answer (exit code {code}{where})", cause)
+def _ended(name: str, code: int | None) -> Unreadable:
+    cause: Cause = "killed" if code is not None and code < 0 else "exited"
+    where = "" if _has_working_folder() else ", in a working folder that was deleted"
+    return Unreadable(f"{name} ended without an answer (exit code {code}{where})", cause)
 
 
 def _not_started(python: str, error: OSError) -> Unreadable:

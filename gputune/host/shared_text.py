@@ -9,16 +9,39 @@ max, train) is replaced only if what stands around it says that it is a name.
 import os
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
-
-from gputune.host.owner import COMMON, HOSTS, JOBS, LONGEST_WORD, USERS, Owner, owner
 
 TEXTS = ("message", "reason", "remedy", "subject")
 """The keys of findings, gaps and choices whose text may quote a path, an error or a variable. All others are names and
 values of closed lists, which are compared later.
 """
 
+USERS = ("LOGNAME", "USER", "LNAME", "USERNAME", "SUDO_USER", "SLURM_JOB_USER", "PBS_O_LOGNAME", "NB_USER")
+HOSTS = (
+    "HOSTNAME", "NODE_NAME", "POD_NAME", "MASTER_ADDR", "SLURMD_NODENAME", "SLURM_SUBMIT_HOST",
+    "SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_STEP_NODELIST", "LSB_SUB_HOST", "PBS_O_HOST",
+)  # fmt: skip
+JOBS = (
+    "SLURM_JOB_ID", "SLURM_JOBID", "SLURM_ARRAY_JOB_ID", "LSB_JOBID", "PBS_JOBID", "JOB_ID", "COBALT_JOBID",
+    "FLUX_JOB_ID", "OAR_JOB_ID",
+)  # fmt: skip
+"""The variables that hold nothing but such a name or id."""
+
+COMMON = frozenset({
+    "root", "nobody", "user", "users", "guest", "admin", "administrator", "ubuntu", "debian", "centos", "fedora",
+    "rocky", "ec2-user", "azureuser", "vagrant", "jovyan", "runner", "coder", "dev", "developer", "app", "data",
+    "test", "docker", "podman", "slurm", "nvidia", "cuda", "gpu", "torch", "pytorch", "python", "conda", "home",
+    "tmp", "usr", "var", "opt", "lib", "bin", "etc", "run", "proc", "sys", "mnt", "srv", "work", "workspace",
+    "scratch", "localhost", "localhost.localdomain", "127.0.0.1", "0.0.0.0", "::1", "::", "host", "node",  # noqa: S104
+    "gputune", "job", "nonexistent", "project", "h100", "h200", "gh200", "b200", "gb200", "a100", "v100", "l40s",
+    *(f"gpu{index}" for index in range(16)),
+})  # fmt: skip
+"""Names that many machines share."""
+
+LONGEST_WORD = 5
+"""A user's name of up to so many letters and nothing else may be a word of prose or of an option."""
 _FEWEST = 3
 """Shorter names and numbers are replaced only where a path or a word before them says what they are."""
 _BY_KEY = {
@@ -42,6 +65,16 @@ _LOGINS = (
     (re.compile(rf"{_SCHEME}[^{_END}:\[]*:(?!\d{{0,5}}(?:[^\w:]|\Z))[^{_END}]*"), r"\1..."),
     (re.compile(r"(:\\?/\\?/[^\s?#\"'<>]{0,1000}[?#])[^\s\"'<>]+"), r"\1..."),
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Whose machine it is: what `Cleaner` replaces."""
+
+    homes: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    jobs: tuple[str, ...] = ()
 
 
 class Cleaner:
@@ -87,13 +120,6 @@ def cleaner() -> Cleaner:
     return Cleaner(owner(os.environ))
 
 
-def without_logins(text: str) -> str:
-    """The text without the names, passwords and queries of its URLs."""
-    for pattern, word in _LOGINS:
-        text = pattern.sub(word, text)
-    return text
-
-
 def _named(name: str) -> re.Pattern[str]:
     """The name of a user or host, behind what is kept."""
     if len(name) >= _FEWEST and not (name.isalpha() and len(name) <= LONGEST_WORD):
@@ -111,3 +137,60 @@ def _job(name: str) -> re.Pattern[str]:
         return re.compile(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])")
     before = r"(?:(?<=/)|(?<=[A-Za-z][._-]))" if len(name) >= _FEWEST else r"(?<=job_)"
     return re.compile(rf"{before}{name}(?![A-Za-z0-9])")
+
+
+def owner(environ: Mapping[str, str]) -> Owner:
+    """The owner of this process, by its environment, /etc/passwd and the kernel's name of the host."""
+    import pwd
+
+    try:
+        known = pwd.getpwuid(os.getuid())
+        name, home = known.pw_name, known.pw_dir
+    except KeyError:  # a user id without a name
+        name, home = "", ""
+    homes = {path.rstrip("/") for path in (environ.get("HOME", ""), home) if path.startswith("/")}
+    homes |= {os.path.realpath(path) for path in homes if path}
+    return Owner(
+        homes=tuple(sorted(homes - {"", "/"}, key=lambda path: (-len(path), path))),
+        users=_names(_users([*_values(environ, USERS), name, *(path.rpartition("/")[2] for path in homes)])),
+        hosts=_names(_hosts(environ, os.uname().nodename)),
+        jobs=_names(_jobs(environ)),
+    )
+
+
+def _users(found: Iterable[str]) -> Iterator[str]:
+    """The names with and without their domain, before `@` or a backslash. A short number may be any other number."""
+    for name in found:
+        for part in (name, name.partition("@")[0], name.rpartition("\\")[2]):
+            if not part.isdigit() or len(part) > LONGEST_WORD:
+                yield part
+
+
+def _hosts(environ: Mapping[str, str], node: str) -> Iterator[str]:
+    """The names with and without their domain; a list of Slurm's (`node[01-04],login1`) as a whole, and its names."""
+    yield from (node, node.partition(".")[0])
+    for variable in HOSTS:
+        value = environ.get(variable, "").strip()
+        for name in (value, *value.split(",")):
+            if re.match(r"[A-Za-z]", name) and ("[" not in name or name == value):
+                yield from (name, name.partition(".")[0] if "[" not in name else name)
+            elif re.fullmatch(r"[\d.]+\.[\d.]+|[0-9a-fA-F:]*:[0-9a-fA-F:]*", name):  # an address
+                yield name
+
+
+def _jobs(environ: Mapping[str, str]) -> Iterator[str]:
+    """The ids with and without the server's name. JOB_ID is the Grid Engine's, if it is there at all."""
+    grid_engine = "SGE_ROOT" in environ or "PE" in environ
+    for value in _values(environ, [name for name in JOBS if name != "JOB_ID" or grid_engine]):
+        yield from (part for part in (value, value.partition(".")[0]) if re.search(r"\d", part))
+
+
+def _values(environ: Mapping[str, str], names: Collection[str]) -> Iterator[str]:
+    return (environ[name].strip() for name in names if environ.get(name, "").strip())
+
+
+def _names(found: Iterable[str]) -> tuple[str, ...]:
+    """The names that tell something, the longest first."""
+    return tuple(
+        sorted({name for name in found if name and name.lower() not in COMMON}, key=lambda one: (-len(one), one))
+    )

@@ -67,7 +67,7 @@ def _begin(trial: Trial, advice: Advice | None) -> None:
     from .tuning import run
 
     try:
-        run.start(trial, advice, now)
+        run.start(trial, advice)
     except Exception as error:
         say(f"this run could not be begun: {type(error).__name__}: {error}")
         os._exit(1)

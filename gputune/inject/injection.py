@@ -24,7 +24,7 @@ from .call import Suspect
 from .inference import Answering, usual_mode
 from .loader import entry
 from .models import family, key
-from .outcome import Outcome, left
+from .outcome import Outcome, left, line
 from .root import Root, found_roots, is_ddp, root_of
 from .watch import Seen, Watch
 
@@ -214,25 +214,20 @@ class Injection:
         self._guard(root, name, hand, value)
         if not root.gradients:
             self._answering.undo_by(root.call.acquit, partial(hand.take_out, root))
-        row = Applied(setting=name, after=put, status="applied", source="profile", reasons=(Reason.PUT_IN(root.name),))
-        return (
-            row
-            if put == value or value is True
-            else row.and_because("bfloat16 instead of float16, which needs a loss scaler")
-        )
+        reasons: tuple[Why | str, ...] = (Reason.PUT_IN(root.name),)
+        if put != value and value is not True:
+            reasons += ("bfloat16 instead of float16, which needs a loss scaler",)
+        return Applied(setting=name, after=put, status="applied", source="profile", reasons=reasons)
 
     def _guard(self, root: Root, name: str, hand: Any, value: Value) -> None:
         """Have the setting taken out again where a call of the model fails because of it."""
         if not hand.IN_CALLS:
             return
-
         root.call.suspect(
             Suspect(
                 take_out=lambda: _usually(hand.take_out, root),
                 put_back=lambda: _usually(hand.put_in, root, value),
-                failed=lambda error: self._failed(
-                    name, f"its call failed with it: {type(error).__name__}: {_line(error)}"
-                ),
+                failed=lambda error: self._failed(name, f"its call failed with it: {decision.error(error)}"),
             )
         )
 
@@ -241,8 +236,6 @@ class Injection:
         self._say(f"{name} was taken out again: {why}")
 
     def _report(self, roots: list[Root], tuned: Tuned | None) -> None:
-        from .outcome import line
-
         if not self.advice.quiet and _speaks():
             self._say(line(self.rows, roots, tuned))
 
@@ -267,7 +260,3 @@ def _speaks() -> bool:
     if "RANK" in os.environ:
         return os.environ["RANK"] == "0"
     return multiprocessing.parent_process() is None or multiprocessing.current_process().name.endswith("-1")
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]

@@ -123,10 +123,5 @@ def _batch(given: Mapping[str, Any], sample: Any) -> Any:
 def _load(loading: Loading, dataset: Any, files: Files) -> Load:
     """The chosen arguments, adapted to this dataset and this process."""
     choices, measured = loading.choices, Measured(**loading.measured)
-    load = Load(workers=_count(choices.get(WORKERS)) or 0, prefetch=_count(choices.get(AHEAD)))
-    load = for_dataset(load, measured, dataset)
+    load = for_dataset(Load.of(choices.get(WORKERS), choices.get(AHEAD)), measured, dataset)
     return fitted(load, measured, room(files)) if load.workers else load
-
-
-def _count(value: Value) -> int | None:
-    return value if isinstance(value, int) else None

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from ..resources.cpus import Room
 from ..resources.sample_kind import Kind, kind_of, length
+from ..settings import Value
 from ..settings._loading_rows import HELD, PREFETCH
 from ..settings._loading_rows import WORKERS as LIMITS
 
@@ -47,6 +48,13 @@ class Load:
     """Whether workers follow the number of CPUs: not if they mostly wait, or already kept a training step fed."""
     notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By setting, why its value differs from the profile's choice."""
+
+    @classmethod
+    def of(cls, workers: Value, prefetch: Value) -> Self:
+        """The load of two choices; what is no whole number is torch's default."""
+        return cls(
+            workers=workers if isinstance(workers, int) else 0, prefetch=prefetch if isinstance(prefetch, int) else None
+        )
 
     def changed(self, setting: str, value: int | None, why: str) -> Self:
         """A copy with another value of a setting, and with the reason in its notes; the same where nothing changes."""

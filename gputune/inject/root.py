@@ -1,6 +1,6 @@
 """One model of a program into which hands may put something, and why a model is left alone."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,15 +87,12 @@ class Root:
         parameters = list(self.model.parameters())
         if any(type(one).__name__ == "DTensor" for one in parameters):
             return "FSDP holds the parameters in its own way"
-        others = {one.dtype for one in self._tensors() if one.is_floating_point() or one.is_complex()}
+        tensors = [*parameters, *(buffer for buffer in self.model.buffers() if buffer.is_complex())]
+        others = {one.dtype for one in tensors if one.is_floating_point() or one.is_complex()}
         if others := others - {torch.float32}:
             return f"its parameters are {', '.join(sorted(str(one).removeprefix('torch.') for one in others))}"
         devices = {one.device.type for one in parameters} - {self.device}
         return f"its parameters are on {min(devices)}, and this was measured on {self.device}" if devices else None
-
-    def _tensors(self) -> Iterator[Any]:
-        yield from self.model.parameters()
-        yield from (buffer for buffer in self.model.buffers() if buffer.is_complex())
 
 
 def found_roots(watch: Watch, optimizers: Iterable[Any], device: str) -> list[Root]:

@@ -41,14 +41,10 @@ def _precision(tuning: Tuning) -> dict[str, Any]:
     name = mixed_precision(tuning)
     if name is None:
         return {}
-    return {name: True, "use_cpu": name == "bf16" and not _has_accelerator()}
-
-
-def _has_accelerator() -> bool:
     import torch
 
-    available = importlib.import_module("transformers.utils").is_torch_bf16_gpu_available
-    return bool(torch.cuda.is_available() or available())
+    has_bf16 = importlib.import_module("transformers.utils").is_torch_bf16_gpu_available
+    return {name: True, "use_cpu": name == "bf16" and not (torch.cuda.is_available() or has_bf16())}
 
 
 def _loading(tuning: Tuning, dataset: Any) -> dict[str, Any]:

@@ -126,7 +126,6 @@ def drop_unknown(data: dict[str, Any]) -> list[Place]:
 
 
 def summary(places: list[Place]) -> str:
-    """The places in a line of bounded length."""
     named = [".".join(place)[:60] for place in places[:MOST_NAMED]]
     more = [f"{len(places) - MOST_NAMED} more"] if len(places) > MOST_NAMED else []
     return ", ".join(named + more)

@@ -45,7 +45,6 @@ def with_programs(profile: Profile, programs: Iterable[Program], tell: Callable[
 
 
 def _how_many_fit(programs: list[Program]) -> int:
-    """How many of the programs, from the first one on, a profile has room for."""
     room, count = ROOM, 0
     for program in programs[:MOST_PROGRAMS]:
         room -= program_bytes(asdict(program))

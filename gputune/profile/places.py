@@ -83,7 +83,8 @@ def keep(profile: Profile, fingerprint: Fingerprint, environ: Mapping[str, str],
     path = create_folder(user_folder(environ)) / file_name(fingerprint)
     old = trusted(path)
     if old is None:
-        _remove(path)
+        with suppress(OSError):  # what cannot be removed, such as a folder, cannot be replaced either, as is said then
+            path.unlink()
     whole = with_programs(profile, old.programs) if old else profile
     save(whole, path, replace=replace, follow=False)
     return path
@@ -121,12 +122,6 @@ def _create(folder: Path) -> None:
             os.fchmod(descriptor, 0o700)
     finally:
         os.close(descriptor)
-
-
-def _remove(path: Path) -> None:
-    """Whatever it is: what cannot be removed, such as a folder, cannot be replaced either, which is said then."""
-    with suppress(OSError):
-        path.unlink()
 
 
 def user_folder(environ: Mapping[str, str]) -> Path | None:

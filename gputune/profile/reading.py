@@ -16,7 +16,7 @@ from gputune.measurement import MORE_LOOKS
 from gputune.profile import compatibility, limits, strict_text
 from gputune.profile.document import SCHEMA, Profile
 from gputune.resources.printable import printable, quoted
-from gputune.strict_types import Mismatch, Place, convert
+from gputune.strict_types import Mismatch, convert
 from gputune.version import __version__
 
 MOST_FAMILIES = 64
@@ -121,7 +121,6 @@ def _bytes(path: Path) -> bytes:
 
 
 def _mapping(text: bytes) -> dict[str, Any]:
-    """The file's plain data."""
     try:
         decoded = text.decode("utf-8-sig")
         data = strict_text.parse(decoded)
@@ -156,19 +155,15 @@ def _is_newer(data: Mapping[str, Any]) -> bool:
 
 
 def _check_sizes(data: dict[str, Any]) -> None:
-    """Refuse what no probe writes and would keep a reader busy."""
     if len(compatibility.entries(data.get("families"))) > MOST_FAMILIES:
         raise Fault(f"families: at most {MOST_FAMILIES} kinds of network expected")
     for place, part in [((), data), *compatibility.programs(data)]:
-        _check_samples((*place, "measurements"), part.get("measurements"))
-
-
-def _check_samples(place: Place, rows: Any) -> None:
-    for number, row in enumerate(rows if isinstance(rows, list) else []):
-        samples = row.get("samples") if isinstance(row, dict) else None
-        if isinstance(samples, list) and len(samples) > MORE_LOOKS[-1]:
-            where = ".".join((*place, str(number)))
-            raise Fault(f"{where}.samples: at most {MORE_LOOKS[-1]} expected, {len(samples)} given")
+        rows = part.get("measurements")
+        for number, row in enumerate(rows if isinstance(rows, list) else []):
+            samples = row.get("samples") if isinstance(row, dict) else None
+            if isinstance(samples, list) and len(samples) > MORE_LOOKS[-1]:
+                where = ".".join((*place, "measurements", str(number), "samples"))
+                raise Fault(f"{where}: at most {MORE_LOOKS[-1]} expected, {len(samples)} given")
 
 
 def _check_settings(data: dict[str, Any]) -> None:

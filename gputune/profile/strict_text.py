@@ -49,7 +49,6 @@ def parse_yaml(text: str) -> Any:
 
 
 def plain(value: str) -> Any:
-    """The value of an unquoted scalar."""
     if value[:1] not in _STARTS_A_NUMBER:
         return _WORDS.get(value, value)
     if _INTEGER.fullmatch(value):
@@ -120,7 +119,6 @@ def _check(event: Any) -> None:
 
 
 def _key(value: Any, collection: dict[str, Any]) -> str:
-    """The next key of a mapping."""
     if not isinstance(value, str):
         raise Malformed(f"a key must be text, not {value!r}")
     limits.check_key(value)
@@ -141,7 +139,6 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def parse_json(text: str) -> Any:
-    """The value that `text` is. Raises Malformed."""
     try:
         with uncollected():
             data = json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant)

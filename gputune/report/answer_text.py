@@ -72,7 +72,7 @@ def _wrong(answer: Answer, width: int, every: str) -> list[str]:
         untold = f", and {counted(answer.unknown, 'check')} could not tell" if answer.unknown else ""
         return [cut(f"no fault was found{untold}", width)]
     found = [
-        (f"{severity} {name}: {said}", one_line((remedy or "").partition("  # ")[0]))
+        (f"{severity} {name}: {said}", one_line((remedy or "").partition("  # ")[0]).strip())
         for severity in ("ERROR", "WARNING")
         for name, said, remedy in merged([one for one in answer.wrong if one.severity == severity])
     ]

@@ -20,9 +20,8 @@ CHARTS: Mapping[str, tuple[Callable[[Sequence[Measurement]], Iterator[Chart]], .
     ),
     "Convolutions": (network_charts.convolutions,),
     "Attention": (network_charts.attention,),
-    "Copies": (network_charts.transfers,),
     "Loading data": (loading_charts.workers,),
-    "Networks": (network_charts.training, network_charts.forward),
+    "Networks": (network_charts.training,),
 }
 """By subject. The most important come last, next to the answer of a terminal; a page reverses the groups."""
 

@@ -72,13 +72,6 @@ def ratio_mark(row: Measurement, base: Measurement | None, note: str = "") -> Ma
     return Mark(value=compared.ratio, interval=compared.interval, note=note) if compared else None
 
 
-def time_mark(row: Measurement, name: str, amount: float) -> Mark:
-    """The time that `amount` takes at a row's rate."""
-    low, high = row.interval or (0.0, 0.0)
-    interval = (amount / high, amount / low) if low > 0 else None
-    return Mark(name=name, value=amount / row.median, interval=interval)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
     """A title, and below it lines of cells under the names of their columns, if they have names."""

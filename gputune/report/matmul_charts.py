@@ -100,16 +100,14 @@ def truth(measurements: Sequence[Measurement]) -> Iterator[Chart]:
     """The precision that FP32 operations really run in, judged by their error, by TF32's flags."""
     words: dict[str, dict[str, str]] = {}
     for row in rows(measurements, "precision relative_error", "operation flags"):
-        override = row.params.get("override")
-        under = f"{row.params['flags']}" if override is None else f"={override} {row.params['flags']}"
-        words.setdefault(str(row.params["operation"]), {})[under] = _runs_in(row.median)
-    columns = list(dict.fromkeys(under for found in words.values() for under in found))
+        if "override" not in row.params:  # as in profiles of before
+            words.setdefault(str(row.params["operation"]), {})[str(row.params["flags"])] = _runs_in(row.median)
+    columns = list(dict.fromkeys(flags for found in words.values() for flags in found))
     if columns:
-        overridden = " (=0, =1: NVIDIA_TF32_OVERRIDE)" if any(under.startswith("=") for under in columns) else ""
         yield Chart(
-            title=f"What FP32 really runs in, by TF32's flags{overridden}",
+            title="What FP32 really runs in, by TF32's flags",
             columns=("operation", *columns),
-            rows=[(operation, *(found.get(under, "") for under in columns)) for operation, found in words.items()],
+            rows=[(operation, *(found.get(flags, "") for flags in columns)) for operation, found in words.items()],
         )
 
 

@@ -1,4 +1,4 @@
-"""Charts of the parts of networks: convolutions, attention, whole training steps, and copies to and from the GPU."""
+"""Charts of the parts of networks, which are convolutions and attention, and of whole training steps."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,14 +11,12 @@ from gputune.report.charts import (
     Chart,
     Mark,
     Picture,
-    bars,
     mark,
     number,
     rate,
     ratio,
     ratio_mark,
     rows,
-    time_mark,
 )  # fmt: skip
 from gputune.settings import _training, _training_rows
 from gputune.settings._training_rows import Combination, Steps
@@ -206,57 +204,3 @@ def _name(combination: Combination) -> str:
 
 def _milliseconds(row: Measurement) -> str:
     return number(1000 * float(row.params["batch"]) / row.median)
-
-
-def forward(measurements: Sequence[Measurement]) -> Iterator[Chart]:
-    groups: dict[tuple[str, int | float], dict[str, Measurement]] = {}
-    for row in readable(measurements):
-        if row.metric == "throughput" and row.params["stage"] == "inference":
-            group = groups.setdefault((str(row.params["network"]), float(row.params["batch"])), {})
-            group[str(row.params["precision"])] = row
-    precisions = [name for name in _training_rows.PRECISIONS if any(name in group for group in groups.values())]
-    ordered = sorted(groups, key=lambda key: (_training_rows.FAMILIES.index(key[0]), key[1]))
-    marks = {
-        f"{network}, batch {batch:.0f}": tuple(
-            time_mark(groups[network, batch][name], name, 1000 * batch)
-            for name in precisions
-            if name in groups[network, batch]
-        )
-        for network, batch in ordered
-    }
-    if groups:
-        yield Chart(
-            title="Forward passes in inference mode: ms, and how many times as fast as in float32",
-            columns=("network", "batch", *precisions),
-            numbers=("batch",),
-            rows=[
-                (network, f"{batch:.0f}", *(_cell(groups[network, batch], precision) for precision in precisions))
-                for network, batch in ordered
-            ],
-            pictures=(Picture(unit="ms", rows=marks),),
-        )
-
-
-def _cell(group: Mapping[str, Measurement], precision: str) -> str:
-    row, base = group.get(precision), group.get("float32")
-    if row is None:
-        return ""
-    compared = row.against(base) if base and row is not base else None
-    return _milliseconds(row) + (f" {number(compared.ratio)}x" if compared else "")
-
-
-def transfers(measurements: Sequence[Measurement]) -> Iterator[Chart]:
-    """Copies, and the time that launching a kernel takes."""
-    found = sorted(rows(measurements, "transfer throughput", "copy"), key=lambda row: -row.median)
-    copies = {_copy(row): row for row in found}
-    launches = [("launch of a kernel", f"{rate(row)} us") for row in rows(measurements, "transfer latency")]
-    lines = [(name, f"{rate(row)} GB/s") for name, row in copies.items()]
-    if lines or launches:
-        title, pictures = "Copies, and the launch of a kernel", (bars("GB/s", copies),)
-        yield Chart(title=title, columns=("", ""), rows=[*lines, *launches], pictures=pictures)
-
-
-def _copy(row: Measurement) -> str:
-    if row.params["copy"] == "device":
-        return "inside the device, read and written"
-    return f"{row.params['copy']}, {'pinned' if row.params.get('pinned') else 'pageable'} memory"

@@ -37,7 +37,8 @@ def next_steps(
     errors = merged([one for one in profile.findings if one.severity == "ERROR"])
     if errors:
         _, _, remedy = errors[0]
-        yield Next(step=Step.REPAIR, words=(remedy or "",))
+        if remedy and remedy.strip():  # of a file, any text may be one
+            yield Next(step=Step.REPAIR, words=(remedy,))
         yield Next(step=Step.LOOK, words=("gputune", "check"))
     programs = list(_programs(profile, path))
     yield from programs

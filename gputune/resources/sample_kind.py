@@ -36,10 +36,7 @@ def kind_of(dataset: Any) -> Kind | None:
     size, iterable = length(dataset), isinstance(dataset, torch.utils.data.IterableDataset)
     if not size or iterable or not hasattr(dataset, "__getitem__"):
         return None
-    try:
-        costs = _ask_child(_costs, dataset, size)
-    except Exception:  # no child could be started, or it died: an unknown kind changes nothing
-        return None
+    costs = _ask_child(_costs, dataset, size)
     return kind(*costs) if costs else None
 
 
@@ -48,10 +45,7 @@ def draws_random_numbers(dataset: Any) -> bool | None:
     size = length(dataset)
     if not size or not hasattr(dataset, "__getitem__"):
         return None
-    try:
-        return _ask_child(_draws, dataset, size)
-    except Exception:
-        return None
+    return _ask_child(_draws, dataset, size)
 
 
 def loads_in_child(dataset: Any, batch: Callable[[Any], Any]) -> bool:
@@ -61,10 +55,7 @@ def loads_in_child(dataset: Any, batch: Callable[[Any], Any]) -> bool:
         batch(dataset[0])
         return True
 
-    try:
-        return bool(_ask_child(makes, dataset, 1))
-    except Exception:
-        return False
+    return bool(_ask_child(makes, dataset, 1))
 
 
 def length(dataset: Any) -> int | None:
@@ -83,18 +74,22 @@ def kind(wall_seconds: float, cpu_seconds: float) -> Kind:
 
 
 def _ask_child(question: Callable[[Any, int], Answer], dataset: Any, size: int) -> Answer | None:
+    """What a forked child answers; None if no child can be started, or it does not answer in time, raises or dies."""
     context = multiprocessing.get_context("fork")
-    reader, writer = context.Pipe(duplex=False)
-    child = context.Process(target=_answer, args=(question, dataset, size, writer), daemon=True)
-    with reader, writer, warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and later, of forking beside threads
-        child.start()
-        try:
-            writer.close()
-            return cast(Answer, reader.recv()) if reader.poll(DEADLINE_SECONDS) else None
-        finally:
-            child.kill()
-            child.join()
+    try:
+        reader, writer = context.Pipe(duplex=False)
+        child = context.Process(target=_answer, args=(question, dataset, size, writer), daemon=True)
+        with reader, writer, warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and later, of forking beside threads
+            child.start()
+            try:
+                writer.close()
+                return cast(Answer, reader.recv()) if reader.poll(DEADLINE_SECONDS) else None
+            finally:
+                child.kill()
+                child.join()
+    except Exception:
+        return None
 
 
 def _answer(question: Callable[[Any, int], Answer], dataset: Any, size: int, writer: Connection) -> None:
@@ -135,11 +130,8 @@ def _states() -> list[str]:
 
     states = [repr(random.getstate())]
     if "numpy" in sys.modules:
-        states.append(repr([part.tolist() if hasattr(part, "tolist") else part for part in _numpy_state()]))
+        numpys = sys.modules["numpy"].random.get_state()
+        states.append(repr([part.tolist() if hasattr(part, "tolist") else part for part in numpys]))
     if "torch" in sys.modules:
         states.append(repr(sys.modules["torch"].get_rng_state().tolist()))
     return states
-
-
-def _numpy_state() -> tuple[Any, ...]:
-    return tuple(sys.modules["numpy"].random.get_state())

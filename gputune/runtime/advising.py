@@ -13,11 +13,11 @@ from gputune.inject import decision, hands
 from gputune.inject.advice import Advice, Loading, Tuned
 from gputune.inject.decision import Terms
 from gputune.inject.loader import SETTINGS as LOADERS
-from gputune.inject.loading import WORKERS
+from gputune.inject.loading import SAMPLES, WORKERS, Measured
 from gputune.inject.models import FAMILIES
 from gputune.profile import Fingerprint, Profile, Program
-from gputune.runtime.measured_loading import measured_loading
 from gputune.settings import LEVELS, Choice, Numerics, Value
+from gputune.settings.dataloader_workers import bench_of
 
 Values = dict[str, Value]
 
@@ -190,3 +190,23 @@ def _loading(profile: Profile, here: Fingerprint, terms: Terms) -> Loading | Non
 
 def _load(choices: Values, measured: Mapping[str, Any], terms: Terms) -> Loading:
     return Loading(choices=choices, measured=measured, deterministic=terms.numerics == "exact")
+
+
+def measured_loading(profile: Profile) -> Measured:
+    """The measurements with which `Tuning.dataloader_kwargs` adapts choices to another process and dataset."""
+    own = [row for row in profile.measurements if row.bench == "dataset"]
+    general = profile.settings[WORKERS].value if WORKERS in profile.settings else None
+    cpus = profile.fingerprint.cpu_budget
+    # With a training step to feed, or so many workers that they must have waited, more CPUs would not help.
+    fed = any("step_ms" in row.params for row in own) or (isinstance(general, int) and cpus and general > 2 * cpus)
+    return Measured(
+        cpu_budget=cpus,
+        workers_by_kind={
+            kind: value
+            for kind in SAMPLES
+            if isinstance(value := getattr(profile.families.get(kind, {}).get(WORKERS), "value", None), int)
+        },
+        own_dataset=bench_of(profile.measurements) == "dataset",
+        cpus_bound=not fed,
+        batch_bytes=int(max((max(row.samples) for row in own if row.metric == "batch_bytes"), default=0)),
+    )

@@ -15,16 +15,16 @@ from gputune.inject.applied import Applied
 from gputune.inject.compiled import compile_in_place
 from gputune.inject.decision import Line, Terms
 from gputune.inject.hands import channels_last
-from gputune.inject.loading import WORKERS, Load, Measured, arguments, fitted, for_dataset
+from gputune.inject.loading import AHEAD, WORKERS, Load, Measured, arguments, fitted, for_dataset
 from gputune.inject.models import family
 from gputune.profile import Profile, load
 from gputune.resources.cpus import room
+from gputune.runtime.advising import measured_loading
 from gputune.runtime.environment import limit
 from gputune.runtime.in_process import apply_now, inject_now, rows_now
 from gputune.runtime.launch import disabled
 from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.runtime.locate import AUTO, located
-from gputune.runtime.measured_loading import measured_loading
 from gputune.runtime.rows import Rows
 from gputune.settings import Numerics, Value
 
@@ -110,10 +110,7 @@ class Tuning:
         samples of that kind. An IterableDataset, or one whose samples raise, keeps the general choice. `applied` then
         says what differs from the profile and why.
         """
-        load = Load(
-            workers=_count(self.use("dataloader_workers")) or 0,
-            prefetch=_count(self.use("dataloader_prefetch_factor")),
-        )
+        load = Load.of(self.use(WORKERS), self.use(AHEAD))
         if dataset is not None and WORKERS in self._choices:
             load = for_dataset(load, self._measured, dataset)
         if load.workers:
@@ -173,16 +170,7 @@ def apply(
     numerics: Numerics | None = None,
     inject: bool = False,
 ) -> Tuning:
-    """Apply a profile to this running process as far as still possible; the returned `Tuning` is for its own lines.
-
-    `profile` is a path, or `auto` as for `gputune apply auto`, except that nothing is measured. Whatever the user set
-    stays: exported variables, and flags that are no longer at torch's default. Choices that were measured on another
-    machine are skipped unless `ignore_fingerprint`, and so are those that affect results more than `numerics` (exact,
-    rounding, tf32, mixed) or GPUTUNE_NUMERICS allows. With `inject`, what would take lines of the script is put into
-    its models as `gputune apply --inject` does it, except for what the script's own lines do. With GPUTUNE_DISABLE=1
-    nothing is read or set. Raises ProfileError for a profile that is missing, unreadable or invalid, and UsageError for
-    an unknown level.
-    """
+    """As `gputune.apply`. Raises UsageError for an unknown level, too; GPUTUNE_DISABLE=1 leaves all as it is."""
     if disabled(os.environ):
         every = settings.all_settings().values()
         return Tuning({}, applied=[decision.skipped(setting, "switched off by GPUTUNE_DISABLE=1") for setting in every])
@@ -202,10 +190,6 @@ def _device() -> str:
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def _count(value: Value) -> int | None:
-    return value if isinstance(value, int) else None
 
 
 def _positive(n: Any) -> int:

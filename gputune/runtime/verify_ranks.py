@@ -41,12 +41,7 @@ _calls = count()
 
 
 def verify_ranks(tuning: Tuning | None, deadline_seconds: float) -> Values:
-    """Compare this rank's settings with those of all ranks in the default process group; returns them if all agree.
-
-    With `tuning`, its choices for lines of the script are compared too. Every rank has to call this equally often.
-    Raises RankError, naming the ranks that differ or did not answer before the deadline, and UsageError where there are
-    several ranks but no process group.
-    """
+    """As `gputune.verify_ranks`. Raises UsageError where there are several ranks but no process group, too."""
     if not 0 < deadline_seconds <= LONGEST_SECONDS:
         raise UsageError(f"verify_ranks: a deadline of {deadline_seconds} s", f"name one up to {LONGEST_SECONDS:g} s")
     mine = effective(tuning)

@@ -74,7 +74,6 @@ class Choice:
 
 
 def names() -> list[str]:
-    """The name of every setting, which is its file's name."""
     return list(plugins.names(__name__))
 
 

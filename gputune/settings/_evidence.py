@@ -69,7 +69,6 @@ def select(measurements: Iterable[Measurement], bench: str, metric: str, **param
 
 
 def first(measurements: Iterable[Measurement], bench: str, metric: str, **params: object) -> Measurement | None:
-    """The first row of a bench and metric whose parameters include `params`, or None."""
     return next(iter(select(measurements, bench, metric, **params)), None)
 
 
@@ -103,16 +102,6 @@ def range_text(comparison: Comparison) -> str:
 def missing(*rows: object) -> str:
     """Why nothing can be concluded: a row was not measured (None, or an empty list), or has too few samples."""
     return TOO_FEW if all(rows) else NOT_MEASURED
-
-
-def decide_between(
-    candidates: Measurements, baselines: Measurements, values: tuple[Value, Value], what: str, bench: str
-) -> Choice:
-    """Decide as `decide` does, by rows of the second of `values` and, paired in order, of torch's default."""
-    comparison = pooled(candidates, baselines)
-    if comparison is None:
-        return unmeasured(values[0], missing(candidates, baselines))
-    return decide(comparison, values, what, bench)
 
 
 def decide(

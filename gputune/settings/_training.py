@@ -7,9 +7,7 @@ formats where there are images; the second ("options") every combination of the 
 exceeds 3 %) the simplest over which the fastest of them does not gain in turn. So each step away from the defaults
 has to be worth it, and what is recommended is never slower than they are. (But for the fused optimizer, which a network
 has where all together gain by it and it is not slower itself.) Mixed precision changes results and takes
-lines in the script: the fastest of it must gain 10 % over the fastest without, or it is out of the question. (Where
-the host is the limit, as for a small network, its gain is the host's of the moment: an H200's MLP ran 0.88 to 0.91
-times as fast in it in four probes, and in one of ten others it came out ahead.)
+lines in the script: the fastest of it must gain 10 % over the fastest without, or it is out of the question.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,7 +52,6 @@ def allowed(measurements: Measurements, network: str) -> dict[Combination, Measu
 
 
 def first_best(measurements: Measurements, network: str) -> Combination | None:
-    """The best precision and memory format."""
     return best_of(allowed(measurements, network))
 
 

@@ -74,7 +74,6 @@ def steps(measurements: Measurements, network: str, stage: str) -> dict[Combinat
 
 
 def families(measurements: Measurements) -> list[str]:
-    """The networks whose steps were measured."""
     return [name for name in FAMILIES if steps(measurements, name, "precision")]
 
 
@@ -89,7 +88,6 @@ def refusals(measurements: Measurements, network: str) -> dict[str, str]:
 
 
 def _trainings(measurements: Measurements, network: str) -> list[Training]:
-    """The accuracy guard's trainings of a network."""
     rows = select(measurements, BENCH, "final_loss", network=network)
     return [(run, row.median) for row in rows if (run := FinalLoss.of(row.params))]
 

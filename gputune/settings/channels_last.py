@@ -7,7 +7,7 @@ Source: PyTorch, "Channels Last Memory Format" tutorial.
 """
 
 from . import Choice, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import decide_between, select
+from ._evidence import decide, missing, pooled, select, unmeasured
 from ._training import choice_of_option
 from .amp_dtype import recommend as recommend_amp
 
@@ -35,7 +35,10 @@ def _by_convolutions(facts: Facts, measurements: Measurements) -> Choice:
     last, first = (select(rows, "conv", "throughput", dtype=dtype, channels_last=on) for on in (True, False))
     channels = ", ".join(str(row.params["channels"]) for row in last)
     what = f"{dtype} convolutions of {channels} channels in channels_last"
-    return decide_between(last, first, (False, True), what, "conv")
+    comparison = pooled(last, first)
+    if comparison is None:
+        return unmeasured(False, missing(last, first))
+    return decide(comparison, (False, True), what, "conv")
 
 
 def _decides(row: Measurement) -> bool:

@@ -39,10 +39,7 @@ NEARLY_BEST = 1.03
 CLOSE = 1.30
 """With synthetic samples a number of workers within this ratio of the best is not told from it, and of such the most
 are chosen, where they gain more than this over none. Rounds of a tenth of a second scatter by a tenth, and workers that
-were stopped between them are slower to go on the more there are, so that even twelve rounds mislead. (On 16 CPUs of
-H200 machines, in the rounds of 60 probes, half of the workers were up to 1.15 times as fast as all, and once 1.25. In
-sweeps of 8 to 18 seconds for each number 16 lost 0 to 29 %, and 40 came within 3 % of the best on two machines, idle
-and beside busy loops; 48 that wait were the best on four idle machines.)
+were stopped between them are slower to go on the more there are, so that even twelve rounds mislead.
 """
 BELIEVED_FROM = 2.0
 """A gain that is believed although others used the CPUs meanwhile, which slows loading down with any number of
@@ -89,7 +86,6 @@ def of_kind(measurements: Measurements, kind: str) -> int | None:
 
 
 def chosen_workers(facts: Facts, measurements: Measurements) -> int:
-    """The number of workers that is recommended."""
     return _count(recommend(facts, measurements))
 
 

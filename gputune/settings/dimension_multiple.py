@@ -42,7 +42,7 @@ class Alignment(Row):
     size: int
     multiple: int
     full_tiles: bool = False
-    """Whether the last tile is exactly filled, which makes a size faster for another reason than alignment."""
+    """In profiles of before: the last tile is exactly filled, which makes a size faster for another reason."""
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
@@ -100,14 +100,9 @@ def _needed(rows: Mapping[int, Measurement]) -> int | None:
         larger = [other for size, other in rows.items() if size > multiple]
         if any(compared(other, row) is None for other in larger):
             return None
-        if not _outrun(row, larger):
+        if not any(gain.low > WORTH for other in larger if (gain := compared(other, row))):
             return multiple
     return None
-
-
-def _outrun(row: Measurement, others: Iterable[Measurement]) -> bool:
-    gains = [compared(other, row) for other in others]
-    return any(gain.low > WORTH for gain in gains if gain)
 
 
 def _loss(rows: Measurements, dtype: str) -> Comparison | None:

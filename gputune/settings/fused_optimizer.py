@@ -4,8 +4,7 @@ torch's default updates parameters in groups (`foreach`), with several kernels f
 memory. The fused form exists for SGD, Adam, AdamW and Adagrad and sums in another order.
 
 Where all networks together gain by it, each kind has it, unless its own steps are certainly slower with it, or by more
-than 3 %: what lies close to 1 would be chosen in one probe and not in the next. (On H200s the steps of an MLP, which
-the host bounds, ran 0.96 to 1.10 times as fast with it in twenty-five probes, and 1.01 times over all of them.)
+than 3 %: what lies close to 1 would be chosen in one probe and not in the next.
 
 Source: PyTorch, "torch.optim" documentation.
 """

@@ -35,28 +35,20 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
     comparison = compared(tf32, fp32)
     if comparison is None or tf32 is None or fp32 is None or error is None:
         untold = unmeasured("ieee", missing(tf32, fp32, error))
-        return untold if _has_tf32(facts) else choose("ieee", "this GPU has no TF32 Tensor Cores")
+        has_tf32 = any("tf32" in gpu.tensor_core_dtypes for gpu in facts.gpus)
+        return untold if has_tf32 else choose("ieee", "this GPU has no TF32 Tensor Cores")
     if error.median < TF32_ERROR:
         reason = "TF32 was switched on and did not take effect: NVIDIA_TF32_OVERRIDE or the hardware forbids it"
         return choose("ieee", reason, comparison, "precision")
     speeds = f"TF32 matmul ran at {tf32.median:.3g} against {fp32.median:.3g} TFLOP/s"
     if comparison.verdict == "gain":
         return choose("tf32", f"{speeds}; relative error {error.median:.1e}", comparison, "precision")
-    if _relative_error(measurements, "float32") >= TF32_ERROR:
+    exact = first(measurements, "precision", "relative_error", dtype="float32")
+    if exact and exact.median >= TF32_ERROR:
         reason = "full FP32 was set and TF32 ran: NVIDIA_TF32_OVERRIDE forces it"
     else:
         reason = f"{no_gain(comparison)}: {speeds}, {range_text(comparison)}"
     return choose("ieee", reason, comparison, "precision")
-
-
-def _relative_error(measurements: Measurements, dtype: str) -> float:
-    """The relative error of a matmul in `dtype`; 0 where it was not measured."""
-    row = first(measurements, "precision", "relative_error", dtype=dtype)
-    return row.median if row else 0.0
-
-
-def _has_tf32(facts: Facts) -> bool:
-    return any("tf32" in gpu.tensor_core_dtypes for gpu in facts.gpus)
 
 
 def apply(value: str) -> None:

@@ -36,8 +36,10 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
     choice = _measured(within, 1) if limits else _measured(rows, budget)
     if not limits or choice.value is not None:
         return choice
-    if _is_enforced(facts) and _is_slower(choice, _default(rows), budget):
-        return choice
+    default = _default(rows)
+    slower = choice.interval is not None and choice.interval[1] < 1
+    if _is_enforced(facts) and slower and default is not None and int(default.params["threads"]) > budget:
+        return choice  # all counts within the budget certainly ran slower than torch's own, which is above it
     alone = choice.reason if choice.gain is None else "what one process measured does not speak against it"
     reason = f"{limits}: {counted(budget, 'thread')}, where torch would start {own(facts)}; {alone}"
     return choose(budget, reason)
@@ -81,13 +83,6 @@ def _is_enforced(facts: Facts) -> bool:
     """Whether the only limit is a quota, which held while this process was measured."""
     grant = facts.cpu.grant
     return facts.scheduler.local_ranks == 1 and (grant is None or grant >= facts.cpu.affinity_count)
-
-
-def _is_slower(choice: Choice, default: Measurement | None, budget: int) -> bool:
-    """Whether all counts within the budget certainly ran slower than torch's own, which is above it."""
-    if choice.interval is None or default is None:
-        return False
-    return choice.interval[1] < 1 and int(default.params["threads"]) > budget
 
 
 def _default(rows: Measurements) -> Measurement | None:

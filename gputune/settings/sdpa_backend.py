@@ -156,7 +156,6 @@ def default() -> str | None:
 
 
 def _toggles() -> frozenset[str]:
-    """The back ends that this torch can switch."""
     import torch
 
     return frozenset(name for name, theirs in _TOGGLES.items() if hasattr(torch.backends.cuda, f"enable_{theirs}_sdp"))
@@ -177,7 +176,6 @@ def _off_by_default() -> frozenset[str]:
 
 
 def _switch_off(off: frozenset[str]) -> None:
-    """Switch these off and the others on."""
     import torch
 
     for name in _toggles():

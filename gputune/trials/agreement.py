@@ -7,9 +7,8 @@ labels differ. Nothing is known where calls with torch's defaults are as far apa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
 
 from gputune.profile import Guard
 from gputune.trials.recorded import Precision
@@ -41,10 +40,6 @@ class Agreed:
     labels: int = 0
     same_labels: int = 0
     failed: str = ""
-
-    @classmethod
-    def from_plain(cls, data: Mapping[str, Any]) -> Self:
-        return cls(**data)
 
 
 def verdict(found: Agreed, precision: Precision) -> Guard:

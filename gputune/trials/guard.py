@@ -58,10 +58,6 @@ class Verdict:
     tuned: tuple[float, ...] = ()
     """The mean loss with the settings, for each part: that of the run which is farther from FP32's."""
 
-    @property
-    def accepted(self) -> bool:
-        return self.outcome == "accepted"
-
 
 def verdict(
     fp32: Sequence[Recorded], tuned: Sequence[Recorded], precision: Precision, by_chance: Recorded | None = None

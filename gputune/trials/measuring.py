@@ -16,7 +16,6 @@ from gputune.inject.loading import WORKERS
 from gputune.profile import Guard
 from gputune.settings import Value
 from gputune.trials import agreement
-from gputune.trials.budget import Budget
 from gputune.trials.choice import gaining
 from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.failure import Attempts, RunFailed
@@ -24,7 +23,7 @@ from gputune.trials.job import Job
 from gputune.trials.loading import WAITS, best_workers, most_workers
 from gputune.trials.measured import Block, Measured, Tried, Wanted, agreed
 from gputune.trials.progress import CALLS, MEASURING, Told
-from gputune.trials.search import Search
+from gputune.trials.search import Budget, Search
 from gputune.trials.start import Start
 
 FIRST_SETTLE, SETTLE = 3, 1
@@ -138,7 +137,7 @@ class _Session:
             COMPILE_SECONDS, do="compare", values=combination.minus(WORKERS).values, calls=self._compared_calls,
             explained=agreement.LIMITS[precision],
         )  # fmt: skip
-        return agreement.verdict(agreement.Agreed.from_plain(answer["compared"]), precision)
+        return agreement.verdict(agreement.Agreed(**answer["compared"]), precision)
 
     def _loaded(self, search: Search, base: Combination, left: dict[str, Applied]) -> Combination:
         """The combination with the number of workers that its steps want, which is found apart from the search."""

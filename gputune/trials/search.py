@@ -1,5 +1,5 @@
-"""Which combination of settings runs a program's steps fastest: what is tried, in which order. Pure: time and samples
-come in.
+"""Which combination of settings runs a program's steps fastest: what is tried, in which order, and for how long. Pure:
+time and samples come in.
 
 Settings are combined greedily, each stage on the best of the one before: precisions in both memory formats; the
 optimizer's form and the libraries' own choices; with these once more the precisions that were about as fast as the
@@ -63,14 +63,13 @@ FIRST_LOOK = 4
 STAGE_ROUNDS = 8
 ENDS = {"precision": 0.3, "options": 0.42, "again": 0.54, "compile": 0.66, "final": 1.0}
 """By stage, the share of the search by which its last round is to end."""
-Measure = Callable[[Combination], Block]
 
 
 @dataclass(kw_only=True)
 class Search:
     """The search for one program. `measure` runs a block and may raise."""
 
-    measure: Measure
+    measure: Callable[[Combination], Block]
     used: Callable[[], float]
     """The share of the steps and of the time for the search that is used up."""
     left_out: Callable[[Combination], bool] = lambda one: False
@@ -195,3 +194,77 @@ class Search:
                 if len(rounds.arms) == 1:
                     break
         return [arm for arm in rounds.arms if arm.samples]
+
+
+SECONDS = 35.0
+"""How long the search takes at most, but for compiling; longer where steps are slow, see `STEPS_OF_TIME`."""
+STEPS_OF_TIME = 100
+"""The search has the time of so many of the program's own steps at the least."""
+STEPS = 400
+"""The most steps of a search where the user says no number, or as many as take `STEPS_SECONDS` with the fastest arm."""
+STEPS_SECONDS = 15.0
+SHORT_SECONDS = 88.0
+"""The last comparison may have more than `STEPS` and `SECONDS` until the whole run has taken so long, with compiling:
+with less, noise hides gains beside a disturbed host.
+"""
+BLOCK, FEWEST, MOST = 0.04, 2, 48
+"""How many seconds of steps a block has, and how many steps at the least and at the most. A step that is not timed
+comes before each: in blocks of one, half of the search would be spent on these.
+"""
+BLOCKS = 130
+"""Into how many blocks the user's number of steps is divided at the least, where blocks may be that short."""
+
+
+@dataclass(kw_only=True)
+class Budget:
+    """The steps and the time that a search may take, and how much of both is used up."""
+
+    clock: Callable[[], float]
+    """In seconds."""
+    most: int | None = None
+    """The most steps, where the user says a number."""
+    used: int = 0
+    """How many steps the search has taken."""
+    apart: float = 0.0
+    """The seconds that do not count as the search's: of compiling, and of trying numbers of workers."""
+    last: bool = False
+    """Whether the search has come to its last comparison."""
+    step_seconds: dict[Combination, float] = field(default_factory=dict)
+    """How long a step took with each combination, in its latest block."""
+
+    def __post_init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Count the time from now on."""
+        self._begun = self.clock()
+
+    @property
+    def seconds(self) -> float:
+        """How long the search has gone on, in seconds, with all that does not count as its own."""
+        return self.clock() - self._begun
+
+    @property
+    def share(self) -> float:
+        """How much of the search is used up, 1 at its end: the larger of the shares of its time and of its steps."""
+        if not self.step_seconds:
+            return 0.0
+        seconds = self.seconds
+        share = max((seconds - self.apart) / self._most_seconds, self.used / self._most_steps)
+        return min(share, seconds / SHORT_SECONDS) if self.last and self.most is None else share
+
+    @property
+    def _most_seconds(self) -> float:
+        return max(SECONDS, STEPS_OF_TIME * self.step_seconds[DEFAULT])
+
+    @property
+    def _most_steps(self) -> float:
+        return self.most or max(STEPS, STEPS_SECONDS / min(self.step_seconds.values()))
+
+    def steps(self, combination: Combination) -> int:
+        """How many steps a block with the combination has: few as long as nothing is known of how long they take."""
+        if not self.step_seconds:
+            return FEWEST
+        affordable = MOST if self.most is None else max(FEWEST, self.most // BLOCKS)
+        seconds = self.step_seconds.get(combination, self.step_seconds[DEFAULT])
+        return min(max(FEWEST, round(BLOCK / seconds)), MOST, affordable)

@@ -20,8 +20,9 @@ from gputune.probing.plan import device_of
 from gputune.profile import Guard, Profile
 from gputune.progress import Progress
 from gputune.settings import Numerics
-from gputune.trials import agreement, confirming, guarding
+from gputune.trials import agreement
 from gputune.trials.candidates import candidates
+from gputune.trials.checking import GuardRuns, confirm
 from gputune.trials.combination import Combination
 from gputune.trials.failure import RunFailed
 from gputune.trials.measured import Measured, Tried, Wanted
@@ -123,34 +124,22 @@ class _Tune:
             return (ranked[0] if ranked else None), UNGUARDED
         loading = ranked[0][0].combination.only(WORKERS)
         plain = self._advice(measured, loading) if loading.workers else None
-        runs = guarding.Runs(start=self._start, steps=steps, told=self._told, plain=plain)
+        runs = GuardRuns(start=self._start, steps=steps, told=self._told, plain=plain)
         guard = UNGUARDED
-        if not measured.found["trains"]:
-            return self._agreeing(measured, ranked)
         for found in ranked:
             combination = found[0].combination
-            guard = runs.of(combination, self._advice(measured, combination))
+            if measured.found["trains"]:
+                guard = runs.of(combination, self._advice(measured, combination))
+            else:  # whose outputs the measuring run has compared
+                guard = measured.agreed[str(combination)]
             if guard.verdict != "refused":
                 return found, guard
             self._refused[str(combination)] = guard.reason
         return None, guard
 
-    def _agreeing(
-        self, measured: Measured, ranked: list[tuple[Tried, Comparison]]
-    ) -> tuple[tuple[Tried, Comparison] | None, Guard]:
-        """The first combination whose outputs agree with FP32's, as the measuring run compared them."""
-        guard = UNGUARDED
-        for found in ranked:
-            combination = str(found[0].combination)
-            guard = measured.agreed[combination]
-            if guard.verdict != "refused":
-                return found, guard
-            self._refused[combination] = guard.reason
-        return None, guard
-
     def _confirmed(self, measured: Measured, result: Tuned) -> Tuned:
         advice = self._advice(measured, result.combination)
-        whole = confirming.confirm(self._start, advice, self._told)
+        whole = confirm(self._start, advice, self._told)
         return replace(result, program=replace(result.program, confirmation=whole))
 
     def _too_busy(self, measured: Measured) -> str:

@@ -58,7 +58,7 @@ def failure(name, seconds):
         process.ready(START)
         with pytest.raises(BenchFailed) as failed:
             list(process.run(request(name), deadline_seconds=seconds))
-    assert gone(process.pid)
+    assert gone(process.kept.pid)
     return failed.value
 
 
@@ -103,7 +103,7 @@ def test_an_exception_leaves_the_process_alive(process, name, sentence, cause):
     with pytest.raises(BenchFailed) as failed:
         list(process.run(request(name), deadline_seconds=60))
     assert (str(failed.value), failed.value.how, failed.value.cause) == (sentence, "exception", cause)
-    assert process.alive
+    assert not process.has_ended
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ import os
 import pytest
 from recorded import RecordedHost
 
-from gputune.bench_process import telemetry
 from gputune.bench_process.telemetry import Telemetry, other_sm_percent, summary
 from gputune.host import Unreadable
 
@@ -55,13 +54,6 @@ def used(pid, percent, at):
     return {"pid": pid, "smUtil": percent, "timeStamp": at}
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    now = {"at": 50.0}
-    monkeypatch.setattr(telemetry.time, "monotonic", lambda: now["at"])
-    return now
-
-
 def watching(nvml):
     return Telemetry(0, RecordedHost(nvml=nvml))
 
@@ -92,26 +84,34 @@ def test_the_utilisation_by_other_processes(samples, percent):
     assert other_sm_percent(samples, OURS, since=99) == percent
 
 
-def test_what_was_before_the_measurement_is_not_told(clock):
+def test_what_was_before_the_measurement_is_not_told():
     nvml = Nvml(samples=[used(OURS, 10, 1000), used(7, 80, 1001)])
     telemetry = watching(nvml)
     assert "other_sm_percent" not in telemetry.sample()
     nvml.samples += [used(OURS, 90, 1002), used(7, 25, 1003)]
-    clock["at"] += 1
     assert telemetry.sample()["other_sm_percent"] == 25.0
-    clock["at"] += 1
     assert "other_sm_percent" not in telemetry.sample()
     assert [call for call in nvml.asked if call[0] == "ProcessUtilization"] == [
         ("ProcessUtilization", 0), ("ProcessUtilization", 1001), ("ProcessUtilization", 1003),
     ]  # fmt: skip
 
 
-def test_processes_are_not_asked_for_beside_every_block(clock):
+class Watched(RecordedHost):
+    """A machine whose clock a test sets; that of others moves by a second at each look."""
+
+    now = 50.0
+
+    def monotonic(self):
+        return self.now
+
+
+def test_processes_are_not_asked_for_beside_every_block():
     nvml = Nvml()
-    telemetry = watching(nvml)
+    host = Watched(nvml=nvml)
+    telemetry = Telemetry(0, host)
     for _ in range(20):
         telemetry.sample()
-        clock["at"] += 0.0625
+        host.now += 0.0625
     names = [name for name, *_ in nvml.asked]
     assert names.count("ComputeRunningProcesses") == names.count("ProcessUtilization") == 5
     assert names.count("PowerUsage") == 20

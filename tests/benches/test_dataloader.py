@@ -29,18 +29,6 @@ def test_without_a_folder_for_temporary_files_workers_would_hang_and_nothing_is_
     assert (gap.fact, "--tmpfs /tmp" in gap.reason) == ("bench.dataloader", True)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("cpus", [1, 2, 8, 16, 20, 24, 32, 224])
-def test_the_loaders_of_a_kind_may_all_live_at_once_so_that_none_is_started_anew_in_each_round(cpus, monkeypatch):
-    facts = facts_of("cpu-only")
-    facts = replace(facts, cpu=replace(facts.cpu, budget=cpus, logical_count=cpus, quota=None))
-    trials = []
-    monkeypatch.setattr(dataloader, "measure_curve", lambda trial: trials.append(trial) or worker_curve.Curve())
-    assert list(dataloader.measure(Context(device="cpu", facts=facts, seconds=10, budget="standard"))) == []
-    assert len(trials) == 3
-    assert all(sum(trial.counts) <= trial.alive for trial in trials)
-
-
 @dataclass
 class SixteenCpus:
     """A loader on 16 CPUs, by a clock of its own: how long its workers take to start, and how fast they load, as on an

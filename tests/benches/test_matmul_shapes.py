@@ -96,14 +96,14 @@ class TestReading:
 
 class TestVariants:
     def test_a_vocabulary_is_padded_to_sixteen_bytes_and_to_a_line_of_the_cache(self) -> None:
-        shape = MatmulShape(m=8191, n=50257, k=1000)
+        shape = MatmulShape(m=8191, n=50257, k=1000, dtype="bfloat16")
         assert [(one.m, one.n, one.k) for one in variants(shape)] == [
             (8191, 50257, 1000), (8191, 50264, 1000), (8191, 50304, 1024),
         ]  # fmt: skip
         assert [one.n for one in variants(MatmulShape(m=8, n=50257, k=8, dtype="tf32"))] == [50257, 50260, 50272]
 
     def test_what_is_aligned_already_is_measured_once(self) -> None:
-        shape = MatmulShape(m=1, n=4096, k=4096)
+        shape = MatmulShape(m=1, n=4096, k=4096, dtype="bfloat16")
         assert variants(shape) == [shape]
 
     @given(shapes)

@@ -1,16 +1,11 @@
-"""Speed and error of each dtype, and the precision that FP32 really runs in, under flags and under
-NVIDIA_TF32_OVERRIDE.
-"""
+"""Speed and error of each dtype, and the precision that FP32 really runs in."""
 
-import sys
-from collections import Counter
 from typing import Any
 
 import pytest
 from loaded import on_cpu, sorted_out
 
 from gputune.benches import precision
-from gputune.facts.gap import Gap
 
 OPERATIONS = {"matmul", "conv", "conv channels_last", "lstm"}
 
@@ -36,20 +31,3 @@ def test_what_fp32_really_runs_in_is_told_for_each_operation_with_the_flags_as_t
     assert {row.params["operation"] for row in rows} == OPERATIONS
     assert {row.params["flags"] for row in rows} == {"found"}, "setting them concerns a GPU only"
     assert all(0 < row.median < 1e-6 for row in rows)
-
-
-@pytest.mark.slow
-def test_the_library_reads_the_override_once_so_each_value_has_a_process() -> None:
-    rows: list[Any] = list(precision.overridden(on_cpu("thorough")))
-    assert Counter((row.params["override"], row.params["flags"]) for row in rows) == {
-        (override, flags): len(OPERATIONS) for override in "01" for flags in ("on", "off")
-    }
-    assert {(row.metric, row.bench, row.unit) for row in rows} == {("relative_error", "precision", "1")}
-
-
-def test_a_process_that_does_not_answer_is_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    assert list(precision.overridden(on_cpu("thorough"))) == [
-        Gap(fact="bench.precision", reason=f"the process with NVIDIA_TF32_OVERRIDE={value} did not answer")
-        for value in "01"
-    ]

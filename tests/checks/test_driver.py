@@ -211,7 +211,7 @@ test_device_nodes = table(
         for remedy, fault in {
             "sudo nvidia-modprobe -u -c=0  # ": {"files": {CONTROL: ""}},
             "sudo chmod 0666 /dev/nvidia-uvm  # ": {"files": BOTH, "denied": [MEMORY]},
-            "ask Slurm for a GPU": {"files": BOTH, "denied": [MEMORY], "environ": SLURM},
+            "^srun --gpus=1 COMMAND  # ": {"files": BOTH, "denied": [MEMORY], "environ": SLURM},
             "start the container again": {"files": {CONTROL: "", "/.dockerenv": ""}},
             "apptainer exec --nv IMAGE  # ": {"files": {CONTROL: ""}, "environ": {"APPTAINER_CONTAINER": "/a.sif"}},
         }.items()

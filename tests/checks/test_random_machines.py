@@ -32,17 +32,15 @@ NUMBERS = (0, 1, 2, 3, 7, 8, 15, 64, 255, 4096, 1 << 31, 1 << 32, (1 << 64) - 1,
 ODD = (*NUMBERS, None, True, False, 0.5, -0.0, float("nan"), float("inf"), *HOSTILE)
 NEWER_CALLS = (
     "GraphicsRunningProcesses", "DisplayActive", "NumGpuCores", "VbiosVersion", "GspFirmwareVersion",
-    "FieldValues:[230]",
-    "MemoryInfo",
+    "FieldValues:[230]", "MemoryInfo",
 )  # fmt: skip
 FILES = (
     "/proc/meminfo", "/proc/cpuinfo", "/proc/stat", "/proc/uptime", "/proc/self/limits", "/proc/self/status",
     "/proc/self/cgroup", "/proc/self/mountinfo", "/proc/driver/nvidia/version", "/dev/kmsg", "/sys/fs/cgroup/cpu.max",
     "/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current",
-    "/sys/fs/cgroup/memory.stat",
-    "/sys/fs/cgroup/cgroup.controllers", "/dev/nvidia0", "/dev/nvidia7", "/dev/nvidiactl", "/dev/nvidia-uvm",
-    "/dev/dxg",
-    "/sys/bus/pci/devices/0000:01:00.0/uevent", "/.dockerenv", "/run/.containerenv", "torch.py", "/etc/nccl.conf",
+    "/sys/fs/cgroup/memory.stat", "/sys/fs/cgroup/cgroup.controllers", "/dev/nvidia0", "/dev/nvidia7", "/dev/nvidiactl",
+    "/dev/nvidia-uvm", "/dev/dxg", "/sys/bus/pci/devices/0000:01:00.0/uevent", "/.dockerenv", "/run/.containerenv",
+    "torch.py", "/etc/nccl.conf",
 )  # fmt: skip
 NAMES = (
     *sorted(VARIABLES), "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_TF32_OVERRIDE", "OMP_NUM_THREADS",
@@ -57,8 +55,7 @@ NAMES = (
 )  # fmt: skip
 TORCH = (
     "python", "executable", "torch", "cuda", "hip", "folder", "arch_list", "flags", "threads", "api_conflict",
-    "compile", "cudnn",
-    "nccl", "cublas", "cublaslt", "bundled", "loaded", "devices", "pynvml", "gaps",
+    "compile", "cudnn", "nccl", "cublas", "cublaslt", "bundled", "loaded", "devices", "pynvml", "gaps",
 )  # fmt: skip
 LOGS = (
     "3,9,88,-;NVRM: Xid (PCI:0000:00:08): 79, pid=1, name=python, GPU has fallen off the bus.\n",

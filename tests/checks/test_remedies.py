@@ -1,4 +1,4 @@
-"""Every remedy that the checks give over many faults and surroundings: what it may look like, and that it parses."""
+"""Every remedy that the checks give to the table's faults, in many surroundings: how it looks, and that it parses."""
 
 import re
 import shlex
@@ -11,121 +11,43 @@ from pathlib import Path
 import pytest
 import typer
 import yaml
-from making import command, row
+from faults.tables import FAULTS
+from making import command
 from manifests import valid
 from recorded import NOT_SUPPORTED, RecordedHost, facts_of
-from trees import CGROUP
 
 from gputune import checks, cli
 from gputune.checks._remedies import reset, reset_all, torch_build
 from gputune.host import Unreadable
 
-GIB = 1 << 30
-ONE, EIGHT = "nvidia-h200-x1", "nvidia-h200-x8"
-BUS = "/sys/bus/pci/devices"
-LIMITS = "/proc/self/limits"
+ONE = "nvidia-h200-x1"
 OLD_LIBRARY = "/opt/old lib/libcudnn.so.9"
-VERSION = "/proc/driver/nvidia/version"
-FLAGS = RecordedHost().torch["flags"]
-NEEDS = RecordedHost().torch["compile"]
-
-
-def limits(name, value):
-    return {LIMITS: f"{name:<26}{value:<21}1048576              units\n", "/dev/infiniband/uverbs0": ""}
-
-
-def uevent(driver):
-    return {f"{BUS}/0000:00:06.0/uevent": f"DRIVER={driver}\nPCI_CLASS=30200\nPCI_ID=10DE:2335\n"}
 
 
 def module(version):
-    return {VERSION: f"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {version}  Release Build\n"}
+    text = f"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {version}  Release Build\n"
+    return {"files": {"/proc/driver/nvidia/version": text}}
 
 
-def compiling(**needs):
-    return {"torch": {"compile": {**NEEDS, **needs}}, "environ": {"CC": None, "CXX": None}}
-
-
-ON_A_GPU = [
-    {"TotalEccErrors:1,0": 3}, {"RemappedRows": [0, 1, 1, 0]}, {"RemappedRows": [0, 1, 0, 1]},
-    {"RetiredPagesPendingStatus": 1}, {"NvLinkState:7": 0}, {"CurrPcieLinkWidth": 8}, {"PowerManagementLimit": 500_000},
-    {"EnforcedPowerLimit": 450_000}, {"ApplicationsClock:1": 1200}, {"CurrentClocksEventReasons": 2},
-    {"CurrentClocksEventReasons": 0xC8}, {"Temperature:0": 88}, {"PersistenceMode": 0}, {"ComputeMode": 3},
-    {"ComputeMode": 2}, {"MigMode": [1, 1]}, {"MigMode": [0, 1]}, {"CpuAffinity:64": [0, 0, 1]},
-    {"ComputeRunningProcesses": [{"pid": 1, "usedGpuMemory": None}]}, {"CudaComputeCapability": [7, 5]},
-    {"CudaComputeCapability": [6, 1]}, {"Name": "NVIDIA H100 80GB HBM3"}, {"EccMode": [0, 0]}, {"EccMode": [1, 0]},
-    {"GpuFabricInfoV": {"state": 2}}, {"GpuFabricInfoV": {"state": 3, "status": 0, "healthMask": 1}},
+MORE = [
+    (ONE, {"torch": {"pynvml": "11.5.0", "executable": "/opt/my env/bin/python"}}),
+    (ONE, {"environ": {"LD_PRELOAD": "/opt/libToolsInjection64.so /usr/lib/libjemalloc.so.2"}}),
+    (ONE, {"torch": {"loaded": [OLD_LIBRARY], "bundled": ["/x/libcudnn.so.9"], "cudnn": 7605},
+           "environ": {"LD_LIBRARY_PATH": "/opt/old lib:/opt/mpi/lib"}, "files": {OLD_LIBRARY: ""}}),
+    (ONE, {"torch": {"loaded": ["/a/libcudnn.so.9", "/b/libcudnn.so.9"]}}),
+    (ONE, {"torch": {"compile": {**RecordedHost().torch["compile"], "cache": None}}, "closed": ["/"]}),
+    (ONE, module("570.86.10")), (ONE, module("590.44.01")), (ONE, {"torch": {"devices": []}}),
+    *((ONE, {"nvml": Unreadable("NVML: it fails", cause), "torch": {"devices": []}})
+      for cause in ("library_not_found", "no_permission", None)),
+    ("cpu-only", {"environ": {"NVIDIA_VISIBLE_DEVICES": "all"}}),
 ]  # fmt: skip
-"""NVML's answers about one GPU of eight."""
-
-NVML_FAILS = [
-    "not_installed", "library_not_found", "driver_not_loaded", "gpu_lost", "needs_reset", "unknown_error", "timeout",
-    "no_permission", "version_mismatch", "no_answer", "killed", None,
-]  # fmt: skip
-
-VARIABLES = [
-    {"CUDA_VISIBLE_DEVICES": ""}, {"CUDA_VISIBLE_DEVICES": "0,9"}, {"CUDA_VISIBLE_DEVICES": "all"},
-    {"CUDA_LAUNCH_BLOCKING": "1"}, {"NCCL_DEBUG": "INFO", "CUDNN_LOGLEVEL_DBG": "3"}, {"NCCL_P2P_DISABLE": "1"},
-    {"CUDA_INJECTION64_PATH": "/opt/x.so"}, {"LD_PRELOAD": "/opt/libToolsInjection64.so /usr/lib/libjemalloc.so.2"},
-    {"NVIDIA_TF32_OVERRIDE": "0"}, {"CUBLAS_WORKSPACE_CONFIG": ":16:8"}, {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"},
-    {"CUDA_MPS_PIPE_DIRECTORY": "/mps"}, {"TORCHELASTIC_RUN_ID": "7", "LOCAL_WORLD_SIZE": "4", "OMP_NUM_THREADS": "1"},
-    {"SLURM_JOB_ID": "7", "SLURM_JOB_GPUS": "0-3", "SLURM_CPUS_PER_TASK": "1"},
-    {"SLURM_JOB_ID": "7", "SLURM_JOB_GPUS": "0", "SLURM_SHARDS_ON_NODE": "4"},
-    {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_CPUS_PER_TASK": "64"}, {"ACCELERATE_MIXED_PRECISION": "bf16"},
-    {"NVIDIA_DRIVER_CAPABILITIES": "compute"}, {"TMPDIR": "/none"}, {"USER": None, "HOME": None},
-]  # fmt: skip
-
-OTHERS = [
-    {"torch": {"torch": "1.13.1+cu117", "cuda": "11.7"}}, {"torch": {"cuda": None, "devices": []}},
-    {"torch": {"torch": None, "gaps": {"torch": {"type": "ModuleNotFoundError", "name": "torch", "message": "none"}}}},
-    {"torch": {"torch": None, "gaps": {"torch": "ImportError: no"}}}, {"torch": {"cuda": "14.0", "devices": []}},
-    {"torch": {"pynvml": "11.5.0", "executable": "/opt/my env/bin/python"}}, {"torch": {"arch_list": ["sm_50"]}},
-    {"torch": {"threads": 4096}}, {"torch": {"flags": {**FLAGS, "deterministic_algorithms": True}}},
-    {"torch": {"flags": {**FLAGS, "anomaly_detection": True}}}, {"torch": {"api_conflict": "a mix"}},
-    {"torch": {"flags": {**FLAGS, "cudnn_deterministic": True, "cudnn_benchmark": True}}},
-    {"torch": {"loaded": [OLD_LIBRARY], "bundled": ["/x/libcudnn.so.9"], "cudnn": 7605},
-     "environ": {"LD_LIBRARY_PATH": "/opt/old lib:/opt/mpi/lib"}, "files": {OLD_LIBRARY: ""}},
-    {"torch": {"cudnn": 7605}}, {"torch": {"loaded": ["/a/libcudnn.so.9", "/b/libcudnn.so.9"]}},
-    compiling(compiler=None), compiling(headers=False), compiling(triton=None), compiling(cache=None),
-    {"torch": {"torch": "2.6.0"}, "user": (1234, None, None)}, {"files": {"torch.py": ""}},
-    {"files": limits("Max open files", 100)}, {"files": limits("Max locked memory", 65536)}, {"space": 0},
-    {"closed": ["/root"]}, {"closed": ["/"]}, {"shm": [4096, 4096, 16384, 1, 1, 1, 1, 1, 0, 255]},
-    {"files": {f"{CGROUP}/cpu.max": "50000 100000"}}, {"files": {f"{CGROUP}/cpu.max": "400000 100000"}},
-    {"files": {f"{CGROUP}/memory.max": str(64 * GIB), f"{CGROUP}/memory.current": str(64 * GIB - 1),
-               f"{CGROUP}/memory.stat": "inactive_file 0\nactive_file 0\n"}},
-    {"files": {f"{CGROUP}/cpu.max": "400000 100000", f"{CGROUP}/cpu.stat": "nr_periods 9000\nnr_throttled 8000\n"}},
-    {"files": module("570.86.10")}, {"files": module("590.44.01")},
-    {"files": {"/dev/kmsg": "3,9,88,-;NVRM: Xid (PCI:0000:00:08): 79, pid=1, GPU has fallen off the bus.\n"}},
-    {"files": {"/dev/kmsg": "3,9,88,-;NVRM: Xid (PCI:0000:00:08): 63, pid=1, Row remapping.\n"}},
-]  # fmt: skip
-
-LOADS = [{"throttle_reasons": 0xC8}, {"throttle_reasons": 6.0}, {"pcie_generation": 3.0}, {"gpu_processes": 3.0}]
+"""Recorded machines with what no fault of the table has, such as names with a blank."""
 
 SURROUNDINGS = [
     ("docker", {}), ("podman", {}), ("kubernetes", {"name": "kubernetes"}), ("apptainer", {}), (None, {}),
     (None, {"name": "slurm", "gpus": "0,1", "gpu_count": 2}),
 ]  # fmt: skip
 """The kind of container, and what the scheduler says."""
-
-
-def faults_of_many():
-    """Faults whose remedies are the same in any surroundings: a recorded machine, and what is other on it."""
-    for gpu in ON_A_GPU:
-        yield EIGHT, {"gpu": gpu, "gpu_index": 5}
-    for environ in VARIABLES:
-        yield EIGHT, {"environ": environ}
-
-
-def faults():
-    """Faults whose remedies may depend on it."""
-    for cause in NVML_FAILS:
-        yield ONE, {"nvml": Unreadable("NVML: it fails", cause), "torch": {"devices": []}}
-    for overrides in OTHERS:
-        yield ONE, overrides
-    yield "cpu-only", {"files": uevent("nouveau")}
-    yield "cpu-only", {"files": uevent(""), "environ": {"NVIDIA_VISIBLE_DEVICES": "all"}}
-    yield "cpu-only", {"files": uevent("nvidia"), "environ": {"NVIDIA_VISIBLE_DEVICES": "void"}}
-    yield "cpu-only", {"environ": {"NVIDIA_VISIBLE_DEVICES": "all"}}
 
 
 def placed(facts):
@@ -139,23 +61,24 @@ def placed(facts):
 def remedies():
     """Every remedy, with the check that gave it first."""
     found = {}
-    machines = [facts_of(machine, **fault) for machine, fault in faults_of_many()]
-    machines += [each for machine, fault in faults() for each in placed(facts_of(machine, **fault))]
-    for facts in machines:
-        for one in checks.run(facts):
-            found.setdefault(one.remedy, one.check)
-    for conditions in LOADS:
-        measured = [row("precision", "throughput", 100.0, "cuda:5", conditions=conditions)]
-        for one in checks.run(facts_of(EIGHT), measured):
-            found.setdefault(one.remedy, one.check)
+    for fault in FAULTS:
+        machine = fault.machine()
+        facts, asked = machine.facts(), {name for one in fault.expected for name in one.check.split("|")}
+        for each in [facts, *placed(facts)]:
+            for one in checks.run(each, machine.measurements, only=asked):
+                found.setdefault(one.remedy, one.check)
+    for folder, overrides in MORE:
+        for each in placed(facts_of(folder, **overrides)):
+            for one in checks.run(each):
+                found.setdefault(one.remedy, one.check)
     found.pop(None)
     return found
 
 
 PROGRAMS = (
-    "apptainer", "apt-get", "df", "dmesg", "docker", "echo", "export", "fuser", "gputune", "kubectl", "ldconfig", "ls",
-    "mkdir", "mv", "nvidia-smi", "podman", "printf", "ps", "python", "python3", "sleep", "srun", "sudo", "taskset",
-    "top", "ulimit", "unset",
+    "apptainer", "apt-get", "cat", "df", "dmesg", "docker", "echo", "export", "fuser", "gputune", "kubectl", "ldconfig",
+    "ls", "mkdir", "mv", "nvidia-smi", "podman", "printf", "ps", "python", "python3", "sleep", "srun", "sudo",
+    "taskset", "top", "ulimit", "unset",
 )  # fmt: skip
 SHELL = re.compile(
     rf"(\w+=\S+ )*({'|'.join(PROGRAMS)}|'?/\S*( \S*)?bin/python\S*)( |$)|\w+=\$\(|\w+=\S+ (/\S*/)?python"
@@ -182,9 +105,9 @@ def of_kind(*kinds):
 
 @pytest.mark.slow
 def test_many_checks_complain_so_that_this_says_something():
-    assert len(set(remedies().values())) >= 45
-    assert len(of_kind("shell")) >= 80
-    assert len(of_kind("manifest")) >= 5
+    assert len(set(remedies().values())) >= 65
+    assert len(of_kind("shell")) >= 250
+    assert len(of_kind("manifest")) >= 10
 
 
 def test_a_remedy_is_either_words_or_a_command_whose_words_stand_behind_a_number_sign():
@@ -206,7 +129,7 @@ def test_what_needs_root_says_so_and_where():
 def test_a_gpu_is_named_by_its_bus_address_and_a_job_s_share_is_not_widened():
     for remedy, check in of_kind("shell").items():
         for named in re.findall(r"nvidia-smi (?:mig )?-i (\S+)", remedy):
-            assert re.match(r"[0-9a-f]{8}:[0-9a-f]{2}:[0-9a-f]{2}\.0", named.lower()), (check, remedy)
+            assert re.match(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.0", named.lower()), (check, remedy)
         assert "--gpus all" not in remedy or check in ("nvidia_visible_devices", "gpu_absent"), (check, remedy)
         assert "export HOME=" not in remedy, (check, remedy)
 

@@ -249,8 +249,7 @@ class TestProbing:
         """So that the ranks of one job have the same; the second node needs longer."""
         ranks = {}
         for node in ("a", "b"):
-            (tmp_path / node).write_text(f"boot id of {node}\n")
-            ranks[node] = start({**env, "NODE": str(tmp_path / node), "GATE": str(tmp_path / f"gate-{node}")}, 2)
+            ranks[node] = start({**env, "NODE": node, "GATE": str(tmp_path / f"gate-{node}")}, 2)
             split(env, ranks[node])
         outs = []
         for node in ("a", "b"):

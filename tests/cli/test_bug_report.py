@@ -13,8 +13,7 @@ from making import before_others, environ, on_a_full_disk, python
 
 from gputune.cli import _faults
 from gputune.errors import MeasureError, UsageError
-from gputune.host.owner import Owner
-from gputune.host.shared_text import Cleaner
+from gputune.host.shared_text import Cleaner, Owner
 from gputune.report import bug_report as report
 
 SECTIONS = ["Versions", "Installed", "Findings", "Not known", "Settings in force", "Cached profile", "Last errors",

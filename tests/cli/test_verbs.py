@@ -76,7 +76,7 @@ class TestProbe:
     )
     def test_what_comes_next_is_to_measure_what_is_provisional(self, monkeypatch, tmp_path, capsys, options, command):
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setenv("COLUMNS", "200")  # so that the remark has room behind the command
+        monkeypatch.setenv("COLUMNS", "200")  # a command and its remark on one line
         made = making.profile()
         waiting = {"omp_threads": ("cpu_threads",), "dataloader_workers": ("dataloader",)}
         settings = {

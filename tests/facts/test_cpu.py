@@ -1,4 +1,4 @@
-"""The CPUs that one process may use: affinity, quota and grant, shared by its ranks."""
+"""The CPUs that one process may use: affinity, quota and grant, shared by its ranks; and sets of CPUs as text."""
 
 import pytest
 from hypothesis import example, given
@@ -11,25 +11,22 @@ from gputune.facts.gap import Gaps
 from gputune.host import Unreadable
 from gputune.resources.scheduler import Scheduler
 
-
-def test_v2_quota(tmp_path):
-    host = grow(tmp_path, v2("/a", {"a/cpu.max": "50000 100000\n"}))
-    assert cpu.quota(host) == (0.5, f"{CGROUP}/a/cpu.max")
+V1 = {"a/cpu.cfs_quota_us": "250000\n", "a/cpu.cfs_period_us": "100000\n"}
+OF_AN_ANCESTOR = {"a/b/cpu.max": "400000 100000", "a/cpu.max": "150000 100000", "cpu.max": "max 100000"}
 
 
-def test_v1_quota(tmp_path):
-    host = grow(tmp_path, v1("cpu", "/a", {"a/cpu.cfs_quota_us": "250000\n", "a/cpu.cfs_period_us": "100000\n"}))
-    assert cpu.quota(host) == (2.5, f"{CGROUP}/cpu/a/cpu.cfs_quota_us")
-
-
-def test_hybrid_quota(tmp_path):
-    limits = {"a/cpu.cfs_quota_us": "250000\n", "a/cpu.cfs_period_us": "100000\n"}
-    assert cpu.quota(grow(tmp_path, v1("cpu,cpuacct", "/a", limits, unified=True)))[0] == 2.5
-
-
-def test_the_tightest_quota_may_be_an_ancestor_s(tmp_path):
-    limits = {"a/b/cpu.max": "400000 100000", "a/cpu.max": "150000 100000", "cpu.max": "max 100000"}
-    assert cpu.quota(grow(tmp_path, v2("/a/b", limits))) == (1.5, f"{CGROUP}/a/cpu.max")
+@pytest.mark.parametrize(
+    ("files", "quota", "source"),
+    [
+        (v2("/a", {"a/cpu.max": "50000 100000\n"}), 0.5, "a/cpu.max"),
+        (v1("cpu", "/a", V1), 2.5, "cpu/a/cpu.cfs_quota_us"),
+        (v1("cpu,cpuacct", "/a", V1, unified=True), 2.5, "cpu,cpuacct/a/cpu.cfs_quota_us"),
+        (v2("/a/b", OF_AN_ANCESTOR), 1.5, "a/cpu.max"),
+    ],
+    ids=["v2", "v1", "hybrid", "the tightest is an ancestor's"],
+)
+def test_a_quota_and_the_file_that_sets_it(tmp_path, files, quota, source):
+    assert cpu.quota(grow(tmp_path, files)) == (quota, f"{CGROUP}/{source}")
 
 
 @pytest.mark.parametrize(
@@ -157,3 +154,32 @@ def test_an_unreadable_quota_is_a_gap_and_not_no_quota():
 def test_the_processor_s_name_else_the_machine_s_architecture(cpuinfo, name):
     host = RecordedHost("cpu-only", files={"/proc/cpuinfo": cpuinfo}, architecture="aarch64")
     assert cpu_list.model(host) == name
+
+
+SETS = st.frozensets(st.integers(0, 300), max_size=40)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "text"), [([], ""), ([3], "3"), ([0, 1, 2], "0-2"), ([0, 2, 4], "0,2,4"), ([9, 8, 1, 0], "0-1,8-9")]
+)
+def test_the_shortest_list(cpus, text):
+    assert cpu_list.text(cpus) == text
+
+
+@pytest.mark.slow
+@given(SETS)
+def test_a_list_is_read_back(cpus):
+    assert cpu_list.cpus(cpu_list.text(cpus)) == cpus
+
+
+@pytest.mark.slow
+@given(SETS)
+def test_a_mask_holds_the_same_cpus(cpus):
+    words = [sum(1 << cpu % 64 for cpu in cpus if cpu // 64 == word) for word in range(5)]
+    assert cpu_list.from_mask(words) == cpus
+
+
+@pytest.mark.parametrize("text", ["a", "1-", "-1", "1-2-3"])
+def test_anything_else_is_refused(text):
+    with pytest.raises(ValueError, match="invalid literal"):
+        cpu_list.cpus(text)

@@ -97,53 +97,47 @@ def test_garbage_is_never_taken_for_an_answer_of_another_type(call, answer):
     assert fits_its_types(read(nvml, 0, Gaps()))
 
 
-def test_older_drivers_know_the_clocks_reasons_by_the_older_name():
-    older = {"CurrentClocksEventReasons": {"unreadable": "NVML: Function Not Found"}, "CurrentClocksThrottleReasons": 4}
-    assert health(gpu=older).clocks_event_reasons == 4
+NO_NUMBER = {"unreadable": "NVML: Invalid Argument"}
+PROCESS, CLIENT = {"pid": 1, "usedGpuMemory": None}, {"pid": 2, "usedGpuMemory": 7}
+DRAWN = [{"pid": 1, "usedGpuMemory": 5}, {"pid": 3, "usedGpuMemory": 6}]
+UNREAD, NOT_THERE = {"unreadable": "NVML: Unknown Error"}, {"unreadable": NOT_SUPPORTED}
+READ = {
+    "older drivers know the clocks' reasons by the older name": (
+        {"CurrentClocksEventReasons": {"unreadable": "NVML: Function Not Found"}, "CurrentClocksThrottleReasons": 4},
+        {"clocks_event_reasons": 4},
+    ),
+    "links end where NVML refuses the number": ({"NvLinkState:6": NO_NUMBER}, {"nvlinks_up": (True,) * 6}),
+    "links end where NVML says that there are no more": ({"NvLinkState:6": NOT_THERE}, {"nvlinks_up": (True,) * 6}),
+    "a link whose state cannot be read leaves the links unread": ({"NvLinkState:6": UNREAD}, {"nvlinks_up": None}),
+    "links that are all down lead nowhere": ({f"NvLinkState:{link}": 0 for link in range(18)}, {"nvswitch": None}),
+    "a process counts though MPS does not tell": (
+        {"ComputeRunningProcesses": [PROCESS], "MPSComputeRunningProcesses": UNREAD}, {"processes": 1},
+    ),
+    "MPS clients are processes too": (
+        {"ComputeRunningProcesses": [PROCESS], "MPSComputeRunningProcesses": [PROCESS, CLIENT]}, {"processes": 2},
+    ),
+    "a process that draws too is a graphics process only": (
+        {"ComputeRunningProcesses": [PROCESS, CLIENT], "GraphicsRunningProcesses": DRAWN},
+        {"processes": 1, "graphics_processes": 2, "graphics_memory_bytes": 11},
+    ),
+    "graphics memory is unknown if one process's is": (
+        {"GraphicsRunningProcesses": [DRAWN[0], {"pid": 3, "usedGpuMemory": None}]},
+        {"graphics_processes": 2, "graphics_memory_bytes": None},
+    ),
+    "compute processes count where graphics are not told": (
+        {"ComputeRunningProcesses": [PROCESS], "GraphicsRunningProcesses": NOT_THERE},
+        {"processes": 1, "graphics_processes": None},
+    ),
+} | {
+    f"zero is no answer where there cannot be none: {call}": ({call: 0}, {CALLS[call][0]: None})
+    for call in ("CurrPcieLinkWidth", "MaxPcieLinkGeneration", "TemperatureThreshold:1", "MaxClockInfo:1")
+}  # fmt: skip
 
 
-def test_links_end_where_nvml_refuses_the_number():
-    assert len(health(gpu={"NvLinkState:6": {"unreadable": "NVML: Invalid Argument"}}).nvlinks_up) == 6
-    assert len(health(gpu={"NvLinkState:6": {"unreadable": NOT_SUPPORTED}}).nvlinks_up) == 6
-
-
-def test_a_link_whose_state_cannot_be_read_leaves_the_links_unread():
-    assert health(gpu={"NvLinkState:6": {"unreadable": "NVML: Unknown Error"}}).nvlinks_up is None
-
-
-def test_links_that_are_all_down_lead_nowhere():
-    assert health(gpu={f"NvLinkState:{link}": 0 for link in range(18)}).nvswitch is None
-
-
-@pytest.mark.parametrize(
-    "call", ["CurrPcieLinkWidth", "MaxPcieLinkGeneration", "TemperatureThreshold:1", "MaxClockInfo:1"]
-)
-def test_zero_is_no_answer_where_there_cannot_be_none(call):
-    assert getattr(health(gpu={call: 0}), CALLS[call][0]) is None
-
-
-def test_a_process_counts_though_mps_does_not_tell():
-    unknown = {"unreadable": "NVML: Unknown Error"}
-    listed = {"ComputeRunningProcesses": [{"pid": 1}], "MPSComputeRunningProcesses": unknown}
-    assert health(gpu=listed).processes == 1
-
-
-def test_a_process_that_draws_too_is_a_graphics_process_only():
-    graphics = [{"pid": 1, "usedGpuMemory": 5}, {"pid": 3, "usedGpuMemory": 6}]
-    listed = {"ComputeRunningProcesses": [{"pid": 1}, {"pid": 2}], "GraphicsRunningProcesses": graphics}
-    found = health(gpu=listed)
-    assert (found.processes, found.graphics_processes, found.graphics_memory_bytes) == (1, 2, 11)
-
-
-def test_graphics_memory_is_unknown_if_one_process_s_is():
-    graphics = [{"pid": 1, "usedGpuMemory": 5}, {"pid": 3, "usedGpuMemory": None}]
-    found = health(gpu={"GraphicsRunningProcesses": graphics})
-    assert (found.graphics_processes, found.graphics_memory_bytes) == (2, None)
-
-
-def test_compute_processes_count_where_graphics_are_not_told():
-    listed = {"ComputeRunningProcesses": [{"pid": 1}], "GraphicsRunningProcesses": {"unreadable": NOT_SUPPORTED}}
-    assert (health(gpu=listed).processes, health(gpu=listed).graphics_processes) == (1, None)
+@pytest.mark.parametrize(("answers", "read_as"), READ.values(), ids=READ)
+def test_what_is_read_of_answers(answers, read_as):
+    found = health(gpu=answers)
+    assert {field: getattr(found, field) for field in read_as} == read_as
 
 
 FIELD = pynvml.c_nvmlFieldValue_t(fieldId=230, valueType=1, value=pynvml.c_nvmlValue_t(uiVal=4))
@@ -175,9 +169,3 @@ def test_a_field_has_an_error_of_its_own(number, cause):
 )
 def test_a_field_that_makes_no_sense_is_not_read(garbage):
     assert health(gpu={"FieldValues:[230]": garbage}).recovery_action is None
-
-
-def test_mps_clients_are_processes_too():
-    process, client = {"pid": 1, "usedGpuMemory": None}, {"pid": 2, "usedGpuMemory": 7}
-    listed = {"ComputeRunningProcesses": [process], "MPSComputeRunningProcesses": [process, client]}
-    assert health(gpu=listed).processes == 2

@@ -1,7 +1,11 @@
-"""All facts together."""
+"""All facts together, what becomes of one that cannot be read, and which machine is a Jetson board."""
 
+import pytest
 from recorded import facts_of
+from trees import grow
 
+from gputune.facts.gap import Gap, Gaps
+from gputune.facts.machine import NAMELESS, board_model
 from gputune.host import Unreadable
 
 
@@ -27,3 +31,45 @@ def test_a_torch_device_is_a_gpu_or_none():
     assert found.device_gpu("cuda:0") == found.device_gpu("cuda") == found.gpus[0]
     assert found.device_gpu("cuda:1") is None
     assert found.device_gpu("cpu") is None
+
+
+def failing(error):
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (Unreadable("/proc/cpuinfo: Permission denied"), "/proc/cpuinfo: Permission denied"),
+        (KeyError("model"), "KeyError: 'model'"),
+    ],
+)
+def test_what_cannot_be_read_is_a_gap_with_its_reason_also_by_a_reader_s_own_fault(error, reason):
+    gaps = Gaps()
+    assert gaps.read("cpu.model", lambda: failing(error)) is None
+    assert gaps.found == [Gap(fact="cpu.model", reason=reason)]
+
+
+def test_a_value_leaves_no_gap():
+    gaps = Gaps()
+    assert gaps.read("cpu.model", lambda: "EPYC") == "EPYC"
+    assert gaps.found == []
+
+
+MODEL = "/proc/device-tree/model"
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({}, None),
+        ({MODEL: "Raspberry Pi 5 Model B Rev 1.0\0"}, None),
+        ({MODEL: "NVIDIA Jetson AGX Orin Developer Kit\0"}, "NVIDIA Jetson AGX Orin Developer Kit"),
+        ({MODEL: "NVIDIA Orin Nano Developer Kit\0"}, "NVIDIA Orin Nano Developer Kit"),
+        ({"/etc/nv_tegra_release": "# R36 (release), REVISION: 4.3"}, NAMELESS),
+        ({"/dev/nvmap": ""}, NAMELESS),
+        ({"/dev/nvhost-gpu": "", MODEL: "Some carrier board\0"}, "Some carrier board"),
+    ],
+)
+def test_which_machine_is_a_jetson_board(tmp_path, files, found):
+    assert board_model(grow(tmp_path, files)) == found

@@ -13,17 +13,17 @@ from gputune.host import Unreadable
 GIB = 2**30
 
 
-def test_v2_limit(tmp_path):
-    assert memory.limit(grow(tmp_path, v2("/a", {"a/memory.max": f"{4 * GIB}\n"})))[0] == 4 * GIB
-
-
-def test_v1_limit(tmp_path):
-    assert memory.limit(grow(tmp_path, v1("memory", "/a", {"a/memory.limit_in_bytes": f"{4 * GIB}\n"})))[0] == 4 * GIB
-
-
-def test_the_tightest_limit_may_be_an_ancestor_s(tmp_path):
-    host = grow(tmp_path, v2("/a/b", {"a/b/memory.max": f"{8 * GIB}", "a/memory.max": f"{2 * GIB}"}))
-    assert memory.limit(host) == (2 * GIB, f"{CGROUP}/a/memory.max")
+@pytest.mark.parametrize(
+    ("files", "limit", "source"),
+    [
+        (v2("/a", {"a/memory.max": f"{4 * GIB}\n"}), 4 * GIB, "a/memory.max"),
+        (v1("memory", "/a", {"a/memory.limit_in_bytes": f"{4 * GIB}\n"}), 4 * GIB, "memory/a/memory.limit_in_bytes"),
+        (v2("/a/b", {"a/b/memory.max": f"{8 * GIB}", "a/memory.max": f"{2 * GIB}"}), 2 * GIB, "a/memory.max"),
+    ],
+    ids=["v2", "v1", "the tightest is an ancestor's"],
+)
+def test_a_limit_and_the_file_that_sets_it(tmp_path, files, limit, source):
+    assert memory.limit(grow(tmp_path, files)) == (limit, f"{CGROUP}/{source}")
 
 
 @pytest.mark.parametrize(

@@ -13,40 +13,25 @@ ENTRY = st.sampled_from(["0", "1", "2", "3", "00", "-1", "", " 1 ", "²", "٢", 
 @pytest.mark.parametrize(
     ("value", "taken"),
     [
+        # A list is taken up to the first entry that names none.
         ("2", [2]), ("2,0", [2, 0]), (" 1 , 2", [1, 2]), ("1,", [1]), ("0,9,1", [0]), ("0,-1,1", [0]), ("0,x,1", [0]),
         ("", []), ("-1", []), ("none", []), (",1", []), ("1,1", []), ("MIG-GPU-aa11/1/0", []),
         ("٣", []),  # a digit, but not one that CUDA reads
+        # The beginning of a UUID names a GPU if it is the only one.
+        ("GPU-aa2", [1]), ("GPU-AA2", [1]), ("gpu-aa2", []), ("GPU-b,GPU-aa11", [2, 0]), ("GPU-b,", [2]),
+        ("GPU-aa", []), ("GPU-", []), ("GPU-bb33x", []),
+        # A number is read by its leading digits.
+        ("1x", [1]), ("+2", [2]), ("-0", [0]), ("-2", []), ("00,0x1", []), ("01", [1]), ("9" * 5000, []), ("x1", []),
+        ("+", []),
     ],
 )  # fmt: skip
-def test_a_list_is_taken_up_to_the_first_entry_that_names_none(value, taken):
+def test_what_cuda_takes_of_a_list(value, taken):
     assert visible(value, UUIDS)[0] == taken
 
 
 def test_a_gpu_whose_uuid_could_not_be_read_can_be_named_by_number_only():
     assert visible("1", [None, None]) == ([1], None)
     assert visible("GPU-a", [None, "GPU-aa22"]) == ([1], None)
-
-
-@pytest.mark.parametrize(
-    ("value", "taken"),
-    [
-        ("GPU-aa2", [1]), ("GPU-AA2", [1]), ("gpu-aa2", []), ("GPU-b,GPU-aa11", [2, 0]), ("GPU-b,", [2]),
-        ("GPU-aa", []), ("GPU-", []), ("GPU-bb33x", []),
-    ],
-)  # fmt: skip
-def test_the_beginning_of_a_uuid_names_a_gpu_if_it_is_the_only_one(value, taken):
-    assert visible(value, UUIDS)[0] == taken
-
-
-@pytest.mark.parametrize(
-    ("value", "taken"),
-    [
-        ("1x", [1]), ("+2", [2]), ("-0", [0]), ("-2", []), ("00,0x1", []), ("01", [1]), ("9" * 5000, []), ("x1", []),
-        ("+", []),
-    ],
-)  # fmt: skip
-def test_a_number_is_read_by_its_leading_digits(value, taken):
-    assert visible(value, UUIDS)[0] == taken
 
 
 @pytest.mark.parametrize(

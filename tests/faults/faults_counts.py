@@ -1,10 +1,12 @@
 """Fewer GPUs than there should be, or none: on the bus, in NVML, in torch, as device files, by what was asked for."""
 
+# ruff: noqa: F403, F405 - the changes are the words of this table
 from typing import Any
 
+from faults.changes import *
 from faults.fault import Fault
 from faults.fault import fault as expecting_one
-from faults.machines import Machine, docker, given, kubernetes, slurm
+from faults.machines import Machine
 
 from gputune.host import Unreadable
 
@@ -14,19 +16,6 @@ SLURM = "Slurm, sbatch and srun, output environment variables"
 COUNT = "gpu_lost|expected_gpus|gpu_absent"
 FIFTH = ("0000:c3:00.0", "0000:c3:00", "00000000:C3:00.0")
 """GPU 5's address on the machines of eight."""
-
-
-def lose(made: Machine, index: int = 5, file: bool = True, bus: bool = True) -> None:
-    """NVML and torch no longer list a GPU; its device file and its place on the bus may be gone too."""
-    address = made.addresses[index]
-    del made.nvml["devices"][index]
-    if made.torch.get("devices"):
-        del made.torch["devices"][index]
-    if not file:
-        del made.files[f"/dev/nvidia{index}"]
-    if not bus:
-        del made.files[f"/sys/bus/pci/devices/{address}/uevent"]
-    del made.addresses[index]
 
 
 def fault(  # noqa: PLR0917 - a row of the table
@@ -47,13 +36,8 @@ def _seven(**gone: bool) -> Any:
     return lambda made: lose(made, **gone)
 
 
-def _docker_seven(visible: str, **gone: bool) -> Any:
-    def inject(made: Machine) -> None:
-        docker(made)
-        made.env["NVIDIA_VISIBLE_DEVICES"] = visible
-        lose(made, **gone)
-
-    return inject
+def _docker_seven(visible: str, **gone: bool) -> Change:
+    return every(docker, env(NVIDIA_VISIBLE_DEVICES=visible), _seven(**gone))
 
 
 def _slurm_seven(variables: dict[str, str], **gone: bool) -> Any:
@@ -75,15 +59,6 @@ def _torch_seven(index: int = 5) -> Any:
     return inject
 
 
-def _expects(count: int, **gone: bool) -> Any:
-    def inject(made: Machine) -> None:
-        made.expected = count
-        if gone:
-            lose(made, **gone)
-
-    return inject
-
-
 def _revoked(kind_of_container: Any, visible: str) -> Any:
     """`systemctl daemon-reload` took the devices out of a running container's cgroup: they are listed, and may not be
     opened any more.
@@ -99,53 +74,17 @@ def _revoked(kind_of_container: Any, visible: str) -> Any:
     return inject
 
 
-def _without_gpus(made: Machine) -> None:
-    """A container that was given no GPU: no device files, no driver libraries."""
-    for path in [path for path in made.files if path.startswith("/dev/nvidia")]:
-        del made.files[path]
-    made.files.pop("/proc/driver/nvidia/version", None)
-    made.nvml = Unreadable("NVML: NVML Shared Library Not Found", "library_not_found")
-    made.torch["devices"] = []
+def _asked(*how: Change, **variables: str) -> Change:
+    return every(*how, without_gpus, env(**variables))
 
 
-def _asked(*how: Any, **env: str) -> Any:
-    def inject(made: Machine) -> None:
-        for one in how:
-            one(made)
-        _without_gpus(made)
-        made.env |= env
-
-    return inject
-
-
-def _required(made: Machine) -> None:
-    made.required = True
-
-
-def _slurm_one(made: Machine) -> None:
-    slurm(made, "3", 16)
-
-
-def _unbound(kind_driver: str | None) -> Any:
-    def inject(made: Machine) -> None:
-        address = made.addresses[-1]
-        lose(made, len(made.addresses) - 1, file=False)
-        path = f"/sys/bus/pci/devices/{address}/uevent"
-        rest = made.files[path].removeprefix("DRIVER=nvidia\n")
-        made.files[path] = (f"DRIVER={kind_driver}\n" if kind_driver else "") + rest
-
-    return inject
-
-
-def _no_driver(name: str | None, required: bool = False) -> Any:
+def _no_driver(name: str | None, required: bool = False) -> Change:
     """The GPUs are on the bus, and NVIDIA's kernel module is not loaded."""
 
     def inject(made: Machine) -> None:
         for address in made.addresses:
-            path = f"/sys/bus/pci/devices/{address}/uevent"
-            rest = made.files[path].removeprefix("DRIVER=nvidia\n")
-            made.files[path] = (f"DRIVER={name}\n" if name else "") + rest
-        _without_gpus(made)
+            held_by(made, address, name)
+        without_gpus(made)
         made.files["/proc/modules"] = "nouveau 2306048 1 - Live 0x0\n" if name == "nouveau" else ""
         made.required = required
 
@@ -185,11 +124,11 @@ FAULTS = [
         "torch.cuda.device_count", touches=("*gpu",)),
     fault("torch sees 3 of NVML's 4, and nothing hides one", "h200_x4", _torch_seven(1), "ERROR",
         ("GPU 1", None), "torch.cuda.device_count", touches=("*gpu",)),
-    fault("8 expected, 7 there, none on the bus", "h100", _expects(8, file=False, bus=False), "ERROR",
-        (None, "--expect-gpus"), "--expect-gpus N", touches=("*gpu",)),
-    fault("4 expected, 1 there", "h200_x1", _expects(4), "ERROR", (None, "--expect-gpus"), "--expect-gpus N"),
-    fault("1 expected, none there", "cpu", _expects(1), "ERROR", (None, "--expect-gpus"), "--expect-gpus N"),
-    fault("8 expected, 8 there, of which torch sees 7", "b200", lambda made: (_expects(8)(made), _torch_seven()(made)),
+    fault("8 expected, 7 there, none on the bus", "h100", every(having(expected=8), _seven(file=False, bus=False)),
+        "ERROR", (None, "--expect-gpus"), "--expect-gpus N", touches=("*gpu",)),
+    fault("4 expected, 1 there", "h200_x1", having(expected=4), "ERROR", (None, "--expect-gpus"), "--expect-gpus N"),
+    fault("1 expected, none there", "cpu", having(expected=1), "ERROR", (None, "--expect-gpus"), "--expect-gpus N"),
+    fault("8 expected, 8 there, of which torch sees 7", "b200", every(having(expected=8), _torch_seven()),
         "ERROR", (None, "GPU 5", "--expect-gpus"), "--expect-gpus N", touches=("*gpu",)),
     fault("a pod by CDI whose devices were revoked", "h100", _revoked(kubernetes, "void"), "ERROR",
         (None, "/dev/nvidia0", "GPU 0"),
@@ -199,9 +138,9 @@ FAULTS = [
         (None, "/dev/nvidia0", "GPU 0"),
         "NVIDIA Container Toolkit, troubleshooting: Failed to initialize NVML: Unknown Error",
         check=COUNT + "|nvml_missing|device_nodes", also=(*COUNT.split("|"), "nvml_missing", "device_nodes")),
-    fault("a GPU that no driver holds", "l40s", _unbound(None), "WARNING", ("0000:61:00.0",), SYSFS,
+    fault("a GPU that no driver holds", "l40s", unbound(None), "WARNING", ("0000:61:00.0",), SYSFS,
         touches=("*gpu",)),
-    fault("a GPU that no driver holds", "a100_pcie", _unbound(None), "WARNING", ("0000:43:00.0",), SYSFS,
+    fault("a GPU that no driver holds", "a100_pcie", unbound(None), "WARNING", ("0000:43:00.0",), SYSFS,
         touches=("*gpu",)),
     fault("nouveau holds the GPU", "rtx3090", _no_driver("nouveau"), "WARNING", ("0000:1b:00.0",),
         "NVIDIA, Driver Installation Guide: nouveau", check="driver_missing"),
@@ -211,7 +150,7 @@ FAULTS = [
         "NVIDIA, Driver Installation Guide", check="driver_missing"),
     fault("no driver is loaded on a node that must have GPUs", "h100", _no_driver(None, required=True), "ERROR",
         ("0000:1b:00.0",), "NVIDIA, Driver Installation Guide", check="driver_missing", also=("gpu_absent",)),
-    fault("a GPU is required, and there is none", "cpu", _required, "ERROR", (None,), "--require-gpu",
+    fault("a GPU is required, and there is none", "cpu", having(required=True), "ERROR", (None,), "--require-gpu",
         check="gpu_absent"),
     fault("a container that asked for a GPU and has none", "l4", _asked(docker, NVIDIA_VISIBLE_DEVICES="0"), "ERROR",
         (None, "NVIDIA_VISIBLE_DEVICES"), TOOLKIT, check="gpu_absent|expected_gpus",
@@ -220,8 +159,8 @@ FAULTS = [
         _asked(kubernetes, NVIDIA_VISIBLE_DEVICES="GPU-00002335-0000-4000-8000-000000001111"), "ERROR",
         (None, "NVIDIA_VISIBLE_DEVICES"), TOOLKIT, check="gpu_absent|expected_gpus",
         also=("gpu_absent", "expected_gpus")),
-    fault("a Slurm job that was granted a GPU and has none", "a100_pcie", _asked(_slurm_one), "ERROR",
-        (None, "SLURM_STEP_GPUS", "SLURM_JOB_GPUS"), SLURM, check="gpu_absent|expected_gpus",
+    fault("a Slurm job that was granted a GPU and has none", "a100_pcie", _asked(lambda made: slurm(made, "3", 16)),
+        "ERROR", (None, "SLURM_STEP_GPUS", "SLURM_JOB_GPUS"), SLURM, check="gpu_absent|expected_gpus",
         also=("gpu_absent", "expected_gpus", "driver_missing", "cuda_visible_devices"), no_remedy="--gpus all"),
     fault("a container with void, on a host with GPUs", "l40s", _asked(docker, NVIDIA_VISIBLE_DEVICES="void"),
         "WARNING", ("NVIDIA_VISIBLE_DEVICES",), TOOLKIT, check="nvidia_visible_devices", also=()),
@@ -235,14 +174,8 @@ FAULTS = [
 CUDA = "CUDA Runtime API, cudaError"
 
 
-def unusable(error: str, *how: Any) -> Any:
-    def inject(made: Machine) -> None:
-        for one in how:
-            one(made)
-        made.torch["devices"] = None
-        made.torch["gaps"] = {"devices": f"RuntimeError: {error}"}
-
-    return inject
+def unusable(error: str, *how: Change) -> Change:
+    return every(*how, torch(devices=None, gaps={"devices": f"RuntimeError: {error}"}))
 
 
 def _stub(made: Machine) -> None:
@@ -268,11 +201,6 @@ def _no_control(made: Machine) -> None:
 def _closed_control(made: Machine) -> None:
     made.denied.append("/dev/nvidiactl")
     made.nvml = Unreadable("NVML: Insufficient Permissions", "no_permission")
-
-
-def _graphics_only(made: Machine) -> None:
-    docker(made)
-    made.env["NVIDIA_DRIVER_CAPABILITIES"] = "utility"
 
 
 PATHS = "library_path|device_nodes"
@@ -307,15 +235,15 @@ FAULTS += [
         "ERROR", ("/dev/nvidiactl",), "NVIDIA driver README: NVreg_DeviceFileMode", check=NODES,
         also=("gpu_absent", "nvml_missing")),
     fault("a container without the capability compute", "l4", unusable("libcuda.so.1: cannot open shared object file",
-        _graphics_only), "ERROR", (None, "NVIDIA_DRIVER_CAPABILITIES"),
+        docker,
+        env(NVIDIA_DRIVER_CAPABILITIES="utility")), "ERROR", (None, "NVIDIA_DRIVER_CAPABILITIES"),
         "NVIDIA Container Toolkit, driver capabilities", check="gpu_absent", also=(), remedy="compute"),
     fault("torch waits for Fabric Manager", "h200_x8", unusable("Error 802: system not yet initialized"), "ERROR",
         (None,), CUDA + "SystemNotReady; Fabric Manager User Guide", check="fabric_manager", also=()),
     fault("torch waits for Fabric Manager", "a100_sxm", unusable("Error 802: system not yet initialized"), "ERROR",
         (None,), CUDA + "SystemNotReady; Fabric Manager User Guide", check="fabric_manager", also=()),
     fault("one GPU in one container, which CUDA cannot use", "h100",
-        lambda made: (docker(made), given(made, 3), made.env.update(NVIDIA_VISIBLE_DEVICES="3"),
-        unusable("CUDA error: out of memory")(made)), "ERROR", (None,), CUDA, check="gpu_absent", also=(),
+        unusable("CUDA error: out of memory", container(3)), "ERROR", (None,), CUDA, check="gpu_absent", also=(),
         no_remedy="--gpus all"),
 ]  # fmt: skip
 

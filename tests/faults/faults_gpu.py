@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from faults.changes import Change, having
 from faults.fault import Expect, Fault
 from faults.fault import fault as expecting_one
 from faults.kinds import NO, recovery
@@ -254,11 +255,8 @@ def every_call(error: str, index: int) -> Any:
     return inject
 
 
-def hang(index: int, call: str) -> Any:
-    def inject(made: Machine) -> None:
-        made.wrap = lambda nvml: Hanging(nvml, index, call)
-
-    return inject
+def hang(index: int, call: str) -> Change:
+    return having(wrap=lambda nvml: Hanging(nvml, index, call))
 
 
 def _dead(name: str, kind: str, inject: Any, source: str, check: str = LOST, also: tuple[str, ...] = ()) -> Fault:  # noqa: PLR0917 - a row of the table
@@ -280,11 +278,8 @@ FAULTS += [
 ]  # fmt: skip
 
 
-def count(answer: Any) -> Any:
-    def inject(made: Machine) -> None:
-        made.wrap = lambda nvml: Counting(nvml, answer)
-
-    return inject
+def count(answer: Any) -> Change:
+    return having(wrap=lambda nvml: Counting(nvml, answer))
 
 
 def init(reason: str, cause: Any, devices: bool = True) -> Any:

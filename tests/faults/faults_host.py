@@ -1,13 +1,15 @@
 """Faults of the host: CPUs, memory, limits, folders, containers, schedulers; and what only a load shows."""
 
+# ruff: noqa: F403, F405 - the changes are the words of this table
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from faults.changes import *
 from faults.fault import Expect, Fault
 from faults.fault import fault as expecting_one
 from faults.faults_gpu import LAST
-from faults.machines import Machine, docker, given, kubernetes, limited, slurm
+from faults.machines import Machine
 from making import row
 
 CGROUP = "Linux, cgroup v2"
@@ -17,35 +19,12 @@ JOB = "/sys/fs/cgroup/job/"
 fault = partial(expecting_one, subject="host")
 
 
-def _group(made: Machine) -> None:
-    made.files |= {
-        "/proc/self/cgroup": "0::/job\n",
-        f"{JOB}cgroup.controllers": "cpuset cpu io memory hugetlb pids\n",
-        f"{JOB}memory.current": f"{1 << 30}\n",
-        f"{JOB}memory.stat": "anon 0\ninactive_file 0\nactive_file 0\n",
-    }
-
-
 def quota(text: str, threads: int | None = None, stat: str = "nr_periods 100\nnr_throttled 0\n") -> Any:
     def inject(made: Machine) -> None:
-        _group(made)
+        limited(made)
         made.files |= {f"{JOB}cpu.max": text, f"{JOB}cpu.stat": stat}
         if threads:
             made.torch["threads"] = threads
-
-    return inject
-
-
-def quota_v1(quota_us: int) -> Any:
-    def inject(made: Machine) -> None:
-        folder = "/sys/fs/cgroup/cpu/job"
-        made.files |= {
-            "/proc/self/cgroup": "4:cpu,cpuacct:/job\n3:memory:/job\n",
-                "/sys/fs/cgroup/memory/job/memory.limit_in_bytes": f"{2**63 - 4096}\n",
-            f"{folder}/cpu.cfs_quota_us": f"{quota_us}\n", f"{folder}/cpu.cfs_period_us": "100000\n",
-                f"{folder}/cpu.stat": "nr_periods 100\nnr_throttled 0\n",
-        }  # fmt: skip
-        del made.files["/sys/fs/cgroup/cgroup.controllers"]
 
     return inject
 
@@ -81,71 +60,11 @@ def _limit_reached(made: Machine) -> None:
     made.files[f"{JOB}memory.current"] = f"{63 << 30}\n"
 
 
-def _shm(gib: float, free: float | None = None, *how: Any) -> Any:
-    def inject(made: Machine) -> None:
-        for one in how:
-            one(made)
-        made.shm_gib, made.shm_free_gib = gib, free
-
-    return inject
-
-
-def _settings(*how: Any, **values: Any) -> Any:
-    def inject(made: Machine) -> None:
-        for one in how:
-            one(made)
-        for name, value in values.items():
-            if name == "env":
-                made.env.update(value)
-            elif name == "threads":
-                made.torch["threads"] = value
-            elif name == "closed":
-                made.closed += value
-            else:
-                setattr(made, name, value)
-
-    return inject
-
-
-def _pod(cpus: int, memory_gib: int) -> Any:
-    def inject(made: Machine) -> None:
-        docker(made)
-        del made.files["/.dockerenv"]
-        limited(made, cpus, memory_gib)
-        made.env["KUBERNETES_SERVICE_HOST"] = "10.96.0.1"
-
-    return inject
-
-
-def _slurm(gpus: str, cpus: int, **changed: str) -> Any:
-    def inject(made: Machine) -> None:
-        slurm(made, gpus, cpus)
-        given(made, *map(int, gpus.split(",")))
-        for name, value in changed.items():
-            made.env[name] = value
-
-    return inject
-
-
 def _srun(made: Machine) -> None:
     """The job asked for 16 CPUs a task, and its step got one core."""
-    _slurm("0", 16)(made)
+    job("0", 16)(made)
     del made.env["SRUN_CPUS_PER_TASK"]
     made.affinity, made.torch["threads"] = [0, 1], 2
-
-
-def _ranks(threads: str) -> Any:
-    def inject(made: Machine) -> None:
-        made.env |= {
-            "TORCHELASTIC_RUN_ID": "none",
-            "LOCAL_WORLD_SIZE": "8",
-            "WORLD_SIZE": "8",
-            "LOCAL_RANK": "0",
-            "OMP_NUM_THREADS": threads,
-        }
-        made.torch["threads"] = int(threads)
-
-    return inject
 
 
 THROTTLED = "nr_periods 1000\nnr_throttled 400\nthrottled_usec 9000000\n"
@@ -161,7 +80,7 @@ FAULTS = [
         CGROUP + ", cpu.max"),
     fault("a quota of half a CPU in a period of 20 ms", "t4", quota("10000 20000\n", threads=1), "cpu_quota",
         "WARNING", JOB + "cpu.max", CGROUP + ", cpu.max"),
-    fault("a quota in a v1 hierarchy", "a100_pcie", quota_v1(800000), "cpu_quota", "WARNING",
+    fault("a quota in a v1 hierarchy", "a100_pcie", in_v1(800000), "cpu_quota", "WARNING",
         "/sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "Linux, CFS Bandwidth Control"),
     fault("a cpu.max of -1, which is no number of CPUs", "l4", quota("-1 100000\n"), "cpu_quota", "UNKNOWN", None,
         CGROUP + ": max, or a number of microseconds"),
@@ -169,16 +88,16 @@ FAULTS = [
         CGROUP + ": max, or a number of microseconds"),
     fault("the quota stops the group", "h200_x1", quota("800000 100000\n", threads=8, stat=THROTTLED), "cpu_throttled",
         "WARNING", JOB + "cpu.max", CGROUP + ", cpu.stat"),
-    fault("more threads than CPUs", "h200_x8", _settings(affinity=[*range(8)], threads=64), "thread_count", "WARNING",
-        None, "torch.get_num_threads"),
-    fault("more threads than CPUs by MKL", "cpu", _settings(threads=64, env={"MKL_NUM_THREADS": "64"}), "thread_count",
+    fault("more threads than CPUs", "h200_x8", every(having(affinity=[*range(8)]), torch(threads=64)), "thread_count",
+        "WARNING", None, "torch.get_num_threads"),
+    fault("more threads than CPUs by MKL", "cpu", every(torch(threads=64), env(MKL_NUM_THREADS="64")), "thread_count",
         "WARNING", (None, "MKL_NUM_THREADS"), "torch.get_num_threads"),
-    fault("torchrun leaves one thread", "h100", _ranks("1"), "torchrun_threads", "WARNING", "OMP_NUM_THREADS",
+    fault("torchrun leaves one thread", "h100", ranks(1), "torchrun_threads", "WARNING", "OMP_NUM_THREADS",
         "torch/distributed/run.py"),
-    fault("torchrun leaves one thread", "a100_sxm", _ranks("1"), "torchrun_threads", "WARNING", "OMP_NUM_THREADS",
+    fault("torchrun leaves one thread", "a100_sxm", ranks(1), "torchrun_threads", "WARNING", "OMP_NUM_THREADS",
         "torch/distributed/run.py"),
-    fault("others use the CPUs", "h200_x1", _settings(busy_cpus=12), "machine_busy", "WARNING", (None, "CPU"), STAT),
-    fault("other guests take the CPUs", "t4", _settings(stolen_cpus=6), "machine_busy", "WARNING", (None, "CPU"),
+    fault("others use the CPUs", "h200_x1", having(busy_cpus=12), "machine_busy", "WARNING", (None, "CPU"), STAT),
+    fault("other guests take the CPUs", "t4", having(stolen_cpus=6), "machine_busy", "WARNING", (None, "CPU"),
         STAT + ", steal"),
     fault("little memory is left", "l40s", memory(3, 512), "memory_left", "WARNING", None,
         "/proc/meminfo, MemAvailable", touches=("memory",)),
@@ -188,41 +107,41 @@ FAULTS = [
         "UNKNOWN", None, "absence is not health", touches=("memory",)),
     fault("/proc/meminfo cannot be read below a limit", "l4", lambda made: (docker(made), limited(made, memory_gib=16),
         made.files.pop("/proc/meminfo")), "memory_left", "UNKNOWN", None, "absence is not health"),
-    fault("docker's small /dev/shm", "h100", _shm(0.0625, None, docker), "shm_size", "WARNING", "/dev/shm",
+    fault("docker's small /dev/shm", "h100", every(docker, having(shm_gib=0.0625)), "shm_size", "WARNING", "/dev/shm",
         "moby, DefaultShmSize; PyTorch's README on Docker", remedy="shm-size"),
-    fault("a pod's small /dev/shm", "a100_sxm", _shm(0.0625, None, kubernetes), "shm_size", "WARNING", "/dev/shm",
-        "Kubernetes, emptyDir", remedy="emptyDir"),
-    fault("a full /dev/shm", "l40s", _shm(64, 0.01), "shm_size", "WARNING", "/dev/shm", "torch.utils.data.DataLoader",
-        touches=("shm",)),
+    fault("a pod's small /dev/shm", "a100_sxm", every(kubernetes, having(shm_gib=0.0625)), "shm_size", "WARNING",
+        "/dev/shm", "Kubernetes, emptyDir", remedy="emptyDir"),
+    fault("a full /dev/shm", "l40s", having(shm_gib=64, shm_free_gib=0.01), "shm_size", "WARNING", "/dev/shm",
+        "torch.utils.data.DataLoader", touches=("shm",)),
     fault("few open files", "h100", _limits("Max open files", "1024"), "open_files_limit", "WARNING", None,
         "getrlimit(2), RLIMIT_NOFILE", touches=("limits",)),
     fault("few open files", "cpu", _limits("Max open files", "256"), "open_files_limit", "WARNING", None,
         "getrlimit(2), RLIMIT_NOFILE", touches=("limits",)),
     fault("little locked memory beside InfiniBand", "h100", _locked, "memlock_limit", "WARNING", None,
         "NCCL, Troubleshooting; getrlimit(2)", touches=("limits",)),
-    fault("a home that cannot be written to", "h200_x1", _settings(closed=["/root"]), "cache_folders", "WARNING",
+    fault("a home that cannot be written to", "h200_x1", having(closed=["/root"]), "cache_folders", "WARNING",
         "HOME", "XDG Base Directory Specification", touches=("folders",), no_remedy=r"(^|\s)HOME="),
-    fault("no folder for temporary files", "l4", _settings(closed=["/tmp"]), "cache_folders", "WARNING", "TMPDIR",
+    fault("no folder for temporary files", "l4", having(closed=["/tmp"]), "cache_folders", "WARNING", "TMPDIR",
         "Python, tempfile", touches=("folders",), also=("compile_needs",), no_remedy=r"=/tmp\b"),
-    fault("a full disk", "a10g", _settings(space=1 << 20), "cache_folders", "WARNING",
+    fault("a full disk", "a10g", having(space=1 << 20), "cache_folders", "WARNING",
         ("HOME", "TMPDIR", "XDG_CACHE_HOME", "TORCH_HOME", "HF_HOME"), "torch.hub", touches=("folders",),
         also=("compile_needs",)),
-    fault("a user id without a name", "a10g", _settings(docker, user=(1234, None, None), closed=["/root"],
-        env={"HOME": "/tmp"}), "unknown_uid", "WARNING", None, "torch._inductor, default_cache_dir",
-        also=("compile_needs",)),
-    fault("a pod without limits", "h100", _pod(0, 0), "kubernetes_limits", "WARNING", None,
+    fault("a user id without a name", "a10g", every(docker, env(HOME="/tmp"),
+        having(user=(1234, None, None), closed=["/root"])), "unknown_uid", "WARNING", None,
+        "torch._inductor, default_cache_dir", also=("compile_needs",)),
+    fault("a pod without limits", "h100", lambda made: kubernetes(made, 0, 0), "kubernetes_limits", "WARNING", None,
         "Kubernetes, Resource Management for Pods and Containers"),
-    fault("a pod without a memory limit", "l40s", _pod(32, 0), "kubernetes_limits", "WARNING", None,
-        "Kubernetes, Resource Management for Pods and Containers"),
-    fault("one core for a task with a GPU", "a100_sxm", _slurm("0", 1), "slurm_cpus", "WARNING", "SLURM_CPUS_PER_TASK",
+    fault("a pod without a memory limit", "l40s", lambda made: kubernetes(made, 32, 0), "kubernetes_limits", "WARNING",
+        None, "Kubernetes, Resource Management for Pods and Containers"),
+    fault("one core for a task with a GPU", "a100_sxm", job("0", 1), "slurm_cpus", "WARNING", "SLURM_CPUS_PER_TASK",
         "Slurm, sbatch, --cpus-per-task"),
-    fault("one core for a task with four GPUs", "h100", _slurm("0,1,2,3", 1), "slurm_cpus", "WARNING",
+    fault("one core for a task with four GPUs", "h100", job("0,1,2,3", 1), "slurm_cpus", "WARNING",
         "SLURM_CPUS_PER_TASK", "Slurm, sbatch, --cpus-per-task"),
     fault("srun did not pass on the CPUs", "a100_pcie", _srun, "slurm_srun_cpus", "WARNING", "SRUN_CPUS_PER_TASK",
         "Slurm, RELEASE_NOTES of 22.05"),
-    fault("a Slurm shard", "h200_x4", _slurm("0", 16, SLURM_SHARDS_ON_NODE="1"), "gpu_shared", "WARNING", None,
+    fault("a Slurm shard", "h200_x4", job("0", 16, SLURM_SHARDS_ON_NODE="1"), "gpu_shared", "WARNING", None,
         "Slurm, GRES, sharding"),
-    fault("MPS", "h100", _settings(env={"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50"}), "gpu_shared", "WARNING",
+    fault("MPS", "h100", env(CUDA_MPS_ACTIVE_THREAD_PERCENTAGE="50"), "gpu_shared", "WARNING",
         (None, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "NVIDIA, Multi-Process Service", touches=("mps", "listed",
         "ComputeMode")),
 ]  # fmt: skip
@@ -243,15 +162,6 @@ FAULTS += [
 
 
 # What only a load shows.
-def load(kind: str, **conditions: float) -> Any:
-    def inject(made: Machine) -> None:
-        made.measurements.append(
-            replace(row("precision", "throughput", 100.0, f"cuda:{LAST[kind]}"), conditions=conditions)
-        )
-
-    return inject
-
-
 def _slow(made: Machine) -> None:
     for run in (1, 2):
         for device in range(8):
@@ -262,7 +172,9 @@ def _slow(made: Machine) -> None:
 
 
 def under_load(name: str, kind: str, check: str, source: str, **conditions: float) -> Fault:
-    return fault(name, kind, load(kind, **conditions), check, "WARNING", f"GPU {LAST[kind]}", source, touches=("load",))
+    return fault(
+        name, kind, loaded(LAST[kind], **conditions), check, "WARNING", f"GPU {LAST[kind]}", source, touches=("load",)
+    )
 
 
 BENCH = "NVML, nvmlClocksEventReasons, during a probe"
@@ -277,7 +189,7 @@ FAULTS += [
         pcie_generation=3.0),
     under_load("another process was on it meanwhile", "h200_x1", "measured_alone",
         "nvmlDeviceGetComputeRunningProcesses", gpu_processes=2.0, other_cpus=0.0),
-    fault("the CPUs were busy meanwhile", "t4", load("t4", gpu_processes=1.0, other_cpus=7.0), "measured_alone",
+    fault("the CPUs were busy meanwhile", "t4", loaded(gpu_processes=1.0, other_cpus=7.0), "measured_alone",
         "WARNING", "CPU", STAT, touches=("load",)),
     fault("one of eight is slower", "h100", _slow, "slow_gpu", "WARNING", "GPU 5",
         "Not All GPUs Are Created Equal (SC'22)", touches=("load",)),

@@ -7,11 +7,12 @@ fabric is an ERROR until it is mended; what a restarted program mends is a WARNI
 from functools import partial
 from typing import Any
 
+from faults.changes import log, short
 from faults.fault import Fault
 from faults.fault import fault as expecting_one
 from faults.faults_gpu import LAST
 from faults.kinds import NO_CALL, recovery
-from faults.machines import PLANS, Machine, log, short
+from faults.machines import PLANS, Machine
 
 CATALOGUE = "NVIDIA, Xid catalogue, {}: {}"
 TEXTS = {

@@ -1,16 +1,16 @@
 """Faults of several GPUs at once, in jobs and containers that number them anew, and the less usual forms of others."""
 
-from dataclasses import replace
+# ruff: noqa: F403, F405 - the changes are the words of this table
 from typing import Any
 
+from faults.changes import *
 from faults.fault import Expect, Fault
-from faults.faults_counts import TOOLKIT, lose, unusable
+from faults.faults_counts import TOOLKIT, unusable
 from faults.faults_gpu import MEMORY, NVML, every_call
 from faults.faults_log import CATALOGUE, KERNEL, TEXTS
 from faults.faults_torch import LEAVES
 from faults.kinds import NO, recovery
-from faults.machines import Machine, docker, given, kubernetes, limited, log, short, slurm
-from making import row
+from faults.machines import Machine
 
 from gputune.host import Unreadable
 
@@ -33,14 +33,6 @@ def gpus(check: str, severity: str, *indices: int) -> tuple[Expect, ...]:
     return tuple(Expect(check, severity, (f"GPU {index}",)) for index in indices)
 
 
-def all_gpus(changed: dict[str, Any]) -> Any:
-    def inject(made: Machine) -> None:
-        for gpu in made.gpus:
-            gpu.update(changed)
-
-    return inject
-
-
 def some(changed: dict[int, dict[str, Any]]) -> Any:
     def inject(made: Machine) -> None:
         for index, answers in changed.items():
@@ -50,22 +42,22 @@ def some(changed: dict[int, dict[str, Any]]) -> Any:
 
 
 EVERY = [
-    fault("one NVLink down on each GPU", "h100", all_gpus({"NvLinkState:4": 0}),
+    fault("one NVLink down on each GPU", "h100", of_all({"NvLinkState:4": 0}),
         "NVIDIA, health validation, nvlink_active", *gpus("nvlink_down", "WARNING", *range(8))),
     fault("a link between two GPUs down, at both ends", "v100",
         some({1: {"NvLinkState:2": 0}, 3: {"NvLinkState:5": 0}}), "NVIDIA, health validation, nvlink_active",
         *gpus("nvlink_down", "ERROR", 1, 3)),
-    fault("persistence mode off on each GPU", "a100_sxm", all_gpus({"PersistenceMode": 0}),
+    fault("persistence mode off on each GPU", "a100_sxm", of_all({"PersistenceMode": 0}),
         "NVIDIA, Driver Persistence", *gpus("persistence_mode", "WARNING", *range(8))),
-    fault("a power cap on each GPU", "h100", all_gpus({"PowerManagementLimit": 500_000,
+    fault("a power cap on each GPU", "h100", of_all({"PowerManagementLimit": 500_000,
         "EnforcedPowerLimit": 500_000}), NVML + ", power management limit", *gpus("power_limit", "WARNING", *range(8))),
-    fault("ECC off on each GPU", "l40s", all_gpus({"EccMode": [0, 0], "TotalEccErrors:1,0": NO,
+    fault("ECC off on each GPU", "l40s", of_all({"EccMode": [0, 0], "TotalEccErrors:1,0": NO,
         "TotalEccErrors:1,1": NO}), "nvidia-smi manual, ECC Mode", *gpus("ecc_mode", "WARNING", *range(4))),
-    fault("each GPU waits for the fabric", "b200", all_gpus({"GpuFabricInfoV": {"state": 1, "status": 0,
+    fault("each GPU waits for the fabric", "b200", of_all({"GpuFabricInfoV": {"state": 1, "status": 0,
         "healthMask": 0}}), "Fabric Manager User Guide", *gpus("fabric_manager", "ERROR", *range(8))),
-    fault("the machine is hot", "h200_x8", all_gpus({"Temperature:0": 88}), NVML + ", slowdown threshold",
+    fault("the machine is hot", "h200_x8", of_all({"Temperature:0": 88}), NVML + ", slowdown threshold",
         *gpus("temperature", "WARNING", *range(8))),
-    fault("a power brake on each GPU", "b200", all_gpus({"CurrentClocksEventReasons": 0x80}),
+    fault("a power brake on each GPU", "b200", of_all({"CurrentClocksEventReasons": 0x80}),
         NVML + ", nvmlClocksEventReasons", *gpus("throttling", "WARNING", *range(8))),
     fault("two GPUs with ECC errors", "h100", some({1: {"TotalEccErrors:1,0": 1}, 6: {"TotalEccErrors:1,0": 9}}),
         MEMORY, *gpus("ecc_errors", "ERROR", 1, 6)),
@@ -87,13 +79,6 @@ def none_listed(made: Machine) -> None:
     made.torch["devices"] = []
 
 
-def no_torch(made: Machine) -> None:
-    made.path_torch = None
-    made.torch = {"python": "3.12.3", "executable": "/opt/torch/bin/python3", "pynvml": None,
-                  "gaps": {"torch": {"type": "ModuleNotFoundError", "name": "torch",
-                      "message": "No module named 'torch'"}}}  # fmt: skip
-
-
 COUNT = "gpu_lost|expected_gpus|gpu_absent"
 
 
@@ -109,7 +94,7 @@ def six_of_eight(made: Machine) -> None:
 def slurm_short(made: Machine) -> None:
     """Slurm granted GPUs 2 and 3, of which NVML lists one."""
     slurm(made, "2,3", 24)
-    given(made, 2)
+    given(2)(made)
     made.denied.remove("/dev/nvidia3")
     made.files.pop("/dev/nvidia3")
     made.env.pop("CUDA_VISIBLE_DEVICES")
@@ -119,58 +104,31 @@ def pod_short(made: Machine) -> None:
     """The device plugin gave two GPUs by UUID, of which NVML lists one."""
     kubernetes(made)
     made.env["NVIDIA_VISIBLE_DEVICES"] = f"{made.gpus[1]['UUID']},{made.gpus[2]['UUID']}"
-    given(made, 1)
-    made.denied, made.files = (
-        [],
-        {
-            name: text
-            for name, text in made.files.items()
-            if name not in {f"/dev/nvidia{n}" for n in (0, 2, 3, 4, 5, 6, 7)}
-        },
-    )
-
-
-def container_short(made: Machine) -> None:
-    docker(made)
-    made.expected = 8
-    lose(made, 5, file=False)
+    given(1)(made)
+    unlisted(made)
 
 
 def own_xid(made: Machine) -> None:
     """A container with one of eight, whose own GPU fell off the bus; to it this is GPU 0."""
-    text = made.files["/dev/kmsg"]
-    docker(made)
-    given(made, 3)
-    made.env["NVIDIA_VISIBLE_DEVICES"] = "3"
-    made.files["/dev/kmsg"] = text
+    container(3)(made)
     log(made, f"NVRM: Xid (PCI:{short(made.addresses[0])}): 79, {TEXTS[79]}")
 
 
 def jobs_xid(made: Machine) -> None:
-    slurm(made, "5,6", 24)
+    job("5,6", 24)(made)
     made.affinity = list(range(64, 88))
-    given(made, 5, 6)
     log(made, f"NVRM: Xid (PCI:{short(made.addresses[1])}): 119, {TEXTS[119]}")
 
 
-def given_and(index: int, **changed: Any) -> Any:
+def given_and(index: int, **changed: Any) -> Change:
     """A container with GPUs 4 and 6 of the host, numbered 0 and 1 in it."""
-
-    def inject(made: Machine) -> None:
-        docker(made)
-        given(made, 4, 6)
-        made.env["NVIDIA_VISIBLE_DEVICES"] = "4,6"
-        made.gpus[index].update(changed)
-
-    return inject
+    return every(container(4, 6), some({index: changed}))
 
 
 def reversed_torch(made: Machine) -> None:
     """torch numbers the fastest GPU first, NVML goes by the bus."""
     made.torch["devices"].reverse()
-    made.measurements.append(
-        replace(row("precision", "throughput", 100.0, "cuda:0"), conditions={"throttle_reasons": 8.0})
-    )
+    loaded(throttle_reasons=8.0)(made)
 
 
 def denied_to_users(made: Machine) -> None:
@@ -204,11 +162,6 @@ def capital_uuid(made: Machine) -> None:
     made.torch["devices"] = []
 
 
-def without_silence(made: Machine, index: int, error: str) -> None:
-    every_call(error, index)(made)
-    no_torch(made)
-
-
 FIFTH = ("0000:c3:00.0",)
 COUNTS = [
     fault("NVML lists none of eight", "h100", none_listed, NVML + ", nvmlDeviceGetCount",
@@ -221,15 +174,16 @@ COUNTS = [
         count("ERROR", None, "SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "0000:61:00.0"), also=tuple(COUNT.split("|"))),
     fault("a pod with two UUIDs, of which one is there", "a100_sxm", pod_short, TOOLKIT,
         count("ERROR", None, "NVIDIA_VISIBLE_DEVICES", "0000:52:00.0"), also=tuple(COUNT.split("|"))),
-    fault("8 expected in a container that was given 7", "h200_x8", container_short, "--expect-gpus N",
-        count("ERROR", None, *FIFTH, "--expect-gpus"), also=tuple(COUNT.split("|"))),
-    fault("2 expected, 4 there", "l40s", lambda made: setattr(made, "expected", 2), "--expect-gpus N",
+    fault("8 expected in a container that was given 7", "h200_x8", every(docker, having(expected=8),
+        lambda made: lose(made, file=False)), "--expect-gpus N", count("ERROR", None, *FIFTH, "--expect-gpus"),
+        also=tuple(COUNT.split("|"))),
+    fault("2 expected, 4 there", "l40s", having(expected=2), "--expect-gpus N",
         count("WARNING", None, "--expect-gpus"), also=tuple(COUNT.split("|"))),
-    fault("none expected, one there", "l4", lambda made: setattr(made, "expected", 0), "--expect-gpus N",
+    fault("none expected, one there", "l4", having(expected=0), "--expect-gpus N",
         count("WARNING", None, "--expect-gpus"), also=tuple(COUNT.split("|"))),
     fault("torch sees none of NVML's 8", "h100", unusable("No CUDA GPUs are available"), CUDA + "NoDevice",
         count("ERROR"), also=tuple(COUNT.split("|"))),
-    fault("torch sees none of NVML's 8, without an error", "h200_x8", lambda made: made.torch.update(devices=[]),
+    fault("torch sees none of NVML's 8, without an error", "h200_x8", torch(devices=[]),
         "torch.cuda.device_count", count("ERROR"), also=tuple(COUNT.split("|"))),
     fault("error 999 of CUDA", "rtx4090",
         unusable("CUDA unknown error - this may be due to an incorrectly set up environment"), CUDA + "Unknown",
@@ -238,13 +192,13 @@ COUNTS = [
         "NVIDIA driver README: NVreg_DeviceFileMode", count("ERROR|WARNING", None, "/dev/nvidiactl", "/dev/nvidia0",
         check=COUNT + "|device_nodes|nvml_missing"), also=(*COUNT.split("|"), "device_nodes", "nvml_missing")),
     fault("a GPU that is lost, in a Python without torch", "h100",
-        lambda made: without_silence(made, 5, "GPU is lost"), NVML + ", nvmlReturn_t", *gpus("gpu_lost", "ERROR", 5),
+        every(every_call("GPU is lost", 5), no_torch()), NVML + ", nvmlReturn_t", *gpus("gpu_lost", "ERROR", 5),
         also=("torch_version",)),
     fault("a GPU whose handle answers 999, in a Python without torch", "h100",
-        lambda made: without_silence(made, 5, "Unknown Error"), NVML + ", NVML_ERROR_UNKNOWN",
+        every(every_call("Unknown Error", 5), no_torch()), NVML + ", NVML_ERROR_UNKNOWN",
         *gpus("gpu_lost", "ERROR", 5), also=("torch_version",)),
     fault("the only GPU answers 999, in a Python without torch", "h200_x1",
-        lambda made: without_silence(made, 0, "Unknown Error"), NVML + ", NVML_ERROR_UNKNOWN",
+        every(every_call("Unknown Error", 0), no_torch()), NVML + ", NVML_ERROR_UNKNOWN",
         *gpus("gpu_lost", "ERROR", 0), also=("torch_version",)),
     fault("an Xid of the one GPU in a container", "h100", own_xid, CATALOGUE.format(79, "RESTART_BM"),
         Expect("xid_errors", "ERROR", ("GPU 0", "0000:61:00", "0000:61:00.0"))),
@@ -320,12 +274,6 @@ LOG = [
 
 
 # Jetson, once more, and what a wheel of the wrong kind does there.
-def jetson_cpu_wheel(made: Machine) -> None:
-    for name in ("cudnn", "nccl", "cublas", "cublaslt", "bundled", "loaded", "devices"):
-        made.torch.pop(name, None)
-    made.torch |= {"torch": "2.11.0+cpu", "cuda": None, "arch_list": []}
-
-
 def jetson_server_wheel(made: Machine) -> None:
     made.torch |= {
         "torch": "2.11.0+cu130",
@@ -337,7 +285,7 @@ def jetson_server_wheel(made: Machine) -> None:
 
 
 JETSON = [
-    fault("a wheel without CUDA on a Jetson", "orin", jetson_cpu_wheel, "NVIDIA, Installing PyTorch for Jetson",
+    fault("a wheel without CUDA on a Jetson", "orin", cpu_build, "NVIDIA, Installing PyTorch for Jetson",
         count("ERROR", None, check="torch_cuda_build|gpu_absent"), also=("torch_cuda_build", "gpu_absent")),
     fault("a server's wheel on a Jetson, which sees no GPU", "orin", jetson_server_wheel,
         "NVIDIA, Installing PyTorch for Jetson", count("ERROR", None, check="torch_architecture|gpu_absent"),
@@ -363,12 +311,11 @@ HOST = [
         count("WARNING", None, check="memory_left")),
     fault("docker --cpus 4 on 128 CPUs", "a100_sxm", _docker_affinity, "Linux, CFS Bandwidth Control",
         count("WARNING", "/sys/fs/cgroup/job/cpu.max", check="cpu_quota")),
-    fault("MPS over a pipe folder", "a10g", lambda made: made.env.update(CUDA_MPS_PIPE_DIRECTORY="/tmp/mps"),
+    fault("MPS over a pipe folder", "a10g", env(CUDA_MPS_PIPE_DIRECTORY="/tmp/mps"),
         "NVIDIA, Multi-Process Service", count("WARNING", None, "CUDA_MPS_PIPE_DIRECTORY", check="gpu_shared")),
-    fault("a shard by SLURM_JOB_GRES", "l40s", lambda made: (slurm(made, "0", 16), given(made, 0),
-        made.env.update(SLURM_JOB_GRES="shard:2")), "Slurm, GRES, sharding",
+    fault("a shard by SLURM_JOB_GRES", "l40s", job("0", 16, SLURM_JOB_GRES="shard:2"), "Slurm, GRES, sharding",
         count("WARNING", None, check="gpu_shared")),
-    fault("NCCL_P2P_LEVEL=LOC", "h100", lambda made: made.env.update(NCCL_P2P_LEVEL="LOC"),
+    fault("NCCL_P2P_LEVEL=LOC", "h100", env(NCCL_P2P_LEVEL="LOC"),
         "NCCL, Environment Variables", count("WARNING", "NCCL_P2P_LEVEL", check="nccl_variables"), touches=("p2p",)),
     fault("NCCL_NET=Socket beside InfiniBand", "b200", lambda made: (made.env.update(NCCL_NET="Socket"),
         made.files.update({"/dev/infiniband/uverbs0": ""})), "NCCL, Environment Variables",

@@ -1,7 +1,9 @@
 """Faults of torch, its libraries and the variables that change them."""
 
+# ruff: noqa: F403, F405 - the changes are the words of this table
 from typing import Any
 
+from faults.changes import *
 from faults.fault import Expect, Fault
 from faults.fault import fault as expecting_one
 from faults.machines import CU13, CU126, Machine
@@ -22,82 +24,32 @@ def each(name: str, kind: str, count: int, inject: Any, check: str, severity: st
     return Fault(name, kind, inject, expected, source, subject="torch", touches=("*",), **more)
 
 
-def torch(**answers: Any) -> Any:
-    def inject(made: Machine) -> None:
-        made.torch.update(answers)
-
-    return inject
+def flags(**values: Any) -> Change:
+    return lambda made: made.torch.update(flags={**made.torch["flags"], **values})
 
 
-def flags(**values: Any) -> Any:
-    def inject(made: Machine) -> None:
-        made.torch["flags"] = {**made.torch["flags"], **values}
-
-    return inject
+def needs(**values: Any) -> Change:
+    return lambda made: made.torch.update(compile={**made.torch["compile"], **values})
 
 
-def needs(**values: Any) -> Any:
-    def inject(made: Machine) -> None:
-        made.torch["compile"] = {**made.torch["compile"], **values}
-
-    return inject
-
-
-def env(_seen: tuple[int, ...] | None = None, **variables: str) -> Any:
-    """Set variables; `_seen` are the GPUs that torch still sees with them."""
-
-    def inject(made: Machine) -> None:
-        made.env |= variables
-        if _seen is not None:
-            made.torch["devices"] = [made.torch["devices"][index] for index in _seen]
-
-    return inject
-
-
-def _refused(driver: int, version: str, cuda: str, error: str) -> Any:
+def _refused(driver: int, version: str, cuda: str, error: str) -> Change:
     """A driver that rejects torch's CUDA."""
 
     def inject(made: Machine) -> None:
-        made.nvml["CudaDriverVersion_v2"] = driver
-        made.nvml["DriverVersion"] = version
-        made.files["/proc/driver/nvidia/version"] = (
-            f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}  Release\n"
-        )
+        made.nvml |= {"CudaDriverVersion_v2": driver, "DriverVersion": version}
+        module(made, version)
         made.torch |= {"cuda": cuda, "devices": None, "gaps": {"devices": f"RuntimeError: {error}"}}
 
     return inject
 
 
-def _mismatch(refuses: bool) -> Any:
+def _mismatch(refuses: bool) -> Change:
     def inject(made: Machine) -> None:
-        made.files["/proc/driver/nvidia/version"] = (
-            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Release\n"
-        )
+        module(made, "570.86.15")
         if refuses:
             made.nvml = Unreadable("NVML: Driver/library version mismatch", "version_mismatch")
-            made.torch |= {
-                "devices": None,
-                "gaps": {"devices": "RuntimeError: Error 803: unsupported display driver / cuda driver combination"},
-            }
-
-    return inject
-
-
-def _cpu_build(made: Machine) -> None:
-    for name in ("cudnn", "nccl", "cublas", "cublaslt", "bundled", "loaded", "devices"):
-        made.torch.pop(name, None)
-    made.torch |= {"torch": "2.11.0+cpu", "cuda": None, "arch_list": []}
-
-
-def _no_torch(error: dict[str, Any]) -> Any:
-    def inject(made: Machine) -> None:
-        made.path_torch = None if error["type"] == "ModuleNotFoundError" else made.path_torch
-        made.torch = {
-            "python": "3.12.3",
-            "executable": "/opt/torch/bin/python3",
-            "pynvml": None,
-            "gaps": {"torch": error},
-        }
+            error = "RuntimeError: Error 803: unsupported display driver / cuda driver combination"
+            made.torch |= {"devices": None, "gaps": {"devices": error}}
 
     return inject
 
@@ -145,15 +97,13 @@ FAULTS = [
         for kind in ("h100", "rtx4090", "t4")),
     fault("libraries newer than the module, in a container", "l40s", _mismatch(refuses=False), "driver_mismatch",
         "ERROR", None, "NVIDIA, /proc/driver/nvidia/version", touches=("driver",)),
-    *(fault("torch is built without CUDA", kind, _cpu_build, "torch_cuda_build", "ERROR", None,
+    *(fault("torch is built without CUDA", kind, cpu_build, "torch_cuda_build", "ERROR", None,
         "PyTorch, Start Locally", touches=("*",)) for kind in ("h100", "rtx3090", "gh200", "wsl")),
-    fault("torch is not installed", "h100", _no_torch({"type": "ModuleNotFoundError", "name": "torch",
-        "message": "No module named 'torch'"}), "torch_version", "WARNING", None, "gputune examines torch",
+    fault("torch is not installed", "h100", no_torch(), "torch_version", "WARNING", None, "gputune examines torch",
         touches=("*",)),
-    fault("torch is not installed", "cpu", _no_torch({"type": "ModuleNotFoundError", "name": "torch",
-        "message": "No module named 'torch'"}), "torch_version", "WARNING", None, "gputune examines torch",
+    fault("torch is not installed", "cpu", no_torch(), "torch_version", "WARNING", None, "gputune examines torch",
         touches=("*",)),
-    fault("torch cannot be imported", "l4", _no_torch({"type": "ImportError", "name": None,
+    fault("torch cannot be imported", "l4", no_torch({"type": "ImportError", "name": None,
         "message": "libcudnn.so.9: cannot open shared object file"}), "torch_version", "ERROR", None,
         "Python, ImportError", touches=("*",)),
     fault("torch is killed while it is imported", "h200_x1", lambda made: setattr(made, "torch",
@@ -164,28 +114,28 @@ FAULTS = [
     fault("a torch older than 2.4", "rtx3090", torch(torch="1.13.1+cu117", cuda="11.7"), "torch_version", "WARNING",
         None, "gputune supports 2.4 and newer", touches=("torch",), also=("compile_needs",)),
     # CUDA_VISIBLE_DEVICES
-    fault("no GPU is visible: an empty value", "h100", env((), CUDA_VISIBLE_DEVICES=""), "cuda_visible_devices",
+    fault("no GPU is visible: an empty value", "h100", visible(""), "cuda_visible_devices",
         "WARNING", VISIBLE, LEAVES, touches=("visible",), also=("gpu_absent",)),
-    fault("no GPU is visible: -1", "l40s", env((), CUDA_VISIBLE_DEVICES="-1"), "cuda_visible_devices", "WARNING",
+    fault("no GPU is visible: -1", "l40s", visible("-1"), "cuda_visible_devices", "WARNING",
         VISIBLE, LEAVES, touches=("visible",), also=("gpu_absent",)),
-    fault("no GPU is visible: NoDevFiles", "a100_pcie", env((), CUDA_VISIBLE_DEVICES="NoDevFiles"),
+    fault("no GPU is visible: NoDevFiles", "a100_pcie", visible("NoDevFiles"),
         "cuda_visible_devices", "WARNING", VISIBLE, LEAVES, touches=("visible",), also=("gpu_absent",)),
-    fault("a number too high", "h100", env((), CUDA_VISIBLE_DEVICES="8"), "cuda_visible_devices", "WARNING", VISIBLE,
+    fault("a number too high", "h100", visible("8"), "cuda_visible_devices", "WARNING", VISIBLE,
         LEAVES, touches=("visible",), also=("gpu_absent",)),
-    fault("a number too high behind two good ones", "h200_x4", env((0, 1), CUDA_VISIBLE_DEVICES="0,1,9"),
+    fault("a number too high behind two good ones", "h200_x4", visible("0,1,9", 0, 1),
         "cuda_visible_devices", "WARNING", VISIBLE, LEAVES, touches=("visible",)),
-    fault("one GPU twice", "h100", env((), CUDA_VISIBLE_DEVICES="0,0"), "cuda_visible_devices", "WARNING", VISIBLE,
+    fault("one GPU twice", "h100", visible("0,0"), "cuda_visible_devices", "WARNING", VISIBLE,
         LEAVES, touches=("visible",), also=("gpu_absent",)),
-    fault("a semicolon for a comma", "h100", env((0,), CUDA_VISIBLE_DEVICES="0;1"), "cuda_visible_devices", "WARNING",
+    fault("a semicolon for a comma", "h100", visible("0;1", 0), "cuda_visible_devices", "WARNING",
         VISIBLE, LEAVES, touches=("visible",)),
-    fault("a semicolon for a comma", "rtx3090", env((1,), CUDA_VISIBLE_DEVICES="1;0"), "cuda_visible_devices",
+    fault("a semicolon for a comma", "rtx3090", visible("1;0", 1), "cuda_visible_devices",
         "WARNING", VISIBLE, LEAVES, touches=("visible",)),
-    fault("a blank for a comma", "a100_sxm", env((0,), CUDA_VISIBLE_DEVICES="0 1 2 3"), "cuda_visible_devices",
+    fault("a blank for a comma", "a100_sxm", visible("0 1 2 3", 0), "cuda_visible_devices",
         "WARNING", VISIBLE, LEAVES, touches=("visible",)),
-    fault("a word", "v100", env((), CUDA_VISIBLE_DEVICES="all"), "cuda_visible_devices", "WARNING", VISIBLE, LEAVES,
+    fault("a word", "v100", visible("all"), "cuda_visible_devices", "WARNING", VISIBLE, LEAVES,
         touches=("visible",), also=("gpu_absent",)),
     fault("a UUID of another machine", "b200",
-        env((), CUDA_VISIBLE_DEVICES="GPU-deadbeef-0000-0000-0000-000000000000"), "cuda_visible_devices", "WARNING",
+        visible("GPU-deadbeef-0000-0000-0000-000000000000"), "cuda_visible_devices", "WARNING",
         VISIBLE, LEAVES, touches=("visible",), also=("gpu_absent",)),
     fault("a GPU named where there is none", "cpu", env(CUDA_VISIBLE_DEVICES="0"), "cuda_visible_devices", "WARNING",
         VISIBLE, LEAVES, touches=("visible",)),

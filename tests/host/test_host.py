@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from making import until
 from trees import grow
 
 from gputune.host import Host, Unreadable, child
@@ -89,10 +90,7 @@ open({str(tmp_path / "pids")!r}, "w").write(f"{{os.getpid()}} {{child.pid}}")
         ask(script, 1.0)
     assert time.monotonic() - started < 5
     pids = (tmp_path / "pids").read_text().split()
-    end = time.monotonic() + 5
-    while any(map(alive, pids)) and time.monotonic() < end:
-        time.sleep(0.01)
-    assert [pid for pid in pids if alive(pid)] == []
+    until(lambda: not any(map(alive, pids)), 5)
 
 
 @pytest.mark.parametrize("python", ["/no/such/python", "/etc/hostname"])

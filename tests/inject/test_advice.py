@@ -46,28 +46,6 @@ def test_it_is_the_same_after_a_journey_as_json(advice: Advice) -> None:
     assert Advice.from_plain(json.loads(json.dumps(advice.plain))) == advice
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        {},
-        {"device": "cpu", "no_such": 1},
-        {"device": "cpu", "programs": [{}]},
-        {"device": "cpu", "programs": [{"entry": "a", "models": [["A"]], "settings": {}}]},
-        {"device": "cpu", "programs": [{"entry": "a", "models": [], "settings": {}, "shapes": [["x"]]}]},
-        {"device": "cpu", "programs": 5},
-        {"device": "cpu", "loading": {"no_such": 1}},
-        {"device": "cpu", "loading": "all"},
-        {"device": "cpu", "general": [1]},
-        {"device": "cpu", "families": [1]},
-        {"device": "cpu", "families": {"mlp": 3}},
-        {"device": "cpu", "programs": [{"entry": "a", "models": [], "settings": [1]}]},
-    ],
-)
-def test_what_is_no_advice_is_refused(data: Any) -> None:
-    with pytest.raises((AttributeError, KeyError, TypeError, ValueError)):
-        Advice.from_plain(data)
-
-
 def tuned(entry: str, *models: str, loading: Loading | None = None, **settings: Any) -> Tuned:
     keys = tuple((model, "0" * 16) for model in models)
     return Tuned(entry=entry, models=keys, settings=settings, loading=loading)

@@ -1,7 +1,6 @@
 """A model's call with something put into it: what changes, what is taken out again, and what is never saved."""
 
 import copy
-import io
 import pickle
 from typing import Any
 
@@ -67,14 +66,6 @@ class TestMixedPrecision:
         with torch.autocast("cpu", dtype=torch.float16):
             assert model(X).dtype == torch.float16
         assert model.dtypes == [torch.float16]
-
-    @pytest.mark.slow
-    def test_tracing_sees_the_model_as_it_was(self) -> None:
-        model = Net()
-        mixed(model)
-        traced = torch.jit.trace(model, X)
-        assert "autocast" not in str(traced.graph)
-        assert traced(X).dtype == FULL
 
     def test_gradients_are_in_fp32(self) -> None:
         model = Net()
@@ -156,23 +147,6 @@ class TestSuspects:
         assert set(inside) == {"first", "second", "third", f"-{guilty}"} - {guilty}
         assert len(model.dtypes) == 4
 
-    def test_taking_autocast_out_repairs_a_wrong_dtype(self) -> None:
-        class Puts(Net):
-            def forward(self, x: Any) -> Any:
-                return torch.zeros(2, 4).index_put((torch.arange(2),), super().forward(x))
-
-        model = Puts()
-        call = mixed(model)
-        call.suspect(
-            Suspect(
-                take_out=lambda: setattr(call, "dtype", None),
-                put_back=lambda: setattr(call, "dtype", HALF),
-                failed=lambda error: None,
-            )
-        )
-        assert model(X).dtype == FULL
-        assert model.dtypes == [HALF, FULL]
-
     @pytest.mark.parametrize("names", [("one",), ("one", "other")])
     def test_the_programs_own_exception_blames_nothing(self, names: tuple[str, ...]) -> None:
         model = Net()
@@ -229,12 +203,6 @@ class TestSaved:
             assert vars(other).get(PLACE) is None
             assert torch.equal(other(X), model.layer(X))
             assert not isinstance(vars(model).get(PLACE), type(None))
-
-    def test_a_saved_model_loads_without_gputune(self) -> None:
-        model, file = SavesAll(), io.BytesIO()
-        mixed(model)
-        torch.save(model, file)
-        assert b"gputune" not in file.getvalue()
 
     def test_the_names_of_the_state_dict_stay(self) -> None:
         model = Net()

@@ -112,15 +112,6 @@ def test_where_it_is_to_be_found_the_first_thread_that_calls_is_looked_at() -> N
     assert models == [model]
 
 
-def test_another_threads_calls_are_not_seen() -> None:
-    seen, model = Seen(gradients=True), nn.Linear(4, 4)
-    thread = threading.Thread(target=model, args=(X,))
-    thread.start()
-    thread.join()
-    seen.calls.stop()
-    assert seen.models == []
-
-
 def test_a_call_that_raises_is_none_and_the_next_one_is_seen() -> None:
     seen, model = Seen(gradients=True), nn.Linear(4, 4)
     with pytest.raises(RuntimeError):

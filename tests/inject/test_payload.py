@@ -48,7 +48,11 @@ def test_the_version_of_torch_travels_where_a_value_depends_on_it() -> None:
         '{"settings":{},"advice":{"device":"cpu","general":[1]}}',
         '{"settings":{},"advice":{"device":"cpu","programs":[{"models":[]}]}}',
         '{"settings":{},"advice":{"device":"cpu","programs":{"a":1}}}',
-        '{"settings":{},"advice":{"device":"cpu","no_such":1}}', " " * (MOST_BYTES + 1), "é" * (MOST_BYTES // 2 + 1),
+        '{"settings":{},"advice":{"device":"cpu","no_such":1}}',
+        '{"settings":{},"advice":{"device":"cpu","loading":"all"}}',
+        '{"settings":{},"advice":{"device":"cpu","families":{"mlp":3}}}',
+        '{"settings":{},"advice":{"device":"cpu","programs":[{"entry":"a","models":[["A"]],"settings":{}}]}}',
+        " " * (MOST_BYTES + 1), "é" * (MOST_BYTES // 2 + 1),
     ],
 )  # fmt: skip
 def test_what_is_malformed_is_a_value_error_and_nothing_is_handed_down(text: str) -> None:

@@ -97,13 +97,6 @@ class TestFound:
         encoder(X)
         assert models(watch) == [encoder, decoder]
 
-    def test_a_module_that_fails_is_none_and_the_next_is_found(self, watch: Watch) -> None:
-        model = Calls()
-        with pytest.raises(RuntimeError):
-            model(torch.ones(2, 5))
-        model(X)
-        assert models(watch) == [model]
-
     @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
     def test_not_without_gradients(self, watch: Watch, context: Any) -> None:
         with context():
@@ -149,14 +142,6 @@ class TestFound:
         ended.set()
         thread.join()
         assert models(watch) == [mine]
-
-    def test_not_before_start_nor_after_stop(self) -> None:
-        watch, model = Watch("cpu"), Calls()
-        model(X)
-        watch.start()
-        watch.stop()
-        model(X)
-        assert models(watch) == []
 
 
 class TestShown:

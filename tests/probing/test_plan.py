@@ -11,7 +11,7 @@ from gputune.bench_process.messages import BenchRequest
 from gputune.probing import Request
 from gputune.probing.plan import LEAST_SHARE, Job, fit, fitting, imports, plan, seconds_for
 
-SHAPES = (MatmulShape(m=8, n=8, k=8),) * 3
+SHAPES = (MatmulShape(m=8, n=8, k=8, dtype="tf32"),) * 3
 
 
 def job(name, seconds):

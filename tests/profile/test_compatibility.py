@@ -18,7 +18,7 @@ from gputune.profile.reading import Fault
 from gputune.version import __version__, release
 
 FILES = Path(__file__).with_name("files")
-NEWER = FILES / "0.5.0-newer.yaml"
+NEWER = FILES / "99.0.0-newer.yaml"
 
 
 def values(read: Profile) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class TestNewer:
     def test_what_is_left_out_is_one_line(self, words: str) -> None:
         done = gputune(*words.split(), str(NEWER))
         assert [line for line in done.stderr.splitlines() if "was written" in line] == [
-            f"gputune: {NEWER}: was written by gputune 0.5.0, and this is {__version__}: "
+            f"gputune: {NEWER}: was written by gputune 99.0.0, and this is {__version__}: "
             "skipped settings.matmul_precision, settings.warp_schedule, families.convnet.warp_schedule, "
             "programs.*.settings.warp_schedule, programs.*.by_numerics.exact.warp_schedule, 16 more"
         ]
@@ -119,7 +119,7 @@ class TestNewer:
         with pytest.raises(
             Fault, match=r"settings\.warp_schedule: there is no such setting|settings\.matmul_precision\.value"
         ):
-            parse(NEWER.read_bytes().replace(b"gputune: 0.5.0", f"gputune: {version}".encode()))
+            parse(NEWER.read_bytes().replace(b"gputune: 99.0.0", f"gputune: {version}".encode()))
 
 
 @pytest.mark.parametrize("version", [__version__, "0.1.0", "99.0.0"])
@@ -141,8 +141,8 @@ def test_a_retired_setting_is_ignored(version: str) -> None:
     ("version", "newer"),
     [
         (__version__, False), ("0.1.9", False), ("0.0.100", False), ("0.10.0", True), ("1.0.0", True),
-        ("0.5.0rc1", True),
-        ("0.5.0.dev12", True), (f"{__version__}rc1", False),
+        ("99.0.0rc1", True),
+        ("99.0.0.dev12", True), (f"{__version__}rc1", False),
     ],
 )  # fmt: skip
 def test_versions_are_compared_by_their_numbers(version: str, newer: bool) -> None:

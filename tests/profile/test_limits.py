@@ -27,7 +27,7 @@ def shape_rows(conditions: dict[str, float]) -> list[Measurement]:
     return [
         Measurement(
             bench="matmul_shapes", metric="throughput", unit="TFLOP/s", samples=(SAMPLE,), device="cuda:15",
-            params={"shape": name(shape), "dtype": str(one.dtype), "m": one.m or 0, "n": one.n, "k": one.k or 0},
+            params={"shape": name(shape), "dtype": one.dtype, "m": one.m, "n": one.n, "k": one.k},
             conditions=conditions,
         )
         for shape in shapes

@@ -7,7 +7,7 @@ from making import row
 
 from gputune.report import network_charts
 
-NAMES = ("convolutions", "attention", "training", "forward", "transfers")
+NAMES = ("convolutions", "attention", "training")
 SECTIONS = tuple(getattr(network_charts, name) for name in NAMES)
 
 
@@ -21,9 +21,9 @@ def test_rows_without_their_params_or_of_unknown_names_are_left_out(section):
     strange = {"network": "mlp", "stage": "precision", "batch": 8, "precision": "int3"}
     metrics = ("throughput", "peak_memory", "final_loss")
     found = [
-        *(row(bench, "throughput", 1.0) for bench in ("conv", "attention", "transfer")),
+        *(row(bench, "throughput", 1.0) for bench in ("conv", "attention")),
         *(row("training_step", metric, 1.0, **params) for metric in metrics for params in ({}, strange)),
-        row("training_step", "throughput", 1.0, network="[x]", stage="inference", batch=8, precision="tf32"),
+        row("training_step", "throughput", 1.0, network="[x]", stage="precision", batch=8, precision="tf32"),
     ]
     assert list(section(found)) == []
 
@@ -144,29 +144,3 @@ def test_a_precision_that_the_accuracy_guard_refused_says_so():
     rates = [step("precision", 1000.0, "float32"), step("precision", 2000.0, "bfloat16")]
     chart = one(network_charts.training, [*rates, *losses])
     assert [line[:2] for line in chart.rows] == [("", "bfloat16, refused"), ("*", "float32")]
-
-
-def test_inference_takes_a_line_for_each_network():
-    found = [
-        step("inference", 3000.0, "bfloat16", network="transformer"),
-        step("inference", 1000.0, "float32", network="transformer"),
-        step("inference", 2000.0, "tf32", network="mlp"),
-    ]
-    chart = one(network_charts.forward, found)
-    assert chart.columns == ("network", "batch", "float32", "tf32", "bfloat16")
-    assert chart.rows == [("mlp", "256", "", "128", ""), ("transformer", "256", "255", "", "85.0 3.00x")]
-
-
-def test_copies_are_ranked_and_a_launch_is_timed():
-    found = [
-        row("transfer", "latency", 4.6),
-        row("transfer", "throughput", 10.0, copy="host to device", pinned=False),
-        row("transfer", "throughput", 55.0, copy="host to device", pinned=True),
-        row("transfer", "throughput", 4250.0, copy="device"),
-    ]
-    assert one(network_charts.transfers, found).rows == [
-        ("inside the device, read and written", "4265 (4250-4284) GB/s"),
-        ("host to device, pinned memory", "55.2 (55.0-55.4) GB/s"),
-        ("host to device, pageable memory", "10.0 (10.0-10.1) GB/s"),
-        ("launch of a kernel", "4.62 (4.60-4.64) us"),
-    ]

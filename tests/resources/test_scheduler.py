@@ -18,13 +18,40 @@ def test_nothing_granted():
     assert read() == scheduler.Scheduler()
 
 
-def test_slurm():
-    found = read(SLURM_JOB_ID="7", SLURM_CPUS_PER_TASK="12", SLURM_STEP_GPUS="0,1", SLURM_STEP_TASKS_PER_NODE="8(x4)")
-    assert (found.name, found.job, found.cpus_per_task, found.gpus, found.local_ranks) == ("slurm", "7", 12, "0,1", 8)
-
-
-def test_a_step_s_gpus_come_before_the_job_s():
-    assert read(SLURM_JOB_GPUS="0,1,2", SLURM_STEP_GPUS="1").gpus == "1"
+@pytest.mark.parametrize(
+    ("environ", "granted"),
+    [
+        (
+            {"SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": "12", "SLURM_STEP_GPUS": "0,1",
+             "SLURM_STEP_TASKS_PER_NODE": "8(x4)"},
+            {"name": "slurm", "job": "7", "cpus_per_task": 12, "gpus": "0,1", "local_ranks": 8},
+        ),
+        ({"SLURM_JOB_GPUS": "0,1,2", "SLURM_STEP_GPUS": "1"}, {"gpus": "1"}),
+        ({"LOCAL_WORLD_SIZE": "4", "SLURM_STEP_TASKS_PER_NODE": "1(x2)"}, {"local_ranks": 4}),
+        ({"TORCHELASTIC_RUN_ID": "none", "LOCAL_WORLD_SIZE": "2"}, {"torchrun": True}),
+        ({"LOCAL_WORLD_SIZE": "2"}, {"torchrun": False}),
+        ({"SLURM_JOB_ID": "7", "SRUN_CPUS_PER_TASK": "8"}, {"srun_cpus_per_task": 8}),
+        ({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0"}, {"step": True}),
+        ({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "17"}, {"step": True}),
+        ({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "batch"}, {"step": False}),
+        ({"SLURM_JOB_ID": "7"}, {"step": False, "gpus_bound": False}),
+        ({"SLURM_JOB_ID": "7", "SLURM_GPUS_PER_TASK": "1"}, {"gpus_bound": True}),
+        ({"SLURM_JOB_ID": "7", "SLURM_GPU_BIND": "1"}, {"gpus_bound": True}),
+        ({"SLURM_JOB_ID": "7", "SLURM_TRES_PER_TASK": "1"}, {"gpus_bound": True}),
+        ({}, {"gpu_sharing": None}),
+        ({"SLURM_SHARDS_ON_NODE": "4"}, {"gpu_sharing": "shard"}),
+        ({"SLURM_JOB_GRES": "gres/shard:4"}, {"gpu_sharing": "shard"}),
+        ({"CUDA_MPS_PIPE_DIRECTORY": "/tmp/mps"}, {"gpu_sharing": "mps"}),
+        ({"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50"}, {"gpu_sharing": "mps"}),
+        ({"LSB_JOBID": "12"}, {"name": "lsf", "job": "12"}),
+        ({"PBS_JOBID": "12"}, {"name": "pbs", "job": "12"}),
+        ({"KUBERNETES_SERVICE_HOST": "12"}, {"name": "kubernetes", "job": None}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_a_scheduler_or_a_launcher_says(environ, granted):
+    found = read(**environ)
+    assert {name: getattr(found, name) for name in granted} == granted
 
 
 @pytest.mark.parametrize("variable", ["SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE"])
@@ -67,10 +94,6 @@ def test_torchrun_in_a_batch_script_has_all_that_the_job_has_there():
     assert read(**job, **ranks, SLURM_STEP_ID="0").cpus_of_rank == 1, "srun gave its one task 8"
 
 
-def test_torchrun_s_ranks_come_before_slurm_s_tasks():
-    assert read(LOCAL_WORLD_SIZE="4", SLURM_STEP_TASKS_PER_NODE="1(x2)").local_ranks == 4
-
-
 @pytest.mark.parametrize(("text", "ranks"), [("4", 4), ("4(x2)", 4), ("4(x2),3", 4), ("2,1(x3)", 2), ("", 1), ("x", 1)])
 def test_slurm_s_way_to_write_tasks(text, ranks):
     assert read(SLURM_STEP_TASKS_PER_NODE=text).local_ranks == ranks
@@ -80,43 +103,6 @@ def test_slurm_s_way_to_write_tasks(text, ranks):
 def test_a_count_that_is_none_grants_nothing(text):
     found = read(SLURM_JOB_ID="7", SLURM_CPUS_PER_TASK=text, SLURM_CPUS_ON_NODE=text, LOCAL_WORLD_SIZE=text)
     assert (found.cpus_per_task, found.cpus_on_node, found.local_ranks) == (None, None, 1)
-
-
-@pytest.mark.parametrize(("step", "started"), [("0", True), ("17", True), ("batch", False), (None, False)])
-def test_a_step_of_srun_s_has_a_number(step, started):
-    assert read(SLURM_JOB_ID="7", **({"SLURM_STEP_ID": step} if step else {})).step is started
-
-
-@pytest.mark.parametrize(
-    ("environ", "sharing"),
-    [
-        ({}, None),
-        ({"SLURM_SHARDS_ON_NODE": "4"}, "shard"),
-        ({"SLURM_JOB_GRES": "gres/shard:4"}, "shard"),
-        ({"CUDA_MPS_PIPE_DIRECTORY": "/tmp/mps"}, "mps"),
-        ({"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50"}, "mps"),
-    ],
-)
-def test_how_a_gpu_is_shared(environ, sharing):
-    assert read(**environ).gpu_sharing == sharing
-
-
-@pytest.mark.parametrize(
-    ("variable", "name", "job"),
-    [("LSB_JOBID", "lsf", "12"), ("PBS_JOBID", "pbs", "12"), ("KUBERNETES_SERVICE_HOST", "kubernetes", None)],
-)
-def test_other_schedulers_jobs(variable, name, job):
-    found = read(**{variable: "12"})
-    assert (found.name, found.job) == (name, job)
-
-
-def test_torchrun():
-    assert read(TORCHELASTIC_RUN_ID="none", LOCAL_WORLD_SIZE="2").torchrun
-    assert not read(LOCAL_WORLD_SIZE="2").torchrun
-
-
-def test_srun_s_own_count():
-    assert read(SLURM_JOB_ID="7", SRUN_CPUS_PER_TASK="8").srun_cpus_per_task == 8
 
 
 @given(cpus=TEXT, ranks=TEXT, tasks=TEXT)
@@ -144,12 +130,6 @@ def test_any_text_gives_a_count_or_none(cpus, ranks, tasks):
 def test_how_many_gpus_slurm_granted(environ, gpus, count):
     found = read(SLURM_JOB_ID="7", **environ)
     assert (found.gpus, found.gpu_count) == (gpus, count)
-
-
-@pytest.mark.parametrize("variable", ["SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND", "SLURM_TRES_PER_TASK"])
-def test_a_task_may_see_only_some_of_the_step_s_gpus(variable):
-    assert read(SLURM_JOB_ID="7", **{variable: "1"}).gpus_bound
-    assert not read(SLURM_JOB_ID="7").gpus_bound
 
 
 @given(gpus=st.text(alphabet="0123456789,-: x", max_size=20))

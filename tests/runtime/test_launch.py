@@ -1,4 +1,4 @@
-"""Becoming the command, seen from outside: exit codes, signals, environment, and nothing left behind."""
+"""Becoming the command, seen from outside: exit codes, signals, environment; and commands that start ranks."""
 
 import json
 import os
@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 from making import environ, python
+
+from gputune.runtime.launch import starts_ranks
 
 LAUNCH = """
 import json, os, sys
@@ -118,3 +120,28 @@ def test_one_line_holds_nothing_that_steers_a_terminal() -> None:
 
     assert one_line("a\nb\t c\x1b[31m \N{PILE OF POO}") == "a b c\\x1b[31m \N{PILE OF POO}"
     assert os.linesep not in one_line("\r\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["torchrun", "--nproc-per-node", "8", "train.py"],
+        ["/opt/venv/bin/torchrun", "train.py"],
+        ["accelerate", "launch", "train.py"],
+        ["python", "-m", "torch.distributed.run", "train.py"],
+        ["accelerate-launch", "train.py"],
+        ["python", "/opt/venv/bin/accelerate", "launch", "train.py"],
+        ["python", "-m", "accelerate.commands.accelerate_cli", "launch", "train.py"],
+        ["uv", "run", "fabric", "run", "train.py"],
+        ["nohup", "torchrun", "train.py"],
+    ],
+)
+def test_a_launcher(command: list[str]) -> None:
+    assert starts_ranks(command)
+
+
+@pytest.mark.parametrize(
+    "command", [["python", "train.py", "torchrun"], ["./torchrun.sh"], ["python", "-m", "pkg", "ray"], ["true"], []]
+)
+def test_not_a_launcher(command: list[str]) -> None:
+    assert not starts_ranks(command)

@@ -1,8 +1,9 @@
-"""This machine's fingerprint, from recorded machines, and without torch."""
+"""This machine's fingerprint, from recorded machines and without torch, and whether a profile's device is missing."""
 
 import json
 import sys
 from copy import deepcopy
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -12,8 +13,8 @@ from recorded import MACHINES, RecordedHost, facts_of
 
 from gputune.facts.unimported_torch import installed_torch
 from gputune.host import Host, Unreadable
-from gputune.profile import fingerprint
-from gputune.runtime.local_fingerprint import local_fingerprint
+from gputune.profile import Fingerprint, fingerprint
+from gputune.runtime.local_fingerprint import lacks_device, local_fingerprint
 
 NVML = json.loads((MACHINES / "nvidia-h200-x8" / "answers.json").read_text())["nvml"]
 
@@ -129,6 +130,7 @@ def test_an_unreadable_machine_is_all_none() -> None:
 def test_this_machine_is_read_without_importing_torch() -> None:
     code = """
 import sys
+from pathlib import Path
 from gputune.host import Host
 from gputune.runtime.local_fingerprint import local_fingerprint
 print(local_fingerprint(Host()).torch, "torch" in sys.modules)
@@ -137,3 +139,28 @@ sys.modules["torch"] = types.SimpleNamespace(__version__="9.9.9")
 print(local_fingerprint(Host()).torch)
 """
     assert python("-c", code, env=environ()).stdout == f"{installed_torch()[0]} False\n9.9.9\n"
+
+
+EPYC = "AMD EPYC 9684X"
+CPUINFO = f"processor : 0\nmodel name : {EPYC}\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "measured", "lacks"),
+    [
+        (["proc/cpuinfo"], Fingerprint(gpu="NVIDIA H200", cpu=EPYC), True),
+        (["proc/cpuinfo", "dev/nvidia0"], Fingerprint(gpu="NVIDIA H200", cpu="another"), False),
+        (["proc/cpuinfo", "dev/nvidia0"], Fingerprint(cpu=EPYC), False),
+        (["proc/cpuinfo"], Fingerprint(cpu="another"), True),
+        ([], Fingerprint(cpu=EPYC), False),
+        (["proc/cpuinfo"], Fingerprint(), False),
+    ],
+    ids=["no GPU", "some GPU", "a CPU's, beside a GPU", "another CPU", "nothing can be read", "of nothing"],
+)
+def test_a_device_is_missing_where_files_say_so(
+    tmp_path: Path, files: list[str], measured: Fingerprint, lacks: bool
+) -> None:
+    for name in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(CPUINFO)
+    assert lacks_device(Host(root=tmp_path), measured) is lacks

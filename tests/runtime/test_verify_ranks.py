@@ -16,25 +16,27 @@ from gputune.runtime.tuning import Tuning
 from gputune.runtime.verify_ranks import difference, effective, verify_ranks
 
 
-class TestDifference:
-    def test_the_one_that_differs_from_the_others(self) -> None:
-        told = {rank: {"matmul_precision": "ieee" if rank == 3 else "tf32", "same": 1} for rank in range(8)}
-        assert difference(told) == "rank 3 differs: matmul_precision is 'ieee', and 'tf32' in 7 others"
-
-    def test_of_two_the_lower_rank_is_the_measure(self) -> None:
-        assert difference({1: {"a": 1}, 0: {"a": 2}}) == "rank 1 differs: a is 1, and 2 in 1 others"
-
-    def test_several_that_differ_in_several_ways(self) -> None:
-        told = {0: {"a": 1, "b": 1}, 1: {"a": 2, "b": 1}, 2: {"a": 1, "b": 1}, 3: {"a": 3}, 4: {"a": 1, "b": 1}}
-        assert difference(told) == (
-            "ranks 1, 3 differ: a is 2 or 3, and 1 in 3 others; b is 1 or None, and 1 in 3 others"
-        )
-
-    def test_thousands_are_counted(self) -> None:
-        told = {rank: {"a": rank >= 600} for rank in range(1000)}
-        assert difference(told).startswith(
-            "ranks 600, 601, 602, 603, 604, 605, 606, 607 and 392 more differ: a is True"
-        )
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (
+            {rank: {"matmul_precision": "ieee" if rank == 3 else "tf32", "same": 1} for rank in range(8)},
+            "rank 3 differs: matmul_precision is 'ieee', and 'tf32' in 7 others",
+        ),
+        ({1: {"a": 1}, 0: {"a": 2}}, "rank 1 differs: a is 1, and 2 in 1 others"),
+        (
+            {0: {"a": 1, "b": 1}, 1: {"a": 2, "b": 1}, 2: {"a": 1, "b": 1}, 3: {"a": 3}, 4: {"a": 1, "b": 1}},
+            "ranks 1, 3 differ: a is 2 or 3, and 1 in 3 others; b is 1 or None, and 1 in 3 others",
+        ),
+        (
+            {rank: {"a": rank >= 600} for rank in range(1000)},
+            "ranks 600, 601, 602, 603, 604, 605, 606, 607 and 392 more differ: a is True, and False in 600 others",
+        ),
+    ],
+    ids=["one", "of two the lower rank is the measure", "several ways", "thousands are counted"],
+)
+def test_the_ranks_that_differ_are_named(told: dict[int, dict[str, Any]], said: str) -> None:
+    assert difference(told) == said
 
 
 class TestEffective:
@@ -100,13 +102,19 @@ class Store:
 
 class TestDeadline:
     @pytest.fixture
-    def rank_1_of_3(self, monkeypatch: pytest.MonkeyPatch) -> Store:
+    def ranks(self) -> int:
+        return 3
+
+    @pytest.fixture
+    def store(self, monkeypatch: pytest.MonkeyPatch, ranks: int) -> Store:
+        """The store of a job of so many ranks, of which this process is number 1."""
         store = Store()
-        monkeypatch.setattr("gputune.runtime.verify_ranks._place", lambda: (store, 1, 3))
+        monkeypatch.setattr("gputune.runtime.verify_ranks._place", lambda: (store, 1, ranks))
         return store
 
     @pytest.mark.slow
-    def test_ranks_that_do_not_answer_are_named(self, rank_1_of_3: Store) -> None:
+    @pytest.mark.usefixtures("store")
+    def test_ranks_that_do_not_answer_are_named(self) -> None:
         start = time.monotonic()
         with pytest.raises(
             RankError, match=r"ranks 0, 2 did not answer within 0.2 s; every rank has to call verify_ranks"
@@ -114,22 +122,21 @@ class TestDeadline:
             verify_ranks(None, 0.2)
         assert time.monotonic() - start < 20
 
-    def test_of_thousands_that_are_missing_some_are_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("gputune.runtime.verify_ranks._place", lambda: (Store(), 0, 4096))
-        with pytest.raises(RankError, match="ranks 1, 2, 3, 4, 5, 6, 7, 8 and more did not answer"):
+    @pytest.mark.usefixtures("store")
+    @pytest.mark.parametrize("ranks", [4096])
+    def test_of_thousands_that_are_missing_some_are_named(self) -> None:
+        with pytest.raises(RankError, match="ranks 0, 2, 3, 4, 5, 6, 7, 8 and more did not answer"):
             verify_ranks(None, 0.1)
 
     @pytest.mark.slow
-    def test_a_store_that_does_not_answer_does_not_hold_the_program(
-        self, rank_1_of_3: Store, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(rank_1_of_3, "set", lambda key, value: threading.Event().wait())
+    def test_a_store_that_does_not_answer_does_not_hold_the_program(self, store: Store) -> None:
+        store.set = lambda key, value: threading.Event().wait()  # type: ignore[method-assign, assignment]
         with pytest.raises(RankError, match=r"the job's store gave no answer in 0.2 s"):
             verify_ranks(None, 0.2)
 
-    def test_a_store_that_fails_is_one_line(self, rank_1_of_3: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delattr(Store, "add")
-        with pytest.raises(RankError, match="the job's store failed: AttributeError"):
+    def test_a_store_that_fails_is_one_line(self, store: Store) -> None:
+        store.add = None  # type: ignore[method-assign, assignment]
+        with pytest.raises(RankError, match="the job's store failed: TypeError"):
             verify_ranks(None, 0.2)
 
 

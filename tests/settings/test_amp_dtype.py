@@ -36,11 +36,6 @@ class TestOfFamily:
         assert accuracy == "final losses not compared in this run's budget"
         assert choice.evidence == ("training_step",)
 
-    def test_float16_comes_with_a_scaler(self) -> None:
-        choice = of_family(H200, precisions("mlp", float32=100.0, tf32=100.0, bfloat16=100.0, float16=180.0), "mlp")
-        assert choice.value == "float16"
-        assert ", with a GradScaler; " in choice.reason
-
     def test_a_network_that_loses_by_it_keeps_fp32_and_the_better_of_both_is_told(self) -> None:
         choice = of_family(H200, SMALL, "mlp")
         assert (choice.value, choice.gain) == (None, pytest.approx(0.8))
@@ -79,15 +74,19 @@ class TestOfFamily:
         assert choice.reason.startswith("bfloat16 refused: its final loss was 1.5 ")
         assert "; float16 refused: its final loss was 1.6 " in choice.reason
 
-    def test_a_device_that_has_neither(self) -> None:
-        choice = of_family(H200, precisions("mlp", float32=100.0), "mlp")
-        assert choice.value is None
-        assert choice.reason == "this device multiplies neither bfloat16 nor float16 natively"
-
-    def test_a_gpu_without_tf32_gains_over_fp32(self) -> None:
-        choice = of_family(H200, precisions("mlp", float32=100.0, float16=300.0), "mlp")
-        assert choice.value == "float16"
-        assert " as fast as in FP32, with a GradScaler; " in choice.reason
+    @pytest.mark.parametrize(
+        ("rates", "value", "words"),
+        [
+            ({"float32": 100.0}, None, "this device multiplies neither bfloat16 nor float16 natively"),
+            ({"float32": 100.0, "float16": 300.0}, "float16", " as fast as in FP32, with a GradScaler; "),
+            ({"float32": 9.0, "tf32": 9.0, "bfloat16": 9.0, "float16": 18.0}, "float16", ", with a GradScaler; "),
+        ],
+        ids=["a device that has neither", "a GPU without TF32", "a float16 that gains over all"],
+    )
+    def test_float16_comes_with_a_scaler(self, rates: dict[str, float], value: str | None, words: str) -> None:
+        choice = of_family(H200, precisions("mlp", **rates), "mlp")
+        assert choice.value == value
+        assert words in choice.reason
 
     def test_too_few_samples_decide_nothing(self) -> None:
         choice = of_family(H200, [replace(one, samples=one.samples[:3]) for one in DECODER], "transformer")

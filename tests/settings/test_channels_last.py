@@ -26,17 +26,12 @@ def convolutions(
     ]
 
 
-def test_a_gain() -> None:
-    choice = recommend(H200, convolutions("tf32", 185.0, 100.0))
-    assert choice.value is True
-    assert choice.gain == pytest.approx(1.85, rel=0.01)
-    assert choice.reason.startswith("tf32 convolutions of 64, 256 channels in channels_last ran 1.85 times")
-
-
-def test_no_gain() -> None:
-    choice = recommend(H200, convolutions("tf32", 100.0, 100.0))
-    assert choice.value is False
-    assert choice.reason.startswith("no gain: ")
+@pytest.mark.parametrize(("last", "value", "words"), [(185.0, True, ""), (100.0, False, "no gain: ")])
+def test_convolutions_decide(last: float, value: bool, words: str) -> None:
+    choice = recommend(H200, convolutions("tf32", last, 100.0))
+    assert choice.value is value
+    assert choice.gain == pytest.approx(last / 100, rel=0.01)
+    assert choice.reason.startswith(f"{words}tf32 convolutions of 64, 256 channels in channels_last ran")
 
 
 def test_of_convolutions_those_decide_that_were_measured_in_both_formats() -> None:

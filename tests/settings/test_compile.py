@@ -71,7 +71,6 @@ def test_and_no_network_may_lose() -> None:
 
 
 def test_not_measured() -> None:
-    assert recommend(H200, []).reason == NOT_MEASURED
     without = precisions("mlp", bfloat16=100.0) + steps("mlp", {EAGER: 100.0}, "options")
     assert (recommend(H200, without).value, recommend(H200, without).reason) == (False, NOT_MEASURED)
     assert of_family(H200, without, "mlp") is None

@@ -14,11 +14,6 @@ from gputune.settings.cudnn_benchmark import recommend
 H200 = facts_of()
 
 
-def test_not_measured() -> None:
-    assert recommend(H200, [row("precision", "throughput", 1.0)]).value is False
-    assert recommend(facts_of("cpu-only"), []).value is False
-
-
 def convnet(on: float, off: float, memory: float | None = 1.02) -> list[Any]:
     """The steps of a convnet, and by how much the search raised their peak memory."""
     chosen = {"precision": "bfloat16", "channels_last": True}

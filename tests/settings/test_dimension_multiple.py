@@ -44,21 +44,34 @@ def test_up_to_where_it_pays() -> None:
     assert "any K" in choice.reason
 
 
-def test_the_stricter_of_n_and_k_holds() -> None:
-    rows = measured("float16", "N", FAST | {1: 50.0}) + measured("float16", "K", FAST | {1: 50.0, 2: 50.0})
-    assert recommend(H200, rows).value == {"float16": 4}
+def slow(*multiples: int) -> dict[int, float]:
+    return FAST | dict.fromkeys(multiples, 50.0)
 
 
-def test_each_dtype_has_its_own() -> None:
-    rows = measured("bfloat16", "N", FAST | {1: 50.0, 2: 50.0, 4: 50.0}) + measured(
-        "tf32", "N", FAST | {1: 50.0, 2: 50.0}
-    )
-    assert recommend(H200, rows).value == {"bfloat16": 8, "tf32": 4}
-
-
-def test_the_batch_is_not_padded_though_it_matter() -> None:
-    rows = measured("bfloat16", "M", FAST | {1: 50.0}) + measured("bfloat16", "N", FAST)
-    assert recommend(H200, rows).value == {"bfloat16": 1}
+@pytest.mark.parametrize(
+    ("rows", "value"),
+    [
+        (measured("float16", "N", slow(1)) + measured("float16", "K", slow(1, 2)), {"float16": 4}),
+        (measured("bfloat16", "N", slow(1, 2, 4)) + measured("tf32", "N", slow(1, 2)), {"bfloat16": 8, "tf32": 4}),
+        (measured("bfloat16", "M", slow(1)) + measured("bfloat16", "N", FAST), {"bfloat16": 1}),
+        (measured("bfloat16", "N", slow(4)), {"bfloat16": 1}),
+        (measured("bfloat16", "N", {16: 100.0}), {}),
+        (
+            measured("bfloat16", "N", slow(1)) + measured("bfloat16", "N", slow(1, 2, 4), product="grad_weight"),
+            {"bfloat16": 8},
+        ),
+    ],
+    ids=[
+        "the stricter of N and K",
+        "each dtype",
+        "not the batch",
+        "no slow one by chance",
+        "a single size",
+        "products",
+    ],
+)
+def test_the_multiple_of_each_dtype(rows: list[Any], value: dict[str, int]) -> None:
+    assert recommend(H200, rows).value == value
 
 
 @pytest.mark.parametrize(("rate", "multiple"), [(98.0, 1), (96.0, 1), (94.0, 2)])
@@ -70,23 +83,6 @@ def test_nothing_is_gained_where_no_padding_helps() -> None:
     choice = recommend(H200, measured("bfloat16", "N", FAST))
     assert (choice.value, choice.gain) == ({"bfloat16": 1}, 1.0)
     assert choice.reason == "bfloat16: any N"
-
-
-def test_a_multiple_that_happens_to_be_slow_is_nothing_to_pad_for() -> None:
-    assert recommend(H200, measured("bfloat16", "N", FAST | {4: 50.0})).value == {"bfloat16": 1}
-
-
-def test_not_measured() -> None:
-    choice = recommend(H200, [])
-    assert (choice.value, choice.gain) == ({}, None)
-    assert recommend(H200, measured("bfloat16", "N", {16: 100.0})).value == {}
-
-
-def test_each_of_a_layers_products_is_asked() -> None:
-    rows = measured("bfloat16", "N", FAST | {1: 50.0}) + measured(
-        "bfloat16", "N", FAST | {1: 50.0, 2: 50.0, 4: 50.0}, product="grad_weight"
-    )
-    assert recommend(H200, rows).value == {"bfloat16": 8}
 
 
 def test_a_last_tile_that_is_full_is_no_alignment() -> None:

@@ -9,7 +9,7 @@ from recorded import facts_of
 
 from gputune.settings import _training
 from gputune.settings import compile as compile_setting
-from gputune.settings._evidence import NOT_MEASURED, TOO_FEW
+from gputune.settings._evidence import TOO_FEW
 from gputune.settings._training_rows import Combination
 from gputune.settings.fused_optimizer import of_family, recommend
 
@@ -114,7 +114,6 @@ def test_no_gain_is_torchs_default_and_says_so() -> None:
 
 
 def test_not_measured() -> None:
-    assert recommend(H200, []).reason == NOT_MEASURED
     assert recommend(H200, measured("mlp", 120.0)[:-1]).value is False
     assert of_family(H200, measured("mlp", 120.0)[:-1], "mlp") is None
     assert of_family(H200, measured("mlp", 120.0), "convnet") is None

@@ -30,24 +30,19 @@ def test_a_gain_is_tf32_with_its_price() -> None:
     assert choice.evidence == ("precision",)
 
 
-@pytest.mark.parametrize("tf32", [51.0, 52.0, 40.0])
-def test_no_gain_is_torchs_default_and_says_so(tf32: float) -> None:
-    choice = recommend(H200, measured(tf32, 51.0))
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        *((measured(tf32, 51.0), "no gain: ") for tf32 in (51.0, 52.0, 40.0)),
+        (measured(60.0, 51.0, error=1e-6), "TF32 was switched on and did not take effect: NVIDIA_TF32_OVERRIDE or "),
+        (measured(405.0, 405.0, exact_error=2.9e-4), "full FP32 was set and TF32 ran: NVIDIA_TF32_OVERRIDE forces it"),
+    ],
+)
+def test_where_tf32_gains_nothing_or_an_override_decides_torchs_default_stays(rows: list[Any], words: str) -> None:
+    """NVIDIA_TF32_OVERRIDE=0 makes both run in full FP32, and 1 both in TF32; the errors give it away."""
+    choice = recommend(H200, rows)
     assert choice.value == "ieee"
-    assert choice.reason.startswith("no gain: ")
-
-
-def test_tf32_that_did_not_run_is_not_recommended() -> None:
-    """NVIDIA_TF32_OVERRIDE=0 makes both run in full FP32, whatever the flag says; the error gives it away."""
-    choice = recommend(H200, measured(60.0, 51.0, error=1e-6))
-    assert choice.value == "ieee"
-    assert "did not take effect" in choice.reason
-
-
-def test_tf32_that_ran_all_the_time_is_said() -> None:
-    choice = recommend(H200, measured(405.0, 405.0, exact_error=2.9e-4))
-    assert choice.value == "ieee"
-    assert "NVIDIA_TF32_OVERRIDE forces it" in choice.reason
+    assert choice.reason.startswith(words)
 
 
 def test_what_the_accuracy_guard_refused_is_not_recommended_however_fast() -> None:
@@ -72,10 +67,6 @@ def test_what_was_not_measured_is_left_alone(missing: int) -> None:
     choice = recommend(H200, rows)
     assert (choice.value, choice.gain) == ("ieee", None)
     assert choice.reason
-
-
-def test_nothing_measured() -> None:
-    assert recommend(H200, []).value == "ieee"
 
 
 def test_on_a_cpu_it_has_no_meaning() -> None:

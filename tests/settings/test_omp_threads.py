@@ -37,20 +37,20 @@ def test_the_threads_of_all_cpus_are_chosen_beside_fewer_that_look_faster() -> N
     assert choice.reason.startswith("CPU matmul with 16 threads ran 1.5 times")
 
 
-def test_more_threads_that_gain_are_chosen() -> None:
-    assert recommend(HOST, measured(4, t4=1.0, t8=1.5, t1=0.3)).value == 8
-
-
-def test_no_gain() -> None:
-    choice = recommend(HOST, measured(8, t8=1.0, t4=1.0, t1=0.2))
-    assert choice.value is None
-    assert choice.reason.startswith("no gain: ")
-
-
-def test_the_only_count_there_is() -> None:
-    choice = recommend(HOST, measured(1, t1=1.0))
-    assert choice.value is None
-    assert "is the only count" in choice.reason
+@pytest.mark.parametrize(
+    ("default", "rates", "value", "reason"),
+    [
+        (4, {"t4": 1.0, "t8": 1.5, "t1": 0.3}, 8, "CPU matmul with 8 threads ran 1.5 times"),
+        (8, {"t8": 1.0, "t4": 1.0, "t1": 0.2}, None, "no gain: "),
+        (1, {"t1": 1.0}, None, "the process's own 1 is the only count"),
+    ],
+)
+def test_more_threads_are_chosen_if_they_gain(
+    default: int, rates: dict[str, float], value: int | None, reason: str
+) -> None:
+    choice = recommend(HOST, measured(default, **rates))
+    assert choice.value == value
+    assert choice.reason.startswith(reason)
 
 
 def test_too_few_samples_is_not_the_only_count() -> None:

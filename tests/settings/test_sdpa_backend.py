@@ -9,7 +9,6 @@ import torch_child
 from making import row
 from recorded import facts_of
 
-from gputune.settings._evidence import NOT_MEASURED
 from gputune.settings.sdpa_backend import recommend
 
 H200 = facts_of()
@@ -28,30 +27,26 @@ def measured(dtype: str = "bfloat16", shapes: Any = SHAPES, **rates: float) -> l
     ]  # fmt: skip
 
 
-def test_a_gain_over_all_shapes_is_recommended() -> None:
-    choice = recommend(H200, measured(default=100.0, flash=90.0, cudnn=150.0))
-    assert choice.value == "cudnn"
-    assert choice.gain == pytest.approx(1.5, rel=0.01)
-    assert choice.reason == "cudnn ran 1.5 times (1.5 to 1.5) as fast as torch's own choice in bfloat16, 2 shapes"
+@pytest.mark.parametrize(
+    ("rates", "value", "reason"),
+    [
+        (
+            {"flash": 90.0, "cudnn": 150.0},
+            "cudnn",
+            "cudnn ran 1.5 times (1.5 to 1.5) as fast as torch's own choice in ",
+        ),
+        ({"flash": 130.0, "cudnn": 150.0, "efficient": 110.0}, "cudnn", "cudnn ran 1.5 times"),
+        ({"flash": 60.0, "efficient": 25.0, "cudnn": 99.8}, None, "torch's own choice is already the best: cudnn ran "),
+        ({"cudnn": 100.0}, None, "torch's own choice is already the best: "),
+        ({"cudnn": 102.0}, None, "no gain: "),
+    ],
+)
+def test_the_best_is_taken_if_it_gains_over_all_shapes(rates: dict[str, float], value: str | None, reason: str) -> None:
+    choice = recommend(H200, measured(default=100.0, **rates))
+    assert choice.value == value
+    assert choice.gain == pytest.approx(rates["cudnn"] / 100, rel=0.01)
+    assert choice.reason.startswith(reason)
     assert choice.evidence == ("attention",)
-
-
-def test_the_best_of_several_that_gain_is_taken() -> None:
-    assert recommend(H200, measured(default=100.0, flash=130.0, cudnn=150.0, efficient=110.0)).value == "cudnn"
-
-
-def test_torchs_own_choice_stays_where_it_is_the_best() -> None:
-    choice = recommend(H200, measured(default=100.0, flash=60.0, efficient=25.0, cudnn=99.8))
-    assert choice.value is None
-    assert choice.reason == "torch's own choice is already the best: cudnn ran 0.998 times (0.998 to 0.998) as fast"
-    assert choice.gain == pytest.approx(0.998)
-
-
-@pytest.mark.parametrize("rate", [100.0, 102.0])
-def test_one_that_is_only_as_fast_is_not_recommended(rate: float) -> None:
-    choice = recommend(H200, measured(default=100.0, cudnn=rate))
-    assert choice.value is None
-    assert choice.reason.startswith(("torch's own choice is already the best: ", "no gain: "))
 
 
 def test_a_back_end_that_refused_a_shape_is_no_candidate() -> None:
@@ -76,11 +71,6 @@ def test_the_dtype_of_training_decides() -> None:
     both = [*measured(default=100.0, flash=100.0), *measured("float16", default=100.0, flash=200.0)]
     assert recommend(H200, both).value is None
     assert recommend(H200, measured("float16", default=100.0, flash=200.0)).value == "flash"
-
-
-def test_not_measured() -> None:
-    assert recommend(H200, [row("precision", "throughput", 1.0)]).reason == NOT_MEASURED
-    assert recommend(facts_of("cpu-only"), []).reason == "it concerns GPUs only"
 
 
 def test_too_few_samples_decide_nothing() -> None:

@@ -29,38 +29,32 @@ def chosen(rates: dict[Combination, float], stage: str = "precision") -> Combina
 
 
 class TestTheRule:
-    def test_the_fastest_wins_where_it_beats_the_others(self) -> None:
-        assert chosen({PLAIN: 100.0, TF32: 300.0, BFLOAT16: 400.0}) == BFLOAT16
-        assert chosen({PLAIN: 100.0, TF32: 400.0, BFLOAT16: 300.0}) == TF32
+    LAST = replace(PLAIN, channels_last=True)
+    MIXED_LAST = replace(BFLOAT16, channels_last=True)
 
-    @pytest.mark.parametrize("rate", [100.0, 102.9, 90.0])
-    def test_of_equals_torchs_default_stays(self, rate: float) -> None:
-        assert chosen({PLAIN: 100.0, TF32: rate, BFLOAT16: rate}) == PLAIN
-
-    def test_float16_needs_to_beat_bfloat16(self) -> None:
-        assert chosen({PLAIN: 100.0, BFLOAT16: 200.0, FLOAT16: 205.0}) == BFLOAT16
-        assert chosen({PLAIN: 100.0, BFLOAT16: 200.0, FLOAT16: 210.0}) == FLOAT16
-
-    @pytest.mark.parametrize(("rate", "best"), [(109.0, PLAIN), (111.0, BFLOAT16)])
-    def test_mixed_precision_must_gain_ten_percent_over_fp32(self, rate: float, best: Combination) -> None:
-        assert chosen({PLAIN: 100.0, BFLOAT16: rate}) == best
-
-    def test_what_is_not_worth_mixed_precision_hides_no_other_gain(self) -> None:
-        last = replace(PLAIN, channels_last=True)
-        assert chosen({PLAIN: 100.0, TF32: 108.0, BFLOAT16: 109.0}) == TF32
-        mixed = {BFLOAT16: 101.0, replace(BFLOAT16, channels_last=True): 109.0}
-        assert chosen({PLAIN: 100.0, last: 108.0, **mixed}) == last
-
-    def test_options_that_pay_only_together_are_taken_together(self) -> None:
-        assert chosen({PLAIN: 100.0, FUSED: 101.0, COMPILED: 101.0, BOTH: 110.0}) == BOTH
-
-    def test_what_a_second_option_adds_must_pay_too(self) -> None:
-        assert chosen({PLAIN: 100.0, FUSED: 105.0, COMPILED: 100.0, BOTH: 107.0}) == FUSED
-
-    def test_of_two_options_that_pay_alike_the_simpler_is_taken(self) -> None:
-        """A fused optimizer is a word; compiling costs time at every start."""
-        assert chosen({PLAIN: 100.0, FUSED: 110.0, COMPILED: 110.0}) == FUSED
-        assert chosen({PLAIN: 100.0, FUSED: 110.0, COMPILED: 120.0}) == COMPILED
+    @pytest.mark.parametrize(
+        ("rates", "best"),
+        [
+            ({PLAIN: 100.0, TF32: 300.0, BFLOAT16: 400.0}, BFLOAT16),
+            ({PLAIN: 100.0, TF32: 400.0, BFLOAT16: 300.0}, TF32),
+            *(({PLAIN: 100.0, TF32: rate, BFLOAT16: rate}, PLAIN) for rate in (100.0, 102.9, 90.0)),
+            ({PLAIN: 100.0, BFLOAT16: 200.0, FLOAT16: 205.0}, BFLOAT16),
+            ({PLAIN: 100.0, BFLOAT16: 200.0, FLOAT16: 210.0}, FLOAT16),
+            # mixed precision must gain 10 % over FP32, and hides no other gain if it does not
+            ({PLAIN: 100.0, BFLOAT16: 109.0}, PLAIN),
+            ({PLAIN: 100.0, BFLOAT16: 111.0}, BFLOAT16),
+            ({PLAIN: 100.0, TF32: 108.0, BFLOAT16: 109.0}, TF32),
+            ({PLAIN: 100.0, LAST: 108.0, BFLOAT16: 101.0, MIXED_LAST: 109.0}, LAST),
+            # options that pay only together are taken together; what a second one adds must pay, too
+            ({PLAIN: 100.0, FUSED: 101.0, COMPILED: 101.0, BOTH: 110.0}, BOTH),
+            ({PLAIN: 100.0, FUSED: 105.0, COMPILED: 100.0, BOTH: 107.0}, FUSED),
+            # a fused optimizer is a word; compiling costs time at every start
+            ({PLAIN: 100.0, FUSED: 110.0, COMPILED: 110.0}, FUSED),
+            ({PLAIN: 100.0, FUSED: 110.0, COMPILED: 120.0}, COMPILED),
+        ],
+    )
+    def test_the_simplest_that_none_gains_over(self, rates: dict[Combination, float], best: Combination) -> None:
+        assert chosen(rates) == best
 
     def test_what_scatters_too_much_to_tell_changes_nothing(self) -> None:
         plain, tf32 = steps("mlp", {PLAIN: 100.0, TF32: 110.0})
@@ -193,18 +187,19 @@ class TestOptions:
         fused = replace(TF32, fused=True)
         assert best(rows + steps("mlp", {TF32: 200.0, fused: 220.0}, "options"), "mlp") == fused
 
-    def test_a_flag_is_told_with_its_gain_beside_the_other_options_that_were_chosen(self) -> None:
-        rows = steps("mlp", {PLAIN: 100.0, FUSED: 101.0, COMPILED: 150.0, BOTH: 165.0}, "options")
-        chosen, gain = option(rows, "mlp", "fused") or (None, None)
-        assert chosen is True
+    @pytest.mark.parametrize(
+        ("rates", "on", "ratio"),
+        [
+            ({PLAIN: 100.0, FUSED: 101.0, COMPILED: 150.0, BOTH: 165.0}, True, 1.1),
+            ({PLAIN: 100.0, FUSED: 90.0}, False, 0.9),
+        ],
+        ids=["beside the other options that were chosen", "one that does not pay"],
+    )
+    def test_a_flag_is_told_with_its_gain(self, rates: dict[Combination, float], on: bool, ratio: float) -> None:
+        chosen, gain = option(steps("mlp", rates, "options"), "mlp", "fused") or (None, None)
+        assert chosen is on
         assert gain is not None
-        assert gain.ratio == pytest.approx(1.1)
-
-    def test_one_that_does_not_pay_is_told_too(self) -> None:
-        chosen, gain = option(steps("mlp", {PLAIN: 100.0, FUSED: 90.0}, "options"), "mlp", "fused") or (None, None)
-        assert chosen is False
-        assert gain is not None
-        assert gain.ratio == pytest.approx(0.9)
+        assert gain.ratio == pytest.approx(ratio)
 
     def test_the_memory_format_belongs_to_the_first_group_and_skips_what_was_refused(self) -> None:
         last = replace(PLAIN, channels_last=True)

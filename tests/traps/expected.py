@@ -1,13 +1,15 @@
-"""What becomes of each setting in each script of `scripts/`: the status, and the names of its reasons."""
+"""What becomes of each setting in each script of `scripts/`: the status, and a part of each reason's sentence."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-PUT = "applied put_in"
-KEPT = "kept-user own_argument"
+PUT = "applied: put into"
+KEPT = "kept-user: the program gave"
 
 
-def rows(amp: str = PUT, last: str = "skipped no_images", fused: str = PUT, **more: str) -> dict[str, str]:
+def rows(
+    amp: str = PUT, last: str = "skipped: it has no 2-d convolutions", fused: str = PUT, **more: str
+) -> dict[str, str]:
     return {"amp_dtype": amp, "channels_last": last, "fused_optimizer": fused, **more}
 
 
@@ -39,8 +41,8 @@ class Trap:
 IMAGES = rows(last=PUT)
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--local-ranks-filter=0")
 """The ranks' own words would come in any order."""
-NEVER = all_rows("skipped no_step")
-FAILED = "failed call_failed"
+NEVER = all_rows("skipped: no optimizer took two steps")
+FAILED = "failed: its call failed with it"
 TRAPS: dict[str, Trap] = {
     "accumulation": Trap(),
     "add_param_group": Trap(),
@@ -51,23 +53,23 @@ TRAPS: dict[str, Trap] = {
     "averaged_model": Trap(rows=IMAGES),
     "bce_in_forward": Trap(),
     "bce_in_loop": Trap(),
-    "by_layers": Trap(rows=rows(last=PUT + " no_images")),
+    "by_layers": Trap(rows=rows(last=PUT + "; it has no 2-d convolutions")),
     "checkpoint_save": Trap(rows=IMAGES),
     "checkpoint_while_training": Trap(),
     "checkpointing": Trap(),
     "checkpointing_reentrant": Trap(script="checkpointing", argv=("reentrant",)),
-    "checkpointing_selective": Trap(rows=rows("skipped left_checkpointing"), since=(2, 5)),
+    "checkpointing_selective": Trap(rows=rows("skipped: selective checkpointing"), since=(2, 5)),
     "clipping": Trap(),
     "closure": Trap(),
     "compiled_backward_fails": Trap(
-        rows=rows("skipped left_function", PUT, compile=FAILED), compiles=True, since=(2, 8)
+        rows=rows("skipped: an autograd.Function that may not", PUT, compile=FAILED), compiles=True, since=(2, 8)
     ),
     "compiled_gradient_penalty": Trap(rows=rows(compile=PUT), compiles=True),
     "compiled_graph_breaks": Trap(rows=rows(compile=PUT), compiles=True),
     "compiled_mlp": Trap(rows=rows(compile=PUT), compiles=True),
     "compiled_retain_graph": Trap(rows=rows(compile=PUT), compiles=True),
     "convnet": Trap(rows=IMAGES),
-    "custom_function": Trap(rows=rows("skipped left_function")),
+    "custom_function": Trap(rows=rows("skipped: an autograd.Function that may not")),
     "custom_function_late": Trap(fault="a function that comes into use later is not looked at"),
     "custom_function_with_custom_fwd": Trap(),
     "data_parallel": Trap(),
@@ -84,58 +86,62 @@ TRAPS: dict[str, Trap] = {
     },
     "export": Trap(),
     "fork_child": Trap(),
-    "forward_method": Trap(rows=all_rows("skipped no_model")),
+    "forward_method": Trap(rows=all_rows("skipped: no model was called")),
     "frozen_backbone": Trap(),
-    "fsdp2": Trap(rows=all_rows("skipped left_sharded"), since=(2, 6)),
+    "fsdp2": Trap(rows=all_rows("skipped: holds the parameters in its own way"), since=(2, 6)),
     "functional": Trap(),
     "fx_trace": Trap(),
     "gan": Trap(),
     "global_hooks": Trap(),
-    "gradient_penalty": Trap(rows=rows(compile="skipped left_double_backward"), compiles=True),
+    "gradient_penalty": Trap(rows=rows(compile="skipped: (create_graph)"), compiles=True),
     "inference_only": Trap(rows=NEVER),
     "jit_script": Trap(
-        rows=rows(PUT + " left_scripted", "skipped no_images left_scripted", PUT + " left_scripted"),
+        rows=rows(
+            PUT + "; is compiled by torch.jit",
+            "skipped: it has no 2-d convolutions; is compiled by torch.jit",
+            PUT + "; is compiled by torch.jit",
+        ),
     ),
     "jit_trace": Trap(rows=IMAGES),
     "keyboard_interrupt": Trap(fresh=True, raises=True),
     "keyboard_interrupt_in_forward": Trap(),
     "lazy_modules": Trap(rows=IMAGES),
-    "lbfgs": Trap(rows=all_rows("skipped left_optimizer")),
+    "lbfgs": Trap(rows=all_rows("skipped: trained by")),
     "loader_workers": Trap(),
     "lr_scheduler": Trap(),
     "lstm_packed": Trap(),
-    "many_layers": Trap(rows=all_rows("skipped many_models")),
+    "many_layers": Trap(rows=all_rows("skipped: are called one by one")),
     "mlp": Trap(),
-    "model_becomes_double": Trap(rows=rows(fused=PUT + " left_dtype")),
+    "model_becomes_double": Trap(rows=rows(fused=PUT + "; its parameters are")),
     **{
-        f"model_{dtype}": Trap(rows=all_rows("skipped left_dtype"), script="model_dtype", argv=(dtype,))
+        f"model_{dtype}": Trap(rows=all_rows("skipped: its parameters are"), script="model_dtype", argv=(dtype,))
         for dtype in ("bfloat16", "complex64", "double")
     },
     "one_step": Trap(rows=NEVER),
     "optimizer_each_epoch": Trap(),
     "optimizer_in_backward": Trap(),
-    "optimizer_own": Trap(rows=rows(fused="skipped no_fused_form")),
+    "optimizer_own": Trap(rows=rows(fused="skipped: has no fused form")),
     "optimizer_pickled": Trap(),
-    "optimizer_subclass": Trap(rows=rows(fused="skipped no_fused_form")),
-    "output_in_an_object": Trap(rows=all_rows("skipped no_model")),
+    "optimizer_subclass": Trap(rows=rows(fused="skipped: has no fused form")),
+    "output_in_an_object": Trap(rows=all_rows("skipped: no model was called")),
     "output_kept_aside": Trap(),
-    "outputs_of_kinds": Trap(rows=rows(PUT + " call_failed")),
-    "own_autocast": Trap(rows=rows("kept-user own_autocast"), argv=("0",)),
-    "own_autocast_in_forward": Trap(rows=rows("kept-user own_autocast")),
+    "outputs_of_kinds": Trap(rows=rows(PUT + "; its call failed with it")),
+    "own_autocast": Trap(rows=rows("kept-user: uses autocast"), argv=("0",)),
+    "own_autocast_in_forward": Trap(rows=rows("kept-user: uses autocast")),
     "own_autocast_later": Trap(script="own_autocast", argv=("5",)),
     "own_call": Trap(),
-    "own_channels_last": Trap(rows=rows(last="kept-user own_format")),
-    "own_compile": Trap(rows=rows(compile="kept-user own_compile"), compiles=True),
-    "own_compile_function": Trap(rows=all_rows("skipped no_model"), since=(2, 5)),
-    "own_compile_in_place": Trap(rows=rows(compile="kept-user own_compile"), compiles=True),
+    "own_channels_last": Trap(rows=rows(last="kept-user: uses channels_last")),
+    "own_compile": Trap(rows=rows(compile="kept-user: compiles it itself"), compiles=True),
+    "own_compile_function": Trap(rows=all_rows("skipped: no model was called"), since=(2, 5)),
+    "own_compile_in_place": Trap(rows=rows(compile="kept-user: compiles it itself"), compiles=True),
     "own_compile_later": Trap(),
-    "own_fused": Trap(rows=rows(fused=KEPT + " own_argument")),
+    "own_fused": Trap(rows=rows(fused=KEPT + "; the program gave")),
     "own_fused_in_a_group": Trap(rows=rows(fused=KEPT)),
     "own_getstate": Trap(),
-    "own_scaler": Trap(rows=rows("kept-user own_autocast")),
+    "own_scaler": Trap(rows=rows("kept-user: uses autocast")),
     "own_scaler_overflows": Trap(),
     "packed_output": Trap(),
-    "parametrized": Trap(rows=rows(last=PUT + " no_images")),
+    "parametrized": Trap(rows=rows(last=PUT + "; it has no 2-d convolutions")),
     "random_numbers": Trap(),
     "random_numbers_when_a_call_fails": Trap(rows=rows(FAILED)),
     "same_seed_twice": Trap(rows=IMAGES),
@@ -144,10 +150,10 @@ TRAPS: dict[str, Trap] = {
     "several_models_one_optimizer": Trap(),
     "sigterm": Trap(rows={}, fresh=True),
     "sigterm_handled": Trap(fresh=True),
-    "sparse_embedding": Trap(rows=rows(fused="skipped sparse")),
-    "sparse_gradients_later": Trap(rows=rows(fused="skipped sparse")),
+    "sparse_embedding": Trap(rows=rows(fused="skipped: its gradients are sparse")),
+    "sparse_gradients_later": Trap(rows=rows(fused="skipped: its gradients are sparse")),
     "spawn_child": Trap(fresh=True),
-    "steps_without_model": Trap(rows=all_rows("skipped no_model")),
+    "steps_without_model": Trap(rows=all_rows("skipped: no model was called")),
     "tensor_subclass": Trap(since=(2, 5)),
     "thread_of_its_own": Trap(),
     "tied_weights": Trap(),
@@ -159,7 +165,7 @@ TRAPS: dict[str, Trap] = {
     "view_of_output": Trap(rows=IMAGES),
     "view_of_weights": Trap(rows=IMAGES, fault="weights in channels_last cannot be flattened with view"),
     "wrong_dtype_in_forward": Trap(rows=rows(FAILED)),
-    "zero_redundancy": Trap(rows=all_rows("skipped left_optimizer")),
+    "zero_redundancy": Trap(rows=all_rows("skipped: trained by")),
 }
 LOADS = {"checkpoint_resume": ("checkpoint_save", IMAGES), "load_whole": ("save_whole", IMAGES)}
 """Scripts that load what another one saved, and what becomes of each setting in them."""

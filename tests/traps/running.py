@@ -11,21 +11,13 @@ from typing import Any
 from forked import ran, server
 from making import environ, not_aborted
 
-from gputune.inject.applied import OTHER
+from gputune.inject.applied import Applied
 from gputune.runtime.environment import SHIM
 
 HERE = Path(__file__).parent
 SECONDS = 120
 ALL: dict[str, Any] = {"amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True}
 """What is put in; `compile` only where a script is about it, since that takes seconds."""
-SENTENCES = {
-    "is compiled by torch.jit": "left_scripted", "holds the parameters in its own way": "left_sharded",
-    "trained by": "left_optimizer", "its parameters are": "left_dtype", "has no fused form": "no_fused_form",
-    "its gradients are sparse": "sparse", "an autograd.Function that may not": "left_function",
-    "uses autocast": "own_autocast", "compiles it itself": "own_compile", "uses channels_last": "own_format",
-    "the program gave": "own_argument", "its call failed with it": "call_failed", "(create_graph)":
-    "left_double_backward", "selective checkpointing": "left_checkpointing",
-}  # fmt: skip
 SAID, REPORT = "gputune: ", '{"gputune":'
 """How the lines begin that are gputune's, and its report."""
 NO_GPU = "No CUDA runtime is found"
@@ -42,8 +34,8 @@ class Ended:
     """Without gputune's lines and its report."""
     said: tuple[str, ...]
     """gputune's lines."""
-    rows: Mapping[str, str]
-    """What the report of rank 0, or else the last one, says of each setting: its status, and its reasons' names."""
+    rows: Mapping[str, Applied]
+    """What the report of rank 0, or else the last one, says of each setting: what became of it."""
 
 
 def environment(values: Mapping[str, Any] | None, device: str = "cpu") -> dict[str, str]:
@@ -95,15 +87,5 @@ def _ended(code: int, stdout: str, stderr: str) -> Ended:
         stdout=stdout,
         stderr="".join(line for line in lines if not line.startswith((SAID, REPORT))),
         said=tuple(line.removeprefix(SAID).rstrip() for line in lines if line.startswith(SAID)),
-        rows={row["setting"]: _words(row) for row in first["settings"]},
+        rows={row["setting"]: Applied.from_plain(row) for row in first["settings"]},
     )
-
-
-def _words(row: Mapping[str, Any]) -> str:
-    return " ".join([row["status"], *map(_word, row["reasons"])])
-
-
-def _word(why: Mapping[str, Any]) -> str:
-    """The reason's name, or the name that `expected.py` has for a plain sentence."""
-    sentence = why["arguments"][0] if why["reason"] == OTHER else ""
-    return next((word for said, word in SENTENCES.items() if said in sentence), sentence or why["reason"])

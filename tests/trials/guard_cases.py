@@ -139,7 +139,7 @@ def by_chance(train: Train) -> Recorded:
 
 
 def judged(case: Case) -> guard.Verdict:
-    """As `gputune.trials.guarding` does it. Every setting of the case must have been put in."""
+    """As `gputune.trials.checking` does it. Every setting of the case must have been put in."""
     both = [ran(case.train, case.settings, case.spoil, shift=shift) for shift in range(2)]
     for one in both:
         assert {name: row.status for name, row in one.rows.items()} == dict.fromkeys(case.settings, "applied"), one.rows

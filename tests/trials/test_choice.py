@@ -16,20 +16,15 @@ def arm(rate: float, peak: int | None = 1000, **values: Any) -> Tried:
     return made
 
 
-class TestChoice:
-    def test_more_memory_must_be_earned(self) -> None:
-        frugal, greedy = arm(10.0, fused_optimizer=True), arm(10.3, 2000, cudnn_benchmark=True)
-        assert choice([frugal, greedy], 1000) is frugal
+@pytest.mark.parametrize(
+    ("rate", "peak", "is_taken"), [(10.3, 2000, False), (11.0, 2000, True), (10.3, round(1000 * MORE_MEMORY), True)]
+)
+def test_more_memory_must_be_earned_but_for_a_little(rate: float, peak: int, is_taken: bool) -> None:
+    frugal, greedy = arm(10.0), arm(rate, peak, cudnn_benchmark=True)
+    assert choice([frugal, greedy], 1000) is (greedy if is_taken else frugal)
 
-    def test_and_may_be(self) -> None:
-        frugal, greedy = arm(10.0, fused_optimizer=True), arm(11.0, 2000, cudnn_benchmark=True)
-        assert choice([frugal, greedy], 1000) is greedy
 
-    def test_a_little_more_is_no_matter(self) -> None:
-        frugal = arm(10.0)
-        greedy = arm(10.3, round(1000 * MORE_MEMORY), cudnn_benchmark=True)
-        assert choice([frugal, greedy], 1000) is greedy
-
+class TestEffect:
     def test_a_larger_effect_on_results_must_be_worth_it(self) -> None:
         lower = arm(10.0, matmul_precision="tf32")
         assert choice([lower, arm(10.2, amp_dtype="bfloat16")], 1000) is lower
@@ -58,18 +53,24 @@ class TestTheGpusOwnTime:
         one.device_seconds, other.device_seconds = light, heavy
         return one, other
 
-    def test_what_leaves_the_gpu_less_to_do_is_taken(self) -> None:
-        one, other = self.arms(0.015, 0.020)
-        assert choice([one, other], 1000) is one
-
-    def test_unless_it_is_certainly_slower(self) -> None:
-        one, other = self.arms(0.015, 0.020)
-        other.samples[:] = [11.0] * 12
-        assert choice([one, other], 1000) is other
-
-    def test_as_much_work_tells_nothing(self) -> None:
-        one, other = self.arms(0.0200, 0.0201)
-        assert choice([one, other], 1000) is other
+    @pytest.mark.parametrize(
+        ("light", "heavy", "samples", "is_lighter"),
+        [
+            (0.015, 0.020, {}, True),
+            (0.015, 0.020, {1: [11.0] * 12}, False),
+            (0.0200, 0.0201, {}, False),
+            (0.015, 0.020, {0: [9.0, 12.0] * 3 + [9.0] * 6}, False),
+            (0.015, 0.020, {0: [10.0], 1: [10.1]}, True),
+        ],
+        ids=["less work", "certainly slower", "as much work", "its median is far behind", "too few rounds"],
+    )
+    def test_what_leaves_the_gpu_less_to_do_is_taken_unless_it_is_slower(
+        self, light: float, heavy: float, samples: dict[int, list[float]], is_lighter: bool
+    ) -> None:
+        arms = self.arms(light, heavy)
+        for place, rates in samples.items():
+            arms[place].samples[:] = rates
+        assert choice(arms, 1000) is arms[not is_lighter]
 
     def test_but_that_one_setting_more_is_faster_by_luck(self) -> None:
         one, other = self.arms(0.0200, 0.0201)
@@ -84,16 +85,6 @@ class TestTheGpusOwnTime:
         one.device_seconds = None
         assert choice([one, other], 1000) is other
         assert lightest([one, other]) == []
-
-    def test_nor_where_its_median_is_far_behind(self) -> None:
-        one, other = self.arms(0.015, 0.020)
-        one.samples[:] = [9.0, 12.0] * 3 + [9.0] * 6
-        assert choice([one, other], 1000) is other
-
-    def test_too_few_rounds_make_nothing_certain(self) -> None:
-        one, other = self.arms(0.015, 0.020)
-        one.samples[:], other.samples[:] = [10.0], [10.1]
-        assert choice([one, other], 1000) is one
 
     def test_fewer_settings_are_taken_all_the_same(self) -> None:
         plain, one = arm(10.0), arm(10.05, fused_optimizer=True)

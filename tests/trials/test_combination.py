@@ -1,6 +1,7 @@
 """Combinations, and which settings are candidates on a machine."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from making import profile
@@ -40,14 +41,22 @@ def test_workers() -> None:
 
 
 class TestCandidates:
-    def test_on_a_gpu_with_all_formats(self) -> None:
-        assert candidates(facts_of(), "cuda") == TRIED
+    ON_CPU = {"channels_last", "fused_optimizer", "compile", "dataloader_workers", "inference_mode"}
 
-    def test_on_a_cpu_without_bfloat16(self) -> None:
-        found = candidates(facts_of("cpu-only"), "cpu")
-        assert set(found) - {"omp_threads"} == {
-            "channels_last", "fused_optimizer", "compile", "dataloader_workers", "inference_mode",
-        }  # fmt: skip
+    @pytest.mark.parametrize(
+        ("device", "more", "names"),
+        [
+            ("cuda", {}, set(TRIED)),
+            ("cuda", {"level": "tf32"}, set(TRIED) - {"amp_dtype"}),
+            ("cuda", {"level": "exact"}, {"dataloader_workers", "inference_mode"}),
+            ("cuda", {"only": ("compile", "omp_threads")}, {"compile"}),
+            ("cpu", {}, ON_CPU),
+        ],
+    )
+    def test_by_device_level_and_the_users_words(self, device: str, more: dict[str, Any], names: set[str]) -> None:
+        found = candidates(facts_of() if device == "cuda" else facts_of("cpu-only"), device, **more)
+        assert found.keys() - {"omp_threads"} == names
+        assert all(found[name] == TRIED[name] for name in names)
 
     @pytest.mark.parametrize(("own", "budget", "tried"), [(8, 8, 4), (8, 3, 3), (2, 2, 1), (1, 1, None)])
     def test_threads_on_a_cpu(self, own: int, budget: int, tried: int | None) -> None:
@@ -71,13 +80,6 @@ class TestCandidates:
         facts = facts_of("cpu-only")
         facts = replace(facts, precision=replace(facts.precision, cpu_bfloat16=True))
         assert candidates(facts, "cpu")["amp_dtype"] == "bfloat16"
-
-    def test_within_a_level(self) -> None:
-        assert "amp_dtype" not in candidates(facts_of(), "cuda", level="tf32")
-        assert set(candidates(facts_of(), "cuda", level="exact")) == {"dataloader_workers", "inference_mode"}
-
-    def test_only_some(self) -> None:
-        assert candidates(facts_of(), "cuda", only=("compile", "omp_threads")) == {"compile": True}
 
     def test_a_profile_leaves_out_what_it_refused_although_it_gains(self) -> None:
         made = profile({"matmul_precision": "ieee", "compile": False})

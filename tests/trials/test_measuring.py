@@ -1,4 +1,4 @@
-"""What a measuring run asks of a program, here of one that is made up."""
+"""The orders of a measuring run, to a program that is made up, and what is left out after something failed."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -11,7 +11,8 @@ from recorded import facts_of
 from gputune.host import Host
 from gputune.progress import Progress
 from gputune.trials import measuring
-from gputune.trials.failure import RunFailed
+from gputune.trials.combination import DEFAULT, Combination
+from gputune.trials.failure import Attempts, RunFailed
 from gputune.trials.measured import Measured, Wanted
 from gputune.trials.progress import Told
 from gputune.trials.start import Start
@@ -57,12 +58,7 @@ class Program:
             raise self.failure
         if order["do"] == "trace":
             return {"trace": [SECONDS, SECONDS]}
-        taken = {
-            "seconds": order["steps"] * SECONDS,
-            "waited": 0.0,
-            "peak_bytes": 1000,
-        }
-        return {"block": {**taken, "steps": order["steps"], "compiled": 0}}
+        return {"block": {"seconds": order["steps"] * SECONDS, "waited": 0.0, "peak_bytes": 1000, "compiled": 0}}
 
     def finish(self) -> None: ...
 
@@ -118,3 +114,32 @@ def test_what_ends_it_without_a_trace_is_blamed(monkeypatch: pytest.MonkeyPatch)
 def test_a_program_that_always_ends_gives_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RunFailed, match="too few to tell"):
         measured(Program(ends=lambda order: True), monkeypatch)
+
+
+FAILURE = RunFailed(how="raised", detail="RuntimeError: no")
+TF32, FUSED = Combination.of({"matmul_precision": "tf32"}), Combination.of({"fused_optimizer": True})
+BOTH = TF32.plus("fused_optimizer", True)
+FOUR, EIGHT = DEFAULT.plus("dataloader_workers", 4), DEFAULT.plus("dataloader_workers", 8)
+
+
+@pytest.mark.parametrize(
+    ("worked", "failed", "without", "left_out", "most_workers"),
+    [
+        ({DEFAULT, TF32}, BOTH, {"fused_optimizer"}, set(), None),
+        ({TF32, FUSED}, BOTH, set(), {BOTH}, None),
+        ({DEFAULT, FOUR}, EIGHT, set(), set(), 7),
+        ({DEFAULT, FOUR}, FOUR.plus("compile", True), {"compile"}, set(), None),
+    ],
+    ids=["never worked", "worked apart", "fewer workers may work", "workers that worked are not to blame"],
+)
+def test_what_is_to_blame(
+    worked: set[Combination],
+    failed: Combination,
+    without: set[str],
+    left_out: set[Combination],
+    most_workers: int | None,
+) -> None:
+    attempts = Attempts(worked=worked)
+    attempts.blame(failed, FAILURE)
+    assert (attempts.without, attempts.left_out, attempts.most_workers) == (without, left_out, most_workers)
+    assert attempts.failed == {str(failed): "it raised RuntimeError: no"}

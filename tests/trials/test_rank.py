@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gputune.trials.rank import Rank
+from gputune.trials.job import Rank
 
 
 @pytest.fixture

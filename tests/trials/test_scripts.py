@@ -5,7 +5,6 @@ any is left behind.
 import getpass
 import os
 import re
-import select
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from making import environ, until
 
 from gputune import facts
 from gputune.host import Host
+from gputune.host.kept import readable
 from gputune.trials import measuring
 from gputune.trials.candidates import TRIED
 from gputune.trials.failure import RunFailed
@@ -109,20 +109,17 @@ def script(name: str) -> tuple[str, str]:
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "says", "seconds"),
     [
-        ("ends_early", "it ended after 0 measured steps, too few to tell (exit code 0)"),
-        ("ends_at_once", f"{EARLY} (exit code 1)"),
-        ("reads_stdin", f"{EARLY} (exit code 1)"),
+        ("ends_early", "it ended after 0 measured steps, too few to tell (exit code 0)", 60),
+        ("ends_at_once", f"{EARLY} (exit code 1)", 60),
+        ("reads_stdin", f"{EARLY} (exit code 1)", 60),
+        ("never_steps", NEVER, 8),
+        ("forgets_no_grad", NEVER, 8),
     ],
 )
-def test_what_gives_no_result_is_a_line(folder: Folder, name: str, says: str) -> None:
-    said = folder.failure(*script(name))
-    assert said == says
-
-
-def test_what_never_steps_is_a_line(folder: Folder) -> None:
-    assert folder.failure(*script("never_steps"), seconds=8) == NEVER
+def test_what_gives_no_result_is_a_line(folder: Folder, name: str, says: str, seconds: float) -> None:
+    assert folder.failure(*script(name), seconds=seconds) == says
 
 
 def test_what_is_not_there_is_a_line(folder: Folder) -> None:
@@ -173,10 +170,6 @@ def test_what_evaluates_although_it_has_an_optimizer_is_measured_once_its_end_ha
     assert folder.log.read_bytes() == b""
 
 
-def test_what_forgets_to_leave_gradients_out_is_a_line(folder: Folder) -> None:
-    assert folder.failure(*script("forgets_no_grad"), seconds=8) == NEVER
-
-
 LOADED: dict[str, object] = {"dataloader_workers": TRIED["dataloader_workers"]}
 
 
@@ -198,13 +191,9 @@ def test_a_number_of_workers_of_the_programs_own_is_left(folder: Folder) -> None
     assert {one.combination.workers for one in found.tried} == {None}
 
 
-def test_nothing_behind_the_loop_is_run(folder: Folder) -> None:
-    folder.measured(*script("saves_at_the_end"))
-    assert list(folder.path.iterdir()) == []
-
-
-def test_nor_the_next_line_of_a_shell(folder: Folder) -> None:
-    folder.measured("sh", str(SCRIPTS / "script.sh"))
+@pytest.mark.parametrize("command", [script("saves_at_the_end"), ("sh", str(SCRIPTS / "script.sh"))])
+def test_nothing_behind_the_loop_is_run_nor_the_next_line_of_a_shell(folder: Folder, command: tuple[str, ...]) -> None:
+    folder.measured(*command)
     assert list(folder.path.iterdir()) == []
 
 
@@ -259,14 +248,13 @@ def test_a_rank_that_ended_is_named_though_others_raise_because_of_it(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Heard so late that these have said what their connections to it raise, or that torchrun has ended some, too."""
-    hears = select.select
 
     def late(*watched: Any) -> Any:
-        hears(*watched)
+        readable(*watched)
         time.sleep(0.1)
-        return hears(*watched)
+        return readable(*watched)
 
-    monkeypatch.setattr("gputune.trials.job.select.select", late)
+    monkeypatch.setattr("gputune.trials.job.readable", late)
     said = folder.failure(*torchrun(4, "SIGKILL"))
     assert re.fullmatch(r"rank [0-3] ended after \d+ measured steps, .*", said), said
 

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from gputune.inject.loading import WORKERS
 from gputune.measurement import LOOKS
+from gputune.settings import Value
 from gputune.trials.choice import gain
 from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.measured import Block
-from gputune.trials.search import FIRST_LOOK, Search
+from gputune.trials.search import FIRST_LOOK, Search, options, precisions, to_compile
 
 ALL: Mapping[str, Any] = {
     "matmul_precision": "tf32", "amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True,
@@ -146,12 +148,9 @@ class TestBest:
         found = best(Program({"omp_threads": 1.5, "fused_optimizer": 1.2}), candidates)
         assert str(found) == "fused_optimizer + 1 thread"
 
-    def test_what_does_not_is_left_out(self) -> None:
-        slower = dict.fromkeys(ALL, 0.9)
-        assert best(Program(slower)) == DEFAULT
-
-    def test_of_equal_ones_the_fewer_settings_are_taken(self) -> None:
-        assert best(Program({}, noise=0.001)) == DEFAULT
+    @pytest.mark.parametrize("program", [Program(dict.fromkeys(ALL, 0.9)), Program({}, noise=0.001)])
+    def test_what_does_not_gain_is_left_out(self, program: Program) -> None:
+        assert best(program) == DEFAULT
 
     @pytest.mark.parametrize("seed", range(5))
     def test_the_better_precision_is_found_whatever_the_noise(self, seed: int) -> None:
@@ -224,10 +223,6 @@ class TestBest:
         best(program)
         assert len(program.compiled) == 1
 
-    def test_without_images_no_layout_is_tried(self) -> None:
-        program = Program({"channels_last": 3.0})
-        assert "channels_last" not in best(program, images=False).values
-
     def test_what_failed_before_is_left_out(self) -> None:
         bad = Combination.of({"amp_dtype": "bfloat16", "matmul_precision": "tf32"})
         search = Program({"amp_dtype": 2.0, "matmul_precision": 1.5}).search(left_out=bad.__eq__)
@@ -287,3 +282,37 @@ class TestFinal:
         blocks = program.blocks
         assert [one.combination for one in search.final(winner)] == [DEFAULT]
         assert program.blocks == blocks
+
+
+EVERY = {**ALL, "cudnn_benchmark": True, "sdpa_backend": "flash"}
+TF32: dict[str, Value] = {"matmul_precision": "tf32"}
+HALF: dict[str, Value] = {"amp_dtype": "bfloat16"}
+PRECISIONS = ["tf32", "bfloat16", "bfloat16 + tf32"]
+LAST = ["channels_last", "channels_last + tf32", "bfloat16 + channels_last", "bfloat16 + channels_last + tf32"]
+
+
+@pytest.mark.parametrize(
+    ("compared", "expected"),
+    [
+        (precisions(DEFAULT, EVERY, images=True), PRECISIONS + LAST),
+        (precisions(DEFAULT, EVERY, images=False), PRECISIONS),
+        (precisions(Combination.of({WORKERS: 4}), TF32, images=False), ["4 workers + tf32"]),
+        (options(DEFAULT, EVERY), ["fused_optimizer", "cudnn_benchmark + fused_optimizer", "fused_optimizer + flash"]),
+        (options(DEFAULT, {"cudnn_benchmark": True, "omp_threads": 2}), ["cudnn_benchmark", "2 threads"]),
+        (to_compile(Combination.of(HALF), HALF), ["bfloat16"]),
+    ],
+    ids=[
+        "precisions in both formats", "without images in one", "on what was found before", "options beside the fused",
+        "options by themselves", "compiled without TF32",
+    ],
+)  # fmt: skip
+def test_what_each_stage_compares(compared: list[Combination], expected: list[str]) -> None:
+    assert [str(one) for one in compared] == expected
+
+
+@pytest.mark.parametrize(("light", "first"), [(HALF, HALF | TF32), (HALF | TF32, HALF | TF32), (TF32, TF32), ({}, {})])
+def test_mixed_precision_is_compiled_with_tf32(light: dict[str, Value], first: dict[str, Value]) -> None:
+    """Where the two are known to fail together, mixed precision is compiled alone, which is the last."""
+    found = [one.values for one in to_compile(Combination.of(light), EVERY)]
+    assert found[0] == first
+    assert found[-1] == light

@@ -10,7 +10,6 @@ import multiprocessing
 import os
 import re
 import signal
-import threading
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
@@ -57,10 +56,9 @@ class Stream:
         `step_seconds` after each batch.
 
         Workers are timed from the moment they go on: what they had begun when they were stopped makes up for what they
-        will have begun at the end. (Timed from the first batch on, 32 workers on 16 CPUs seemed a third faster than
-        16, and over seconds were as fast.) Elsewhere the first batch is not counted: without workers it waits for
-        torch's threads to wake (50 to 70 ms, measured on 16 CPUs), unless it is so slow that this does not matter; for
-        a consumer with a step it may be ready, and the workers then have `batch_seconds` to make one batch together.
+        will have begun at the end. Elsewhere the first batch is not counted: without workers it waits for torch's
+        threads to wake, unless it is so slow that this does not matter; for a consumer with a step it may be ready, and
+        the workers then have `batch_seconds` to make one batch together.
         """
         workers = self.options.workers
         started, count, taken = time.perf_counter(), 0, 0.0
@@ -124,13 +122,9 @@ class Stream:
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raise OutOfPatience in the block when it takes longer, as soon as it returns to the interpreter or sleeps.
-
-    Only a main thread can be interrupted; elsewhere there is no limit.
+    """Raise OutOfPatience in the block, in the main thread, when it takes longer, as soon as it returns to the
+    interpreter or sleeps.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
 
     def ring(number: int, frame: object) -> None:
         raise OutOfPatience

@@ -23,18 +23,12 @@ BLOCK_SECONDS = 0.08
 SEARCH_SHARE = 0.5
 """The search's share of the seconds; the rest is for the contenders in turn."""
 STILL_WORTH = 0.93
-"""The share of the best contender's rate below which one that a search found is not timed any longer after the first
-rounds.
-"""
+"""The share of the best rate below which a contender of a search is not timed any longer after the first rounds."""
 STILL_WORTH_GIVEN = 0.7
-"""The share of the best rate below which a number of workers that was given is not timed any longer. After the first
-rounds a ratio scatters by a tenth, so this lies below that of the slowest that may be chosen. (In the first four of 60
-probes on 16 CPUs the most workers reached at least 0.85 of it.)
-"""
+"""The same of given numbers of workers; if larger, the scatter of the first rounds drops the one to be chosen."""
 
 
 def row(context: Context, bench: str, samples: Sequence[float], params: LoadingParams) -> Measurement:
-    """A row of `dataloader` or `dataset`."""
     return Metric(bench, "samples/s").row(context, samples[: LOOKS[-1]], params.params)
 
 
@@ -44,8 +38,7 @@ class Curve:
 
     rates: dict[int, list[float]] = field(default_factory=dict)
     rough: dict[int, list[float]] = field(default_factory=dict)
-    """From the search, without the consumer's step; of numbers that were given, the first rounds of those that fell
-    behind."""
+    """From the search, without the consumer's step, or the first rounds of given numbers that fell behind."""
     failed: dict[int, UserCodeError] = field(default_factory=dict)
     sample_seconds: dict[int, float] = field(default_factory=dict)
     """How long the latest sample of the search took."""
@@ -56,7 +49,6 @@ class Curve:
         return {**self.rough, **self.rates}
 
     def gaps(self, fact: str) -> Iterator[Gap]:
-        """A Gap of `fact` for each number of workers whose loader failed."""
         for count, error in sorted(self.failed.items()):
             yield Gap(fact=fact, reason=f"{counted(count, 'worker')}: {error}", cause=error.cause)
 

@@ -20,9 +20,6 @@ MOST_CONTENDERS = 6
 WORTH_TIMING = 0.75
 """The share of the best rate below which a count is not timed again after the search."""
 
-MANY_WORKERS = 8
-"""From so many CPUs on, more workers than CPUs are tried: with many to wait for in turn, one is often held up."""
-
 Rates = Mapping[int, Sequence[float]]
 
 
@@ -53,16 +50,12 @@ def even(count: int, epoch: int | None) -> int:
 def per_cpu(cpu: Cpu) -> float:
     """The most workers for each CPU that are worth trying with samples which compute.
 
-    Batches are taken from the workers in turn, so that a loader is as fast as its slowest worker; with more workers
-    than CPUs the kernel evens out differences between CPUs. Virtual CPUs that share a core differ: of 16, in any second
-    up to half ran at 0.55 of the others' speed, and plain loaders of JPEG files, timed in turn, made 2874 samples/s
-    with 16 workers, 3236 with 20, 3406 with 32. With the synthetic samples 24 to 48 workers were equally fast on an
-    idle machine (within 4 %, standard error 3 %), and beside eight busy loops 40 were faster than 32 by 12 % and than
-    48 by 6 %. On 2 CPUs 3 and 4 were no faster than 2. Under a quota, or where others have a part of the CPUs, more
-    workers would only take theirs.
+    Batches are taken from the workers in turn, so a loader is as fast as its slowest worker, and virtual CPUs that
+    share a core differ; with more workers than CPUs the kernel evens that out. Under a quota, or if others have a part
+    of the CPUs, more workers would only take theirs.
     """
     confined = cpu.quota is not None or cpu.budget < cpu.logical_count
-    return 1.0 if confined or cpu.budget < MANY_WORKERS else 2.5
+    return 1.0 if confined or cpu.budget < 8 else 2.5
 
 
 def _sample(rates: dict[int, list[float]], count: int) -> Generator[int, float, None]:

@@ -68,9 +68,9 @@ class Loaders:
         kind.__init__, kind.__next__ = made, followed
 
     def plain(self) -> dict[str, Any]:
-        """Describe the loader that was asked last, for JSON: its `workers`; the `batches` of an epoch, None where it
-        has no length; the `batch_bytes` of the tensors of one; and `left`, as `Applied.plain`, why other numbers of
-        workers are not to be tried. Empty where no loader was asked.
+        """Describe the loader that was asked last, for JSON: the `batches` of an epoch, None where it has no length;
+        the `batch_bytes` of the tensors of one; and `left`, as `Applied.plain`, why other numbers of workers are not to
+        be tried. Empty where no loader was asked.
         """
         loader = self._latest()
         if loader is None:
@@ -80,10 +80,7 @@ class Loaders:
         batches = None
         with suppress(Exception):  # an IterableDataset may have no length
             batches = len(loader)
-        return {
-            "workers": loader.num_workers, "batches": batches, "batch_bytes": self._batch_bytes,
-            "left": left and left.plain,
-        }  # fmt: skip
+        return {"batches": batches, "batch_bytes": self._batch_bytes, "left": left and left.plain}
 
     def switch(self, workers: int | None) -> None:
         """Have so many workers make the batches; None for the loader as the program made it."""

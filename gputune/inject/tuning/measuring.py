@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..compiled import graphs
+from ..hands.channels_last import has_images
 from ..injection import MOST_MODELS, PATIENCE
 from ..models import key
 from ..root import Root, found_roots
@@ -67,14 +68,8 @@ def _found(roots: list[Root]) -> dict[str, Any]:
         "models": [[one.class_name, one.digest] for one in keys],
         "families": sorted({root.family for root in roots if root.family}),
         "shapes": [list(shape) for root in roots for shape in root.seen.shapes],
-        "images": any(_has_images(root.model) for root in roots),
+        "images": any(has_images(root.model) for root in roots),
     }
-
-
-def _has_images(model: Any) -> bool:
-    from ..hands.channels_last import has_images
-
-    return has_images(model)
 
 
 def _compare(run: Run, arms: Arms, order: dict[str, Any]) -> Iterator[int]:
@@ -104,7 +99,7 @@ def _block(run: Run, arms: Arms, order: dict[str, Any]) -> Iterator[int]:
     answer = clock.stop()
     answer["waited"] = run.loaders.seconds
     answer["compiled"] = graphs() - made if "compile" in order["values"] else 0
-    run.send(block={**answer, "steps": order["steps"]})
+    run.send(block=answer)
 
 
 def _trace(run: Run, steps: int) -> Iterator[int]:

@@ -151,7 +151,7 @@ def work(run: Run) -> Iterator[int]:
         yield 1
         recorder.stepped()
         run.send(passed=1)
-    run.send(recorded=recorder.plain(), applied=run.rows())
+    run.send(recorded=recorder.plain())
     while True:
         run.receive()
 

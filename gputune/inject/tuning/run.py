@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, NoReturn
@@ -97,8 +97,6 @@ def _number(name: str, otherwise: int) -> int:
     return int(text) if text.isdecimal() else otherwise
 
 
-Rows = Callable[[], list[dict[str, Any]]]
-
 WORK = {"measure": "measuring", "guard": "recording", "time": "timing"}
 """The module whose `work` says what a process does in each role: a generator of how many iterations to let pass before
 it goes on.
@@ -106,10 +104,8 @@ it goes on.
 
 
 class Run:
-    def __init__(self, trial: Trial, rows: Rows, device: str) -> None:
+    def __init__(self, trial: Trial, device: str) -> None:
         self.trial = trial
-        self.rows = rows
-        """Returns the rows that say how each setting was applied in this process, as `Applied.plain`."""
         self.device = device
         """The type of device that the program is tuned for."""
         self.loaders = Loaders()
@@ -203,7 +199,7 @@ class Run:
         sys.excepthook = hook
 
 
-def start(trial: Trial, advice: Advice | None, rows: Rows) -> None:
+def start(trial: Trial, advice: Advice | None) -> None:
     import torch
 
     if trial.scratch:
@@ -215,7 +211,7 @@ def start(trial: Trial, advice: Advice | None, rows: Rows) -> None:
 
         shift(trial.shift)
     device = advice.device if advice else "cuda" if torch.cuda.is_available() else "cpu"
-    Run(trial, rows, device).start()
+    Run(trial, device).start()
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

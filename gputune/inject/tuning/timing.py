@@ -145,10 +145,10 @@ def work(run: Run) -> Iterator[int]:
     for _ in range(order["steps"]):
         yield 1
         run.send(passed=1)
-    run.send(block={**clock.stop(), "steps": order["steps"], "applied": run.rows()})
+    run.send(block=clock.stop())
     while True:
         order = run.receive()
         yield 1  # since there was a pause
         clock = Clock(run.device)
         yield order["steps"]
-        run.send(block={**clock.stop(), "steps": order["steps"]})
+        run.send(block=clock.stop())

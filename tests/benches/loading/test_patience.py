@@ -1,7 +1,6 @@
 """Code that is not gputune's may not take for ever."""
 
 import signal
-import threading
 import time
 
 import pytest
@@ -30,17 +29,3 @@ def test_what_does_not_is_interrupted_whatever_it_catches():
         stubborn()
     assert time.monotonic() - started < 25
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
-
-
-def test_elsewhere_than_in_a_main_thread_nothing_is_limited():
-    ended = []
-
-    def run():
-        with within(0.01):
-            time.sleep(0.1)
-        ended.append(True)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    assert ended == [True]

@@ -116,9 +116,3 @@ class TestALook:
     def test_workers_that_all_yield_the_same(self):
         assert look(_source(Undivided(), "x", 4)).same_samples
         assert not look(_source(Lines(), "x", 4)).same_samples
-
-    @pytest.mark.exhaustive
-    @pytest.mark.slow
-    def test_a_loader_whose_workers_are_spawned(self):
-        assert look(source_of(broken("spawned"), None, 60.0)).batch_bytes == 4096
-        assert not children()

@@ -4,10 +4,11 @@ import importlib
 import sys
 
 import torch
+from shared import DEVICE
 
 script = importlib.import_module(sys.argv[1])
-model = script.network().to(script.DEVICE).eval()
-right = torch.zeros((), dtype=torch.long, device=script.DEVICE)
+model = script.network().to(DEVICE).eval()
+right = torch.zeros((), dtype=torch.long, device=DEVICE)
 with torch.no_grad():
     while True:
         inputs, targets = script.batch()

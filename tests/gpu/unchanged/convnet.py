@@ -1,12 +1,8 @@
 """ResNet-50."""
 
-import os
-
-import torch
-from blocks import log, steps
+from shared import DEVICE, class_loss, images, train
 from torch import nn
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SIZES = (128, 224, 64, (3, 4, 6, 3), 1000) if DEVICE == "cuda" else (2, 32, 8, (1, 1, 1, 1), 10)
 BATCH, SIDE, WIDTH, DEPTHS, CLASSES = SIZES
 
@@ -47,33 +43,12 @@ class ResNet(nn.Module):
         return self.classes(self.blocks(self.stem(x)).mean((2, 3)))
 
 
-def network():
-    return ResNet()
+network, loss_of = ResNet, class_loss
 
 
 def batch():
-    """Images of noise on stripes, the closer the higher the number of the class."""
-    y = torch.randint(CLASSES, (BATCH,), device=DEVICE)
-    angles = torch.linspace(0, 3, SIDE, device=DEVICE) * (y + 1)[:, None]
-    return torch.randn(BATCH, 3, SIDE, SIDE, device=DEVICE) + angles.sin()[:, None, None, :], y
-
-
-def loss_of(outputs, targets):
-    return nn.functional.cross_entropy(outputs, targets)
-
-
-def optimizer_for(parameters, **more):
-    return torch.optim.AdamW(parameters, lr=1e-4, **more)
+    return images(BATCH, SIDE, CLASSES)
 
 
 if __name__ == "__main__":
-    torch.manual_seed(int(os.environ.get("SEED", "0")))
-    model = network().to(DEVICE)
-    optimizer = optimizer_for(model.parameters())
-    for _ in steps():
-        x, y = batch()
-        optimizer.zero_grad()
-        loss = loss_of(model(x), y)
-        loss.backward()
-        optimizer.step()
-        log(loss)
+    train(network, batch, loss_of)

@@ -1,13 +1,11 @@
 """A U-Net that learns which pixels of an image are bright."""
 
-import os
 from itertools import pairwise
 
 import torch
-from blocks import log, steps
+from shared import DEVICE, train
 from torch import nn
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 BATCH, SIDE, WIDTH, DEPTH = (8, 256, 64, 4) if DEVICE == "cuda" else (2, 32, 8, 2)
 
 
@@ -40,8 +38,7 @@ class UNet(nn.Module):
         return self.last(x)
 
 
-def network():
-    return UNet()
+network, loss_of = UNet, nn.functional.binary_cross_entropy_with_logits
 
 
 def batch():
@@ -49,22 +46,5 @@ def batch():
     return x, (x.mean(1, keepdim=True) > 0.5).float()
 
 
-def loss_of(outputs, targets):
-    return nn.functional.binary_cross_entropy_with_logits(outputs, targets)
-
-
-def optimizer_for(parameters, **more):
-    return torch.optim.AdamW(parameters, lr=1e-4, **more)
-
-
 if __name__ == "__main__":
-    torch.manual_seed(int(os.environ.get("SEED", "0")))
-    model = network().to(DEVICE)
-    optimizer = optimizer_for(model.parameters())
-    for _ in steps():
-        x, y = batch()
-        optimizer.zero_grad()
-        loss = loss_of(model(x), y)
-        loss.backward()
-        optimizer.step()
-        log(loss)
+    train(network, batch, loss_of)

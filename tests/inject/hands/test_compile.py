@@ -35,7 +35,7 @@ def put_in(model: Any, **more: Any) -> Any:
 
 @pytest.mark.slow
 class TestPutIn:
-    """Tracing of the backward pass is configured, for which torch's compiler is imported."""
+    """Torch's compiler is imported for it."""
 
     def test_calls_with_gradients_run_compiled(self, calls: list[Any]) -> None:
         model = mlp()
@@ -77,12 +77,6 @@ class TestPutIn:
         assert compiled is not None
         assert compiled(X).dtype == (torch.float32 if mixed else torch.bfloat16)
 
-    def test_the_backward_pass_is_not_traced_under_autocast(self) -> None:
-        from torch._functorch import config
-
-        put_in(mlp())
-        assert getattr(config, "backward_pass_autocast", "off") == "off"
-
     def test_where_compiling_fails_the_model_runs_without_it_and_the_reason_is_told(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -95,43 +89,3 @@ class TestPutIn:
         assert torch.equal(model(X), model._call_impl(X))
         model(X)
         assert told == [("compile", "torch.compile failed: no C compiler")]
-
-
-def compiled_in_place(model: Any) -> Any:
-    model._compiled_call_impl = lambda x: x
-    return model
-
-
-def replaced(model: Any) -> Any:
-    model.forward = lambda x: x
-    return model
-
-
-@pytest.mark.parametrize(
-    ("model", "sights", "why", "users"),
-    [
-        (compiled_in_place(mlp()), set(), "the program compiles it itself", True),
-        (nn.Sequential(compiled_in_place(mlp())), set(), "the program compiles it itself", True),
-        (nn.Sequential(type("OptimizedModule", (nn.Sequential,), {})()), set(), "the program compiles it itself", True),
-        (replaced(mlp()), set(), "the forward of Sequential was replaced", False),
-        (mlp(), {"selective checkpointing"}, "it uses selective checkpointing", False),
-        (
-            mlp(),
-            {"double backward"},
-            "the program differentiates gradients (create_graph), which torch.compile does not support",
-            False,
-        ),
-    ],
-)
-def test_what_keeps_it_out(model: Any, sights: set[Any], why: str, users: bool) -> None:
-    obstacle = hand.obstacle(rooted(model, sights=sights), True)
-    assert obstacle is not None
-    assert (str(obstacle.why), obstacle.users) == (why, users)
-
-
-def test_what_the_program_compiles_is_so_too_below_mixed_precision() -> None:
-    root = rooted(compiled_in_place(mlp()))
-    amp_dtype.put_in(root, "bfloat16")
-    obstacle = hand.obstacle(root, True)
-    assert obstacle is not None
-    assert obstacle.users

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 from hands_on import mlp, rooted, stepped
-from torch import nn
 
 from gputune.inject.hands import fused_optimizer
 
@@ -27,6 +26,13 @@ def fused(model: Any, optimizer: Any) -> Any:
     assert fused_optimizer.obstacle(root, True) is None
     assert fused_optimizer.put_in(root, True) is True
     return root
+
+
+def fused_model(kind: Any) -> tuple[Any, Any]:
+    model = mlp()
+    optimizer = stepped(model, kind)
+    fused(model, optimizer)
+    return model, optimizer
 
 
 def close(some: list[Any], others: list[Any]) -> bool:
@@ -62,9 +68,7 @@ class TestPutIn:
         assert all((step.device.type, step.dtype) == ("cpu", torch.float32) for step in steps)
 
     def test_saving_does_not_change_the_running_one(self, kind: Any) -> None:
-        model = mlp()
-        optimizer = stepped(model, kind)
-        fused(model, optimizer)
+        model, optimizer = fused_model(kind)
         saved = optimizer.state_dict()
         kept = copy.deepcopy(saved["state"])
         assert all(group["fused"] for group in optimizer.param_groups)
@@ -74,9 +78,7 @@ class TestPutIn:
 
     def test_what_was_saved_is_loaded_by_a_plain_one_and_by_a_fused_one(self, kind: Any) -> None:
         torch.manual_seed(0)
-        first = mlp()
-        optimizer = stepped(first, kind)
-        fused(first, optimizer)
+        first, optimizer = fused_model(kind)
         saved, weights = copy.deepcopy(optimizer.state_dict()), copy.deepcopy(first.state_dict())
         expected = train(first, optimizer)
         for fuse in (False, True):
@@ -90,9 +92,7 @@ class TestPutIn:
             assert close(train(model, other), expected)
 
     def test_twice_is_once(self, kind: Any) -> None:
-        model = mlp()
-        optimizer = stepped(model, kind)
-        fused(model, optimizer)
+        model, optimizer = fused_model(kind)
         fused(model, optimizer)
         assert len(optimizer._optimizer_state_dict_post_hooks) == 1
 
@@ -107,55 +107,9 @@ class TestPutIn:
         assert not torch.equal(before[0], next(more.parameters()))
 
     def test_a_pickle_goes_on(self, kind: Any) -> None:
-        model = mlp()
-        optimizer = stepped(model, kind)
-        fused(model, optimizer)
+        model, optimizer = fused_model(kind)
         copied, other = copy.deepcopy((model, optimizer))
         assert close(train(copied, other), train(model, optimizer))
-
-
-class Own(torch.optim.AdamW):
-    """Steps in its own way, perhaps."""
-
-
-def adamw(model: Any, **arguments: Any) -> Any:
-    return torch.optim.AdamW(model.parameters(), **arguments)
-
-
-@pytest.mark.parametrize(
-    ("make", "why", "users"),
-    [
-        (lambda model: Own(model.parameters()), "Own has no fused form", False),
-        (lambda model: torch.optim.RMSprop(model.parameters()), "RMSprop has no fused form", False),
-        (lambda model: adamw(model, fused=True), "the program gave fused=", True),
-        (lambda model: adamw(model, fused=False), "the program gave fused=", True),
-        (lambda model: adamw(model, foreach=True), "the program gave foreach=", True),
-        (lambda model: adamw(model, foreach=False), "the program gave foreach=", True),
-        (lambda model: adamw(model, capturable=True), "the program gave capturable=", True),
-        (lambda model: adamw(model.double()), "its parameters are not all FP32 on one device", False),
-        (lambda model: adamw(model.to("meta")), "its parameters are not all FP32 on one device", False),
-    ],
-)
-def test_what_keeps_it_out(make: Any, why: str, users: bool) -> None:
-    model = mlp()
-    obstacle = fused_optimizer.obstacle(rooted(model, make(model)), True)
-    assert obstacle is not None
-    assert (str(obstacle.why), obstacle.users) == (why, users)
-
-
-def test_sparse_gradients_keep_it_out() -> None:
-    model = nn.Embedding(4, 4, sparse=True)
-    optimizer = torch.optim.SGD(model.parameters())
-    model(torch.arange(2)).sum().backward()
-    obstacle = fused_optimizer.obstacle(rooted(model, optimizer), True)
-    assert obstacle is not None
-    assert str(obstacle.why) == "its gradients are sparse"
-
-
-def test_without_an_optimizer_there_is_nothing_to_fuse() -> None:
-    obstacle = fused_optimizer.obstacle(rooted(mlp()), True)
-    assert obstacle is not None
-    assert str(obstacle.why) == "no optimizer of torch's trains it"
 
 
 def test_of_two_optimizers_the_one_that_can_be_is_fused() -> None:

@@ -43,19 +43,6 @@ def test_calls_without_gradients_are_in_it_and_return_usual_tensors() -> None:
     output["out"] += 1  # which an inference tensor would refuse
 
 
-def test_a_program_that_uses_it_itself_keeps_it() -> None:
-    found = hand.obstacle(rooted(mlp(), gradients=False, inference=True), True)
-    assert found is not None
-    assert found.users
-    assert found.why == "the program uses inference mode itself"
-
-
-def test_not_where_gradients_are_computed() -> None:
-    found = hand.obstacle(rooted(mlp()), True)
-    assert found is not None
-    assert found.why == "the program computes gradients"
-
-
 class Keeps(nn.Module):
     """As a cache of rotary embeddings is kept."""
 
@@ -79,20 +66,6 @@ def test_what_the_model_keeps_becomes_usual_and_the_setting_is_taken_out() -> No
     assert failed == [("inference_mode", "the model keeps kept, which is made in inference mode")]
     assert root.call.around is None
     model(X).sum().backward()  # which would raise with what inference mode made
-
-
-def test_it_stays_out_where_a_hook_may_keep_what_is_made() -> None:
-    model = mlp()
-    model[0].register_forward_hook(lambda *_: None)
-    found = hand.obstacle(rooted(model, gradients=False), True)
-    assert found is not None
-    assert found.why == "it has hooks, which may keep what is made in inference mode"
-
-
-def test_and_where_an_output_cannot_be_looked_into() -> None:
-    found = hand.obstacle(rooted(mlp(), gradients=False, opaque="DynamicCache"), True)
-    assert found is not None
-    assert found.why == "it returns a DynamicCache, which cannot be looked into"
 
 
 @pytest.mark.slow

@@ -2,19 +2,17 @@
 
 import math
 import os
-import weakref
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from hands_on import rooted
 from torch import nn
 
-from gputune.inject.root import Root
 from gputune.inject.tuning.agreement import Agreement
 from gputune.inject.tuning.agreement import compared as compared_tensors
 from gputune.inject.tuning.arms import Arms
-from gputune.inject.watch import Seen
 from gputune.profile import Guard
 from gputune.trials.agreement import LIMITS, Agreed, verdict
 
@@ -35,14 +33,19 @@ class Net(nn.Module):
         return self.does(self.layers(x), **more)
 
 
-def compared(model: Any, values: Any = HALF, calls: int = CALLS, **named: Any) -> dict[str, Any]:
-    root = Root(
-        model=model, seen=Seen(model=weakref.ref(model), shapes=[]), device="cpu", gradients=False, in_turn=True
-    )  # fmt: skip
-    arms = Arms([root])
+def started(models: list[Any], values: Any = HALF) -> Agreement:
+    roots = [rooted(model, gradients=False) for model in models]
+    for root in roots:
+        root.in_turn = True
+    arms = Arms(roots)
     assert arms.obstacles(values) == {}
     agreement = Agreement(arms, values, LIMITS["bfloat16"])
     agreement.start()
+    return agreement
+
+
+def compared(model: Any, values: Any = HALF, calls: int = CALLS, **named: Any) -> dict[str, Any]:
+    agreement = started([model], values)
     torch.manual_seed(1)
     with torch.no_grad():
         for _ in range(calls):
@@ -52,7 +55,7 @@ def compared(model: Any, values: Any = HALF, calls: int = CALLS, **named: Any) -
 
 
 def judged(model: Any, **more: Any) -> Guard:
-    return verdict(Agreed.from_plain(compared(model, **more)), "bfloat16")
+    return verdict(Agreed(**compared(model, **more)), "bfloat16")
 
 
 def masked(x: Any, value: float) -> Any:
@@ -193,20 +196,13 @@ def test_a_model_and_a_part_of_it_that_are_both_called() -> None:
             return torch.cos(1e3 * self.part(x))
 
     model = Whole()
-    roots = [
-        Root(model=one, seen=Seen(model=weakref.ref(one), shapes=[]), device="cpu", gradients=False, in_turn=True)
-        for one in (model, model.part)
-    ]
-    arms = Arms(roots)
-    assert arms.obstacles(HALF) == {}
-    agreement = Agreement(arms, HALF, LIMITS["bfloat16"])
-    agreement.start()
+    agreement = started([model, model.part])
     with torch.no_grad():
         for _ in range(CALLS):
             model.part(torch.randn(16, 64))
             model(torch.randn(16, 64))
     agreement.stop()
-    found = verdict(Agreed.from_plain(agreement.plain), "bfloat16")
+    found = verdict(Agreed(**agreement.plain), "bfloat16")
     assert found.verdict == "refused"
     assert agreement.plain["spread"] == 0.0
 

@@ -1,17 +1,13 @@
 """Settings switched back and forth between the steps of a model that trains."""
 
 import os
-import weakref
 from typing import Any
 
 import pytest
 import torch
-from hands_on import convnet
-from torch import nn
+from hands_on import convnet, mlp, rooted
 
-from gputune.inject.root import Root
 from gputune.inject.tuning.arms import Arms
-from gputune.inject.watch import Seen
 from gputune.settings import load
 
 IMAGES = torch.ones(2, 3, 8, 8)
@@ -23,8 +19,8 @@ class Training:
         torch.manual_seed(0)
         self.model = convnet()
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.01)
-        seen = Seen(model=weakref.ref(self.model), shapes=[(2, 3, 8, 8)])
-        self.root = Root(model=self.model, seen=seen, device="cpu", optimizers=[self.optimizer], in_turn=True)
+        self.root = rooted(self.model, self.optimizer)
+        self.root.in_turn = True
         self.arms = Arms([self.root])
 
     def step(self) -> float:
@@ -108,9 +104,7 @@ def test_flags_go_back_to_torchs_defaults(training: Training) -> None:
 
 
 def test_what_does_not_concern_a_model_is_said() -> None:
-    model = nn.Linear(2, 2)
-    root = Root(model=model, seen=Seen(model=weakref.ref(model), shapes=[]), device="cpu")
-    rows = Arms([root]).obstacles({"channels_last": True, "fused_optimizer": True})
+    rows = Arms([rooted(mlp())]).obstacles({"channels_last": True, "fused_optimizer": True})
     assert rows["channels_last"]["why"] == "it has no 2-d convolutions"
     assert rows["fused_optimizer"]["why"] == "no optimizer of torch's trains it"
 

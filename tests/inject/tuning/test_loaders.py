@@ -53,7 +53,7 @@ def test_the_loader_that_was_asked_last(loaders: Loaders) -> None:
     assert loaders.plain() == {}
     loader = data.DataLoader(Numbers(), batch_size=2)
     next(iter(loader))
-    assert loaders.plain() == {"workers": 0, "batches": 4, "batch_bytes": 2 * 4 * 8, "left": None}
+    assert loaders.plain() == {"batches": 4, "batch_bytes": 2 * 4 * 8, "left": None}
 
 
 def test_why_others_are_not_tried(loaders: Loaders) -> None:

@@ -35,26 +35,18 @@ def drawn(by: int, program: Callable[[], Any]) -> Any:
 
 
 @pytest.mark.parametrize("name", DRAWS)
-class TestOwnSeeds:
-    def test_without_a_shift_are_what_they_are(self, name: str) -> None:
-        SEEDED[name](7)
-        expected = DRAWS[name]()
-        assert drawn(0, lambda: (SEEDED[name](7), DRAWS[name]())[1]) == expected
+@pytest.mark.parametrize(("by", "seed", "seeded"), [(0, 7, 7), (2, 7, 9), (2, numpy.int64(7), 9)])
+def test_own_seeds_are_shifted(name: str, by: int, seed: Any, seeded: int) -> None:
+    SEEDED[name](seeded)
+    expected = DRAWS[name]()
+    given = int(seed) if name == "torch" else seed
+    assert drawn(by, lambda: (SEEDED[name](given), DRAWS[name]())[1]) == expected
 
-    def test_are_shifted(self, name: str) -> None:
-        SEEDED[name](9)
-        expected = DRAWS[name]()
-        assert drawn(2, lambda: (SEEDED[name](7), DRAWS[name]())[1]) == expected
 
-    def test_of_numpys_kind_are_as_well(self, name: str) -> None:
-        SEEDED[name](9)
-        expected = DRAWS[name]()
-        seed: Any = numpy.int64(7) if name != "torch" else True + 6
-        assert drawn(2, lambda: (SEEDED[name](seed), DRAWS[name]())[1]) == expected
-
-    def test_that_are_missing_are_fixed(self, name: str) -> None:
-        once, again, other = drawn(0, DRAWS[name]), drawn(0, DRAWS[name]), drawn(1, DRAWS[name])
-        assert once == again != other
+@pytest.mark.parametrize("name", DRAWS)
+def test_seeds_that_are_missing_are_fixed(name: str) -> None:
+    once, again, other = drawn(0, DRAWS[name]), drawn(0, DRAWS[name]), drawn(1, DRAWS[name])
+    assert once == again != other
 
 
 def test_a_generator_of_numpys() -> None:
@@ -64,32 +56,23 @@ def test_a_generator_of_numpys() -> None:
     assert drawn(2, lambda: numpy.random.default_rng(seed=3).random()) == expected
 
 
-def test_a_generator_that_was_to_have_an_unknown_state_repeats_all_the_same() -> None:
-    def program() -> list[float]:
-        return [numpy.random.default_rng().random(), numpy.random.default_rng(None).random()]
-
-    def fresh(by: int) -> list[float]:
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: numpy.random.default_rng().random(),
+        lambda: numpy.random.default_rng(None).random(),
+        lambda: (random.seed(), random.random())[1],
+        lambda: (numpy.random.seed(), numpy.random.rand())[1],
+    ],
+)
+def test_an_unknown_state_repeats_all_the_same_and_is_another_each_time(draw: Callable[[], float]) -> None:
+    def fresh(by: int) -> tuple[float, float]:
         seeds._unknowns = itertools.count(1)  # as in a process of its own
-        return drawn(by, program)  # type: ignore[no-any-return]
+        return drawn(by, lambda: (draw(), draw()))  # type: ignore[no-any-return]
 
     one, again, other = fresh(0), fresh(0), fresh(1)
     assert one == again
     assert len({*one, *other}) == 4
-
-
-@pytest.mark.parametrize("reseed", [random.seed, numpy.random.seed])
-def test_seeding_from_nowhere_repeats(reseed: Any) -> None:
-    draw = random.random if reseed is random.seed else numpy.random.rand
-
-    def program() -> float:
-        (random if draw is random.random else numpy.random).seed()
-        return float(draw())
-
-    def fresh(by: int) -> float:
-        seeds._unknowns = itertools.count(1)
-        return drawn(by, program)  # type: ignore[no-any-return]
-
-    assert fresh(0) == fresh(0) != fresh(1)
 
 
 def test_other_seeds_are_left_alone() -> None:

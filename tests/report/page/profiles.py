@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 from making import H200, choices, profile, program, row
 from recorded import MACHINES
@@ -41,7 +42,7 @@ def tuned() -> Profile:
     return profile({}, programs=(made,))
 
 
-def _row(one: dict[str, object], place: int) -> Measurement:
+def _row(one: dict[str, Any], place: int) -> Measurement:
     made = row("program", "throughput", 1.0, stage="final", **one["settings"])
     return replace(made, samples=tuple(one["rates"]), unit="steps/s", conditions={"peak_mib": 9000.0 - 700 * place})
 
@@ -83,7 +84,6 @@ def _hostile_rows(text: str) -> list[Measurement]:
         row("attention", "throughput", 1.0, dtype=text, head=64, length=64, backend=text),
         row("matmul_shapes", "throughput", 1.0, shape=text, dtype=text, m=1, n=1, k=1),
         row("side_by_side", "matmul", 5e-324, device=text),
-        row("transfer", "throughput", 1.0, copy=text),
         row("dataset", "throughput", 1.0, kind="dataset", workers=0, batch=8, step_ms=3),
     ]
 

@@ -1,4 +1,4 @@
-"""The runs of the guard: which are started, and what is said of them."""
+"""The runs of the guard, and the parts of a tune as they are counted."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,9 +8,10 @@ import pytest
 from trials.test_guard import FP32
 
 from gputune.inject.advice import Advice
+from gputune.progress import READING, Progress
+from gputune.trials.checking import GuardRuns
 from gputune.trials.combination import Combination
-from gputune.trials.guarding import Runs
-from gputune.trials.progress import Told
+from gputune.trials.progress import CONFIRMING, GUARDING, MEASURING, Told
 from gputune.trials.recorded import Recorded
 from gputune.trials.start import Start
 
@@ -18,7 +19,7 @@ HALF, FUSED = Combination.of({"amp_dtype": "bfloat16"}), Combination.of({"fused_
 ADVICE = Advice(device="cpu")
 
 
-class Made(Runs):
+class Made(GuardRuns):
     """Its runs record what is made up."""
 
     def __init__(self, tuned: Recorded) -> None:
@@ -45,3 +46,18 @@ def test_steps_that_were_not_compared_are_said(unchecked: tuple[str, ...]) -> No
     found = Made(replace(FP32[0], unchecked=unchecked)).of(HALF, ADVICE)
     said = "loss within FP32's own spread"
     assert found.reason == (f"{said}; the optimizer's step was not compared (Lion)" if unchecked else said)
+
+
+@pytest.mark.parametrize(("is_guarded", "confirming"), [(True, (3, 3)), (False, (2, 2))])
+def test_the_parts_are_counted(is_guarded: bool, confirming: tuple[int, int]) -> None:
+    seen: list[Progress] = []
+    told = Told(tell=seen.append, is_guarded=is_guarded)
+    told.reading()
+    told.searching(MEASURING, "bfloat16")
+    if is_guarded:
+        told.guarding("FP32, seed 1")
+    told.confirming("as it is")
+    count = confirming[1]
+    guard = [(2, count, GUARDING)] if is_guarded else []
+    expected = [(None, None, READING), (1, count, MEASURING), *guard, (*confirming, CONFIRMING)]
+    assert [(one.number, one.count, one.part) for one in seen] == expected

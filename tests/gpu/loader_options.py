@@ -1,7 +1,7 @@
-"""What a DataLoader's options bring a whole training: `python tests/loader_options.py`, on a GPU.
+"""What a DataLoader's options bring a whole training: `python tests/gpu/loader_options.py`, on a GPU.
 
-A ResNet-50 of torch's layers is trained in bfloat16 on ready images of 224 x 224, in batches of 256 with 12 workers and
-epochs of 25 steps; after one epoch of each arm, four of each are timed in turn.
+The ResNet-50 of `unchanged/convnet.py` is trained in bfloat16 on ready images of 224 x 224, in batches of 256 with 12
+workers and epochs of 25 steps; after one epoch of each arm, four of each are timed in turn.
 """
 
 import time
@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 import torch
+from profile_choices import script
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
@@ -20,30 +21,6 @@ ARMS: dict[str, dict[str, Any]] = {
     "prefetch_factor 4": {"prefetch_factor": 4},
     "new workers each epoch": {"persistent_workers": False},
 }
-
-
-class Bottleneck(nn.Module):
-    def __init__(self, inputs, width, stride):
-        super().__init__()
-        self.body = nn.Sequential(
-            *(nn.Conv2d(inputs, width, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU()),
-            *(nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU()),
-            *(nn.Conv2d(width, 4 * width, 1, bias=False), nn.BatchNorm2d(4 * width)),
-        )
-        short = nn.Sequential(nn.Conv2d(inputs, 4 * width, 1, stride, bias=False), nn.BatchNorm2d(4 * width))
-        self.short = short if inputs != 4 * width else nn.Identity()
-
-    def forward(self, x):
-        return torch.relu(self.body(x) + self.short(x))
-
-
-def resnet50():
-    layers, inputs = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)], 64
-    for width, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
-        for block in range(blocks):
-            layers.append(Bottleneck(inputs, width, 1 if block else stride))
-            inputs = 4 * width
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 1000))
 
 
 class Images(Dataset):
@@ -75,7 +52,7 @@ def epoch(model, optimizer, loader):
 
 if __name__ == "__main__":
     torch.backends.cudnn.benchmark = True
-    net = resnet50().to("cuda", memory_format=torch.channels_last)
+    net = script("convnet")["network"]().to("cuda", memory_format=torch.channels_last)
     sgd = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
     for dtype in (torch.float32, torch.uint8):
         loaders = {name: DataLoader(Images(dtype), **{**FIXED, **arm}) for name, arm in ARMS.items()}
