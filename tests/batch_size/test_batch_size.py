@@ -51,7 +51,6 @@ def test_a_machine_without_torch_is_refused() -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"make": "nowhere.py:make"}, "there is no file nowhere.py"),
         ({"make": "no-colon"}, "names no callable"),
         ({"device": "tpu"}, "there is no such device"),
         ({"start": 0}, "nothing lies between"),

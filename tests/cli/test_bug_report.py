@@ -71,7 +71,6 @@ def test_with_a_file_it_is_shown_and_written_for_this_user_alone(env: dict[str, 
         ("no/report.md", "FILE no/report.md: the folder "),
         ("torch", "FILE torch: is a directory"),
         ("/dev/null", "FILE /dev/null: is not a regular file"),
-        ("", "it is empty"),
     ],
 )
 def test_a_bad_file_is_refused_before_anything_is_read(

@@ -49,8 +49,3 @@ def test_a_number_out_of_range_is_one_line(number):
     said = refusal("check", f"--expect-gpus={number}")
     assert said.startswith("gputune: invalid value for '--expect-gpus': ")
     assert said.endswith("; see: gputune check --help\n")
-
-
-def test_an_empty_name_says_where_it_may_come_from():
-    said = refusal("check", "--python", "")
-    assert "'--python': it is empty; is the variable set that it comes from?" in said

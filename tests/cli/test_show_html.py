@@ -40,7 +40,6 @@ def test_one_way_to_show_it_at_a_time(path: str, other: str, tmp_path: Path) -> 
     [
         (".", "--html .: is a directory; name a file in it"),
         ("no-such/page.html", "--html no-such/page.html: the folder "),
-        ("", "invalid value for '--html': it is empty"),
         ("-", "--html -: a page is written to a file; name one"),
         ("/dev/full", "--html /dev/full: is not a regular file; name a regular file\n"),
         ("profile.yaml", "--html profile.yaml: is the profile itself; name another file"),
