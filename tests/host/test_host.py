@@ -1,10 +1,13 @@
 """The host: what cannot be read or does not answer raises `Unreadable` with the reason, and leaves nothing behind."""
 
 import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from making import until
 from trees import grow
@@ -222,3 +225,19 @@ def test_nothing_more_is_waited_for_once_there_is_no_hope(tmp_path):
     answer = child.ask([sys.executable, str(file)], os.environ, 60.0, lambda: True)
     assert time.monotonic() - started < 10
     assert "NVML hangs" in answer["gaps"]["devices"]["message"]
+
+
+def test_an_interrupt_while_it_is_started_is_raised_once_it_is_known_and_leaves_nothing(monkeypatch):
+    start = subprocess.Popen
+
+    def interrupted(*arguments, **options):
+        started = start(*arguments, **options)
+        signal.raise_signal(signal.SIGINT)  # as it comes between the fork and the return
+        return started
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        child.ask([sys.executable, "-c", "import time; time.sleep(60)", "gone"], {}, 30.0)
+    assert not [one for one in psutil.Process().children(recursive=True) if "gone" in one.cmdline()]
+    assert signal.getsignal(signal.SIGINT) is handler

@@ -32,6 +32,8 @@ ANN = Owner(
         ("user annabeth (1234)", "user USER (UID)"),
         ("user jo (1234), /scratch/jo", "user USER (UID), /scratch/USER"),
         ("node17.example.org:29500, node17: down", "HOST:29500, HOST: down"),
+        ("/tmp/node17-ib0, rank0-node17, node17.yaml", "/tmp/HOST-ib0, rank0-HOST, HOST.yaml"),
+        ("NODE17: down", "HOST: down"),
         ("/sys/fs/cgroup/slurm/uid_1000/job_815/step_0", "/sys/fs/cgroup/slurm/uid_UID/job_JOB/step_0"),
         ("/scratch/4711/x slurm-4711.out", "/scratch/JOB/x slurm-JOB.out"),
         ("98.pbs", "JOB"),
@@ -116,20 +118,6 @@ def test_job_id_is_a_job_s_only_beside_the_grid_engine() -> None:
     assert (
         owner({"JOB_ID": "4711", "SGE_ROOT": "/sge"}).jobs == owner({"JOB_ID": "4711", "PE": "mpi"}).jobs == ("4711",)
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "shared"),
-    [
-        ("/tmp/gpunode7-ib0", "/tmp/HOST-ib0"),
-        ("rank0-gpunode7", "rank0-HOST"),
-        ("GPUNODE7: down", "HOST: down"),
-        ("gpunode7.yaml", "HOST.yaml"),
-        ("gpunode70 xgpunode7", "gpunode70 xgpunode7"),
-    ],
-)
-def test_a_host_with_a_number_is_known_in_any_case_and_beside_a_hyphen(text: str, shared: str) -> None:
-    assert cleaned(text, HOSTNAME="gpunode7") == shared
 
 
 def test_a_list_of_slurm_s_is_replaced_and_so_are_its_plain_names() -> None:

@@ -41,12 +41,17 @@ def memory(host):
             v2("/kubepods/pod1/mine", {"mine/memory.max": "1", "memory.max": "2"}),
             [("mine/memory.max", "1"), ("memory.max", "2")],
         ),
+        (
+            v1("memory", "/../mine", {"memory.limit_in_bytes": "9", "mine/memory.limit_in_bytes": "1"}, root="/.."),
+            [("memory/mine/memory.limit_in_bytes", "1"), ("memory/memory.limit_in_bytes", "9")],
+        ),
         (v2("/", {}), []),
     ],
     ids=[
         "v2", "v1", "a hybrid host's unified line hides no v1 limit", "controllers share a hierarchy",
         "a private namespace calls its group the root", "a container without one sees its group as the mount's root",
-        "a host path that is not here leads to the mount", "the tail of a host path is here", "no limit",
+        "a host path that is not here leads to the mount", "the tail of a host path is here",
+        "a group below the parent that is shown", "no limit",
     ],
 )  # fmt: skip
 def test_limits_come_innermost_first_in_every_layout(tmp_path, files, expected):
@@ -60,12 +65,6 @@ def test_a_mount_that_shows_only_the_parent_is_no_proof_of_no_limit(tmp_path):
     )
     with pytest.raises(Unreadable, match="parent"):
         memory(host)
-
-
-def test_a_group_below_the_shown_parent_is_found(tmp_path):
-    limits = {"memory.limit_in_bytes": "9", "sibling/memory.limit_in_bytes": "1"}
-    host = grow(tmp_path, v1("memory", "/../sibling", limits, root="/.."))
-    assert [text for _, text in memory(host)] == ["1", "9"]
 
 
 def test_other_mounts_and_broken_lines_are_passed_over(tmp_path):

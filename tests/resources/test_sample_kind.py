@@ -79,28 +79,21 @@ def test_the_first_sample_may_open_what_the_others_use() -> None:
     assert kind_of(Made(make)) == "waiting"
 
 
-@pytest.mark.slow
-def test_a_sample_that_takes_long_is_taken_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("seconds", "taken"), [(0.15, [0]), (0.0, list(range(0, 1600, 100)))], ids=["one that takes long", "a few"]
+)
+def test_a_few_samples_from_all_over_the_dataset_are_taken_in_a_short_time(
+    tmp_path: Path, seconds: float, taken: list[int]
+) -> None:
     log = tmp_path / "taken"
 
     def make(index: int) -> None:
         with log.open("a") as file:
             file.write(f"{index}\n")
-        time.sleep(0.15)
-
-    assert kind_of(Made(make)) == "waiting"
-    assert log.read_text() == "0\n"
-
-
-def test_a_few_samples_from_all_over_the_dataset_are_taken(tmp_path: Path) -> None:
-    log = tmp_path / "taken"
-
-    def make(index: int) -> None:
-        with log.open("a") as file:
-            file.write(f"{index}\n")
+        time.sleep(seconds)
 
     kind_of(Made(make, length=1600))
-    assert [int(line) for line in log.read_text().split()] == list(range(0, 1600, 100))
+    assert [int(line) for line in log.read_text().split()] == taken
 
 
 def test_taking_samples_leaves_no_trace_in_this_process() -> None:
@@ -181,11 +174,6 @@ class TestRandom:
         assert draws_random_numbers(Made(int, length=0)) is None
         assert draws_random_numbers(object()) is None
         assert draws_random_numbers(iter([1])) is None
-
-    def test_this_process_draws_as_before(self) -> None:
-        before = random.getstate()
-        draws_random_numbers(Made(lambda index: random.random()))
-        assert random.getstate() == before
 
 
 @pytest.mark.slow
