@@ -30,10 +30,7 @@ VARIABLE = "GPUTUNE_NUMERICS"
 
 
 def limit(requested: str | None, environ: Mapping[str, str]) -> Numerics | None:
-    """The lower of the requested limit and the environment's; None where neither is given.
-
-    Raises UsageError for an unknown level.
-    """
+    """The lower of the requested limit and the environment's. Raises UsageError for an unknown level."""
     limits = [_level(word, name) for name, word in (("numerics", requested), (VARIABLE, environ.get(VARIABLE))) if word]
     return min(limits, key=LEVELS.index, default=None)
 
