@@ -185,7 +185,7 @@ def _differentiated(inputs: Any, named: Any) -> bool:
 
 
 def _reference(model: Any) -> Callable[[], Any]:
-    """Gives the model, and does not keep it alive where torch.compile can trace that: since 2.5."""
+    """Gives the model, kept alive only with torch 2.4, whose compiler cannot trace a weak reference."""
     import torch
 
     return (lambda: model) if torch.__version__.startswith("2.4.") else weakref.ref(model)

@@ -121,13 +121,8 @@ def exported(
         return None
     held: Value = value if same else ", ".join(dict.fromkeys(present.values()))
     source: Source = "profile" if by_us else "environment"
-    return _row(
-        setting,
-        "applied" if same else "kept-user",
-        source,
-        f"already exported: {', '.join(_assignments(present))}",
-        held,
-    )
+    why = f"already exported: {', '.join(_assignments(present))}"
+    return _row(setting, "applied" if same else "kept-user", source, why, held)
 
 
 def for_command(
@@ -157,9 +152,9 @@ def left_alone(setting: plugins.Setting, value: Value, current: Value, default: 
     if current == value:
         source: Source = "profile" if value == ours != default else "torch" if value == default else "program"
         return _row(setting, "applied", source, "already had this value", current)
-    return (
-        kept(setting, current, f"the program or its environment had already set {current}") if current != ours else None
-    )
+    if current == ours:
+        return None
+    return kept(setting, current, f"the program or its environment had already set {current}")
 
 
 def kept(setting: plugins.Setting, current: Value, why: str) -> Applied:

@@ -94,7 +94,6 @@ class Answering:
         self._watch.stop()
 
     def undo_by(self, *undoing: Callable[[], object]) -> None:
-        """How something that was put in is taken out again."""
         self._undo += undoing
 
     def undo(self) -> bool:

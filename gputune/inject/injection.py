@@ -148,25 +148,17 @@ class Injection:
     def _put_in(self, watch: Watch) -> None:
         """Put what was advised into the models that were found, each once."""
         with usual_mode():
-            self._put_in_once(watch)
-
-    def _put_in_once(self, watch: Watch) -> None:
-        roots = []
-        for root in self._found(watch):
-            if root.model in self._done:
-                self._into(root, self._tuned, ["fused_optimizer"])  # it has an optimizer more than before
-            else:
-                roots.append(root)
-        if roots and len(roots) <= MOST_MODELS:
-            self._put_into(roots)
-        elif not self._done:
-            self._nothing(Reason.MANY_MODELS(len(roots)) if roots else Reason.NO_MODEL())
-
-    def _found(self, watch: Watch) -> list[Root]:
-        roots = found_roots(watch, self._optimizers, self.advice.device)
-        for root in roots:
-            root.converted, root.failed = root.model in self._converted, self._failed
-        return roots
+            roots = []
+            for root in found_roots(watch, self._optimizers, self.advice.device):
+                root.converted, root.failed = root.model in self._converted, self._failed
+                if root.model in self._done:
+                    self._into(root, self._tuned, ["fused_optimizer"])  # it has an optimizer more than before
+                else:
+                    roots.append(root)
+            if roots and len(roots) <= MOST_MODELS:
+                self._put_into(roots)
+            elif not self._done:
+                self._nothing(Reason.MANY_MODELS(len(roots)) if roots else Reason.NO_MODEL())
 
     def _put_into(self, roots: list[Root]) -> None:
         trains = all(root.gradients for root in roots)

@@ -90,7 +90,6 @@ def _put(row: Applied) -> str:
 
 
 def _differences(roots: Sequence[Root], tuned: Tuned | None) -> list[str]:
-    """How this run differs from the one that was tuned."""
     if tuned is None:
         return []
     ranks = int(os.environ.get("WORLD_SIZE") or 1)

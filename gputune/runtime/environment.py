@@ -30,10 +30,7 @@ VARIABLE = "GPUTUNE_NUMERICS"
 
 
 def limit(requested: str | None, environ: Mapping[str, str]) -> Numerics | None:
-    """The lower of the requested limit and the environment's; None where neither is given.
-
-    Raises UsageError for an unknown level.
-    """
+    """The lower of the requested limit and the environment's. Raises UsageError for an unknown level."""
     limits = [_level(word, name) for name, word in (("numerics", requested), (VARIABLE, environ.get(VARIABLE))) if word]
     return min(limits, key=LEVELS.index, default=None)
 
@@ -149,23 +146,14 @@ def put_in(setting: Setting, row: Applied, advice: Advice) -> Applied:
     """The row of a setting that hands put into models or DataLoaders, once the program runs."""
     name = name_of(setting)
     if advice.loading is not None and name in advice.loading.choices:
-        return replace(
-            row,
-            after=advice.loading.choices[name],
-            status="applied",
-            reasons=("put into each DataLoader that was given no workers",),
-        )
+        reasons = ("put into each DataLoader that was given no workers",)
+        return replace(row, after=advice.loading.choices[name], status="applied", reasons=reasons)
     families = [values for values in (advice.general, *advice.families.values()) if name in values]
     if name not in hands.names() or not families:
         return row
     after = advice.general.get(name, families[0][name])
-    return replace(
-        row,
-        after=after,
-        status="applied",
-        source="profile",
-        reasons=("put into each model in its first steps, as measured for its kind",),
-    )
+    reasons = ("put into each model in its first steps, as measured for its kind",)
+    return replace(row, after=after, status="applied", source="profile", reasons=reasons)
 
 
 def child(planned: Plan, environ: Mapping[str, str]) -> dict[str, str]:

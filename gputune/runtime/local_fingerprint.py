@@ -64,7 +64,6 @@ def local_fingerprint(host: Host) -> Fingerprint:
 
 
 def _gpu(host: Host, gaps: Gaps) -> dict[str, Any] | None:
-    """The fields of the fingerprint that describe the GPU; None where no GPU is visible."""
     if time.monotonic() < _hung_until[0]:
         return None
     try:

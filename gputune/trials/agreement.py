@@ -14,8 +14,7 @@ from gputune.profile import Guard
 from gputune.trials.recorded import Precision
 
 LIMITS: dict[Precision, float] = {"ieee": 0.005, "tf32": 0.01, "bfloat16": 0.05}
-"""The relative error of an output, in the norm, that a precision explains. FP32 convolutions run in TF32 by torch's
-default, so `ieee` allows for that. A BERT of 4 layers showed 0.01 in bfloat16."""
+"""The relative error of an output, in the norm, that a precision explains; `ieee` allows for convolutions in TF32."""
 AGREEING = 0.999
 """The share of the clear rows in which the largest element must be the same."""
 AGREEING_LABELS = 0.95
@@ -56,7 +55,6 @@ def verdict(found: Agreed, precision: Precision) -> Guard:
 
 
 def _unknown(found: Agreed, limit: float) -> Iterator[str]:
-    """Why nothing is known."""
     if not found.calls:
         yield found.failed or "no output was a tensor"
     if found.spread > limit:

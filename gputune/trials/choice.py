@@ -23,13 +23,9 @@ and so must one with a larger effect on results than one with a lower; in the en
 `CERTAINTY`.
 """
 CERTAINTY = 0.9
-"""How certain it must be which of two combinations is faster that both gain over torch's defaults. A gain itself needs
-99 %; to tell the two apart as surely would take minutes of rounds beside a busy host.
-"""
+"""How certain it must be which of two gaining combinations is faster; 99 % would take minutes beside a busy host."""
 LESS_WORK = 0.98
-"""The time that the GPU works for a step, to that of another combination, below which it has clearly less to do: two
-traces of one combination are within 1 %.
-"""
+"""The ratio of the GPU's work below which a combination has clearly less to do; traces of the same are within 1 %."""
 MAYBE_AS_FAST = 0.95
 """The speed of an arm, to that of the fastest, from which on it may be as fast, if the rounds leave that open."""
 OF_THE_GPU = {"matmul_precision", "amp_dtype", "channels_last", "cudnn_benchmark", "sdpa_backend"}

@@ -39,8 +39,8 @@ MOST_TIMES = 3.0
 FLOOR = 1e-4
 """The share of its first loss below which nobody looks at a program's loss."""
 STEP = 0.0005
-"""The relative difference of an optimizer's step from its plain form's, beside what storing it rounds off; arithmetic
-makes 1e-4 at the most. AdamW without its weight decay of 0.01 differs by 0.002."""
+"""The relative difference of an optimizer's step from its plain form's: arithmetic makes 1e-4, a lost weight decay of
+0.01 makes 0.002."""
 ROUNDING = 2.0**-22
 """The share of a parameter's value that storing it after a step may round off."""
 ALIKE = 0.005

@@ -205,9 +205,7 @@ class Job:
         return passed
 
     def _greet(self, connection: socket.socket) -> None:
-        """A new rank says hello first. Another process of the same rank, as of a program that starts trainings of its
-        own side by side, is not measured.
-        """
+        """A new rank says hello first. Another process of the same rank is not measured."""
         rank = Rank(connection)
         try:
             hello = rank.hello()
@@ -246,9 +244,7 @@ class Job:
         return False
 
     def _cause(self, rank: Rank, message: dict[str, Any]) -> RunFailed:
-        """A rank raised an exception. Where another one has ended without a word, as one that was killed, that is the
-        cause: the others then raise what their connections to it do.
-        """
+        """A rank raised an exception; a rank that ended without a word is the cause of what others raise."""
         if ended := next((other for other in self._ranks if other is not rank and other.has_ended), None):
             return self._end_of(ended)
         how: Any = "memory" if message.get("out_of_memory") else "raised"

@@ -69,13 +69,7 @@ def measure(start: Start, wanted: Wanted, *, host: Host, told: Told) -> Measured
 
 
 class _Session:
-    def __init__(
-        self,
-        job: Job,
-        wanted: Wanted,
-        attempts: Attempts,
-        told: Told,
-    ) -> None:
+    def __init__(self, job: Job, wanted: Wanted, attempts: Attempts, told: Told) -> None:
         self._job, self._attempts, self._told = job, attempts, told
         self._candidates, self._facts = dict(wanted.candidates), wanted.facts
         self._part = MEASURING

@@ -116,9 +116,8 @@ class Search:
         return choice(ended, self._memory()).combination
 
     def _lightest_precision(self, best: Combination) -> Combination:
-        """The combination that leaves the GPU the least to do, of those that were about as fast as the best when
-        precisions were compared for the last time: where the host limits them all, compiled it is faster. Where the
-        GPU's time is not known, a larger effect on results is taken to leave it less to do.
+        """Of the precisions that were about as fast as the best, that which leaves the GPU the least to do: where the
+        host limits all, it is faster compiled. If times are unknown, a larger effect on results stands for less to do.
         """
         near = self._near(self._last_of_precisions)
         if light := self._lightest(near, best):
@@ -127,9 +126,8 @@ class Search:
         return next((one for one in as_fast if best in as_fast and is_lower(best, one)), best)
 
     def _lightest_options(self, chosen: Combination) -> Combination:
-        """The combination that leaves the GPU the least to do, of those that were about as fast as the best when
-        options were compared, and not certainly slower than the chosen one: what an option certainly spares the host is
-        spared in a compiled program, too.
+        """Of the options that were about as fast as the chosen one, that which leaves the GPU the least to do. One that
+        certainly spares the host stays: it does so in a compiled program, too.
         """
         near = self._near("options")
         own = next((arm for arm in near if arm.combination == chosen), None)
@@ -146,15 +144,12 @@ class Search:
         return best if best in found else min(found, key=plainness, default=None)
 
     def _rivals(self, winner: Combination) -> list[Combination]:
-        """The combinations that were about as fast as the best when precisions were compared for the last time, and
-        have a lower effect on results than the winner.
-        """
+        """The precisions that were about as fast as the best and have a lower effect on results than the winner."""
         near = [arm.combination for arm in self._near(self._last_of_precisions)]
         return [one for one in near if is_lower(one, winner)]
 
     @property
     def _last_of_precisions(self) -> str:
-        """The stage in which precisions were compared for the last time."""
         return "again" if any(arm.stage == "again" for arm in self.tried) else "precision"
 
     def _unsure(self, stage: str) -> list[Tried]:

@@ -65,15 +65,12 @@ def spawn(start: Start, text: str) -> tuple[subprocess.Popen[bytes], int]:
 
 
 def _with_temporary_folder(start: Start) -> dict[str, str]:
-    """The environment with the temporary folder inside the run's own, which is deleted with what ended processes left
-    there; inductor's compiled code stays where torch keeps it without being told.
-    """
-    folder = start.folder / TEMPORARY
+    """The environment with a temporary folder that is deleted with the run's; inductor's compiled code stays."""
+    folder, environ = start.folder / TEMPORARY, dict(start.environ)
     folder.mkdir(exist_ok=True)
     with suppress(OSError, KeyError):
-        compiled = Path(tempfile.gettempdir()) / f"torchinductor_{getpass.getuser()}"
-        return {"TORCHINDUCTOR_CACHE_DIR": str(compiled), **start.environ, "TMPDIR": str(folder)}
-    return {**start.environ, "TMPDIR": str(folder)}
+        environ.setdefault("TORCHINDUCTOR_CACHE_DIR", f"{tempfile.gettempdir()}/torchinductor_{getpass.getuser()}")
+    return {**environ, "TMPDIR": str(folder)}
 
 
 def kill_shells(pids: Sequence[int], keeper: int) -> bool:

@@ -214,19 +214,14 @@ class TestPrograms:
 
 
 class TestLoading:
-    def test_dataloaders_of_any_program_only_where_asked_for(self) -> None:
+    @pytest.mark.parametrize("numerics", [None, "exact"])
+    def test_dataloaders_of_any_program_only_where_asked_for(self, numerics: Any) -> None:
         one = made(settings=LOADING)
         assert advice(one, H200, MIXED).loading is None
-        loading = advice(one, H200, Terms(inject_dataloader=True)).loading
+        loading = advice(one, H200, Terms(inject_dataloader=True, numerics=numerics)).loading
         assert loading is not None
-        assert loading.choices == LOADING
-        assert loading.measured["cpu_budget"] == 16
-        assert not loading.deterministic
-
-    def test_at_the_level_exact_the_samples_are_asked(self) -> None:
-        loading = advice(made(settings=LOADING), H200, Terms(inject_dataloader=True, numerics="exact")).loading
-        assert loading is not None
-        assert loading.deterministic
+        assert (loading.choices, loading.measured["cpu_budget"]) == (LOADING, 16)
+        assert loading.deterministic == (numerics == "exact")
 
     @pytest.mark.parametrize("values", [{"dataloader_workers": 0}, {"dataloader_prefetch_factor": 4}, {}])
     def test_without_workers_there_is_nothing_to_put_in(self, values: dict[str, Any]) -> None:
@@ -249,10 +244,8 @@ class TestPlan:
     def test_rows_of_what_dataloaders_get(self) -> None:
         terms = Terms(inject_dataloader=True)
         assert self.rows(terms, settings=LOADING)["dataloader_workers"] == ("applied", 8)
-        [row] = [
-            row for row in plan(made(settings=LOADING), H200, {}, terms).applied if row.setting == "dataloader_workers"
-        ]
-        assert row.why == "put into each DataLoader that was given no workers"
+        whys = [row.why for row in plan(made(settings=LOADING), H200, {}, terms).applied]
+        assert "put into each DataLoader that was given no workers" in whys
 
     def test_what_only_and_skip_leave_says_so(self) -> None:
         planned = plan(made(), H200, {}, Terms(only=("cudnn_benchmark",)))

@@ -30,9 +30,9 @@ from gputune.inject.applied import Applied
 from gputune.inject.call import call_of
 from gputune.inject.injection import Injection
 from gputune.inject.tuning import seeds
-from gputune.inject.tuning.iterations import Iterations
 from gputune.inject.tuning.recording import Recorder
 from gputune.inject.tuning.recording import other_numbers as draw_other_numbers
+from gputune.inject.tuning.run import Iterations
 from gputune.trials import guard
 from gputune.trials.recorded import Precision, Recorded
 

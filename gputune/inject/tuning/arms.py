@@ -56,21 +56,15 @@ class Arms:
 
     def switch(self, values: Values) -> None:
         """Have exactly these settings in force, and torch's defaults for all others."""
+        other_precision = self._now.get("amp_dtype") != values.get("amp_dtype")
         with usual_mode():
-            self._switch(values)
-
-    def _switch(self, values: Values) -> None:
-        for name in sorted(self._now.keys() - values.keys(), reverse=True):
-            self._off(name)
-            del self._now[name]
-        for name in sorted(values):
-            if self._now.get(name) != values[name] or self._follows_another(name, values):
-                self._on(name, values[name])
+            for name in sorted(self._now.keys() - values.keys(), reverse=True):
+                self._off(name)
+            for name in sorted(values):
+                # The compiled call is another one in another precision.
+                if self._now.get(name) != values[name] or (name == "compile" and other_precision):
+                    self._on(name, values[name])
         self._now = dict(values)
-
-    def _follows_another(self, name: str, values: Values) -> bool:
-        """Whether a compiled call is another one in another precision."""
-        return name == "compile" and self._now.get("amp_dtype") != values.get("amp_dtype")
 
     def _on(self, name: str, value: Value) -> None:
         setting = settings.load(name)

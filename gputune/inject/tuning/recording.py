@@ -138,7 +138,9 @@ def _image(gradient: Any) -> list[Any]:
 
 def work(run: Run) -> Iterator[int]:
     """Record as many iterations as are ordered."""
-    _draw_as_eager()
+    from torch._inductor import config
+
+    config.fallback_random = True  # so that compiled code draws the random numbers that it draws uncompiled
     recorder = Recorder()
     recorder.start()
     if run.trial.other_numbers:
@@ -154,10 +156,3 @@ def work(run: Run) -> Iterator[int]:
     run.send(recorded=recorder.plain())
     while True:
         run.receive()
-
-
-def _draw_as_eager() -> None:
-    """Have what torch.compile makes draw the random numbers that the same code draws uncompiled."""
-    from torch._inductor import config
-
-    config.fallback_random = True

@@ -12,15 +12,17 @@ import multiprocessing
 import os
 import socket
 import sys
-from collections.abc import Iterator
+import threading
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, NoReturn
 
 from ..advice import Advice
+from ..inference import Calls
 from ..loader import entry
 from ..payload import Trial
-from .iterations import Iterations
 from .loaders import Loaders
 
 
@@ -97,6 +99,68 @@ def _number(name: str, otherwise: int) -> int:
     return int(text) if text.isdecimal() else otherwise
 
 
+class Iterations:
+    """The iterations of a program's loop, told from outside by the steps of its optimizers, or by its models' calls if
+    it trains nothing.
+
+    If several optimizers take turns, an iteration ends with the step of the one that was seen last for the first time:
+    a GAN's two, or a critic that steps five times for each step of the generator, have one period each. A step within a
+    step, as a subclass's that calls its parent's, is no step of its own.
+
+    Calls `ended` after each iteration, in the thread and the process that trains. `trains` says whether it does,
+    where that is known. Calls `suspected` where it may be that it does not, and `mistaken` where an optimizer steps in
+    a program that was taken for one that trains nothing.
+    """
+
+    def __init__(
+        self,
+        ended: Callable[[], None],
+        suspected: Callable[[], None] = lambda: None,
+        mistaken: Callable[[], None] = lambda: None,
+        *,
+        trains: bool | None = None,
+    ) -> None:
+        self._ended, self._mistaken, self._trains = ended, mistaken, trains
+        self.calls = Calls(ended, suspected if trains is None else None)
+        self.optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._last: weakref.ref[Any] | None = None
+        self._depth = 0
+        self._home = (os.getpid(), 0)
+
+    def start(self) -> None:
+        from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+        if not self._trains:
+            self.calls.start()
+        register_optimizer_step_pre_hook(self._begun)
+        register_optimizer_step_post_hook(self._stepped)
+
+    def _begun(self, *_: Any) -> None:
+        self.calls.stop()
+        if self.calls.counts:
+            self._mistaken()
+        if not self._home[1]:
+            self._home = (os.getpid(), threading.get_ident())
+        if self._at_home():
+            self._depth += 1
+
+    def _stepped(self, optimizer: Any, *_: Any) -> None:
+        if not self._at_home() or self.calls.counts:
+            return
+        self._depth -= 1
+        if self._depth > 0:
+            return
+        self._depth = 0
+        if optimizer not in self.optimizers:
+            self.optimizers.add(optimizer)
+            self._last = weakref.ref(optimizer)
+        if self._last is None or self._last() in (optimizer, None):
+            self._ended()
+
+    def _at_home(self) -> bool:
+        return (os.getpid(), threading.get_ident()) == self._home
+
+
 WORK = {"measure": "measuring", "guard": "recording", "time": "timing"}
 """The module whose `work` says what a process does in each role: a generator of how many iterations to let pass before
 it goes on.
@@ -148,7 +212,8 @@ class Run:
     def raised(self, error: BaseException) -> None:
         """Tell of an exception, and end: a failed step is never repeated."""
         text = " ".join(str(error).split())[:300]
-        self.send(raised=f"{type(error).__name__}: {text}", out_of_memory=_is_out_of_memory(error))
+        is_out_of_memory = type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError)
+        self.send(raised=f"{type(error).__name__}: {text}", out_of_memory=is_out_of_memory)
         end(1)
 
     def _suspected(self) -> None:
@@ -163,7 +228,6 @@ class Run:
         end(1)
 
     def _ended(self) -> None:
-        """After each iteration."""
         self._left -= 1
         if self._left > 0:
             return
@@ -212,7 +276,3 @@ def start(trial: Trial, advice: Advice | None) -> None:
         shift(trial.shift)
     device = advice.device if advice else "cuda" if torch.cuda.is_available() else "cpu"
     Run(trial, device).start()
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    return type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError)

@@ -53,9 +53,8 @@ class Clock:
 NO_WORK = ("nccl", "Memcpy HtoD", "Memcpy DtoH")
 """How the names begin of what waits for other GPUs or for the host rather than works."""
 FIRST, FIRSTS = "spin_kernel", 50
-"""The kernel that a trace begins with, so many times, and that is none of the program's: the CUPTI of CUDA 12.6 to 13.0
-may lose the first records of a trace, source: https://github.com/pytorch/pytorch/issues/192021.
-"""
+"""A trace begins with so many of this kernel, since CUPTI may lose its first records, source:
+https://github.com/pytorch/pytorch/issues/192021."""
 TEARDOWN, CALLS, BETWEEN_CALLS = "TEARDOWN_CUPTI", 10, 0.005
 """Where this is "1" in the environment, kineto detaches CUPTI from the process behind a trace: a thread of its own
 prepares that, and the next call of CUDA's does it. A trace that began before would lose its records, so there are so

@@ -10,7 +10,7 @@ from torch import nn
 from trials.guard_cases import untouched
 
 from gputune.inject.inference import LATER, SILENT, Calls
-from gputune.inject.tuning.iterations import Iterations
+from gputune.inject.tuning.run import Iterations
 
 X = torch.ones(2, 4)
 

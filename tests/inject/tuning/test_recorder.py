@@ -12,9 +12,9 @@ from hands_on import mlp
 from torch import nn
 from trials.guard_cases import untouched
 
-from gputune.inject.tuning.iterations import Iterations
 from gputune.inject.tuning.observations import CHUNK, SIZE, Shadow, sketch
 from gputune.inject.tuning.recording import PATIENCE, Recorder
+from gputune.inject.tuning.run import Iterations
 
 SCALER = torch.amp.GradScaler("cpu", init_scale=1024.0)
 
