@@ -37,6 +37,12 @@ def path(tmp_path: Path) -> str:
     return written(tmp_path, profile({"omp_threads": 3}, replace(here, torch=None)))
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An installation that no test changes."""
+    return target(tmp_path_factory.mktemp("whole") / "target")
+
+
 class TestPlanted:
     """Modules of the user's, which exit when they are imported."""
 
@@ -88,10 +94,10 @@ class TestPlanted:
         assert (done.stdout, done.stderr) == ("ran\n", "")
 
     @pytest.mark.slow
-    def test_gputune_may_be_on_pythonpath_alone_behind_them(self, path: str, tmp_path: Path) -> None:
-        theirs, own = planted(tmp_path / "theirs", *OWN), target(tmp_path / "target")
+    def test_gputune_may_be_on_pythonpath_alone_behind_them(self, path: str, whole: Path, tmp_path: Path) -> None:
+        theirs = planted(tmp_path / "theirs", *OWN)
         script = installed.script(tmp_path / "bin", bare_python())
-        done = command([script, "apply", path, "echo", "ran"], environ(PYTHONPATH=f"{theirs}:{own}"))
+        done = command([script, "apply", path, "echo", "ran"], environ(PYTHONPATH=f"{theirs}:{whole}"))
         assert (done.stdout, done.stderr) == ("ran\n", "")
 
     @pytest.mark.slow
@@ -163,11 +169,6 @@ FAULTS = {
 
 QUICK = ("nothing in the package", "no dependency", "a dependency that exits", "a file that is imported late")
 """Those that every run of the tests tries."""
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return target(tmp_path_factory.mktemp("whole") / "target")
 
 
 class TestBroken:
