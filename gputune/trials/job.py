@@ -199,7 +199,12 @@ class Job:
             self._greet(self._listener.accept()[0])
         passed = False
         for rank in [one for one in self._ranks if one.connection.fileno() in ready]:
-            passed |= self._read(rank)
+            try:
+                messages = list(rank.hear())
+            except OSError:
+                raise self._end_of(rank) from None
+            for message in messages:
+                passed |= self._take(rank, message)
         if not ready and self._keeper.poll() is not None:
             raise RunFailed(how="ended", detail=_ending(self._keeper.returncode))
         return passed
@@ -207,12 +212,10 @@ class Job:
     def _greet(self, connection: socket.socket) -> None:
         """A new rank says hello first. Another process of the same rank is not measured."""
         rank = Rank(connection)
-        try:
+        hello = None
+        with suppress(OSError, ValueError):
             hello = rank.hello()
-        except (OSError, ValueError):
-            connection.close()
-            return
-        if any(other.number == rank.number for other in self._ranks):
+        if hello is None or any(other.number == rank.number for other in self._ranks):
             connection.close()
             return
         self._ranks.append(rank)
@@ -221,16 +224,8 @@ class Job:
         for message in rank.arrived():
             self._take(rank, message)
 
-    def _read(self, rank: Rank) -> bool:
-        """Take what a rank says now; whether it passed a step."""
-        try:
-            messages = list(rank.hear())
-        except OSError:
-            raise self._end_of(rank) from None
-        passed = [self._take(rank, message) for message in messages]
-        return any(passed)
-
     def _take(self, rank: Rank, message: dict[str, Any]) -> bool:
+        """Take what a rank says; whether it passed a step."""
         if "passed" in message:
             return True
         if "answers" in message:
