@@ -47,14 +47,10 @@ class TestArguments:
 
     def test_workers(self, made: Callable[..., Any]) -> None:
         given = training_arguments(Tuning(WORKERS | {"dataloader_pin_memory": True}))
-        assert given == {
-            "dataloader_num_workers": 2,
-            "dataloader_prefetch_factor": 4,
-            "dataloader_persistent_workers": True,
-        }
+        assert given == {"dataloader_num_workers": 2, "dataloader_prefetch_factor": 4}
         args = made(**given)
         assert (args.dataloader_num_workers, args.dataloader_prefetch_factor) == (2, 4)
-        assert (args.dataloader_persistent_workers, args.dataloader_pin_memory) == (True, True)
+        assert args.dataloader_pin_memory is True
 
     def test_for_a_dataset_of_one_sample_there_are_no_workers(self) -> None:
         assert training_arguments(Tuning(WORKERS), [1]) == {}
