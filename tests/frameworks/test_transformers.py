@@ -16,7 +16,7 @@ from gputune.runtime.tuning import Tuning
 pytestmark = pytest.mark.frameworks
 
 QUIET = {"report_to": "none", "disable_tqdm": True}
-WORKERS = {"dataloader_workers": 2, "dataloader_prefetch_factor": 4, "dataloader_persistent_workers": True}
+WORKERS = {"dataloader_workers": 2, "dataloader_prefetch_factor": 4}
 
 
 @pytest.fixture(scope="module", autouse=True)
