@@ -12,6 +12,8 @@ from .unreadable import Unreadable
 
 _UNIFIED = ""
 _USUAL_MOUNT = {_UNIFIED: "/sys/fs/cgroup"}
+_LONGEST_PATH = 4096
+"""Linux, limits.h, PATH_MAX: a longer path names no folder."""
 
 
 def values(files: Files, controller: str, v1_file: str, v2_file: str) -> Iterator[tuple[str, str]]:
@@ -74,13 +76,21 @@ def _levels(files: Files, name: str) -> Iterator[tuple[str, bool]]:
 def _below(files: Files, mount: str, inside: str) -> str:
     """The longest tail of a group's path that exists below the mount, as `/a/b`; empty if none does.
 
-    Without a cgroup namespace the path may be the host's, of which only the tail exists here.
+    Without a cgroup namespace the path may be the host's, of which only the tail exists here. Deep paths are why a
+    tail's first folder is asked for before the whole of it, and each name only once.
     """
+    if len(inside) > _LONGEST_PATH:
+        inside = inside[-_LONGEST_PATH:].partition("/")[2]
     parts = [part for part in inside.split("/") if part not in ("", ".")]
     if ".." in parts:
         parts = parts[len(parts) - parts[::-1].index("..") :]
-    tails = ("/" + "/".join(parts[start:]) for start in range(len(parts)))
-    return next((tail for tail in tails if files.exists(mount + tail)), "")
+    here = {part for part in set(parts) if files.exists(f"{mount}/{part}")}
+    tail = "".join(f"/{part}" for part in parts)
+    for part in parts:
+        if part in here and files.exists(mount + tail):
+            return tail
+        tail = tail[len(part) + 1 :]
+    return ""
 
 
 def _groups(files: Files) -> dict[str, str]:

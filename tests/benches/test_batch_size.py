@@ -102,9 +102,9 @@ def test_lacking_memory_is_said_and_the_same_process_goes_on(
     given = answers(shared, make, 4, 8, 2)
     assert [row.params["batch"] for row in rows(given)] == [4]
     assert gap(given) == (batch_size.NO_MEMORY, "out of memory")
-    pid = shared.start().pid
+    pid = shared.start().kept.pid
     assert rows(answers(shared, make, 2))
-    assert shared.start().pid == pid
+    assert shared.start().kept.pid == pid
 
 
 @pytest.mark.slow
