@@ -27,10 +27,10 @@ NO_READER = 141
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 VERBS = (
-    "check", "probe", "show", "apply", "status", "tune", "batch-size", "merge", "explain", "install-hook", "bug-report",
+    "check", "tune", "probe", "show", "apply", "status", "batch-size", "merge", "explain", "install-hook", "bug-report",
     "deploy",
 )  # fmt: skip
-"""In the order in which a user meets them."""
+"""In the order of a person's need; typer lists groups last."""
 
 REMOVED = {
     "pad": "gputune explain dimension_multiple, and for a profile's own: gputune show --all PROFILE",
