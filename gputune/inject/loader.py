@@ -60,7 +60,6 @@ def entry() -> str:
 
 
 def _extra(given: Mapping[str, Any], loading: Loading, files: Files, note: Callable[[Applied], None]) -> dict[str, Any]:
-    """The arguments to add to those of one DataLoader."""
     dataset = given.get("dataset")
     if left := obstacle(given, loading):
         note(left)
@@ -89,8 +88,7 @@ def obstacle(given: Mapping[str, Any], loading: Loading) -> Applied | None:
 
 
 def _kept(setting: str, argument: str) -> Applied:
-    why = f"the program gave {argument}="
-    return Applied(setting=setting, status="kept-user", source="program", reasons=(why,))
+    return Applied(setting=setting, status="kept-user", source="program", reasons=(f"the program gave {argument}=",))
 
 
 def _refusal(dataset: Any, given: Mapping[str, Any], loading: Loading) -> str | None:
@@ -112,7 +110,6 @@ def _refusal(dataset: Any, given: Mapping[str, Any], loading: Loading) -> str | 
 
 
 def _batch(given: Mapping[str, Any], sample: Any) -> Any:
-    """A batch of one sample, as the DataLoader would make it."""
     from torch.utils.data import default_collate, default_convert
 
     alone = given.get("batch_size", 1) is None and given.get("batch_sampler") is None

@@ -80,5 +80,4 @@ def family(model: Any) -> str | None:
 
 
 def _has_matrix(layer: Any) -> bool:
-    """Whether the layer itself has a parameter of two or more dimensions; normalisation layers have only vectors."""
     return any(parameter.dim() > 1 for parameter in layer.parameters(recurse=False))

@@ -70,8 +70,7 @@ class Payload:
         more: dict[str, Any] = {"torch": self.torch} if self.torch else {}
         more |= {"advice": self.advice.plain} if self.advice else {}
         more |= {"trial": self.trial.plain} if self.trial else {}
-        data = {"settings": dict(self.settings), **more}
-        return json.dumps(data, sort_keys=True, separators=(",", ":"))
+        return json.dumps({"settings": dict(self.settings), **more}, sort_keys=True, separators=(",", ":"))
 
 
 def of(values: Mapping[plugins.Setting, Value], torch: str | None, advice: Advice | None = None) -> Payload:

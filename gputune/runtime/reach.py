@@ -53,7 +53,6 @@ def beyond_reach(command: Sequence[str]) -> str | None:
 
 
 def _options(words: Sequence[str]) -> list[str]:
-    """The words before the first operand."""
     return list(takewhile(lambda word: word.startswith("-"), words))
 
 

@@ -112,8 +112,7 @@ class Search:
         arms = self._usable([start, *others])
         if len(arms) < 2:
             return start
-        ended = self._compare(name, arms, most=most)
-        return choice(ended, self._memory()).combination
+        return choice(self._compare(name, arms, most=most), self._memory()).combination
 
     def _lightest_precision(self, best: Combination) -> Combination:
         """Of the precisions that were about as fast as the best, that which leaves the GPU the least to do: where the
@@ -144,7 +143,6 @@ class Search:
         return best if best in found else min(found, key=plainness, default=None)
 
     def _rivals(self, winner: Combination) -> list[Combination]:
-        """The precisions that were about as fast as the best and have a lower effect on results than the winner."""
         near = [arm.combination for arm in self._near(self._last_of_precisions)]
         return [one for one in near if is_lower(one, winner)]
 
@@ -161,7 +159,6 @@ class Search:
         return [arm for arm in lightest(arms) if arm not in near] if hurried else []
 
     def _near(self, stage: str) -> list[Tried]:
-        """The arms of a stage that were not far behind its fastest, the fastest first."""
         arms = self._of(stage)
         far = behind(arms) if arms else []
         return [arm for arm in sorted(arms, key=lambda arm: -arm.rate) if arm not in far]
@@ -181,8 +178,7 @@ class Search:
         self.tried += arms
         rounds: Rounds[Tried] = Rounds(arms=arms, deadline=ENDS[stage], most=most)
         while arm := rounds.next(self.used()):
-            block = self.measure(arm.combination)
-            rounds.push(arm.note(block))
+            rounds.push(arm.note(self.measure(arm.combination)))
             if stage != "final" and len(rounds.arms[0].samples) == FIRST_LOOK and not rounds.within_a_round:
                 for one in behind(rounds.arms):
                     rounds.drop(one)

@@ -28,7 +28,6 @@ def made(**more: Any) -> Profile:
 
 
 def tuning(*programs: Program) -> Profile:
-    """With no flag for every program."""
     return made(settings={"cudnn_benchmark": False}, programs=programs)
 
 
@@ -110,8 +109,6 @@ class TestWaiting:
 
 
 class TestPrograms:
-    """Tuned on purpose, and put in without a further word."""
-
     values = program().by_numerics["mixed"]
 
     def test_without_a_level_all_that_was_chosen(self) -> None:
@@ -130,7 +127,6 @@ class TestPrograms:
     flags: Mapping[str, Any] = {"cudnn_benchmark": True, "matmul_precision": "tf32"}
 
     def set_back(self, terms: Terms = DEFAULT, **changed: Any) -> Any:
-        """The flags that a program gets which was tuned beside both, and is best in bfloat16 without."""
         half = {"amp_dtype": "bfloat16"}
         given = {"settings": choices(half), "by_numerics": {"mixed": half}, "measurements": self.tried} | changed
         programs = advice(made(settings=self.flags, programs=(program(**given),)), H200, terms).programs
@@ -229,8 +225,6 @@ class TestLoading:
 
 
 class TestPlan:
-    """What `gputune apply` shows and hands down of it."""
-
     def rows(self, terms: Terms, **more: Any) -> dict[str, tuple[str, Any]]:
         return {row.setting: (row.status, row.after) for row in plan(made(**more), H200, {}, terms).applied}
 

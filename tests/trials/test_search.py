@@ -76,7 +76,6 @@ class HostLimited(Program):
         self.traced = traced
 
     def device(self, combination: Combination) -> float:
-        """The milliseconds that the GPU works."""
         has = combination.values
         works = 15.0 if "amp_dtype" in has else 40.0 if "matmul_precision" in has else 120.0
         return works + 5 * ({"sdpa_backend", "compile"} <= set(has)) + 2 * ("fused_optimizer" not in has)

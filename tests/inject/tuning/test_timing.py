@@ -30,7 +30,6 @@ class Machine:
         self.now = max(self.now, self.idle_from)
 
     def steps(self, count: int) -> None:
-        """Up to where the optimizer's step has been launched, as a program's steps are told apart."""
         for _ in range(count):
             self.now += BETWEEN
             self.idle_from = max(self.now, self.idle_from) + self.works
@@ -68,7 +67,6 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def step_seconds(machine: Machine, count: int) -> float:
-    """What a step takes, in a block that follows another step."""
     machine.steps(1)
     clock = Clock("cuda")
     machine.steps(count)
@@ -144,7 +142,6 @@ class TestCupti:
 
     @pytest.fixture
     def seen(self, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
-        """The calls that a made-up GPU gets, each with what the environment says at that moment."""
         seen: list[tuple[str, str | None]] = []
 
         class Profile:
