@@ -28,8 +28,7 @@ class Trial:
     """By how much random seeds are shifted; None to leave them alone."""
     trains: bool | None = None
     """Whether the program is known to take an optimizer's steps, before which its calls without gradients are none of
-    its steps; None where that is to be found out.
-    """
+    its steps; None where that is to be found out."""
     other_numbers: bool = False
     """Whether dropout draws other random numbers in the iteration that is compared."""
 

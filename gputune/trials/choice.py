@@ -20,8 +20,7 @@ AS_GOOD = 1.01
 WORTH_MORE = LEAST_GAIN
 """A compiled combination, whose first step takes minutes at worst, must be faster than an uncompiled one by this ratio,
 and so must one with a larger effect on results than one with a lower; in the end that also by the median's interval at
-`CERTAINTY`.
-"""
+`CERTAINTY`."""
 CERTAINTY = 0.9
 """How certain it must be which of two gaining combinations is faster; 99 % would take minutes beside a busy host."""
 LESS_WORK = 0.98

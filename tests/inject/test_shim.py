@@ -290,8 +290,6 @@ class TestPayload:
 
 
 class TestChain:
-    """The sitecustomize that the shim hides."""
-
     @pytest.fixture
     def theirs(self, site: Path) -> Path:
         return site / "sitecustomize.py"

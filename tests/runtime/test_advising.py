@@ -32,8 +32,6 @@ def tuning(*programs: Program) -> Profile:
 
 
 class TestFamilies:
-    """Measured on reference networks, and put in only where that is asked for."""
-
     @pytest.mark.parametrize("terms", [DEFAULT, EXACT, Terms(numerics="tf32"), Terms(numerics="rounding")])
     def test_nothing_by_itself(self, terms: Terms) -> None:
         assert not advice(made(), H200, terms)
@@ -95,8 +93,6 @@ class TestFamilies:
 
 
 class TestWaiting:
-    """What a user who has not decided is told of."""
-
     def test_it_is_what_the_level_mixed_would_put_in(self) -> None:
         assert waiting(made(), H200, DEFAULT) == {"convnet": advice(made(), H200, MIXED).families["convnet"]}
 

@@ -15,9 +15,7 @@ LAUNCHES, BETWEEN = 0.003, 0.021
 
 
 class Machine:
-    """What stands for torch.cuda and for the host's clock: a step's kernels begin when the first is launched, or when
-    those before have ended, and take `works` seconds.
-    """
+    """torch.cuda and the host's clock: kernels of a step take `works` seconds, after those of the step before."""
 
     def __init__(self, works: float) -> None:
         self.works = works
