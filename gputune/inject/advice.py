@@ -61,7 +61,6 @@ class Advice:
 
     @property
     def for_any(self) -> bool:
-        """Whether there are values for models that were not tuned."""
         return bool(self.general or self.families)
 
     def tuned_as(self, entry: str) -> bool:

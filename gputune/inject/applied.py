@@ -109,5 +109,4 @@ class Applied:
         )
         if any(why["reason"] not in names for why in row["reasons"]):
             reasons = (row["why"],)  # of another version, whose shim this process was started with
-        fields = {name: row[name] for name in ("setting", "before", "after", "status", "source")}
-        return cls(**fields, reasons=reasons)
+        return cls(**{name: row[name] for name in ("setting", "before", "after", "status", "source")}, reasons=reasons)

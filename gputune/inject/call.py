@@ -178,9 +178,7 @@ class Call:
 
 
 def _differentiated(inputs: Any, named: Any) -> bool:
-    """Whether the program asks for gradients of the inputs themselves: as a rule to differentiate them once more, as a
-    gradient penalty does, which torch.compile does not support.
-    """
+    """Whether inputs get gradients: as a rule for a second derivative, which torch.compile does not support."""
     return any(one.requires_grad and one.is_leaf for one in tensors((inputs, named)))
 
 

@@ -92,7 +92,6 @@ def compile_in_place(model: Any, failed: Callable[[str], None]) -> None:
     def warn(why: str) -> None:
         model._compiled_call_impl = None
         failed(why)
-        said = f"gputune: torch.compile failed, and the model runs without it: {why}"
-        warnings.warn(printable(said), stacklevel=3)
+        warnings.warn(printable(f"gputune: torch.compile failed, and the model runs without it: {why}"), stacklevel=3)
 
     model._compiled_call_impl = compiled_call(model, warn)

@@ -129,7 +129,6 @@ def _write(line: str) -> None:
 
 
 def _set_for_program(name: str, value: Value) -> Applied:
-    """Set one value in this process, unless the user exported the variable for it."""
     setting, row = settings.load(name), None
     if setting.PHASE == "launch":
         row = decision.exported(setting, value, os.environ, payload.exported_by_us(os.environ))
@@ -162,7 +161,6 @@ def _from_payload(name: str, value: Value, measured: str | None) -> Applied:
 
 
 def _set(setting: plugins.Setting, value: Value, when: str) -> Applied:
-    """Set the value unless the user chose otherwise, and read it back."""
     name, before = plugins.name_of(setting), None
     try:
         before, default = setting.current(), setting.default()

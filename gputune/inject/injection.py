@@ -65,8 +65,7 @@ class Injection:
         from torch.nn.modules.module import register_module_module_registration_hook
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
-        version = torch.__version__.split("+")[0].split(".")
-        if tuple(map(int, version[:2])) < OLDEST_TORCH:
+        if tuple(map(int, torch.__version__.split("+")[0].split(".")[:2])) < OLDEST_TORCH:
             self._outcome.nothing(f"torch {torch.__version__} is older than 2.4")
             return
         register_optimizer_step_post_hook(self._stepped)
@@ -76,8 +75,7 @@ class Injection:
             register_module_module_registration_hook(self._wrapped)
 
     def _all_values(self) -> list[Values]:
-        programs = [one.settings for one in self.advice.programs]
-        return [self.advice.general, *self.advice.families.values(), *programs]
+        return [self.advice.general, *self.advice.families.values(), *(one.settings for one in self.advice.programs)]
 
     def _expected(self) -> list[str]:
         values = [(name, one.get(name)) for one in self._all_values() for name in hands.names()]
@@ -146,7 +144,6 @@ class Injection:
         self._guard(root, "channels_last", channels_last, True)
 
     def _put_in(self, watch: Watch) -> None:
-        """Put what was advised into the models that were found, each once."""
         with usual_mode():
             roots = []
             for root in found_roots(watch, self._optimizers, self.advice.device):
@@ -212,7 +209,6 @@ class Injection:
         return Applied(setting=name, after=put, status="applied", source="profile", reasons=reasons)
 
     def _guard(self, root: Root, name: str, hand: Any, value: Value) -> None:
-        """Have the setting taken out again where a call of the model fails because of it."""
         if not hand.IN_CALLS:
             return
         root.call.suspect(

@@ -60,13 +60,14 @@ def entry() -> str:
 
 
 def _extra(given: Mapping[str, Any], loading: Loading, files: Files, note: Callable[[Applied], None]) -> dict[str, Any]:
-    """The arguments to add to those of one DataLoader."""
-    dataset = given.get("dataset")
     if left := obstacle(given, loading):
         note(left)
         return {}
-    load = _load(loading, dataset, files)
-    pin = bool(loading.choices.get(PIN))
+    choices, measured = loading.choices, Measured(**loading.measured)
+    load = for_dataset(Load.of(choices.get(WORKERS), choices.get(AHEAD)), measured, given.get("dataset"))
+    if load.workers:
+        load = fitted(load, measured, room(files))
+    pin = bool(choices.get(PIN))
     extra = arguments(load, pin_memory=pin)
     values: dict[str, Value] = {WORKERS: load.workers, AHEAD: load.prefetch, PIN: pin}
     if "pin_memory" in given:
@@ -89,8 +90,7 @@ def obstacle(given: Mapping[str, Any], loading: Loading) -> Applied | None:
 
 
 def _kept(setting: str, argument: str) -> Applied:
-    why = f"the program gave {argument}="
-    return Applied(setting=setting, status="kept-user", source="program", reasons=(why,))
+    return Applied(setting=setting, status="kept-user", source="program", reasons=(f"the program gave {argument}=",))
 
 
 def _refusal(dataset: Any, given: Mapping[str, Any], loading: Loading) -> str | None:
@@ -112,16 +112,8 @@ def _refusal(dataset: Any, given: Mapping[str, Any], loading: Loading) -> str | 
 
 
 def _batch(given: Mapping[str, Any], sample: Any) -> Any:
-    """A batch of one sample, as the DataLoader would make it."""
     from torch.utils.data import default_collate, default_convert
 
     alone = given.get("batch_size", 1) is None and given.get("batch_sampler") is None
     collate = given.get("collate_fn") or (default_convert if alone else default_collate)
     return collate(sample if alone else [sample])
-
-
-def _load(loading: Loading, dataset: Any, files: Files) -> Load:
-    """The chosen arguments, adapted to this dataset and this process."""
-    choices, measured = loading.choices, Measured(**loading.measured)
-    load = for_dataset(Load.of(choices.get(WORKERS), choices.get(AHEAD)), measured, dataset)
-    return fitted(load, measured, room(files)) if load.workers else load

@@ -66,7 +66,6 @@ class Load:
 
     @property
     def values(self) -> dict[str, int | None]:
-        """The values by the name of their setting."""
         return {setting: getattr(self, field) for setting, field in _FIELDS.items()}
 
 
@@ -136,8 +135,7 @@ def fitting(workers: int, prefetch: int | None, batch_bytes: int, shm_bytes: int
     if batch_bytes <= 0:
         return workers, prefetch
     in_flight = max(0, shm_bytes // batch_bytes - HELD)
-    ahead = PREFETCH if prefetch is None else prefetch
-    if workers * ahead <= in_flight:
+    if workers * (PREFETCH if prefetch is None else prefetch) <= in_flight:
         return workers, prefetch
     if workers <= in_flight:
         return workers, in_flight // workers

@@ -76,9 +76,4 @@ def family(model: Any) -> str | None:
         return "recurrent"
     linear = [layer for layer in layers if isinstance(layer, nn.Linear)]
     others = [layer for layer in layers if not isinstance(layer, nn.Linear)]
-    return "mlp" if linear and not any(_has_matrix(layer) for layer in others) else None
-
-
-def _has_matrix(layer: Any) -> bool:
-    """Whether the layer itself has a parameter of two or more dimensions; normalisation layers have only vectors."""
-    return any(parameter.dim() > 1 for parameter in layer.parameters(recurse=False))
+    return "mlp" if linear and not any(one.dim() > 1 for layer in others for one in layer.parameters(False)) else None

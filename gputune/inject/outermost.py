@@ -58,8 +58,6 @@ class Outermost:
 
 
 class _Wrap:
-    """`torch.nn.Module.__call__`, as long as anybody looks on."""
-
     def __init__(self) -> None:
         self.followers: list[Outermost] = []
         self._original: Any = None

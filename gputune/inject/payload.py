@@ -28,8 +28,7 @@ class Trial:
     """By how much random seeds are shifted; None to leave them alone."""
     trains: bool | None = None
     """Whether the program is known to take an optimizer's steps, before which its calls without gradients are none of
-    its steps; None where that is to be found out.
-    """
+    its steps; None where that is to be found out."""
     other_numbers: bool = False
     """Whether dropout draws other random numbers in the iteration that is compared."""
 
@@ -70,8 +69,7 @@ class Payload:
         more: dict[str, Any] = {"torch": self.torch} if self.torch else {}
         more |= {"advice": self.advice.plain} if self.advice else {}
         more |= {"trial": self.trial.plain} if self.trial else {}
-        data = {"settings": dict(self.settings), **more}
-        return json.dumps(data, sort_keys=True, separators=(",", ":"))
+        return json.dumps({"settings": dict(self.settings), **more}, sort_keys=True, separators=(",", ":"))
 
 
 def of(values: Mapping[plugins.Setting, Value], torch: str | None, advice: Advice | None = None) -> Payload:

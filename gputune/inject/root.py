@@ -103,15 +103,11 @@ def found_roots(watch: Watch, optimizers: Iterable[Any], device: str) -> list[Ro
 
 
 def root_of(watch: Watch, model: Any, seen: Seen, optimizers: Iterable[Any], device: str) -> Root:
-    training = [one for one in optimizers if _trains(one, model)]
+    own = {id(parameter) for parameter in model.parameters()}
+    training = [one for one in optimizers if any(id(it) in own for group in one.param_groups for it in group["params"])]
     return Root(
         model=model, seen=seen, device=device, gradients=watch.gradients, optimizers=training, sights=watch.sights
     )  # fmt: skip
-
-
-def _trains(optimizer: Any, model: Any) -> bool:
-    own = {id(parameter) for parameter in model.parameters()}
-    return any(id(one) in own for group in optimizer.param_groups for one in group["params"])
 
 
 def _is_single(model: Any) -> bool:

@@ -74,7 +74,6 @@ def _general(profile: Profile, family: str) -> Mapping[str, Choice]:
 
 
 def _values(choices: Mapping[str, Choice], there: Fingerprint, here: Fingerprint, terms: Terms) -> Values:
-    """The values of settings with a hand that fit this machine and the limits."""
     return {
         name: choice.value
         for name, choice in choices.items()
@@ -164,7 +163,6 @@ def elsewhere(profile: Profile, here: Fingerprint, terms: Terms) -> dict[str, tu
 
 
 def _is_put_into_models(name: str) -> bool:
-    """Whether a setting has a hand, or can be set in a running process once the models are known."""
     return name in hands.names() or hasattr(settings.load(name), "apply")
 
 
@@ -177,7 +175,6 @@ def best(program: Program, limit: Numerics | None) -> Mapping[str, Value]:
 
 
 def _loading(profile: Profile, here: Fingerprint, terms: Terms) -> Loading | None:
-    """For any program, where the user asked for it."""
     choices = {
         name: choice.value
         for name, choice in profile.settings.items()

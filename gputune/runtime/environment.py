@@ -81,8 +81,7 @@ class Plan:
     @property
     def differences(self) -> tuple[str, ...]:
         """How the machines differ: `torch (2.11.0 there, 2.12.0 here)`."""
-        by_row = (row.because(Reason.ELSEWHERE) or () for row in self.applied)
-        return tuple(dict.fromkeys(chain.from_iterable(by_row)))
+        return tuple(dict.fromkeys(chain.from_iterable(row.because(Reason.ELSEWHERE) or () for row in self.applied)))
 
     @property
     def defeated(self) -> tuple[str, ...]:
@@ -91,7 +90,6 @@ class Plan:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The settings that affect results more than the user allows."""
         return self._because(Reason.BEYOND_NUMERICS)
 
     def _because(self, *reasons: Reason) -> tuple[str, ...]:

@@ -45,8 +45,7 @@ def rows_now() -> dict[str, Applied]:
     """By name, the rows of what gputune applied in this process or put into its models; `changed-later` where the
     program has set something else since.
     """
-    hook = _hook()
-    return {row["setting"]: Applied.from_plain(row) for row in hook.now()}
+    return {row["setting"]: Applied.from_plain(row) for row in _hook().now()}
 
 
 def _row(profile: Profile, setting: Setting, value: Value, here: Fingerprint, terms: Terms) -> Applied:
@@ -61,7 +60,6 @@ def _row(profile: Profile, setting: Setting, value: Value, here: Fingerprint, te
 
 
 def _in_code(profile: Profile, choices: Mapping[str, Choice], here: Fingerprint, terms: Terms) -> Choices:
-    """The choices that apply here and that only lines of the script put into effect."""
     values = {settings.load(name): choice.value for name, choice in choices.items()}
     return {
         name_of(setting): value
@@ -74,5 +72,4 @@ def _in_code(profile: Profile, choices: Mapping[str, Choice], here: Fingerprint,
 
 def _hook() -> ModuleType:
     """The hook that applies settings in this process: the shim's, which knows what it set, else gputune's own copy."""
-    loaded = sys.modules.get(f"{private.NAME}.inject.hook")
-    return loaded or importlib.import_module("gputune.inject.hook")
+    return sys.modules.get(f"{private.NAME}.inject.hook") or importlib.import_module("gputune.inject.hook")

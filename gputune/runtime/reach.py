@@ -40,7 +40,8 @@ def beyond_reach(command: Sequence[str]) -> str | None:
     name = PurePath(command[0]).name
     if name in CLEANING:
         return f"{name} gives its command an environment of its own: put gputune apply behind it"
-    if name == "env" and {"-i", "-", "--ignore-environment"} & set(_options(command[1:])):
+    options = takewhile(lambda word: word.startswith("-"), command[1:])
+    if name == "env" and {"-i", "-", "--ignore-environment"}.intersection(options):
         return "env -i drops the variables that gputune sets"
     option = _isolating(command[1:]) if PYTHON.fullmatch(name) else None
     if option is None:
@@ -50,11 +51,6 @@ def beyond_reach(command: Sequence[str]) -> str | None:
     return (
         f"{name} -{option} ignores PYTHONPATH, so torch's flags are set only where gputune install-hook was run for it"
     )
-
-
-def _options(words: Sequence[str]) -> list[str]:
-    """The words before the first operand."""
-    return list(takewhile(lambda word: word.startswith("-"), words))
 
 
 def _isolating(words: Sequence[str]) -> str | None:

@@ -64,7 +64,6 @@ def _cells(row: Applied) -> tuple[str, ...]:
 
 
 def _value(value: Value) -> str:
-    """A value in few characters; nothing for one that is unknown or missing."""
     if isinstance(value, dict):
         return f"{len(value)} values"
     return "" if value is None else value_text(value)

@@ -143,7 +143,6 @@ def from_answer(answer: Mapping[str, Any], override: str | None) -> Status:
 
 
 def _untouched(name: str, read: Mapping[str, Any]) -> Applied:
-    """The row of a setting that gputune did not set."""
     if "fault" in read:
         return Applied.from_plain(read["fault"])
     return not_set_here(settings.load(name), read["value"], read["default"])

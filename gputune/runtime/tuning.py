@@ -131,7 +131,6 @@ class Tuning:
         return -(-size // multiple) * multiple
 
     def _updated(self, row: Applied, flag: Applied | None) -> Applied:
-        """The row of one setting with what the script used since, or with the current state of torch's flag."""
         name, setting = row.setting, settings.load(row.setting)
         if setting.PHASE != "code":
             return flag if flag and flag.after != row.after and row.status != "skipped" else row
@@ -176,8 +175,7 @@ def apply(
         return Tuning({}, applied=[decision.skipped(setting, "switched off by GPUTUNE_DISABLE=1") for setting in every])
     terms = Terms(ignore_fingerprint=ignore_fingerprint, numerics=limit(numerics, os.environ), inject=inject)
     if not isinstance(profile, Profile):
-        is_auto = str(profile) == AUTO
-        profile = located(local_fingerprint(Host()), os.environ) if is_auto else load(profile)
+        profile = located(local_fingerprint(Host()), os.environ) if str(profile) == AUTO else load(profile)
     tuning = Tuning(*apply_now(profile, terms), measured_loading(profile))
     if inject:
         inject_now(profile, terms)
@@ -186,7 +184,6 @@ def apply(
 
 @cache
 def _device() -> str:
-    """The type of device on which the script computes: `cuda` if torch has a GPU, else `cpu`."""
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"

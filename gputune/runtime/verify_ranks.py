@@ -89,8 +89,7 @@ def _place() -> tuple[Any, int, int] | None:
     import torch.distributed as dist
 
     if dist.is_available() and dist.is_initialized():
-        store = dist.distributed_c10d._get_default_store()
-        return store, dist.get_rank(), dist.get_world_size()
+        return dist.distributed_c10d._get_default_store(), dist.get_rank(), dist.get_world_size()
     if os.environ.get("WORLD_SIZE", "1") not in ("", "1"):
         raise UsageError(
             f"verify_ranks: there is no process group, and WORLD_SIZE={os.environ['WORLD_SIZE']}",

@@ -19,8 +19,7 @@ TRIED: dict[str, Value] = {
     "dataloader_workers": 1,
 }
 """The settings that can be switched between two steps, and the value that is tried of each beside torch's default. The
-number of workers is searched where a step waits for data.
-"""
+number of workers is searched where a step waits for data."""
 OF_GPUS = ("matmul_precision", "cudnn_benchmark", "sdpa_backend")
 
 

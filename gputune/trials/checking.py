@@ -51,8 +51,7 @@ class GuardRuns:
     def _by_chance(self) -> Recorded:
         """FP32 with the first seed, up to the compared iteration, in which dropout draws other numbers."""
         if self._chance is None:
-            steps = self._fp32[0].compared
-            self._chance = self._recorded(self._plain, FP32_SHIFTS[0], steps=steps)
+            self._chance = self._recorded(self._plain, FP32_SHIFTS[0], steps=self._fp32[0].compared)
         return self._chance
 
     def _recorded(self, advice: Advice | None, shift: int, *, steps: int | None = None) -> Recorded:

@@ -20,8 +20,7 @@ AS_GOOD = 1.01
 WORTH_MORE = LEAST_GAIN
 """A compiled combination, whose first step takes minutes at worst, must be faster than an uncompiled one by this ratio,
 and so must one with a larger effect on results than one with a lower; in the end that also by the median's interval at
-`CERTAINTY`.
-"""
+`CERTAINTY`."""
 CERTAINTY = 0.9
 """How certain it must be which of two gaining combinations is faster; 99 % would take minutes beside a busy host."""
 LESS_WORK = 0.98
@@ -70,8 +69,7 @@ def _likely_fastest(arms: Sequence[Tried]) -> Tried:
     beside a host that limits and disturbs the steps, an arm that leaves it more is faster by luck.
     """
     fastest = max(arms, key=lambda arm: arm.rate)
-    enough = MAYBE_AS_FAST * fastest.rate
-    may_be = [arm for arm in arms if arm.rate >= enough and not certainly_slower(arm, fastest)]
+    may_be = [arm for arm in arms if arm.rate >= MAYBE_AS_FAST * fastest.rate and not certainly_slower(arm, fastest)]
     return max(lightest(may_be) or [fastest], key=lambda arm: arm.rate)
 
 
@@ -94,7 +92,6 @@ def lightest(arms: Sequence[Tried]) -> list[Tried]:
 
 
 def _is_worth_it(best: Tried, other: Tried, certain: bool) -> bool:
-    """Whether the best arm is so much faster than a plainer one that what it has beyond that is worth it."""
     compiles = "compile" in best.combination.values and "compile" not in other.combination.values
     lower = is_lower(other.combination, best.combination)
     if best.rate <= (WORTH_MORE if compiles or lower else AS_GOOD) * other.rate or _is_by_luck(best, other):

@@ -33,13 +33,10 @@ class Combination:
 
     @property
     def level(self) -> Numerics:
-        """The largest effect on results that any of its settings has."""
-        effects = [settings.load(name).NUMERICS for name, _ in self.items]
-        return max(effects, key=LEVELS.index, default="exact")
+        return max((settings.load(name).NUMERICS for name, _ in self.items), key=LEVELS.index, default="exact")
 
     @property
     def precision(self) -> Precision:
-        """The lowest one of its matmuls."""
         values = self.values
         if "amp_dtype" in values:
             return "bfloat16"
@@ -64,8 +61,7 @@ class Combination:
 
     def within(self, level: Numerics) -> Combination:
         """This one without the settings whose effect on results is larger."""
-        kept = {n: v for n, v in self.items if LEVELS.index(settings.load(n).NUMERICS) <= LEVELS.index(level)}
-        return self.of(kept)
+        return self.of({n: v for n, v in self.items if LEVELS.index(settings.load(n).NUMERICS) <= LEVELS.index(level)})
 
     def __str__(self) -> str:
         return " + ".join(_word(*item) for item in self.items) or "torch's defaults"

@@ -58,7 +58,6 @@ class Rank(JsonLines[dict[str, Any]]):
 
     @property
     def has_ended(self) -> bool:  # type: ignore[override]
-        """Whether the rank's process has ended, and all that it said has been heard."""
         try:
             return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -109,8 +108,7 @@ class Job:
             trains=start.trains,
             other_numbers=other_numbers,
         )
-        text = Payload(advice=advice, trial=trial).text
-        self._keeper, self._lifeline = spawn(start, text)
+        self._keeper, self._lifeline = spawn(start, Payload(advice=advice, trial=trial).text)
 
     def __enter__(self) -> Job:
         return self
@@ -225,7 +223,6 @@ class Job:
             self._take(rank, message)
 
     def _take(self, rank: Rank, message: dict[str, Any]) -> bool:
-        """Take what a rank says; whether it passed a step."""
         if "passed" in message:
             return True
         if "answers" in message:

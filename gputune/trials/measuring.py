@@ -124,7 +124,6 @@ class _Session:
         )  # fmt: skip
 
     def _agreed(self, combination: Combination) -> Guard:
-        """How the outputs of some calls agree with those of torch's defaults."""
         self.current, precision = combination, combination.precision
         self._told.searching("comparing outputs", str(combination))
         answer = self._job.ask(
@@ -216,7 +215,6 @@ class _Session:
 
 
 def _of_kinds(candidates: Mapping[str, Value], found: Mapping[str, Any]) -> dict[str, Value]:
-    """Without what does not concern this kind of network."""
     able = dict(candidates)
     if not found["images"]:
         able.pop("cudnn_benchmark", None)

@@ -41,8 +41,7 @@ class Tuned:
     """The share of a step with torch's defaults in which the program waits for its data."""
     seeming: tuple[Combination, float] | None = None
     """The fastest combination, and how many times as fast it seemed, where nothing certainly gains over torch's
-    defaults.
-    """
+    defaults."""
 
 
 def ranking(measured: Measured) -> list[tuple[Tried, Comparison]]:
@@ -78,7 +77,11 @@ def tuned(
     default = default_of(measured)
     combination = found[0].combination if found else DEFAULT
     models = [ModelKey(class_name=name, digest=digest) for name, digest in measured.found["models"]]
-    levels = {level: one.values for level, one in by_level(_accepted(measured, found)) if one != DEFAULT}
+    # No other arm of the last comparison counts for any level.
+    accepted = [arm for arm in measured.arms if set(arm.combination.items) <= set(combination.items)]
+    levels = {level: one.values for level, one in by_level(accepted) if one != DEFAULT}
+    left = [Gap(fact=name, reason=row.why) for name, row in measured.left.items()]
+    failed = [Gap(fact=name, reason=why, cause="exited") for name, why in measured.failed.items()]
     program = Program(
         entry=measured.hello["entry"][:255],
         created=now(),
@@ -91,7 +94,7 @@ def tuned(
         trains=measured.found["trains"],
         measurements=tuple(_rows(measured.tried, device, measured.conditions)),
         guard=guard,
-        gaps=tuple(_gaps(measured)),
+        gaps=(*left, *failed),
     )
     more = greedy(found[0], default.peak_bytes) if found else False
     memory = (found[0].peak_bytes or 0) / (default.peak_bytes or 1) if found and more else None
@@ -100,12 +103,6 @@ def tuned(
         program=program, profile=unmeasured, combination=combination, gain=found[1] if found else None,
         more_memory=memory, seeming=None if found else seeming(measured), waits=measured.waits,
     )  # fmt: skip
-
-
-def _accepted(measured: Measured, found: tuple[Tried, Comparison] | None) -> list[Tried]:
-    """The arms of the last comparison that are part of what the guard accepted: no others count for any level."""
-    accepted = set(found[0].combination.items) if found else set()
-    return [arm for arm in measured.arms if set(arm.combination.items) <= accepted]
 
 
 def _choices(combination: Combination, found: Comparison, trains: bool) -> dict[str, Choice]:
@@ -138,8 +135,3 @@ def _rows(tried: Sequence[Tried], device: str, conditions: dict[str, float]) -> 
             )
         )  # fmt: skip
     return rows
-
-
-def _gaps(measured: Measured) -> list[Gap]:
-    left = [Gap(fact=name, reason=row.why) for name, row in measured.left.items()]
-    return left + [Gap(fact=name, reason=why, cause="exited") for name, why in measured.failed.items()]

@@ -75,8 +75,7 @@ class Search:
     left_out: Callable[[Combination], bool] = lambda one: False
     start: Combination = DEFAULT
     """The combination that all others begin with: torch's defaults, or a number of workers with which steps need not
-    wait for data.
-    """
+    wait for data."""
     tried: list[Tried] = field(default_factory=list)
 
     def best(self, candidates: Mapping[str, Value], *, images: bool) -> Combination:
@@ -99,7 +98,9 @@ class Search:
         """Torch's defaults, what is left of the winner within each level, its rivals and the winner, compared until
         decided. What is left is not compiled, which would take as long as all else.
         """
-        less = [self.start, *(winner.within(level) for level in LEVELS), *self._rivals(winner)]
+        near = [arm.combination for arm in self._near(self._last_of_precisions)]
+        rivals = [one for one in near if is_lower(one, winner)]
+        less = [self.start, *(winner.within(level) for level in LEVELS), *rivals]
         arms = self._usable([DEFAULT, *(one.minus("compile") for one in (*less, winner)), winner])
         if len(arms) == 1:
             tried = [arm for arm in self.tried if arm.combination == DEFAULT][-1:]
@@ -112,8 +113,7 @@ class Search:
         arms = self._usable([start, *others])
         if len(arms) < 2:
             return start
-        ended = self._compare(name, arms, most=most)
-        return choice(ended, self._memory()).combination
+        return choice(self._compare(name, arms, most=most), self._memory()).combination
 
     def _lightest_precision(self, best: Combination) -> Combination:
         """Of the precisions that were about as fast as the best, that which leaves the GPU the least to do: where the
@@ -135,33 +135,23 @@ class Search:
         return self._lightest(as_fast, chosen) or chosen
 
     def _lightest(self, arms: Sequence[Tried], best: Combination) -> Combination | None:
-        """The best if it is one of those that leave the GPU the least to do, or else the plainest of these, without
-        what takes more memory; None where that is not known.
-        """
+        """The best if it is one of the lightest without more memory, else the plainest of these; None if unknown."""
         memory = self._memory()
         light = lightest([arm for arm in arms if arm.combination == best or not greedy(arm, memory)])
         found = [arm.combination for arm in light]
         return best if best in found else min(found, key=plainness, default=None)
-
-    def _rivals(self, winner: Combination) -> list[Combination]:
-        """The precisions that were about as fast as the best and have a lower effect on results than the winner."""
-        near = [arm.combination for arm in self._near(self._last_of_precisions)]
-        return [one for one in near if is_lower(one, winner)]
 
     @property
     def _last_of_precisions(self) -> str:
         return "again" if any(arm.stage == "again" for arm in self.tried) else "precision"
 
     def _unsure(self, stage: str) -> list[Tried]:
-        """The arms that leave the GPU the least to do and yet seemed far behind in a stage that had time for too few
-        rounds to say so: they may have been disturbed.
-        """
+        """The lightest arms that seemed far behind, perhaps disturbed, in a stage with too few rounds to say so."""
         arms, near = self._of(stage), self._near(stage)
         hurried = any(len(arm.samples) < FIRST_LOOK for arm in arms)
         return [arm for arm in lightest(arms) if arm not in near] if hurried else []
 
     def _near(self, stage: str) -> list[Tried]:
-        """The arms of a stage that were not far behind its fastest, the fastest first."""
         arms = self._of(stage)
         far = behind(arms) if arms else []
         return [arm for arm in sorted(arms, key=lambda arm: -arm.rate) if arm not in far]
@@ -181,8 +171,7 @@ class Search:
         self.tried += arms
         rounds: Rounds[Tried] = Rounds(arms=arms, deadline=ENDS[stage], most=most)
         while arm := rounds.next(self.used()):
-            block = self.measure(arm.combination)
-            rounds.push(arm.note(block))
+            rounds.push(arm.note(self.measure(arm.combination)))
             if stage != "final" and len(rounds.arms[0].samples) == FIRST_LOOK and not rounds.within_a_round:
                 for one in behind(rounds.arms):
                     rounds.drop(one)
@@ -200,12 +189,10 @@ STEPS = 400
 STEPS_SECONDS = 15.0
 SHORT_SECONDS = 88.0
 """The last comparison may have more than `STEPS` and `SECONDS` until the whole run has taken so long, with compiling:
-with less, noise hides gains beside a disturbed host.
-"""
+with less, noise hides gains beside a disturbed host."""
 BLOCK, FEWEST, MOST = 0.04, 2, 48
 """How many seconds of steps a block has, and how many steps at the least and at the most. A step that is not timed
-comes before each: in blocks of one, half of the search would be spent on these.
-"""
+comes before each: in blocks of one, half of the search would be spent on these."""
 BLOCKS = 130
 """Into how many blocks the user's number of steps is divided at the least, where blocks may be that short."""
 
@@ -245,16 +232,10 @@ class Budget:
         if not self.step_seconds:
             return 0.0
         seconds = self.seconds
-        share = max((seconds - self.apart) / self._most_seconds, self.used / self._most_steps)
+        most_seconds = max(SECONDS, STEPS_OF_TIME * self.step_seconds[DEFAULT])
+        most_steps = self.most or max(STEPS, STEPS_SECONDS / min(self.step_seconds.values()))
+        share = max((seconds - self.apart) / most_seconds, self.used / most_steps)
         return min(share, seconds / SHORT_SECONDS) if self.last and self.most is None else share
-
-    @property
-    def _most_seconds(self) -> float:
-        return max(SECONDS, STEPS_OF_TIME * self.step_seconds[DEFAULT])
-
-    @property
-    def _most_steps(self) -> float:
-        return self.most or max(STEPS, STEPS_SECONDS / min(self.step_seconds.values()))
 
     def steps(self, combination: Combination) -> int:
         """How many steps a block with the combination has: few as long as nothing is known of how long they take."""

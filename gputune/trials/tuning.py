@@ -107,8 +107,7 @@ class _Tune:
         )  # fmt: skip
         self._start = replace(self._start, trains=measured.found["trains"])
         if busy := self._too_busy(measured):
-            nothing = tuned(measured, None, self._machine, self._device, UNGUARDED)
-            return replace(nothing, disturbed=busy)
+            return replace(tuned(measured, None, self._machine, self._device, UNGUARDED), disturbed=busy)
         accepted, guard = self._guarded(measured, ranking(measured))
         arms = [arm for arm in measured.arms if str(arm.combination) not in self._refused]
         result = tuned(replace(measured, arms=arms), accepted, self._machine, self._device, guard)
@@ -118,7 +117,6 @@ class _Tune:
     def _guarded(
         self, measured: Measured, ranked: list[tuple[Tried, Comparison]]
     ) -> tuple[tuple[Tried, Comparison] | None, Guard]:
-        """The first combination that the guard accepts, and what it said."""
         steps = self._request.guard_steps
         if steps is None or not ranked:
             return (ranked[0] if ranked else None), UNGUARDED
@@ -138,8 +136,7 @@ class _Tune:
         return None, guard
 
     def _confirmed(self, measured: Measured, result: Tuned) -> Tuned:
-        advice = self._advice(measured, result.combination)
-        whole = confirm(self._start, advice, self._told)
+        whole = confirm(self._start, self._advice(measured, result.combination), self._told)
         return replace(result, program=replace(result.program, confirmation=whole))
 
     def _too_busy(self, measured: Measured) -> str:
@@ -152,7 +149,6 @@ class _Tune:
         return f"others used {others:.2g} of {cpu.affinity_count} CPUs"
 
     def _advice(self, measured: Measured, combination: Combination) -> Advice:
-        """The advice with which a start of this program runs with the combination, as if a profile held it."""
         workers = combination.workers
         of_this_machine = {"cpu_budget": self._machine.cpu.budget, "own_dataset": True}
         program = TunedValues(

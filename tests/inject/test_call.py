@@ -193,8 +193,6 @@ class TestSuspects:
 
 
 class TestSaved:
-    """Copies, pickles and checkpoints hold the model as if nothing had been put in."""
-
     @pytest.mark.parametrize("kind", [Net, SavesAll])
     def test_a_copy_and_a_pickle_compute_as_the_plain_model(self, kind: Any) -> None:
         model = kind()

@@ -13,7 +13,6 @@ from gputune.inject.compiled import compile_in_place, rehearse
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What torch.compile was given; instead of compiling, it calls it."""
     given: list[Any] = []
 
     def compile_(function: Any) -> Any:

@@ -94,8 +94,6 @@ class TestForCommand:
 
 
 class TestInTorch:
-    """Right after `import torch` and in a running process."""
-
     @pytest.mark.parametrize(
         ("current", "expected", "why"),
         [(3, APPLIED, "through its environment variable"), (7, USERS, "its environment variable asked for 3")],

@@ -32,8 +32,6 @@ HOOKS = {
 
 
 class Session:
-    """An injection, with what it said and which flags it set."""
-
     def __init__(self, advice: Advice) -> None:
         self.said: list[str] = []
         self.flags: dict[str, Any] = {}
@@ -54,7 +52,6 @@ Start = Callable[..., Session]
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    """Starts an injection, whose hooks torch loses after the test."""
     for module, hooks in HOOKS.items():
         monkeypatch.setattr(import_module(module), hooks, OrderedDict())
     monkeypatch.delenv("RANK", raising=False)
@@ -92,7 +89,6 @@ def trained(*models: Any, steps: int = 2) -> Any:
 
 
 def call_of(model: Any) -> Any:
-    """The call in the place that torch keeps for a compiled one."""
     return vars(model).get(PLACE)
 
 
@@ -233,8 +229,6 @@ def answering(*models: Any, **values: Any) -> Tuned:
 
 
 class TestTrainsNothing:
-    """A program that was tuned by its calls without gradients."""
-
     @pytest.fixture(autouse=True)
     def _no_optimizer(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("gputune.inject.inference.optimizer_made", lambda: False)
@@ -319,8 +313,6 @@ class TestTrainsNothing:
 
 
 class TestLeft:
-    """What keeps out of a program, and how that is told."""
-
     def test_what_the_program_does_itself(self, start: Start) -> None:
         session, model = start(), mlp()
         optimizer = torch.optim.AdamW(model.parameters(), foreach=True)

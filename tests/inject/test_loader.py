@@ -123,8 +123,6 @@ class TestGiven:
 
 
 class TestKept:
-    """What the program decided itself stays."""
-
     @pytest.mark.parametrize(
         "given",
         [{"num_workers": 0}, {"num_workers": 1}, {"worker_init_fn": print}, {"persistent_workers": False},

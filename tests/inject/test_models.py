@@ -80,16 +80,12 @@ def test_what_is_no_digest(digest: str) -> None:
 
 
 class LlamaAttention(nn.Module):
-    """As model libraries name theirs."""
-
     def __init__(self) -> None:
         super().__init__()
         self.q = nn.Linear(8, 8)
 
 
 class Raw(nn.Module):
-    """A matrix of its own, in no layer."""
-
     def __init__(self) -> None:
         super().__init__()
         self.inner = nn.Linear(8, 8)

@@ -14,8 +14,6 @@ X = torch.ones(2, 4)
 
 
 class Seen:
-    """What one that looks on saw."""
-
     def __init__(self, gradients: bool = False) -> None:
         self.models: list[Any] = []
         self.calls = Outermost(lambda model, inputs, output: self.models.append(model), gradients=gradients)

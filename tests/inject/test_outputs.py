@@ -63,7 +63,6 @@ OUTPUTS = st.recursive(
 
 
 def alike(before: Any, after: Any) -> None:
-    """Same types at every depth; what held nothing in half precision is the same object."""
     assert type(before) is type(after)
     if isinstance(before, torch.Tensor):
         assert after.dtype == (FULL if before.dtype == HALF else before.dtype)

@@ -79,8 +79,6 @@ def test_whatever_the_advice_it_is_understood_or_a_value_error(data: dict[str, A
 
 
 class TestLimit:
-    """A payload that would be too long loses the programs that were tuned first."""
-
     def handed(self, count: int) -> list[str]:
         numbers = [f"{number:02}" for number in range(count)]
         programs = tuple(program(f"train{number}.py", created=f"2026-11-21T12:{number}:00Z") for number in numbers)

@@ -43,7 +43,6 @@ APPLIED, UNTOUCHED = "high True\n", "highest False\n"
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A folder of PYTHONPATH, with the stand-in for torch."""
     package = tmp_path / "site" / "torch"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(TORCH)
@@ -63,7 +62,6 @@ def run(code: str, env: dict[str, str], *options: str) -> str:
 
 @pytest.fixture(scope="module")
 def told() -> Any:
-    """One child with the real torch tells all that is asked of it."""
     code = """
 import importlib.util, inspect, json, sys
 told = {"before": sorted(name for name in sys.modules if "gputune" in name or name == "torch")}
@@ -118,8 +116,6 @@ class TestRealTorch:
 
 
 class TestWhere:
-    """In which processes it happens."""
-
     def test_a_script_a_module_and_a_string(self, site: Path) -> None:
         (site / "program.py").write_text(SHOW)
         for arguments in (
@@ -172,8 +168,6 @@ class TestWhere:
 
 
 class TestImport:
-    """What can happen at `import torch`."""
-
     def test_a_missing_torch_is_missing_as_ever(self) -> None:
         code = "import sys; sys.path[:] = [one for one in sys.path if 'site-packages' not in one]\nimport torch"
         done = python("-c", code, env=shimmed())
@@ -296,8 +290,6 @@ class TestPayload:
 
 
 class TestChain:
-    """The sitecustomize that the shim hides."""
-
     @pytest.fixture
     def theirs(self, site: Path) -> Path:
         return site / "sitecustomize.py"

@@ -28,8 +28,6 @@ class Bearing(Squared):
 
 
 class Calls(nn.Module):
-    """A linear layer, and a function of what it gave."""
-
     def __init__(self, function: Any = lambda x: x) -> None:
         super().__init__()
         self.layer, self.function = nn.Linear(4, 4), function

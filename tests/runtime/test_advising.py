@@ -28,13 +28,10 @@ def made(**more: Any) -> Profile:
 
 
 def tuning(*programs: Program) -> Profile:
-    """With no flag for every program."""
     return made(settings={"cudnn_benchmark": False}, programs=programs)
 
 
 class TestFamilies:
-    """Measured on reference networks, and put in only where that is asked for."""
-
     @pytest.mark.parametrize("terms", [DEFAULT, EXACT, Terms(numerics="tf32"), Terms(numerics="rounding")])
     def test_nothing_by_itself(self, terms: Terms) -> None:
         assert not advice(made(), H200, terms)
@@ -96,8 +93,6 @@ class TestFamilies:
 
 
 class TestWaiting:
-    """What a user who has not decided is told of."""
-
     def test_it_is_what_the_level_mixed_would_put_in(self) -> None:
         assert waiting(made(), H200, DEFAULT) == {"convnet": advice(made(), H200, MIXED).families["convnet"]}
 
@@ -110,8 +105,6 @@ class TestWaiting:
 
 
 class TestPrograms:
-    """Tuned on purpose, and put in without a further word."""
-
     values = program().by_numerics["mixed"]
 
     def test_without_a_level_all_that_was_chosen(self) -> None:
@@ -130,7 +123,6 @@ class TestPrograms:
     flags: Mapping[str, Any] = {"cudnn_benchmark": True, "matmul_precision": "tf32"}
 
     def set_back(self, terms: Terms = DEFAULT, **changed: Any) -> Any:
-        """The flags that a program gets which was tuned beside both, and is best in bfloat16 without."""
         half = {"amp_dtype": "bfloat16"}
         given = {"settings": choices(half), "by_numerics": {"mixed": half}, "measurements": self.tried} | changed
         programs = advice(made(settings=self.flags, programs=(program(**given),)), H200, terms).programs
@@ -229,8 +221,6 @@ class TestLoading:
 
 
 class TestPlan:
-    """What `gputune apply` shows and hands down of it."""
-
     def rows(self, terms: Terms, **more: Any) -> dict[str, tuple[str, Any]]:
         return {row.setting: (row.status, row.after) for row in plan(made(**more), H200, {}, terms).applied}
 

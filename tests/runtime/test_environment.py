@@ -28,7 +28,6 @@ def why(planned: Plan, name: str) -> str:
 
 
 def handed(planned: Plan) -> dict[str, object]:
-    """The values of settings that travel to the shim."""
     values: dict[str, object] = json.loads(planned.payload)["settings"]
     return values
 
@@ -91,8 +90,6 @@ class TestUser:
 
 
 class TestElsewhere:
-    """A valid profile that was measured on another machine."""
-
     here = Fingerprint(cpu="AMD EPYC", cpu_budget=16, torch="2.11.0+cu130")
 
     def test_each_choice_that_rests_on_the_difference_is_skipped_and_says_it(self) -> None:
@@ -178,7 +175,6 @@ class TestChild:
 
 class TestExports:
     def in_shell(self, text: str, given: dict[str, str], shell: str = "sh") -> dict[str, str]:
-        """The environment of a program that a shell starts after evaluating `text`, unset variables being an error."""
         script = 'set -u; eval "$1"; exec env -0'
         done = subprocess.run([shell, "-c", script, "sh", text], env=given, capture_output=True, text=True, check=True)
         return dict(entry.split("=", 1) for entry in done.stdout.split("\0") if entry)
@@ -208,8 +204,6 @@ class TestExports:
 
 
 class TestNumerics:
-    """How far results may change: what goes further is left out, and named."""
-
     def test_a_limit_leaves_out_what_goes_further(self) -> None:
         planned = plan(profile(), H200, {}, Terms(numerics="rounding"))
         assert planned.left_out == ("amp_dtype", "matmul_precision")

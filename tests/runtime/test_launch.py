@@ -91,8 +91,6 @@ def test_stderr_may_be_closed() -> None:
 
 
 class TestInherited:
-    """The environment that this process was given, without what Python itself adds to it."""
-
     code = "import json; from gputune.runtime.launch import inherited; print(json.dumps(inherited()))"
 
     def inherited(self, given: dict[str, str]) -> Any:

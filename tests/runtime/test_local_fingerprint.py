@@ -27,9 +27,7 @@ def made_torch(version: str, **more: Any) -> ModuleType:
 
 @pytest.fixture
 def cuda_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This process has imported the recorded machine's torch. (The one here may be for the CPU, for which no GPU
-    counts.)
-    """
+    """This process has imported the recorded machine's torch: the one here may be for the CPU."""
     monkeypatch.setitem(sys.modules, "torch", made_torch("2.11.0+cu130", cuda="13.0"))
 
 

@@ -30,7 +30,6 @@ def measured_here(values: dict[str, Any], **more: Any) -> Profile:
 
 
 def mixed(tuning: Tuning) -> bool:
-    """Whether its autocast computes in another dtype than FP32."""
     with tuning.autocast():
         return (torch.ones(2, 2) @ torch.ones(2, 2)).dtype != torch.float32
 
@@ -290,8 +289,6 @@ class TestDataLoaderHere:
 
 
 class Sleeping:
-    """Samples that are waited for."""
-
     def __init__(self, length: int = 100) -> None:
         self.length = length
 

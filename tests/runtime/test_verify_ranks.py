@@ -79,8 +79,6 @@ class TestWithoutAGroup:
 
 
 class Store:
-    """As c10d's stores are: `add` returns the new count."""
-
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
         self.lock = threading.Lock()
@@ -107,7 +105,6 @@ class TestDeadline:
 
     @pytest.fixture
     def store(self, monkeypatch: pytest.MonkeyPatch, ranks: int) -> Store:
-        """The store of a job of so many ranks, of which this process is number 1."""
         store = Store()
         monkeypatch.setattr("gputune.runtime.verify_ranks._place", lambda: (store, 1, ranks))
         return store

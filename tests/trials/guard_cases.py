@@ -70,7 +70,6 @@ class Case:
 
 @contextmanager
 def untouched() -> Iterator[pytest.MonkeyPatch]:
-    """What gputune replaces in torch, Python and NumPy is as it was afterwards."""
     with pytest.MonkeyPatch.context() as patch:
         for module, names in HOOKS.items():
             for name in names:
@@ -174,8 +173,6 @@ def mlp(*widths: int, act: Any = nn.ReLU, **more: Any) -> Any:
 
 
 class Attention(nn.Module):  # type: ignore[misc]
-    """A decoder's block."""
-
     def __init__(self, width: int, dropout: float = 0.0, causal: bool = True) -> None:
         super().__init__()
         self.causal, self.drop = causal, nn.Dropout(dropout)
@@ -232,7 +229,6 @@ def images(count: int = 16) -> tuple[Any, Any]:
 
 
 def text(count: int = 16) -> tuple[Any, Any]:
-    """Each token follows from the two before it."""
     tokens = torch.randint(20, (count, 13))
     for place in range(2, 13):
         tokens[:, place] = (tokens[:, place - 1] + 2 * tokens[:, place - 2]) % 20

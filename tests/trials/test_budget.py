@@ -11,7 +11,6 @@ TF32 = Combination.of({"matmul_precision": "tf32"})
 
 
 def budget(step: float | None, passed: float = 0.0, *, apart: float = 0.0, **more: Any) -> Budget:
-    """A search whose steps take `step` seconds with torch's defaults, so many seconds after it began."""
     now = [1000.0]
     made = Budget(clock=lambda: now[0], step_seconds={} if step is None else {DEFAULT: step}, apart=apart, **more)
     now[0] += passed

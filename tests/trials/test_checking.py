@@ -20,8 +20,6 @@ ADVICE = Advice(device="cpu")
 
 
 class Made(GuardRuns):
-    """Its runs record what is made up."""
-
     def __init__(self, tuned: Recorded) -> None:
         start = Start(command=("true",), environ={}, folder=Path(), log=None)  # type: ignore[arg-type]  # never started
         super().__init__(start=start, steps=53, told=Told(tell=lambda _: None))

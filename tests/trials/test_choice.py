@@ -44,8 +44,6 @@ class TestEffect:
 
 
 class TestTheGpusOwnTime:
-    """Of two arms whose rounds do not tell which is faster."""
-
     def arms(self, light: float, heavy: float) -> tuple[Tried, Tried]:
         one, other = arm(10.0, fused_optimizer=True), arm(10.4, sdpa_backend="flash")
         other.samples[:6] = [9.4] * 6

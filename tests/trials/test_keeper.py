@@ -49,7 +49,6 @@ time.sleep(60)
 
 @contextmanager
 def keeper(folder: Path, *command: str) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
-    """A keeper at work, and the writing end of its lifeline."""
     (folder / "said").touch()
     reader, writer = os.pipe()
     words = [*keeper_words(reader), *command]

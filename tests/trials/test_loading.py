@@ -12,9 +12,7 @@ LOADER: dict[str, Any] = {"batches": 1000, "batch_bytes": 0, "left": None}
 
 
 def batches(per_worker: float, step: float, cpus: int = 16) -> Any:
-    """The steps/s of a program whose workers make so many batches/s each, on so many CPUs, and whose step takes so
-    long.
-    """
+    """The steps/s with workers of which each makes so many batches/s, if a step takes `step` seconds."""
 
     def rate(workers: int) -> float:
         if not workers:

@@ -22,9 +22,7 @@ CANDIDATES: dict[str, Any] = {"matmul_precision": "tf32", "fused_optimizer": Tru
 
 
 class Program:
-    """One start of it after the other, each of which ends, or fails as `failure` says, where `ends` says so of an
-    order.
-    """
+    """Its starts end one after the other, or fail as `failure` says, at an order for which `ends` says so."""
 
     def __init__(
         self,

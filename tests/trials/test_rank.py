@@ -10,7 +10,6 @@ from gputune.trials.job import Rank
 
 @pytest.fixture
 def ends() -> Iterator[tuple[Rank, socket.socket]]:
-    """A rank, and its own end of the connection."""
     ours, its = socket.socketpair()
     with ours, its:
         yield Rank(ours), its

@@ -49,8 +49,7 @@ def take_out(root: Root) -> None:
 def has_images(model: Any) -> bool:
     import torch
 
-    kinds = (torch.nn.Conv2d, torch.nn.ConvTranspose2d)
-    return any(isinstance(layer, kinds) for layer in model.modules())
+    return any(isinstance(layer, (torch.nn.Conv2d, torch.nn.ConvTranspose2d)) for layer in model.modules())
 
 
 def has_volumes(model: Any) -> bool:

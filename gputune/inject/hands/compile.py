@@ -53,10 +53,7 @@ def take_out(root: Root) -> None:
 
 
 def _tell_caches_apart(root: Root) -> None:
-    """Have torch keep what it compiles under autocast by autocast's dtype.
-
-    At least from torch 2.8 to 2.11 its cache on disk takes a graph that was compiled under one dtype for another one.
-    """
+    """The cache on disk of torch 2.8 to 2.11, at least, takes a graph compiled under one dtype for another's."""
     import torch.compiler
 
     dtype = root.call.dtype or root.seen.autocast

@@ -85,8 +85,7 @@ def _fuse(optimizer: Any) -> None:
             group["fused"] = True
     for parameter, state in optimizer.state.items():
         if "step" in state:
-            step = torch.as_tensor(state["step"], dtype=torch.float32)
-            state["step"] = step.to(parameter.device)
+            state["step"] = torch.as_tensor(state["step"], dtype=torch.float32).to(parameter.device)
 
 
 def _unfuse(optimizer: Any) -> None:

@@ -60,7 +60,6 @@ def take_out(root: Root) -> None:
 
 
 def _is_differentiated_forward() -> bool:
-    """Whether forward-mode differentiation, which inference mode would switch off, is under way."""
     import torch
     from torch.autograd import forward_ad
 

@@ -97,7 +97,6 @@ def _wanted():
 
 
 def _install():
-    """Install the finder, once even if two copies of this file are on the path."""
     if sys.version_info >= (3, 11) and _wanted():
         if not any(getattr(finder, "gputune", False) for finder in sys.meta_path):
             sys.meta_path.insert(0, _TorchFinder())

@@ -47,7 +47,6 @@ def work(run: Run) -> Iterator[int]:
 
 
 def _obey(run: Run, arms: Arms) -> Iterator[int]:
-    """One order after the other, each of which is answered."""
     while True:
         order = run.receive()
         if order["do"] == "look":
@@ -103,7 +102,6 @@ def _block(run: Run, arms: Arms, order: dict[str, Any]) -> Iterator[int]:
 
 
 def _trace(run: Run, steps: int) -> Iterator[int]:
-    """Trace how long the GPU works for a step with what is in force, over so many steps, several times."""
     found = []
     for _ in range(TRACES):
         trace = Trace(run.device)

@@ -72,7 +72,6 @@ class Recorder:
 
     @property
     def is_compared(self) -> bool:
-        """Whether this is the iteration whose gradients are kept."""
         return self._number == self._compared
 
     def stepped(self) -> None:

@@ -163,8 +163,7 @@ class Iterations:
 
 WORK = {"measure": "measuring", "guard": "recording", "time": "timing"}
 """The module whose `work` says what a process does in each role: a generator of how many iterations to let pass before
-it goes on.
-"""
+it goes on."""
 
 
 class Run:

@@ -58,8 +58,7 @@ https://github.com/pytorch/pytorch/issues/192021."""
 TEARDOWN, CALLS, BETWEEN_CALLS = "TEARDOWN_CUPTI", 10, 0.005
 """Where this is "1" in the environment, kineto detaches CUPTI from the process behind a trace: a thread of its own
 prepares that, and the next call of CUDA's does it. A trace that began before would lose its records, so there are so
-many calls, with so many seconds between them.
-"""
+many calls, with so many seconds between them."""
 _own: weakref.WeakSet[Any] = weakref.WeakSet()
 """The profilers that were made here, which may live on for a while."""
 

@@ -13,7 +13,6 @@ LAST = torch.channels_last
 
 
 def layouts(model: Any, optimizer: Any) -> set[bool]:
-    """Whether the images among its tensors are in channels_last."""
     images = [one for one in model.parameters() if one.dim() == 4]
     tensors = [*images, *(one.grad for one in images)]
     tensors += [value for one in images for value in optimizer.state[one].values() if getattr(value, "ndim", 0) == 4]

@@ -16,7 +16,6 @@ X = torch.ones(2, 4)
 
 @pytest.fixture(autouse=True)
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What was called compiled."""
     seen: list[Any] = []
 
     def compile_(function: Any) -> Any:
@@ -35,8 +34,6 @@ def put_in(model: Any, **more: Any) -> Any:
 
 @pytest.mark.slow
 class TestPutIn:
-    """Torch's compiler is imported for it."""
-
     def test_calls_with_gradients_run_compiled(self, calls: list[Any]) -> None:
         model = mlp()
         root = put_in(model)

@@ -14,8 +14,6 @@ X = torch.ones(2, 4)
 
 
 class Noting(nn.Module):
-    """Whether each call was in inference mode."""
-
     def __init__(self) -> None:
         super().__init__()
         self.layer, self.seen = nn.Linear(4, 4), []

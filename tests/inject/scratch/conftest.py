@@ -63,7 +63,6 @@ class Users:
         return self.home / "work"
 
     def run(self, script: Path | str, *arguments: str, when: str = "never", libraries: str = "", **more: str) -> str:
-        """What the script printed."""
         quiet = {"HOME": str(self.home), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
         words = (str(PRIVATE), when, str(self.scratch), libraries, str(SCRIPTS / script), *arguments)
         env = environ(**{**quiet, "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(self.home.parent), **more})
@@ -108,8 +107,6 @@ def populated(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 
 @pytest.fixture
 def again(users: Users, populated: Callable[..., Path]) -> Callable[..., Users]:
-    """The user, in whose folder a script has run before."""
-
     def fill(*words: str) -> Users:
         shutil.copytree(populated(*words), users.folder, dirs_exist_ok=True)
         return users

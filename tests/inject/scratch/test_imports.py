@@ -22,8 +22,6 @@ told = []
 
 @pytest.fixture
 def told(tmp_path: Path) -> object:
-    """What a program prints, with these modules to import, and what it says on stderr."""
-
     def tell(code: str, **modules: str) -> tuple[str, str]:
         for name, text in modules.items():
             (tmp_path / f"{name}.py").write_text(text)

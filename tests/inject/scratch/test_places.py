@@ -21,7 +21,6 @@ def places(folder: Path) -> Places:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """The user's folder, with one checkpoint."""
     made = tmp_path / "home"
     made.mkdir()
     (made / "old.pt").write_text("old")

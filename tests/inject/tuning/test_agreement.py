@@ -21,8 +21,6 @@ CALLS = 4
 
 
 class Net(nn.Module):
-    """Layers, and what it does with what they say."""
-
     def __init__(self, does: Any = lambda x: x) -> None:
         super().__init__()
         torch.manual_seed(0)
@@ -59,12 +57,10 @@ def judged(model: Any, **more: Any) -> Guard:
 
 
 def masked(x: Any, value: float) -> Any:
-    """With one column of a constant."""
     return x.index_fill(-1, torch.tensor([3]), value)
 
 
 def wrong(x: Any) -> Any:
-    """Other signs in half precision."""
     return -x if x.dtype == torch.bfloat16 else x
 
 

@@ -31,7 +31,6 @@ class Training:
         return float(loss)
 
     def state(self) -> tuple[Any, ...]:
-        """What shows which settings are in force."""
         call, group = self.root.call, self.optimizer.param_groups[0]
         weight = next(one for one in self.model.parameters() if one.dim() == 4)
         steps = {one["step"].device.type for one in self.optimizer.state.values()}

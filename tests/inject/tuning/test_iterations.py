@@ -123,7 +123,6 @@ def _path() -> list[str]:
 
 @pytest.fixture
 def ended() -> Iterator[list[int]]:
-    """Gets an entry after each iteration."""
     times: list[int] = []
     with untouched():
         Iterations(lambda: times.append(len(times))).start()

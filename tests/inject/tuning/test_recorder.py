@@ -27,7 +27,6 @@ def clean() -> Iterator[None]:
 
 
 def recording(compared: int = 3) -> Recorder:
-    """One that is told of iterations as in a run."""
     recorder = Recorder(compared)
     Iterations(recorder.stepped).start()
     recorder.start()

@@ -76,7 +76,6 @@ def test_an_unknown_state_repeats_all_the_same_and_is_another_each_time(draw: Ca
 
 
 def test_other_seeds_are_left_alone() -> None:
-    """Lists, texts and negative numbers."""
     numpy.random.seed([1, 2])
     expected = numpy.random.rand()
     assert drawn(2, lambda: (numpy.random.seed([1, 2]), numpy.random.rand())[1]) == expected

@@ -15,9 +15,7 @@ LAUNCHES, BETWEEN = 0.003, 0.021
 
 
 class Machine:
-    """What stands for torch.cuda and for the host's clock: a step's kernels begin when the first is launched, or when
-    those before have ended, and take `works` seconds.
-    """
+    """torch.cuda and the host's clock: kernels of a step take `works` seconds, after those of the step before."""
 
     def __init__(self, works: float) -> None:
         self.works = works
@@ -30,7 +28,6 @@ class Machine:
         self.now = max(self.now, self.idle_from)
 
     def steps(self, count: int) -> None:
-        """Up to where the optimizer's step has been launched, as a program's steps are told apart."""
         for _ in range(count):
             self.now += BETWEEN
             self.idle_from = max(self.now, self.idle_from) + self.works
@@ -68,7 +65,6 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def step_seconds(machine: Machine, count: int) -> float:
-    """What a step takes, in a block that follows another step."""
     machine.steps(1)
     clock = Clock("cuda")
     machine.steps(count)
@@ -144,7 +140,6 @@ class TestCupti:
 
     @pytest.fixture
     def seen(self, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
-        """The calls that a made-up GPU gets, each with what the environment says at that moment."""
         seen: list[tuple[str, str | None]] = []
 
         class Profile:
