@@ -184,8 +184,6 @@ class _Dict(_Type):
 
 
 class _List(_Type):
-    """A tuple of elements of one type, of any length or of a fixed one."""
-
     def __init__(self, element: Any, length: int | None) -> None:
         self.element, self.length = _type(element), length
 

@@ -136,8 +136,6 @@ _HANGING = "import time; time.sleep(1000)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verb:
-    """A command and what stands around it. Its first word is gputune's."""
-
     name: str
     words: Sequence[str]
     share: int
@@ -197,8 +195,6 @@ VERBS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kill:
-    """One kill, as it was drawn."""
-
     number: int
     verb: str
     signal: signal.Signals
@@ -218,7 +214,6 @@ class Kill:
 
 
 def draw(count: int, seed: int, verbs: Sequence[str] = ()) -> list[Kill]:
-    """So many kills, spread over the verbs by their shares, and over the signals."""
     generator = random.Random(seed)
     chosen = [VERBS[name] for name in verbs or VERBS]
     names = [verb.name for verb in chosen for _ in range(verb.share)]
@@ -256,8 +251,6 @@ class Left:
 
 
 class Run:
-    """One gputune with folders of its own."""
-
     def __init__(self, verb: Verb, folder: Path) -> None:
         self.verb, self.folder = verb, folder
         self.cwd, self.cache, self.tmp, self.shm = (folder / name for name in ("cwd", "cache", "tmp", "shm"))
@@ -296,7 +289,6 @@ class Run:
         return child
 
     def processes(self) -> dict[int, str]:
-        """The command lines of all processes of it that have not ended."""
         mark = f"XDG_CACHE_HOME={self.cache}".encode()  # which nothing changes further in
         pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
         return {
@@ -453,7 +445,6 @@ def _together(found: Iterator[tuple[str, str]]) -> dict[str, str]:
 
 
 def all_of(kills: Sequence[Kill]) -> list[Left]:
-    """What is left of each kill."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(life, dict.fromkeys(kill.verb for kill in kills)))
         return list(pool.map(what_is_left, kills))

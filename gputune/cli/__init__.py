@@ -189,10 +189,7 @@ def _exit_on_sigterm() -> None:
 
 
 def _terminated(number: int, frame: object) -> None:
-    """Exit through every `finally`, so that no child outlives this process.
-
-    Launchers signal a whole process group, often twice; a second signal must not cut the cleaning up short.
-    """
+    """Exit through every `finally`, so that no child outlives this process. A second signal does not cut that short."""
     for one in _ENDING:
         signal.signal(one, signal.SIG_IGN)
     sys.exit(128 + number)

@@ -13,8 +13,7 @@ AN_INTERPRETER = "name an interpreter, as in --python .venv/bin/python"
 def name(given: str) -> str:
     """A name, or a path, as it was given. Raises BadParameter, to which typer adds the option, where it is blank.
 
-    Most often it comes from a variable that is not set. Python takes an empty path for the working folder, and an
-    option that is empty for one that was not given, so that something would be written where nobody meant it to be.
+    Python takes an empty path for the working folder, so something would be written where nobody meant it to be.
     """
     if not given.strip():
         raise typer.BadParameter("it is empty; is the variable set that it comes from?")
@@ -102,8 +101,6 @@ def _benches() -> Collection[str]:
 
 
 def _several(names: Callable[[], Collection[str]]) -> Callable[[str], list[str]]:
-    """Completes the last name of a list separated by commas."""
-
     def completed(incomplete: str) -> list[str]:
         done, comma, _ = incomplete.rpartition(",")
         return [f"{done}{comma}{name}" for name in names()]

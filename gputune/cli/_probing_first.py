@@ -24,11 +24,6 @@ WAIT_SECONDS = 600.0
 """How long a process waits for the one that probes: several times as long as a probe takes."""
 
 
-_SOMETHING_ELSE = (errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO)
-"""What is said of the lock where a folder, a link, a pipe or a device is in its place."""
-_ELSEWHERE = "make room there, or set XDG_CACHE_HOME to a folder that can be written"
-
-
 class _NotKept(Undone):
     """What was measured could not be written: this process applies it, and the next one may have more luck."""
 
@@ -62,7 +57,9 @@ def probe_first(host: Host, here: Fingerprint) -> Profile | None:
     except GputuneError as error:
         say(f"not probed: {error}")
     except OSError as error:
-        remedy = "remove it" if error.errno in _SOMETHING_ELSE else _ELSEWHERE
+        remedy = "make room there, or set XDG_CACHE_HOME to a folder that can be written"
+        if error.errno in (errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO):
+            remedy = "remove it"  # a folder, a link, a pipe or a device is in the lock's place
         say(f"not probed: {error.filename or folder}: {error.strerror}; {remedy}")
     return None
 

@@ -128,8 +128,6 @@ def apply(
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The options of `gputune apply`, and the words of the command."""
-
     strict: bool
     numerics: str | None
     words: list[str]
@@ -137,7 +135,6 @@ class _Options:
 
 
 def _command(words: list[str]) -> list[str] | None:
-    """The command without the `--` before it; None where no command was given."""
     if not words:
         return None
     if words[0] == "--":

@@ -118,7 +118,6 @@ def _versions(facts: Facts) -> Iterator[str]:
 
 
 def _installed(facts: Facts) -> Iterator[str]:
-    """How gputune came here: the installer's own record, if there is one."""
     from importlib import metadata
 
     yield f"gputune in {Path(__file__).parents[1]}, run by {sys.executable}"

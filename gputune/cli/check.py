@@ -117,7 +117,6 @@ def _selected(only: list[str] | None, skip: list[str] | None) -> list[str]:
 
 
 def _split(values: list[str], option: str) -> list[str]:
-    """The checks named by all values of an option, each of them a list separated by commas."""
     from gputune import checks
 
     names = [name.strip() for value in values for name in value.split(",") if name.strip()]

@@ -27,8 +27,7 @@ the result could not be written; others: gputune --help.
 
 def merge(
     profiles: Annotated[
-        list[Path],
-        typer.Argument(parser=_choices.path, metavar="PROFILE", help="One per node.", show_default=False),
+        list[Path], typer.Argument(parser=_choices.path, metavar="PROFILE", help="One per node.", show_default=False)
     ],
     output: Annotated[
         Path,
@@ -67,7 +66,6 @@ def merge(
 
 
 def _skipped(chosen: Profile, other: Profile) -> list[str]:
-    """The settings that the other node will skip as measured elsewhere, judged by its own fingerprint."""
     from gputune.settings import all_settings
 
     return [

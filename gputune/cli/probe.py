@@ -126,10 +126,7 @@ def probe(
     )
     with shown() as progress:
         profile = probing.probe(
-            request,
-            progress=progress,
-            earlier=readable(target),
-            cached=(lambda here: None) if fresh else _latest,
+            request, progress=progress, earlier=readable(target), cached=(lambda here: None) if fresh else _latest
         )
     whole = keeping(profile, target) if target else profile
     if target:
@@ -198,7 +195,8 @@ def _keep(profile: Profile, *, own: bool, quick: bool, partial: bool) -> None:
     host = Host()
     fingerprint = _key(profile.fingerprint, host)
     before = places.latest(fingerprint, host.environ)
-    if partial and not _covers(profile, before):
+    known, measured = ({row.bench for row in one.measurements} if one else set() for one in (before, profile))
+    if partial and not (known and measured >= known):  # with what it kept of others, it has less than the cached one
         return
     reasons = {
         "its DataLoader is one dataset's; name it: gputune apply PROFILE": own,
@@ -221,9 +219,3 @@ def _key(fingerprint: Fingerprint, host: Host) -> Fingerprint:
 
     here = local_fingerprint(host)
     return here if here.device == fingerprint.device else fingerprint
-
-
-def _covers(profile: Profile, cached: Profile | None) -> bool:
-    """Whether a profile of some benches has, with what it kept of others, all that the cached one has."""
-    known, measured = ({row.bench for row in one.measurements} if one else set() for one in (cached, profile))
-    return bool(known) and measured >= known

@@ -79,11 +79,7 @@ def tune(
     guard_steps: Annotated[
         int,
         typer.Option(
-            "--guard-steps",
-            metavar="N",
-            min=20,
-            max=1_000_000,
-            help="The steps of each run that guards the loss.",
+            "--guard-steps", metavar="N", min=20, max=1_000_000, help="The steps of each run that guards the loss."
         ),
     ] = 100,
     no_guard: Annotated[
@@ -157,7 +153,6 @@ def _narrowing(named: str | None, host: Host) -> Profile | None:
 
 
 def _begin(request: Request) -> None:
-    """Say what the runs may do to the user's things, before the first of them."""
     from gputune.host.stderr import say
     from gputune.runtime.reach import beyond_reach
 
@@ -170,7 +165,6 @@ def _begin(request: Request) -> None:
 
 
 def _write(result: Tuned, before: Profile | None, output: Path, host: Host) -> None:
-    """Into the file, and into this machine's cached profile, where `gputune apply auto` finds it."""
     from gputune.cli._output import write
     from gputune.host.stderr import say
     from gputune.profile import places, with_programs

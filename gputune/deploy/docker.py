@@ -16,8 +16,6 @@ CACHE = '"$HOME/.cache/gputune-docker"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """The resources that the host can give a container."""
-
     gpus: int = 0
     infiniband: bool = False
     cpus: int = 1

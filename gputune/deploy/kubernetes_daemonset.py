@@ -63,7 +63,6 @@ def text(name: str, namespace: str | None, image: str, runtime_class: str | None
 
 
 def loop(features: str = FEATURES, textfiles: str = TEXTFILES) -> str:
-    """The container's script, for sh."""
     names, must_tell = ",".join(node_checks.NAMES), ",".join(node_checks.MUST_TELL)
     check = f"gputune check {node_checks.PATIENT} --only {names} --nfd {features} --prometheus {textfiles}"
     gate = f"gputune check {node_checks.PATIENT} --only {must_tell} --fail-on unknown"

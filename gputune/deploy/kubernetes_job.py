@@ -80,10 +80,7 @@ def _probe(job: Job) -> list[str]:
 
 
 def _container(job: Job, name: str, command: Sequence[str]) -> dict[str, Any]:
-    """A container. Both have equal resources, because a profile holds for those that it was measured with.
-
-    Kubernetes grants a pod the maximum over its init and main containers, not the sum.
-    """
+    """A container. Both have equal resources, because a profile holds for those that it was measured with."""
     size = {"cpu": str(job.cpus), "memory": job.memory}
     # Where NVIDIA's runtime is the default, the image's own value would show all GPUs of the node.
     hidden = [] if job.gpus else [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]

@@ -55,7 +55,6 @@ _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
 def text(comment: str, manifest: dict[str, Any]) -> str:
-    """The manifest below its comment, whose lines are those of `comment`."""
     head = "".join(f"# {line}".rstrip() + "\n" for line in comment.strip().splitlines())
     return head + dump(manifest)
 
@@ -118,7 +117,6 @@ def _represent(dumper: Any, value: str) -> Any:
 
 
 def _literal(value: str) -> bool:
-    """Whether a literal block holds this text unchanged."""
     lines = value.split("\n")
     plain = all(line.isascii() and line.isprintable() and line == line.rstrip() for line in lines)
     return plain and len(lines) > 2 and not lines[-1] and bool(lines[-2]) and value[0] not in " \n"

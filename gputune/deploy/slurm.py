@@ -113,8 +113,6 @@ REACH_INTO_THE_IMAGE = ("GPUTUNE_DISABLE", "GPUTUNE_NUMERICS", "GPUTUNE_REPORT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """The resources to request from Slurm, and the command to run."""
-
     nodes: int
     tasks_per_node: int
     gpus_per_node: int | None

@@ -38,8 +38,6 @@ EQUAL = Comparison(ratio=1.0, low=1.0, high=1.0, pairs=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a reader of a profile wants to know first."""
-
     path: str
     """The profile's file, as commands name it."""
     wrong: tuple[Finding, ...]
@@ -106,7 +104,6 @@ def _without_result(profile: Profile) -> Iterator[Gap]:
 
 
 def _chosen(profile: Profile) -> Iterator[Chosen]:
-    """The general choices, and those of families whose value is another one."""
     known = names()
     for family, choices in (("", profile.settings), *profile.families.items()):
         for name, choice in choices.items():
@@ -118,7 +115,6 @@ def _chosen(profile: Profile) -> Iterator[Chosen]:
 
 
 def _gains(profile: Profile) -> Iterator[Gain]:
-    """Of each tuned program, each kind of network, and each kind of samples for which anything is known."""
     yield from (_of_program(one) for one in profile.programs)
     rows = readable(profile.measurements)
     for network in FAMILIES:
@@ -145,7 +141,6 @@ def _of_network(network: str, choices: Mapping[str, Choice], rows: list[Measurem
 
 
 def _flags(choices: Mapping[str, Choice], images: bool) -> Combination:
-    """What takes effect by `gputune apply` alone."""
     return Combination(
         precision="tf32" if _value(choices, "matmul_precision") == "tf32" else "float32",
         cudnn_benchmark=images and _value(choices, "cudnn_benchmark") is True,

@@ -48,8 +48,6 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """What one kind of network, one kind of samples, or one tuned program gains over torch's defaults."""
-
     kind: Literal["network", "samples", "program"]
     name: str
     """The family (`transformer`, `waiting`; `decoding` or `dataset` for the general choice), or the program's entry."""
@@ -162,7 +160,6 @@ def gain_texts(gains: Sequence[Gain]) -> Iterator[str]:
 
 
 def name_of(gain: Gain) -> str:
-    """What gains, in words."""
     words = {"network": NETWORKS, "samples": SAMPLES, "program": {}}[gain.kind]
     return words.get(gain.name, gain.name)
 

@@ -89,7 +89,6 @@ def _wrong(answer: Answer, width: int, every: str) -> list[str]:
 
 
 def _way(remedy: str, width: int) -> list[str]:
-    """A remedy's command, where it fits on a line."""
     line = f"{INDENT}-> {remedy}"
     return [line] if remedy and fits(line, width) else []
 
@@ -135,7 +134,6 @@ def _command(one: Next, path: str, width: int) -> list[str]:
 
 
 def _remedy(one: Next, width: int) -> list[str]:
-    """The command on a line of its own, if it fits there, or else its words."""
     typed, _, comment = one.words[0].partition("  # ")
     line = INDENT + one_line(typed)
     if not fits(line, width):

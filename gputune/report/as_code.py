@@ -87,7 +87,6 @@ def _flags(values: Values) -> list[str]:
 
 
 def _model(values: Values, device: str) -> list[str]:
-    """Nothing where no line differs from a plain script's."""
     values = {name: value for name, value in values.items() if not is_default(settings.load(name), value)}
     if not values:
         return []

@@ -94,7 +94,6 @@ def check(facts: Facts, findings: Sequence[Finding], summary: Summary) -> str:
 
 
 def status(found: Status) -> str:
-    """A `StatusAnswer`."""
     return text({**_head(), **asdict(found), "settings": [row.plain for row in found.settings]})
 
 

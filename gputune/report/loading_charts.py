@@ -19,11 +19,9 @@ STARS = {
 
 
 def workers(measurements: Sequence[Measurement]) -> Iterator[Chart]:
-    """A chart of the user's own dataset, and one of each kind of synthetic samples; a star marks what these rows
-    recommend for it.
+    """A chart of the user's own dataset, and one of the synthetic samples; a star marks what these rows recommend.
 
-    Rows whose batches were not handed over are left out. Ratios are of rows that were taken in turn with no workers;
-    the others had a first look, in a search or until they lay behind, and are no rivals of the star.
+    Rows whose batches were not handed over are left out. Ratios are of rows that were taken in turn with no workers.
     """
     for kinds, star in STARS.items():
         lines = [
@@ -52,7 +50,6 @@ def _curves(measurements: Sequence[Measurement], kinds: Sequence[str]) -> Iterat
 
 
 def _rates(measurements: Sequence[Measurement], kind: str) -> Rates:
-    """The rows of one kind of samples, by number of workers, the fewest first."""
     rows = loading_rows(measurements, "dataset" if kind == "dataset" else "dataloader", kind)
     by_count = {params.workers: (params, row) for params, row in rows.items() if params.sent}
     return dict(sorted(by_count.items()))
@@ -68,6 +65,5 @@ def _lines(kind: str, rates: Rates, in_turn: LoadingRows, recommended: int | Non
 
 
 def _names(kind: str, rates: Rates) -> Iterator[str]:
-    """The kind, below it the consumer's step where it has one, and below these nothing."""
     steps = [f"step {number(params.step_ms)} ms" for params, _ in rates.values() if params.step_ms]
     return chain([DATASET if kind == "dataset" else kind], steps[:1], repeat(""))

@@ -37,7 +37,6 @@ def _condition(row: Measurement, name: str) -> str:
 
 
 def dtypes(measurements: Sequence[Measurement]) -> Iterator[Chart]:
-    """One square matmul in each dtype."""
     speeds = {str(row.params["dtype"]): row for row in rows(measurements, "precision throughput", "dtype")}
     errors = {str(row.params["dtype"]): row for row in rows(measurements, "precision relative_error", "dtype")}
     if not speeds:
@@ -155,7 +154,6 @@ def alignment(measurements: Sequence[Measurement]) -> Iterator[Chart]:
 
 
 def _shares(dim: str, by_multiple: Mapping[int, Measurement]) -> dict[int, Mark]:
-    """In % of the best."""
     most = max((row.median for row in by_multiple.values()), default=0.0)
     return {multiple: mark(row, dim, 100 / most) for multiple, row in by_multiple.items()} if most > 0 else {}
 

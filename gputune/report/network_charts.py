@@ -78,17 +78,14 @@ def attention(measurements: Sequence[Measurement]) -> Iterator[Chart]:
 
 
 def _backends(shape: str, backends: Mapping[str, Measurement]) -> list[tuple[Cell, ...]]:
-    """Two back ends a line, and in the first column the shape and below it how fast torch's own choice is."""
     default = backends.get("default")
     others = sorted((name for name in backends if name != "default"), key=lambda name: -backends[name].median)
     cells = [f"{name} {ratio(backends[name], default) or rate(backends[name])}" for name in others]
     firsts = [shape, f"{number(default.median)} TFLOP/s" if default else ""]
-    lines = zip_longest(firsts, cells[::2], cells[1::2], fillvalue="")
-    return [tuple(line) for line in lines if any(line)]
+    return [line for line in zip_longest(firsts, cells[::2], cells[1::2], fillvalue="") if any(line)]
 
 
 def _backend_marks(backends: Mapping[str, Measurement]) -> tuple[Mark, ...]:
-    """Torch's own choice first."""
     ordered = sorted(backends, key=lambda name: name != "default")
     return tuple(mark(backends[name], "torch's own choice" if name == "default" else name) for name in ordered)
 
@@ -97,8 +94,7 @@ def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
     """Steps of each network in both groups, the fastest first; a star marks what these rows recommend.
 
     The groups were measured one after the other, so each has ratios of its own: the first to torch's defaults, the
-    second to the same precision and memory format without options. Why a precision is refused, the families' reasons
-    say.
+    second to the same precision and memory format without options.
     """
     known = readable(measurements)
     for network in _training_rows.families(known):
@@ -131,7 +127,6 @@ def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
 def _bars(
     known: Sequence[Measurement], network: str, best: Combination | None, refused: Container[str]
 ) -> Iterator[Picture]:
-    """Of each group the speed over its base."""
     for stage in ("precision", "options"):
         rates = _training_rows.steps(known, network, stage)
         if not rates:
@@ -147,7 +142,6 @@ def _bars(
 
 
 def _beside(tried: Combination, alone: Combination, stage: str) -> str:
-    """The name of a combination, among the options without what all of them have."""
     if stage == "precision":
         return _name(tried)
     options = [flag for flag in _training_rows.FLAGS if getattr(tried, flag) and not getattr(alone, flag)]

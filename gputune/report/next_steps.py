@@ -63,7 +63,6 @@ def mostly_unmeasured(profile: Profile) -> bool:
 
 
 def _others(profile: Profile, path: str, gains: Sequence[Gain], *, tuned: bool) -> Iterator[Next]:
-    """The command for programs that were not tuned."""
     if puts_into_models(profile, gains):
         yield Next(step=Step.MIXED, words=("gputune", "apply", "--numerics", "mixed", path, "--", *TRAIN))
     elif not tuned and sets_flags(profile):
@@ -115,7 +114,6 @@ def again(profile: Profile, path: str) -> tuple[str, ...] | None:
 
 
 def _as_before(profile: Profile, path: str) -> dict[str, object]:
-    """The options with which a probe measures the same device again, and completes the file."""
     devices = list(dict.fromkeys(row.device for row in profile.measurements))
     device = (devices or ["cuda:0" if profile.fingerprint.gpu else "cpu"])[0] if len(devices) < 2 else ALL
     return {"--device": device != "cuda:0" and device, "-o": path not in (USUAL, PLACEHOLDER) and path}

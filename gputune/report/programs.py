@@ -48,7 +48,6 @@ def print_program(result: Tuned, stream: IO[str]) -> None:
 
 
 def charts(program: Program) -> Iterator[Chart]:
-    """One chart of the arms, and one of the guard's losses."""
     timed = [row for row in program.measurements if row.metric == "throughput" and row.median > 0]
     rows = [row for row in timed if row.params.get("stage") in STAGES]
     if rows:
@@ -74,7 +73,6 @@ def charts(program: Program) -> Iterator[Chart]:
 
 
 def _bars(rows: Sequence[Measurement]) -> Iterator[Picture]:
-    """Of each stage how fast its arms are beside its first."""
     stages: dict[str, list[Measurement]] = {}
     for row in rows:
         stages.setdefault(str(row.params["stage"]), []).append(row)
@@ -86,7 +84,6 @@ def _bars(rows: Sequence[Measurement]) -> Iterator[Picture]:
 
 
 def _losses_in_band(guard: Guard) -> Picture:
-    """FP32's range as a whisker, and the tuned loss beside it."""
     return Picture(
         unit="mean loss",
         rows={
@@ -163,7 +160,6 @@ def _what(program: Program) -> str:
 
 
 def _confirmed(program: Program, interval: tuple[float, float]) -> list[str]:
-    """How whole starts agree, and after how many steps the first ones' cost is paid back."""
     confirmation = program.confirmation
     if confirmation is None:
         return []
@@ -175,6 +171,5 @@ def _confirmed(program: Program, interval: tuple[float, float]) -> list[str]:
         words.append(f"but {whole:.3g} times in whole starts, {100 * beyond:+.0f} % beyond that")
     if plain > tuned:
         steps = max(0.0, 1000 * confirmation.cost_seconds / (plain - tuned))
-        minutes = steps * tuned / 60e3
-        words.append(f"paid back after {steps:.0f} {_what(program)}s ({minutes:.1f} min)")
+        words.append(f"paid back after {steps:.0f} {_what(program)}s ({steps * tuned / 60e3:.1f} min)")
     return words

@@ -130,7 +130,6 @@ def words(progress: Progress, elapsed: float, width: int | None = None) -> str:
 
 
 def head_of(progress: Progress) -> str:
-    """The part of the work, and its place among all."""
     return f"[{progress.number}/{progress.count}] {progress.part}" if progress.number else progress.part
 
 

@@ -50,7 +50,6 @@ def _info(facts: Facts) -> str:
 
 
 def series(metric: str, **labels: str) -> str:
-    """A metric with its labels in the text format."""
     pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
     return f"{metric}{{{pairs}}}"
 

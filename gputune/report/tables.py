@@ -45,7 +45,6 @@ def console_of(stream: IO[str]) -> Console:
 
 
 def _without_last_blanks(segments: Iterable[Segment]) -> Iterator[Segment]:
-    """The segments without the blanks that stand before the end of a line."""
     from rich.segment import Segment
 
     held: list[Segment] = []
@@ -93,12 +92,10 @@ def table_of(*columns: str, style: str = "") -> Table:
 
 
 def add(table: Table, *cells: str) -> None:
-    """Add a row of plain text."""
     table.add_row(*(plain(cell) for cell in cells))
 
 
 def draw(console: Console, chart: Chart) -> None:
-    """Print an empty line and a chart."""
     from rich.table import Table
 
     chart = chart.filled()

@@ -45,7 +45,6 @@ def print_profile(profile: Profile, stream: IO[str], answer: Answer, *, every: b
 
 
 def _print_settings(console: Console, profile: Profile) -> None:
-    """Print the recommended settings, and those that differ by kind of network, or of a dataset's samples."""
     table = table_of("setting", "value", "why")
     for name, choice in profile.settings.items():
         add(table, name, value_text(choice.value), choice.reason)
@@ -99,9 +98,7 @@ def _on_lines(remedy: str) -> str:
 
 
 def summary(findings: Sequence[Finding], least: Severity = "NOT_APPLICABLE") -> str:
-    """The number of checks by the worst severity that each found, in one line. Those that found a fault are named, as
-    their tables are far above it. What is below `least` was not printed, and the line says how it is.
-    """
+    """One line: how many checks found what at worst, the names of those with a fault, and whether `least` hid some."""
     each = worst((finding.check, finding.severity) for finding in findings)
     names = {severity: [check for check, found in each.items() if found == severity] for severity in WORST_FIRST}
     parts = [_counted(severity, checks) for severity, checks in names.items() if checks]
@@ -128,7 +125,6 @@ def unsaid(gaps: Sequence[Gap], findings: Sequence[Finding]) -> list[Gap]:
 
 
 def print_gaps(gaps: Sequence[Gap], stream: IO[str]) -> None:
-    """Print what could not be read or measured, grouped by reason."""
     if not gaps:
         return
     table = table_of("not known", "why")

@@ -24,7 +24,6 @@ PROCESS = {name: value for name, value in CHOSEN.items() if settings.load(name).
 
 
 def payload(omp_threads: int, **more: object) -> dict[str, object]:
-    """What travels to the shim, as data."""
     return {"settings": {**PROCESS, "expandable_segments": True, "omp_threads": omp_threads}, **more}
 
 
@@ -35,13 +34,11 @@ def here() -> Fingerprint:
 
 @pytest.fixture
 def path(tmp_path: Path, here: Fingerprint) -> str:
-    """A profile of this machine."""
     return written(tmp_path, profile(CHOSEN | {"omp_threads": 1}, here))
 
 
 @pytest.fixture
 def foreign(tmp_path: Path) -> str:
-    """A profile of another machine."""
     return written(tmp_path, profile(fingerprint=ELSEWHERE))
 
 

@@ -33,7 +33,6 @@ def path(tmp_path: Path, here: Fingerprint) -> str:
 
 
 def handed(*options: str, **variables: str) -> tuple[Any, str]:
-    """What travels to the command, and what was said."""
     done = gputune("apply", *options, "--", *SHOW, env=environ(**variables))
     assert done.returncode == 0
     return (None if done.stdout == "None\n" else json.loads(done.stdout)), done.stderr

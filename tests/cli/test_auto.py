@@ -33,7 +33,6 @@ def here() -> Fingerprint:
 
 @pytest.fixture
 def cache(tmp_path: Path) -> str:
-    """The XDG_CACHE_HOME of an own and empty cache."""
     return str(tmp_path / "cache")
 
 
@@ -97,7 +96,6 @@ class TestChoosing:
 
 @pytest.fixture
 def env(cache: str, tmp_path: Path) -> dict[str, str]:
-    """For a gputune whose probe is the stand-in."""
     return variables(tmp_path, cache)
 
 
@@ -212,7 +210,6 @@ class TestProbing:
 
     @pytest.fixture
     def gate(self, env: dict[str, str], tmp_path: Path) -> Path:
-        """A file that the stand-in waits for."""
         env["GATE"] = str(tmp_path / "gate")
         return tmp_path / "gate"
 

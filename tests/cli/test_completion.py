@@ -11,7 +11,6 @@ from gputune import benches, checks, cli, settings
 
 
 def offered(*words, cwd="."):
-    """What bash is told where the last word is being typed."""
     asked = {"COMP_WORDS": "\n".join(["gputune", *words]), "COMP_CWORD": str(len(words))}
     done = gputune(env=environ(_GPUTUNE_COMPLETE="complete_bash", **asked), cwd=cwd)
     assert done.stderr == ""

@@ -14,8 +14,6 @@ Python = Callable[[str], str]
 
 @pytest.fixture
 def answering(tmp_path: Path) -> Python:
-    """An interpreter of a version, whose packages are in a folder of the test's."""
-
     def make(version: str) -> str:
         (tmp_path / "packages").mkdir(exist_ok=True)
         answer = f'{{"version": [{version.replace(".", ", ")}], "folder": "{tmp_path}/packages"}}'

@@ -154,7 +154,6 @@ class TestProbe:
         assert parse(printed.encode()).settings["amp_dtype"].reason
 
     def test_ctrl_c_is_one_line_and_leaves_no_process_and_no_file(self, tmp_path):
-        """In the midst of a bench."""
         begun, folder = tmp_path / "begun", tmp_path / "folder"
         folder.mkdir()
         stand_in.torch(tmp_path)

@@ -115,7 +115,6 @@ def expanded(word):
 
 
 def run(words, folder):
-    """A container's command here, where PROFILE is in `folder` and gputune on the PATH."""
     words = [expanded(word).replace(PROFILE, str(folder / "profile.yaml")) for word in words]
     return command(words, environ(PATH=on_path(folder)))
 

@@ -64,7 +64,6 @@ def here() -> Fingerprint:
 
 @pytest.fixture
 def applied(here: Fingerprint) -> Callable[..., Tuning]:
-    """`gputune.apply` of a profile of this machine with these choices."""
     return lambda **values: apply(profile(values, here))
 
 

@@ -20,7 +20,6 @@ TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "
 
 
 def said(tmp_path: Path, here: Fingerprint, *words: str) -> tuple[list[str], str]:
-    """gputune's lines, and the last line of the program's own output."""
     made = written(tmp_path, profile(VALUES, here))
     apply = (sys.executable, "-P", "-m", "gputune", "apply", "--numerics", "mixed", made, "--", sys.executable)
     env = environ(OMP_NUM_THREADS="1", PYTHONPATH=before_others(SCRIPTS))

@@ -173,8 +173,6 @@ Ended = Mapping[str, Future[subprocess.CompletedProcess[str]]]
 
 @pytest.fixture(scope="module")
 def ended(folder: Path, request: pytest.FixtureRequest) -> Ended:
-    """How each route that was selected ended, by its name."""
-
     def run(route: Route) -> subprocess.CompletedProcess[str]:
         # TF32 is asked for, so that gputune has nothing to say about it on a GPU either.
         words = ["--numerics", "tf32", "profile.yaml", "--", *shlex.split(route.words)]

@@ -28,7 +28,6 @@ def transformers() -> Any:
 
 @pytest.fixture
 def made(transformers: Any, tmp_path: Path) -> Callable[..., Any]:
-    """The real TrainingArguments."""
     return lambda **given: transformers.TrainingArguments(output_dir=str(tmp_path), **QUIET, **given)
 
 
@@ -99,7 +98,6 @@ class TestTrainer:
 
     @pytest.fixture
     def trainer(self, transformers: Any, made: Callable[..., Any], model: Any) -> Callable[..., Any]:
-        """A Trainer of the model with the arguments of a Tuning."""
         data = [{"input_ids": torch.arange(8) + number, "labels": torch.tensor(number % 2)} for number in range(12)]
 
         def make(tuning: Tuning, **more: Any) -> Any:

@@ -35,7 +35,6 @@ ROUNDS = 20
 
 
 def probe(*options: str, environ: dict[str, str] | None = None) -> tuple[Profile, float]:
-    """A profile as the command line writes it, and the seconds from start to end."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "profile.yaml"
         started = time.monotonic()
@@ -51,7 +50,6 @@ def probe(*options: str, environ: dict[str, str] | None = None) -> tuple[Profile
 
 
 def measured(name: str, budget: Any = "standard", machine: Facts | None = None, **more: Any) -> list[Measurement | Gap]:
-    """The rows of one bench, run in this process."""
     import torch
 
     torch.zeros(1, device=DEVICE)
@@ -97,7 +95,6 @@ def peak() -> dict[str, float]:
 
 
 def _in_turn(arms: dict[Any, Callable[[], float]]) -> dict[Any, float]:
-    """The median of each arm, measured in turn in rounds of changing order."""
     samples: dict[Any, list[float]] = {name: [] for name in arms}
     for number in range(ROUNDS):
         order = list(arms)
@@ -269,7 +266,6 @@ def _amp(machine: Facts, found: dict[str, list[Measurement]]) -> Any:
 
 
 def budgets() -> dict[str, float]:
-    """Seconds from the start of `gputune probe` to its end."""
     return {budget: round(probe("--budget", budget)[1], 1) for budget in ("quick", "standard")}
 
 

@@ -78,7 +78,7 @@ def compile_ahead(names: Sequence[str], profile: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What became of one script. The lists have an entry for each of `VARIANTS`."""
+    """The lists have an entry for each of `VARIANTS`."""
 
     milliseconds: list[float]
     to_alone: Comparison

@@ -31,8 +31,6 @@ AT_ONCE = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Losses:
-    """The loss of each step, of each seed."""
-
     alone: list[list[float]]
     put_in: list[list[float]]
     again: list[float]
@@ -49,7 +47,6 @@ class Losses:
 
     @property
     def repeats(self) -> bool:
-        """Whether the script alone gives the same losses each time."""
         return self.again == self.alone[0]
 
     @property

@@ -43,7 +43,6 @@ def chosen(value: Any) -> Choice:
 
 
 def network(name: str) -> Any:
-    """The model of a script, without memory."""
     import torch
 
     with torch.device("meta"):

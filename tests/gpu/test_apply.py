@@ -50,7 +50,6 @@ def flags(answer):
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
-    """The shipped H200 profile as if measured on this machine's kind of GPU."""
     from gputune.host import Host
     from gputune.runtime.local_fingerprint import local_fingerprint
 

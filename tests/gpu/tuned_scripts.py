@@ -98,8 +98,6 @@ HEADER = (
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What became of one script."""
-
     chosen: Combination
     best: Combination
     rates: dict[str, list[float]]
@@ -117,7 +115,6 @@ def machine() -> Facts:
 
 @cache
 def advice() -> Profile:
-    """The H200's, as if measured here."""
     return as_of_here(load(PROFILE))
 
 

@@ -138,15 +138,12 @@ class Script:
         self.answers: list[dict[str, Any]] = []
 
     def hello(self) -> dict[str, Any]:
-        """What it says before its first step."""
         return self.answers[0] if self.answers else self._answer()
 
     def seconds(self, steps: int) -> float:
-        """That so many steps take."""
         return float(self.trained(steps)["seconds"])
 
     def trained(self, steps: int) -> dict[str, Any]:
-        """What it says after so many steps."""
         self.hello()
         assert self._process.stdin
         with suppress(BrokenPipeError):  # then there comes no answer, which says why
@@ -161,7 +158,6 @@ class Script:
                 os.sched_setaffinity(int(task.name), cpus)
 
     def end(self) -> str:
-        """Let it end by itself. Returns what it said on stderr."""
         assert self._process.stdin
         self._process.stdin.close()
         code = self._process.wait(PATIENCE_SECONDS)

@@ -63,7 +63,7 @@ HEADER = (
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What became of one script. The lists have an entry for each of `VARIANTS`."""
+    """The lists have an entry for each of `VARIANTS`."""
 
     put_in: dict[str, Any]
     milliseconds: list[float]

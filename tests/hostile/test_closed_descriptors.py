@@ -15,7 +15,6 @@ CLOSED = [closed for count in (1, 2, 3) for closed in combinations((0, 1, 2), co
 
 
 def ran(closed: tuple[int, ...], *words: str, cwd: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """A command, started by a shell that closes these descriptors."""
     closing = " ".join({0: "<&-", 1: ">&-", 2: "2>&-"}[one] for one in closed)
     script = ["sh", "-c", f'exec "$@" {closing}', "sh", *words]
     return subprocess.run(

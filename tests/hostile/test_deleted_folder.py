@@ -20,7 +20,6 @@ MAKE_GONE = 'cd "$0" && rmdir "$0" && exec "$@"'
 
 
 def pythons() -> dict[str, str]:
-    """The Pythons of this machine, by their versions."""
     versions = [f"{major}.{minor}" for major, minors in ((2, [7]), (3, range(6, 16))) for minor in minors]
     places = [*os.environ["PATH"].split(os.pathsep), *map(str, Path.home().glob(".pyenv/versions/*/bin"))]
     found = {}
@@ -37,7 +36,6 @@ PYTHONS = pythons()
 
 @pytest.fixture
 def gone(tmp_path: Path) -> Iterator[Path]:
-    """A folder that each command deletes as it starts in it."""
     folder = tmp_path / "gone"
     folder.mkdir()
     yield folder

@@ -35,8 +35,6 @@ USUAL = {"what": "sbatch", "n": "1000", "output": "-", "training": "json:dumps"}
 
 
 class Parameter:
-    """One parameter of a verb, as its function declares it."""
-
     def __init__(self, name: str, hint: Any, default: Any) -> None:
         kind, info = get_args(hint)[:2]
         self.name = name
@@ -81,7 +79,6 @@ def _texts() -> dict[str, list[str]]:
 
 
 def _place(parameter: Parameter) -> int:
-    """Options come first, and the command last."""
     return 0 if parameter.option else 2 if parameter.name == "command" else 1
 
 

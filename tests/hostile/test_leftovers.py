@@ -42,8 +42,6 @@ def folder() -> Iterator[Path]:
 
 
 class Probe:
-    """A probe whose bench leaves what benches leave, as soon as that is there."""
-
     def __init__(self, place: Path, folder: Path, then: str = HANGS) -> None:
         self.said, self.folder, self.mark = place / "said", folder, uuid.uuid4().hex
         stand_in.torch(place)
@@ -60,7 +58,6 @@ class Probe:
 
     @property
     def used(self) -> Path:
-        """The bench's folder for temporary files."""
         return Path(self.said.read_text().split()[1])
 
     def leaves_nothing(self) -> None:

@@ -28,11 +28,7 @@ sys.meta_path.insert(0, Finder)
 @pytest.mark.parametrize("method", ["__del__(self)", "__set_name__(self, owner, name)"])
 @pytest.mark.parametrize(
     ("number", "said"),
-    [
-        (signal.SIGTERM, ""),
-        (signal.SIGHUP, ""),
-        (signal.SIGINT, "gputune: interrupted; nothing was written\n"),
-    ],
+    [(signal.SIGTERM, ""), (signal.SIGHUP, ""), (signal.SIGINT, "gputune: interrupted; nothing was written\n")],
 )
 def test_ends_gputune_all_the_same(tmp_path: Path, number: signal.Signals, said: str, method: str) -> None:
     (tmp_path / "sitecustomize.py").write_text(AT_AN_IMPORT.format(number=int(number), method=method))

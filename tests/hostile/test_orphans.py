@@ -110,7 +110,6 @@ def test_a_wrapper_that_itself_hangs(tmp_path: Path, folder: Path) -> None:
 
 @pytest.mark.parametrize("verb", ["check", "probe"])
 def test_what_keeps_a_child_may_be_killed_itself(verb: str, tmp_path: Path, folder: Path) -> None:
-    """gputune then ends the child."""
     process, mark = started(tmp_path, folder, WITH_A_CHILD.replace("True", "False"), *VERBS[verb])
     keepers = subprocess.run(["pgrep", "-P", str(process.pid), "-f", "host/keeper"], capture_output=True, check=True)
     for pid in keepers.stdout.split():

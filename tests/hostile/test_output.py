@@ -83,8 +83,6 @@ def test_a_terminal_gets_no_more_than_richs_own_colours(name, path, tmp_path):
 
 
 class TestNames:
-    """Words of the command line that name files and more, each in its own message."""
-
     @pytest.mark.slow
     @pytest.mark.parametrize(
         "words",
@@ -294,7 +292,6 @@ class TestWhole:
 
 @pytest.fixture(scope="module")
 def usual(path):
-    """What verbs print on a terminal of an unknown size."""
     env = environ()
     for name in ("COLUMNS", "LINES"):
         env.pop(name, None)

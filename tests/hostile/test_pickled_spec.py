@@ -19,7 +19,6 @@ PICKLED = "import copy, pickle; assert pickle.loads(pickle.dumps(torch.__spec__)
 
 
 def run(site: object, code: str) -> None:
-    """Below `gputune apply`, with a torch from this folder."""
     env = environ(GPUTUNE_APPLY='{"settings":{"cudnn_benchmark":true}}', PYTHONPATH=f"{SHIM}:{site}")
     done = python("-c", code, env=env)
     assert (done.returncode, done.stderr) == (0, "")

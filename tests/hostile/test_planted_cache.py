@@ -42,7 +42,6 @@ LOADED = (encodings.utf_8_sig, grp)
 
 @pytest.fixture
 def shared() -> Iterator[Path]:
-    """A folder like /tmp, of root's."""
     if os.geteuid():
         pytest.skip("other users need root")
     folder = Path(tempfile.mkdtemp(dir="/tmp"))
@@ -75,7 +74,6 @@ def as_user(uid: int, do: Callable[[], Any]) -> Any:
 
 
 def give(path: Path, uid: int, mode: int, gid: int | None = None) -> Path:
-    """A folder or, with a suffix, a file with something in it."""
     if path.suffix:
         path.write_text("precious\n")
     else:

@@ -31,13 +31,7 @@ def test_of_eight_ranks_one_other_measures_for_the_seven_that_are_left(tmp_path:
 
 @pytest.mark.parametrize(
     ("end", "done"),
-    [
-        (None, True),
-        (ValueError(), True),
-        (Undone(), False),
-        (SystemExit(143), False),
-        (KeyboardInterrupt(), False),
-    ],
+    [(None, True), (ValueError(), True), (Undone(), False), (SystemExit(143), False), (KeyboardInterrupt(), False)],
     ids=["done", "failed for all", "undone", "SIGTERM", "SIGINT"],
 )
 def test_those_who_wait_learn_of_work_that_is_done_alone(tmp_path: Path, end: BaseException | None, done: bool) -> None:

@@ -17,7 +17,6 @@ COMMAND = ["--", "sh", "-c", "echo ran; exit 37"]
 
 
 def run(*arguments: str | Path) -> Done:
-    """A command that ended within the limits."""
     spent: list[float] = []
     while len(spent) < TRIES and min(spent, default=MOST_SECONDS + 1) > MOST_SECONDS:
         done = gputune(*map(str, arguments))
@@ -28,7 +27,6 @@ def run(*arguments: str | Path) -> Done:
 
 
 def made(folder: Path, content: Content) -> Path:
-    """The profile of this content, or whatever stands in its place."""
     path = folder / "profile.yaml"
     if callable(content):
         content(path)
@@ -45,7 +43,6 @@ def lines(text: str) -> list[str]:
 
 
 def only_line(done: Done) -> str:
-    """The one line that it said."""
     assert done.stderr.endswith("\n")
     (line,) = lines(done.stderr)
     assert line.startswith("gputune: ")
@@ -54,7 +51,6 @@ def only_line(done: Done) -> str:
 
 @pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] if ",000 " in name else []) for name in REFUSED])
 def refused(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
-    """A profile, and the beginning of what is said of it."""
     if request.param == "a file without permission" and os.geteuid() == 0:
         pytest.skip("root reads everything")
     content, fault = REFUSED[request.param]
@@ -111,7 +107,6 @@ def test_what_is_strange_but_valid_is_read(tmp_path: Path, name: str) -> None:
 
 @st.composite
 def mutated(draw: st.DrawFn) -> bytes:
-    """A valid profile in which bytes are changed, cut out or doubled."""
     content = draw(st.sampled_from([whole(), trained()]))
     for _ in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, len(content)))

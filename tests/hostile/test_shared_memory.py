@@ -40,7 +40,6 @@ time.sleep(1000)
 
 
 def left_by(said: Path, *words: str) -> Path:
-    """The path of what a command said that it has in /dev/shm, once the command was ended."""
     kept = Kept([sys.executable, "-c", words[0], str(said), *words[1:]])
     try:
         until(said.exists)

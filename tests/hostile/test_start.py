@@ -32,14 +32,12 @@ def script(tmp_path: Path) -> str:
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """A profile of this machine."""
     here = local_fingerprint(Host(environ=environ()))
     return written(tmp_path, profile({"omp_threads": 3}, replace(here, torch=None)))
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An installation that no test changes."""
     return target(tmp_path_factory.mktemp("whole") / "target")
 
 
@@ -225,7 +223,6 @@ class TestBroken:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that other users may enter."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)

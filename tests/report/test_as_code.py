@@ -32,7 +32,6 @@ def made(values: Any = FLAGS_OFF, families: Any = None, **more: Any) -> Profile:
 
 
 def block(code: str, title: str) -> list[str]:
-    """The lines below a comment that begins so."""
     [found] = [part for part in code.split("\n# ") if part.removeprefix("# ").startswith(title)]
     return [line for line in found.split("\n")[1:] if line]
 

@@ -75,7 +75,6 @@ def test_a_status_that_was_verified_fits() -> None:
 
 @cache
 def answer() -> Any:
-    """A check of a machine with GPUs and a gap, as JSON."""
     facts = facts_of("nvidia-h200-x1", files={"/proc/self/limits": None})
     return checked(facts, checks.run(facts))
 
@@ -84,7 +83,6 @@ GONE = object()
 
 
 def changed(place: tuple[str | int, ...], to: Any = GONE) -> Any:
-    """The check with another value at a place, or without one."""
     whole = deepcopy(answer())
     *above, last = place
     holder = whole

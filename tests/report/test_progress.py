@@ -110,8 +110,6 @@ print("threads", threading.active_count(), file=sys.stderr)
 
 
 class Terminal:
-    """A terminal of so many columns, and what a script wrote there."""
-
     def __init__(self, *words, columns=80, script=SCRIPT, **environ):
         self.leader, follower = os.openpty()
         ioctl(follower, TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))

@@ -30,7 +30,6 @@ def shown(printing, *arguments, **options):
 
 
 def profile_shown(made, **options):
-    """A whole report: charts, every row, and the answer."""
     stream = io.StringIO()
     terminal.print_profile(made, stream, answer_of(made, "profile.yaml"), **{"every": True, **options})
     return stream.getvalue()

@@ -102,7 +102,6 @@ def _compiled() -> Path:
 
 
 def without_torch() -> str:
-    """An interpreter with all that gputune depends on but torch."""
     with _making:
         return _interpreter("without-torch")
 
@@ -206,7 +205,6 @@ class Node:
         return subprocess.Popen(self.words(*words), env=self.variables(mark), **pipes | options)
 
     def command(self, *words: str, seconds: float = 100.0, **options: Any) -> Ran:
-        """Run a command, for at most so long."""
         mark, started = uuid.uuid4().hex, time.monotonic()
         process = self.start(mark, *words, **options)
         try:

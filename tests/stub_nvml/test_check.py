@@ -20,7 +20,6 @@ ANSWERED_SECONDS = 2.0
 
 
 def blamed(ran: Ran, call: str) -> list[str]:
-    """What is wrong with how a check told of the call that stopped NVML; an empty list where nothing is."""
     gpu = call.partition("@")[2]
     errors = [found for found in ran.findings("ERROR") if found["check"] in ("nvml_missing", "gpu_lost")]
     told = [f"{found['subject'] or ''}: {found['message']}" for found in errors]
@@ -35,7 +34,6 @@ def blamed(ran: Ran, call: str) -> list[str]:
 
 
 def ended(ran: Ran, seconds: float, code: int = 1) -> list[str]:
-    """What is wrong with how a run ended."""
     wrong = []
     if ran.code != code:
         wrong.append(f"exit code {ran.code}, not {code}")
@@ -47,7 +45,6 @@ def ended(ran: Ran, seconds: float, code: int = 1) -> list[str]:
 
 
 def stopped(node: Node, call: str, cause: str) -> list[str]:
-    """What is wrong with what `gputune check` makes of a call that stops NVML."""
     ran = node.check(timeout=ANSWERED_SECONDS)
     wrong = ended(ran, ANSWERED_SECONDS)
     try:
@@ -68,7 +65,6 @@ def stopped(node: Node, call: str, cause: str) -> list[str]:
 
 
 def of_all(calls: list[str], fault: str, python: str) -> dict[str, list[str]]:
-    """What is wrong with each of the calls, several nodes at a time; nothing where it is as it should be."""
     with ThreadPoolExecutor(MANY) as pool:
         wrong = pool.map(lambda call: stopped(Node(f"{call}={fault}", python=python), call, ENDS[fault]), calls)
         return {call: found for call, found in zip(calls, wrong, strict=True) if found}
@@ -92,8 +88,7 @@ def test_nvml_may_stop_in_any_way(fault: str) -> None:
 @pytest.mark.sampled(4)
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("python", "fault"),
-    [("without torch", fault) for fault in ("hang", "crash", "exit")] + [("stand-in", "hang")],
+    ("python", "fault"), [("without torch", fault) for fault in ("hang", "crash", "exit")] + [("stand-in", "hang")]
 )
 def test_whatever_call_stops_is_named(python: str, fault: str, tmp_path: Path) -> None:
     """Every call that it makes: the list is what it asks of a healthy driver."""

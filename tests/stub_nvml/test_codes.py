@@ -19,7 +19,6 @@ pytestmark = pytest.mark.slow
 
 
 def each(faults: list[str], *words: str) -> dict[str, Ran]:
-    """What `gputune check` says with each of the faults, several at a time."""
     with ThreadPoolExecutor(MANY) as pool:
         runs = pool.map(lambda fault: Node(fault, python=without_torch()).check(*words, timeout=5), faults)
         return dict(zip(faults, runs, strict=True))

@@ -37,7 +37,6 @@ def python(request) -> str:
 
 @pytest.fixture
 def made(tmp_path: Path) -> str:
-    """A profile of another machine."""
     return written(tmp_path, profile(fingerprint=ELSEWHERE))
 
 

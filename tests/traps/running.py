@@ -26,8 +26,6 @@ NO_GPU = "No CUDA runtime is found"
 
 @dataclass(frozen=True)
 class Ended:
-    """How a script ended."""
-
     code: int
     stdout: str
     stderr: str
@@ -50,7 +48,6 @@ def environment(values: Mapping[str, Any] | None, device: str = "cpu") -> dict[s
 
 
 def forked(python: str, script: str, folder: Path, env: Mapping[str, str], argv: Sequence[str] = ()) -> Ended:
-    """Run a script of `scripts/` in a fork of an interpreter that has imported torch."""
     private = str(Path(SHIM).with_name("private.py"))
     given = {"script": str(HERE / "scripts" / f"{script}.py"), "argv": list(argv), "private": private}
     done = ran(_server(python), given, env, folder)

@@ -58,7 +58,6 @@ TRIES = 4
 
 
 def more() -> float:
-    """The seconds by which a step is slower."""
     words = [sys.executable, "-c", STEPS, str(Path(SHIM).with_name("private.py"))]
     done = command(words, environment(ALL, device="cuda"))
     assert "nothing put into Sequential" in done.stderr

@@ -41,19 +41,16 @@ def run(python: str, name: str, folder: Path, put_in: bool, trap: Trap = Trap())
 
 
 def own_line(stderr: str) -> str:
-    """The last place in a traceback that is not torch's, and what was raised."""
     lines = stderr.splitlines()
     frames = [line for line in lines if line.startswith("  File ") and "/torch/" not in line]
     return f"{frames[-1]}: {lines[-1]}"
 
 
 def faults(said: Iterable[str]) -> list[str]:
-    """What gputune says of itself going wrong."""
     return [line for line in said if re.match("(nothing was put into the program|settings were not).*Error", line)]
 
 
 def unexpected(rows: Mapping[str, Applied], expected: Mapping[str, str]) -> dict[str, str]:
-    """The rows that have another status than expected, or other reasons."""
     names = rows.keys() | expected.keys()
     return {name: str(rows.get(name)) for name in names if not is_as(rows.get(name), expected.get(name, ""))}
 

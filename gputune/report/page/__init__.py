@@ -31,16 +31,16 @@ SECTIONS = {
     "profile": "The profile",
 }
 """The parts of the page, by their addresses in it."""
-_FOLDER = Path(__file__).parent
 
 
 def text(profile: Profile, path: str) -> str:
     """The page of the profile in the file `path`. What tells who and where is left out, as in every profile that is
     written. Raises MeasureError where the profile is larger than one may be.
     """
-    data = dump_json(profile)
+    # Nothing in the JSON ends a script or begins a comment.
+    data = dump_json(profile).translate({ord(char): f"\\u{ord(char):04x}" for char in "<>&"})
     profile = _cleaned(profile, "", cleaner())
-    style, script = (_FOLDER.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    style, script = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     title = rest.name(profile.fingerprint)
     head = element(
         "head",
@@ -60,7 +60,7 @@ def text(profile: Profile, path: str) -> str:
         element("main", *_sections(profile, path)),
         element("footer", element("p", f"Written by gputune from a profile of gputune {profile.gputune}.")),
         element("div", id="said", role="status", class_="unseen"),
-        element("script", Markup(_embedded(data)), type="application/json", id="data"),
+        element("script", Markup(data), type="application/json", id="data"),
         element("script", Markup(script)),
     )
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
@@ -88,11 +88,6 @@ def _policy(style: str, script: str) -> str:
         f"default-src 'none'; style-src {styles}; script-src {scripts}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _embedded(data: str) -> str:
-    """JSON in which nothing ends a script or begins a comment."""
-    return data.translate({ord(char): f"\\u{ord(char):04x}" for char in "<>&"})
 
 
 def _header(profile: Profile, title: str) -> Markup:

@@ -20,7 +20,6 @@ ALONE, MIXED = "gputune apply alone", "--numerics mixed"
 
 
 def section(answer: Answer) -> Iterator[Markup]:
-    """The parts of the answer, the most urgent first."""
     if answer.wrong:
         yield element("h3", "What is wrong")
         yield _listed(answer.wrong)
@@ -39,7 +38,6 @@ def section(answer: Answer) -> Iterator[Markup]:
 
 
 def _coded(text: str) -> Markup:
-    """A sentence in which commands stand between backticks."""
     parts = text.split("`")
     return joined(element("code", part) if place % 2 else part for place, part in enumerate(parts))
 

@@ -59,7 +59,6 @@ def _panel(picture: Picture, title: str) -> Markup:
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], numbers: Sequence[str] = ()) -> Markup:
-    """A table; one whose columns have no names has no head."""
     right = ["number" if name in numbers else None for name in columns]
     heads = [
         element("th", name, scope="col", class_=kind) if name else element("td")
@@ -95,7 +94,6 @@ class Scale:
         return round(self.start + (value - low) / (high - low) * (self.end - self.start), 1)
 
     def ticks(self) -> list[float]:
-        """At most six round numbers within the scale."""
         if self.logarithmic:
             powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
             found = [10.0**power for power in powers if self.low <= 10.0**power <= self.high]
@@ -179,7 +177,6 @@ def _shape(kind: int, x: float, y: float) -> Markup:
 
 
 def _legend(series: Sequence[str]) -> tuple[list[Markup], float]:
-    """The shape of each series with its name, and where the picture goes on below."""
     parts: list[Markup] = []
     x, y = 6.0, 9.0
     for kind, name in enumerate(series):
@@ -192,7 +189,6 @@ def _legend(series: Sequence[str]) -> tuple[list[Markup], float]:
 
 
 def _ticks(scale: Scale, top: float, bottom: float) -> list[Markup]:
-    """Upright lines through a picture, with their numbers below."""
     parts: list[Markup] = []
     for value in scale.ticks():
         x = scale(value)
@@ -218,7 +214,6 @@ def _whisker(mark: Mark, scale: Scale, y: float) -> Markup:
 
 
 def _hint(name: str, mark: Mark, unit: str) -> Markup:
-    """What a pointer that rests on a mark, or the keyboard, shows."""
     return element("title", f"{name}: {_value_text(mark)} {unit}")
 
 
@@ -229,13 +224,11 @@ def _value_text(mark: Mark) -> str:
 
 
 def _words(text: str, x: float, y: float, kind: str, longest: int = 48) -> Markup:
-    """A text, cut where it would leave the picture."""
     shown = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return element("text", shown, x=x, y=y, class_=kind)
 
 
 def _said(picture: Picture) -> str:
-    """The picture in words, for a screen reader."""
     said = [
         f"{' '.join(filter(None, (row, mark.name)))} {_value_text(mark)}{', recommended' if mark.chosen else ''}"
         for row, marks in picture.rows.items()

@@ -93,7 +93,6 @@ def _gain(choice: Choice) -> Markup:
 
 
 def unknown(profile: Profile, answer: Answer) -> Iterator[Markup]:
-    """Choices that nothing measured backs, and what could not be read or measured, each with its reason."""
     choices = (
         ("Settings that were not measured", answer.unmeasured, "torch's default stands until they are"),
         ("Settings whose measurement was disturbed", answer.provisional, "torch's default stands until it is repeated"),
@@ -138,7 +137,6 @@ def gpu(found: Fingerprint) -> str | None:
 
 
 def name(found: Fingerprint) -> str:
-    """What the page is about, in a few words."""
     return gpu(found) or found.cpu or "A machine of unknown model"
 
 
@@ -152,10 +150,8 @@ def when(created: str) -> str:
 
 
 def saved(name: str) -> Iterator[Markup]:
-    """How to get the profile out of the page."""
     yield element(
-        "p",
-        "The whole profile, with all samples, is part of this page. What is saved is a profile that gputune reads.",
+        "p", "The whole profile, with all samples, is part of this page. What is saved is a profile that gputune reads."
     )
     button = element("button", f"Save {name}", type="button", class_="save scripted", hidden=True, data_name=name)
     yield element("p", button)

@@ -56,8 +56,6 @@ def vit():
 
 
 class Samples(torch.utils.data.Dataset):
-    """A few samples over and over."""
-
     def __init__(self, sample, length):
         self.kept = [sample() for _ in range(16)]
         self.length = length

@@ -25,7 +25,6 @@ HOSTILE = "</script><!--<script>alert(1)</script>\"' onload=alert(2) x='\x1b[2J\
 
 
 def tuned() -> Profile:
-    """A script as it was tuned on an H200: its recorded steps, memory, and losses."""
     recorded = json.loads((MACHINES / "nvidia-h200" / "tuned_scripts.json").read_text(encoding="utf-8"))
     arms = sorted(recorded["decoder_on_h200"][:8], key=lambda one: len(one["settings"]))
     rows = [_row(one, place) for place, one in enumerate(arms)]
