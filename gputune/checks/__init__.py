@@ -45,7 +45,6 @@ class Finding:
 
 
 def names() -> list[str]:
-    """The names of all checks, sorted."""
     return list(plugins.names(__name__))
 
 

@@ -49,10 +49,7 @@ def error(message: str, remedy: str, subject: str | None = None, fact: str | Non
 
 
 def unread(facts: Facts, fact: str, what: str) -> Finding:
-    """`what` is unknown, with the gap's reason.
-
-    If torch did not answer at all, every check that depends on it says so in the same words, which reports then merge.
-    """
+    """`what` is unknown, with the gap's reason. If torch did not answer at all, all checks say so in the same words."""
     why, (subject, _, name) = reason(facts, fact), fact.partition(".")
     if subject == "libraries" and facts.libraries.torch is None and (name == "torch" or why is None):
         why = reason(facts, "libraries.torch") or "it gave no answer"
@@ -84,7 +81,6 @@ def judge_gpus(
     used_by_torch: bool = False,
 ) -> Findings:
     """`judge` every GPU of which all `fields` were read; for the others, the finding of `not_read`.
-
     With `used_by_torch` a GPU that torch does not see is left out, where torch sees others.
     """
     if not facts.gpus:
@@ -99,9 +95,7 @@ def judge_gpus(
 
 def not_read(facts: Facts, gpu: Gpu, *fields: str, lacking: Lacking = lambda gpu: None) -> Finding | None:
     """The finding for the first of these `fields` of a GPU or its health that was not read; None if all were.
-
-    If the driver says that there is no such thing, `lacking` may explain why this hardware lacks it: NOT_APPLICABLE. A
-    field that is missing for any other reason is UNKNOWN.
+    `lacking` may explain why this hardware has no such thing: NOT_APPLICABLE. Any other missing field is UNKNOWN.
     """
     values = {field: getattr(gpu if hasattr(gpu, field) else gpu.health, field) for field in fields}
     field = next((name for name, value in values.items() if value is None), None)
@@ -118,7 +112,6 @@ def not_read(facts: Facts, gpu: Gpu, *fields: str, lacking: Lacking = lambda gpu
 
 
 def below(value: float | None, other: float | None) -> bool:
-    """Both values were read, and the first is below the second."""
     return value is not None and other is not None and value < other
 
 

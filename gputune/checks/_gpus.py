@@ -56,10 +56,8 @@ def _contained(facts: Facts) -> Promise | None:
 
 
 def _named(facts: Facts, value: str) -> int:
-    """How many whole GPUs the variable names; 0 for none, and for what does not tell.
-
-    `all` stands for the GPUs that the host's driver holds, except in a scheduler's job or pod, and in podman, which
-    gives devices by name: there it is the image's default, and decides nothing.
+    """How many whole GPUs the variable names; 0 for none, and for what does not tell. `all` is the image's default, and
+    decides nothing, in a scheduler's job or pod, and in podman, which gives devices by name.
     """
     named = entries(value)
     if named == {"all"}:
@@ -90,9 +88,7 @@ _ODD_CALLS = 3
 
 def silence(facts: Facts, gpu: Gpu) -> Gap | None:
     """Why a GPU counts as one that does not answer; None if it answers, or if that is not known.
-
-    A single call with an unknown error is no sign. Where nothing tells which GPU this is, its handle fails, which is a
-    fault unless this process lacks the permission or NVML was not asked.
+    A single call with an unknown error is no sign; a missing permission, or NVML that was not asked, is no fault.
     """
     gaps = gaps_of(facts, gpu)
     for cause in FATAL:

@@ -20,11 +20,7 @@ _WORDS = {"cpu": "CPUs", "memory": "memory"}
 
 
 def more(facts: Facts, kind: str, file: str | None) -> str:
-    """How to get more of a kind, `cpu` or `memory`, from who limits it here; `file` is the cgroup file that does.
-
-    It asks for twice as much where the machine has it. Outside containers and jobs, nobody but the system's own
-    administrator has set the limit: a unit's property, or the file.
-    """
+    """How to get about twice as much of a kind, `cpu` or `memory`; `file` is the cgroup file that limits it."""
     amount = _twice(facts, kind)
     if facts.scheduler.name == "slurm":
         option = f"--cpus-per-task={amount}" if kind == "cpu" else f"--mem={amount}G"

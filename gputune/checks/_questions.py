@@ -67,7 +67,6 @@ def has_gpu(facts: Facts) -> bool:
 
 
 def required(facts: Facts) -> bool:
-    """The user asked for at least one GPU with `--require-gpu` or `--expect-gpus`."""
     return facts.gpu_required or bool(facts.gpus_expected)
 
 
@@ -104,9 +103,7 @@ def on(facts: Facts, variable: str) -> bool:
 
 
 def another_jobs(facts: Facts, gpu: Gpu) -> bool:
-    """Whether NVML lists a GPU that the scheduler gave to another job or to none: this job sees as many others as it
-    was granted. (Where no cgroup forbids them, all of a node's GPUs are listed in each of its jobs.)
-    """
+    """Whether NVML lists a GPU of another job or of none: this job sees as many others as it was granted."""
     granted = facts.scheduler.gpu_count
     if not granted or facts.scheduler.name == "kubernetes" or gpu.is_mig_slice:
         return False

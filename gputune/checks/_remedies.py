@@ -28,10 +28,8 @@ def typed(
     changes_node: bool = False,
     note: str = "",
 ) -> str:
-    """The commands, each run only if the one before it succeeded, and a comment.
-
-    `where` is a place other than this shell (`on the host`); `note` is what else to know. The comment says whether root
-    is needed, whether jobs end and whether the node stays changed for everybody.
+    """The commands, each run only if the one before it succeeded, and a comment on what else to know.
+    `where` is a place other than this shell (`on the host`).
     """
     place = ", ".join(filter(None, [where, "as root" if root else ""]))
     does = [word for word, true in (("ends its jobs", ends_jobs), ("changes the node", changes_node)) if true]
@@ -60,18 +58,12 @@ def smi(gpu: Gpu, *options: str, ends_jobs: bool = False, note: str = "") -> str
 
 
 def reset(gpu: Gpu, *, note: str = "") -> str:
-    """Reset one GPU, which nothing may hold open: jobs, the persistence daemon, DCGM, a Kubernetes device plugin.
-
-    Source: NVIDIA, nvidia-smi, --gpu-reset: no application may use the GPU.
-    """
+    """Reset one GPU, which nothing may hold open. Source: NVIDIA, nvidia-smi, --gpu-reset."""
     return _reset(f"sudo nvidia-smi -i {address_of(gpu)} --gpu-reset", ["nvidia-persistenced", "nvidia-dcgm"], note)
 
 
 def reset_all(*, note: str = "") -> str:
-    """Reset all GPUs of a machine together, with the NVLinks and NVSwitches between them.
-
-    Source: NVIDIA, nvidia-smi, --gpu-reset; Fabric Manager User Guide.
-    """
+    """Reset all GPUs, NVLinks and NVSwitches. Source: NVIDIA, nvidia-smi, --gpu-reset; Fabric Manager User Guide."""
     services = ["nvidia-persistenced", "nvidia-dcgm", "nvidia-fabricmanager"]
     return _reset("sudo nvidia-smi --gpu-reset", services, note)
 
@@ -117,8 +109,8 @@ def pip(facts: Facts) -> str:
 
 
 def torch_build(facts: Facts, *, keep: bool = True) -> str | None:
-    """The CUDA version of the torch to install: that of the build which is there (unless not to `keep`), or else the
-    newest that the driver runs and that has kernels for the GPUs; None if neither is known.
+    """The CUDA version of the torch to install: that of the present one (unless not to `keep`), or else the newest for
+    driver and GPUs; None if neither is known.
     """
     own, driver = number(facts.libraries.cuda), number(facts.driver.cuda)
     if keep and own:
@@ -151,9 +143,7 @@ def room(facts: Facts) -> str | None:
 
 
 def without_folders(facts: Facts, folders: Collection[str]) -> str | None:
-    """Shell commands that take these folders out of LD_LIBRARY_PATH, and libraries in them out of LD_PRELOAD; None if
-    neither variable names one of them (but perhaps a link to it).
-    """
+    """Commands that take folders out of LD_LIBRARY_PATH and LD_PRELOAD; None if neither variable names one of them."""
     commands = []
     for variable, separator in (("LD_LIBRARY_PATH", ":"), ("LD_PRELOAD", "[: ]")):
         entries = [entry for entry in re.split(separator, facts.environment.get(variable, "")) if entry]
@@ -164,9 +154,7 @@ def without_folders(facts: Facts, folders: Collection[str]) -> str | None:
 
 
 def without_copies(facts: Facts, library: str) -> str:
-    """Take out the folder from which a library (`cudnn`) was loaded that is not torch's own; where no variable names
-    it, torch itself is old.
-    """
+    """Take out the folder of a loaded library (`cudnn`) that is not torch's; if no variable names it, torch is old."""
     own = {path.rpartition("/")[0] for path in facts.libraries.bundled}
     folders = {path.rpartition("/")[0] for path in facts.libraries.loaded if f"/lib{library}" in path} - own
     upgrade = f"{pip(facts)} install --upgrade torch{torch_index(torch_build(facts))}"

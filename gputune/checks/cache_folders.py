@@ -57,9 +57,7 @@ def _leading(facts: Facts, folders: list[Folder]) -> list[str]:
 
 
 def other_folders(facts: Facts, folders: list[Folder]) -> str:
-    """Name other folders for caches and temporary files, in one that has room. HOME stays: programs find keys and
-    settings there.
-    """
+    """Name other folders for caches and temporary files. HOME stays: programs find keys and settings there."""
     names = [name for name in _leading(facts, folders) if name != "HOME"]
     if any(folder.variable == "XDG_CACHE_HOME" for folder in folders):
         names = ["XDG_CACHE_HOME", *(name for name in names if name != "XDG_CACHE_HOME")]

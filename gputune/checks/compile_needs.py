@@ -41,7 +41,10 @@ def _missing(facts: Facts, needs: Compile, cuda: bool) -> Findings:
         remedy = _install(facts, f"{of_system[1] if of_system else 'python3'}-dev")
         yield warning(f"torch.compile finds no Python.h in {needs.include}", remedy, "Python.h")
     if cuda and needs.triton is None:
-        yield warning("torch.compile finds no Triton", _triton(facts), "triton")
+        # Pip then installs what the installed torch requires and is missing.
+        install = f"{pip(facts)} install torch=={facts.libraries.torch}{torch_index(torch_build(facts))}"
+        remedy = typed(install, note="installs what this torch requires and is missing, such as triton")
+        yield warning("torch.compile finds no Triton", remedy, "triton")
     if not needs.cache_writable:
         problem = f"cannot write its cache to {needs.cache}" if needs.cache else "cannot choose a folder for its cache"
         yield warning(f"torch.compile {problem}", _cache(facts), "TORCHINDUCTOR_CACHE_DIR")
@@ -61,12 +64,6 @@ def _install(facts: Facts, packages: str) -> str:
     update, install = (f"{sudo}{command}" for command in APT)
     note = "for Debian and Ubuntu" + ("; to keep it, RUN it in the image's Dockerfile" if facts.container.kind else "")
     return typed(update, f"{install} {packages}", root=True, note=note)
-
-
-def _triton(facts: Facts) -> str:
-    """Pip installs what the installed torch requires, and is missing, when it is asked for that same torch."""
-    command = f"{pip(facts)} install torch=={facts.libraries.torch}{torch_index(torch_build(facts))}"
-    return typed(command, note="installs what this torch requires and is missing, such as triton")
 
 
 def _cache(facts: Facts) -> str:

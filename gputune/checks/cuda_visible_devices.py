@@ -91,9 +91,7 @@ def _shown(facts: Facts) -> str:
 
 
 def _ours(facts: Facts) -> list[int]:
-    """The numbers of the GPUs that may be taken: those that Slurm granted where more are listed, or else those without
-    another's processes; all of them if every one has some.
-    """
+    """The GPUs that may be taken: those that Slurm granted, or else those without another's processes, or else all."""
     listed = [gpu for gpu in facts.gpus if not gpu.is_mig_slice]
     granted, some = facts.scheduler.gpus or "", (facts.scheduler.gpu_count or 0) < len(listed)
     if some and re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", granted):
@@ -104,7 +102,6 @@ def _ours(facts: Facts) -> list[int]:
 
 
 def hidden(facts: Facts) -> bool:
-    """CUDA_VISIBLE_DEVICES leaves no GPU visible."""
     value, uuids = facts.environment.get(VARIABLE), _uuids(facts)
     if value is None or value.strip() in HIDES:
         return value is not None

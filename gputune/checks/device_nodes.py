@@ -31,7 +31,6 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 
 def _elsewhere(facts: Facts) -> str | None:
-    """The reason why these files do not matter here; None if they do."""
     given = nvidia_files(facts)
     embedded = facts.board or any(word in gpu.name for gpu in facts.gpus for word in EMBEDDED)
     absent = not given or cause(facts, "driver.nvml") == "driver_not_loaded"

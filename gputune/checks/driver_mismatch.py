@@ -37,9 +37,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 
 def _remedy(facts: Facts) -> str:
-    """A reboot loads the module that fits the host's libraries. Libraries older than the module are left over from
-    before an update, or part of an image.
-    """
+    """A reboot loads the host's module. Libraries older than the module are left over, or part of an image."""
     kernel, user = (_numbers(version) for version in (facts.driver.kernel_version, facts.driver.version))
     if not kernel or not user or kernel < user:
         return REBOOT

@@ -36,7 +36,6 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 def _here(facts: Facts, promised: Promise, by_torch: int | None) -> int | None:
     """The number of GPUs to hold against a promise; None if neither NVML nor torch gives one.
-
     A grant is about what the driver lists. Who expects a number means those that torch can use too.
     """
     by_nvml = listed(facts)

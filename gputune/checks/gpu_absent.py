@@ -256,7 +256,8 @@ def on_board(facts: Facts, board: str) -> Finding:
         return not_applicable(f"{board} has an integrated GPU; there is no torch that could use it")
     if facts.libraries.cuda is None:
         return error(f"torch {torch} is built without CUDA, so it cannot use the GPU of {board}", WHEEL)
-    targets = _targets(board)
+    named = next((targets for word, targets in TARGETS.items() if word in board), None)
+    targets = named or tuple(sorted({target for targets in TARGETS.values() for target in targets}))
     if compiled and not set(targets) & set(compiled):
         needs = f"the GPU of {board} needs {' or '.join(targets)}"
         return error(f"{needs}, but torch {torch} has only {', '.join(compiled)}", WHEEL)
@@ -267,8 +268,3 @@ def on_board(facts: Facts, board: str) -> Finding:
     else:
         remedy = typed(f"{python_of(facts)} {REASON}", note="shows torch's reason")
     return error(message, remedy, fact=failure.fact if failure else None)
-
-
-def _targets(board: str) -> tuple[str, ...]:
-    named = next((targets for word, targets in TARGETS.items() if word in board), None)
-    return named or tuple(sorted({target for targets in TARGETS.values() for target in targets}))

@@ -33,15 +33,11 @@ def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
         return unread(facts, f"gpu.{gpu.index}.memory", "the memory in use")
     if used - (gpu.health.graphics_memory_bytes or 0) > _nobodys(gpu):
         return warning(f"{gib(used)} of its memory is in use, though no compute process is visible from here", LOOK)
-    return ok(f"no other process uses it{_desktop(gpu)}")
+    drawing = gpu.health.graphics_processes
+    return ok("no other process uses it" + (f" but {counted(drawing, 'graphics process')}" if drawing else ""))
 
 
 def _nobodys(gpu: Gpu) -> int:
     """The bytes that may be in use, beside those of known graphics processes, without another user."""
     drives_a_display = gpu.health.graphics_processes or gpu.health.display_active
     return DESKTOP_BYTES if drives_a_display and gpu.brand in DESKTOP_CARDS else RESERVE_BYTES
-
-
-def _desktop(gpu: Gpu) -> str:
-    count = gpu.health.graphics_processes
-    return f" but {counted(count, 'graphics process')}" if count else ""

@@ -37,10 +37,7 @@ def candidates(facts: Facts) -> list[Gpu]:
 
 
 def kinds(gpus: Collection[Gpu]) -> list[list[Gpu]]:
-    """The GPUs whose names were read, by kind.
-
-    A minority of data-centre cards with less memory than others of their name is no kind, but has lost some.
-    """
+    """The GPUs with names, by kind. Few data-centre cards with less memory than their like have lost some."""
     found: list[list[Gpu]] = []
     for gpu in gpus:
         kind = next((kind for kind in found if _alike(gpu, kind[0])), None)

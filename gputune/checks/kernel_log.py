@@ -120,9 +120,8 @@ def gpu_at(facts: Facts, address: str) -> Gpu | None:
 
 
 def anothers(facts: Facts, address: str) -> bool:
-    """Whether the GPU at an address is one that this container or job was not given.
-
-    It was given the GPUs whose device files it may open. If NVML does not list all of these, any may be the one.
+    """Whether the GPU at an address is one that this container or job was not given. If NVML does not list all the GPUs
+    whose device files it may open, any may be the one.
     """
     there = gpu_at(facts, address)
     if there and another_jobs(facts, there):

@@ -37,9 +37,7 @@ def _fault(name: str, loaded: list[str], own: list[str], searched: list[str]) ->
 
 
 def _remedy(facts: Facts, *places: dict[str, list[str]]) -> str:
-    """Take every folder with a copy that is not torch's own out of the variables, at once; `places` are the folders of
-    the loaded, the own and the searched libraries.
-    """
+    """`places` are the folders of the loaded, the own and the searched libraries."""
     loaded, own, searched = ([folder for folders in each.values() for folder in folders] for each in places)
     strange = ({*loaded} - {*own} if own else set()) | {*searched}
     if taken := without_folders(facts, strange or {*loaded}):

@@ -28,7 +28,6 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 
 def _of_group(facts: Facts) -> Finding | None:
-    """The finding about the group's limit; None without one that the host could keep."""
     limit = facts.memory.limit_bytes
     if reason(facts, "memory.limit_bytes"):
         return unread(facts, "memory.limit_bytes", "the memory limit")

@@ -52,9 +52,7 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 
 def _needed(facts: Facts, measured: Need | None) -> tuple[int, str, str]:
-    """The bytes needed, the sentence that says so, and the size to ask for as docker writes it: the bytes in MiB, or
-    where no dataset was measured a power of two in GiB, about twice as much.
-    """
+    """The bytes needed, the sentence that says so, and the size to ask for as docker writes it (270m)."""
     if measured:
         mebibytes = measured.shm_bytes // MIB
         batches = f"{PREFETCH} batches of {_mib(measured.batch_bytes)} MiB in flight"

@@ -35,7 +35,6 @@ def gpu_count(value: Any) -> int:
 
 
 def flag(value: Any) -> bool:
-    """A bool, for which NVML answers 0 or 1."""
     if whole(value) > 1:
         raise _strange(value)
     return bool(value)
@@ -84,7 +83,6 @@ def one_of(names: Sequence[str]) -> Callable[[Any], str]:
 
 
 def dotted(pair: Any) -> str:
-    """A pair such as (9, 0) as "9.0"."""
     major, minor = sequence(pair, 2)
     return f"{whole(major)}.{whole(minor)}"
 

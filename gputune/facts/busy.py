@@ -57,9 +57,7 @@ def conditions(before: Reading | None, after: Reading | None) -> dict[str, float
 
 
 def used_by_others(before: Reading | None, after: Reading | None) -> float | None:
-    """Return how many CPUs' worth of time others used between two readings; None where one is missing, the interval
-    was too short, or the counts contradict each other, as in a sandbox whose /proc/stat never changes.
-    """
+    """How many CPUs others used between two readings; None if unknown, as in a sandbox whose counts never change."""
     if before is None or after is None:
         return None
     seconds, own = after.at - before.at, after.own - before.own
@@ -81,9 +79,7 @@ def watched(host: Host, seconds: float) -> float | None:
 
 
 def ticks_of(stat: str, cpus: Collection[int], columns: Collection[int] = _BUSY) -> int:
-    """Return the ticks that these columns count for `cpus`, by default those in which they were busy, from the text of
-    /proc/stat. Raises Unreadable if one is missing.
-    """
+    """The ticks of `cpus` in /proc/stat, by default the busy ones. Raises Unreadable if a CPU or column is missing."""
     lines = (line.split() for line in stat.splitlines() if line.startswith("cpu"))
     counts_of = {name.removeprefix("cpu"): counts for name, *counts in lines}
     try:
@@ -93,9 +89,8 @@ def ticks_of(stat: str, cpus: Collection[int], columns: Collection[int] = _BUSY)
 
 
 def is_busy(cpu: Cpu, others: float, *, on_gpu: bool = False) -> bool:
-    """Whether others, who use so many CPUs, leave fewer than are needed: all of this process's, since threads that
-    share work wait for the one whose CPU is taken, or for a GPU two, for the thread that launches kernels and the one
-    of the backward pass.
+    """Whether others leave fewer CPUs than are needed: all of this process's, or for a GPU two, one of them for the
+    backward pass.
     """
     needed = min(CPUS_OF_A_GPU, cpu.budget) if on_gpu else cpu.budget
     return cpu.affinity_count - others < needed - max(SLACK_CPUS, SLACK_SHARE * needed)

@@ -37,18 +37,13 @@ def read(host: Host, nvml: Nvml | None, gaps: Gaps) -> Driver:
         version = gaps.read("driver.version", lambda: text(nvml.system("DriverVersion")))
         number = gaps.read("driver.cuda", lambda: whole(nvml.system("CudaDriverVersion_v2")))
         cuda = None if number is None else f"{number // 1000}.{number % 1000 // 10}"
-    kernel = _kernel(host)
+    loaded = re.search(r"Module.*?\s(\d+\.\d+(?:\.\d+)?)\s", host.read_or_empty("/proc/driver/nvidia/version"))
+    kernel = loaded.group(1) if loaded else None  # without NVIDIA's module that is no gap
     logged = gaps.read("driver.xids", lambda: _logged(host)) if kernel else None
     found, others = logged or (None, None)
     return Driver(
         nvml=nvml is not None, version=version, kernel_version=kernel, cuda=cuda, xids=found, kernel_errors=others
     )
-
-
-def _kernel(host: Host) -> str | None:
-    """The kernel module's version; None if no NVIDIA module is loaded, which is not a gap."""
-    found = re.search(r"Module.*?\s(\d+\.\d+(?:\.\d+)?)\s", host.read_or_empty("/proc/driver/nvidia/version"))
-    return found.group(1) if found else None
 
 
 def _logged(host: Host) -> tuple[tuple[Xid, ...], tuple[KernelError, ...]]:

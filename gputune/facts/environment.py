@@ -13,10 +13,7 @@ _SANITIZER = re.compile(r"NV_SANITIZER_INJECTION_\w{1,40}")
 
 
 def read(host: Host, variables: Collection[str] = ()) -> dict[str, str]:
-    """Values by name, sorted by name: of the `variables`, and of those that are allowed by name.
-
-    `check --json` and bug reports print them, so nothing is kept for how its name begins: a secret may have any name.
-    """
+    """Values of `variables` and of those allowed by full name, sorted: they are printed, and secrets have any name."""
     from gputune.facts.environment_names import NAMES
 
     environ = host.environ

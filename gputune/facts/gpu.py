@@ -91,11 +91,7 @@ def matched(gpus: tuple[Gpu, ...], devices: list[Mapping[str, Any]], gaps: Gaps)
 
 
 def _matches(devices: list[Mapping[str, Any]], uuids: list[str | None]) -> list[int | None]:
-    """For each of NVML's GPUs the index of its torch device: the one with its UUID.
-
-    Where one side gives no UUID (torch before 2.5, or a call that failed), what is left on both sides matches if it is
-    one GPU and one device.
-    """
+    """For each of NVML's GPUs the index of the torch device with its UUID, or of the only one left without a UUID."""
     by_uuid = {f"GPU-{device['uuid']}": index for index, device in enumerate(devices) if device.get("uuid")}
     places = [by_uuid.get(uuid) if uuid else None for uuid in uuids]
     left = [index for index, device in enumerate(devices) if index not in places and "MIG" not in device["name"]]

@@ -157,10 +157,8 @@ def _switched(nvml: Nvml, index: int, links: tuple[bool, ...]) -> bool:
 
 
 def _troubles(mask: int) -> tuple[str, ...]:
-    """The names of the faults in a mask of several fields; values and bits that have no name are told by number.
-
-    Each field's 0 stands for not reported. In the first four 1 says that the fault is present and 2 that it is not; in
-    the last two it is the other way round.
+    """The names of the faults in a mask of several fields, in which 0 is "not reported"; of unknown ones the numbers.
+    In the first four 1 is the fault and 2 its absence; in the last two it is the other way round.
     """
     pairs = [(name, mask >> 2 * place & 0b11, 1) for place, name in enumerate(FABRIC_TROUBLES)]
     links = [(name, mask >> 12 + 2 * place & 0b11, 2) for place, name in enumerate(FABRIC_LINKS)]

@@ -165,10 +165,7 @@ class _Tally:
 
 
 def read(lines: Iterable[str], gpus_at: Callable[[str], tuple[str, ...]]) -> tuple[KernelError, ...]:
-    """The errors in the log's lines; `gpus_at` gives the GPUs at a PCI address or behind that bridge.
-
-    PCIe errors of other devices are left out.
-    """
+    """The errors in the lines, without other devices' on PCIe; `gpus_at` gives the GPUs at or behind a PCI address."""
     tallies: dict[Error, _Tally] = {}
     nvidia: set[str | None] = set()
     loaded = -1

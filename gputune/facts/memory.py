@@ -52,9 +52,7 @@ def limit(host: Host) -> tuple[int, str] | None:
 
 def oom_kills(host: Host) -> int | None:
     """How many processes of this process's cgroup the OOM killer has killed; None if the kernel does not say.
-
     A kill is counted in the group of the process, whichever group's limit was reached; in v2 also in those above.
-
     Source: the kernel's "Control Group v2", memory.events; mm/memcontrol.c.
     """
     try:

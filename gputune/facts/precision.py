@@ -44,10 +44,7 @@ class Precision:
 
 
 def tensor_core_dtypes(compute_capability: str | None, name: str = "") -> tuple[str, ...]:
-    """The dtypes that the Tensor Cores of a GPU multiply, by its compute capability such as "9.0" and its name.
-
-    Empty for None, below 7.0, and for the GPUs of 7.5 that have no Tensor Cores.
-    """
+    """The dtypes that a GPU's Tensor Cores multiply, by compute capability ("9.0") and name; empty if it has none."""
     number = re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})", compute_capability or "")
     capability = (int(number[1]), int(number[2])) if number else (0, 0)
     if capability == (7, 5) and _WITHOUT.search(name):
@@ -57,9 +54,7 @@ def tensor_core_dtypes(compute_capability: str | None, name: str = "") -> tuple[
 
 def default_flags(torch_version: str) -> Flags | None:
     """The flags' defaults in a torch release; None for a version that is not a number.
-
-    Source: PyTorch's CUDA notes, and read from the wheels of 2.1 to 2.15: since 1.12 TF32 is off for matmul and on for
-    cuDNN; 1.7 to 1.11 had it on for both.
+    Source: PyTorch's CUDA notes, and read from the wheels of 2.1 to 2.15.
     """
     number = re.match(r"(\d+)\.(\d+)", torch_version)
     if number is None:

@@ -29,10 +29,7 @@ TORCH_SCRIPT = Path(__file__).with_name("_torch_answers.py")
 
 
 def ask_torch(host: Host, gaps: Gaps, meanwhile: Callable[[], bool] = lambda: False) -> dict[str, Any]:
-    """The answers of `host.python` about its torch, from a child process; empty, with a gap, if there are none.
-
-    `meanwhile` is as for `Host.ask_python`.
-    """
+    """A child's answers about torch; empty, with a gap, if there are none. `meanwhile` is as for `Host.ask_python`."""
     answers = gaps.read("libraries.torch", lambda: _answers(host, meanwhile)) or {}
     kept, errors, left_out = held(answers)
     for name, error in errors.items():
@@ -63,10 +60,7 @@ def _cause(name: str, error: Mapping[str, Any]) -> Cause | None:
 
 
 def installed_torch() -> tuple[str | None, str | None]:
-    """The version of the torch beside gputune, and of its CUDA, read from its files; None if absent.
-
-    The package's metadata would not do: its version lacks the local part (`+cu130`) of `torch.__version__`.
-    """
+    """The versions of the installed torch and its CUDA; None if absent. The metadata lack the local part (`+cu130`)."""
     try:
         spec = importlib.util.find_spec("torch")
     except (ImportError, ValueError):
@@ -93,10 +87,7 @@ class OtherType(Exception):
 
 
 def held(answers: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]], list[str]]:
-    """The answers that are of their types, the errors that the interpreter met by name, and what was left out.
-
-    An answer of None is none, and names that are not in `_ANSWERS` are passed over.
-    """
+    """The answers of their types, the interpreter's errors by name, and what was left out. Other names are ignored."""
     kept: dict[str, Any] = {}
     left_out: list[str] = []
     for name, convert in _ANSWERS.items():

@@ -64,10 +64,7 @@ def _listed(host: Host) -> list[str]:
 
 
 def common_files(host: Host) -> tuple[Sequence[str], Sequence[str]]:
-    """The device files shared by all GPUs that do not exist, and those that this process may not open.
-
-    NVML opens the first of them, CUDA both.
-    """
+    """The device files shared by all GPUs that do not exist, and those that this process may not open."""
     listed = host.names("/dev")
     missing = [path for path in COMMON if path.rpartition("/")[2] not in listed]
     return missing, [path for path in COMMON if path not in missing and host.forbidden(path)]

@@ -70,10 +70,7 @@ def read(lines: Iterable[str], uptime_hours: float | None) -> tuple[Xid, ...]:
 
 
 def _recovery(line: str) -> str | None:
-    """The action in `GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)`.
-
-    Its number is NVML's; drivers name the same one differently (`OS Reboot`).
-    """
+    """The action in `changed from 0x0 (None) to 0x2 (Node Reboot Required)`, by its number: drivers' words differ."""
     match = _TO.match(line.rpartition(" to 0x")[2])
     if not match:
         return None

@@ -28,9 +28,7 @@ TORCH_DEADLINE_SECONDS = 120.0
 
 
 class Host(Files):
-    """This machine. `root` is put before every path; `environ` and `python` replace the process's own. NVML has
-    `nvml_deadline_seconds` for all its answers, or `nvml_per_call` for each.
-    """
+    """This machine. `root` precedes every path. NVML has `nvml_deadline_seconds` in all or `nvml_per_call` for each."""
 
     def __init__(
         self,
@@ -55,7 +53,6 @@ class Host(Files):
             return ""
 
     def real(self, path: str) -> str:
-        """The path without symbolic links in it."""
         return os.path.realpath(self.path(path))
 
     def forbidden(self, device: str) -> bool:
@@ -117,13 +114,11 @@ class Host(Files):
         return os.getuid(), known.pw_name, known.pw_dir
 
     def memory_bytes(self) -> int:
-        """The host's memory, regardless of a container's limit."""
         import psutil
 
         return int(psutil.virtual_memory().total)
 
     def monotonic(self) -> float:
-        """Seconds on a clock that only goes forward."""
         return time.monotonic()
 
     def own_cpu_seconds(self) -> float:
@@ -150,16 +145,12 @@ class Host(Files):
         return platform.machine()
 
     def nvml(self) -> Nvml:
-        """NVML, which comes up in a process of its own from now on; `release` ends it.
-
-        Raises NvmlAbsent here or at the first call where the library or the driver is missing.
-        """
+        """NVML, in a process that `release` ends. Raises NvmlAbsent, here or at the first call, if it is missing."""
         if self._nvml is None:
             self._nvml = self._new_nvml()
         return self._nvml
 
     def release(self) -> None:
-        """End the process that asks NVML, if there is one."""
         if self._nvml is not None:
             self._nvml.close()
             self._nvml = None
@@ -173,10 +164,8 @@ class Host(Files):
         meanwhile: Callable[[], bool] = lambda: False,
     ) -> dict[str, Any]:
         """Run `script` under `python` (by default `self.python`) and return the JSON object that it writes.
-
-        `meanwhile` is called again and again while that is waited for; true means that there is no hope for the answer.
-        The child gets a session of its own and is killed whole at the deadline, or if it has answered in part a little
-        after there was no hope for the rest. Raises `Unreadable`.
+        `meanwhile` is called repeatedly; true means that there is no hope for the answer. The child is killed whole.
+        Raises `Unreadable`.
         """
         environ = {**self.environ, "GPUTUNE_DISABLE": "1"}
         return child.ask([python or self.python, str(script)], environ, deadline_seconds, meanwhile)

@@ -14,10 +14,8 @@ ABANDONED_SECONDS = 60.0
 
 def write(target: Path, text: str, *, replace: bool = True) -> None:
     """Write `text` to a temporary file beside `target`, flush it to the disk, and rename it to `target`.
-
-    An existing file keeps its mode; a new one is writable by its owner only. A symbolic link is replaced itself. Raises
-    OSError if it cannot be written, and FileExistsError if `target` exists and is not to be replaced; an existing file
-    is then unchanged.
+    An existing file keeps its mode; a new one is writable by its owner only. A symbolic link is replaced itself.
+    Raises OSError, and FileExistsError if `target` exists and is not to be replaced; it is then unchanged.
     """
     _remove_abandoned(target)
     # Random: containers that share a folder may share process ids and host names too.

@@ -56,9 +56,7 @@ class JsonLines(Generic[Answer]):
             line = line[os.write(self._requests, line) :]
 
     def receive(self, seconds: float) -> Answer:
-        """The next answer. Raises TimeoutError; ConnectionError where the process has ended without one; ValueError,
-        or OverflowError where the answer is too long.
-        """
+        """The next answer. Raises TimeoutError; ConnectionError at the end; ValueError; OverflowError if too long."""
         deadline = time.monotonic() + seconds
         while b"\n" not in self._text:
             left = deadline - time.monotonic()
@@ -102,9 +100,7 @@ class JsonLines(Generic[Answer]):
 
 
 class JsonChild(JsonLines[Answer]):
-    """A command that answers, and ends with this process. Its last arguments are the descriptors of two pipes: where it
-    reads requests, if it is sent any, and where it writes answers.
-    """
+    """A command that answers, and ends with this process. Its last arguments are two descriptors: requests, answers."""
 
     def __init__(
         self,
@@ -157,12 +153,9 @@ def ask(
     is_hopeless: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any]:
     """Run a command, and return the JSON object that it writes to the file descriptor passed as its last argument.
-
-    It may write several, a line each, which are put together. One with the key `next` names what it asks for after
-    that; if it then dies or is silent until the deadline, what it had answered is returned, with the reason in `gaps`
-    under that name. `is_hopeless` is called again and again while it is waited for, and may take its time; once it has
-    returned true, a child that has answered in part has HOPELESS_SECONDS more. Raises `Unreadable` if it cannot be
-    started or has answered nothing.
+    It may write several lines, which are merged. `next` in a line names what it asks for after that: if it dies then,
+    what was answered is returned, with the reason in `gaps`. Once `is_hopeless`, which is called repeatedly, is true, a
+    child has HOPELESS_SECONDS more. Raises `Unreadable` if it answered nothing.
     """
     whole: dict[str, Any] = {}
     gaps: dict[str, Any] = {}

@@ -86,9 +86,7 @@ def _woken_by_children() -> int:
 
 
 def make(folder: str) -> bool:
-    """Create a folder for this user alone, unless the process at the other end of LIFELINE was faster; whether it is
-    there. Others can read its name and make one of theirs in its place, which is not taken.
-    """
+    """Create a folder for this user alone, unless the other end of LIFELINE or a stranger did; whether it is there."""
     with suppress(OSError):  # also where no folder is named
         os.mkdir(folder, 0o700)
     return _is_own(folder)
@@ -151,9 +149,7 @@ def end_descendants() -> None:
 
 
 def _killed(pid: int) -> set[int]:
-    """Kill a process; return the inodes of the semaphores and tensors that it had or was creating, whose names may
-    change until it has stopped.
-    """
+    """Kill a process; return the inodes of its semaphores and tensors, whose names may change until it has stopped."""
     try:
         os.kill(pid, signal.SIGSTOP)
         found = {int(line.split()[4]) for line in _read(pid, "maps").splitlines() if SHARED.search(line)}
@@ -205,9 +201,7 @@ def _read(pid: int, name: str) -> bytes:
 
 
 def remove(folder: str) -> None:
-    """Remove a folder of this user's with all that is in it, as far as that is possible; folders that were made
-    read-only too.
-    """
+    """Remove a folder of this user's with all that is in it, as far as possible; read-only folders too."""
     import shutil
 
     patience = time.monotonic() + REMOVING_SECONDS

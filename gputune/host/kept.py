@@ -152,10 +152,7 @@ def _new_name() -> str:
 
 
 def pipe() -> tuple[int, int]:
-    """A pipe whose ends are none of a child's standard streams, also where this process was started without these.
-
-    Raises OSError where no more files can be opened.
-    """
+    """A pipe whose ends are none of a child's standard streams. Raises OSError if no more files can be opened."""
     reader, writer = os.pipe()
     try:
         reader = lifted(reader)
@@ -189,9 +186,7 @@ def readable(descriptors: Iterable[int], seconds: float) -> set[int]:
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """Let Python's handlers of the signals that end a program wait until the end: one that raises in the middle of
-    Popen would leave a child that nobody knows of.
-    """
+    """Delay Python's signal handlers: one that raises in the middle of Popen would leave an unknown child."""
     if threading.current_thread() is not threading.main_thread():  # only that one runs handlers
         yield
         return

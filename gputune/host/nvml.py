@@ -83,9 +83,7 @@ class _Child(JsonChild[dict[str, Any]]):
 
 class ChildNvml:
     """NVML in a process of its own, which starts at once and is waited for at the first call.
-
-    A call that does not answer in time, or that ends the process, raises with the cause `no_answer`, `killed` or
-    `exited` whenever it is asked; every other call raises with `not_asked` from then on.
+    A call that hangs or ends the process raises with `no_answer`, `killed` or `exited`; all others then `not_asked`.
     """
 
     def __init__(

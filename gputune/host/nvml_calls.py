@@ -62,7 +62,6 @@ class Calls:
         self._handles: dict[int, Any] = {}
 
     def start(self) -> None:
-        """Import nvidia-ml-py and initialise NVML."""
         import pynvml
 
         self._pynvml = pynvml
@@ -73,7 +72,6 @@ class Calls:
         return getattr(self._pynvml, f"nvmlSystemGet{name}")()
 
     def count(self) -> int:
-        """How many GPUs NVML lists."""
         return int(self._pynvml.nvmlDeviceGetCount())
 
     def handle(self, index: int) -> None:

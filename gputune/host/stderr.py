@@ -26,10 +26,7 @@ def say(line: str) -> None:
 
 
 def show(text: str, *, end: str = "\n", err: bool = False) -> None:
-    """Print lines on stdout, or on stderr, and what cannot be seen in them as escapes. A closed stream is ignored.
-
-    What is meant for programs has its own escapes, and none are added here.
-    """
+    """Print lines, with escapes for what cannot be seen unless programs read them. A closed stream is ignored."""
     stream = sys.stderr if err else sys.stdout
     if stream is not None:
         print(printable(text, keep="\n\t"), end=end, file=stream, flush=True)
@@ -41,9 +38,8 @@ def one_line(text: str) -> str:
 
 
 def fill_standard_streams() -> None:
-    """Open /dev/null in the place of each standard stream that this process was started without, so that no file or
-    pipe of its own takes the place and is written to, or is lost to a child. A program that is executed here does not
-    inherit that: it finds the stream closed, as it would have.
+    """Open /dev/null for each standard stream that this process was started without, so that no other file takes its
+    place. A program that is executed here does not inherit that: it finds the stream closed.
     """
     for descriptor in range(3):
         try:

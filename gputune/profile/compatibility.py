@@ -45,7 +45,6 @@ def programs(data: dict[str, Any]) -> list[tuple[Place, dict[str, Any]]]:
 
 
 def levels(data: dict[str, Any]) -> list[tuple[Place, dict[str, Any]]]:
-    """Each program's values by their effect on results, with their place."""
     found = [((*place, "by_numerics"), program.get("by_numerics")) for place, program in programs(data)]
     return [(place, by_numerics) for place, by_numerics in found if isinstance(by_numerics, dict)]
 
@@ -100,7 +99,6 @@ MOST_NAMED = 5
 
 
 def drop_retired(data: dict[str, Any]) -> None:
-    """Take out of a profile's data the choices and values of settings that gputune has no more."""
     for _, group, _ in groups(data):
         for name in RETIRED.intersection(group).difference(settings.names()):
             del group[name]

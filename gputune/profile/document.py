@@ -45,7 +45,6 @@ class Fingerprint:
 
     @property
     def device(self) -> str | None:
-        """The name of the GPU, or of the CPU where there is no GPU."""
         return self.gpu or self.cpu
 
     def differences(self, other: Fingerprint, fields: Sequence[str]) -> list[str]:
@@ -96,9 +95,7 @@ class Confirmation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """Settings measured on one training script of the user's, with the names and keys by which a process finds out that
-    it runs that script.
-    """
+    """Settings measured on one training script of the user's, with the names and keys by which it is recognised."""
 
     entry: str
     """The script's file name (`train.py`) or the module's name (`package.train`), never a path."""
@@ -142,10 +139,7 @@ def _check_length(values: Sequence[object], most: int, *place: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """One machine's profile. `settings` holds every setting that this version of gputune knows.
-
-    No part of it but `programs` may be missing from a file, so that one that was cut off is refused.
-    """
+    """One machine's profile, with every setting. A file must have all parts but `programs`: else it was cut off."""
 
     schema: int
     created: str
@@ -168,7 +162,6 @@ def now() -> str:
 
 
 def fingerprint(facts: Facts, device: str) -> Fingerprint:
-    """The fingerprint of `device` ("cuda:0", "cpu") on the machine of `facts`."""
     gpu = facts.device_gpu(device)
     same_model = [other for other in facts.gpus if gpu and other.name == gpu.name and other.torch_index is not None]
     return Fingerprint(

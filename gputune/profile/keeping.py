@@ -24,10 +24,8 @@ def keeping(profile: Profile, path: Path) -> Profile:
 
 
 def with_programs(profile: Profile, programs: Iterable[Program], tell: Callable[[str], None] = say) -> Profile:
-    """The profile with these programs beside its own, the one created last first.
-
-    Of one program that was measured twice the later one stays. Where there is no room for all, `tell` gets one line
-    with the names of those created first, which are left out.
+    """The profile with these programs beside its own, the one created last first; of one program the later stays.
+    `tell` gets one line with the names of those for which there is no room.
     """
     latest = {
         (one.entry, one.models, one.world_size): one
@@ -55,11 +53,8 @@ def _how_many_fit(programs: list[Program]) -> int:
 
 
 def representative_index(profiles: Sequence[Profile]) -> int:
-    """The index of the profile that differs least from what all the others measured; of several such the one with the
-    most samples, then the first. What another one measured and this one did not counts as a difference, so a quick
-    probe, which agrees with a longer one but measured less, does not stand for it.
-
-    One profile is taken as a whole, never a mixture: what is recommended for a network was measured as one combination.
+    """The index of the profile that differs least from the others; of several the one with the most samples, then the
+    first. What it did not measure counts as a difference. Profiles are never mixed: a combination was measured as one.
     """
     return min(
         range(len(profiles)),

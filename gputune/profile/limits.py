@@ -82,7 +82,6 @@ def check_programs(programs: Sequence[Any]) -> None:
 
 
 def program_bytes(program: Any) -> int:
-    """The size of a program's plain data as canonical JSON."""
     return len(json.dumps(program, sort_keys=True, separators=(",", ":")))
 
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,8 +35,7 @@ def found(
     fingerprint: Fingerprint, environ: Mapping[str, str], tell: Callable[[str], None] = lambda line: None
 ) -> tuple[Path, Profile] | None:
     """The first cached profile of this fingerprint that can be trusted and read, the user's before the machine's.
-
-    `tell` gets a line for each that is passed by. None where none is left.
+    `tell` gets a line for each that is passed by. None if none is left.
     """
     for folder in (user_folder(environ), *MACHINE):
         path = folder / file_name(fingerprint) if folder else None
@@ -53,9 +52,7 @@ def latest(fingerprint: Fingerprint, environ: Mapping[str, str]) -> Profile | No
 
 
 def trusted(path: Path, tell: Callable[[str], None] = lambda line: None) -> Profile | None:
-    """The profile of a file, if others than this user and root cannot have written it; None, told where there is one,
-    if they can or it cannot be read.
-    """
+    """The profile of a file that only this user and root can have written; else None, and `tell` gets the reason."""
     if not os.path.lexists(path):
         return None
     if why := trust.fault(path):
@@ -70,15 +67,16 @@ def trusted(path: Path, tell: Callable[[str], None] = lambda line: None) -> Prof
 
 def shipped(fingerprint: Fingerprint) -> Path | None:
     """The profile that gputune brings for this model of GPU; None where it brings none."""
-    return next((path for path in _shipped_files() if fingerprint.gpu and path.stem == _slug(fingerprint.gpu)), None)
+    package = Path(__file__).parents[1]
+    folder = package / "shipped" if (package / "shipped").is_dir() else package.parent / "profiles"
+    files = sorted(folder.glob("*.yaml"))
+    return next((path for path in files if fingerprint.gpu and path.stem == _slug(fingerprint.gpu)), None)
 
 
 def keep(profile: Profile, fingerprint: Fingerprint, environ: Mapping[str, str], *, replace: bool = True) -> Path:
     """Cache a profile for the user under a fingerprint that was read without torch, and return its path.
-
-    An older one's programs are kept. Without `replace` an older one stays. One that others may have written, or that
-    cannot be read, is replaced and counts for nothing. Raises MeasureError where the cache has no folder, cannot be
-    written, or may be others'.
+    An older one's programs are kept; without `replace` all of it stays, unless others may have written it.
+    Raises MeasureError if the cache has no folder, cannot be written, or may be others'.
     """
     path = create_folder(user_folder(environ)) / file_name(fingerprint)
     old = trusted(path)
@@ -91,10 +89,7 @@ def keep(profile: Profile, fingerprint: Fingerprint, environ: Mapping[str, str],
 
 
 def create_folder(folder: Path | None) -> Path:
-    """Create the user's folder where it is missing, and take from others what they may do in it.
-
-    Raises MeasureError where that fails, and where others may write to it all the same or to a folder above it.
-    """
+    """Create the user's folder, for the user alone. Raises MeasureError if that fails or others can write to it."""
     if folder is None:
         raise MeasureError("there is no folder for profiles, since HOME is not set", _REMEDY)
     _require_own(folder.parent, above=True)
@@ -140,10 +135,3 @@ def file_name(fingerprint: Fingerprint) -> str:
 
 def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60]
-
-
-def _shipped_files() -> Iterator[Path]:
-    """They are in the installed package, or beside it in a source tree."""
-    package = Path(__file__).parents[1]
-    folder = package / "shipped" if (package / "shipped").is_dir() else package.parent / "profiles"
-    yield from sorted(folder.glob("*.yaml"))

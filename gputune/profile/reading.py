@@ -34,18 +34,12 @@ class Fault(Exception):
 
 
 def load(path: str | Path, tell: Callable[[str], None] = say) -> Profile:
-    """Read a profile, YAML or JSON. Raises ProfileError.
-
-    `tell` gets one line where a newer gputune wrote it and something in it had to be left out.
-    """
+    """Read a profile, YAML or JSON. Raises ProfileError. `tell` gets a line if parts of a newer file were left out."""
     return _read(path, tell)[0]
 
 
 def checked_text(path: str | Path) -> str:
-    """The text of a file, every character of it, that was read as a profile. Raises as `load` does.
-
-    Whoever reads the file again may get another one.
-    """
+    """The text of a file that was read as a profile, not read again: it may have changed. Raises as `load` does."""
     return _read(path, say)[1].decode()
 
 
@@ -94,9 +88,7 @@ def parse(text: bytes, tell: Callable[[str], None] = say) -> Profile:
 
 def _bytes(path: Path) -> bytes:
     """The content of a regular file within the limit that only its owner and group can write or replace.
-
-    Symbolic links are followed first, since a Kubernetes ConfigMap consists of them. O_NONBLOCK keeps a named pipe from
-    waiting for its writer. The checks are made on the open file, which nobody can exchange any more.
+    Links are followed first (Kubernetes ConfigMaps); checks are made on the open file, which nobody can exchange.
     """
     try:
         descriptor = os.open(os.path.realpath(path), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

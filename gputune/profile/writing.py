@@ -18,26 +18,18 @@ _SMALLER = "measure less, as with fewer --shapes"
 
 
 def dump(profile: Profile) -> str:
-    """The profile as YAML: settings in blocks, one line for each measurement, finding and gap, in programs too.
-
-    Raises MeasureError where `load` would refuse it for its size.
-    """
+    """The profile as YAML, one line for each measurement, finding and gap. Raises MeasureError if it is too large."""
     return _bounded("".join(_sections(_plain(profile))))
 
 
 def dump_json(profile: Profile) -> str:
-    """The profile as JSON: one line for each setting, family, measurement, finding and gap, in programs too.
-
-    Raises as `dump` does.
-    """
+    """The profile as JSON, one line for each setting and row. Raises MeasureError if it is too large."""
     return _bounded(f"{_json_parts(_plain(profile))}\n")
 
 
 def save(profile: Profile, path: str | Path, *, replace: bool = True, follow: bool = True) -> None:
-    """Write the file whole or not at all, as JSON where its name ends in .json.
-
-    Without `replace` an existing file stays. A symbolic link's target is written; without `follow`, whatever stands
-    under the name is replaced itself. Raises MeasureError where it cannot be written.
+    """Write the file whole or not at all, as JSON if its name ends in .json. Raises MeasureError.
+    Without `replace` an existing file stays; without `follow` a symbolic link is replaced itself.
     """
     target = Path(os.path.realpath(path)) if follow else Path(path)
     text = dump_json(profile) if Path(path).suffix == ".json" else dump(profile)
@@ -150,9 +142,7 @@ _Dumper.add_representer(float, _number)
 
 
 def _yaml(value: Any, flow: bool | None) -> str:
-    """YAML in flow style or in blocks, or (None) in blocks of which the innermost are in flow style. Where a text has
-    what cannot be seen, it and all that is not ASCII beside it are written as escapes.
-    """
+    """YAML in flow style, in blocks, or (None) both. A text with invisible characters is written with escapes."""
 
     def dumped(as_it_is: bool) -> str:
         text: str = yaml.dump(

@@ -18,9 +18,7 @@ _LONGEST_PATH = 4096
 
 def values(files: Files, controller: str, v1_file: str, v2_file: str) -> Iterator[tuple[str, str]]:
     """Yield (path, text) of the limit's file at each level that has one, in both hierarchies.
-
-    Raises `Unreadable` if neither hierarchy offers the controller or if the process's own group is not visible, so that
-    "no limit" is never a guess.
+    Raises `Unreadable` if neither offers the controller or the process's own group is not visible.
     """
     offered = False
     visible: list[str] = []
@@ -50,7 +48,6 @@ def _text(files: Files, path: str) -> str | None:
 
 
 def _lists(files: Files, folder: str, controller: str) -> bool:
-    """Whether a group of v2 offers the controller."""
     try:
         return controller in files.read(f"{folder}/cgroup.controllers").split()
     except Unreadable:
@@ -58,10 +55,8 @@ def _lists(files: Files, folder: str, controller: str) -> bool:
 
 
 def _levels(files: Files, name: str) -> Iterator[tuple[str, bool]]:
-    """The existing folders of the process's group and its ancestors, innermost first, and whether it is visible.
-
-    It is not after `unshare -C`: the new cgroup namespace calls the group `/`, while the mount, which is older, shows
-    its parent, whose root then reads `/..`.
+    """The folders of the process's group and its ancestors, innermost first, and whether it is visible.
+    It is not after `unshare -C`: the group is then called `/`, and the older mount's root reads `/..`.
     """
     group = _groups(files).get(name, "/")
     for mount, root in _mounts(files, name):
@@ -75,9 +70,7 @@ def _levels(files: Files, name: str) -> Iterator[tuple[str, bool]]:
 
 def _below(files: Files, mount: str, inside: str) -> str:
     """The longest tail of a group's path that exists below the mount, as `/a/b`; empty if none does.
-
-    Without a cgroup namespace the path may be the host's, of which only the tail exists here. Deep paths are why a
-    tail's first folder is asked for before the whole of it, and each name only once.
+    Paths may be deep: a tail's first folder is asked for before the whole of it, and each name only once.
     """
     if len(inside) > _LONGEST_PATH:
         inside = inside[-_LONGEST_PATH:].partition("/")[2]

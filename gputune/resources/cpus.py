@@ -12,9 +12,7 @@ from .unreadable import Unreadable
 
 
 def budget(affinity: int, quota: float | None, grant: int | None, local_ranks: int) -> int:
-    """The number of CPUs of one rank, at least 1. The local ranks share a quota, and also the affinity unless the
-    scheduler bound each rank to its own grant.
-    """
+    """The CPUs of one rank, at least 1. Local ranks share a quota, and the affinity unless each has its own grant."""
     bound = grant is not None and affinity <= grant
     limits = [affinity if bound else affinity / local_ranks]
     limits += [quota / local_ranks] if quota is not None else []
@@ -65,7 +63,6 @@ class Room:
 
 
 def room(files: Files) -> Room:
-    """The resources that are available now."""
     granted = scheduler.read(files)
     try:
         shm_bytes = files.space_bytes("/dev/shm")[1] // granted.local_ranks
@@ -75,10 +72,7 @@ def room(files: Files) -> Room:
 
 
 def temporary_folder() -> bool:
-    """Whether this process has a folder for temporary files, which it lacks under a read-only root without a /tmp.
-
-    DataLoader workers create the socket there through which they pass their batches; without it torch waits forever.
-    """
+    """Whether there is a folder for temporary files; without it DataLoader workers wait forever for batches."""
     import tempfile  # not where only CPUs are counted: it takes 5 ms
 
     try:

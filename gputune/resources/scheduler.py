@@ -40,11 +40,8 @@ class Scheduler:
 
     @property
     def cpus_of_task(self) -> int | None:
-        """The number of CPUs granted to a task, at least 1; None where the scheduler gives no number.
-
-        Without task affinity a process may run on the whole node, and unless the job requested CPUs for each task, only
-        SLURM_CPUS_ON_NODE says how many belong to the job. Source: Slurm, sbatch and srun, output environment
-        variables.
+        """The number of CPUs granted to a task, at least 1; None if the scheduler gives no number.
+        Source: Slurm, sbatch and srun, output environment variables.
         """
         if self.torchrun and not self.step and self.cpus_on_node is not None:
             return self.cpus_on_node  # torchrun's ranks share all CPUs that the batch script has on this node

@@ -39,10 +39,7 @@ a gap is its cause."""
 
 
 class Unreadable(Exception):
-    """Something could not be read.
-
-    The text is the reason that a `Gap` shows, and `cause` is what code may ask about it.
-    """
+    """Something could not be read. The text is the reason that a `Gap` shows, and code may ask for `cause`."""
 
     def __init__(self, reason: str, cause: Cause | None = None) -> None:
         super().__init__(reason)

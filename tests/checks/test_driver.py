@@ -258,8 +258,6 @@ UNGRANTED = {CAPABILITIES: None}
 
 
 class Counting:
-    """NVML with an answer, or an error, for its number of GPUs."""
-
     def __init__(self, count, version="580.159.04"):
         self._count, self._version = count, version
 

@@ -19,18 +19,14 @@ test_ecc_errors = table(
     "ecc_errors",
     {
         "one error": ecc(
-            "ERROR",
-            ("^1 uncorrectable memory error ", "1 in the card's life"),
-            **{SINCE_LOAD: 1, EVER: 1},
+            "ERROR", ("^1 uncorrectable memory error ", "1 in the card's life"), **{SINCE_LOAD: 1, EVER: 1}
         ),
         "two errors": ecc(
             "ERROR", ("^2 uncorrectable memory errors ", "7 in the card's life"), **{SINCE_LOAD: 2, EVER: 7}
         ),
         "errors before the driver was loaded are no fault": ecc("OK", "4 in the card's life", **{EVER: 4}),
         "an error counts though the card's life was not read": ecc(
-            "ERROR",
-            "=5 uncorrectable memory errors since the driver was loaded",
-            **{SINCE_LOAD: 5, EVER: UNREAD},
+            "ERROR", "=5 uncorrectable memory errors since the driver was loaded", **{SINCE_LOAD: 5, EVER: UNREAD}
         ),
         "a GPU that only torch knows": says(
             "UNKNOWN", "NVML: Driver Not Loaded", nvml=Unreadable("NVML: Driver Not Loaded")

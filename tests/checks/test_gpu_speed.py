@@ -55,7 +55,6 @@ LOOK = "^nvidia-smi -i 00000000:00:06.0 -q -d PERFORMANCE,TEMPERATURE,POWER  # "
 
 
 def at_rest(answer):
-    """NVML's answer at rest, by its present name and by its older one."""
     return dict.fromkeys(("CurrentClocksEventReasons", "CurrentClocksThrottleReasons"), answer)
 
 

@@ -15,7 +15,6 @@ MEMORY = ("MemoryInfo", "MemoryInfo:33554472")
 
 
 def of_eight(listed=range(8), seen=None, **overrides):
-    """Eight GPUs, of which NVML and torch list some."""
     host = RecordedHost(EIGHT)
     nvml = {**host.nvml_answers, "devices": [host.nvml_answers["devices"][index] for index in listed]}
     torch = {"devices": [host.torch["devices"][index] for index in (listed if seen is None else seen)]}

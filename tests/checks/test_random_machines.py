@@ -136,12 +136,10 @@ def answer(dice, usual):
 
 
 def _no_error(given):
-    """The tests' own sign of an error is a text."""
     return given if not isinstance(given, dict) or "unreadable" not in given else {}
 
 
 def nvml_answers(dice, folder):
-    """All answers of a machine's NVML, or the reason why there are none."""
     if dice.random() < 0.1:
         return failure(dice)
     usual = RecordedHost(dice.choice(FOLDERS[:2])).nvml_answers
@@ -241,7 +239,6 @@ def machine(seed):
 
 
 def strange(found, findings, seconds):
-    """What is wrong with the answers about one machine."""
     faults = [f"{one.check}: {one.message}" for one in findings if "the check failed" in one.message]
     faults += [
         f"{one.check} has no remedy" for one in findings if one.severity in ("WARNING", "ERROR") and not one.remedy
@@ -252,7 +249,6 @@ def strange(found, findings, seconds):
 
 
 def report(found, findings, printed):
-    """What is printed, as the bytes of a file that holds UTF-8, and what is written for other programs."""
     for text_of in (nfd.text, prometheus.text):
         text_of(found, findings).encode()
     if not printed:

@@ -46,7 +46,6 @@ def recorded(machine):
 
 
 def complaints(facts, measurements=()):
-    """Which checks complain, and about what."""
     return {(one.check, one.subject) for one in checks.run(facts, measurements) if one.severity in COMPLAINTS}
 
 
@@ -172,8 +171,6 @@ def test_nothing_is_an_error_on_a_laptop_without_a_gpu(laptop):
 
 
 class Watched:
-    """Facts that remember which of their fields were read."""
-
     def __init__(self, facts):
         self.facts, self.read = facts, set()
 

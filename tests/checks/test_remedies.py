@@ -51,7 +51,6 @@ SURROUNDINGS = [
 
 
 def placed(facts):
-    """The machine in each of the surroundings."""
     for kind, granted in SURROUNDINGS:
         container, scheduler = replace(facts.container, kind=kind), replace(facts.scheduler, **granted)
         yield replace(facts, container=container, scheduler=scheduler)
@@ -59,7 +58,6 @@ def placed(facts):
 
 @cache
 def remedies():
-    """Every remedy, with the check that gave it first."""
     found = {}
     for fault in FAULTS:
         machine = fault.machine()

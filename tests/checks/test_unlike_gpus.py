@@ -16,7 +16,6 @@ L40S = {"Name": "NVIDIA L40S"}
 
 
 def sizes(severity, *bytes_, message="", remedy=""):
-    """GPUs of one name with so much memory."""
     gpus = tuple(replace(gpu, memory_total_bytes=size) for gpu, size in zip(GPUS, bytes_, strict=False))
     return says(severity, message, remedy, machine=EIGHT, facts={"gpus": gpus})
 

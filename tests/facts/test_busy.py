@@ -15,7 +15,6 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def stat(*busy_seconds, column=0):
-    """A /proc/stat in which each CPU was busy so long, and idle and waiting for much longer."""
     lines = ["cpu  999999 0 0 0 0 0 0 0 0 0"]
     for cpu, seconds in enumerate(busy_seconds):
         counts = [0, 0, 0, 500000, 70000, 0, 0, 0, 0, 0]

@@ -11,6 +11,7 @@ NUMBERS = [
     "CudaDriverVersion_v2", "count",
 ]  # fmt: skip
 TEXTS = ["Name", "UUID", "DriverVersion"]
+FAILURES = [Unreadable("NVML: Not Supported"), OSError("driver/library mismatch")]
 NO_TEXT = [None, -1, [], {}, b"", 1.5, True, object()]
 NO_NUMBER = [*NO_TEXT, "garbage", "", [None, None], {"total": "many", "used": None, "busId": 3}]
 
@@ -119,20 +120,12 @@ def test_an_architecture_of_the_future_keeps_its_number():
     assert facts_of(nvml=BrokenNvml(["Architecture"], 99)).gpus[0].architecture == "99"
 
 
-@pytest.mark.parametrize("name", NUMBERS + TEXTS)
-@pytest.mark.parametrize("error", [Unreadable("NVML: Not Supported"), OSError("driver/library mismatch")])
-def test_each_call_that_fails_is_a_gap(name, error):
-    found = facts_of(nvml=BrokenNvml([name], error))
-    assert gaps_of(found) - gaps_of(facts_of())
-    assert fits_its_types(found)
-
-
 @pytest.mark.parametrize(
     ("name", "answer"),
-    [(name, answer) for name in NUMBERS for answer in NO_NUMBER]
-    + [(name, answer) for name in TEXTS for answer in NO_TEXT],
+    [(name, answer) for name in NUMBERS for answer in (*FAILURES, *NO_NUMBER)]
+    + [(name, answer) for name in TEXTS for answer in (*FAILURES, *NO_TEXT)],
 )
-def test_each_call_that_answers_garbage_is_a_gap(name, answer):
+def test_each_call_that_fails_or_answers_garbage_is_a_gap(name, answer):
     found = facts_of(nvml=BrokenNvml([name], answer))
     assert gaps_of(found) - gaps_of(facts_of())
     assert fits_its_types(found)

@@ -59,7 +59,6 @@ def test_what_torch_compile_needs_on_a_recorded_machine():
 
 @pytest.fixture
 def needs(tmp_path):
-    """A reader of the needs of torch.compile from a Python with a fake torch."""
     (tmp_path / "torch.py").write_text("__version__ = '2.11.0'\nclass version: cuda = None\n")
 
     def read(**environ):
@@ -92,7 +91,6 @@ def test_a_cache_below_a_file_is_not_writable(needs, tmp_path):
 
 
 def where(tmp_path, script):
-    """The facts of a host on whose path `python` is this script."""
     shim = tmp_path / "bin" / "python"
     shim.parent.mkdir()
     shim.write_text(f"#!/bin/sh\n{script}\n")

@@ -38,7 +38,6 @@ JSON = st.recursive(
 
 
 def answered(torch):
-    """The answers that are left of these, and the gaps."""
     gaps = Gaps()
     host = RecordedHost(EIGHT)
     host.torch = torch

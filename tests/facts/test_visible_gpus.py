@@ -35,21 +35,15 @@ def test_a_gpu_whose_uuid_could_not_be_read_can_be_named_by_number_only():
 
 
 @pytest.mark.parametrize(
-    ("value", "taken", "refused"),
-    [("1,GPU-aa11", [1], "GPU-aa11"), ("GPU-aa11,1", [0], "1"), ("0,,", [0], "an empty entry")],
-)
-def test_a_list_holds_one_kind_of_names(value, taken, refused):
-    assert visible(value, UUIDS) == (taken, f"{refused} names no GPU here")
-
-
-@pytest.mark.parametrize("entry", ["GPU-", "G", "GPU-b", "MIG-aa11", "aa11"])
-def test_even_a_gpu_that_is_alone_has_to_be_named(entry):
-    assert visible(entry, UUIDS[:1]) == ([], f"{entry} names no GPU here")
-
-
-@pytest.mark.parametrize("entry", ["", "G", "GPU-"])
-def test_nor_is_it_named_by_what_every_uuid_begins_with(entry):
-    assert visible(f"GPU-aa11,{entry},0", UUIDS[:1]) == ([0], f"{entry or 'an empty entry'} names no GPU here")
+    ("value", "uuids", "taken", "refused"),
+    [
+        ("1,GPU-aa11", UUIDS, [1], "GPU-aa11"), ("GPU-aa11,1", UUIDS, [0], "1"), ("0,,", UUIDS, [0], "an empty entry"),
+        *[(entry, UUIDS[:1], [], entry) for entry in ("GPU-", "G", "GPU-b", "MIG-aa11", "aa11")],
+        *[(f"GPU-aa11,{entry},0", UUIDS[:1], [0], entry or "an empty entry") for entry in ("", "G", "GPU-")],
+    ],
+)  # fmt: skip
+def test_the_first_entry_that_names_no_gpu_is_told(value, uuids, taken, refused):
+    assert visible(value, uuids) == (taken, f"{refused} names no GPU here")
 
 
 @pytest.mark.slow

@@ -13,8 +13,6 @@ Change = Callable[[Machine], Any]
 
 
 def every(*changes: Change) -> Change:
-    """All of these changes, in their order."""
-
     def change(made: Machine) -> None:
         for one in changes:
             one(made)
@@ -23,8 +21,6 @@ def every(*changes: Change) -> Change:
 
 
 def having(**fields: Any) -> Change:
-    """Other values of these fields of a machine."""
-
     def change(made: Machine) -> None:
         for name, value in fields.items():
             setattr(made, name, value)
@@ -41,8 +37,6 @@ def torch(**answers: Any) -> Change:
 
 
 def of_all(changed: Mapping[str, Any] | None = None, **answers: Any) -> Change:
-    """Other answers of NVML about each GPU."""
-
     def change(made: Machine) -> None:
         for gpu in made.gpus:
             gpu.update({**(changed or {}), **answers})
@@ -51,7 +45,6 @@ def of_all(changed: Mapping[str, Any] | None = None, **answers: Any) -> Change:
 
 
 def sees(*indices: int) -> Change:
-    """torch sees these GPUs, in this order."""
     return lambda made: made.torch.update(devices=[made.torch["devices"][index] for index in indices])
 
 
@@ -80,8 +73,6 @@ def held_by(made: Machine, address: str, driver: str | None) -> None:
 
 
 def unbound(driver: str | None) -> Change:
-    """Another driver, or none, holds the last GPU."""
-
     def change(made: Machine) -> None:
         held_by(made, made.addresses[-1], driver)
         lose(made, len(made.addresses) - 1, file=False)
@@ -99,7 +90,6 @@ def without_gpus(made: Machine) -> None:
 
 
 def module(made: Machine, version: str) -> None:
-    """The version of the loaded kernel module."""
     made.files["/proc/driver/nvidia/version"] = f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}  Release\n"
 
 
@@ -107,8 +97,6 @@ NOT_INSTALLED = {"type": "ModuleNotFoundError", "name": "torch", "message": "No 
 
 
 def no_torch(error: Mapping[str, Any] = NOT_INSTALLED) -> Change:
-    """`import torch` raises this error."""
-
     def change(made: Machine) -> None:
         made.path_torch = None if error is NOT_INSTALLED else made.path_torch
         made.torch = {"python": "3.12.3", "executable": "/opt/torch/bin/python3", "pynvml": None,
@@ -124,7 +112,6 @@ def cpu_build(made: Machine) -> None:
 
 
 def ranks(threads: int) -> Change:
-    """One of eight ranks by torchrun, with so many threads each."""
     started = env(
         TORCHELASTIC_RUN_ID="none", LOCAL_WORLD_SIZE="8", WORLD_SIZE="8", LOCAL_RANK="3", OMP_NUM_THREADS=str(threads)
     )
@@ -162,7 +149,6 @@ def docker(made: Machine) -> None:
 
 
 def limited(made: Machine, cpus: int = 0, memory_gib: int = 0) -> None:
-    """A control group with a quota of CPUs and a limit of memory (0 for none), and torch's threads to match."""
     made.files |= {
         "/proc/self/cgroup": "0::/job\n",
         "/sys/fs/cgroup/job/cgroup.controllers": "cpuset cpu io memory hugetlb pids\n",
@@ -190,9 +176,7 @@ def kubernetes(made: Machine, cpus: int | None = None, memory_gib: int = 16) -> 
 
 
 def given(*indices: int) -> Change:
-    """Give this process only some of the machine's GPUs, as a container or Slurm's device cgroup does: NVML and torch
-    number them anew, and the others' device files may not be opened.
-    """
+    """Give this process only some of the GPUs: NVML and torch number them anew, and no other device file opens."""
 
     def change(made: Machine) -> None:
         others = [index for index in range(len(made.addresses)) if index not in indices]
@@ -213,12 +197,10 @@ def unlisted(made: Machine) -> None:
 
 
 def container(*indices: int) -> Change:
-    """A container that was given some of the host's GPUs."""
     return every(docker, given(*indices), env(NVIDIA_VISIBLE_DEVICES=",".join(map(str, indices))))
 
 
 def slurm(made: Machine, gpus: str, cpus: int) -> None:
-    """A step of one task with these GPUs and CPUs."""
     count = len(gpus.split(","))
     made.env |= {
         "SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0", "SLURM_JOB_GPUS": gpus, "SLURM_STEP_GPUS": gpus,
@@ -231,12 +213,10 @@ def slurm(made: Machine, gpus: str, cpus: int) -> None:
 
 
 def job(gpus: str, cpus: int, **variables: str) -> Change:
-    """A step that was given these GPUs of the node."""
     return every(lambda made: slurm(made, gpus, cpus), given(*map(int, gpus.split(","))), env(**variables))
 
 
 def log(made: Machine, *lines: str, hours_ago: float = 1.0) -> None:
-    """Add lines of the kernel to its log."""
     at = int((UPTIME_HOURS - hours_ago) * 3600 * 1e6)
     added = "".join(f"3,{9000 + place},{at + place},-;{line}\n" for place, line in enumerate(lines))
     made.files["/dev/kmsg"] = made.files.get("/dev/kmsg", QUIET_LOG) + added

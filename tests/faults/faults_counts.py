@@ -60,9 +60,7 @@ def _torch_seven(index: int = 5) -> Any:
 
 
 def _revoked(kind_of_container: Any, visible: str) -> Any:
-    """`systemctl daemon-reload` took the devices out of a running container's cgroup: they are listed, and may not be
-    opened any more.
-    """
+    """`systemctl daemon-reload` took the devices out of a running container's cgroup: they are still listed."""
 
     def inject(made: Machine) -> None:
         kind_of_container(made)

@@ -32,7 +32,6 @@ def answers(index: int, changed: Mapping[str, Any]) -> Any:
 def of_gpu(  # noqa: PLR0917 - a row of the table
     name: str, kind: str, changed: Mapping[str, Any], check: str, severity: str, source: str, **more: Any
 ) -> Fault:
-    """A fault of one GPU, which consists in other answers of NVML."""
     more = {"touches": tuple(changed), **more}
     return fault(name, kind, answers(LAST[kind], changed), check, severity, f"GPU {LAST[kind]}", source, **more)
 
@@ -247,8 +246,6 @@ def calls(made: Machine, index: int) -> list[str]:
 
 
 def every_call(error: str, index: int) -> Any:
-    """All calls about this GPU fail alike, as they do where its handle cannot be had."""
-
     def inject(made: Machine) -> None:
         made.gpus[index] |= {call: {"unreadable": f"NVML: {error}"} for call in made.gpus[index]}
 

@@ -141,7 +141,6 @@ def denied_to_users(made: Machine) -> None:
 
 
 def slice_of(made: Machine) -> None:
-    """GPU 1 is divided, and this process was given a slice of it."""
     uuid = "MIG-11c29e81-e611-50b5-b5ef-609c0a0fe58b"
     made.gpus[1]["MigMode"] = [1, 1]
     made.env["CUDA_VISIBLE_DEVICES"] = uuid

@@ -19,7 +19,6 @@ def fault(name: str, *row: Any, **more: Any) -> Fault:
 
 
 def each(name: str, kind: str, count: int, inject: Any, check: str, severity: str, source: str, **more: Any) -> Fault:  # noqa: PLR0917 - a row of the table
-    """The same finding about every GPU."""
     expected = tuple(Expect(check, severity, (f"GPU {index}",)) for index in range(count))
     return Fault(name, kind, inject, expected, source, subject="torch", touches=("*",), **more)
 
@@ -33,8 +32,6 @@ def needs(**values: Any) -> Change:
 
 
 def _refused(driver: int, version: str, cuda: str, error: str) -> Change:
-    """A driver that rejects torch's CUDA."""
-
     def inject(made: Machine) -> None:
         made.nvml |= {"CudaDriverVersion_v2": driver, "DriverVersion": version}
         module(made, version)

@@ -13,7 +13,6 @@ from gputune.host import Unreadable
 
 
 def well(name: str, kind: str, change: Change = lambda made: None, source: str = "") -> Fault:
-    """A machine without a fault."""
     return Fault(name, kind, change, (), source)
 
 
@@ -42,7 +41,6 @@ def neighbours_xid_in_a_container(made: Machine) -> None:
 
 
 def cpu_job(made: Machine) -> None:
-    """A job on a node of a GPU cluster that asked for no GPU."""
     made.env |= {
         "SLURM_JOB_ID": "4711",
         "SLURM_STEP_ID": "0",
@@ -282,7 +280,6 @@ def bridged(made: Machine) -> None:
 
 
 def nvl(made: Machine) -> None:
-    """H200 NVL: four cards with bridges between them, and no switch."""
     of_all(GpuFabricInfoV={"state": 0, "status": 0, "healthMask": 0}, Name="NVIDIA H200 NVL")(made)
     for gpu, seen in zip(made.gpus, made.torch["devices"], strict=True):
         gpu["NvLinkRemoteDeviceType:0"] = 0

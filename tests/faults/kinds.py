@@ -20,8 +20,6 @@ BARE, PASSED_THROUGH, VGPU = 0, 1, 2
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """One kind of GPU."""
-
     name: str
     brand: int
     architecture: int
@@ -59,7 +57,6 @@ class Card:
 
 
 def nvml_of(card: Card, index: int, bus: str, near: tuple[int, ...]) -> dict[str, Any]:
-    """NVML's answers about one healthy, idle GPU at a bus address such as `0000:1b:00.0`."""
     domain, number, rest = bus.split(":")
     total, reserve = int(card.memory_gib * GIB), reserve_of(card)
     answers: dict[str, Any] = {
@@ -159,7 +156,6 @@ def _mig_of(card: Card) -> dict[str, Any]:
 
 
 def _lacking(card: Card) -> dict[str, Any]:
-    """What this kind, or its old driver, does not answer."""
     lacks: dict[str, Any] = {}
     if card.consumer or card.brand == RTX:
         lacks |= dict.fromkeys(("ApplicationsClock:1", "DefaultApplicationsClock:1"), NO)

@@ -144,8 +144,6 @@ class Hanging:
 
 
 class Counting:
-    """NVML whose device count is another."""
-
     def __init__(self, answers: RecordedNvml, count: int | Unreadable) -> None:
         self.answers, self.counted = answers, count
 
@@ -192,8 +190,6 @@ def torch_answers(card: Card | None, count: int, version: str, cuda: str | None,
 
 @dataclass(frozen=True)
 class Plan:
-    """How many of which card, in what machine."""
-
     card: str
     count: int = 1
     cpus: int = 64
@@ -235,7 +231,6 @@ PLANS = {
 
 
 def machine(kind: str) -> Machine:
-    """A healthy, idle machine of this kind, on bare metal, whose kernel log may be read."""
     if kind in _OTHERS:
         return _OTHERS[kind]()
     plan = PLANS[kind]
@@ -272,7 +267,6 @@ def machine(kind: str) -> Machine:
 
 
 def _ways_of(card: str, devices: list[dict[str, Any]]) -> None:
-    """What is so of this kind at rest."""
     if card == "rtx3090":  # without a bridge its links are inactive
         for device in devices:
             device.update({f"NvLinkState:{link}": 0 for link in range(4)})
@@ -304,7 +298,6 @@ def _host(cpus: int, memory_gib: int) -> Machine:
 
 
 def _desktop(made: Machine) -> None:
-    """An X server and a browser, which draw on the first GPU."""
     gpu = made.gpus[0]
     drawn = (("Xorg", 300), ("gnome-shell", 200), ("firefox", 700))
     gpu["GraphicsRunningProcesses"] = [

@@ -67,7 +67,6 @@ def pairs() -> list[tuple[Fault, Fault]]:
 
 
 def sample(count: int, seed: int = 21) -> list[tuple[Fault, Fault]]:
-    """So many of the pairs, always the same ones."""
     found = pairs()
     return random.Random(seed).sample(found, min(count, len(found)))
 

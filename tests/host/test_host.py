@@ -36,7 +36,6 @@ def descriptors():
 
 
 def alive(pid):
-    """Whether a process runs; one that waits to be reaped does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):

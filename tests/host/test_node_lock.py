@@ -30,7 +30,6 @@ with node_lock(Path(sys.argv[1]), "probe", 10) as held:
 
 @pytest.fixture
 def holder(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
-    """Another process, which holds the lock and, where asked for, has a child that outlives it."""
     more = ["with a child"] if getattr(request, "param", False) else []
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path), *more], stdout=subprocess.PIPE, text=True

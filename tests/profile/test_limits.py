@@ -21,7 +21,6 @@ SAMPLE = -1.234e-300
 
 
 def shape_rows(conditions: dict[str, float]) -> list[Measurement]:
-    """The rows of the most and largest matmuls of `--shapes`."""
     sizes = [LARGEST - 2 * number - 1 for number in range(MOST_SHAPES)]
     shapes = [MatmulShape(m=size, n=size, k=size, dtype=DTYPES[0]) for size in sizes]
     return [

@@ -25,7 +25,6 @@ def at(hour: int, entry: str = "train.py", **more: Any) -> Program:
 
 
 def large(entry: str = "train.py", **more: Any) -> Program:
-    """A program that takes nearly as much as one may."""
     rows = tuple(replace(row("program", "throughput", 1.0), samples=(-1.234e-300,) * LOOKS[-1]) for _ in range(62))
     return program(entry, measurements=rows, **more)
 

@@ -30,7 +30,6 @@ HEAD = "schema: 1\ncreated: '2026'\ngputune: 0.1.0\nfingerprint: {}\n"
 
 
 def changed(*keys: str | int, to: Any) -> str:
-    """The whole profile with one value replaced (or, by `...`, taken away)."""
     data = yaml.load(TEXT, yaml.CSafeLoader)
     place = data
     for key in keys[:-1]:
@@ -47,7 +46,6 @@ def setting(name: str, value: str) -> str:
 
 
 def fault_of(path: Path) -> str:
-    """The one line that refuses the file."""
     with pytest.raises(ProfileError) as refused:
         load(path)
     message = str(refused.value)
@@ -156,8 +154,6 @@ def test_a_broken_or_hostile_profile(tmp_path: Path, text: str, fault: str) -> N
 
 
 class TestFile:
-    """Which files are read; `hostile_profiles.FILES` has what is refused."""
-
     def test_a_config_map_consists_of_links(self, tmp_path: Path) -> None:
         """As Kubernetes mounts one: the name, a folder of this moment, and what is in it."""
         (tmp_path / "..2026_11_22").mkdir()

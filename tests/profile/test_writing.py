@@ -115,7 +115,6 @@ PROFILE = st.builds(
 
 
 def trapped(word: str) -> Profile:
-    """A profile with the word in every place that holds text."""
     measured = Measurement(
         bench=word, metric=word, unit=word, samples=(1.0,), device=word,
         params={word: word} if word != "<<" else {"x": word}, conditions={},
@@ -317,11 +316,7 @@ class TestSave:
         assert victim.read_text() == "precious"
 
     @pytest.mark.parametrize(
-        ("name", "reason"),
-        [
-            ("none/p.yaml", "No such file or directory"),
-            ("file/p.yaml", "Not a directory"),
-        ],
+        ("name", "reason"), [("none/p.yaml", "No such file or directory"), ("file/p.yaml", "Not a directory")]
     )
     def test_where_nothing_can_be_written(self, tmp_path: Path, name: str, reason: str) -> None:
         (tmp_path / "file").write_text("")

@@ -101,7 +101,6 @@ LEVELS = st.lists(st.sampled_from(["a", "b", "c", ".."]), max_size=6)
 
 
 def expected(host):
-    """The paths of the limits in a v2 hierarchy, by every tail of the group's path, from the longest on."""
     parts = host.read("/proc/self/cgroup").strip().removeprefix("0::").split("/")[1:]
     tails = [parts[start:] for start in range(len(parts) + 1)]
     tail = next(tail for tail in tails if ".." not in tail and host.exists("/".join([CGROUP, *tail])))

@@ -15,8 +15,6 @@ from gputune.resources.sample_kind import draws_random_numbers, kind, kind_of, l
 
 
 class Made:
-    """A map-style dataset whose samples a function makes."""
-
     def __init__(self, make: Callable[[int], Any], length: int = 1000) -> None:
         self.make, self.length = make, length
 
@@ -28,7 +26,6 @@ class Made:
 
 
 def busy(seconds: float) -> int:
-    """Compute for so long, by this process's CPU time."""
     end, turns = time.process_time() + seconds, 0
     while time.process_time() < end:
         turns += 1
@@ -147,8 +144,6 @@ def test_a_sample_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 class TestRandom:
-    """Whether loading samples draws random numbers, which would be others in workers."""
-
     @pytest.mark.parametrize(
         "make",
         [
