@@ -34,7 +34,9 @@ _REMEDY = "set XDG_CACHE_HOME to a folder that can be written"
 def found(
     fingerprint: Fingerprint, environ: Mapping[str, str], tell: Callable[[str], None] = lambda line: None
 ) -> tuple[Path, Profile] | None:
-    """The first cached profile of this fingerprint that can be trusted and read. `tell` gets a line for each skipped."""
+    """The first cached profile of this fingerprint that can be trusted and read, the user's before the machine's.
+    `tell` gets a line for each that is passed by. None if none is left.
+    """
     for folder in (user_folder(environ), *MACHINE):
         path = folder / file_name(fingerprint) if folder else None
         profile = path and trusted(path, tell)

@@ -40,8 +40,7 @@ def test_cuda_s_number_as_a_version(number, cuda):
 
 def test_a_log_that_cannot_be_read_is_a_gap():
     found = facts_of(files={"/dev/kmsg": None})
-    assert found.driver.xids is None
-    assert found.driver.kernel_errors is None
+    assert (found.driver.xids, found.driver.kernel_errors) == (None, None)
     assert "driver.xids" in [gap.fact for gap in found.gaps]
 
 
