@@ -65,10 +65,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """Samples of one metric under one set of parameters, in the order they were taken.
-
-    Two measurements of one bench whose samples were taken in turn are compared sample by sample: see `against`.
-    """
+    """Samples of one metric under one set of parameters, in order; those taken in turn compare by `against`."""
 
     bench: str
     metric: str
@@ -98,10 +95,7 @@ class Measurement:
         return median_interval(self.samples)
 
     def against(self, baseline: Measurement) -> Comparison | None:
-        """The comparison with `baseline`, whose samples were taken in turn with these; higher samples are better.
-
-        None where the pairs are too few to say anything: fewer than 8, or than 4 that lie far apart.
-        """
+        """The comparison with `baseline`, taken in turn; higher is better. None for under 8 pairs (4 far apart)."""
         return comparison_of(self.ratios(baseline))
 
     def ratios(self, baseline: Measurement) -> list[float]:
@@ -141,10 +135,8 @@ def comparison_of(ratios: Sequence[float]) -> Comparison | None:
 
 
 def _far_apart(ratios: Sequence[float]) -> tuple[float, float] | None:
-    """The range of the ratios that count, where these lie `BY_FAR` apart in one direction; None where they do not.
-
-    As many ratios do not count, at either end, as may be left out with an error of half a per cent: the others would
-    be so far apart by chance with probability P(Binomial(n, FAR_BY_CHANCE) >= n - left out).
+    """The range of the ratios that count, where these lie `BY_FAR` apart in one direction; None where they do not. At
+    either end as many do not count as chance allows: P(Binomial(n, FAR_BY_CHANCE) >= n - left out) <= 0.005.
     """
     n, ordered = len(ratios), sorted(ratios)
     left_out, chance = -1, 0.0
@@ -161,10 +153,8 @@ def _far_apart(ratios: Sequence[float]) -> tuple[float, float] | None:
 
 
 def median_interval(samples: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float] | None:
-    """The exact interval of the median from order statistics; None where even the extremes do not reach `confidence`.
-
-    The k-th smallest and k-th largest of n samples enclose the median unless fewer than k fall on one side of it,
-    which has probability 2 * P(Binomial(n, 1/2) < k).
+    """The exact interval of the median; None where even the extremes do not reach `confidence`. The k-th smallest and
+    largest of n samples miss it with probability 2 * P(Binomial(n, 1/2) < k).
     """
     n = len(samples)
     outside, k = 0.0, 0

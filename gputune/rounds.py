@@ -38,10 +38,7 @@ A = TypeVar("A", bound=Arm)
 
 @dataclass(kw_only=True)
 class Rounds(Generic[A]):
-    """The rounds of a comparison. It ends at a look if decided by then, after `most`, or when time is up.
-
-    Only whole rounds are kept: an arm's sample reaches its `samples` when the last arm of the round has one.
-    """
+    """The whole rounds of a comparison. It ends at a look if decided by then, after `most`, or when time is up."""
 
     arms: list[A]
     deadline: float = math.inf
@@ -75,7 +72,6 @@ class Rounds(Generic[A]):
 
     @property
     def within_a_round(self) -> bool:
-        """Whether some arms of the round have a sample and others not yet."""
         return bool(self._waiting or self._taken)
 
     def push(self, sample: float) -> None:
@@ -125,9 +121,7 @@ def decided(arms: Sequence[Arm]) -> bool:
 
 
 def disagreeing(arms: Sequence[Arm]) -> bool:
-    """Whether an arm is not decided against its baseline, or the fastest against another, since the ratios of their
-    samples differ by more than what lies far apart.
-    """
+    """Whether something is not decided since the ratios of the samples differ by more than what is far apart."""
     undecided = (_ratios(arm, other) for arm, other in _pairs(arms) if not _pair_decided(arm, other))
     return any(max(ratios) > BY_FAR * min(ratios) for ratios in undecided)
 
@@ -161,14 +155,12 @@ def _pair_decided(arm: Arm, other: Arm) -> bool:
 
 
 def against_first(arms: Sequence[A]) -> list[A]:
-    """The arms, each to be decided against the first."""
     for arm in arms[1:]:
         arm.baseline = arms[0]
     return list(arms)
 
 
 def ranked(arms: Sequence[A]) -> list[A]:
-    """The arms, each to be decided against the first, and the fastest against each."""
     for arm in arms:
         arm.ranked = True
     return against_first(arms)

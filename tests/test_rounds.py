@@ -20,7 +20,6 @@ def arm_of(*samples):
 
 
 def run(rounds, rate=lambda arm: 1.0, seconds=1.0):
-    """The arms in the order they ran, and the time at the end, where each block takes so many seconds."""
     ran, now = [], 0.0
     while arm := rounds.next(now):
         ran.append(arm)
@@ -75,7 +74,6 @@ def test_arms_that_scatter_are_never_decided_and_end_with_the_last_look():
 
 @pytest.mark.parametrize(("fastest", "kept"), [((8.0, 12.0), MORE_LOOKS[-1]), ((20.0, 20.0), LOOKS[-1])])
 def test_more_rounds_than_that_are_only_for_the_fastest(fastest, kept):
-    """An arm that scatters keeps a comparison going only where it may be the fastest."""
     first, wild, fast = ranked(arms(3))
     rounds = Rounds(arms=[first, wild, fast], most=MORE_LOOKS[-1])
     rate = {id(first): (10.0, 10.0), id(wild): (8.0, 12.0), id(fast): fastest}

@@ -21,13 +21,11 @@ FIRST, SECOND = "2026-11-20T09:00:00Z", "2026-11-23T12:00:00Z"
 
 
 def probed(rows: list[Measurement], before: Profile | None = None, created: str = FIRST) -> Profile:
-    """The profile of a probe with these rows, of a machine that one before probed."""
     standing = recommend.standing_of(before, before.fingerprint) if before else recommend.NOTHING_STANDS
     return recommend.profile_of(H200, rows, "cuda:0", created=created, standing=standing)
 
 
 def fused(ratio: float) -> list[Measurement]:
-    """A convnet's steps, also with the fused optimizer, whose ratios scatter evenly within 6 % of this one."""
     apart = [100.0 * ratio * (1 + 0.06 * (number - 5.5) / 5.5) for number in range(12)]
     base = {"network": "convnet", "batch": 8, "precision": "tf32"}
     off = replace(row("training_step", "throughput", 100.0), samples=(100.0,) * 12)
@@ -189,7 +187,6 @@ def test_nothing_stands_on_another_machine_or_by_another_version() -> None:
 
 
 def searched(gain: float, memory: float) -> list[Measurement]:
-    """A convnet's steps with cuDNN's own search, and how much more memory the first of them took."""
     rates = {Combination(cudnn_benchmark=True): 100.0 * gain, Combination(): 100.0}
     peaks = [
         row("training_step", "peak_memory", mebibytes, network="convnet", stage="options", **searching)
@@ -262,7 +259,6 @@ def test_what_the_machine_s_facts_decide_does_not_stand_against_them() -> None:
 
 
 def aligned(dtype: str, multiple: int) -> list[Measurement]:
-    """Matmuls in a dtype whose sizes N run at full speed in multiples of this one, and at half of it else."""
     return [
         row(
             "matmul_alignment", "throughput", 1000.0 * (1.0 if one >= multiple else 0.5),

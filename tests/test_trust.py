@@ -17,7 +17,6 @@ SIXTEEN = facts_of("nvidia-h200-x1", affinity=range(16))
 
 
 def beside(rows: list[Any], **conditions: float) -> list[Any]:
-    """The rows of one bench, measured while others did this."""
     first, *others = rows
     return [replace(first, conditions=conditions), *others]
 
@@ -69,7 +68,6 @@ def test_what_others_use_of_cpus_beyond_a_quota_is_not_ours() -> None:
 
 
 def test_what_others_do_does_not_change_what_something_else_than_speed_decides() -> None:
-    """A dataset that can be loaded in workers only keeps them."""
     rows = [row("dataset", "throughput", 100.0, device="cpu", kind="dataset", workers=4, batch=8)]
     choice = recommend.choices(TWO, beside(rows, other_cpus=1.5))["dataloader_workers"]
     assert (choice.value, choice.provisional) == (4, False)

@@ -26,11 +26,7 @@ PERIOD_SECONDS = 0.05
 
 
 class MemoryWatch:
-    """While the block runs, call `end`, once, when fewer than `least_bytes` are left.
-
-    It looks at what the tightest limit of the cgroup and the host leave, so shared memory, the processes that a step
-    starts and whatever else runs there count too.
-    """
+    """While the block runs, call `end`, once, when the tightest of cgroup and host leaves fewer than `least_bytes`."""
 
     def __init__(self, host: Host, least_bytes: int, end: Callable[[], None]) -> None:
         self._host, self._least_bytes, self._end = host, least_bytes, end

@@ -71,7 +71,6 @@ class Trial:
         return self.left_bytes / self.total_bytes if self.left_bytes is not None and self.total_bytes else None
 
     def leaves(self, margin: float) -> bool:
-        """Return whether it ran and left at least this share; with 0, whether it ran."""
         return self.ran and (not margin or (self.left is not None and self.left >= margin))
 
 
@@ -117,7 +116,6 @@ def bounds(trials: Sequence[Trial], margin: float) -> tuple[int | None, int | No
 
 
 def largest(trials: Sequence[Trial], margin: float = MARGIN) -> int | None:
-    """Return the largest batch that left the margin, below all that did not."""
     return bounds(trials, margin)[0]
 
 
@@ -172,9 +170,8 @@ def _tolerance(low: int) -> int:
 
 
 def contenders(trials: Sequence[Trial]) -> list[int]:
-    """Return the batches to time in turn. Among those that leave the margin: all whose rough rate is near the highest,
-    and the batches halfway from the fastest, and from the smallest of these, to their neighbours. Of more than
-    MOST_TIMED, the ones closest to a smaller one are dropped.
+    """Return the batches to time in turn: those that leave the margin at nearly the highest rough rate, and those
+    halfway to their neighbours; of more than MOST_TIMED, the ones closest to a smaller one are dropped.
     """
     limit = largest(trials)
     rates = {trial.batch: trial.rate for trial in trials if trial.rate and limit and trial.batch <= limit}
@@ -192,7 +189,6 @@ def contenders(trials: Sequence[Trial]) -> list[int]:
 
 
 def _halfway(batches: list[int], batch: int, side: int) -> int:
-    """The batch halfway to the neighbour on one side; the batch itself where it has no neighbour there."""
     place = batches.index(batch) + side
     neighbour = batches[place] if 0 <= place < len(batches) else batch
     return (batch + neighbour) // 2

@@ -35,8 +35,6 @@ class BenchRequest(Work):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """The present activity of the bench, for the progress display."""
-
     text: str
 
 
@@ -60,7 +58,6 @@ _TYPES: dict[str, Any] = {kind.__name__: kind for kind in get_args(Message)}
 
 
 def encode(message: Message) -> bytes:
-    """Return the message as one line, including the newline."""
     return json.dumps({"type": type(message).__name__, **asdict(message)}).encode() + b"\n"
 
 

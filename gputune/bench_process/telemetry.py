@@ -67,7 +67,6 @@ class Telemetry:
         return None if first else other_sm_percent(samples, os.getpid(), since)
 
     def _listed(self, name: str, *args: int) -> Sequence[Any]:
-        """Return an empty list where NVML raises an error, as it also does when there is nothing to list."""
         try:
             return list(self._nvml.device(self._index, name, *args)) if self._nvml else []
         except Unreadable:
@@ -75,7 +74,6 @@ class Telemetry:
 
 
 def _number(read: Callable[..., Any], *args: Any, scale: float = 1.0) -> float | None:
-    """Return the scaled answer of `read`, or None where it raises Unreadable."""
     try:
         return float(read(*args)) * scale
     except Unreadable:
@@ -83,9 +81,8 @@ def _number(read: Callable[..., Any], *args: Any, scale: float = 1.0) -> float |
 
 
 def other_sm_percent(samples: Sequence[Any], own: int, since: int) -> float | None:
-    """Return the highest utilisation in percent by a process other than `own` after the time stamp `since`.
-
-    None where `own` is not listed: a container has other pids than the host, so our own is unknown.
+    """Return the highest utilisation in percent by a process other than `own` after the time stamp `since`; None where
+    `own` is not listed, as in a container, which has other pids than the host.
     """
     new = [sample for sample in samples if sample["timeStamp"] > since]
     if own not in {sample["pid"] for sample in new}:

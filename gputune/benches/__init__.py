@@ -45,7 +45,6 @@ def missing(bench: plugins.Bench, facts: Facts, device: str) -> str | None:
 
 
 def names() -> list[str]:
-    """Return the names of all benches, the most valuable first."""
     return sorted(plugins.names(__name__), key=lambda name: (load(name).RANK, name))
 
 

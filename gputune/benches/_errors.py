@@ -21,9 +21,7 @@ def first_sentence(error: Exception) -> str:
 
 
 def synchronize(context: Context) -> None:
-    """Wait for the device. Raises RuntimeError where an error broke CUDA for this process, as an illegal memory access
-    does: nothing more can be measured in it. After a mere refusal nothing is raised.
-    """
+    """Wait for the device. Raises RuntimeError if an error broke CUDA for this process: nothing more works."""
     import torch
 
     if context.cuda:

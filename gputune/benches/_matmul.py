@@ -11,10 +11,7 @@ TORCH_NAMES = {"tf32": "float32", "float8": "float8_e4m3fn"}
 
 
 def matrix(context: Context, dtype: str, rows: int, columns: int, seed: int = 0) -> Any:
-    """Normally distributed numbers [rows, columns], scaled so that products along `columns` stay near 1 in every dtype.
-
-    Zeros would draw less power.
-    """
+    """Normal random numbers [rows, columns], scaled so that products stay near 1. Zeros would draw less power."""
     import torch
 
     generator = torch.Generator(device=context.device).manual_seed(seed)
@@ -28,10 +25,9 @@ def operands(context: Context, dtype: str, m: int, n: int, k: int) -> tuple[Any,
 
 
 def linear(dtype: str, x: Any, w: Any) -> Callable[[], Any]:
-    """A function that computes x [m, k] @ w [n, k].T; in float8 with one scale for each operand and fast
-    accumulation, to bfloat16.
+    """A function for x [m, k] @ w [n, k].T; in float8 with one scale an operand, to bfloat16.
 
-    In float8 it raises RuntimeError below compute capability 8.9, and for sizes that are no multiple of 16.
+    Raises RuntimeError in float8 below compute capability 8.9, and for sizes that are no multiple of 16.
     """
     import torch
 

@@ -62,10 +62,7 @@ def wave_efficiency(shape: Shape, multiprocessors: int) -> float:
 
 
 def candidates(multiprocessors: int | None, most_flops: float, largest: int = LARGEST) -> list[Shape]:
-    """Shapes whose waves are full, of at most so many operations and at most `largest` in every dimension.
-
-    Without multiprocessors (a CPU) there are no waves, and all shapes of the grid are candidates.
-    """
+    """Shapes whose waves are full, within both limits; without multiprocessors (a CPU) all shapes of the grid."""
     step, depth = STEP, min(FIRST_DEPTH, largest)
     while 2 * (4 * step) ** 2 * depth > most_flops and step > 64:
         step, depth = step // 2, max(depth // 2, 512)

@@ -19,10 +19,7 @@ PEAK_MEMORY = Metric(BENCH, "MiB", "peak_memory")
 
 
 class Trainee:
-    """A network in training: its model and a batch, in the precision, memory format and compilation of a combination.
-
-    Combinations that differ only in the optimizer may share a trainee.
-    """
+    """A model, a batch, precision, memory format and compilation; combinations differing in the optimizer share it."""
 
     def __init__(self, network: Network, size: Size, device: str, combination: Combination, seed: int = 0) -> None:
         import torch
@@ -59,7 +56,6 @@ class Trainee:
 
     def stepper(self, *, fused: bool, rate: float | None = None) -> tuple[Callable[[], Any], Any]:
         """A function that makes one step and returns the loss, and its GradScaler (enabled for float16 only).
-
         Raises RuntimeError or TypeError where this torch has no fused optimizer for the device.
         """
         import torch
@@ -80,11 +76,8 @@ class Trainee:
 
 
 def set_flags(combination: Combination) -> None:
-    """Set the global flags of a combination.
-
-    torch keeps cuDNN's plan for a shape in a cache that knows nothing of `cudnn.benchmark` and, for the backward pass,
-    is shared by all; but it does know whether TF32 is allowed, which means nothing to 16-bit convolutions. So
-    with `cudnn_benchmark`, which is tried in mixed precision only, it is not allowed, and each keeps plans of its own.
+    """Set the global flags of a combination. torch's cache of cuDNN's plans knows whether TF32 is allowed, but nothing
+    of `cudnn.benchmark`: with that, in 16 bits only, TF32 is not allowed, so that each keeps plans of its own.
     """
     import torch
 
@@ -98,10 +91,7 @@ def fact_of(name: str) -> str:
 
 
 def started(trainee: Trainee, combination: Combination, stage: str) -> tuple[Arm, float]:
-    """An arm whose first step is done, and the seconds that this step took.
-
-    It compiles, lets cuDNN search, and allocates the optimizer's state and the libraries' workspaces.
-    """
+    """An arm whose first step is done, and the seconds of that step, which compiles, searches and allocates."""
     name = next(name for name, network in NETWORKS.items() if network is trainee.network)
     arm = Arm(
         params={"network": name, "batch": trainee.size.batch, "stage": stage, **combination.params},

@@ -25,9 +25,6 @@ def own_threads(cpus: int) -> Iterator[None]:
 
 
 def free_cpus(cpu: Cpu, host: Host) -> int:
-    """How many CPUs of the budget others leave now, one at the least; all of it where that cannot be read.
-
-    Threads that share work wait for the one whose CPU is taken.
-    """
+    """How many CPUs of the budget others leave now, at least one; all of it where that cannot be read."""
     others = busy.watched(host, LOOK_SECONDS) or 0.0
     return max(1, min(cpu.budget, round(cpu.affinity_count - others)))

@@ -41,8 +41,6 @@ class Arm(rounds.Arm):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric of a bench, and its unit."""
-
     bench: str
     unit: str
     name: str = "throughput"
@@ -76,10 +74,8 @@ def shared_out(parts: Sequence[T], seconds: float, weight: Callable[[T], float])
 def interleave(
     context: Context, arms: Sequence[Arm], seconds: float, metric: Metric, block_seconds: float = BLOCK_SECONDS
 ) -> list[Measurement]:
-    """Measure all arms in turn, for at most about `seconds`, and return a row for each.
-
-    It ends early at 12 or 20 rounds when every arm that has a baseline is decided against it. Where the time does not
-    suffice for 12 rounds the blocks are shortened; where it does not suffice for one, nothing is returned.
+    """Measure all arms in turn, for at most about `seconds`, and return a row for each; none where no round fits.
+    It ends early, at 12 or 20 rounds, when every arm that has a baseline is decided against it.
     """
     deadline = time.monotonic() + seconds
     for arm in arms:
@@ -104,10 +100,7 @@ def race(arms: Sequence[Arm], seconds: float) -> None:
 
 
 def in_turn(arms: Sequence[Arm], seconds: float, at_most: float | None = None) -> None:
-    """Take samples of arms whose `run` returns one itself. Whole rounds are kept only.
-
-    Where `seconds` do not suffice for `FEWEST_PAIRS`, below which nothing can be said, it goes on for `at_most`.
-    """
+    """Take whole rounds of samples that `run` returns. It goes on for `at_most` until there are `FEWEST_PAIRS`."""
     now = time.monotonic()
     _run(Rounds(arms=list(arms), deadline=now + seconds, latest=now + (at_most or 0.0)))
 
@@ -151,10 +144,7 @@ def time_and_sample(context: Context, run: Callable[[], Any], repeats: int) -> t
 
 
 def _calibrate(context: Context, arm: Arm, enough: float) -> None:
-    """Find out how long one run takes, from at least `enough` seconds of them.
-
-    The first run is not looked at: it pays for loading kernels and choosing algorithms.
-    """
+    """Time at least `enough` seconds of runs; the first pays for loading kernels and is not counted."""
     arm.before()
     time_of(context, arm.run, 1)
     repeats, taken = 1, 0.0

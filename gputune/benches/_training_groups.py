@@ -39,9 +39,7 @@ Found = Measurement | Gap
 
 
 def precisions(context: Context, name: str, size: Size, seconds: float) -> list[Found]:
-    """Every precision in both formats, with the peak memory of each. Mixed precision in which no step runs is a Gap, as
-    are steps of which not even one each fits into the seconds.
-    """
+    """Every precision in both formats, with the peak memory of each. A precision in which no step runs is a Gap."""
     formats = (False, True) if NETWORKS[name].images else (False,)
     planned = list(itertools.product(context.dtypes, formats))
     what = f"the {name}'s steps"
@@ -74,9 +72,7 @@ def precisions(context: Context, name: str, size: Size, seconds: float) -> list[
 
 
 def bases_of(context: Context, name: str, best: Combination) -> list[Combination]:
-    """The best precision and format; in the thorough budget also with torch.compile and cuDNN's own search, as far as
-    this device has them.
-    """
+    """The best precision and format; in the thorough budget also with torch.compile and cuDNN's own search."""
     if context.budget != "thorough":
         return [best]
     bases = [best, replace(best, compiled=True)]
@@ -86,7 +82,6 @@ def bases_of(context: Context, name: str, best: Combination) -> list[Combination
 
 
 def options(context: Context, name: str, size: Size, bases: Sequence[Combination], seconds: float) -> Iterator[Found]:
-    """Each of the bases, with the fused optimizer and without."""
     searches = any(base.cudnn_benchmark for base in bases)
     arms: list[Arm] = []
     trainees: dict[bool, Trainee] = {}

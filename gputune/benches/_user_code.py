@@ -52,10 +52,7 @@ def call(spec: str) -> Any:
 
 
 def words(error: BaseException) -> str:
-    """An exception in one line, with the innermost place in the user's own files where it was raised.
-
-    An exception from a DataLoader's worker carries its traceback as text, and its own words below the last frame.
-    """
+    """An exception in one line, with the innermost place in the user's own files, also from a DataLoader's worker."""
     text = str(error)
     from_worker = "Original Traceback" in text
     frames = _FRAME.findall(text if from_worker else "".join(traceback.format_tb(error.__traceback__)))
@@ -90,9 +87,7 @@ def _is_file(path: str) -> bool:
 
 
 def _module(path: str) -> ModuleType:
-    """Import a file or module. Its folder, or for a module's name the working folder, comes first on sys.path, as for
-    a program that is started there; so spawned workers find it too.
-    """
+    """Import a file or module; its folder, or the working folder, comes first on sys.path, as for a program."""
     file = Path(path).resolve()
     folder = str(file.parent if _is_file(path) else Path.cwd())
     if folder not in sys.path:

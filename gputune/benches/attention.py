@@ -30,12 +30,7 @@ HEADS = 16
 BATCH = {1024: 4, 4096: 2, 16384: 1}
 """By sequence length."""
 
-BACKENDS = {
-    "default": "",
-    "flash": "FLASH_ATTENTION",
-    "efficient": "EFFICIENT_ATTENTION",
-    "cudnn": "CUDNN_ATTENTION",
-}
+BACKENDS = {"default": "", "flash": "FLASH_ATTENTION", "efficient": "EFFICIENT_ATTENTION", "cudnn": "CUDNN_ATTENTION"}
 """torch's name (`SDPBackend`) of each; the default is torch's own choice and the baseline."""
 
 Refused = Counter[tuple[str, str]]
@@ -44,8 +39,6 @@ TIME_RAN_OUT = ("the budget", "ran out")
 
 
 class Shape(Workload):
-    """A workload with what it computes."""
-
     @property
     def size(self) -> tuple[int, int, int, int]:
         return BATCH[self.length], HEADS, self.length, self.head
@@ -91,7 +84,6 @@ def _gap(reason: str) -> Gap:
 
 
 def _group(context: Context, shape: Shape, seconds: float, refused: Refused) -> list[Measurement]:
-    """All back ends at one shape; nothing where torch's own choice already fails."""
     import torch
 
     context.say(f"{shape.dtype} head {shape.head} length {shape.length}{' causal' if shape.causal else ''}")

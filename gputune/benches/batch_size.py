@@ -85,7 +85,6 @@ def _step(make: str) -> _Step:
 
 
 def _trial(context: Context, step: _Step, size: int, began: float) -> Measurement:
-    """`began` is when this trial began, by the monotonic clock; for the first one that includes making the step."""
     _free(context)
     memory_used = partial(_gpu_memory, context.device) if context.cuda else _HostMemory().read
     step(size)
@@ -101,7 +100,6 @@ def _trial(context: Context, step: _Step, size: int, began: float) -> Measuremen
 
 
 def _free(context: Context) -> None:
-    """Give unused memory back, and start counting the peak anew."""
     import torch
 
     gc.collect()

@@ -116,7 +116,6 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
 
 
 def _title(group: Group) -> str:
-    """A group in words: `tf32 and float32, 64 to 256 channels`."""
     channels = sorted({point.channels for point in group})
     return f"{' and '.join(dict.fromkeys(point.dtype for point in group))}, {channels[0]} to {channels[-1]} channels"
 
@@ -161,7 +160,6 @@ def _set_flags(dtype: str) -> None:
 
 
 def _tensors(context: Context, point: Point, images: int, pixels: int) -> tuple[Any, Any]:
-    """Random images and weights, scaled so that the outputs stay near 1."""
     import torch
 
     kind = getattr(torch, "float32" if point.dtype == "tf32" else point.dtype)

@@ -74,8 +74,6 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Plan:
-    """The measurements of one dataset that are planned, and their limits."""
-
     context: Context
     source: Source
     look: Look

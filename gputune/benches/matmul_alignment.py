@@ -75,11 +75,7 @@ def _arm(context: Context, group: Group, added: int) -> Arm:
     sizes = {"M": base, "N": base, "K": base} | {group.dim: base + added}
     return Arm(
         params=Alignment(
-            dtype=group.dtype,
-            product=group.product,
-            dim=group.dim,
-            size=base + added,
-            multiple=added,
+            dtype=group.dtype, product=group.product, dim=group.dim, size=base + added, multiple=added
         ).params,
         run=_product(context, group, sizes),
         work=2 * sizes["M"] * sizes["N"] * sizes["K"] / 1e12,

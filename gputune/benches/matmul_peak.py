@@ -105,7 +105,6 @@ class _Products:
         return shapes
 
     def allowed(self, shape: Shape) -> bool:
-        """Whether a shape is small enough, in time and in memory."""
         return shape.flops <= self._most_flops and max(shape.m, shape.n, shape.k) <= self._side
 
     def run(self, shape: Shape) -> Callable[[], Any]:

@@ -73,7 +73,6 @@ def _dtypes(context: Context) -> tuple[list[str], list[Gap]]:
 
 
 def _cpu_size(context: Context) -> int:
-    """The largest size at which one FP32 matmul still fits a block."""
     chosen = CPU_SIZES[0]
     for size in CPU_SIZES:
         run = linear("float32", *operands(context, "float32", size, size, size))
@@ -85,7 +84,6 @@ def _cpu_size(context: Context) -> int:
 
 
 def _error(context: Context, dtype: str) -> Measurement:
-    """Relative error (Frobenius norm) of x @ w.T against float64, on normally distributed numbers."""
     k = 4096 if context.cuda else 1024
     x, w = operands(context, "float32", 512, 512, k)
     exact = x.double() @ w.double().T
@@ -104,6 +102,5 @@ def _found(context: Context) -> Iterator[Measurement]:
 
 
 def _errors(context: Context, flags: str) -> Iterator[Measurement]:
-    """The error of each operation under the present flags, which the rows call `flags`."""
     for operation, error in errors(context.device).items():
         yield ERROR.row(context, [error], {"operation": operation, "flags": flags})

@@ -43,10 +43,8 @@ def probe(
     earlier: Profile | None = None,
     cached: Callable[[Fingerprint], Profile | None] = lambda here: None,
 ) -> Profile:
-    """Measure this machine and return its profile.
-
-    Where one device's benches are asked for by name, what an `earlier` profile of it has of the others is kept. The
-    choices of the `cached` profile of this fingerprint stand unless what is measured contradicts them with certainty.
+    """Measure this machine and return its profile. What an `earlier` profile has of devices not asked for is kept; the
+    choices of the `cached` profile of this fingerprint stand unless contradicted with certainty.
 
     Raises UsageError for an unknown name, MeasureError where nothing could be measured.
     """
@@ -93,9 +91,7 @@ def _standing(cached: Callable[[Fingerprint], Profile | None], here: Fingerprint
 def _of_other_benches(
     earlier: Profile | None, here: Fingerprint, request: Request
 ) -> tuple[list[Measurement], list[Gap]]:
-    """Return the rows and gaps that an earlier profile of the same machine holds of benches which this probe, asked for
-    some benches by name, does not run; nothing where all benches run, or where no earlier profile has this fingerprint.
-    """
+    """The rows and gaps of an earlier profile of this fingerprint whose benches this probe does not run."""
     if earlier is None or not request.only or earlier.fingerprint != here:
         return [], []
     asked = {f"bench.{name}" for name in request.only}

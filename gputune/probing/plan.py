@@ -107,11 +107,8 @@ def check_names(request: Request) -> None:
 
 
 def plan(device: str, request: Request) -> list[Job]:
-    """Return the benches to run, the most valuable first, each with the seconds that it has where there is time for
-    all.
-
-    A bench that is asked for by name has seconds also where the budget has none for it. One of what only the user can
-    name is planned when it was named, with its seconds for each; one that compares GPUs, when all are measured.
+    """Return the benches to run, the most valuable first, each with its seconds. A bench asked for by name always has
+    seconds; one of what only the user can name is planned if named, and one that compares GPUs if all are measured.
     """
     return [job for name in benches.names() if _wanted(job := _job(name, device, request), request)]
 
@@ -147,10 +144,8 @@ def left_out(jobs: Sequence[Job]) -> list[Gap]:
 
 
 def fit(jobs: Sequence[Job], seconds: float) -> list[Job]:
-    """Return `jobs`, the most valuable first, so that together they take at most `seconds`.
-
-    A job whose least does not fit beside that of more valuable ones is left out. What is then too much is taken from
-    the least valuable, then from the one before it, of each no more than leaves its least.
+    """Return `jobs`, the most valuable first, so that together they take at most `seconds`. A job whose least does not
+    fit is left out; what is then too much is taken from the least valuable first.
     """
     kept: list[Job] = []
     for job in jobs:

@@ -44,11 +44,7 @@ class Lane:
         return cls(process=process, facts=facts, device=device, host=host)
 
     def do(self, jobs: Sequence[Job], progress: Callable[[Progress], None], ends: float = math.inf) -> None:
-        """Run the jobs in turn, until `ends` by the monotonic clock. What cannot run here, or fails, leaves a Gap.
-
-        Before each job the time that is left is divided anew, so that what a slow machine or a long import takes is
-        taken from the least valuable.
-        """
+        """Run the jobs in turn until `ends` (monotonic), dividing the time left anew each time. A failure is a Gap."""
         reasons = {job.name: benches.missing(job.bench, self.facts, self.device) for job in jobs}
         self.gaps += [Gap(fact=f"bench.{name}", reason=reason) for name, reason in reasons.items() if reason]
         left = [job for job in jobs if not reasons[job.name]]
@@ -105,7 +101,6 @@ class Lane:
 
 
 def cheapest(jobs: Sequence[Job]) -> list[Job]:
-    """Return the most valuable job with its least time: after a very slow start, one is measured all the same."""
     return [replace(job, request=replace(job.request, seconds=job.least)) for job in jobs[:1]]
 
 

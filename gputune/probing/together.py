@@ -35,19 +35,15 @@ def measure_together(
     seconds: float,
     standing: recommend.Standing,
 ) -> list[Measurement]:
-    """Fill the lanes; return the rows of what measures the host, which hold for all of them. What was disturbed of it
-    runs again, for at most so many seconds.
-    """
+    """Fill the lanes; return the host's rows, which hold for all. Disturbed ones run again within the seconds."""
     comparing = [job for job in jobs if job.traits.side_by_side]
     of_the_host = [job for job in jobs if job.traits.of_the_host]
     own = [job for job in jobs if job not in (*comparing, *of_the_host)]
 
     def counted(done: int) -> Callable[[Progress], None]:
-        """Number the jobs of one part among all jobs."""
         return lambda part: progress(replace(part, number=part.number + done, count=len(jobs)) if part.number else part)
 
     def do(jobs: Sequence[Job], done: int = 0) -> Callable[[Lane], None]:
-        """Have a lane do these jobs; only the first lane reports its progress, for all."""
         report = counted(done)
         return lambda lane: lane.do(jobs, report if lane is lanes[0] else lambda progress: None)
 
@@ -76,9 +72,7 @@ def measure_together(
 
 @contextmanager
 def at_once(lanes: Sequence[Lane]) -> Iterator[Callable[[Callable[[Lane], None]], None]]:
-    """Yield a function that does something with every lane at once, and waits for all. When this thread is interrupted,
-    the bench processes are ended, which ends what the other threads wait for.
-    """
+    """Yield a function that does something with every lane at once, and waits; an interrupt ends the processes."""
     # The threads live until the end: a bench process ends with the thread that started it.
     with ThreadPoolExecutor(len(lanes)) as pool:
 
@@ -132,10 +126,7 @@ def own_profiles(
 
 
 def common_profile(own: Mapping[str, Profile], lanes: Sequence[Lane]) -> Profile:
-    """Return, as a whole, the profile of the device whose settings most of the others share.
-
-    A setting that another device's measurements set otherwise is a Gap, as is what that device could not measure.
-    """
+    """Return the profile of the device whose settings most others share. What differs on another is a Gap."""
     devices, profiles = list(own), list(own.values())
     base = devices[representative_index(profiles)]
     more = [*_gaps_of_others(lanes, base), *_differences(own, base)]

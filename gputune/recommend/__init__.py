@@ -21,16 +21,7 @@ from gputune.settings import Choice, _training_rows, all_settings, dataloader_pr
 from gputune.settings._evidence import NOT_MEASURED, unmeasured
 from gputune.version import __version__
 
-__all__ = [
-    "NOTHING_STANDS",
-    "Standing",
-    "choices",
-    "families",
-    "profile_of",
-    "provisional",
-    "recorded",
-    "standing_of",
-]
+__all__ = ["NOTHING_STANDS", "Standing", "choices", "families", "profile_of", "provisional", "recorded", "standing_of"]
 
 WORKERS, AHEAD = "dataloader_workers", "dataloader_prefetch_factor"
 
@@ -38,7 +29,6 @@ WORKERS, AHEAD = "dataloader_workers", "dataloader_prefetch_factor"
 def choices(
     facts: Facts, measurements: Sequence[Measurement], standing: Standing = NOTHING_STANDS
 ) -> dict[str, Choice]:
-    """The general choice of every setting."""
     stood = dict(_beside_own_dataset(standing.get(GENERAL, {}), measurements))
     own = {name: setting.recommend(facts, measurements) for name, setting in all_settings().items()}
     workers = final(facts, measurements, own[WORKERS], stood.get(WORKERS), (WORKERS, GENERAL))
@@ -87,9 +77,8 @@ def profile_of(  # noqa: PLR0913 - what a profile follows from
     gaps: Sequence[Gap] = (),
     standing: Standing = NOTHING_STANDS,
 ) -> Profile:
-    """The profile of `device`; `created` is in ISO 8601. The facts' gaps are added to `gaps`, the benches'.
-
-    `standing` is what an earlier probe chose, and is kept unless the measurements contradict it with certainty.
+    """The profile of `device`; `created` is in ISO 8601. The facts' gaps are added to `gaps`. `standing` is kept unless
+    the measurements contradict it with certainty.
     """
     return Profile(
         schema=SCHEMA,

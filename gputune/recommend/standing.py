@@ -42,8 +42,6 @@ SM_PERCENT = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stood:
-    """A value, and since when it stands (UTC, ISO 8601)."""
-
     value: Value
     since: str
 
@@ -68,9 +66,7 @@ def standing_of(earlier: Profile, here: Fingerprint) -> Standing:
 
 
 def recorded(profile: Profile) -> Standing:
-    """Return the earlier choices (those with `since`) that a profile says it has kept. Recommending anew from the
-    profile's facts and measurements, with these, gives the same profile again.
-    """
+    """Return the choices that a profile kept; recommending anew from it with these gives the same profile."""
     return {
         family: {name: Stood(value=choice.value, since=choice.since) for name, choice in group.items() if choice.since}
         for family, group in ({GENERAL: profile.settings} | profile.families).items()
@@ -208,11 +204,7 @@ def _lies_far_apart(
 
 
 def _by_a_larger_share(facts: Facts, measurements: Sequence[Measurement], bench: str, believed_from: float) -> float:
-    """The gain that a larger share of the CPUs may bring: who has more processes gets more of what is contested, and
-    who has one computes with fewer threads than the idle machine would give it.
-
-    On few CPUs threads speed up one process as much as processes do, and the share comes on top.
-    """
+    """The gain that a larger share of the CPUs may bring: who has more processes gets more of what is contested."""
     seen = [row.conditions.get("other_cpus", 0.0) for row in measurements if row.bench == bench]
     left = max(0.0, 1 - max(seen, default=0.0) / facts.cpu.affinity_count)
     if not left:

@@ -14,9 +14,7 @@ TOO_FEW = "too few samples in this run to tell"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A kind of row, shared by the bench that writes it and the advice that reads it. Each field is a key of the row's
-    `params`; a field that has its default is left out there.
-    """
+    """A kind of row, shared by bench and advice: each field is a key of `params`, left out there at its default."""
 
     @property
     def params(self) -> dict[str, Any]:
@@ -60,7 +58,6 @@ def product(comparisons: Iterable[Comparison]) -> Comparison | None:
 
 
 def select(measurements: Iterable[Measurement], bench: str, metric: str, **params: object) -> list[Measurement]:
-    """The rows of a bench and metric whose parameters include `params`."""
     return [
         row
         for row in measurements
@@ -106,8 +103,8 @@ def missing(*rows: object) -> str:
 def decide(
     comparison: Comparison, values: tuple[Value, Value], what: str, bench: str, *, chosen: bool | None = None
 ) -> Choice:
-    """Choose the second of `values` if it gains over the first, torch's default. `what` is the subject of the reason:
-    it names what ran faster or not. `chosen` overrides the verdict of a choice among more than two.
+    """Choose the second of `values` if it gains over the first, torch's default; `what` is the reason's subject.
+    `chosen` overrides the verdict of a choice among more than two.
     """
     default, value = values
     sentence = f"{what} ran {range_text(comparison)} as fast as with torch's default"
@@ -122,7 +119,6 @@ def no_gain(comparison: Comparison) -> str:
 
 
 def counted(number: object, noun: str) -> str:
-    """A number with its noun: 1 worker, 2 workers, 3 processes."""
     return f"{number} {noun}{'' if number == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
@@ -132,9 +128,7 @@ def of_device(measurements: Iterable[Measurement]) -> bool:
 
 
 def pooled(candidates: Measurements, baselines: Measurements) -> Comparison | None:
-    """Compare two settings over one or several workloads measured in the same rounds: round by round, the geometric
-    mean of the workloads' ratios. `candidates` and `baselines` are paired in order.
-    """
+    """Compare two settings over workloads of the same rounds, by the geometric mean; the rows are paired in order."""
     if not candidates or len(candidates) != len(baselines):
         return None
     (candidate, baseline), *others = zip(candidates, baselines, strict=True)

@@ -53,7 +53,6 @@ def params_of(row: Measurement) -> LoadingParams | None:
 
 
 def loading_rows(measurements: Iterable[Measurement], bench: str, kind: str) -> dict[LoadingParams, Measurement]:
-    """The rows of `dataloader` or `dataset` of one kind, by their parameters."""
     rows = [row for row in measurements if (row.bench, row.metric) == (bench, "throughput") and row.median > 0]
     return {params: row for row in rows if (params := params_of(row)) and params.kind == kind}
 

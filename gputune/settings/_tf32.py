@@ -78,10 +78,8 @@ def _word(allow: bool) -> str:
 
 
 def _onednn(torch: Any, allow: bool) -> str:
-    """The precision to write for oneDNN's matmul on the CPU: its present one, unless the new level contradicts it.
-
-    "highest" contradicts its "tf32" and "bf16", which the older level or the root set along with CUDA's. A "bf16" that
-    already contradicts the level is taken to be the user's: it stays, and the getter goes on raising.
+    """The precision to write for oneDNN's matmul on the CPU: its present one, unless the new level contradicts it. A
+    "bf16" that already contradicts the level is taken to be the user's: it stays, and the getter goes on raising.
     """
     word = str(torch.backends.mkldnn.matmul.fp32_precision)
     if word == "none":

@@ -26,7 +26,6 @@ MOST_MEMORY = 1.25
 
 
 def best_of(rows: Steps) -> Combination | None:
-    """The combination to recommend from one group; None from an empty one."""
     if not rows:
         return None
 
@@ -71,8 +70,7 @@ def options(measurements: Measurements, network: str) -> Steps:
 
 
 def has_fused_like_all(measurements: Measurements, network: str) -> bool:
-    """Whether a network has the fused optimizer although its own steps do not certainly gain by it: where those of all
-    networks together do, unless its own are certainly slower, or by more than `LEAST_GAIN`. What lies close to 1 would
+    """Whether all networks together gain by the fused optimizer, and this one does not lose. What lies close to 1 would
     otherwise be chosen in one probe and not in the next.
     """
     from ..measurement import LEAST_GAIN  # slow to import, and the shim imports this file
@@ -137,7 +135,6 @@ def _set(combination: Combination, flag: str, value: bool) -> Combination:
 
 
 def losing(pairs: Mapping[str, tuple[Measurement | None, Measurement | None]]) -> list[str]:
-    """The names whose first row is certainly slower than their second."""
     comparisons = {name: compared(*pair) for name, pair in pairs.items()}
     return [name for name, comparison in comparisons.items() if comparison is not None and comparison.high < 1]
 
@@ -167,12 +164,8 @@ def pooled_pairs(pairs: Mapping[str, tuple[Measurement, Measurement]]) -> Compar
 def choice_everywhere(
     measurements: Measurements, flag: str, what: str, *, free: bool = False
 ) -> tuple[Choice, list[str]]:
-    """The choice for a flag over all networks, and the networks that are slower with it. `what` names the steps with
-    it, with `{}` for the networks.
-
-    It is on where it gains over all. What is `free` but for a line in the script is on as well where it gains for one
-    and certainly slows none down: a small network's steps are the host's, and scatter by a fifth. Networks with too few
-    samples are left out, unless none has enough.
+    """The choice for a flag over all networks, and the networks that are slower with it; `{}` in `what` is for these.
+    It is on where it gains over all; if `free`, also where it gains for one and certainly slows none down.
     """
     enough = pairs_of(measurements, flag)
     comparison = pooled_pairs(enough)

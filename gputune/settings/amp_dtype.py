@@ -15,18 +15,7 @@ from dataclasses import replace
 from typing import Literal
 
 from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import (
-    NOT_MEASURED,
-    TOO_FEW,
-    choose,
-    compared,
-    missing,
-    never,
-    no_gain,
-    pooled,
-    range_text,
-    unmeasured,
-)
+from ._evidence import NOT_MEASURED, TOO_FEW, choose, compared, missing, never, no_gain, pooled, range_text, unmeasured
 from ._training import WORTH_MIXED, allowed, base_precision, but_for, first_best, losing
 from ._training_rows import BENCH, MIXED, families, guard_words, refusals
 
@@ -101,7 +90,6 @@ def _not_worth(comparison: Comparison) -> str:
 
 
 def _pairs(measurements: Measurements, networks: list[str], dtype: str) -> Pairs:
-    """Each network's rows in the dtype and without, in its best memory format, except those with too few samples."""
     pairs: dict[str, tuple[Measurement | None, Measurement | None]] = {}
     for network in networks:
         rows, chosen = allowed(measurements, network), first_best(measurements, network)
@@ -112,7 +100,6 @@ def _pairs(measurements: Measurements, networks: list[str], dtype: str) -> Pairs
 
 
 def _pooled(pairs: Pairs) -> Comparison | None:
-    """The gain over all networks; None where a row of one is missing."""
     complete = [(mixed, base) for mixed, base in pairs.values() if mixed and base]
     if len(complete) < len(pairs):
         return None

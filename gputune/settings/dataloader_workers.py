@@ -90,7 +90,6 @@ def chosen_workers(facts: Facts, measurements: Measurements) -> int:
 
 
 def curve(measurements: Measurements, kind: str) -> LoadingRows:
-    """The rows of one kind of samples that can be compared with each other, by their parameters."""
     rows = loading_rows(measurements, "dataset" if kind == "dataset" else "dataloader", kind)
     return _in_turn({params: row for params, row in rows.items() if params.sent})
 
@@ -107,9 +106,8 @@ def without_limit(measurements: Measurements) -> LoadingParams | None:
 
 
 def preferred(rows: LoadingRows) -> LoadingParams | None:
-    """The fewest workers that keep the consumer fed, where one step of it is known, or else whose median throughput is
-    within `NEARLY_BEST` of the best row's; with synthetic samples, unless none at all is, the most within `CLOSE` of it
-    that certainly gain more than that over none, or else the fastest. None without rows.
+    """The fewest workers that feed the consumer, or else within `NEARLY_BEST` of the best row; with synthetic samples
+    the most within `CLOSE` of it that certainly gain more than that over none, or the fastest. None without rows.
     """
     if not rows:
         return None
@@ -135,9 +133,7 @@ def _fastest(rows: LoadingRows) -> LoadingParams:
 
 
 def _in_turn(rows: LoadingRows) -> LoadingRows:
-    """The longest rows, which were taken in turn: shorter ones are from a search, or were given up. None at all is
-    always among them, whose first rounds may have been enough.
-    """
+    """The longest rows, which were taken in turn: shorter ones are a search's, or were given up. None is one."""
     longest = max((len(row.samples) for row in rows.values()), default=0)
     return {params: row for params, row in rows.items() if len(row.samples) == longest or not params.workers}
 
@@ -149,7 +145,6 @@ def _ratio(best: Measurement, row: Measurement) -> float:
 
 
 def _is_fed(params: LoadingParams, row: Measurement) -> bool:
-    """Whether a consumer waits so little that it takes nearly as many samples as its steps alone allow."""
     if params.batch is None or params.step_ms is None:
         return False
     return row.median * params.step_ms * FED >= 1000.0 * params.batch

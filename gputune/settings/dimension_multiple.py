@@ -60,9 +60,7 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
 
 
 def gain_of(facts: Facts, measurements: Measurements, value: dict[str, int], family: str = "") -> Comparison | None:
-    """The gains of all dtypes' multiples over odd sizes, multiplied, so that another multiple of any dtype shows; of
-    each dtype the larger gain of N and K.
-    """
+    """The gains of all dtypes' multiples over odd sizes, multiplied; of each dtype the larger gain of N and K."""
     gains = []
     for dtype, multiple in value.items():
         sizes = [by_multiple(measurements, dtype, dim, "forward") for dim in "NK"]

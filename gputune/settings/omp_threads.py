@@ -90,9 +90,7 @@ def _default(rows: Measurements) -> Measurement | None:
 
 
 def _measured(rows: Measurements, least: int) -> Choice:
-    """The choice by the measured rows: torch's own count, or at least `least`, without a limit one for each CPU: fewer
-    look faster only while others use the CPUs.
-    """
+    """Torch's own count, or at least `least`: fewer only look faster while others use the CPUs."""
     default = _default(rows)
     if default is None:
         return unmeasured(None, NOT_MEASURED)
@@ -133,9 +131,6 @@ def current() -> int:
 
 
 def default() -> int | None:
-    """The count that torch starts with: one for each CPU of the affinity, or for each core where cores have two CPUs.
-
-    None for any other count, which somebody must have set.
-    """
+    """The count that torch starts with: one for each CPU or core of the affinity. None for any other count."""
     cpus = len(os.sched_getaffinity(0))
     return current() if current() in {cpus, max(2, cpus // 2)} else None

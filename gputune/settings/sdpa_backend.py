@@ -73,7 +73,6 @@ def gain_of(facts: Facts, measurements: Measurements, value: str, family: str = 
 
 
 def _measured(measurements: Measurements) -> tuple[str, Shapes, dict[str, Shapes]]:
-    """The dtype, the rows of torch's own choice, and those of each back end that ran at every shape."""
     dtype = next((name for name in ("bfloat16", "float16") if select(measurements, BENCH, RATE, dtype=name)), "")
     rows = select(measurements, BENCH, RATE, dtype=dtype)
     default = _by_shape(rows, "default")
@@ -86,7 +85,6 @@ def _over(shapes: Shapes, others: Shapes) -> Comparison | None:
 
 
 def _slower(shapes: Shapes, others: Shapes) -> int:
-    """At how many shapes one back end is certainly slower than another."""
     return len(losing({str(shape): (shapes[shape], others[shape]) for shape in others}))
 
 
@@ -116,8 +114,8 @@ def _by_shape(rows: Measurements, backend: str) -> Shapes:
 
 
 def apply(value: str | None) -> None:
-    """Put one back end first; None puts torch's own order back, as it was before. Raises ValueError where the program
-    switched some itself, or where this torch cannot.
+    """Put one back end first; None restores torch's own order. Raises ValueError where the program switched some
+    itself, or where this torch cannot.
     """
     import torch
 

@@ -19,7 +19,6 @@ from gputune.host import Unreadable
 
 @pytest.fixture
 def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A function that writes a file with a step; torch is a stand-in, so these steps compute nothing."""
     monkeypatch.setenv("PYTHONPATH", stand_in.torch(tmp_path))
     return partial(written, tmp_path)
 

@@ -12,8 +12,6 @@ MIB = 1 << 20
 
 
 class Shrinking(RecordedHost):
-    """A host whose free memory is lower at each look."""
-
     def __init__(self, *free: int | None) -> None:
         super().__init__("cpu-only")
         self.looks: Iterator[int | None] = iter(free)

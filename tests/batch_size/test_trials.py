@@ -139,7 +139,6 @@ class TestTheLargest:
 
 
 def curve(rate: Callable[[int], float], most: int = 4096) -> list[Trial]:
-    """Doubling up to `most`, all of which fits."""
     batches = [1 << power for power in range(most.bit_length())]
     return [Trial(batch=batch, rate=rate(batch), left_bytes=TOTAL // 2, total_bytes=TOTAL) for batch in batches]
 
@@ -174,7 +173,6 @@ class TestContenders:
 
 
 def timed(noise: float = 0.0, **rates: float) -> list[Measurement]:
-    """Rows taken in turn: each round has a drift of its own that all share."""
     dice = random.Random(3)
     drifts = [dice.gauss(1, 0.1) for _ in range(12)]
     return [

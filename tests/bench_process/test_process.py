@@ -33,7 +33,6 @@ BENCHES = {
 
 @pytest.fixture(scope="module", autouse=True)
 def planted(tmp_path_factory):
-    """Bench processes find these benches, and a stand-in for torch."""
     folder = tmp_path_factory.mktemp("planted")
     stand_in.torch(folder)
     with pytest.MonkeyPatch.context() as patch:
@@ -47,7 +46,6 @@ def request(name):
 
 @pytest.fixture(scope="module")
 def process(planted):
-    """One bench process for benches that leave it alive."""
     with BenchProcess() as process:
         process.ready(START)
         yield process
@@ -63,7 +61,6 @@ def failure(name, seconds):
 
 
 def group(leader):
-    """The processes, zombies aside, of the group that a bench process leads."""
     members = []
     for process in psutil.process_iter(["pid", "status"]):
         try:

@@ -11,7 +11,6 @@ from gputune.host import Host
 
 @pytest.fixture(autouse=True, scope="session")
 def _what_is_loaded_is_no_garbage():
-    """Benches collect garbage often; all of torch would be looked through each time, for 0.2 s."""
     import torch  # noqa: F401 - so that it is there to be frozen
 
     gc.collect()
@@ -25,7 +24,6 @@ def this_machine():
 
 @pytest.fixture(scope="session")
 def two_cpus(this_machine):
-    """This machine with no more than that."""
     return replace(this_machine, cpu=replace(this_machine.cpu, budget=min(2, this_machine.cpu.budget)))
 
 
@@ -44,7 +42,6 @@ def _flags_put_back():
 
 @pytest.fixture
 def one_thread():
-    """Many small operations on CPUs that others use too wait for their own threads most of the time."""
     from gputune.benches._threads import own_threads
 
     with own_threads(1):
@@ -56,7 +53,6 @@ BENCHES = ("_training_groups", "attention", "conv", "cpu_threads", "matmul_align
 
 @pytest.fixture
 def twelve_rounds(monkeypatch):
-    """Replaces `interleave` by one run for each arm and round, however long that takes on CPUs that others use too."""
     from gputune.benches._timing import rate
 
     def measured(context, arms, seconds, metric, *_):

@@ -20,7 +20,6 @@ def shape(**changes: Any) -> Shape:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, one_thread: None) -> None:
-    """Workloads that a CPU gets through: torch has flash for it."""
     monkeypatch.setitem(attention.BATCH, 64, 1)
     monkeypatch.setattr(
         attention, "groups", lambda dtypes, budget: [shape(length=64, dtype="float32", head=head) for head in (64, 128)]

@@ -54,7 +54,6 @@ def gap(answers: Answers) -> tuple[str, str]:
 
 @pytest.mark.slow
 def test_each_batch_that_runs_gives_its_rate_and_its_peak(process: RestartingProcess, training: Any) -> None:
-    """256 MiB more in the step are 256 MiB less that are left, and are given back between two trials."""
     make = training("torch.ones(batch_size << 18)")
     small, large, small_again = rows(answers(process, make, 4, 260, 4))
     assert [row.params["batch"] for row in (small, large, small_again)] == [4, 260, 4]

@@ -12,7 +12,6 @@ from gputune.bench_process import BUDGETS
 
 @pytest.mark.parametrize("name", benches.names())
 def test_a_bench_says_what_it_costs_and_what_it_needs(name, this_machine):
-    """Without torch none runs; a GPU's bench says so on a CPU."""
     bench = benches.load(name)
     assert "cuda" in bench.SECONDS
     assert bench.SECONDS.keys() <= {"cuda", "cpu"}

@@ -31,9 +31,7 @@ def test_without_a_folder_for_temporary_files_workers_would_hang_and_nothing_is_
 
 @dataclass
 class SixteenCpus:
-    """A loader on 16 CPUs, by a clock of its own: how long its workers take to start, and how fast they load, as on an
-    H200 machine, with rounds that scatter by a tenth.
-    """
+    """A loader on 16 CPUs, by a clock of its own, whose rounds scatter by a tenth."""
 
     source: Source
     options: Options
@@ -76,7 +74,6 @@ SECONDS, LEAST = dataloader.SECONDS["cuda"]["standard"], dataloader.LEAST_SECOND
 def test_on_16_cpus_each_kind_has_rounds_enough_also_where_workers_start_slowly(
     monkeypatch, seconds, start_seconds, seed
 ):
-    """As on a machine that has just started, where 112 workers took three seconds."""
     workers, taken = workers_on_16_cpus(monkeypatch, seconds, start_seconds, seed)
     assert workers == [0, 48, 40]
     assert taken <= seconds
@@ -90,7 +87,6 @@ def test_decoding_takes_longer_where_one_of_its_few_rounds_was_disturbed(monkeyp
 
 
 def workers_on_16_cpus(monkeypatch, seconds, start_seconds, seed, **more):
-    """The numbers of workers for the kinds of samples, and the seconds that were taken."""
     for module in (_timing, dataloader, worker_curve):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: SixteenCpus.now))
     monkeypatch.setattr(dataloader, "free_cpus", lambda *given: 16)

@@ -25,7 +25,6 @@ def context() -> Context:
 
 
 def trained(losses: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each training have these losses, by precision."""
     monkeypatch.setattr(_training_groups, "_train", lambda *given: (losses(*given[3:]), 0))
 
 

@@ -19,7 +19,6 @@ def context(budget: Any, device: str = "cuda:0") -> Context:
 
 
 def looked_at(groups: list[Group]) -> dict[tuple[str, str], dict[str, int]]:
-    """How many sizes, by dtype and product and by dimension."""
     return {
         key: {group.dim: len(group.added) for group in same}
         for key, same in groupby(groups, key=lambda group: (group.dtype, group.product))
@@ -27,7 +26,6 @@ def looked_at(groups: list[Group]) -> dict[tuple[str, str], dict[str, int]]:
 
 
 def test_the_budgets_ask_for_n_and_k_in_the_dtype_of_training_then_tf32_then_everything() -> None:
-    """In plain FP32, which runs without Tensor Cores, the question is only whether size matters at all."""
     assert looked_at(plan(context("quick"))) == {("bfloat16", "forward"): {"N": 4, "K": 4}}
     both = {("bfloat16", "forward"): {"N": 4, "K": 4}, ("tf32", "forward"): {"N": 4, "K": 4}}
     assert looked_at(plan(context("standard"))) == both

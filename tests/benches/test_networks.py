@@ -61,7 +61,6 @@ def test_the_same_seed_is_the_same_network_with_the_same_data(name: str) -> None
 
 
 def fall(name: str, rate: float, **changes: Any) -> float:
-    """By how much the loss falls, as the guard sees it."""
     made = Trainee(NETWORKS[name], replace(NETWORKS[name].cpu, **changes), "cpu", Combination())
     step, _ = made.stepper(fused=False, rate=rate)
     losses = []

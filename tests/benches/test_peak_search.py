@@ -31,7 +31,6 @@ class Model:
         return self.seconds
 
     def true(self, shape: Shape) -> float:
-        """Starting and storing a tile cost as much as 200 steps of its sum."""
         tiles = math.ceil(shape.m / 128) * math.ceil(shape.n / 256)
         full = tiles / self.multiprocessors / math.ceil(tiles / self.multiprocessors)
         used = shape.m * shape.n / (tiles * 128 * 256)
@@ -55,7 +54,6 @@ def found_by(model: Model, shapes: Sequence[Shape], seconds: float = 4.0) -> Sha
 @pytest.mark.parametrize("multiprocessors", [132, 108])
 @pytest.mark.parametrize("seed", range(5))
 def test_it_finds_what_an_exhaustive_search_would(multiprocessors: int, seed: int) -> None:
-    """3,375 shapes, each looked at once, would take ten times as long, and see the clock fall."""
     model = Model(multiprocessors, seed)
     best = max(model.true(shape) for shape in GRID if shape.flops <= MOST)
     shape = found_by(model, candidates(multiprocessors, MOST))
@@ -67,7 +65,6 @@ def test_it_finds_what_an_exhaustive_search_would(multiprocessors: int, seed: in
 @pytest.mark.parametrize("look_seconds", [0.001, 0.01, 0.06])
 @pytest.mark.parametrize("seconds", [1.0, 4.0])
 def test_time_is_kept_to(look_seconds: float, seconds: float) -> None:
-    """But for the round that is under way."""
     model = Model(132, look_seconds=look_seconds)
     found_by(model, candidates(132, MOST), seconds)
     assert model.seconds <= seconds + 20 * look_seconds
@@ -82,7 +79,6 @@ def test_with_hardly_any_time_there_is_still_an_answer() -> None:
 
 
 def test_with_other_k_only_what_is_allowed_is_tried() -> None:
-    """Memory that is small bounds every dimension."""
     model = Model(132)
     shape = search(
         candidates(132, MOST, 13312), model.rate, 4.0, lambda one: max(one.m, one.n, one.k) <= 13312, model.now
@@ -139,7 +135,6 @@ class TestCandidates:
 
 
 def without_waves(shape: Shape) -> float:
-    """A CPU: the larger the better, up to what its caches hold."""
     return 1.0 / (1 + 200 / shape.k + 100 / shape.m + 100 / shape.n)
 
 

@@ -8,7 +8,6 @@ from gputune.benches import side_by_side
 
 @pytest.fixture
 def rows(monkeypatch):
-    """A CPU stands in for the GPU, with smaller ones."""
     for name, value in {"SIDE": 256, "COPIED_BYTES": 1 << 20, "LOAD_SECONDS": 0.05, "COPY_LOAD_SECONDS": 0.05}.items():
         monkeypatch.setattr(side_by_side, name, value)
     said = []

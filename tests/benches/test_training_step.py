@@ -32,8 +32,6 @@ TINY = {
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, twelve_rounds: Any) -> Callable[..., None]:
-    """Leaves these networks, tiny ones, each changed as told, and measures no longer than it must."""
-
     def leave(*names: str, **changes: Any) -> None:
         kept = {name: replace(NETWORKS[name], cpu=TINY[name], **changes) for name in names or NETWORKS}
         for name in set(NETWORKS) - set(kept):
@@ -46,7 +44,6 @@ def small(monkeypatch: pytest.MonkeyPatch, twelve_rounds: Any) -> Callable[..., 
 
 @pytest.fixture
 def compiling_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compiler that changes nothing: a real one may be missing, and takes its time."""
     monkeypatch.setattr(torch, "compile", lambda model: model)
 
 
@@ -57,8 +54,6 @@ def measured(
 
 
 def fitting(batch: int) -> Callable[[Size], Any]:
-    """An MLP whose batches are too large above this one."""
-
     def build(size: Size) -> Any:
         if size.batch > batch:
             raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of")
@@ -140,8 +135,6 @@ def test_memory_that_ends_amid_the_options_is_a_gap_and_loses_nothing_that_was_m
 def test_mixed_precision_in_which_no_step_runs_is_a_gap_and_the_rest_is_measured(
     small: Callable[..., None], compiling_nothing: None, budget: str
 ) -> None:
-    """As an LSTM in bfloat16 on a CPU for which oneDNN has none."""
-
     def loss(output: Any, targets: Any) -> Any:
         if output.dtype == torch.bfloat16:
             raise RuntimeError("could not create\na primitive descriptor")
@@ -197,8 +190,6 @@ def test_a_fused_optimizer_that_fails_is_a_gap_and_the_rest_is_measured(
 
 
 class TestThorough:
-    """On a CPU there is no accuracy guard; torch.compile is measured too."""
-
     @pytest.mark.slow
     def test_a_compiler_that_fails_is_a_gap_and_the_rest_is_measured(
         self, small: Callable[..., None], monkeypatch: pytest.MonkeyPatch

@@ -17,7 +17,6 @@ TWO = facts_of("cpu-only", affinity=range(2))
 
 
 def threads(one: float, others: float = 0.0):
-    """Rows of cpu_threads, by the speed of one thread to that of two, and what others used meanwhile."""
     default, single = (
         row("cpu_threads", "throughput", rate, device="cpu", threads=count, default=count == 2)
         for count, rate in ((2, 1.0), (1, one))
@@ -26,8 +25,6 @@ def threads(one: float, others: float = 0.0):
 
 
 class Process:
-    """A bench process that has answers ready for one run after the other."""
-
     def __init__(self, *runs):
         self.runs = list(runs)
         self.asked = []
@@ -42,7 +39,6 @@ class Process:
 
 @pytest.fixture
 def probed(monkeypatch):
-    """A function that runs a bench of these answers, and again while others use so many CPUs; time passes at once."""
     clock = [0.0]
     monkeypatch.setattr(again.time, "monotonic", lambda: clock[0])
 
@@ -94,7 +90,6 @@ def test_a_second_run_that_gave_less_leaves_the_first(probed):
 
 
 def test_also_where_a_gap_of_the_same_fact_was_there_before(probed):
-    """A network has one fact, whatever is missing of it."""
     before, now = (Gap(fact="bench.cpu_threads", reason=why) for why in ("one count failed", "the budget ran out"))
     lane, *_ = probed([*threads(1.44, others=1.0), before], [*threads(0.64), now])
     assert samples(lane.measurements) == [pytest.approx(1.44, rel=0.01)]

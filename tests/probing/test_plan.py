@@ -47,7 +47,6 @@ def test_a_short_one_fits_where_a_more_valuable_one_does_not():
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
 def test_no_plan_takes_longer_than_its_budget_and_a_start_of_two_seconds_leaves_none_out(device, budget):
-    """What only the user can name comes on top."""
     request = Request(budget=budget, shapes=SHAPES)
     jobs, seconds = plan(device, request), seconds_for(device, request) - 2
     fitted = fitting(jobs, seconds)
@@ -60,8 +59,6 @@ def test_no_plan_takes_longer_than_its_budget_and_a_start_of_two_seconds_leaves_
 
 @pytest.fixture
 def made_up(monkeypatch):
-    """A function that replaces all benches by these: name, rank, seconds and traits."""
-
     def replace(*given, **constants):
         modules = {
             name: SimpleNamespace(

@@ -61,8 +61,6 @@ def test_a_device_is_chosen_among_those_torch_sees():
 
 @pytest.fixture
 def plant(monkeypatch, tmp_path):
-    """A function that gives bench processes benches with these bodies, and a stand-in for torch."""
-
     def plant(**bodies):
         stand_in.torch(tmp_path)
         monkeypatch.setenv("PYTHONPATH", stand_in.benches(tmp_path, **bodies))
@@ -157,8 +155,6 @@ def test_a_benchs_own_gap_arrives_beside_what_it_measured(plant):
 
 
 class Answering:
-    """Stands in for the bench process: answers every request alike."""
-
     def __init__(self, *answers):
         self.answers = answers
 
@@ -173,7 +169,6 @@ class Answering:
 
 
 def measured(*answers, facts=None):
-    """The lane on which one bench gave these answers."""
     process, host = Answering(*answers), RecordedHost("cpu-only")
     lane = Lane(process=process, facts=facts or facts_of("cpu-only"), device="cpu", host=host)
     lane.do(plan("cpu", Request(only=["precision"])), lambda progress: None)

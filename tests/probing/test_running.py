@@ -37,7 +37,6 @@ class Process:
 
 @pytest.fixture
 def ran(monkeypatch):
-    """A function that runs jobs until the clock is at `ends`: what was asked of the process, and the lane."""
     clock = [0.0]
     monkeypatch.setattr(running.time, "monotonic", lambda: clock[0])
 

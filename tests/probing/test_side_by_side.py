@@ -72,7 +72,6 @@ def test_a_load_that_has_gone_by_the_second_run_is_no_alarm(device):
 @pytest.mark.slow
 @pytest.mark.parametrize("share", [0.93, 0.91, 0.89, 0.85])
 def test_a_gpu_that_is_slower_by_more_than_healthy_ones_differ_is_named_in_every_set(share):
-    """One GPU's samples, made slower."""
     found = [warned(*(slowed(rows, share, number) for number in (1, 2))) for rows in HEALTHY]
     assert found == [{"GPU 1"} if share < 0.9 else set()] * 20
 

@@ -44,8 +44,6 @@ ALIKE = steady_at("600 + number")
 
 @pytest.fixture
 def eight(monkeypatch, tmp_path):
-    """A function that probes a recorded machine of eight H200 with benches of these bodies."""
-
     def measured(only=("side_by_side",), progress=lambda progress: None, **bodies):
         stand_in.torch(tmp_path)
         monkeypatch.setenv("PYTHONPATH", stand_in.benches(tmp_path, **bodies))
@@ -72,7 +70,6 @@ def test_every_gpu_is_measured_and_stands_in_the_profile(eight):
 
 
 def test_they_are_measured_at_the_same_time(eight, tmp_path):
-    """Each waits until all eight are there."""
     here = tmp_path / "here"
     here.mkdir()
     meet = f"open({str(here)!r} + '/' + str(number), 'w')\nwhile len(os.listdir({str(here)!r})) < 8: time.sleep(0.01)\n"
@@ -87,7 +84,6 @@ def test_a_slow_gpu_is_measured_again_with_all_and_named(eight):
 
 
 def test_what_was_slow_once_is_no_alarm(eight, tmp_path):
-    """The second time the load is gone."""
     once = f"rate = 400 if number == 5 and not os.path.exists({str(tmp_path)!r} + '/been') else 600 + number\n"
     once += f"if number == 5: open({str(tmp_path)!r} + '/been', 'w')\n"
     profile = eight(side_by_side=steady_at("rate", once))
@@ -215,7 +211,6 @@ def test_the_common_one_of_several_profiles_differs_least_from_the_others():
 
 
 def without(profile, *names):
-    """The profile of a shorter probe, which did not measure these."""
     short = {name: replace(profile.settings[name], value=False, unmeasured=True) for name in names}
     return replace(profile, settings={**profile.settings, **short})
 

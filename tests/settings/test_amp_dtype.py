@@ -42,7 +42,6 @@ class TestOfFamily:
         assert choice.reason.startswith("no gain: its steps in bfloat16 ran 0.8 times")
 
     def test_the_gain_is_that_of_the_precision_alone(self) -> None:
-        """In the memory format that was chosen: what channels_last gains is its own setting's."""
         formats = [Combination(), Combination(channels_last=True)]
         rows = steps(
             "convnet",
@@ -98,8 +97,6 @@ class TestOfFamily:
 
 
 class TestOfAllNetworks:
-    """What a network of no known kind gets."""
-
     def test_the_gain_over_all_decides(self) -> None:
         choice = recommend(H200, DECODER + SMALL)
         assert choice.value == "bfloat16"

@@ -17,7 +17,6 @@ H200 = facts_of()
 def convolutions(
     dtype: str, last: float, first: float, channels: Sequence[int] = (64, 256), **changes: Any
 ) -> list[Any]:
-    """Plain 3x3 forward passes in both formats, or changed."""
     params = {"dtype": dtype, "kernel": "3x3", "pass": "forward", **changes}
     return [
         row("conv", "throughput", rate, channels=count, channels_last=layout, **params)

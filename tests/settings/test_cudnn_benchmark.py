@@ -15,7 +15,6 @@ H200 = facts_of()
 
 
 def convnet(on: float, off: float, memory: float | None = 1.02) -> list[Any]:
-    """The steps of a convnet, and by how much the search raised their peak memory."""
     chosen = {"precision": "bfloat16", "channels_last": True}
     rates = {Combination(**chosen, cudnn_benchmark=True): on, Combination(**chosen): off}
     taken = row("training_step", "search_time", 0.75, network="convnet", stage="options")

@@ -33,7 +33,6 @@ def recommend(rows: list[Any]) -> Choice:
 
 
 def measured(kind: str = "decoding", **rates: float) -> list[Any]:
-    """Samples per second by number of workers: `w4=380.0`."""
     return [row("dataloader", "throughput", rate, kind=kind, workers=int(name[1:])) for name, rate in rates.items()]
 
 
@@ -45,7 +44,6 @@ def loaded(kind: str = "dataset", rates: dict[int, float] | None = None, **param
 
 
 def short(rows: list[Any], samples: int = 2) -> list[Any]:
-    """The rows as the search leaves them: with too few samples to be compared."""
     return [replace(one, samples=one.samples[:samples]) for one in rows]
 
 
@@ -110,7 +108,6 @@ class TestSyntheticSamples:
         assert choice.reason == "too few samples in this run to tell"
 
     def test_a_few_pairs_suffice_where_all_of_them_say_so_by_far(self) -> None:
-        """Slow samples leave time for no more, and such a gain is no chance."""
         choice = recommend(short(measured(w0=100.0, w4=380.0), 4))
         assert (choice.value, choice.gain) == (4, pytest.approx(3.8))
         assert "3.8 times (3.8 to 3.8) as fast with 4 workers as with none" in choice.reason
@@ -234,8 +231,7 @@ class TestTheUsersDataset:
         assert choice.reason.endswith("; a consumer waits 2 ms for each batch of 32")
 
     @pytest.mark.parametrize(
-        ("params", "reason"),
-        [({"same_samples": True}, SAME_SAMPLES), ({"epoch_batches": 1}, SINGLE_BATCH)],
+        ("params", "reason"), [({"same_samples": True}, SAME_SAMPLES), ({"epoch_batches": 1}, SINGLE_BATCH)]
     )
     def test_a_stream_that_every_worker_yields_whole_and_a_single_batch_get_none(
         self, params: dict[str, Any], reason: str
@@ -255,7 +251,6 @@ class TestWithAConsumersStep:
     STEP = 50.0
 
     def paced(self, waits: dict[int, float]) -> list[Any]:
-        """By number of workers what a step waits in ms."""
         rates = {count: 1000 * BATCH / MEDIAN / (self.STEP + wait) for count, wait in waits.items()}
         return loaded(rates=rates, step_ms=self.STEP)
 
@@ -281,8 +276,6 @@ class TestWithAConsumersStep:
 
 
 class TestWhereSharedMemoryIsShort:
-    """Numbers of workers whose batches it could not hold are timed without handing anything over."""
-
     UNSENT = loaded(rates={0: 100.0, 4: 400.0, 8: 800.0}, sent=False)
 
     def test_they_are_never_recommended_but_told(self) -> None:

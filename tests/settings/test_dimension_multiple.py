@@ -19,9 +19,7 @@ BASE = 4096
 def measured(
     dtype: str, dim: str, rates: Mapping[int, float], product: str = "forward", full: float | None = None
 ) -> list[Any]:
-    """Sizes a little above a power of two by their multiple, and that power itself, at these numbers of products a
-    second.
-    """
+    """Sizes a little above a power of two by their multiple, and that power itself."""
     rows = [
         row(
             "matmul_alignment", "throughput", rate * (BASE + multiple),

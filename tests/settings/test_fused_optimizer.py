@@ -31,7 +31,6 @@ def test_a_gain_over_all_networks() -> None:
 
 
 def uncertain(rows: list[Any], network: str) -> list[Any]:
-    """With the samples of a network's steps scattered by a fifth."""
     return [
         replace(one, samples=tuple(sample * (0.8 + 0.1 * (n * 3 % 5)) for n, sample in enumerate(one.samples)))
         if one.params["network"] == network and "fused" in one.params
@@ -63,7 +62,6 @@ def test_each_network_has_its_own() -> None:
 
 @pytest.mark.parametrize(("convnet", "value"), [(100.5, True), (102.0, True), (100.0, True), (99.5, False)])
 def test_where_all_networks_gain_together_each_has_it_unless_certainly_slower(convnet: float, value: bool) -> None:
-    """What lies close to 1 would be chosen in one probe and not in the next."""
     rows = measured("transformer", 140.0) + measured("convnet", convnet)
     own = of_family(H200, rows, "convnet")
     assert own is not None

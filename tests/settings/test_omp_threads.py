@@ -66,7 +66,6 @@ def test_not_measured(rows: list[Any]) -> None:
 
 
 def limited(torch: dict[str, Any] | None = None, quota: str = "max 100000", cpus: int = 16, **environ: str) -> Any:
-    """A machine of 16 CPUs on which torch starts 16 threads, with a quota or a launcher's variables."""
     files = {f"{CGROUP}/cpu.max": quota}
     return facts_of(files=files, environ=environ, torch=torch or {"threads": cpus}, affinity=range(cpus))
 

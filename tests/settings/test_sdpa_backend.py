@@ -16,7 +16,6 @@ SHAPES = ((64, 1.0), (128, 2.0))
 
 
 def measured(dtype: str = "bfloat16", shapes: Any = SHAPES, **rates: float) -> list[Any]:
-    """Rows of back ends at these rates, more at larger heads."""
     return [
         row(
             "attention", "throughput", rate * scale,

@@ -16,8 +16,6 @@ NO_FOLDER = "workers need a folder for temporary files, and there is none: set T
 
 @dataclass(frozen=True)
 class Options:
-    """The DataLoader arguments under test."""
-
     workers: int
     prefetch_factor: int = PREFETCH
 
@@ -53,13 +51,12 @@ class Source:
 
     @property
     def samples(self) -> int:
-        """The number of samples in a batch under test, or in a piece of one."""
         whole = self.batch_size or 1
         return min(whole, self.piece) if self.piece else whole
 
     def loader(self, options: Options) -> Any:
-        """A DataLoader without end, which goes on in the epoch where the last one stopped, so that none reads what
-        another has just brought into the page cache. Raises UserCodeError where workers would hang.
+        """A DataLoader without end, which goes on in the epoch where the last one stopped, so that none reads what the
+        page cache just took in. Raises UserCodeError where workers would hang.
         """
         dataset = self.dataset if options.workers else apart(self.dataset)
         more = {**self.more, **options.arguments}
@@ -77,9 +74,7 @@ class Source:
 
 
 def apart(dataset: Any, copied: dict[int, Any] | None = None) -> Any:
-    """A copy for loading in this process, which shares all data: a file that the dataset opens with its first sample
-    and keeps as an attribute would already be open in every worker that is forked later, as it never is in training.
-    """
+    """A copy for loading in this process that shares all data: later workers do not inherit a file that it opens."""
     import torch
 
     copies = {} if copied is None else copied

@@ -52,13 +52,10 @@ class Stream:
         self._signal(signal.SIGSTOP)
 
     def rate(self, seconds: float, step_seconds: float = 0.0, batch_seconds: float = 0.0) -> float:
-        """Samples per second of one block: whole rounds of the workers, for at least `seconds`. The consumer sleeps for
-        `step_seconds` after each batch.
-
-        Workers are timed from the moment they go on: what they had begun when they were stopped makes up for what they
-        will have begun at the end. Elsewhere the first batch is not counted: without workers it waits for torch's
-        threads to wake, unless it is so slow that this does not matter; for a consumer with a step it may be ready, and
-        the workers then have `batch_seconds` to make one batch together.
+        """Samples per second of whole rounds of the workers, for at least `seconds`; the consumer sleeps `step_seconds`
+        a batch. Workers are timed from the moment they go on: what they had begun makes up for what they will have
+        begun at the end. Otherwise the first batch is not counted unless it is slow: torch's threads must wake, or it
+        may be ready.
         """
         workers = self.options.workers
         started, count, taken = time.perf_counter(), 0, 0.0
@@ -122,9 +119,7 @@ class Stream:
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raise OutOfPatience in the block, in the main thread, when it takes longer, as soon as it returns to the
-    interpreter or sleeps.
-    """
+    """Raise OutOfPatience in the block, in the main thread, when it takes longer than this."""
 
     def ring(number: int, frame: object) -> None:
         raise OutOfPatience
@@ -140,9 +135,7 @@ def within(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def guarded(patience: float, seconds: float) -> Iterator[None]:
-    """Raise UserCodeError where loading fails. Workers have the loader's own timeout; this one limits what runs in this
-    process, and a block of `seconds` as a whole.
-    """
+    """Raise UserCodeError where loading fails, or where the block takes longer than `seconds`."""
     try:
         with within(1.5 * patience + 10 * seconds):
             yield

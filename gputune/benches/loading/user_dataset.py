@@ -110,8 +110,6 @@ def _length(loadable: Any) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """The result of a first look at a source."""
-
     batch_bytes: int
     """The size of one whole batch in shared memory."""
     batch_seconds: float
@@ -125,8 +123,8 @@ class Look:
 
 
 def look(source: Source) -> Look:
-    """Read a whole batch and some pieces in a worker, which sends only descriptions, so that nothing that the dataset
-    does can harm this process, and shared memory may be as small as it likes. Raises UserCodeError.
+    """Read a whole batch and some pieces in a worker, which sends only descriptions: nothing that the dataset does can
+    harm this process, and shared memory may be small. Raises UserCodeError.
     """
     import psutil
 
@@ -161,9 +159,7 @@ def look(source: Source) -> Look:
 
 
 def _repeated(digests: Sequence[str]) -> bool:
-    """Whether the second of two workers repeats the first's batches, which differ from each other; `digests` are of
-    batches from both in turn. A dataset that shuffles by itself is not noticed.
-    """
+    """Whether the second of two workers repeats the first's batches; `digests` are of batches from both in turn."""
     first, second = digests[::2], digests[1::2]
     return first == second and len(set(first)) > 1
 
@@ -183,8 +179,7 @@ def _pieces(stream: Stream, process: Any) -> tuple[list[float], float]:
 
 
 def _cpu(process: Any) -> tuple[float, float]:
-    """The seconds in which a process computed, and those in which it was ready but had no CPU, because of a quota or a
-    neighbour: these are no waiting.
+    """The seconds in which a process computed, and those in which it was ready but had no CPU.
 
     Source: Linux, Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat.
     """

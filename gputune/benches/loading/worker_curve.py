@@ -55,8 +55,6 @@ class Curve:
 
 @dataclass(kw_only=True)
 class Trial:
-    """How a curve is to be measured."""
-
     source: Source
     options: Callable[[int], Options] = Options
     limit: int = 0
@@ -83,9 +81,7 @@ class Trial:
 
 
 def measure(trial: Trial) -> Curve:
-    """Time the counts of a trial in turn, or those that a search finds. One whose loader fails is in `failed`; raises
-    UserCodeError where none works.
-    """
+    """Time the counts of a trial in turn, or those that a search finds. Raises UserCodeError where none works."""
     curve, streams = Curve(), _Streams(trial)
     started = time.monotonic()
     try:
@@ -96,7 +92,6 @@ def measure(trial: Trial) -> Curve:
 
 
 def _found(trial: Trial, streams: _Streams, curve: Curve, started: float) -> Sequence[int]:
-    """The counts that a search finds worth timing."""
     _search(trial, streams, curve, started + SEARCH_SHARE * trial.seconds)
     _check_working(curve, any(map(any, curve.rough.values())))
     working = {count: rates for count, rates in curve.rough.items() if count not in curve.failed}
@@ -145,7 +140,6 @@ def _in_turn(trial: Trial, streams: _Streams, curve: Curve, started: float, name
         return lambda: streams.of(count).rate(trial.block_seconds, trial.step_seconds, each)
 
     def on_working(arms: dict[int, Arm], run: Callable[[list[Arm]], None]) -> dict[int, Arm]:
-        """The arms that a run could do with; one whose loader fails is left out, and the others go on."""
         left = dict(arms)
         while left:
             try:
@@ -181,9 +175,7 @@ def _check_working(curve: Curve, working: bool) -> None:
 
 
 def worth_timing(arms: Mapping[int, Arm], still_worth: float) -> list[Arm]:
-    """The arms to go on with after the first rounds: those that may be the best, with at least the share `still_worth`
-    of its rate, and those by which workers are held against none, unless these lie far apart already.
-    """
+    """The arms that may be the best, with `still_worth` of its rate, and none with its rivals unless far apart."""
     medians = {count: median(arm.samples) for count, arm in arms.items()}
     best = max(medians, key=lambda count: medians[count])
     others = [count for count in medians if bool(count) != bool(best)]
@@ -198,8 +190,6 @@ def worth_timing(arms: Mapping[int, Arm], still_worth: float) -> list[Arm]:
 
 
 class _Streams:
-    """The loaders that are alive, by their number of workers."""
-
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
         self._alive: dict[int, Stream] = {}

@@ -25,10 +25,8 @@ Rates = Mapping[int, Sequence[float]]
 
 def search(limit: int, enough: float | None = None, epoch: int | None = None) -> Generator[int, float, None]:
     """Yields the next count to sample, and is sent its rate (0 where it failed); ends when the bend is found.
-
-    `limit` is the most workers, `enough` the rate at which the consumer never waits, `epoch` the batches of an epoch:
-    without a consumer only the fewest for as many rounds of it are tried. The last count is 0: loading in the training
-    process itself.
+    `limit` is the most workers, `enough` the rate at which the consumer never waits, `epoch` the batches of an epoch.
+    The last count is 0: loading in the training process itself.
     """
     rates: dict[int, list[float]] = {}
     epoch = epoch if enough is None else None  # one with a step of its own goes on while the others make the rest
@@ -41,18 +39,13 @@ def search(limit: int, enough: float | None = None, epoch: int | None = None) ->
 
 
 def even(count: int, epoch: int | None) -> int:
-    """The fewest workers that make an epoch's batches in as many rounds as `count` do. Batches are handed out in turn,
-    so that a last round of a few takes as long as a whole one: 13 workers load 16 batches in no less time than 8.
-    """
+    """The fewest workers that make an epoch's batches in as many rounds as `count`: 8 load 16 batches as fast as 13."""
     return -(-epoch // -(-epoch // count)) if epoch and count else count
 
 
 def per_cpu(cpu: Cpu) -> float:
-    """The most workers for each CPU that are worth trying with samples which compute.
-
-    Batches are taken from the workers in turn, so a loader is as fast as its slowest worker, and virtual CPUs that
-    share a core differ; with more workers than CPUs the kernel evens that out. Under a quota, or if others have a part
-    of the CPUs, more workers would only take theirs.
+    """The most workers for each CPU that are worth trying with samples which compute. The slowest worker holds a loader
+    back, and more workers than CPUs even that out; under a quota, or beside others, they would only take CPUs away.
     """
     confined = cpu.quota is not None or cpu.budget < cpu.logical_count
     return 1.0 if confined or cpu.budget < 8 else 2.5
@@ -89,7 +82,6 @@ def _scales(rates: Rates, fewer: int, more: int) -> bool:
 
 
 def _bend(rates: dict[int, list[float]], enough: float | None, epoch: int | None) -> Generator[int, float, None]:
-    """Halve the gap below the fewest that are nearly the best."""
     while rates:
         few = fewest(rates, enough)
         below = max((count for count in rates if count < few), default=0)
@@ -121,9 +113,8 @@ def fewest(rates: Rates, enough: float | None = None) -> int:
 
 
 def contenders(rates: Rates, enough: float | None, *, most: int = MOST_CONTENDERS, workers: int = 1 << 30) -> list[int]:
-    """The counts to time in turn: 0, which is torch's default, the fewest that are nearly the best or give enough, and
-    those about as fast, or next to it where `enough` is given. At most `most` counts, with together `workers`, unless
-    two counts alone are more.
+    """The counts to time in turn: 0, the fewest that are nearly the best or give enough, and those about as fast, or
+    next to it. At most `most` counts, with together `workers`, unless two counts alone are more.
     """
     few = fewest(rates, enough)
     best = max(median(samples) for samples in rates.values())
@@ -143,10 +134,7 @@ def contenders(rates: Rates, enough: float | None, *, most: int = MOST_CONTENDER
 def affordable(
     rates: Rates, cost: Mapping[int, float], seconds: float, enough: float | None = None, *, workers: int = 1 << 30
 ) -> list[int]:
-    """The contenders that there is time for, where a sample of each takes `cost` seconds. More than three need the
-    rounds of a first look; three, of which one is 0, only the fewest that say anything and one to spare, since two
-    leave nothing to choose.
-    """
+    """The contenders that there is time for, where a sample of each takes `cost` seconds; of three, one is 0."""
     for most in range(MOST_CONTENDERS, 2, -1):
         names = contenders(rates, enough, most=most, workers=workers)
         rounds = LOOKS[0] if len(names) > 3 else FEWEST_PAIRS + 1

@@ -71,8 +71,6 @@ def clock(monkeypatch):
 
 
 class Waking(Numbers):
-    """The first item after a pause takes 60 ms longer than the others, as where torch's threads have to wake."""
-
     def __init__(self, clock, seconds):
         super().__init__()
         self.clock, self.seconds, self.latest, self.taken = clock, seconds, 0.0, []
@@ -85,8 +83,6 @@ class Waking(Numbers):
 
 
 def working(clock, seconds, samples=1):
-    """A source whose workers take `seconds` for each batch, and are two batches ahead of the consumer at most."""
-
     def batches(options):
         done, taken, workers = {}, {}, options.workers
         for number in count():
@@ -126,7 +122,6 @@ def test_beside_a_long_batch_it_is_nothing(opened, clock):
 
 @pytest.mark.timed
 def test_a_worker_makes_up_for_the_batch_that_is_not_counted(opened, clock):
-    """It takes 0.1 s for a batch, a step 0.15: the consumer never waits, from the first block on."""
     stream = opened(working(clock, 0.1), workers=1)
     for _ in range(2):
         assert stream.rate(0.08, step_seconds=0.15, batch_seconds=0.11) == pytest.approx(1 / 0.15)

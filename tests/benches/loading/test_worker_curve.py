@@ -18,8 +18,6 @@ from gputune.facts.gap import Gap
 
 @dataclass
 class Loader:
-    """Loads with each worker, and one process more, 100 samples/s; some numbers of workers fail, at once or later."""
-
     source: Source
     options: Options
     at_once = ()
@@ -42,7 +40,6 @@ class Loader:
 
 @pytest.fixture
 def loaders(monkeypatch):
-    """A function that has numbers of workers fail, at once or later."""
     return lambda **fails: monkeypatch.setattr(worker_curve, "Stream", type("Some", (Loader,), fails))
 
 

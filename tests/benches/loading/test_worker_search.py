@@ -31,7 +31,6 @@ def between(points, count):
 
 
 def searched(rate, limit, enough=None, epoch=None):
-    """Count to samples, in the order in which they were asked for."""
     plan, rates = search(limit, enough, epoch), {}
     count = next(plan)
     while True:
@@ -71,7 +70,6 @@ def test_what_costs_next_to_nothing_is_given_up_soon():
 
 @pytest.mark.parametrize(("enough", "expected"), [(200, 0), (700, 4), (1500, 8), (2000, 12), (9000, 18)])
 def test_a_consumer_is_fed_with_the_fewest(enough, expected):
-    """Found to a quarter: beyond that what is free anyway is not searched for."""
     rates = searched(lambda count: between(H200["decoding"], count), 32, enough)
     assert fewest(rates, enough) <= expected
     assert between(H200["decoding"], fewest(rates, enough)) >= min(enough, 0.97 * 2533) * 0.999
@@ -100,7 +98,6 @@ def test_no_workers_are_of_interest():
 
 
 def test_an_epoch_of_few_batches_is_divided_evenly():
-    """16 batches are two rounds of 13 workers, as of 8."""
     assert [even(count, 16) for count in (1, 5, 7, 8, 13, 15, 16)] == [1, 4, 6, 8, 8, 8, 16]
     rates = searched(lambda count: between(H200["decoding"], count), 16, epoch=16)
     assert set(rates) <= {0, 1, 2, 3, 4, 6, 8, 16}
@@ -108,7 +105,6 @@ def test_an_epoch_of_few_batches_is_divided_evenly():
 
 
 def test_a_consumer_with_a_step_takes_any_number():
-    """It is fed meanwhile: with 33 batches 20 workers may be what it needs, though 17 make no more rounds."""
     rates = searched(lambda count: 1 + count, 32, enough=20, epoch=33)
     assert 17 < fewest(rates, 20) <= 24
 
@@ -142,12 +138,7 @@ def test_the_search_ends_whatever_an_epoch_holds(epoch, limit, single, seed):
 
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None)
-@given(
-    cpus=st.integers(1, 64),
-    single=st.floats(0.02, 1.0),
-    most=st.floats(1.0, 64.0),
-    decline=st.floats(0.0, 0.02),
-)
+@given(cpus=st.integers(1, 64), single=st.floats(0.02, 1.0), most=st.floats(1.0, 64.0), decline=st.floats(0.0, 0.02))
 def test_curves_that_rise_to_a_point_and_fall(cpus, single, most, decline):
     """A worker delivers `single` of the training process's rate; together they reach `most` of it, then less."""
 
