@@ -65,7 +65,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """Samples of one metric under one set of parameters, in order; those taken in turn compare by `against`."""
+    """Samples of one metric under one set of parameters, in the order they were taken.
+
+    Two measurements of one bench whose samples were taken in turn are compared sample by sample: see `against`.
+    """
 
     bench: str
     metric: str

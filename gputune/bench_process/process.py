@@ -40,7 +40,10 @@ _WARNING = re.compile(r"^\S+:\d+: \w*Warning: .*\n(?:  .*\n?)?", re.MULTILINE)
 
 
 class BenchProcess(JsonChild[Answer]):
-    """A child process on one device, as a context manager. It imports torch, and `imports`, from its creation on."""
+    """One child process on one device. Use as a context manager: on exit nothing of it is left.
+
+    It imports torch, and `imports`, from the moment it is created, while the parent reads the machine.
+    """
 
     def __init__(self, imports: Sequence[str] = ()) -> None:
         self._stderr = lifted(os.memfd_create("gputune-bench-process"))

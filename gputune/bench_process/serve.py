@@ -116,7 +116,10 @@ def _own_folder() -> str:
 
 @contextmanager
 def _temporary_files_in(folder: str) -> Iterator[None]:
-    """Let libraries, but not torch.compile and the user's own code, create their temporary files in this folder."""
+    """Let all libraries create their temporary files there. What torch.compile keeps stays where it is.
+
+    It is not meant for the user's own code, which may have its data in the folder that TMPDIR names.
+    """
     if not folder:
         yield
         return

@@ -87,7 +87,9 @@ def _is_file(path: str) -> bool:
 
 
 def _module(path: str) -> ModuleType:
-    """Import a file or module; its folder, or the working folder, comes first on sys.path, as for a program."""
+    """Import a file or module. Its folder, or for a module's name the working folder, comes first on sys.path, as for
+    a program that is started there; so spawned workers find it too.
+    """
     file = Path(path).resolve()
     folder = str(file.parent if _is_file(path) else Path.cwd())
     if folder not in sys.path:

@@ -88,7 +88,9 @@ _ODD_CALLS = 3
 
 def silence(facts: Facts, gpu: Gpu) -> Gap | None:
     """Why a GPU counts as one that does not answer; None if it answers, or if that is not known.
-    A single call with an unknown error is no sign; a missing permission, or NVML that was not asked, is no fault.
+
+    A single call with an unknown error is no sign. Where nothing tells which GPU this is, its handle fails, which is a
+    fault unless this process lacks the permission or NVML was not asked.
     """
     gaps = gaps_of(facts, gpu)
     for cause in FATAL:

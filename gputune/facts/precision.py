@@ -54,7 +54,9 @@ def tensor_core_dtypes(compute_capability: str | None, name: str = "") -> tuple[
 
 def default_flags(torch_version: str) -> Flags | None:
     """The flags' defaults in a torch release; None for a version that is not a number.
-    Source: PyTorch's CUDA notes, and read from the wheels of 2.1 to 2.15.
+
+    Source: PyTorch's CUDA notes, and read from the wheels of 2.1 to 2.15: since 1.12 TF32 is off for matmul and on for
+    cuDNN; 1.7 to 1.11 had it on for both.
     """
     number = re.match(r"(\d+)\.(\d+)", torch_version)
     if number is None:

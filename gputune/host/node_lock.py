@@ -47,9 +47,12 @@ def node_lock(
     node: str | None = None,
 ) -> Iterator[Turn]:
     """Hold `name`'s lock in the block. `waiting` gets the longest wait in seconds, if the lock is not free immediately.
-    The file's name includes the node's, since a home folder may be shared. A holder that finishes, with an ordinary
-    exception too, removes the file; after `Undone`, an interrupt, an exit or a kill the next one has its turn.
-    Raises OSError if the folder cannot be written to or does not support locks, or the file is not a regular one.
+
+    The file's name includes the node's, since a home folder may be shared by many nodes. A holder that finishes, with
+    an ordinary exception too, touches the file, by which those who wait learn that the work is done, and removes it, so
+    that a later process starts a new file. After `Undone`, an interrupt or an exit the next one has its turn, as after
+    a kill. Raises OSError if the folder cannot be written to or does not support locks, or the file is not a regular
+    one.
     """
     path = folder / f"{name}-{node or this_node()}.lock"
     descriptor, turn = _wait(path, deadline_seconds, waiting)

@@ -47,8 +47,10 @@ class Step(NamedTuple):
 
 
 def fault(path: Path, *, above: bool = False) -> str | None:
-    """Why others than this user and root may write a file, or a folder for such files, in words; None if they cannot.
-    With `above` the path is not the file's own folder but one above it.
+    """Why a file, or a folder for such files, may be of others than this user and root, in words; None where it is not.
+
+    A path of which a part does not exist is asked as far as it does. With `above` the path is not the file's own folder
+    but one above it.
     """
     try:
         way = list(_steps(path))
@@ -86,7 +88,9 @@ def _fault(way: list[Step], strict: set[str]) -> str | None:
 
 
 def _others_write(step: Step, is_strict: bool) -> bool:
-    """Whether anybody may write, or a group not private to this user (root's group may, to a folder above)."""
+    """Whether anybody may write, or a group that is not private to this user. Root's group, which in images for any
+    user all have, may write to a folder above.
+    """
     if not step.lets_write(stat.S_IWGRP | stat.S_IWOTH):
         return False
     is_roots = not step.status.st_gid
@@ -94,8 +98,9 @@ def _others_write(step: Step, is_strict: bool) -> bool:
 
 
 def _is_private(step: Step) -> bool:
-    """Whether its group is root's or this user's alone, by number or name: home folders are often writable for it.
-    An access control list shows in the bits of the group and may name anybody.
+    """Whether its group is that of root or of this user alone: of the same number or name, as distributions make them,
+    with nobody else in it. There a home folder that its group may write to is usual. An access control list shows in
+    the bits of the group and may name anybody.
     """
     import grp
     import pwd
@@ -120,8 +125,10 @@ def _is_private(step: Step) -> bool:
 
 
 def _hidden_root() -> set[int]:
-    """The number of root's files in a user namespace without root, as in Apptainer. Strangers' files have it too, so
-    it is not trusted below a folder that everybody may write to.
+    """The number under which root's files are seen in a user namespace without root, as in Apptainer; none elsewhere.
+
+    Strangers' are seen under it too. So it is trusted as far as nobody else can have made what it owns: not below a
+    folder that everybody may write to.
     """
     try:
         if UID_MAP.read_text(encoding="utf-8").split() == ALL_USERS:

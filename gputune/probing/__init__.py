@@ -43,8 +43,10 @@ def probe(
     earlier: Profile | None = None,
     cached: Callable[[Fingerprint], Profile | None] = lambda here: None,
 ) -> Profile:
-    """Measure this machine and return its profile. What an `earlier` profile has of devices not asked for is kept; the
-    choices of the `cached` profile of this fingerprint stand unless contradicted with certainty.
+    """Measure this machine and return its profile.
+
+    Where one device's benches are asked for by name, what an `earlier` profile of it has of the others is kept. The
+    choices of the `cached` profile of this fingerprint stand unless what is measured contradicts them with certainty.
 
     Raises UsageError for an unknown name, MeasureError where nothing could be measured.
     """

@@ -126,7 +126,10 @@ def own_profiles(
 
 
 def common_profile(own: Mapping[str, Profile], lanes: Sequence[Lane]) -> Profile:
-    """Return the profile of the device whose settings most others share. What differs on another is a Gap."""
+    """Return, as a whole, the profile of the device whose settings most of the others share.
+
+    A setting that another device's measurements set otherwise is a Gap, as is what that device could not measure.
+    """
     devices, profiles = list(own), list(own.values())
     base = devices[representative_index(profiles)]
     more = [*_gaps_of_others(lanes, base), *_differences(own, base)]

@@ -75,8 +75,10 @@ def shipped(fingerprint: Fingerprint) -> Path | None:
 
 def keep(profile: Profile, fingerprint: Fingerprint, environ: Mapping[str, str], *, replace: bool = True) -> Path:
     """Cache a profile for the user under a fingerprint that was read without torch, and return its path.
-    An older one's programs are kept; without `replace` all of it stays, unless others may have written it.
-    Raises MeasureError if the cache has no folder, cannot be written, or may be others'.
+
+    An older one's programs are kept. Without `replace` an older one stays. One that others may have written, or that
+    cannot be read, is replaced and counts for nothing. Raises MeasureError where the cache has no folder, cannot be
+    written, or may be others'.
     """
     path = create_folder(user_folder(environ)) / file_name(fingerprint)
     old = trusted(path)

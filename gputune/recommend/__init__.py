@@ -77,8 +77,9 @@ def profile_of(  # noqa: PLR0913 - what a profile follows from
     gaps: Sequence[Gap] = (),
     standing: Standing = NOTHING_STANDS,
 ) -> Profile:
-    """The profile of `device`; `created` is in ISO 8601. The facts' gaps are added to `gaps`. `standing` is kept unless
-    the measurements contradict it with certainty.
+    """The profile of `device`; `created` is in ISO 8601. The facts' gaps are added to `gaps`, the benches'.
+
+    `standing` is what an earlier probe chose, and is kept unless the measurements contradict it with certainty.
     """
     return Profile(
         schema=SCHEMA,

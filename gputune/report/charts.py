@@ -54,6 +54,7 @@ class Picture:
 
 
 def bars(unit: str, rows: Mapping[str, Measurement], name: str = "") -> Picture:
+    """A bar for each row's median."""
     return Picture(name=name, unit=unit, rows={key: (mark(row),) for key, row in rows.items()})
 
 

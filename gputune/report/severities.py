@@ -47,6 +47,7 @@ def worst(pairs: Iterable[tuple[str, Severity]]) -> dict[str, Severity]:
 
 
 def summary(findings: Iterable[Finding], fail_on: FailOn) -> Summary:
+    """What these findings come to where the command fails from `fail_on` up."""
     each = list(worst((finding.check, finding.severity) for finding in findings).values())
     return Summary(
         checks=len(each),
@@ -75,6 +76,7 @@ def merged(findings: Sequence[Finding]) -> list[tuple[str, str, str | None]]:
 
 
 def by_reason(gaps: Iterable[Gap]) -> dict[str, list[str]]:
+    """The names of the facts that are missing for each reason."""
     reasons: dict[str, list[str]] = {}
     for gap in gaps:
         reasons.setdefault(gap.reason, []).append(gap.fact)

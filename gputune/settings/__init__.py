@@ -54,11 +54,13 @@ LEVELS: tuple[Numerics, ...] = ("exact", "rounding", "tf32", "mixed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The recommended value of one setting, and why; torch's default where `unmeasured` or `provisional`.
+    """The recommended value of one setting, and why.
 
-    `gain` is the measured speed of the alternative divided by that of torch's default, with its `interval` at 99 %;
-    None where not measured. `evidence` names the benches behind the choice. `provisional`: the benches were disturbed,
-    or must run again. `since` (UTC, ISO 8601): an earlier probe of this machine chose the value, and it still stands.
+    `gain` is the measured speed of the alternative divided by that of torch's default, with its `interval` at 99 %,
+    also where the default is kept because of it; both are None where neither was measured. `evidence` names the benches
+    behind the choice. `unmeasured`: nothing that would tell was measured, or too little of it. `provisional`: the
+    benches were disturbed, or must run again before they are believed. In both cases the value is torch's default.
+    `since` (UTC, ISO 8601): an earlier probe of this machine chose the value, and it still stands.
     """
 
     value: Value

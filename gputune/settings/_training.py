@@ -70,7 +70,8 @@ def options(measurements: Measurements, network: str) -> Steps:
 
 
 def has_fused_like_all(measurements: Measurements, network: str) -> bool:
-    """Whether all networks together gain by the fused optimizer, and this one does not lose. What lies close to 1 would
+    """Whether a network has the fused optimizer although its own steps do not certainly gain by it: where those of all
+    networks together do, unless its own are certainly slower, or by more than `LEAST_GAIN`. What lies close to 1 would
     otherwise be chosen in one probe and not in the next.
     """
     from ..measurement import LEAST_GAIN  # slow to import, and the shim imports this file
@@ -164,8 +165,12 @@ def pooled_pairs(pairs: Mapping[str, tuple[Measurement, Measurement]]) -> Compar
 def choice_everywhere(
     measurements: Measurements, flag: str, what: str, *, free: bool = False
 ) -> tuple[Choice, list[str]]:
-    """The choice for a flag over all networks, and the networks that are slower with it; `{}` in `what` is for these.
-    It is on where it gains over all; if `free`, also where it gains for one and certainly slows none down.
+    """The choice for a flag over all networks, and the networks that are slower with it. `what` names the steps with
+    it, with `{}` for the networks.
+
+    It is on where it gains over all. What is `free` but for a line in the script is on as well where it gains for one
+    and certainly slows none down: a small network's steps are the host's, and scatter by a fifth. Networks with too few
+    samples are left out, unless none has enough.
     """
     enough = pairs_of(measurements, flag)
     comparison = pooled_pairs(enough)

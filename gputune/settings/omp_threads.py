@@ -90,7 +90,9 @@ def _default(rows: Measurements) -> Measurement | None:
 
 
 def _measured(rows: Measurements, least: int) -> Choice:
-    """Torch's own count, or at least `least`: fewer only look faster while others use the CPUs."""
+    """The choice by the measured rows: torch's own count, or at least `least`, without a limit one for each CPU: fewer
+    look faster only while others use the CPUs.
+    """
     default = _default(rows)
     if default is None:
         return unmeasured(None, NOT_MEASURED)

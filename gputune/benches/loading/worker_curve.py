@@ -81,7 +81,9 @@ class Trial:
 
 
 def measure(trial: Trial) -> Curve:
-    """Time the counts of a trial in turn, or those that a search finds. Raises UserCodeError where none works."""
+    """Time the counts of a trial in turn, or those that a search finds. One whose loader fails is in `failed`; raises
+    UserCodeError where none works.
+    """
     curve, streams = Curve(), _Streams(trial)
     started = time.monotonic()
     try:
@@ -175,7 +177,9 @@ def _check_working(curve: Curve, working: bool) -> None:
 
 
 def worth_timing(arms: Mapping[int, Arm], still_worth: float) -> list[Arm]:
-    """The arms that may be the best, with `still_worth` of its rate, and none with its rivals unless far apart."""
+    """The arms to go on with after the first rounds: those that may be the best, with at least the share `still_worth`
+    of its rate, and those by which workers are held against none, unless these lie far apart already.
+    """
     medians = {count: median(arm.samples) for count, arm in arms.items()}
     best = max(medians, key=lambda count: medians[count])
     others = [count for count in medians if bool(count) != bool(best)]

@@ -113,8 +113,9 @@ def fewest(rates: Rates, enough: float | None = None) -> int:
 
 
 def contenders(rates: Rates, enough: float | None, *, most: int = MOST_CONTENDERS, workers: int = 1 << 30) -> list[int]:
-    """The counts to time in turn: 0, the fewest that are nearly the best or give enough, and those about as fast, or
-    next to it. At most `most` counts, with together `workers`, unless two counts alone are more.
+    """The counts to time in turn: 0, which is torch's default, the fewest that are nearly the best or give enough, and
+    those about as fast, or next to it where `enough` is given. At most `most` counts, with together `workers`, unless
+    two counts alone are more.
     """
     few = fewest(rates, enough)
     best = max(median(samples) for samples in rates.values())
@@ -134,7 +135,10 @@ def contenders(rates: Rates, enough: float | None, *, most: int = MOST_CONTENDER
 def affordable(
     rates: Rates, cost: Mapping[int, float], seconds: float, enough: float | None = None, *, workers: int = 1 << 30
 ) -> list[int]:
-    """The contenders that there is time for, where a sample of each takes `cost` seconds; of three, one is 0."""
+    """The contenders that there is time for, where a sample of each takes `cost` seconds. More than three need the
+    rounds of a first look; three, of which one is 0, only the fewest that say anything and one to spare, since two
+    leave nothing to choose.
+    """
     for most in range(MOST_CONTENDERS, 2, -1):
         names = contenders(rates, enough, most=most, workers=workers)
         rounds = LOOKS[0] if len(names) > 3 else FEWEST_PAIRS + 1
