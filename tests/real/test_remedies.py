@@ -337,7 +337,7 @@ def test_a_stub_of_libcuda_before_the_driver_s_own(on_node):
 def test_the_slice_to_probe_in_is_one_of_that_gpu(tmp_path):
     path = stand_ins(tmp_path, "", {})
     executable(tmp_path / "bin" / "gputune", '#!/bin/sh\necho "$CUDA_VISIBLE_DEVICES" "$@"\n')
-    [remedy] = [remedy for remedy, check in remedies().items() if check == "mig_mode" and "-L" in remedy]
+    remedy, *_ = [remedy for remedy, check in remedies().items() if check == "mig_mode" and "-L" in remedy]
     uuid = re.search(r"GPU-[0-9a-f-]+", remedy)[0]
     mine = remedy.replace(uuid, "GPU-00000001-0000-4000-8000-000000000000")
     said = command(["/bin/bash", "-c", mine], environ(PATH=path, ADDRESSES="0000:1b:00.0 0000:43:00.0"))
@@ -365,10 +365,10 @@ printf '%s' "${0##*/}" >> "$LOG"; for word in "$@"; do printf '\\t%s' "$word" >>
 case "${0##*/}" in sudo) exec "$@" ;; mkdir) exec /bin/mkdir "$@" ;; esac
 """
 PROGRAMS = (
-    "apptainer", "apt-get", "df", "dmesg", "docker", "fuser", "gputune", "grep", "head", "kubectl", "ldconfig", "ls",
-    "chmod", "id", "modprobe", "mkdir", "mount", "mv", "nvidia-ctk", "nvidia-modprobe", "nvidia-smi", "podman", "ps",
-    "python", "python3", "reboot", "rmmod", "sleep", "srun", "sudo", "systemctl", "taskset", "tee", "top",
-    "update-initramfs",
+    "apptainer", "apt-get", "cat", "df", "dmesg", "docker", "fuser", "gputune", "grep", "head", "kubectl", "ldconfig",
+    "ls", "chmod", "id", "modprobe", "mkdir", "mount", "mv", "nvidia-ctk", "nvidia-modprobe", "nvidia-smi", "podman",
+    "ps", "python", "python3", "ras-mc-ctl", "reboot", "rmmod", "sleep", "srun", "sudo", "systemctl", "taskset", "tee",
+    "top", "update-initramfs",
 )  # fmt: skip
 VERBS = {
     "apt-get": {"install", "update", "remove"}, "docker": {"run", "restart"}, "podman": {"run", "restart"},
