@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from _pytest.runner import runtestprotocol
+from hypothesis import HealthCheck, settings
 
 SIDE_BY_SIDE = ("not ", "slow")
 """How the `-m` expressions begin whose tests may share the machine."""
@@ -28,6 +29,9 @@ os.environ["XDG_CACHE_HOME"] = _cache.name
 for _variable in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):  # a container's; a user's program buffers its output
     os.environ.pop(_variable, None)
 sys.dont_write_bytecode = False  # pytest's rewriting of all tests takes 4 s, which its cache saves the next run
+
+settings.register_profile("side by side", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on any machine
+settings.load_profile("side by side")
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 for _signal in (signal.SIGHUP, signal.SIGQUIT):

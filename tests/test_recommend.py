@@ -103,7 +103,7 @@ def shipped_rows():
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_rows_of_another_version_are_left_out(data: st.DataObject) -> None:
     """As in a file that a probe of some benches completes: a key may be missing, or hold what nobody knows here."""

@@ -137,7 +137,7 @@ VALID = {
 
 
 @pytest.mark.cluster
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(kind=st.sampled_from(list(VALID)), key=st.sampled_from(WORDS), value=DATA, drop=st.booleans())
 def test_the_schema_allows_what_is_read_and_nothing_else(kind: Any, key: str, value: Any, drop: bool) -> None:
     from jsonschema import Draft202012Validator

@@ -108,6 +108,7 @@ def test_many_checks_complain_so_that_this_says_something():
     assert len(of_kind("manifest")) >= 10
 
 
+@pytest.mark.slow
 def test_a_remedy_is_either_words_or_a_command_whose_words_stand_behind_a_number_sign():
     mixed = {remedy: check for remedy, check in of_kind("prose").items() if IN_PROSE.search(remedy)}
     assert not mixed
@@ -116,6 +117,7 @@ def test_a_remedy_is_either_words_or_a_command_whose_words_stand_behind_a_number
         assert "\n" not in remedy
 
 
+@pytest.mark.slow
 def test_what_needs_root_says_so_and_where():
     for remedy, check in of_kind("shell").items():
         typed, _, comment = remedy.partition("  # ")
@@ -124,6 +126,7 @@ def test_what_needs_root_says_so_and_where():
         assert not ends or "ends its jobs" in comment, (check, remedy)
 
 
+@pytest.mark.slow
 def test_a_gpu_is_named_by_its_bus_address_and_a_job_s_share_is_not_widened():
     for remedy, check in of_kind("shell").items():
         for named in re.findall(r"nvidia-smi (?:mig )?-i (\S+)", remedy):
@@ -132,19 +135,21 @@ def test_a_gpu_is_named_by_its_bus_address_and_a_job_s_share_is_not_widened():
         assert "export HOME=" not in remedy, (check, remedy)
 
 
-@pytest.mark.parametrize("shell", ["bash"])
-def test_what_is_for_a_shell_is_parsed_by_one(tmp_path, shell):
+@pytest.mark.slow
+def test_what_is_for_a_shell_is_parsed_by_one(tmp_path):
     script = tmp_path / "remedies.sh"
     script.write_text("".join(f"{remedy}\n" for remedy in of_kind("shell", "slurm")))
-    checked = command([shell, "-n", str(script)])
+    checked = command(["bash", "-n", str(script)])
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_what_is_for_python_is_parsed_by_it():
     for remedy in of_kind("python"):
         compile(remedy, "remedy", "exec")
 
 
+@pytest.mark.slow
 def test_gputune_s_own_commands_are_its_own():
     verbs = {one.name or one.callback.__name__: one for one in _verbs()}
     asked = [shlex.split(words) for remedy in remedies() for words in re.findall(r"gputune [a-z]+(?: --\S+)*", remedy)]

@@ -82,7 +82,7 @@ ARGUMENTS = st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_ch
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(ARGUMENTS)
 def test_the_command_arrives_as_it_was_given(shell, arguments):
     words, _ = shell(text(LAPTOP, "gputune:1", ["python", *arguments]))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 from forked import gputune
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from making import environ, profile, written
 from manifests import valid
@@ -28,7 +28,6 @@ def test_it_holds_a_measured_profile_to_the_last_character():
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_it_holds_any_text(held):
     assert yaml.safe_load(text(held, "a", None))["data"] == {FILE: held}

@@ -98,7 +98,7 @@ def test_a_class_of_runtime_and_a_namespace_where_they_are_named():
     assert "namespace" not in valid(text(JOB))["metadata"]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
 @example(["sh", "-c", "echo $$ $(HOME) $$(date) ${A} $"])
 def test_the_command_arrives_as_it_was_given(words):

@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gputune.deploy import manifest
@@ -11,7 +11,6 @@ UNICODE = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(st.lists(UNICODE, max_size=5))
 def test_any_text_comes_back(words):
     assert yaml.safe_load(manifest.dump({"command": words, "data": {"text": "\n".join(words)}})) == {
@@ -21,7 +20,6 @@ def test_any_text_comes_back(words):
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(st.lists(st.text(st.sampled_from("ab: -#'\"\\\n\t \r\x85\u2028|>%"), max_size=9), max_size=6))
 def test_lines_come_back_to_the_last_character(lines):
     text = "\n".join(lines)
@@ -29,7 +27,6 @@ def test_lines_come_back_to_the_last_character(lines):
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(st.dictionaries(UNICODE, UNICODE, max_size=4))
 def test_it_is_ascii_whatever_it_says(data):
     assert manifest.dump(data).isascii()

@@ -158,7 +158,7 @@ def test_it_passes_shellcheck(words: list[str], image: str | None) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"])), min_size=1))
 def test_whatever_the_command_it_is_run_word_by_word(words: list[str]) -> None:
     script = sbatch(replace(JOB, command=words)).split("gputune=(")[0]

@@ -149,8 +149,8 @@ def test_facts_that_are_a_name_are_replaced_by_their_key() -> None:
 def test_a_long_text_takes_time_in_proportion(part: str) -> None:
     clean = Cleaner(Owner(users=("annabeth", "jo"), hosts=("node[1-4]", "node1", "train"), jobs=("4711",)))
     before = time.process_time()
-    clean.text("://!:" + part * ((1 << 17) // len(part)) + "@x")
-    assert time.process_time() - before < 3
+    clean.text("://!:" + part * ((1 << 15) // len(part)) + "@x")
+    assert time.process_time() - before < 1
 
 
 @pytest.mark.parametrize("home", ["", "/", "relative", "//"])

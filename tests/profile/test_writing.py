@@ -169,7 +169,7 @@ class TestRoundTrip:
         assert yaml.safe_load(dump(made)) == plain(made)
 
     @pytest.mark.slow
-    @settings(max_examples=100, deadline=None)  # a third of a second each; the words are all tried above and below
+    @settings(max_examples=100)  # a third of a second each; the words are all tried above and below
     @given(PROFILE)
     @example(profile())
     def test_any_profile_by_this_reader_and_by_a_stock_reader(self, made: Profile) -> None:

@@ -64,7 +64,7 @@ def anything(draw: st.DrawFn) -> Profile:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(anything(), TEXT, st.booleans())
 def test_whatever_a_profile_holds_fits_on_a_screen(made: Profile, path: str, new: bool) -> None:
     said = lines(answer_of(made, path), WIDTH, written=path if new else "")

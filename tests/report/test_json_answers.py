@@ -55,13 +55,13 @@ def test_recorded_machines_fit(folder: str, fail_on: str) -> None:
     assert faults(check_schema)(checked(facts, checks.run(facts), fail_on)) == []
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, suppress_health_check=list(HealthCheck))
 @given(FACTS, st.lists(FINDING, max_size=5))
 def test_any_facts_and_findings_fit(facts: Facts, findings: list[Finding]) -> None:
     assert faults(check_schema)(checked(facts, findings)) == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(STATUS)
 def test_any_status_fits(found: Status) -> None:
     assert faults(status_schema)(json.loads(out.status(found))) == []

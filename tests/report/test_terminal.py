@@ -112,6 +112,7 @@ def test_the_summary_counts_each_check_by_the_worst_that_it_found_and_names_the_
     assert terminal.summary([]) == "0 checks: none asked"
 
 
+@pytest.mark.slow
 def test_a_check_prints_what_is_not_in_order_and_with_all_every_answer():
     words = ("check", "--only", "anomaly_detection,slurm_cpus")
     short, whole = gputune(*words), gputune(*words, "--all")

@@ -44,6 +44,7 @@ def test_not_measured_is_torchs_default(missing: int) -> None:
     assert (choice.value, choice.gain) == (True, None)
 
 
+@pytest.mark.slow
 def test_convolutions_and_rnns_set_apart_are_nobodys_value() -> None:
     answer = torch_child.ask("""
 from gputune.settings import cudnn_tf32 as setting

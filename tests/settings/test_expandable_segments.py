@@ -32,6 +32,7 @@ def test_it_is_read_back_from_the_variable_that_torch_reads(
     assert current() is value
 
 
+@pytest.mark.slow
 def test_reading_it_fixes_nothing() -> None:
     """torch reads the variable when it is first asked for its configuration."""
     assert torch_child.ask("""

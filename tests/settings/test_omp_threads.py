@@ -154,6 +154,7 @@ def test_the_variable() -> None:
     assert environ(None) == {}
 
 
+@pytest.mark.slow
 def test_in_a_process_that_runs_already() -> None:
     assert torch_child.ask("""
 from gputune.settings import omp_threads as setting

@@ -80,6 +80,7 @@ def test_too_few_samples_decide_nothing() -> None:
     assert (choice.value, choice.reason) == (None, "too few samples in this run to tell")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("value", "on"),
     [
@@ -101,6 +102,7 @@ answer = [name for name in names if getattr(torch.backends.cuda, name + "_sdp_en
     )
 
 
+@pytest.mark.slow
 def test_cudnn_is_put_before_the_others() -> None:
     assert torch_child.ask("""
 from gputune.settings import sdpa_backend as setting
@@ -109,6 +111,7 @@ answer = torch._C._get_sdp_priority_order()[:4]
 """) == [3, 1, 2, 0]
 
 
+@pytest.mark.slow
 def test_inputs_that_it_refuses_still_run() -> None:
     """On a CPU there is neither efficient nor cuDNN."""
     assert torch_child.ask("""
@@ -121,6 +124,7 @@ for value in ("efficient", "cudnn", "math", "flash"):
 """) == [1.0, 1.0, 1.0, 1.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "switched",
     [
@@ -142,6 +146,7 @@ except ValueError as error:
 """) == [None, None, "the program has switched back ends of attention itself", True]
 
 
+@pytest.mark.slow
 def test_a_program_that_switched_cudnn_off_reads_as_flash() -> None:
     assert torch_child.ask("""
 from gputune.settings import sdpa_backend as setting
@@ -150,6 +155,7 @@ answer = setting.current(), setting.default()
 """) == ["flash", None]
 
 
+@pytest.mark.slow
 def test_cudnn_first_by_torchs_own_doing_is_not_the_programs() -> None:
     """As torch's first call on a GPU of compute capability 9.0 leaves it."""
     assert torch_child.ask("""
@@ -161,6 +167,7 @@ answer.append(setting.current())
 """) == ["cudnn", "cudnn", "flash"]
 
 
+@pytest.mark.slow
 def test_a_torch_without_an_order_cannot_try_cudnn_first() -> None:
     assert torch_child.ask("""
 from gputune.settings import sdpa_backend as setting
@@ -174,6 +181,7 @@ answer.append(setting.current())
 """) == ["this torch cannot try cuDNN before the others: that came with 2.6", None, "flash"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "cudnn_off"), [("2.2.2", None), ("2.4.1+cu121", False)])
 def test_an_older_torch_that_tries_flash_first_says_so(version: str, cudnn_off: bool | None) -> None:
     """2.2 has no switch for cuDNN; 2.4 has it, off."""
@@ -195,6 +203,7 @@ answer.append(setting.current())
 """) == [None, "this torch tries flash first by itself", "efficient"]
 
 
+@pytest.mark.slow
 def test_cudas_context_is_not_touched() -> None:
     assert torch_child.ask("""
 from gputune.settings import sdpa_backend as setting

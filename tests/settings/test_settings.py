@@ -63,6 +63,7 @@ def test_nothing_is_recommended_without_measurements_but_torchs_default() -> Non
                 assert not choice.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "default", "values"),
     [

@@ -32,6 +32,7 @@ NEW_DIRT = {
 EVERY = DIRT | (NEW_DIRT if NEW else {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dirt", "matmul", "cudnn"), [*product(EVERY, [True, False], [True, False])])
 def test_both_interfaces_read_what_was_set(dirt: str, matmul: bool, cudnn: bool) -> None:
     answer = torch_child.ask(f"""
@@ -50,6 +51,7 @@ answer = [
     assert answer == [[matmul, cudnn], [matmul, cudnn, matmul], [matmul, cudnn, cudnn] if NEW else []]
 
 
+@pytest.mark.slow
 def test_what_is_so_already_is_not_written() -> None:
     """Writing would fix values that a parent node may still change."""
     answer = torch_child.ask("""
@@ -66,6 +68,7 @@ answer = before, nodes()
     assert answer[0] == answer[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dirt", "cudnn"), [*product(DIRT, [True, False])])
 def test_torchs_own_way_of_changing_a_flag_for_a_while_works_after_it(dirt: str, cudnn: bool) -> None:
     """torch.export goes through it."""
@@ -80,6 +83,7 @@ answer = [_tf32.matmul(), _tf32.cudnn(), torch.backends.cudnn.allow_tf32]
 """) == [True, cudnn, cudnn]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", ["ieee", "bf16", "tf32"])
 def test_a_cpus_matmul_keeps_its_precision(before: str) -> None:
     """torch's older setter moves oneDNN's along with CUDA's."""
@@ -94,6 +98,7 @@ answer = torch.backends.mkldnn.matmul.fp32_precision
     assert answer == before
 
 
+@pytest.mark.slow
 def test_nothing_is_warned_about() -> None:
     assert (
         torch_child.ask("""

@@ -127,7 +127,7 @@ def test_no_fewer_workers_make_an_epoch_in_as_many_rounds(count, epoch):
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(epoch=st.integers(1, 200), limit=st.integers(1, 64), single=st.floats(0.02, 1.0), seed=st.integers(0, 9))
 def test_the_search_ends_whatever_an_epoch_holds(epoch, limit, single, seed):
     noise = random.Random(seed)
@@ -137,7 +137,7 @@ def test_the_search_ends_whatever_an_epoch_holds(epoch, limit, single, seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(cpus=st.integers(1, 64), single=st.floats(0.02, 1.0), most=st.floats(1.0, 64.0), decline=st.floats(0.0, 0.02))
 def test_curves_that_rise_to_a_point_and_fall(cpus, single, most, decline):
     """A worker delivers `single` of the training process's rate; together they reach `most` of it, then less."""
