@@ -237,13 +237,13 @@ test_device_nodes = table(
         for cause in ("version_mismatch", "not_installed", "library_not_found", None)
     },
     {
-        where: nodes("NOT_APPLICABLE", None, torch=NO_DEVICES, **elsewhere)
-        for where, elsewhere in {
-            "WSL": {"files": {"/dev/dxg": "", "/dev/nvidia0": None}},
-            "Jetson": {"gpu": {"Name": "Orin (nvgpu)"}},
-            "hidden": {"environ": {"CUDA_VISIBLE_DEVICES": ""}},
-            "no driver": {"nvml": broken("driver_not_loaded"), "files": {VERSION: None}},
-            "no GPU asked for": {
+        why: nodes("NOT_APPLICABLE", None, message=why, torch=NO_DEVICES, **elsewhere)
+        for why, elsewhere in {
+            "^WSL has /dev/dxg": {"files": {"/dev/dxg": "", "/dev/nvidia0": None}},
+            "^an embedded GPU": {"gpu": {"Name": "Orin (nvgpu)"}},
+            "hides every GPU": {"environ": {"CUDA_VISIBLE_DEVICES": ""}},
+            "driver is not loaded": {"nvml": broken("driver_not_loaded"), "files": {VERSION: None}},
+            "^no GPU was requested": {
                 "nvml": broken("driver_not_loaded"), "files": {"/dev/nvidia0": None},
                 "environ": {"NVIDIA_VISIBLE_DEVICES": None},
             },

@@ -101,14 +101,11 @@ test_gpu_lost = table(
         ),
         "two handles fail": silent(
             ["ERROR GPU 2", "ERROR GPU 5"], {index: all_calls("NVML: Unknown Error") for index in (2, 5)},
-            "one of 0000:00:08.0, 0000:00:0b.0",
+            "one of 0000:00:08.0, 0000:00:0b.0", f"={gpu_lost.BRING_BACK}",
         ),
         "another job's": silent(
             "NOT_APPLICABLE", {index: all_calls("NVML: Insufficient Permissions") for index in range(2, 8)},
-            PART.format(
-                2
-            ),
-            denied=FIRST_TWO,
+            PART.format(2), denied=FIRST_TWO,
         ),
     },
     {
@@ -268,6 +265,7 @@ test_expected_gpus = table(
         "Slurm granted nothing": expected(
             "NOT_APPLICABLE", environ={GRANTED: "all", **SLURM, "SLURM_GPUS_ON_NODE": ""}
         ),
+        "torch sees fewer, of no number": expected("ERROR", seen=SEVEN, environ=UNSET),
         "fewer than expected": expected("ERROR", SEVEN, subject=SIXTH, expect=8, environ=UNSET),
         "hidden from who expects it": expected(
             "ERROR", remedy=f"=unset {VISIBLE}", subject=VISIBLE, seen=[0, 1], expect=8, environ={VISIBLE: "0,1"}

@@ -1,5 +1,7 @@
 """The torch that is installed: its version and build, what it was compiled for, and what torch.compile needs."""
 
+from dataclasses import replace
+
 import pytest
 from recorded import EIGHT, ONE, RecordedHost, says, table
 
@@ -160,6 +162,13 @@ test_compile_needs = table(
             (f"{INSTALL}python3.", "-dev  # as root; for Debian"), machine, headers=False,
         )
         for machine in (ONE, "cpu-only")
+    },
+    {
+        f"user {uid}, in {kind}": replace(
+            compiling(["WARNING C compiler"], "", f"^{sudo}apt-get update && {sudo}apt-get ", compiler=None),
+            facts={"process.uid": uid, "container.kind": kind},
+        )
+        for uid, kind, sudo in [(0, None, ""), (1000, None, "sudo "), (1000, "docker", "")]
     },
     {
         f"{machine}, {closed} is closed, {cache}": compiling(
