@@ -11,7 +11,7 @@ from gputune.checks._questions import another_jobs, gap, has_gpu, reason
 from gputune.facts import Facts, Gpu, Health
 from gputune.facts.precision import tensor_core_dtypes
 from gputune.measurement import Measurement
-from gputune.settings._evidence import counted
+from gputune.resources.printable import counted
 
 __all__ = ["Facts", "Finding", "Findings", "Gpu", "Health", "Measurements", "counted"]
 

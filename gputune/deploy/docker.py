@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gputune.checks import shm_size
-from gputune.checks._answers import counted
-from gputune.resources.printable import quoted
+from gputune.resources.printable import counted, quoted
 
 STACK_BYTES = 64 << 20
 """The stack limit that NVIDIA's images recommend."""

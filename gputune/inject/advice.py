@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
 from ..settings import Value
@@ -39,6 +41,15 @@ class Tuned:
     loading: Loading | None = None
     unguarded: bool = False
     """Whether its loss, or its outputs, were not compared with FP32's."""
+
+
+def entry() -> str:
+    """The name by which a tuned program knows its script: the file's, or the module's for `python -m`."""
+    main = sys.modules.get("__main__")
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return str(spec.name.removesuffix(".__main__"))
+    return Path(getattr(main, "__file__", None) or sys.argv[0]).name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

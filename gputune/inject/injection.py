@@ -18,11 +18,10 @@ from typing import Any
 from .. import settings
 from ..settings import Value
 from . import decision, hands
-from .advice import Advice, Tuned, Values
+from .advice import Advice, Tuned, Values, entry
 from .applied import Applied, Reason, Why
 from .call import Suspect
 from .inference import Answering, usual_mode
-from .loader import entry
 from .models import family, key
 from .outcome import Outcome, left, line
 from .root import Root, found_roots, is_ddp, root_of

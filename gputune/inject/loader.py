@@ -5,17 +5,15 @@ those change the order of samples from the second epoch on.
 """
 
 import functools
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from ..resources.cpus import room
 from ..resources.files import Files
 from ..resources.sample_kind import draws_random_numbers, loads_in_child
 from ..settings import Value
-from .advice import Advice, Loading
+from .advice import Advice, Loading, entry
 from .applied import Applied, Reason, Why
 from .loading import AHEAD, WORKERS, Load, Measured, arguments, fitted, for_dataset, start_method
 
@@ -48,15 +46,6 @@ def start(advice: Advice, files: Files, note: Callable[[Applied], None]) -> None
         original(self, *inputs, **named, **extra)
 
     kind.__init__ = initialise
-
-
-def entry() -> str:
-    """The name by which a tuned program knows its script: the file's, or the module's for `python -m`."""
-    main = sys.modules.get("__main__")
-    spec = getattr(main, "__spec__", None)
-    if spec is not None:
-        return str(spec.name.removesuffix(".__main__"))
-    return Path(getattr(main, "__file__", None) or sys.argv[0]).name
 
 
 def _extra(given: Mapping[str, Any], loading: Loading, files: Files, note: Callable[[Applied], None]) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from enum import Enum, auto
 from typing import Literal
 
 from gputune.measurement import LEAST_GAIN
+from gputune.resources.printable import counted
 from gputune.settings import Value, value_text
-from gputune.settings._evidence import counted
 
 PLACEHOLDER = "PROFILE"
 """Stands in a command for the path of a profile that is in no file, or fits on no line."""

@@ -10,7 +10,7 @@ from gputune.report.answer import Answer, Next, Step
 from gputune.report.answer_parts import AFTER, PLACEHOLDER, chosen_texts, gain_texts
 from gputune.report.fitting import INDENT, clipped, command, cut, fits, listed, wrap
 from gputune.report.severities import by_reason, merged
-from gputune.settings._evidence import counted
+from gputune.resources.printable import counted
 
 MOST_LINES = 24
 MOST_WRONG, MOST_GAPS, MOST_NEXT = 6, 2, 7

@@ -13,8 +13,8 @@ from gputune.report.answer_text import lines
 from gputune.report.chart_list import groups
 from gputune.report.severities import WORST_FIRST, by_reason, merged, worst
 from gputune.report.tables import add, console_of, draw, plain, table_of
+from gputune.resources.printable import counted
 from gputune.settings import Choice, value_text
-from gputune.settings._evidence import counted
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,15 +1,21 @@
-"""Text that came from files, variables or devices, made harmless: a terminal shows it and does nothing else."""
+"""Words as a terminal, a shell or a reader takes them."""
 
 import os
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""The text with escapes for what cannot be seen: `\x1b` for a terminal's escape, `\u202e` for a mark that turns
-    the direction of writing, `\udcff` for a byte that was no UTF-8. The characters of `keep` stay.
+    r"""A text from a file, a variable or a device, with escapes for what cannot be seen: `\x1b` for a terminal's
+    escape, `\u202e` for a mark that turns the direction of writing, `\udcff` for a byte that was no UTF-8. The
+    characters of `keep` stay.
     """
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in keep else repr(char)[1:-1] for char in text)
+
+
+def counted(number: object, noun: str) -> str:
+    """`1 GPU`, `2 GPUs`, `3 processes`."""
+    return f"{number} {noun}{'' if number == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
 def quoted(*words: str) -> str:

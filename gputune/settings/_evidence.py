@@ -118,10 +118,6 @@ def no_gain(comparison: Comparison) -> str:
     return "no gain" if comparison.verdict == "no gain" else "no certain gain of 3 %"
 
 
-def counted(number: object, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 'es' if noun.endswith('s') else 's'}"
-
-
 def of_device(measurements: Iterable[Measurement]) -> bool:
     """Whether the profile's device is a GPU, judged by the device of its measurements."""
     return any(row.device.startswith("cuda") for row in measurements)

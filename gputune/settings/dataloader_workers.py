@@ -14,8 +14,9 @@ Source: PyTorch, "torch.utils.data"; measured here.
 
 from dataclasses import replace
 
+from ..resources.printable import counted
 from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import NOT_MEASURED, choose, compared, counted, missing, no_gain, range_text, unmeasured
+from ._evidence import NOT_MEASURED, choose, compared, missing, no_gain, range_text, unmeasured
 from ._loading_rows import WORKERS, LoadingParams, LoadingRows, loading_rows
 
 VALUE = int

@@ -16,8 +16,9 @@ Source: PyTorch, "CPU threading and TorchScript inference"; oneMKL, MKL_NUM_THRE
 
 import os
 
+from ..resources.printable import counted
 from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import NOT_MEASURED, choose, compared, counted, missing, no_gain, range_text, select, unmeasured
+from ._evidence import NOT_MEASURED, choose, compared, missing, no_gain, range_text, select, unmeasured
 
 VALUE = int | None
 PHASE: Phase = "launch"

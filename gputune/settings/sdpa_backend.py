@@ -12,8 +12,9 @@ replaces its order at the first call on a GPU only in order to put cuDNN first.
 from dataclasses import dataclass
 from typing import Literal
 
+from ..resources.printable import counted
 from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
-from ._evidence import Row, choose, counted, missing, never, no_gain, of_device, pooled, range_text, select, unmeasured
+from ._evidence import Row, choose, missing, never, no_gain, of_device, pooled, range_text, select, unmeasured
 from ._training import losing
 
 VALUE = Literal["flash", "efficient", "cudnn", "math"] | None

@@ -14,7 +14,7 @@ from recorded import RecordedHost
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from gputune.inject import loader
-from gputune.inject.advice import Advice, Loading, Tuned
+from gputune.inject.advice import Advice, Loading, Tuned, entry
 from gputune.inject.applied import Applied
 
 CHOICES = {"dataloader_workers": 2, "dataloader_prefetch_factor": 4, "dataloader_pin_memory": True}
@@ -209,8 +209,8 @@ def test_a_script_that_was_tuned_gets_its_own(start: Start, monkeypatch: pytest.
     own = Tuned(entry="train.py", models=(), settings={}, loading=Loading(choices={"dataloader_workers": 1}))
     session = start({})  # for the fixture's patches
     loader.start(Advice(device="cpu", programs=(own,)), FILES, session.note)
-    for entry, workers in (("train.py", 1), ("other.py", 0)):
-        monkeypatch.setitem(sys.modules, "__main__", SimpleNamespace(__file__=f"/home/me/{entry}"))  # type: ignore[arg-type]
+    for script, workers in (("train.py", 1), ("other.py", 0)):
+        monkeypatch.setitem(sys.modules, "__main__", SimpleNamespace(__file__=f"/home/me/{script}"))  # type: ignore[arg-type]
         assert DataLoader(SAMPLES).num_workers == workers
 
 
@@ -228,4 +228,4 @@ def test_the_name_of_a_script(monkeypatch: pytest.MonkeyPatch, main: dict[str, A
     vars(module).update(main)
     monkeypatch.setitem(sys.modules, "__main__", module)
     monkeypatch.setattr(sys, "argv", ["/somewhere/argument.py"])
-    assert loader.entry() == name
+    assert entry() == name

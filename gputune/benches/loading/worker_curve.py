@@ -15,8 +15,8 @@ from gputune.benches.loading.stream import Stream
 from gputune.benches.loading.worker_search import affordable, search
 from gputune.facts.gap import Gap
 from gputune.measurement import LOOKS, Measurement, comparison_of
+from gputune.resources.printable import counted
 from gputune.rounds import ranked
-from gputune.settings._evidence import counted
 from gputune.settings._loading_rows import LoadingParams
 
 BLOCK_SECONDS = 0.08

@@ -19,9 +19,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, NoReturn
 
-from ..advice import Advice
+from ..advice import Advice, entry
 from ..inference import Calls
-from ..loader import entry
 from ..payload import Trial
 from .loaders import Loaders
 

@@ -11,8 +11,8 @@ from gputune.report.answer_parts import NETWORKS, SAMPLES
 from gputune.report.charts import number
 from gputune.report.page.markup import NOTHING, TIMES, TO, Markup, element
 from gputune.report.severities import by_reason
+from gputune.resources.printable import counted
 from gputune.settings import Choice, value_text
-from gputune.settings._evidence import counted
 
 COLUMNS = ("setting", "value", "gain", "why")
 
