@@ -22,7 +22,7 @@ from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
-from gputune.resources.cpus import temporary_folder
+from gputune.resources.room import temporary_folder
 from gputune.settings._loading_rows import PREFETCH, LoadingParams
 
 SECONDS = {"cuda": {"standard": 12.5, "thorough": 28}, "cpu": {"standard": 10, "thorough": 28}}

@@ -7,7 +7,7 @@ Source: torch.get_num_threads; OpenMP, OMP_NUM_THREADS.
 """
 
 from gputune.checks._answers import Facts, Findings, Measurements, counted, ok, unread, warning
-from gputune.resources.cpus import budget
+from gputune.resources.room import budget
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:

@@ -7,7 +7,7 @@ from gputune.facts import cpu_list
 from gputune.facts.cpu_list import model
 from gputune.facts.gap import Gaps
 from gputune.host import Host, Unreadable
-from gputune.resources.cpus import budget, quota
+from gputune.resources.room import budget, quota
 from gputune.resources.scheduler import Scheduler
 
 

@@ -37,13 +37,15 @@ def encoded(message: Any) -> bytes:
 class JsonLines(Generic[Answer]):
     """Messages to and from another process."""
 
-    has_ended = False
-    """Whether the other process is gone, which its end of the connection may not show."""
-
     def __init__(self, answers: int, requests: int) -> None:
         self._answers, self._requests = answers, requests
         self._text = b""
         self.heard_bytes = 0
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the other process is gone, which its end of the connection may not show."""
+        return False
 
     def decode(self, line: bytes) -> Answer:
         """The answer in a line. Raises ValueError where it is none."""
@@ -136,7 +138,7 @@ class JsonChild(JsonLines[Answer]):
         self.close()
 
     @property
-    def has_ended(self) -> bool:  # type: ignore[override]
+    def has_ended(self) -> bool:
         return self.kept.has_ended
 
     def close(self, patience_seconds: float = PATIENCE_SECONDS) -> None:

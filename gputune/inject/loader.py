@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from ..resources.cpus import room
 from ..resources.files import Files
+from ..resources.room import room
 from ..resources.sample_kind import draws_random_numbers, loads_in_child
 from ..settings import Value
 from .advice import Advice, Loading, entry

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from ..resources.cpus import Room
+from ..resources.room import Room
 from ..resources.sample_kind import Kind, kind_of, length
 from ..settings import Value
 from ..settings._loading_rows import HELD, PREFETCH

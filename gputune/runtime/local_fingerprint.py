@@ -14,7 +14,7 @@ from gputune.host import Host, Nvml, Unreadable
 from gputune.host.nvml import BREAKING
 from gputune.host.stderr import say
 from gputune.profile import Fingerprint
-from gputune.resources import cpus, scheduler
+from gputune.resources import room, scheduler
 
 
 def lacks_device(host: Host, measured: Fingerprint) -> bool:
@@ -59,7 +59,7 @@ def local_fingerprint(host: Host) -> Fingerprint:
         torch=torch,
         cuda=cuda,
         cpu=gaps.read("cpu.model", lambda: model(host)),
-        cpu_budget=gaps.read("cpu", lambda: cpus.rank_budget(host, scheduler.read(host))),
+        cpu_budget=gaps.read("cpu", lambda: room.rank_budget(host, scheduler.read(host))),
     )
 
 

@@ -18,7 +18,7 @@ from gputune.inject.hands import channels_last
 from gputune.inject.loading import AHEAD, WORKERS, Load, Measured, arguments, fitted, for_dataset
 from gputune.inject.models import family
 from gputune.profile import Profile, load
-from gputune.resources.cpus import room
+from gputune.resources.room import room
 from gputune.runtime.advising import measured_loading
 from gputune.runtime.environment import limit
 from gputune.runtime.in_process import apply_now, inject_now, rows_now

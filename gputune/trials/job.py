@@ -57,7 +57,7 @@ class Rank(JsonLines[dict[str, Any]]):
                 self.receive(seconds)
 
     @property
-    def has_ended(self) -> bool:  # type: ignore[override]
+    def has_ended(self) -> bool:
         try:
             return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:

@@ -14,7 +14,7 @@ from trees import CGROUP
 from gputune.inject import loading
 from gputune.inject.loading import Load, Measured, arguments, fitted, fitting, for_dataset, scaled
 from gputune.measurement import Measurement
-from gputune.resources.cpus import Room, room
+from gputune.resources.room import Room, room
 from gputune.runtime.advising import measured_loading
 from gputune.settings._loading_rows import HELD, PREFETCH
 from gputune.settings.dataloader_workers import LIMITS

@@ -8,5 +8,5 @@ NOTHING_CAN_BE_WRITTEN = "import resource; resource.setrlimit(resource.RLIMIT_FS
 
 @pytest.mark.parametrize(("before", "there"), [("", True), (NOTHING_CAN_BE_WRITTEN, False)], ids=["here", "nowhere"])
 def test_whether_there_is_one_is_told(before: str, there: bool) -> None:
-    asks = "from gputune.resources.cpus import temporary_folder; print(temporary_folder())"
+    asks = "from gputune.resources.room import temporary_folder; print(temporary_folder())"
     assert python("-c", f"{before}\n{asks}").stdout == f"{there}\n"

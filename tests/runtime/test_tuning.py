@@ -17,7 +17,7 @@ from gputune import settings
 from gputune.errors import ProfileError
 from gputune.host import Host
 from gputune.profile import Profile
-from gputune.resources.cpus import Room
+from gputune.resources.room import Room
 from gputune.runtime import tuning as tuning_module
 from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.runtime.tuning import Tuning, apply

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gputune.benches._user_code import UserCodeError
-from gputune.resources.cpus import temporary_folder
+from gputune.resources.room import temporary_folder
 from gputune.settings._loading_rows import PREFETCH
 
 NO_FOLDER = "workers need a folder for temporary files, and there is none: set TMPDIR, or docker run --tmpfs /tmp"
