@@ -167,6 +167,9 @@ def test_a_precision_that_the_accuracy_guard_refuses_falls() -> None:
     )  # fmt: skip
     rows = [*precisions("mlp", tf32=100.0, bfloat16=190.0, float16=105.0), diverged]
     assert chosen(probed(rows, first, SECOND), "amp_dtype", "mlp").value is None
+    too_few = [replace(one, samples=one.samples[:3]) for one in rows[:-1]]
+    assert chosen(probed(too_few, first), "amp_dtype", "mlp").value == "bfloat16"
+    assert chosen(probed([*too_few, diverged], first, SECOND), "amp_dtype", "mlp").value is None
 
 
 def test_mixed_precision_stands_though_it_gains_less_than_it_had_to() -> None:

@@ -123,7 +123,7 @@ def forget_peak(context: Context) -> None:
         torch.cuda.reset_peak_memory_stats()
 
 
-def peak_since(context: Context) -> int:
+def peak_bytes() -> int:
     import torch
 
     return int(torch.cuda.max_memory_allocated())

@@ -20,7 +20,7 @@ from gputune.benches._steps import (
     allocated_bytes,
     fact_of,
     forget_peak,
-    peak_since,
+    peak_bytes,
     set_flags,
     started,
 )
@@ -66,7 +66,7 @@ def precisions(context: Context, name: str, size: Size, seconds: float) -> list[
         if context.cuda:
             forget_peak(context)
             arm.run()
-            found.append(PEAK_MEMORY.row(context, [(peak_since(context) - before) / 2**20], arm.params))
+            found.append(PEAK_MEMORY.row(context, [(peak_bytes() - before) / 2**20], arm.params))
         arms.append(arm)
     return [*found, *or_gap(interleave(context, ranked(arms), seconds, STEPS), fact_of(name), what)]
 
@@ -101,7 +101,7 @@ def options(context: Context, name: str, size: Size, bases: Sequence[Combination
             continue
         arms.append(arm)
         if searches and not fused and not compiled:  # the first step, in which the search takes its memory
-            yield PEAK_MEMORY.row(context, [(peak_since(context) - before) / 2**20], arm.params)
+            yield PEAK_MEMORY.row(context, [(peak_bytes() - before) / 2**20], arm.params)
         if not fused and compiled != base.cudnn_benchmark:
             metric = Metric(BENCH, "s", "compile_time" if compiled else "search_time")
             yield metric.row(context, [taken], arm.params)

@@ -6,6 +6,7 @@ heavier. An expected fault is one line on stderr; `--debug` adds the traceback.
 
 import importlib
 import os
+import re
 import signal
 import sys
 from contextlib import suppress
@@ -146,6 +147,13 @@ def _run() -> Any:
         if is_typers or ended.code == 1:  # rich's in a help text
             raise BrokenPipeError from None
         raise
+    except _ClickException as error:
+        if type(error).__name__ != "NoArgsIsHelpError":
+            raise
+        from gputune.host.stderr import show
+
+        show(error.format_message())
+        code = error.exit_code
     except Exception as error:
         from gputune.cli import _faults
 
@@ -157,17 +165,12 @@ def _run() -> Any:
 
 
 def _misused(error: Any) -> str:
-    """The line about an error of typer's; nothing for a group without a verb, whose help is shown."""
-    from gputune.host.stderr import show
-
-    if type(error).__name__ == "NoArgsIsHelpError":
-        show(error.format_message())
-        return ""
+    """The line about an error of typer's."""
     ctx = getattr(error, "ctx", None)
     message: str = error.format_message().strip().rstrip(".")
-    words = (word.partition("=")[0] for word in sys.argv[1:])
-    if gone := next((word for word in words if word in REMOVED and word in message and "No such" in message), None):
-        return f"{gone}: was removed; use {REMOVED[gone]}"
+    missing = re.match(r"No such (?:option: |command ')([\w-]+)", message)
+    if missing and missing[1] in REMOVED:
+        return f"{missing[1]}: was removed; use {REMOVED[missing[1]]}"
     if "Did you mean" not in message and "Possible options" not in message:
         message += f"; see: {ctx.command_path if ctx else ' '.join(['gputune', *sys.argv[1:2]])} --help"
     return message[:1].lower() + message[1:]

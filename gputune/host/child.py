@@ -16,8 +16,6 @@ from gputune.resources.unreadable import UNANSWERED, Cause, Unreadable
 
 Answer = TypeVar("Answer")
 
-LONGEST_LINE = 1 << 24
-"""The most bytes of an answer, several times as many as the largest profile has."""
 LOOK_SECONDS = 0.2
 """How often to look whether there is still somebody, or still hope, while an answer is waited for."""
 HOPELESS_SECONDS = 5.0
@@ -36,6 +34,9 @@ def encoded(message: Any) -> bytes:
 
 class JsonLines(Generic[Answer]):
     """Messages to and from another process."""
+
+    longest_line = 1 << 24
+    """The most bytes of an answer, several times as many as the largest profile has."""
 
     def __init__(self, answers: int, requests: int) -> None:
         self._answers, self._requests = answers, requests
@@ -85,8 +86,8 @@ class JsonLines(Generic[Answer]):
             raise ConnectionResetError("it has closed the connection")
         self.heard_bytes += len(chunk)
         self._text += chunk
-        if len(self._text) > LONGEST_LINE:
-            raise OverflowError(f"more than {LONGEST_LINE} bytes without an end")
+        if len(self._text) > self.longest_line:
+            raise OverflowError(f"more than {self.longest_line} bytes without an end")
 
     def arrived(self) -> Iterator[Answer]:
         """The answers that have been read already."""
@@ -220,7 +221,9 @@ def _until(child: JsonChild[Any], deadline: float, is_hopeless: Callable[[], boo
 
 
 def _ended(name: str, code: int | None) -> Unreadable:
-    cause: Cause = "killed" if code is not None and code < 0 else "exited"
+    if code is None:
+        return Unreadable(f"{name} answered something else", "exited")
+    cause: Cause = "killed" if code < 0 else "exited"
     where = "" if _has_working_folder() else ", in a working folder that was deleted"
     return Unreadable(f"{name} ended without an answer (exit code {code}{where})", cause)
 

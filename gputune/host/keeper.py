@@ -139,13 +139,21 @@ def end_descendants() -> None:
         is_late, left = time.monotonic() > patience, _descendants()
         if is_late and not left:  # /proc cannot be read
             break
+        ours = {os.getpid(), *left}
         for pid in left:
-            with suppress(OSError):  # it may end meanwhile
-                if is_late or not any(name in _read(pid, "cmdline") for name in TRACKERS):
+            with suppress(OSError):  # it may end meanwhile, and another process get its number
+                state, parent, *_ = _stat(pid)
+                if int(parent) in ours and (is_late or not _is_tracker(pid, state)):
                     shared |= _killed(pid)
         time.sleep(pause)
         pause = min(2 * pause, 0.1 if is_late else 0.005)
     _unlink(shared)
+
+
+def _is_tracker(pid: int, state: bytes) -> bool:
+    """Whether it is a tracker, or may become one: in the middle of exec there is no command line for a moment."""
+    line = _read(pid, "cmdline")
+    return any(name in line for name in TRACKERS) or (not line and state != b"Z")
 
 
 def _killed(pid: int) -> set[int]:
@@ -163,12 +171,13 @@ def _killed(pid: int) -> set[int]:
 
 
 def _unlink(shared: set[int]) -> None:
-    for entry in os.scandir("/dev/shm") if shared else ():
-        with suppress(OSError):  # another process may remove it first
-            is_new = time.time() - entry.stat().st_ctime < CREATING_SECONDS
-            is_forgotten = FORGOTTEN.match(entry.name) or (is_new and BEING_CREATED.fullmatch(entry.name))
-            if is_forgotten and entry.inode() in shared:
-                os.unlink(entry)
+    with suppress(OSError):
+        for entry in os.scandir("/dev/shm") if shared else ():
+            with suppress(OSError):  # another process may remove it first
+                is_new = time.time() - entry.stat().st_ctime < CREATING_SECONDS
+                is_forgotten = FORGOTTEN.match(entry.name) or (is_new and BEING_CREATED.fullmatch(entry.name))
+                if is_forgotten and entry.inode() in shared:
+                    os.unlink(entry)
 
 
 def _has_children() -> bool:
@@ -187,12 +196,16 @@ def _descendants() -> list[int]:
     with suppress(OSError):
         for name in os.listdir("/proc"):
             with suppress(OSError, ValueError):
-                parent = int(_read(int(name), "stat").rpartition(b")")[2].split()[1])
-                children.setdefault(parent, []).append(int(name))
+                children.setdefault(int(_stat(int(name))[1]), []).append(int(name))
     found = list(children.get(os.getpid(), ()))
     for pid in found:  # which grows
         found += children.get(pid, ())
     return found
+
+
+def _stat(pid: int) -> list[bytes]:
+    """The fields of /proc/PID/stat behind the name: state, parent, and so on."""
+    return _read(pid, "stat").rpartition(b")")[2].split()
 
 
 def _read(pid: int, name: str) -> bytes:

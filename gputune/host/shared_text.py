@@ -60,9 +60,9 @@ _POD = re.compile(r"pod[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}")
 _SCHEME, _END = r"(:\\?/\\?/)", r"\s/\\?#\"'<>|"
 _LOGINS = (
     # A password with a character that ends a host's name goes up to the last @ of the word: in doubt more is cut.
-    (re.compile(rf"{_SCHEME}(?:[^{_END}:@]*:[^\s\"'<>|]{{0,1000}}@|[^{_END}]*@)"), r"\1"),
+    (re.compile(rf"{_SCHEME}(?:[^{_END}:@]*:\S{{0,1000}}@|[^{_END}]*@)"), r"\1"),
     # A host's name with anything but a port behind its colon is a login that was cut off.
-    (re.compile(rf"{_SCHEME}[^{_END}:\[]*:(?!\d{{0,5}}(?:[^\w:]|\Z))[^{_END}]*"), r"\1..."),
+    (re.compile(rf"{_SCHEME}[^{_END}:\[]*:(?!\d{{0,5}}(?:[^\w:]|\Z))\S*"), r"\1..."),
     (re.compile(r"(:\\?/\\?/[^\s?#\"'<>]{0,1000}[?#])[^\s\"'<>]+"), r"\1..."),
 )
 
@@ -87,8 +87,8 @@ class Cleaner:
             *(("home folder", re.compile(rf"(?<![\w.-]){re.escape(path)}(?![\w-]|\.\w)"), "~") for path in whose.homes),
             ("home folder of others", _OF_OTHERS, r"/\1/USER"),
             ("pod", _POD, "podPOD"),
-            *(("host name", _named(name), r"\1HOST") for name in whose.hosts),
-            *(("user name", _named(name), r"\1USER") for name in whose.users),
+            *(("host name", _host(name), r"\1HOST") for name in whose.hosts),
+            *(("user name", _user(name), r"\1USER") for name in whose.users),
             *(("job", _job(name), "JOB") for name in whose.jobs),
             ("job", _JOB, r"\1JOB"),
             ("user id", _USER_ID, r"\1UID"),
@@ -120,15 +120,26 @@ def cleaner() -> Cleaner:
     return Cleaner(owner(os.environ))
 
 
-def _named(name: str) -> re.Pattern[str]:
-    """The name of a user or host, behind what is kept."""
-    if len(name) >= _FEWEST and not (name.isalpha() and len(name) <= LONGEST_WORD):
-        return re.compile(rf"((?<![A-Za-z0-9])){re.escape(name)}(?![A-Za-z0-9])", re.IGNORECASE)
+def _user(name: str) -> re.Pattern[str]:
+    return _named(name, is_word=name.isalpha() and len(name) <= LONGEST_WORD)
+
+
+def _host(name: str) -> re.Pattern[str]:
+    """The name, and a domain behind it: two words and more, since one is a file's kind. A host is called by a word of
+    any length: compute, training.
+    """
+    return _named(name, is_word=name.isalpha(), more=r"(?:(?:\.[A-Za-z0-9-]{1,63}){2,8}(?![A-Za-z0-9_-]))?+")
+
+
+def _named(name: str, *, is_word: bool, more: str = "") -> re.Pattern[str]:
+    """The name of a user or host, behind what is kept; a word is a name only where what stands around it says so."""
+    if len(name) >= _FEWEST and not is_word:
+        return re.compile(rf"((?<![A-Za-z0-9])){re.escape(name)}{more}(?![A-Za-z0-9])", re.IGNORECASE)
     before = (
         r"(/(?:[\w.-]{0,64}_)?|@|(?i:\b(?:user(?:name)?|logname|owner|hostname|\w{0,20}addr)[=:]\s?[\"']?)|\bhost "
         rf"|\buser (?=\w+ \()|(?<![\w.-])(?={re.escape(name)}(?:@[A-Za-z0-9]|:\d{{4,5}}\b)))"
     )
-    return re.compile(rf"{before}{re.escape(name)}(?![A-Za-z0-9_-]|\.\w)")
+    return re.compile(rf"{before}{re.escape(name)}{more}(?![A-Za-z0-9_-]|\.\w)")
 
 
 def _job(name: str) -> re.Pattern[str]:

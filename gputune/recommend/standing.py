@@ -26,10 +26,11 @@ from gputune import benches
 from gputune.checks.throttling import FAULTS
 from gputune.facts import Facts
 from gputune.facts.busy import is_busy
-from gputune.measurement import BY_FAR, LEAST_GAIN, Measurement
+from gputune.measurement import BY_FAR, LEAST_GAIN, Comparison, Measurement
 from gputune.plugins import Setting
 from gputune.profile.document import Fingerprint, Profile
 from gputune.settings import Choice, Value, load
+from gputune.settings._evidence import never
 from gputune.version import __version__
 
 GENERAL = ""
@@ -122,6 +123,8 @@ def final(
     told = not choice.unmeasured and not choice.provisional
     agrees = choice.value == stood.value and not choice.provisional
     speeds = _Speeds(facts, measurements, setting, place[1], choice)
+    if choice.unmeasured and speeds.refuses(stood.value):
+        return choice
     if told and not agrees and (_is_decided_otherwise(choice) or speeds.certain_gain(choice.value, stood.value)):
         return choice
     contradicts = "" if agrees or choice.unmeasured else ", and this run does not contradict it with certainty"
@@ -157,8 +160,12 @@ class _Speeds:
         """The gain and interval that belong to a value; torch's default has those of its rival."""
         if not hasattr(self.setting, "gain_of") or value == self._default:
             return self.choice.gain, self.choice.interval
-        speed = self.setting.gain_of(self.facts, self.measurements, value, self.family)
+        speed = self._speed(value)
         return (speed.ratio, speed.interval) if speed and speed.pairs else (None, None)
+
+    def refuses(self, value: Value) -> bool:
+        """Whether something else than speed speaks against a value."""
+        return hasattr(self.setting, "gain_of") and self._speed(value) == never()
 
     def certain_gain(self, value: Value, other: Value) -> bool:
         """Whether a value is certainly more than 3 % faster than another one."""
@@ -174,8 +181,11 @@ class _Speeds:
             return (getattr(self.setting, "WORTH", LEAST_GAIN) / LEAST_GAIN,) * 2
         if not hasattr(self.setting, "gain_of"):
             return self.choice.interval  # with two values, the choice is about the other one
-        speed = self.setting.gain_of(self.facts, self.measurements, value, self.family)
+        speed = self._speed(value)
         return speed.interval if speed else None
+
+    def _speed(self, value: Value) -> Comparison | None:
+        return self.setting.gain_of(self.facts, self.measurements, value, self.family)
 
 
 def _believed(facts: Facts, measurements: Sequence[Measurement], setting: Setting, choice: Choice) -> Choice:

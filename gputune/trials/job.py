@@ -32,6 +32,8 @@ HELLO_SECONDS = 10.0
 class Rank(JsonLines[dict[str, Any]]):
     """The connection to one rank of the user's program."""
 
+    longest_line = 1 << 30  # the losses of a million steps are 20 MiB
+
     def __init__(self, connection: socket.socket) -> None:
         super().__init__(connection.fileno(), connection.fileno())
         self.connection = connection

@@ -42,6 +42,7 @@ def test_a_line(typed, said):
 )
 def test_what_was_removed_names_what_replaces_it(typed, instead):
     assert instead in refusal(*typed.split())
+    assert "no such option: --vrbose" in refusal("check", "--vrbose", *typed.split())
 
 
 @pytest.mark.parametrize("number", ["300", "-1", "x"])

@@ -278,8 +278,9 @@ class TestCheck:
         assert "numa" in result.stdout
         assert "\x1b" not in result.stdout
 
-    def test_a_reader_that_goes_away_is_no_finding(self):
-        script = '("$0" -m gputune explain; echo "ended with $?" >&2) | true'
+    @pytest.mark.parametrize("verb", ["explain", "", "deploy"])
+    def test_a_reader_that_goes_away_is_no_finding(self, verb):
+        script = f'("$0" -m gputune {verb}; echo "ended with $?" >&2) | true'
         assert command(["sh", "-c", script, sys.executable]).stderr == "ended with 141\n"
 
 
@@ -335,6 +336,7 @@ def test_each_json_has_a_schema_and_a_profiles_knows_every_setting(of, title):
         ["explain"],
         ["apply", PROFILE],
         ["--help"],
+        ["deploy"],
     ],
 )
 def test_an_output_that_is_full_is_one_line_and_not_the_code_of_findings(stood_in, words):

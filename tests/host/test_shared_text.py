@@ -34,6 +34,7 @@ ANN = Owner(
         ("node17.example.org:29500, node17: down", "HOST:29500, HOST: down"),
         ("/tmp/node17-ib0, rank0-node17, node17.yaml", "/tmp/HOST-ib0, rank0-HOST, HOST.yaml"),
         ("NODE17: down", "HOST: down"),
+        ("node17.hpc.example.org:29500", "HOST:29500"),
         ("/sys/fs/cgroup/slurm/uid_1000/job_815/step_0", "/sys/fs/cgroup/slurm/uid_UID/job_JOB/step_0"),
         ("/scratch/4711/x slurm-4711.out", "/scratch/JOB/x slurm-JOB.out"),
         ("98.pbs", "JOB"),
@@ -108,8 +109,9 @@ def test_a_user_whose_name_is_a_word_is_replaced_where_it_is_a_name(user: str) -
 def test_a_host_whose_name_is_a_word_is_replaced_where_it_is_a_name(variables: dict[str, str]) -> None:
     prose = "programs that train nothing; python train.py --config /w/train.yaml /w/train_x /w/train-x train: 3"
     assert cleaned(prose, **variables) == prose
-    told = "/net/train/x a@train http://train:80/x host train down; connect to train:29500, MASTER_ADDR=train"
+    told = "/net/train/x a@train http://train:80/x host train.hpc.org down; connect to train:29500, MASTER_ADDR=train"
     assert cleaned(told, **variables).count("HOST") == told.count("train")
+    assert cleaned("the compute mode", HOSTNAME="compute") == "the compute mode", "words of any length"
 
 
 def test_job_id_is_a_job_s_only_beside_the_grid_engine() -> None:
@@ -188,9 +190,7 @@ def test_logins_and_queries_are_cut_from_urls(text: str, left: str) -> None:
     assert Cleaner(Owner()).text(text) == left
 
 
-_PASSWORDS = st.text(
-    alphabet=st.characters(blacklist_categories=("Cs", "Z", "Cc"), blacklist_characters="\\\"'<>|"), max_size=12
-)
+_PASSWORDS = st.text(alphabet=st.characters(blacklist_categories=("Cs", "Z", "Cc")), max_size=12)
 _USERS = st.text(alphabet="abcXYZ019._-%+~", max_size=8)
 
 

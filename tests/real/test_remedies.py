@@ -247,8 +247,6 @@ def test_memory_that_slurmd_lets_be_locked(typed, tmp_path):
 # --- Nodes with a stub for NVML ---------------------------------------------------------------------------------------
 
 STUBBED = 'stubbed() {{ STUB_NVML="gpus=2;$(paste -sd";" "$OUT/faults")" {check}; }}\n{fault}'
-SERVICES = {"nvidia-persistenced": True, "nvidia-fabricmanager": True}
-"""Of a host that has no DCGM. Fabric Manager may run on while one GPU is reset."""
 
 
 @pytest.fixture
