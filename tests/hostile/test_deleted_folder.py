@@ -54,6 +54,7 @@ def started(gone: Path, *words: str, **variables: str) -> subprocess.CompletedPr
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", PYTHONS)
 @pytest.mark.parametrize(
     "behind", ["", ":", ":relative", "::/elsewhere"], ids=["alone", "empty", "relative", "between"]

@@ -129,6 +129,7 @@ class TestWhere:
         code = f"import subprocess, sys; subprocess.run(['sh', '-c', '\"$0\" -c \"$1\"', sys.executable, {SHOW!r}])"
         assert run(code, shimmed(site)) == APPLIED
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
     @pytest.mark.parametrize("imports", ["parent", "child"])
     def test_children_of_multiprocessing(self, site: Path, method: str, imports: str) -> None:

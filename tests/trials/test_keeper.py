@@ -63,6 +63,7 @@ def keeper(folder: Path, *command: str) -> Iterator[tuple["subprocess.Popen[byte
             os.close(writer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [SLEEPS, HALF_GONE, IGNORES], ids=["sleeps", "half gone", "ignores signals"])
 class TestLeavesNothing:
     def test_behind_a_command_that_has_ended(self, tmp_path: Path, program: str) -> None:
