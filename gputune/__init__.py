@@ -30,11 +30,11 @@ from gputune.version import __version__
 if TYPE_CHECKING:
     from gputune.bench_process import Budget, MatmulShape, UserDataset
     from gputune.checks import Finding
+    from gputune.knobs import Numerics
     from gputune.profile import Profile
     from gputune.progress import Progress
     from gputune.runtime.rows import Rows
     from gputune.runtime.tuning import Tuning
-    from gputune.settings import Numerics
 
 __all__ = ["__version__", "apply", "check", "load", "probe", "status", "verify_ranks"]
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from gputune.checks import Finding
     from gputune.facts import Facts
     from gputune.facts.gap import Gap
+    from gputune.knobs import Choice
     from gputune.measurement import Comparison, Measurement
-    from gputune.settings import Choice
 
 
 class Plugin(Protocol):
@@ -30,7 +30,7 @@ class Plugin(Protocol):
 
 
 class Setting(Plugin, Protocol):
-    """One knob; `gputune/settings/__init__.py` says which of these a PHASE has."""
+    """One knob; `gputune/knobs/__init__.py` says which of these a PHASE has."""
 
     VALUE: Any
     PHASE: Literal["launch", "process", "code"]

@@ -27,7 +27,7 @@ from typing import Any
 SECONDS = 120
 """A fork that takes longer is killed by SIGALRM."""
 
-PACKAGES = ("cli", "report", "deploy", "batch_size", "trials", "probing", "runtime", "profile", "checks", "settings")
+PACKAGES = ("cli", "report", "deploy", "batch_size", "trials", "probing", "runtime", "profile", "checks", "knobs")
 """Of gputune, those whose modules are imported once, with all that these import at their tops."""
 OTHERS = ("multiprocessing", "psutil", "pynvml", "rich.console", "rich.progress", "rich.table", "statistics", "yaml")
 

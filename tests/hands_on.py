@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from gputune.inject.root import Root
-from gputune.inject.watch import Seen
+from gputune.live.root import Root
+from gputune.live.watch import Seen
 
 ROOT = ("device", "gradients", "sights", "failed")
 

@@ -12,11 +12,11 @@ from typing import Any
 import psutil
 import pytest
 
-from gputune.inject.models import ModelKey
+from gputune.knobs import Choice, all_settings
+from gputune.knobs._training_rows import Combination
+from gputune.live.models import ModelKey
 from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile, Program, save
-from gputune.settings import Choice, all_settings
-from gputune.settings._training_rows import Combination
 
 H200 = Fingerprint(
     gpu="NVIDIA H200", gpu_count=1, compute_capability="9.0", driver="580.159.04", torch="2.11.0+cu130", cuda="13.0",

@@ -14,9 +14,9 @@ from making import H200, environ, profile, program, row
 
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
-from gputune.inject.models import ModelKey
+from gputune.knobs import Choice
+from gputune.live.models import ModelKey
 from gputune.profile import Profile
-from gputune.settings import Choice
 
 ESCAPING = (
     "\x1b]52;c;aGk=\x07\x1b[38;5;213m\x1b[8m\x9b2J\x7f\x08\r\u202e\u2066\u200b\ufeff[bold]x[/bold][link=file:///]"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import gputune
-from gputune import benches, checks, plugins, settings
+from gputune import benches, checks, knobs, plugins
 
 HOUSE = Path(gputune.__file__).parent
 TESTS = Path(__file__).parent
@@ -17,17 +17,17 @@ def modules(folder):
     return sorted(path for path in (HOUSE / folder).glob("*.py") if not path.name.startswith("_"))
 
 
-@pytest.mark.parametrize("name", settings.names())
+@pytest.mark.parametrize("name", knobs.names())
 def test_a_setting_has_what_its_phase_needs(name):
     needed = {
         "launch": ("NAMES", "environ", "current", "default"),
         "process": ("apply", "current", "default"),
         "code": ("USE",),
     }
-    setting = settings.load(name)
+    setting = knobs.load(name)
     missing = [one for one in ("VALUE", "DEPENDS", "recommend", *needed[setting.PHASE]) if not hasattr(setting, one)]
     assert not missing
-    assert setting.NUMERICS in settings.LEVELS
+    assert setting.NUMERICS in knobs.LEVELS
     assert "Source:" in setting.__doc__
 
 
@@ -37,15 +37,15 @@ def test_a_bench_has_what_every_bench_needs(name):
     assert not [one for one in ("SECONDS", "RANK", "measure") if not hasattr(bench, one)]
 
 
-@pytest.mark.parametrize("folder", ["settings", "checks", "benches"])
+@pytest.mark.parametrize("folder", ["knobs", "checks", "benches"])
 def test_everything_that_can_be_explained_has_a_title_line(folder):
-    package = {"settings": settings, "checks": checks, "benches": benches}[folder]
+    package = {"knobs": knobs, "checks": checks, "benches": benches}[folder]
     for name in package.names():
         title = package.load(name).__doc__.strip().split("\n")[0]
         assert title[-1] in ".?)`", (name, title)
 
 
-@pytest.mark.parametrize("folder", ["settings", "checks", "benches", "facts", "inject/hands"])
+@pytest.mark.parametrize("folder", ["knobs", "checks", "benches", "facts", "live/hands"])
 def test_everything_plugged_in_is_tested_by_name(folder):
     """In a file of its name, or in one beside that imports it or quotes its name."""
     tests = {path.stem: path.read_text() for path in (TESTS / folder).glob("test_*.py")}
@@ -55,7 +55,7 @@ def test_everything_plugged_in_is_tested_by_name(folder):
 
 
 def test_names_are_taken_once():
-    every = [name for package in (settings, checks, benches) for name in plugins.names(package.__name__)]
+    every = [name for package in (knobs, checks, benches) for name in plugins.names(package.__name__)]
     assert len(every) == len(set(every))
 
 
@@ -79,8 +79,8 @@ DOORS = {
     "host/stderr.py": {"print"},
     "host/keeper.py": {"print"},  # of the standard library alone
     "report/tables.py": {"Console"},
-    "inject/hook.py": {"sys.stderr.write"},  # in a program of the user's
-    "inject/shim/sitecustomize.py": {"sys.stderr.write"},
+    "live/hook.py": {"sys.stderr.write"},  # in a program of the user's
+    "live/shim/sitecustomize.py": {"sys.stderr.write"},
 }
 """The files that print by themselves what they have made printable, and how."""
 PRINTING = re.compile(

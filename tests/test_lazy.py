@@ -28,7 +28,7 @@ runpy.run_module("gputune", run_name="__main__")
 EACH_FIRST = """
 import importlib, os, pkgutil, sys, traceback, gputune
 for module in pkgutil.walk_packages(gputune.__path__, "gputune."):
-    if not module.name.startswith(("gputune.inject.shim.", "gputune.__main__")):
+    if not module.name.startswith(("gputune.live.shim.", "gputune.__main__")):
         child = os.fork()
         if not child:
             failed = 1
@@ -82,7 +82,7 @@ def test_the_table_is_drawn_only_where_it_is_shown(path: str) -> None:
 def test_import_gputune() -> None:
     code = """
 import sys, gputune; print(*sys.modules)
-import gputune.profile, gputune.settings, gputune.runtime.tuning; print(*sys.modules)
+import gputune.profile, gputune.knobs, gputune.runtime.tuning; print(*sys.modules)
 """
     alone, all_ = ({name.split(".")[0] for name in line.split()} for line in python("-c", code).stdout.splitlines())
     assert "gputune" in alone

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
+from gputune.knobs import Choice, Value
 from gputune.measurement import Measurement
 from gputune.profile import Fingerprint
-from gputune.settings import Choice, Value
 from gputune.strict_types import Mismatch, convert, schema, unknown, written
 
 

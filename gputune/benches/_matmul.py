@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gputune.bench_process import Context
-from gputune.settings import _tf32
+from gputune.knobs import _tf32
 
 TORCH_NAMES = {"tf32": "float32", "float8": "float8_e4m3fn"}
 """torch's name of a dtype, where the benches' name is another."""

@@ -11,8 +11,8 @@ from typing import Any
 from gputune.bench_process import Context
 from gputune.benches._networks import NETWORKS, Network, Size
 from gputune.benches._timing import Arm, Metric
-from gputune.settings import _tf32
-from gputune.settings._training_rows import BENCH, MIXED, Combination
+from gputune.knobs import _tf32
+from gputune.knobs._training_rows import BENCH, MIXED, Combination
 
 STEPS = Metric(BENCH, "samples/s")
 PEAK_MEMORY = Metric(BENCH, "MiB", "peak_memory")

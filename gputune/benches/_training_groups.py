@@ -1,6 +1,6 @@
 """The groups in which the training steps of a reference network are measured: the arms of each are timed in turn. And
 the accuracy guard: the final losses of short trainings, in FP32 from several seeds and in each other precision from the
-first, for which `settings/_training_rows.py` refuses a precision.
+first, for which `knobs/_training_rows.py` refuses a precision.
 """
 
 import gc
@@ -26,9 +26,9 @@ from gputune.benches._steps import (
 )
 from gputune.benches._timing import Arm, Metric, interleave, or_gap, time_of
 from gputune.facts.gap import Gap
+from gputune.knobs._training_rows import BENCH, MIXED, Combination, FinalLoss
 from gputune.measurement import Measurement, rounded
 from gputune.rounds import ranked
-from gputune.settings._training_rows import BENCH, MIXED, Combination, FinalLoss
 
 SEEDS = range(5)
 GUARD_STEPS = 60

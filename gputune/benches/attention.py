@@ -17,9 +17,9 @@ from gputune.benches._errors import out_of_memory, synchronize
 from gputune.benches._timing import Arm, Metric, interleave, shared_out
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
+from gputune.knobs.sdpa_backend import Workload
 from gputune.measurement import Measurement
 from gputune.rounds import against_first
-from gputune.settings.sdpa_backend import Workload
 
 SECONDS = {"cuda": {"standard": 5.1, "thorough": 60}}
 LEAST_SECONDS = {"cuda": 5.1}

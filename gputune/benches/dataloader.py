@@ -21,9 +21,9 @@ from gputune.benches.loading.worker_search import per_cpu
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.host import Host
+from gputune.knobs._loading_rows import PREFETCH, LoadingParams
 from gputune.measurement import Measurement
 from gputune.resources.room import temporary_folder
-from gputune.settings._loading_rows import PREFETCH, LoadingParams
 
 SECONDS = {"cuda": {"standard": 12.5, "thorough": 28}, "cpu": {"standard": 10, "thorough": 28}}
 LEAST_SECONDS = {"cuda": 11.5}

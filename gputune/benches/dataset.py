@@ -26,8 +26,8 @@ from gputune.benches.loading.worker_curve import measure as measure_curve
 from gputune.benches.loading.worker_search import per_cpu
 from gputune.facts.gap import Gap
 from gputune.host import Host
+from gputune.knobs._loading_rows import HELD, PREFETCH, SHARE, LoadingParams
 from gputune.measurement import Measurement
-from gputune.settings._loading_rows import HELD, PREFETCH, SHARE, LoadingParams
 
 SECONDS = {"cuda": {"quick": 16, "standard": 16, "thorough": 60}, "cpu": {"quick": 16, "standard": 16, "thorough": 60}}
 RANK = 0

@@ -15,9 +15,9 @@ from gputune.benches import kind_of
 from gputune.benches._matmul import linear, matrix, set_flags
 from gputune.benches._timing import Arm, Metric, interleave, or_gap, shared_out
 from gputune.facts.gap import Gap
+from gputune.knobs.dimension_multiple import WORTH, Alignment
 from gputune.measurement import Measurement
 from gputune.rounds import against_first
-from gputune.settings.dimension_multiple import WORTH, Alignment
 
 SECONDS = {"cuda": {"quick": 2.5, "standard": 5, "thorough": 65}, "cpu": {"quick": 5, "standard": 7, "thorough": 40}}
 RANK = 2

@@ -16,9 +16,9 @@ from gputune.benches._matmul import linear, operands, set_flags
 from gputune.benches._timing import Arm, Metric, interleave, or_gap
 from gputune.errors import UsageError
 from gputune.facts.gap import Gap
+from gputune.knobs.dimension_multiple import WORTH
 from gputune.measurement import Measurement
 from gputune.rounds import against_first
-from gputune.settings.dimension_multiple import WORTH
 
 SECONDS = {"cuda": {"quick": 4, "standard": 5, "thorough": 10}, "cpu": {"quick": 4, "standard": 5, "thorough": 10}}
 """For each shape."""

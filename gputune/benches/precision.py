@@ -15,9 +15,9 @@ from gputune.benches._fp32_errors import errors, relative_error
 from gputune.benches._matmul import linear, operands, set_flags
 from gputune.benches._timing import Arm, Metric, interleave, or_gap, time_of, warm_up
 from gputune.facts.gap import Gap
+from gputune.knobs import _tf32
 from gputune.measurement import Measurement
 from gputune.rounds import against_first
-from gputune.settings import _tf32
 
 SECONDS = {"cuda": {"quick": 1.9, "standard": 3.5, "thorough": 15}, "cpu": {"quick": 3, "standard": 4, "thorough": 10}}
 RANK = 1

@@ -24,8 +24,8 @@ from gputune.benches._timing import shared_out
 from gputune.benches._training_groups import Found
 from gputune.facts.gap import Gap
 from gputune.host import Host
+from gputune.knobs import _training
 from gputune.measurement import Measurement
-from gputune.settings import _training
 
 SECONDS = {"cuda": {"standard": 20.5, "thorough": 240}, "cpu": {"standard": 13, "thorough": 120}}
 RANK = 3

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from gputune.checks._answers import Facts, Findings, Measurements, counted, gib, ok, unread, warning
 from gputune.checks._remedies import on_host, started, typed
-from gputune.settings._evidence import first
-from gputune.settings._loading_rows import HELD, PREFETCH, SHARE
-from gputune.settings.dataloader_workers import chosen_workers, curve, without_limit
+from gputune.knobs._evidence import first
+from gputune.knobs._loading_rows import HELD, PREFETCH, SHARE
+from gputune.knobs.dataloader_workers import chosen_workers, curve, without_limit
 
 MOMENTARY = True
 MIB = 1 << 20

@@ -26,7 +26,7 @@ def path(given: str) -> Path:
 
 def settings(text: str, option: str) -> tuple[str, ...]:
     """The settings of a list separated by commas. Raises UsageError for a name that is none."""
-    from gputune.settings import names
+    from gputune.knobs import names
 
     wanted = tuple(name for name in (word.strip() for word in text.split(",")) if name)
     for name in wanted:
@@ -64,7 +64,7 @@ def budgets() -> Collection[str]:
 
 
 def levels() -> Collection[str]:
-    from gputune.settings import LEVELS
+    from gputune.knobs import LEVELS
 
     return LEVELS
 
@@ -83,9 +83,9 @@ SCHEMAS = ("profile-schema", "check-schema", "status-schema")
 
 
 def _settings() -> Collection[str]:
-    from gputune import settings
+    from gputune import knobs
 
-    return settings.names()
+    return knobs.names()
 
 
 def _checks() -> Collection[str]:

@@ -11,8 +11,8 @@ import typer
 
 from gputune.cli import _choices
 from gputune.errors import GputuneError, UsageError, require
-from gputune.inject.decision import Terms
-from gputune.settings import LEVELS
+from gputune.knobs import LEVELS
+from gputune.live.decision import Terms
 
 if TYPE_CHECKING:
     from gputune.host import Host

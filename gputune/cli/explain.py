@@ -37,11 +37,11 @@ def explain(
     JSON Schema (2020-12) of a profile, of check --json and of status --json. As long as the number of the key schema
     stays, the JSON of check and status only gets more keys and words.
     """
-    from gputune import benches, checks, settings
+    from gputune import benches, checks, knobs
     from gputune.host.stderr import show
     from gputune.runtime import reach
 
-    packages: dict[str, Any] = {"setting": settings, "check": checks, "bench": benches}
+    packages: dict[str, Any] = {"setting": knobs, "check": checks, "bench": benches}
     topics = {name: (kind, package.load) for kind, package in packages.items() for name in package.names()}
     topics["launching"] = ("apply", lambda _: reach)
     if name is None:

@@ -66,7 +66,7 @@ def merge(
 
 
 def _skipped(chosen: Profile, other: Profile) -> list[str]:
-    from gputune.settings import all_settings
+    from gputune.knobs import all_settings
 
     return [
         name

@@ -10,12 +10,12 @@ import typer
 
 from gputune.cli import _choices
 from gputune.errors import MeasureError, UsageError, require
-from gputune.settings import LEVELS
+from gputune.knobs import LEVELS
 
 if TYPE_CHECKING:
     from gputune.host import Host
+    from gputune.knobs import Numerics
     from gputune.profile import Profile
-    from gputune.settings import Numerics
     from gputune.trials.result import Tuned
     from gputune.trials.tuning import Request
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from gputune import checks, facts, recommend
+from gputune import advice, checks, facts
 from gputune.bench_process.process import RestartingProcess
 from gputune.errors import MeasureError
 from gputune.facts.gap import Gap
@@ -82,12 +82,12 @@ def probe(
         _check_measured([lane], lane.measurements)
         rows, gaps = _of_other_benches(earlier, here, request)
         rows, gaps = [*rows, *lane.measurements], [*gaps, *lane.gaps]
-        return recommend.profile_of(machine, rows, device, created=now(), gaps=gaps, standing=standing)
+        return advice.profile_of(machine, rows, device, created=now(), gaps=gaps, standing=standing)
 
 
-def _standing(cached: Callable[[Fingerprint], Profile | None], here: Fingerprint) -> recommend.Standing:
+def _standing(cached: Callable[[Fingerprint], Profile | None], here: Fingerprint) -> advice.Standing:
     profile = cached(here)
-    return recommend.standing_of(profile, here) if profile else recommend.NOTHING_STANDS
+    return advice.standing_of(profile, here) if profile else advice.NOTHING_STANDS
 
 
 def _of_other_benches(

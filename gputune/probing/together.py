@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
 
-from gputune import plugins, recommend
+from gputune import advice, plugins
 from gputune.benches import side_by_side
 from gputune.checks.slow_gpu import suspects
 from gputune.facts import Facts
@@ -33,7 +33,7 @@ def measure_together(
     jobs: Sequence[Job],
     progress: Callable[[Progress], None],
     seconds: float,
-    standing: recommend.Standing,
+    standing: advice.Standing,
 ) -> list[Measurement]:
     """Fill the lanes; return the host's rows, which hold for all. Disturbed ones run again within the seconds."""
     comparing = [job for job in jobs if job.traits.side_by_side]
@@ -108,12 +108,12 @@ def own_profiles(
     lanes: Sequence[Lane],
     host_rows: Sequence[Measurement],
     gaps: Sequence[Gap],
-    standing: recommend.Standing,
+    standing: advice.Standing,
 ) -> dict[str, Profile]:
     """Return the profile of each device that has measurements, or of the first where none has any."""
     comparison = [row for lane in lanes for row in lane.measurements if row.bench == COMPARISON]
     return {
-        lane.device: recommend.profile_of(
+        lane.device: advice.profile_of(
             facts,
             [*comparison, *(row for row in lane.measurements if row.bench != COMPARISON), *host_rows],
             lane.device,

@@ -9,14 +9,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from gputune import settings
+from gputune import knobs
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
-from gputune.inject import decision
+from gputune.knobs import LEVELS, Numerics
+from gputune.knobs.dataloader_workers import by_kind
+from gputune.live import decision
 from gputune.measurement import Measurement
 from gputune.profile.document import Profile, Program
-from gputune.settings import LEVELS, Numerics
-from gputune.settings.dataloader_workers import by_kind
 from gputune.strict_types import Mismatch, Place, convert, unknown
 from gputune.version import __version__, release
 
@@ -65,7 +65,7 @@ def check(name: str, choice: Any) -> None:
 
 def check_value(name: str, value: Any) -> None:
     """Raises Mismatch for a value that the setting does not allow."""
-    setting = settings.load(name)
+    setting = knobs.load(name)
     convert(setting.VALUE, value)
     low, high = getattr(setting, "LIMITS", (None, None))
     for number in value.values() if isinstance(value, dict) else [value]:
@@ -76,7 +76,7 @@ def check_value(name: str, value: Any) -> None:
 def check_within(level: Numerics, name: str, value: Any) -> None:
     """Raises Mismatch for a value that the setting does not allow, or whose effect on results is beyond the level."""
     check_value(name, value)
-    setting = settings.load(name)
+    setting = knobs.load(name)
     if not decision.is_default(setting, value) and decision.is_beyond(setting, value, level):
         raise Mismatch(f"its effect on results is {setting.NUMERICS}, which is beyond {level}")
 
@@ -100,7 +100,7 @@ MOST_NAMED = 5
 
 def drop_retired(data: dict[str, Any]) -> None:
     for _, group, _ in groups(data):
-        for name in RETIRED.intersection(group).difference(settings.names()):
+        for name in RETIRED.intersection(group).difference(knobs.names()):
             del group[name]
 
 
@@ -132,14 +132,14 @@ def summary(places: list[Place]) -> str:
 def _drop_choices(data: dict[str, Any]) -> Iterator[Place]:
     for place, group, check in groups(data):
         for name in list(group):
-            if name not in settings.names() or not _passes(check, name, group[name]):
+            if name not in knobs.names() or not _passes(check, name, group[name]):
                 del group[name]
                 yield (*place, name)
 
 
 def _drop_levels(data: dict[str, Any]) -> Iterator[Place]:
     for place, by_numerics in levels(data):
-        for level in [level for level in by_numerics if level not in settings.LEVELS]:
+        for level in [level for level in by_numerics if level not in knobs.LEVELS]:
             del by_numerics[level]
             yield (*place, level)
 

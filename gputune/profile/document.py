@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
-from gputune.inject.models import ModelKey
+from gputune.knobs import Choice, Numerics, Value
+from gputune.live.models import ModelKey
 from gputune.measurement import Measurement
-from gputune.settings import Choice, Numerics, Value
 from gputune.strict_types import Mismatch
 
 if TYPE_CHECKING:

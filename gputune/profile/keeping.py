@@ -5,10 +5,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from gputune.host.stderr import say
+from gputune.knobs import Choice
 from gputune.profile.document import Profile, Program
 from gputune.profile.limits import MOST_BYTES, MOST_PROGRAMS, program_bytes
 from gputune.profile.reading import readable
-from gputune.settings import Choice
 from gputune.version import __version__, release
 
 ROOM = MOST_BYTES // 4

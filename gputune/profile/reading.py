@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from gputune import settings
+from gputune import knobs
 from gputune.errors import ProfileError
 from gputune.host import trust
 from gputune.host.stderr import say
@@ -161,7 +161,7 @@ def _check_sizes(data: dict[str, Any]) -> None:
 def _check_settings(data: dict[str, Any]) -> None:
     for place, group, check in compatibility.groups(data):
         for name, held in group.items():
-            if name not in settings.names():
+            if name not in knobs.names():
                 fault = f"{'.'.join((*place, name))}: there is no such setting"
                 raise Fault(fault, "remove it; 'gputune explain' lists the settings")
             try:

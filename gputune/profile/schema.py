@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from gputune import settings, strict_types
-from gputune.inject.models import DIGEST
+from gputune import knobs, strict_types
+from gputune.live.models import DIGEST
 from gputune.plugins import Setting
 from gputune.profile.document import LONGEST_ENTRY, MOST_DIMENSIONS, MOST_MODELS, MOST_SHAPES, SCHEMA, Profile
 from gputune.profile.limits import MOST_PROGRAMS
@@ -15,7 +15,7 @@ def json_schema() -> dict[str, Any]:
     """The schema, with each setting's own type of value."""
     schema = strict_types.schema(Profile)
     choice = schema["$defs"].pop("Choice")
-    properties = {name: _choice(choice, name, setting) for name, setting in settings.all_settings().items()}
+    properties = {name: _choice(choice, name, setting) for name, setting in knobs.all_settings().items()}
     every = {"type": "object", "properties": properties, "additionalProperties": False}
     schema["properties"] |= {
         "schema": {"const": SCHEMA},

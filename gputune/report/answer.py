@@ -8,19 +8,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gputune import benches
+from gputune.advice import provisional
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
+from gputune.knobs import Choice, names
+from gputune.knobs._evidence import product
+from gputune.knobs._training_rows import FAMILIES, MIXED, Combination, Steps, steps
+from gputune.knobs.dataloader_workers import FAMILIES as KINDS
+from gputune.knobs.dataloader_workers import bench_of
 from gputune.measurement import Comparison, Measurement
 from gputune.profile import Profile, Program
-from gputune.recommend import provisional
 from gputune.report import next_steps
 from gputune.report.answer_parts import By, Chosen, Gain, Next, Reach, Step
 from gputune.report.network_charts import readable
-from gputune.settings import Choice, names
-from gputune.settings._evidence import product
-from gputune.settings._training_rows import FAMILIES, MIXED, Combination, Steps, steps
-from gputune.settings.dataloader_workers import FAMILIES as KINDS
-from gputune.settings.dataloader_workers import bench_of
 
 __all__ = ["Answer", "By", "Chosen", "Gain", "Next", "Reach", "Step", "answer_of"]
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Literal
 
+from gputune.knobs import Value, value_text
 from gputune.measurement import LEAST_GAIN
 from gputune.resources.printable import counted
-from gputune.settings import Value, value_text
 
 PLACEHOLDER = "PROFILE"
 """Stands in a command for the path of a profile that is in no file, or fits on no line."""

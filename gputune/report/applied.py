@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import IO
 
-from gputune.inject import hands
-from gputune.inject.advice import Advice
-from gputune.inject.applied import TF32_OVERRIDE, Applied
+from gputune.knobs import Value, value_text
+from gputune.live import hands
+from gputune.live.advice import Advice
+from gputune.live.applied import TF32_OVERRIDE, Applied
 from gputune.report.answer_parts import NETWORKS
 from gputune.report.tables import add, console_of, plain, table_of
 from gputune.runtime.status import Status
-from gputune.settings import Value, value_text
 
 VERDICTS = {None: "this GPU has no TF32", True: "took effect", False: "did NOT take effect"}
 

@@ -7,12 +7,12 @@ The lines assume a script's own `model`, `optimizer`, `inputs`, `targets`, `loss
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 
-from gputune import settings
+from gputune import knobs
 from gputune.host.stderr import one_line
-from gputune.inject.decision import Terms, is_default
+from gputune.knobs import Value
+from gputune.live.decision import Terms, is_default
 from gputune.profile import Profile
 from gputune.runtime import advising
-from gputune.settings import Value
 
 Values = Mapping[str, Value]
 
@@ -71,10 +71,10 @@ def _block(title: str, lines: Iterable[str]) -> str:
 
 
 def _start(values: Values) -> list[str]:
-    chosen = {settings.load(name): value for name, value in values.items()}
+    chosen = {knobs.load(name): value for name, value in values.items()}
     exported = [one.environ(value) for one, value in chosen.items() if one.PHASE == "launch" and value]
     variables = [f'os.environ.setdefault("{name}", "{value}")' for each in exported for name, value in each.items()]
-    flags = _flags({name: value for name, value in values.items() if settings.load(name).PHASE != "launch"})
+    flags = _flags({name: value for name, value in values.items() if knobs.load(name).PHASE != "launch"})
     return [*(["import os", "", *variables, ""] if variables else []), "import torch", "", *flags]
 
 
@@ -82,12 +82,12 @@ def _flags(values: Values) -> list[str]:
     return [
         line(values[name])
         for name, line in FLAGS.items()
-        if name in values and values[name] not in (None, getattr(settings.load(name), "DEFAULT", None))
+        if name in values and values[name] not in (None, getattr(knobs.load(name), "DEFAULT", None))
     ]
 
 
 def _model(values: Values, device: str) -> list[str]:
-    values = {name: value for name, value in values.items() if not is_default(settings.load(name), value)}
+    values = {name: value for name, value in values.items() if not is_default(knobs.load(name), value)}
     if not values:
         return []
     lines = {

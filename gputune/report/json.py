@@ -14,7 +14,7 @@ from typing import Any
 from gputune.checks import Finding
 from gputune.facts import Facts
 from gputune.host.shared_text import TEXTS, cleaner
-from gputune.inject.applied import OTHER, Reason
+from gputune.live.applied import OTHER, Reason
 from gputune.profile import now
 from gputune.profile.schema import DIALECT
 from gputune.report.severities import WORST_FIRST, Summary

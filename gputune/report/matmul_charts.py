@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from gputune.knobs import dimension_multiple
+from gputune.knobs.matmul_precision import TF32_ERROR
 from gputune.measurement import Measurement
 from gputune.report.charts import Bar, Cell, Chart, Mark, Picture, bars, mark, number, rate, ratio, rows
-from gputune.settings import dimension_multiple
-from gputune.settings.matmul_precision import TF32_ERROR
 
 Rows = Mapping[str, Measurement]
 DIMENSIONS = ("N", "K", "M")

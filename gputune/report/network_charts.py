@@ -4,6 +4,9 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
+from gputune.knobs import _training, _training_rows
+from gputune.knobs._training_rows import Combination, Steps
+from gputune.knobs.sdpa_backend import Workload
 from gputune.measurement import Measurement
 from gputune.report.charts import (
     Bar,
@@ -18,9 +21,6 @@ from gputune.report.charts import (
     ratio_mark,
     rows,
 )  # fmt: skip
-from gputune.settings import _training, _training_rows
-from gputune.settings._training_rows import Combination, Steps
-from gputune.settings.sdpa_backend import Workload
 
 
 def convolutions(measurements: Sequence[Measurement]) -> Iterator[Chart]:

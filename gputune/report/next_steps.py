@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from gputune.inject import decision, hands
+from gputune.advice import provisional
+from gputune.knobs import Choice, load, names
+from gputune.live import decision, hands
 from gputune.probing.plan import ALL
 from gputune.profile import Profile, Program
-from gputune.recommend import provisional
 from gputune.report.answer_parts import PLACEHOLDER, By, Gain, Next, Step
 from gputune.report.severities import merged
-from gputune.settings import Choice, load, names
 
 TRAIN = ("python", "train.py")
 USUAL, HERE = "profile.yaml", "this-machine.yaml"

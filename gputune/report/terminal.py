@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING
 
 from gputune.checks import Finding, Severity
 from gputune.facts.gap import Gap
+from gputune.knobs import Choice, value_text
 from gputune.profile import Fingerprint, Profile, Program
 from gputune.report.answer import Answer
 from gputune.report.answer_text import lines
@@ -14,7 +15,6 @@ from gputune.report.chart_list import groups
 from gputune.report.severities import WORST_FIRST, by_reason, merged, worst
 from gputune.report.tables import add, console_of, draw, plain, table_of
 from gputune.resources.printable import counted
-from gputune.settings import Choice, value_text
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,7 +12,7 @@ from typing import Any, Dict, List
 
 OLDEST = (3, 11)
 HERE = os.path.dirname(os.path.abspath(__file__))
-PRIVATE = os.path.join(os.path.dirname(HERE), "inject", "private.py")
+PRIVATE = os.path.join(os.path.dirname(HERE), "live", "private.py")
 ERRORS = os.path.join(os.path.dirname(HERE), "benches", "_fp32_errors.py")
 
 

@@ -8,23 +8,23 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from gputune import settings
-from gputune.inject import decision, hands
-from gputune.inject.advice import Advice, Loading, Tuned
-from gputune.inject.decision import Terms
-from gputune.inject.loader import SETTINGS as LOADERS
-from gputune.inject.loading import SAMPLES, WORKERS, Measured
-from gputune.inject.models import FAMILIES
+from gputune import knobs
+from gputune.knobs import LEVELS, Choice, Numerics, Value
+from gputune.knobs.dataloader_workers import bench_of
+from gputune.live import decision, hands
+from gputune.live.advice import Advice, Loading, Tuned
+from gputune.live.decision import Terms
+from gputune.live.loader import SETTINGS as LOADERS
+from gputune.live.loading import SAMPLES, WORKERS, Measured
+from gputune.live.models import FAMILIES
 from gputune.profile import Fingerprint, Profile, Program
-from gputune.settings import LEVELS, Choice, Numerics, Value
-from gputune.settings.dataloader_workers import bench_of
 
 Values = dict[str, Value]
 
 DEFAULT_LEVEL: Numerics = "tf32"
 """How far results change by themselves where the user names no level, except for what was tuned on purpose."""
 WITHOUT_IMAGES = ("mlp", "recurrent")
-"""Kinds that have no convolutions (`inject.family`), so that no choice about images concerns them."""
+"""Kinds that have no convolutions (`live.family`), so that no choice about images concerns them."""
 
 
 def advice(profile: Profile, here: Fingerprint, terms: Terms) -> Advice:
@@ -82,7 +82,7 @@ def _values(choices: Mapping[str, Choice], there: Fingerprint, here: Fingerprint
 
 
 def _fits(name: str, value: Value, there: Fingerprint, here: Fingerprint, terms: Terms) -> bool:
-    setting = settings.load(name)
+    setting = knobs.load(name)
     return (
         not decision.is_default(setting, value)
         and terms.asks_for(name)
@@ -133,17 +133,17 @@ def _set_back(profile: Profile, program: Program, here: Fingerprint, terms: Term
     whole = {name: choice.value for name, choice in program.settings.items()}
     refused = program.guard is not None and program.guard.verdict == "refused"
     goes_in = best(program, terms.numerics) == whole and all(
-        decision.is_default(settings.load(name), value) or _fits(name, value, program.fingerprint, here, _mixed(terms))
+        decision.is_default(knobs.load(name), value) or _fits(name, value, program.fingerprint, here, _mixed(terms))
         for name, value in whole.items()
     )
     if terms.only or not goes_in or not (whole or refused):
         return {}
     tried = {name for row in program.measurements for name in row.params}
-    flags = {name: getattr(settings.load(name), "DEFAULT", None) for name in profile.settings if name in tried}
+    flags = {name: getattr(knobs.load(name), "DEFAULT", None) for name in profile.settings if name in tried}
     return {
         name: default
         for name, default in flags.items()
-        if settings.load(name).PHASE == "process"
+        if knobs.load(name).PHASE == "process"
         and default != (value := profile.settings[name].value)
         and _fits(name, value, profile.fingerprint, here, terms)
         and _fits(name, value, program.fingerprint, here, terms)
@@ -156,14 +156,14 @@ def elsewhere(profile: Profile, here: Fingerprint, terms: Terms) -> dict[str, tu
         return {}
     found: dict[str, tuple[str, ...]] = {}
     for program in profile.programs:
-        fields = dict.fromkeys(field for name in program.settings for field in settings.load(name).DEPENDS)
+        fields = dict.fromkeys(field for name in program.settings for field in knobs.load(name).DEPENDS)
         if differences := program.fingerprint.differences(here, list(fields)):
             found[program.entry] = tuple(differences)
     return found
 
 
 def _is_put_into_models(name: str) -> bool:
-    return name in hands.names() or hasattr(settings.load(name), "apply")
+    return name in hands.names() or hasattr(knobs.load(name), "apply")
 
 
 def best(program: Program, limit: Numerics | None) -> Mapping[str, Value]:

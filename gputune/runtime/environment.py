@@ -11,19 +11,19 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
-from gputune import inject, settings
+from gputune import knobs, live
 from gputune.errors import UsageError
-from gputune.inject import decision, hands, payload
-from gputune.inject.advice import Advice
-from gputune.inject.applied import Applied, Reason
-from gputune.inject.decision import Terms
+from gputune.knobs import LEVELS, Numerics, Value, load
+from gputune.knobs._evidence import first
+from gputune.live import decision, hands, payload
+from gputune.live.advice import Advice
+from gputune.live.applied import Applied, Reason
+from gputune.live.decision import Terms
 from gputune.plugins import Setting, name_of
 from gputune.profile import Fingerprint, Profile
 from gputune.resources.printable import quoted
 from gputune.runtime import advising
 from gputune.runtime.launch import disabled
-from gputune.settings import LEVELS, Numerics, Value, load
-from gputune.settings._evidence import first
 
 VARIABLE = "GPUTUNE_NUMERICS"
 """The limit for this process and all its children; `gputune apply --numerics` sets it."""
@@ -50,7 +50,7 @@ def _level(word: str, name: str) -> Numerics:
     return word
 
 
-SHIM = str(Path(inject.__file__).with_name("shim"))
+SHIM = str(Path(live.__file__).with_name("shim"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ class Plan:
 def plan(profile: Profile, here: Fingerprint, environ: Mapping[str, str], terms: Terms | None = None) -> Plan:
     """Decide about every setting of the profile. A variable that is already in `environ` is the user's and stays."""
     terms = terms or Terms()
-    chosen = [(settings.load(name), choice.value) for name, choice in profile.settings.items()]
+    chosen = [(knobs.load(name), choice.value) for name, choice in profile.settings.items()]
     ours = payload.exported_by_us(environ)
     rows = [
         decision.refused(setting, value, differences(profile, setting, here, terms), environ, terms)

@@ -6,17 +6,17 @@ import sys
 from collections.abc import Mapping
 from types import ModuleType
 
-from gputune import settings
+from gputune import knobs
 from gputune.host import Host
-from gputune.inject import decision, payload, private
-from gputune.inject.applied import Applied
-from gputune.inject.decision import Terms
+from gputune.knobs import Choice, Value
+from gputune.live import decision, payload, private
+from gputune.live.applied import Applied
+from gputune.live.decision import Terms
 from gputune.plugins import Setting, name_of
 from gputune.profile import Fingerprint, Profile
 from gputune.runtime import advising
 from gputune.runtime.environment import differences
 from gputune.runtime.local_fingerprint import local_fingerprint
-from gputune.settings import Choice, Value
 
 Choices = dict[str, Value]
 
@@ -26,7 +26,7 @@ def apply_now(profile: Profile, terms: Terms) -> tuple[Choices, dict[str, Choice
     importlib.import_module("torch")  # first, so that the fingerprint is that of the torch in use
     here = local_fingerprint(Host())
     rows = tuple(
-        _row(profile, settings.load(name), choice.value, here, terms) for name, choice in profile.settings.items()
+        _row(profile, knobs.load(name), choice.value, here, terms) for name, choice in profile.settings.items()
     )
     flags = {row.setting: row.after for row in rows if row.status != "skipped"}
     general = _in_code(profile, profile.settings, here, terms)
@@ -60,7 +60,7 @@ def _row(profile: Profile, setting: Setting, value: Value, here: Fingerprint, te
 
 
 def _in_code(profile: Profile, choices: Mapping[str, Choice], here: Fingerprint, terms: Terms) -> Choices:
-    values = {settings.load(name): choice.value for name, choice in choices.items()}
+    values = {knobs.load(name): choice.value for name, choice in choices.items()}
     return {
         name_of(setting): value
         for setting, value in values.items()
@@ -72,4 +72,4 @@ def _in_code(profile: Profile, choices: Mapping[str, Choice], here: Fingerprint,
 
 def _hook() -> ModuleType:
     """The hook that applies settings in this process: the shim's, which knows what it set, else gputune's own copy."""
-    return sys.modules.get(f"{private.NAME}.inject.hook") or importlib.import_module("gputune.inject.hook")
+    return sys.modules.get(f"{private.NAME}.live.hook") or importlib.import_module("gputune.live.hook")

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from textwrap import wrap
 
-from gputune.inject.applied import Applied, Reason, Why
+from gputune.knobs import Value, value_text
+from gputune.live.applied import Applied, Reason, Why
 from gputune.resources.printable import printable
-from gputune.settings import Value, value_text
 
 WIDTH = 80
 _COLUMNS = {"setting": 29, "before": 8, "after": 8, "status": 13}

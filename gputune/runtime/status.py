@@ -6,15 +6,15 @@ from dataclasses import field as filled
 from pathlib import Path
 from typing import Any
 
-from gputune import settings
+from gputune import knobs
 from gputune.errors import MeasureError
 from gputune.host import Host, Unreadable
-from gputune.inject.applied import TF32_OVERRIDE, Applied, Source, Why
-from gputune.inject.applied import Status as Outcome
-from gputune.inject.decision import not_set_here
+from gputune.knobs import Value
+from gputune.knobs.matmul_precision import TF32_ERROR
+from gputune.live.applied import TF32_OVERRIDE, Applied, Source, Why
+from gputune.live.applied import Status as Outcome
+from gputune.live.decision import not_set_here
 from gputune.runtime.environment import digest
-from gputune.settings import Value
-from gputune.settings.matmul_precision import TF32_ERROR
 from gputune.strict_types import Mismatch, convert
 
 OPERATIONS = {
@@ -65,7 +65,7 @@ def check(answer: Mapping[str, Any]) -> None:
     faults = [read["fault"] for read in answer["reads"].values() if "fault" in read]
     for row in (*answer["rows"], *faults):
         _check_words(row)
-    unknown = [name for name in held.reads if name not in settings.names()]
+    unknown = [name for name in held.reads if name not in knobs.names()]
     unknown += [name for name in held.errors if OPERATIONS.get(name) not in held.reads]
     if unknown:
         raise Mismatch(f"{unknown[0][:40]}: there is no such setting or operation")
@@ -145,7 +145,7 @@ def from_answer(answer: Mapping[str, Any], override: str | None) -> Status:
 def _untouched(name: str, read: Mapping[str, Any]) -> Applied:
     if "fault" in read:
         return Applied.from_plain(read["fault"])
-    return not_set_here(settings.load(name), read["value"], read["default"])
+    return not_set_here(knobs.load(name), read["value"], read["default"])
 
 
 def _verified(operation: str, error: float, values: Mapping[str, Value], has_tf32: bool) -> Verified:

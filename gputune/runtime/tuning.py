@@ -8,15 +8,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gputune import settings
+from gputune import knobs
 from gputune.host import Host
-from gputune.inject import decision
-from gputune.inject.applied import Applied
-from gputune.inject.compiled import compile_in_place
-from gputune.inject.decision import Line, Terms
-from gputune.inject.hands import channels_last
-from gputune.inject.loading import AHEAD, WORKERS, Load, Measured, arguments, fitted, for_dataset
-from gputune.inject.models import family
+from gputune.knobs import Numerics, Value
+from gputune.live import decision
+from gputune.live.applied import Applied
+from gputune.live.compiled import compile_in_place
+from gputune.live.decision import Line, Terms
+from gputune.live.hands import channels_last
+from gputune.live.loading import AHEAD, WORKERS, Load, Measured, arguments, fitted, for_dataset
+from gputune.live.models import family
 from gputune.profile import Profile, load
 from gputune.resources.room import room
 from gputune.runtime.advising import measured_loading
@@ -26,7 +27,6 @@ from gputune.runtime.launch import disabled
 from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.runtime.locate import AUTO, located
 from gputune.runtime.rows import Rows
-from gputune.settings import Numerics, Value
 
 
 class Tuning:
@@ -131,7 +131,7 @@ class Tuning:
         return -(-size // multiple) * multiple
 
     def _updated(self, row: Applied, flag: Applied | None) -> Applied:
-        name, setting = row.setting, settings.load(row.setting)
+        name, setting = row.setting, knobs.load(row.setting)
         if setting.PHASE != "code":
             return flag if flag and flag.after != row.after and row.status != "skipped" else row
         if flag and name not in self._used:
@@ -171,7 +171,7 @@ def apply(
 ) -> Tuning:
     """As `gputune.apply`. Raises UsageError for an unknown level, too; GPUTUNE_DISABLE=1 leaves all as it is."""
     if disabled(os.environ):
-        every = settings.all_settings().values()
+        every = knobs.all_settings().values()
         return Tuning({}, applied=[decision.skipped(setting, "switched off by GPUTUNE_DISABLE=1") for setting in every])
     terms = Terms(ignore_fingerprint=ignore_fingerprint, numerics=limit(numerics, os.environ), inject=inject)
     if not isinstance(profile, Profile):

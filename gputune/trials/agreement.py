@@ -26,7 +26,7 @@ CALLS = 20
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreed:
     """How far outputs with some settings are from FP32's, over all compared calls; the fields are explained in
-    `inject.tuning.agreement`.
+    `live.tuning.agreement`.
     """
 
     calls: int

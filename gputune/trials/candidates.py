@@ -3,9 +3,9 @@
 from collections.abc import Collection
 
 from gputune.facts import Facts
-from gputune.inject import decision
+from gputune.knobs import LEVELS, Numerics, Value, load, omp_threads
+from gputune.live import decision
 from gputune.profile import Profile
-from gputune.settings import LEVELS, Numerics, Value, load, omp_threads
 
 TRIED: dict[str, Value] = {
     "matmul_precision": "tf32",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from gputune.inject.advice import Advice
+from gputune.live.advice import Advice
 from gputune.measurement import rounded
 from gputune.profile import Confirmation, Guard
 from gputune.trials import guard

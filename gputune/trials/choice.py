@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from gputune.knobs import LEVELS, Numerics
 from gputune.measurement import LEAST_GAIN, Comparison, comparison_of, median_interval
-from gputune.settings import LEVELS, Numerics
 from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.measured import Tried
 

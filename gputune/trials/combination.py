@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gputune import settings
-from gputune.inject.loading import WORKERS
-from gputune.settings import LEVELS, Numerics, Value
+from gputune import knobs
+from gputune.knobs import LEVELS, Numerics, Value
+from gputune.live.loading import WORKERS
 from gputune.trials.recorded import Precision
 
 
@@ -33,7 +33,7 @@ class Combination:
 
     @property
     def level(self) -> Numerics:
-        return max((settings.load(name).NUMERICS for name, _ in self.items), key=LEVELS.index, default="exact")
+        return max((knobs.load(name).NUMERICS for name, _ in self.items), key=LEVELS.index, default="exact")
 
     @property
     def precision(self) -> Precision:
@@ -61,7 +61,7 @@ class Combination:
 
     def within(self, level: Numerics) -> Combination:
         """This one without the settings whose effect on results is larger."""
-        return self.of({n: v for n, v in self.items if LEVELS.index(settings.load(n).NUMERICS) <= LEVELS.index(level)})
+        return self.of({n: v for n, v in self.items if LEVELS.index(knobs.load(n).NUMERICS) <= LEVELS.index(level)})
 
     def __str__(self) -> str:
         return " + ".join(_word(*item) for item in self.items) or "torch's defaults"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gputune.inject.loading import WORKERS
+from gputune.live.loading import WORKERS
 from gputune.trials.combination import Combination
 
 How = Literal["raised", "recompiled", "memory", "ended", "silent", "never stepped", "nodes", "trains", "answers"]

@@ -16,8 +16,8 @@ from typing import Any
 
 from gputune.host.child import JsonLines, encoded
 from gputune.host.kept import readable
-from gputune.inject.advice import Advice
-from gputune.inject.payload import Payload, Role, Trial
+from gputune.live.advice import Advice
+from gputune.live.payload import Payload, Role, Trial
 from gputune.runtime.launch import starts_ranks
 from gputune.trials.failure import RunFailed
 from gputune.trials.start import SCRATCH, TEMPORARY, Start, kill_shells, spawn

@@ -8,10 +8,10 @@ from statistics import fmean, median
 from typing import Any
 
 from gputune.facts import Facts
-from gputune.inject.applied import Applied
+from gputune.knobs import Value
+from gputune.live.applied import Applied
 from gputune.profile import Guard
 from gputune.rounds import Arm
-from gputune.settings import Value
 from gputune.trials.combination import Combination
 
 ALIKE = 1.01

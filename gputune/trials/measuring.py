@@ -11,10 +11,10 @@ from typing import Any
 
 from gputune.facts import busy
 from gputune.host import Host
-from gputune.inject.applied import Applied
-from gputune.inject.loading import WORKERS
+from gputune.knobs import Value
+from gputune.live.applied import Applied
+from gputune.live.loading import WORKERS
 from gputune.profile import Guard
-from gputune.settings import Value
 from gputune.trials import agreement
 from gputune.trials.choice import gaining
 from gputune.trials.combination import DEFAULT, Combination

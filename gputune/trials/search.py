@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gputune.knobs import LEVELS, Value
 from gputune.measurement import LOOKS, MORE_LOOKS
 from gputune.rounds import Rounds, ranked
-from gputune.settings import LEVELS, Value
 from gputune.trials.choice import behind, certainly_slower, choice, greedy, is_lower, lightest, plainness
 from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.measured import Block, Tried

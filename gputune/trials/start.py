@@ -16,8 +16,8 @@ from typing import IO
 from gputune.errors import MeasureError
 from gputune.host.kept import keeper_words, pipe, signals_held
 from gputune.host.stderr import one_line, show
-from gputune.inject import payload
-from gputune.inject.scratch._trackers import variables
+from gputune.live import payload
+from gputune.live.scratch._trackers import variables
 from gputune.profile import places
 from gputune.runtime.environment import SHIM
 

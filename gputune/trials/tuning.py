@@ -12,14 +12,14 @@ from gputune.facts import Facts
 from gputune.facts.busy import is_busy
 from gputune.host import Host
 from gputune.host.kept import temporary_folder
-from gputune.inject.advice import Advice, Loading
-from gputune.inject.advice import Tuned as TunedValues
-from gputune.inject.loading import WORKERS
+from gputune.knobs import Numerics
+from gputune.live.advice import Advice, Loading
+from gputune.live.advice import Tuned as TunedValues
+from gputune.live.loading import WORKERS
 from gputune.measurement import BY_FAR, Comparison
 from gputune.probing.plan import device_of
 from gputune.profile import Guard, Profile
 from gputune.progress import Progress
-from gputune.settings import Numerics
 from gputune.trials import agreement
 from gputune.trials.candidates import candidates
 from gputune.trials.checking import GuardRuns, confirm

@@ -31,7 +31,7 @@ def two_cpus(this_machine):
 def _flags_put_back():
     import torch
 
-    from gputune.settings import _tf32
+    from gputune.knobs import _tf32
 
     matmul, cudnn, search = _tf32.matmul(), _tf32.cudnn(), torch.backends.cudnn.benchmark
     yield

@@ -14,7 +14,7 @@ from gputune.benches import _timing, dataloader
 from gputune.benches.dataloader import Decoding, Tokens, Waiting
 from gputune.benches.loading import worker_curve
 from gputune.benches.loading.source import Options, Source
-from gputune.settings.dataloader_workers import of_kind
+from gputune.knobs.dataloader_workers import of_kind
 
 
 def test_a_small_shared_memory_is_a_reason_not_to_run():

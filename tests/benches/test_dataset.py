@@ -3,7 +3,7 @@
 import pytest
 from loaded import broken, children, measured, sorted_out
 
-from gputune import recommend
+from gputune import advice
 from gputune.benches import dataset as bench
 
 
@@ -16,7 +16,7 @@ def rows(found):
 
 
 def choices(two_cpus, found):
-    return recommend.choices(two_cpus, sorted_out(found)[0])
+    return advice.choices(two_cpus, sorted_out(found)[0])
 
 
 @pytest.mark.slow

@@ -10,8 +10,8 @@ import torch
 from gputune.benches import _training_groups
 from gputune.benches._networks import NETWORKS
 from gputune.benches._steps import Trainee
-from gputune.inject.models import family
-from gputune.settings._training_rows import FAMILIES, LEAST_FALL, Combination
+from gputune.knobs._training_rows import FAMILIES, LEAST_FALL, Combination
+from gputune.live.models import family
 
 MANY_WORDS = {"classes": 4096}
 """As a GPU gets."""

@@ -7,7 +7,7 @@ import torch
 from loaded import on_cpu, sorted_out
 
 from gputune.benches import _fp32_errors, precision
-from gputune.settings.matmul_precision import TF32_ERROR
+from gputune.knobs.matmul_precision import TF32_ERROR
 
 OPERATIONS = {"matmul", "conv", "conv channels_last", "lstm"}
 

@@ -14,9 +14,9 @@ from gputune.benches import _training_groups, training_step
 from gputune.benches._networks import NETWORKS, Size
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
+from gputune.knobs import _training, _training_rows
+from gputune.knobs._training_rows import Combination
 from gputune.measurement import Measurement
-from gputune.settings import _training, _training_rows
-from gputune.settings._training_rows import Combination
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -10,9 +10,9 @@ from recorded import facts_of
 
 from gputune.checks.shm_size import Need, needed
 from gputune.checks.shm_size import need as _need
-from gputune.inject.loading import fitting
+from gputune.knobs._loading_rows import HELD, PREFETCH, SHARE
+from gputune.live.loading import fitting
 from gputune.measurement import Measurement
-from gputune.settings._loading_rows import HELD, PREFETCH, SHARE
 
 MIB = 1 << 20
 IMAGES = 64 * 3 * 224 * 224 * 4

@@ -13,14 +13,14 @@ import pytest
 from forked import gputune, refusal
 from making import CHOSEN, ELSEWHERE, H200, command, environ, profile, written
 
-from gputune import settings
+from gputune import knobs
 from gputune.host import Host
 from gputune.profile import Fingerprint
 from gputune.runtime.environment import SHIM
 from gputune.runtime.local_fingerprint import local_fingerprint
 
 SHOW = "import json, os; print(json.dumps([os.environ.get('OMP_NUM_THREADS'), os.environ.get('GPUTUNE_APPLY')]))"
-PROCESS = {name: value for name, value in CHOSEN.items() if settings.load(name).PHASE == "process"}
+PROCESS = {name: value for name, value in CHOSEN.items() if knobs.load(name).PHASE == "process"}
 
 
 def payload(omp_threads: int, **more: object) -> dict[str, object]:

@@ -7,7 +7,7 @@ from forked import gputune
 from making import command, environ, on_path, written
 from making import profile as made
 
-from gputune import benches, checks, cli, settings
+from gputune import benches, checks, cli, knobs
 
 
 def offered(*words, cwd="."):
@@ -33,7 +33,7 @@ def offered(*words, cwd="."):
         (["check", "--only", "shm"], ["shm_size"]),
         (["check", "--skip", ""], checks.names()),
         (["check", "--fail-on", ""], ["error", "warning", "unknown", "never"]),
-        (["tune", "--only", ""], settings.names()),
+        (["tune", "--only", ""], knobs.names()),
         (["apply", "--only", "compile,am"], ["compile,amp_dtype"]),
         (["apply", "--numerics", "m"], ["mixed"]),
         (["apply", "--emit", ""], ["shell", "slurm-taskprolog"]),

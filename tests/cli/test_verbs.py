@@ -15,7 +15,7 @@ import stand_in
 from forked import gputune, refusal
 from making import before_others, command, environ, executable, on_a_full_disk, python, serving, until
 
-from gputune import benches, checks, probing, settings
+from gputune import benches, checks, knobs, probing
 from gputune.cli.probe import probe
 from gputune.profile import load, parse
 from gputune.report.json import CheckAnswer
@@ -309,7 +309,7 @@ class TestExplain:
 
     def test_without_a_name_all_are_listed(self):
         listed = gputune("explain").stdout
-        assert all(f" {name} " in listed for name in [*settings.names(), *checks.names(), *benches.names()])
+        assert all(f" {name} " in listed for name in [*knobs.names(), *checks.names(), *benches.names()])
 
     def test_a_slip_of_the_pen_is_recognised(self):
         assert "did you mean omp_threads?" in refusal("explain", "omp_thread")
@@ -322,7 +322,7 @@ def test_each_json_has_a_schema_and_a_profiles_knows_every_setting(of, title):
     schema = json.loads(gputune("explain", f"{of}-schema").stdout)
     assert schema["title"] == title
     if of == "profile":
-        assert set(schema["properties"]["settings"]["properties"]) == set(settings.names())
+        assert set(schema["properties"]["settings"]["properties"]) == set(knobs.names())
         assert schema["properties"]["settings"]["additionalProperties"] is False
 
 

@@ -25,7 +25,7 @@ for path in Path(folder).rglob("*.py"):
     made = Path(importlib.util.cache_from_source(path))
     word = int.from_bytes(made.read_bytes()[4:8], "little") if made.exists() else None
     flags[path.relative_to(folder).as_posix()] = word
-assert "inject/shim/sitecustomize.py" in flags
+assert "live/shim/sitecustomize.py" in flags
 print({name: flag for name, flag in flags.items() if flag != UNCHECKED_HASH})
 """
 

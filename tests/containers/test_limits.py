@@ -9,8 +9,8 @@ import pytest
 from containers.limits import LIMITS, USER
 
 import gputune
+from gputune.knobs import Choice
 from gputune.profile import save
-from gputune.settings import Choice
 
 pytestmark = pytest.mark.containers
 

@@ -10,9 +10,9 @@ import pytest
 from command_line import command_line, contexts
 from pages import PAGES, ROOT
 
-from gputune import benches, checks, cli, settings
+from gputune import benches, checks, cli, knobs
 from gputune.bench_process import BUDGETS
-from gputune.settings import LEVELS
+from gputune.knobs import LEVELS
 
 
 def leaf(words: list[str]) -> tuple[Any, list[str]]:
@@ -37,7 +37,7 @@ def closed() -> dict[str, Collection[str]]:
             "dtype": ("bfloat16", "float16", "tf32", "float32")}  # fmt: skip
 
 
-NAMES = {"probe": benches.names, "apply": settings.names, "tune": settings.names, "check": checks.names}
+NAMES = {"probe": benches.names, "apply": knobs.names, "tune": knobs.names, "check": checks.names}
 
 
 def fault(words: list[str]) -> str:

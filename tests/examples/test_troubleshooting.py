@@ -17,7 +17,7 @@ from understood import parsed
 from gputune import checks
 from gputune.errors import ProfileError
 from gputune.host import Unreadable
-from gputune.inject.applied import Reason
+from gputune.live.applied import Reason
 from gputune.profile import Fingerprint, load
 from gputune.report.programs import answer
 from gputune.runtime.locate import located

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from recorded import facts_of
 
-from gputune import checks, settings
+from gputune import checks, knobs
 from gputune.facts.environment_names import NAMES
 
 KEPT = {
@@ -46,7 +46,7 @@ def test_a_variable_that_a_check_declares_is_kept_too():
     assert facts_of("cpu-only", environ={"CC": "gcc-12"}).environment == {"CC": "gcc-12"}
 
 
-@pytest.mark.parametrize("package", [checks, settings])
+@pytest.mark.parametrize("package", [checks, knobs])
 def test_every_variable_that_gputune_speaks_of_is_kept(package):
     """As a name between quotes that begins as torch's and NVIDIA's do."""
     quoted = r"[\"']((?:CUBLAS|CUDA_|CUDNN|NCCL_|NVIDIA_|NVTX_|OMP_|MKL_|PYTORCH_|TORCH|TRITON_|LD_)[A-Z0-9_]+)[\"']"

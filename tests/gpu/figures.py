@@ -25,9 +25,9 @@ from gputune.bench_process import Context
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.host import Host
+from gputune.knobs import Choice, _training, _training_rows
 from gputune.measurement import Measurement
 from gputune.profile import Profile, load
-from gputune.settings import Choice, _training, _training_rows
 
 DEVICE = "cuda:0"
 GRID = range(1024, 15 * 1024 + 1, 1024)
@@ -260,7 +260,7 @@ def old_card() -> dict[str, Any]:
 
 
 def _amp(machine: Facts, found: dict[str, list[Measurement]]) -> Any:
-    from gputune.settings import amp_dtype
+    from gputune.knobs import amp_dtype
 
     return amp_dtype.recommend(machine, [row for rows in found.values() for row in rows]).value
 

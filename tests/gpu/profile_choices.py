@@ -8,9 +8,9 @@ from typing import Any
 
 from turns import HERE
 
-from gputune.inject.models import family
+from gputune.knobs import Choice
+from gputune.live.models import family
 from gputune.profile import Profile
-from gputune.settings import Choice
 
 FLAGS = ("matmul_precision", "cudnn_benchmark")
 PUT_IN = {"amp_dtype": None, "channels_last": False, "compile": False, "fused_optimizer": False}

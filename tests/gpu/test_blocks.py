@@ -6,7 +6,7 @@ from statistics import median
 import pytest
 import torch
 
-from gputune.inject.tuning.timing import Clock
+from gputune.live.tuning.timing import Clock
 
 PAUSE = 0.02
 """The seconds of the host between two steps."""

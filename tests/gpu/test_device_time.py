@@ -6,7 +6,7 @@ from statistics import median
 import pytest
 import torch
 
-from gputune.inject.tuning.timing import Trace
+from gputune.live.tuning.timing import Trace
 
 COUNT, SIZE = 20, 4096
 TRACES = 15

@@ -7,10 +7,10 @@ import time
 import pytest
 from making import serving
 
+from gputune.knobs._evidence import first
 from gputune.probing import Request
 from gputune.probing.plan import plan
 from gputune.profile import load
-from gputune.settings._evidence import first
 
 pytestmark = pytest.mark.gpu
 

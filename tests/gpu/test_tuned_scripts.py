@@ -6,8 +6,8 @@
 import pytest
 from tuned_scripts import CLOSE, FRAMEWORKS, UNCHANGED, compared_with_others, measured, others_of, row
 
-from gputune.inject import decision
-from gputune.inject.applied import Reason
+from gputune.live import decision
+from gputune.live.applied import Reason
 from gputune.measurement import LEAST_GAIN
 
 LONGEST_SECONDS = 90

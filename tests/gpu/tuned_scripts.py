@@ -45,11 +45,11 @@ from turns import (
 from gputune import facts
 from gputune.facts import Facts
 from gputune.host import Host
+from gputune.knobs import Value
 from gputune.measurement import Comparison
 from gputune.profile import Profile, load, save
 from gputune.runtime.launch import inherited
 from gputune.runtime.local_fingerprint import local_fingerprint
-from gputune.settings import Value
 from gputune.trials.candidates import candidates
 from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.measured import Measured, Wanted

@@ -161,7 +161,7 @@ FAULTS = {
     "an exception that is none": ("typer", "class Odd(BaseException): pass\nraise Odd('odd\\x1b[31m\\nness')\n"),
     "an exception that cannot say what it is": ("typer", "class Odd(Exception): __str__ = None\nraise Odd\n"),
     "no gputune": ("gputune", None),
-    "a setting's file": ("gputune/settings/__init__.py", "raise RuntimeError('late')\n"),
+    "a setting's file": ("gputune/knobs/__init__.py", "raise RuntimeError('late')\n"),
     "a file that is imported late": ("gputune/runtime/reach.py", "raise SystemExit(0)\n"),
 }
 
@@ -299,7 +299,7 @@ class TestWords:
 
 class TestInterrupt:
     @pytest.mark.slow
-    @pytest.mark.parametrize("place", ["typer.py", "gputune/cli/apply.py", "gputune/inject/decision.py"])
+    @pytest.mark.parametrize("place", ["typer.py", "gputune/cli/apply.py", "gputune/live/decision.py"])
     @pytest.mark.parametrize("words", [["apply", "no.yaml", "echo", "ran"], ["apply", "--strict", "no.yaml", "true"]])
     def test_while_it_is_imported(self, tmp_path: Path, place: str, words: list[str]) -> None:
         own = target(tmp_path / "target")

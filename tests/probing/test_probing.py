@@ -16,11 +16,11 @@ from gputune.errors import MeasureError, UsageError
 from gputune.facts import busy
 from gputune.facts.gap import Gap
 from gputune.host import Unreadable
+from gputune.knobs import Choice
 from gputune.probing import Request
 from gputune.probing.plan import plan
 from gputune.probing.running import Lane, with_conditions
 from gputune.progress import READING
-from gputune.settings import Choice
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from forked import gputune
 from hostile_profiles import program as trained_program
 from making import profile
 
-from gputune.inject.models import ModelKey
+from gputune.live.models import ModelKey
 from gputune.profile import Profile, dump, load, parse
 from gputune.profile.compatibility import RETIRED, drop_retired, drop_unknown, is_newer
 from gputune.profile.reading import Fault

@@ -11,7 +11,7 @@ import pytest
 from making import H200, choices, profile, program, row
 
 from gputune.errors import MeasureError
-from gputune.inject.models import ModelKey
+from gputune.live.models import ModelKey
 from gputune.measurement import LOOKS
 from gputune.profile import Program, dump, dump_json, keeping, limits, load, parse, places, save, with_programs
 from gputune.profile.keeping import ROOM

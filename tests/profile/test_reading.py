@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from making import CHOSEN, H200, profile, row
 
-from gputune import settings
+from gputune import knobs
 from gputune.checks import Finding
 from gputune.errors import ProfileError
 from gputune.facts.gap import Gap
@@ -193,7 +193,7 @@ def test_one_changed_byte_is_read_or_refused(place: int, byte: int) -> None:
         read = parse(bytes(content))
     except Fault:
         return
-    assert set(read.settings) <= set(settings.names())
+    assert set(read.settings) <= set(knobs.names())
 
 
 @pytest.mark.slow

@@ -18,11 +18,11 @@ from gputune.checks import Finding
 from gputune.errors import MeasureError
 from gputune.facts.gap import Gap
 from gputune.host.shared_text import Cleaner, Owner
-from gputune.inject.models import ModelKey
+from gputune.knobs import LEVELS, Choice
+from gputune.live.models import ModelKey
 from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile, Program, dump, dump_json, load, parse, save
 from gputune.profile.schema import json_schema
-from gputune.settings import LEVELS, Choice
 
 TRAPS = [
     "no", "yes", "on", "off", "y", "N", "true", "False", "null", "Null", "~", "", " ", "1:30", "1:30:45.5", "1e5",

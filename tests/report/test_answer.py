@@ -9,10 +9,10 @@ from making import choices, profile, program, row, steps
 
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
+from gputune.knobs import Choice
+from gputune.knobs._training_rows import Combination
 from gputune.profile import Fingerprint, Profile
 from gputune.report.answer import Answer, By, Gain, Reach, Step, answer_of
-from gputune.settings import Choice
-from gputune.settings._training_rows import Combination
 
 TF32 = {"matmul_precision": "tf32"}
 FIRST = {

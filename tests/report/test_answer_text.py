@@ -13,11 +13,11 @@ from rich.cells import cell_len
 
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
+from gputune.knobs import Choice, names
+from gputune.knobs._training_rows import Combination
 from gputune.profile import Profile
 from gputune.report.answer import answer_of
 from gputune.report.answer_text import MOST_LINES, lines
-from gputune.settings import Choice, names
-from gputune.settings._training_rows import Combination
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 WIDTH = 80

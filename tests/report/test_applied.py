@@ -2,8 +2,8 @@
 
 import io
 
-from gputune.inject.advice import Advice
-from gputune.inject.applied import Applied
+from gputune.live.advice import Advice
+from gputune.live.applied import Applied
 from gputune.report.applied import print_advice, print_applied, print_status
 from gputune.runtime.status import Status, Verified
 

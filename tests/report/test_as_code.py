@@ -12,8 +12,8 @@ from forked import gputune, refusal
 from making import CHOSEN, H200, choices, profile, program, written
 from torch import nn
 
-from gputune import settings
-from gputune.inject.models import ModelKey
+from gputune import knobs
+from gputune.live.models import ModelKey
 from gputune.profile import Fingerprint, Profile
 from gputune.report.as_code import FLAGS, SDPA, text
 
@@ -120,7 +120,7 @@ class TestScript:
         assert "DataLoader" not in text(made({"dataloader_workers": 0}))
 
     def test_every_flag_of_torchs_has_a_line(self) -> None:
-        assert set(FLAGS) == {name for name in settings.names() if hasattr(settings.load(name), "apply")}
+        assert set(FLAGS) == {name for name in knobs.names() if hasattr(knobs.load(name), "apply")}
 
     def test_threads_are_exported_for_all_scripts_and_set_in_one_that_was_tuned(self) -> None:
         assert "set_num_threads" not in text(made({"omp_threads": 3}))

@@ -14,7 +14,7 @@ from recorded import facts_of
 from gputune import checks
 from gputune.checks import Finding
 from gputune.facts import Facts
-from gputune.inject.applied import Applied, Reason, Why
+from gputune.live.applied import Applied, Reason, Why
 from gputune.report import json as out
 from gputune.report.json import check_schema, status_schema
 from gputune.report.severities import FAIL_ON, summary

@@ -10,14 +10,14 @@ from making import choices, profile, program
 from recorded import NOT_SUPPORTED, facts_of
 from report.page.profiles import hostile
 
-from gputune import checks, recommend
+from gputune import advice, checks
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
+from gputune.knobs import value_text
 from gputune.profile import load
 from gputune.report import terminal
 from gputune.report.answer import answer_of
 from gputune.resources.printable import printable
-from gputune.settings import value_text
 
 TESTS = Path(__file__).parents[1]
 GOLDEN = TESTS / "golden"
@@ -38,7 +38,7 @@ def profile_shown(made, **options):
 REPORTS = {
     "profile-h200.txt": lambda: profile_shown(load(TESTS.parent / "profiles" / "nvidia-h200.yaml")),
     "profile-unmeasured.txt": lambda: profile_shown(
-        recommend.profile_of(facts_of("cpu-only"), (), "cpu", created="2026-11-21T12:00:00Z")
+        advice.profile_of(facts_of("cpu-only"), (), "cpu", created="2026-11-21T12:00:00Z")
     ),
     "check-h200-x8.txt": lambda: shown(terminal.print_findings, checks.run(facts_of("nvidia-h200-x8"))),
     "check-cpu-only.txt": lambda: shown(terminal.print_findings, checks.run(facts_of("cpu-only"))),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from making import H200, choices, profile, program, row
 
-from gputune.inject.decision import Terms
+from gputune.live.decision import Terms
 from gputune.profile import Fingerprint, Guard, Profile, Program
 from gputune.runtime.advising import advice, best, waiting
 from gputune.runtime.environment import plan

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from making import CHOSEN, H200, profile, row
 
-from gputune import settings
+from gputune import knobs
 from gputune.errors import UsageError
-from gputune.inject import payload
-from gputune.inject.decision import Terms
+from gputune.live import payload
+from gputune.live.decision import Terms
 from gputune.profile import Fingerprint
 from gputune.runtime.environment import SHIM, Plan, child, exports, limit, plan, task_prolog
 
@@ -55,14 +55,14 @@ def test_what_takes_a_line_in_the_script_names_the_line() -> None:
     assert why(planned, "amp_dtype") == "needs a line in the script: with tuning.autocast():"
     assert "tuning.prepare(model)" in why(planned, "channels_last")
     assert "tuning.pad(n)" in why(planned, "dimension_multiple")
-    for name in settings.names():
+    for name in knobs.names():
         if name.startswith("dataloader_"):
             assert "tuning.dataloader_kwargs()" in why(planned, name)
 
 
 @pytest.mark.parametrize("here", [H200, Fingerprint(cpu="another")])
 def test_what_leaves_torch_alone_is_torchs_default_on_every_machine(here: Fingerprint) -> None:
-    values = {name: None for name in CHOSEN if settings.load(name).PHASE != "process"}
+    values = {name: None for name in CHOSEN if knobs.load(name).PHASE != "process"}
     planned = plan(profile({**values, "channels_last": False, "dimension_multiple": {}}), here, {})
     assert {(row.status, row.why) for row in planned.applied} == {("skipped", "torch's default")}
     assert (planned.environ, planned.payload, planned.elsewhere) == ({}, "", ())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputune.inject.applied import Applied, Reason
+from gputune.live.applied import Applied, Reason
 from gputune.runtime.rows import Rows
 
 USED = ("used by the script",)

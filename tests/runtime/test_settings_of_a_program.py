@@ -11,7 +11,7 @@ from making import choices, command, environ, profile, program, row
 from torch import nn
 
 from gputune.host import Host
-from gputune.inject.models import key
+from gputune.live.models import key
 from gputune.profile import save
 from gputune.runtime.local_fingerprint import local_fingerprint
 

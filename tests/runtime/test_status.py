@@ -13,7 +13,7 @@ from making import environ, gputune, profile, python, written
 
 from gputune.errors import MeasureError
 from gputune.host import Host
-from gputune.inject import decision
+from gputune.live import decision
 from gputune.runtime.environment import digest
 from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.runtime.status import Status, ask, from_answer

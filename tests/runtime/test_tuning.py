@@ -13,7 +13,7 @@ import torch_child
 from making import CHOSEN, ELSEWHERE, gputune, profile, written
 from torch import nn
 
-from gputune import settings
+from gputune import knobs
 from gputune.errors import ProfileError
 from gputune.host import Host
 from gputune.profile import Profile
@@ -22,7 +22,7 @@ from gputune.runtime import tuning as tuning_module
 from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.runtime.tuning import Tuning, apply
 
-CODE = {name: value for name, value in CHOSEN.items() if settings.load(name).PHASE == "code"}
+CODE = {name: value for name, value in CHOSEN.items() if knobs.load(name).PHASE == "code"}
 
 
 def measured_here(values: dict[str, Any], **more: Any) -> Profile:
@@ -73,13 +73,13 @@ answer = rows, [torch.backends.cudnn.benchmark, torch.get_float32_matmul_precisi
         path = written(tmp_path, measured_here(values))
         before, rows, after = torch_child.ask(f"""
 import os
-from gputune import settings
+from gputune import knobs
 from gputune.runtime.tuning import apply
 torch.backends.cudnn.deterministic = True
 torch.backends.cudnn.allow_tf32 = False
 torch.set_float32_matmul_precision("high")
 os.environ["OMP_NUM_THREADS"] = "7"
-current = lambda: [settings.load(name).current() for name in {list(values)!r}]
+current = lambda: [knobs.load(name).current() for name in {list(values)!r}]
 answer = current(), [row.plain for row in apply({path!r}).applied], current()
 """)
         assert after == before
@@ -113,7 +113,7 @@ import json, sys, torch
 from gputune.runtime.tuning import apply
 level = torch.get_float32_matmul_precision()
 rows = [[row.before, row.after, row.status] for row in apply({off!r}).applied]
-print(json.dumps([level, rows, len(sys.modules["_gputune.inject.hook"].applied)]))
+print(json.dumps([level, rows, len(sys.modules["_gputune.live.hook"].applied)]))
 """
         done = gputune("apply", on, "--", sys.executable, "-c", code)
         assert done.stderr == ""
@@ -145,7 +145,7 @@ print(json.dumps([level, rows, len(sys.modules["_gputune.inject.hook"].applied)]
     def test_gputune_disable_leaves_everything_even_a_broken_profile(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GPUTUNE_DISABLE", "1")
         tuning = apply("no-such-profile.yaml")
-        assert status(tuning) == dict.fromkeys(settings.names(), "skipped")
+        assert status(tuning) == dict.fromkeys(knobs.names(), "skipped")
         assert {row.why for row in tuning.applied} == {"switched off by GPUTUNE_DISABLE=1"}
         assert tuning.dataloader_kwargs() == {"num_workers": 0, "pin_memory": False}
         assert tuning.pad(13) == 13

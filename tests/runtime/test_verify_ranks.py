@@ -56,7 +56,7 @@ class TestEffective:
         assert not [name for name in values if name.startswith("dataloader") or name == "omp_threads"]
 
     def test_a_getter_that_raises_is_a_value_of_its_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from gputune.settings import cudnn_benchmark
+        from gputune.knobs import cudnn_benchmark
 
         monkeypatch.setattr(cudnn_benchmark, "current", lambda: 1 / 0)
         assert effective()["cudnn_benchmark"] == "ZeroDivisionError"

@@ -11,7 +11,7 @@ from typing import Any
 from forked import ran, server
 from making import environ, not_aborted
 
-from gputune.inject.applied import Applied
+from gputune.live.applied import Applied
 from gputune.runtime.environment import SHIM
 
 HERE = Path(__file__).parent

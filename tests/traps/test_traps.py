@@ -18,7 +18,7 @@ from traps import running
 from traps.expected import LOADS, TRAPS, Trap
 from traps.running import ALL, Ended, environment
 
-from gputune.inject.applied import Applied
+from gputune.live.applied import Applied
 
 GIVEN = [one for one in os.environ.get("GPUTUNE_TEST_TORCHES", "").split(":") if one]
 PYTHONS = [pytest.param(python, id=Path(python).parents[1].name) for python in GIVEN or [sys.executable]]

@@ -25,14 +25,14 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from gputune.inject.advice import Advice
-from gputune.inject.applied import Applied
-from gputune.inject.call import call_of
-from gputune.inject.injection import Injection
-from gputune.inject.tuning import seeds
-from gputune.inject.tuning.recording import Recorder
-from gputune.inject.tuning.recording import other_numbers as draw_other_numbers
-from gputune.inject.tuning.run import Iterations
+from gputune.live.advice import Advice
+from gputune.live.applied import Applied
+from gputune.live.call import call_of
+from gputune.live.injection import Injection
+from gputune.live.iterations import Iterations
+from gputune.live.tuning import seeds
+from gputune.live.tuning.recording import Recorder
+from gputune.live.tuning.recording import other_numbers as draw_other_numbers
 from gputune.trials import guard
 from gputune.trials.recorded import Precision, Recorded
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from trials.test_guard import FP32
 
-from gputune.inject.advice import Advice
+from gputune.live.advice import Advice
 from gputune.progress import READING, Progress
 from gputune.trials.checking import GuardRuns
 from gputune.trials.combination import Combination

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gputune.inject.loading import WORKERS
+from gputune.knobs import Value
+from gputune.live.loading import WORKERS
 from gputune.measurement import LOOKS
-from gputune.settings import Value
 from gputune.trials.choice import gain
 from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.measured import Block

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gputune.benches._user_code import UserCodeError
+from gputune.knobs._loading_rows import PREFETCH
 from gputune.resources.room import temporary_folder
-from gputune.settings._loading_rows import PREFETCH
 
 NO_FOLDER = "workers need a folder for temporary files, and there is none: set TMPDIR, or docker run --tmpfs /tmp"
 

@@ -14,10 +14,10 @@ from gputune.benches.loading.source import Options, Source
 from gputune.benches.loading.stream import Stream
 from gputune.benches.loading.worker_search import affordable, search
 from gputune.facts.gap import Gap
+from gputune.knobs._loading_rows import LoadingParams
 from gputune.measurement import LOOKS, Measurement, comparison_of
 from gputune.resources.printable import counted
 from gputune.rounds import ranked
-from gputune.settings._loading_rows import LoadingParams
 
 BLOCK_SECONDS = 0.08
 SEARCH_SHARE = 0.5

@@ -4,8 +4,8 @@ from collections.abc import Generator, Mapping, Sequence
 from statistics import median
 
 from gputune.facts.cpu import Cpu
+from gputune.knobs.dataloader_workers import NEARLY_BEST
 from gputune.measurement import FEWEST_PAIRS, LOOKS
-from gputune.settings.dataloader_workers import NEARLY_BEST
 
 DOUBLINGS = 3
 """From the first count to the most; where doublings bring little, fewer workers are tried too."""

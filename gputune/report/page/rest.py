@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
+from gputune.knobs import Choice, value_text
 from gputune.profile import Fingerprint, Profile
 from gputune.report.answer import Answer
 from gputune.report.answer_parts import NETWORKS, SAMPLES
@@ -12,7 +13,6 @@ from gputune.report.charts import number
 from gputune.report.page.markup import NOTHING, TIMES, TO, Markup, element
 from gputune.report.severities import by_reason
 from gputune.resources.printable import counted
-from gputune.settings import Choice, value_text
 
 COLUMNS = ("setting", "value", "gain", "why")
 

@@ -13,11 +13,11 @@ from recorded import MACHINES
 
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
-from gputune.inject.models import ModelKey
+from gputune.knobs import Choice
+from gputune.live.models import ModelKey
 from gputune.measurement import Measurement
 from gputune.profile import Guard, Profile, load
 from gputune.report import page
-from gputune.settings import Choice
 
 ROOT = Path(__file__).parents[3]
 HOSTILE = "</script><!--<script>alert(1)</script>\"' onload=alert(2) x='\x1b[2J\u202e]]>&lt;javascript:alert(3)"

@@ -1,0 +1,120 @@
+"""The settings that may be put into a program's models: the part of GPUTUNE_APPLY that needs hands in the process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from ..knobs import Value
+
+Values = Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loading:
+    """Arguments for DataLoaders that the program made without any about workers."""
+
+    choices: Values
+    """The values of the DataLoader's settings, by setting."""
+    measured: Mapping[str, Any] = field(default_factory=dict)
+    """The fields of `live.loading.Measured`."""
+    deterministic: bool = False
+    """Only where the samples were seen to draw no random numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuned:
+    """The settings tuned for one program, by the keys of its models."""
+
+    entry: str
+    models: tuple[tuple[str, str], ...]
+    """Class names, and digests of the parameters' names and shapes."""
+    settings: Values
+    shapes: tuple[tuple[int, ...], ...] = ()
+    """The shapes of the tensors that its models were called with."""
+    world_size: int = 1
+    trains: bool = True
+    """Whether it trains; otherwise its calls without gradients were tuned."""
+    loading: Loading | None = None
+    unguarded: bool = False
+    """Whether its loss, or its outputs, were not compared with FP32's."""
+
+
+def entry() -> str:
+    """The name by which a tuned program knows its script: the file's, or the module's for `python -m`."""
+    main = sys.modules.get("__main__")
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return str(spec.name.removesuffix(".__main__"))
+    return Path(getattr(main, "__file__", None) or sys.argv[0]).name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """Values of code settings, already held against the machine and the limit on numerics."""
+
+    device: str
+    """The type of device on which they were measured, cuda or cpu."""
+    general: Values = field(default_factory=dict)
+    """For a model of no known kind."""
+    families: Mapping[str, Values] = field(default_factory=dict)
+    programs: tuple[Tuned, ...] = ()
+    loading: Loading | None = None
+    """For the DataLoaders of any program."""
+    quiet: bool = False
+    """Whether to say nothing of what was put in."""
+
+    def __bool__(self) -> bool:
+        return bool(self.general or self.families or self.programs or self.loading)
+
+    @property
+    def for_any(self) -> bool:
+        return bool(self.general or self.families)
+
+    def tuned_as(self, entry: str) -> bool:
+        return any(program.entry == entry for program in self.programs)
+
+    def program(self, models: Sequence[tuple[str, str]], *, trains: bool = True) -> Tuned | None:
+        """The tuned program whose models are all among these; of several, the one with most models."""
+        same = (one for one in self.programs if one.trains == trains)
+        fitting = [one for one in same if one.models and set(one.models) <= set(models)]
+        return max(fitting, key=lambda one: len(one.models), default=None)
+
+    def by_family(self, family: str | None) -> Values:
+        return self.families.get(family or "", self.general)
+
+    def loading_of(self, entry: str) -> Loading | None:
+        """The arguments for DataLoaders of the script `entry`; None where they stay as they are."""
+        own = (program.loading for program in self.programs if program.entry == entry)
+        return next(filter(None, own), self.loading)
+
+    @property
+    def loads(self) -> bool:
+        return any(loading is not None for loading in (self.loading, *(one.loading for one in self.programs)))
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """For JSON, without what is empty."""
+        return {name: value for name, value in asdict(self).items() if value}
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> Self:
+        """Raises AttributeError, KeyError, TypeError or ValueError for what `plain` does not make."""
+        families = {family: dict(values) for family, values in data.get("families", {}).items()}
+        programs = tuple(_tuned(one) for one in data.get("programs", ()))
+        changed = {"general": dict(data.get("general", {})), "families": families, "programs": programs}
+        return cls(**{**data, **changed, "loading": _loading(data)})
+
+
+def _tuned(data: Mapping[str, Any]) -> Tuned:
+    models = tuple((str(name), str(digest)) for name, digest in data["models"])
+    shapes = tuple(tuple(map(int, shape)) for shape in data.get("shapes", ()))
+    changed = {"models": models, "shapes": shapes, "settings": dict(data["settings"])}
+    return Tuned(**{**data, **changed, "loading": _loading(data)})
+
+
+def _loading(data: Mapping[str, Any]) -> Loading | None:
+    return Loading(**data["loading"]) if data.get("loading") else None

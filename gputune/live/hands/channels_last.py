@@ -1,0 +1,92 @@
+"""The channels_last memory format: parameters, their gradients and the optimizer's state together.
+
+A model inside DistributedDataParallel is converted before it is wrapped, since the wrap lays out its buckets by the
+gradients' strides.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...knobs import Value
+from ..applied import Reason
+from ..root import Root, is_ddp
+from . import Obstacle
+
+IN_CALLS = True
+
+
+def obstacle(root: Root, value: Value) -> Obstacle | None:
+    if has_volumes(root.model):
+        return Obstacle("it has 5-d tensors")
+    if not has_images(root.model):
+        return Obstacle(Reason.NO_IMAGES())
+    if root.converted:
+        return None
+    if is_last(root.model):
+        return Obstacle("the program uses channels_last itself", users=True)
+    return (
+        Obstacle("DistributedDataParallel had wrapped it before") if is_ddp(root.model) and not root.in_turn else None
+    )
+
+
+def put_in(root: Root, value: Value) -> Value:
+    import torch
+
+    if not root.converted:
+        _lay_out(root, torch.channels_last)
+    root.call.channels_last = True
+    return True
+
+
+def take_out(root: Root) -> None:
+    import torch
+
+    _lay_out(root, torch.contiguous_format)
+    root.converted = False
+    root.call.channels_last = False
+
+
+def has_images(model: Any) -> bool:
+    import torch
+
+    return any(isinstance(layer, (torch.nn.Conv2d, torch.nn.ConvTranspose2d)) for layer in model.modules())
+
+
+def has_volumes(model: Any) -> bool:
+    """Whether a model has a 5-d tensor, for which channels_last is an error."""
+    return any(one.dim() == 5 for one in [*model.parameters(), *model.buffers()])
+
+
+def is_last(model: Any) -> bool:
+    """Whether any weight's layout is channels_last and could not be the usual one as well."""
+    import torch
+
+    return any(
+        one.is_contiguous(memory_format=torch.channels_last) and not one.is_contiguous()
+        for one in model.parameters()
+        if one.dim() == 4
+    )
+
+
+def convert(model: Any) -> None:
+    """Convert a model that has neither gradients nor an optimizer's state yet."""
+    import torch
+
+    for parameter in _images(model.parameters()):
+        parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+
+
+def _lay_out(root: Root, layout: Any) -> None:
+    for parameter in _images(root.model.parameters()):
+        parameter.data = parameter.data.contiguous(memory_format=layout)
+        if parameter.grad is not None:
+            parameter.grad.data = parameter.grad.data.contiguous(memory_format=layout)
+        for optimizer in root.optimizers:
+            state = optimizer.state.get(parameter, {})
+            for name, value in state.items():
+                if getattr(value, "shape", None) == parameter.shape:
+                    state[name] = value.contiguous(memory_format=layout)
+
+
+def _images(parameters: Any) -> Iterator[Any]:
+    return (one for one in parameters if one.dim() == 4)

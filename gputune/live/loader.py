@@ -1,0 +1,108 @@
+"""Arguments for DataLoaders that a program made without any about workers.
+
+Only where they change nothing but the speed: a map-style dataset, workers that are forked, and none that persist, since
+those change the order of samples from the second epoch on.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from ..knobs import Value
+from ..resources.files import Files
+from ..resources.room import room
+from ..resources.sample_kind import draws_random_numbers, loads_in_child
+from .advice import Advice, Loading, entry
+from .applied import Applied, Reason, Why
+from .loading import AHEAD, WORKERS, Load, Measured, arguments, fitted, for_dataset, start_method
+
+PIN = "dataloader_pin_memory"
+SETTINGS = (WORKERS, AHEAD, PIN)
+"""The settings put into DataLoaders."""
+GIVEN = ("num_workers", "prefetch_factor", "multiprocessing_context", "worker_init_fn", "persistent_workers")
+"""The arguments of DataLoader by which a program decides about workers itself."""
+
+
+def start(advice: Advice, files: Files, note: Callable[[Applied], None]) -> None:
+    """Have every DataLoader of this process considered from now on. `note` gets what became of each setting."""
+    import inspect
+
+    import torch
+
+    if not advice.loads:
+        return
+    kind = torch.utils.data.DataLoader
+    original = kind.__init__
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def initialise(self: Any, *inputs: Any, **named: Any) -> None:
+        extra: dict[str, Any] = {}
+        with suppress(Exception):  # whatever is wrong with the arguments, torch says it
+            given = signature.bind(self, *inputs, **named).arguments
+            if loading := advice.loading_of(entry()):
+                extra = _extra(given, loading, files, note)
+        original(self, *inputs, **named, **extra)
+
+    kind.__init__ = initialise
+
+
+def _extra(given: Mapping[str, Any], loading: Loading, files: Files, note: Callable[[Applied], None]) -> dict[str, Any]:
+    if left := obstacle(given, loading):
+        note(left)
+        return {}
+    choices, measured = loading.choices, Measured(**loading.measured)
+    load = for_dataset(Load.of(choices.get(WORKERS), choices.get(AHEAD)), measured, given.get("dataset"))
+    if load.workers:
+        load = fitted(load, measured, room(files))
+    pin = bool(choices.get(PIN))
+    extra = arguments(load, pin_memory=pin)
+    values: dict[str, Value] = {WORKERS: load.workers, AHEAD: load.prefetch, PIN: pin}
+    if "pin_memory" in given:
+        del extra["pin_memory"], values[PIN]
+        note(_kept(PIN, "pin_memory"))
+    for name, value in values.items():
+        if name in loading.choices:
+            notes = load.notes.get(name, ())
+            reasons: tuple[Why | str, ...] = (Reason.PUT_IN("DataLoader"), *notes)
+            note(Applied(setting=name, after=value, status="applied", source="profile", reasons=reasons))
+    return extra
+
+
+def obstacle(given: Mapping[str, Any], loading: Loading) -> Applied | None:
+    """The row that says why a DataLoader made with these arguments gets no workers; None where it gets some."""
+    if mine := next((name for name in GIVEN if name in given), None):
+        return _kept(WORKERS, mine)
+    why = _refusal(given.get("dataset"), given, loading)
+    return Applied(setting=WORKERS, status="skipped", source="torch", reasons=(why,)) if why else None
+
+
+def _kept(setting: str, argument: str) -> Applied:
+    return Applied(setting=setting, status="kept-user", source="program", reasons=(f"the program gave {argument}=",))
+
+
+def _refusal(dataset: Any, given: Mapping[str, Any], loading: Loading) -> str | None:
+    import torch
+
+    if isinstance(dataset, torch.utils.data.IterableDataset) or not hasattr(dataset, "__getitem__"):
+        return "an IterableDataset would be repeated by every worker"
+    method = start_method()
+    if method != "fork":
+        return f"workers would be started by {method}, and only fork needs nothing of the script"
+    if loading.deterministic and draws_random_numbers(dataset) is not False:
+        return "its samples draw random numbers, which differ in workers"
+    # Samples on a GPU, for one, cannot be had in a forked process.
+    return (
+        None
+        if loads_in_child(dataset, functools.partial(_batch, given))
+        else "a forked process could not load its first sample"
+    )
+
+
+def _batch(given: Mapping[str, Any], sample: Any) -> Any:
+    from torch.utils.data import default_collate, default_convert
+
+    alone = given.get("batch_size", 1) is None and given.get("batch_sampler") is None
+    collate = given.get("collate_fn") or (default_convert if alone else default_collate)
+    return collate(sample if alone else [sample])

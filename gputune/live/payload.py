@@ -1,0 +1,118 @@
+"""GPUTUNE_APPLY, which carries values to the shim: one JSON object with the fields of `Payload`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Self, get_args
+
+from .. import knobs, plugins
+from ..knobs import Value
+from .advice import Advice
+
+Role = Literal["measure", "guard", "time"]
+"""The purpose of a run: to time settings in turn, to record losses, or to time steps as they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """The purpose of a run, and what its processes need for it."""
+
+    role: Role
+    socket: str
+    """The path of the Unix socket on which gputune listens."""
+    scratch: str = ""
+    """The folder that checkpoints are written to instead of the user's; empty to let them be written."""
+    shift: int | None = None
+    """By how much random seeds are shifted; None to leave them alone."""
+    trains: bool | None = None
+    """Whether the program is known to take an optimizer's steps, before which its calls without gradients are none of
+    its steps; None where that is to be found out."""
+    other_numbers: bool = False
+    """Whether dropout draws other random numbers in the iteration that is compared."""
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """For JSON, without what is as it is by itself."""
+        return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != one.default}
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> Self:
+        """Raises AttributeError, KeyError, TypeError or ValueError for what `plain` does not make."""
+        trial = cls(**data)
+        if trial.role not in get_args(Role):
+            raise ValueError(f"there is no role {trial.role}")
+        return trial
+
+
+VARIABLE = "GPUTUNE_APPLY"
+MOST_BYTES = 16384
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payload:
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    """The settings made right after `import torch`, or exported."""
+    torch: str | None = None
+    """The version of torch that was measured, where a value depends on it."""
+    advice: Advice | None = None
+    """The settings put into models."""
+    trial: Trial | None = None
+    """The purpose of this run of a program that is being tuned; None in any other run."""
+
+    @property
+    def text(self) -> str:
+        """Canonical JSON; empty where there is nothing to do."""
+        if not self.settings and not self.advice and not self.trial:
+            return ""
+        more: dict[str, Any] = {"torch": self.torch} if self.torch else {}
+        more |= {"advice": self.advice.plain} if self.advice else {}
+        more |= {"trial": self.trial.plain} if self.trial else {}
+        return json.dumps({"settings": dict(self.settings), **more}, sort_keys=True, separators=(",", ":"))
+
+
+def of(values: Mapping[plugins.Setting, Value], torch: str | None, advice: Advice | None = None) -> Payload:
+    """The payload of these values, with the measured `torch` where a value depends on it."""
+    depends = any("torch" in setting.DEPENDS for setting in values)
+    named = {plugins.name_of(setting): value for setting, value in values.items()}
+    return Payload(settings=named, torch=torch if depends else None, advice=advice)
+
+
+def parse(text: str) -> Payload:
+    """Raises ValueError with the reason."""
+    if len(text.encode(errors="surrogateescape")) > MOST_BYTES:
+        raise ValueError(f"{VARIABLE} is longer than {MOST_BYTES} bytes")
+    data = json.loads(text)
+    if not isinstance(data, dict) or not isinstance(data.get("settings"), dict):
+        raise ValueError(f"{VARIABLE} is not a JSON object with settings")
+    advice, trial = data.get("advice"), data.get("trial")
+    try:
+        return Payload(
+            settings=data["settings"],
+            torch=data.get("torch"),
+            advice=Advice.from_plain(advice) if advice else None,
+            trial=Trial.from_plain(trial) if trial else None,
+        )
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"{VARIABLE} is not understood: {error}") from None
+
+
+def handed_down(environ: Mapping[str, str]) -> Payload:
+    """The payload of an enclosing `gputune apply`; an empty one where there is none."""
+    try:
+        return parse(environ.get(VARIABLE, ""))
+    except (ValueError, RecursionError):
+        return Payload()
+
+
+def exported_by_us(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment variables that an enclosing `gputune apply` exported, with their values."""
+    values = handed_down(environ).settings
+    return variables({knobs.load(name): value for name, value in values.items() if name in knobs.names()})
+
+
+def variables(values: Mapping[plugins.Setting, Value]) -> dict[str, str]:
+    """The environment variables of the launch settings among these."""
+    exported = [setting.environ(value) for setting, value in values.items() if setting.PHASE == "launch"]
+    return {name: text for each in exported for name, text in each.items()}

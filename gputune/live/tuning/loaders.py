@@ -1,0 +1,138 @@
+"""The DataLoaders of a program: how long its loop waits for them, and one of them with other numbers of workers.
+
+The program goes on to ask the iterator that it has; the batches come from another one in its place, which lives beside
+it. Workers of those that are not asked are stopped meanwhile (SIGSTOP), so that none fills its queue while another is
+timed.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import os
+import signal
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from ...knobs._loading_rows import PREFETCH
+from ..advice import Loading
+from ..loader import obstacle
+from ..outputs import tensors
+
+
+class Loaders:
+    """Every DataLoader of this process, from `start` on. Only the thread that trains is followed."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        """How long the thread that trains was in the loaders' `__next__`, since this was last set to zero."""
+        self._given: weakref.WeakKeyDictionary[Any, Mapping[str, Any]] = weakref.WeakKeyDictionary()
+        """By loader, the arguments that the program gave it."""
+        self._loader_of: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._latest: Callable[[], Any] = lambda: None
+        self._batch_bytes = 0
+        self._dataset: Any = None
+        """The dataset whose loaders may be replaced by others."""
+        self._workers: int | None = None
+        self._others: dict[int, Other] = {}
+
+    def start(self) -> None:
+        from torch.utils.data import dataloader
+
+        self._follow_making(dataloader.DataLoader)
+        kind: Any = dataloader._BaseDataLoaderIter
+        initialise, following = kind.__init__, kind.__next__
+
+        @functools.wraps(initialise)
+        def made(iterator: Any, loader: Any) -> None:
+            initialise(iterator, loader)
+            self._loader_of[iterator] = loader
+
+        @functools.wraps(following)
+        def followed(iterator: Any) -> Any:
+            if threading.get_ident() != thread or os.getpid() != process:
+                return following(iterator)
+            begun = time.perf_counter()
+            try:
+                return self._batch(iterator, following)
+            finally:
+                self.seconds += time.perf_counter() - begun
+
+        thread, process = threading.get_ident(), os.getpid()
+        kind.__init__, kind.__next__ = made, followed
+
+    def plain(self) -> dict[str, Any]:
+        """Describe the loader that was asked last, for JSON: the `batches` of an epoch, None where it has no length;
+        the `batch_bytes` of the tensors of one; and `left`, as `Applied.plain`, why other numbers of workers are not to
+        be tried. Empty where no loader was asked.
+        """
+        loader = self._latest()
+        if loader is None:
+            return {}
+        left = obstacle(self._given.get(loader, {}), Loading(choices={}))
+        self._dataset = None if left else loader.dataset
+        batches = None
+        with suppress(Exception):  # an IterableDataset may have no length
+            batches = len(loader)
+        return {"batches": batches, "batch_bytes": self._batch_bytes, "left": left and left.plain}
+
+    def switch(self, workers: int | None) -> None:
+        """Have so many workers make the batches; None for the loader as the program made it."""
+        for number, other in self._others.items():
+            other.signal(signal.SIGCONT if number == workers else signal.SIGSTOP)
+        self._workers = workers
+
+    def _follow_making(self, kind: Any) -> None:
+        original, signature = kind.__init__, inspect.signature(kind.__init__)
+
+        @functools.wraps(original)
+        def initialise(loader: Any, *inputs: Any, **named: Any) -> None:
+            original(loader, *inputs, **named)
+            given = dict(signature.bind(loader, *inputs, **named).arguments)
+            self._given[loader] = {name: value for name, value in given.items() if value is not loader}
+
+        kind.__init__ = initialise
+
+    def _batch(self, iterator: Any, following: Callable[[Any], Any]) -> Any:
+        loader = self._loader_of.get(iterator)
+        if self._workers is not None and loader is not None and loader.dataset is self._dataset:
+            if self._workers not in self._others:
+                self._others[self._workers] = Other(loader, self._workers, following)
+            return self._others[self._workers].take()
+        batch = following(iterator)
+        if loader is not None and loader is not self._latest():
+            self._latest = weakref.ref(loader)
+            self._batch_bytes = sum(one.numel() * one.element_size() for one in tensors(batch))
+        return batch
+
+
+class Other:
+    """The batches of a loader, epoch after epoch, made by another number of workers."""
+
+    def __init__(self, loader: Any, workers: int, following: Callable[[Any], Any]) -> None:
+        self._loader = copy.copy(loader)
+        own = {"num_workers": workers, "prefetch_factor": PREFETCH, "persistent_workers": False, "_iterator": None}
+        vars(self._loader).update(own)  # which a loader that has been made does not let be set
+        self._following = following
+        self._iterator: Any = None
+
+    def take(self) -> Any:
+        """Raises StopIteration where an epoch has no batch."""
+        if self._iterator is not None:
+            with suppress(StopIteration):
+                return self._following(self._iterator)
+        with warnings.catch_warnings():  # about more workers than CPUs, which is what is being tried
+            warnings.filterwarnings("ignore", "This DataLoader will create")
+            self._iterator = iter(self._loader)
+        return self._following(self._iterator)
+
+    def signal(self, number: int) -> None:
+        for worker in getattr(self._iterator, "_workers", ()):
+            with suppress(ProcessLookupError):
+                os.kill(worker.pid, number)

@@ -1,0 +1,212 @@
+"""One process in a run of a program that is being tuned: it connects after its first step, and obeys orders.
+
+Whatever goes wrong in here ends the process, since nothing that it would measure afterwards is worth anything.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import multiprocessing
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, NoReturn
+
+from ..advice import Advice, entry
+from ..iterations import Iterations
+from ..payload import Trial
+from .loaders import Loaders
+
+
+class Lost(ConnectionError):
+    """gputune has gone away."""
+
+
+class Channel:
+    """A connection for this process alone: a fork that inherits it neither sends nor receives."""
+
+    def __init__(self, path: str) -> None:
+        """Raises OSError where nobody listens."""
+        self._pid = os.getpid()
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.connect(path)
+        self._lines = self._socket.makefile("rb")
+
+    @property
+    def ours(self) -> bool:
+        return os.getpid() == self._pid
+
+    def send(self, **message: Any) -> None:
+        """Raises Lost."""
+        try:
+            self._socket.sendall(json.dumps(message).encode() + b"\n")
+        except OSError as error:
+            raise Lost(str(error)) from None
+
+    def receive(self) -> dict[str, Any]:
+        """Wait for the next order. Raises Lost."""
+        try:
+            line = self._lines.readline()
+        except OSError as error:
+            raise Lost(str(error)) from None
+        if not line.endswith(b"\n"):
+            raise Lost("gputune ended")
+        order: dict[str, Any] = json.loads(line)
+        return order
+
+
+def end(code: int = 0) -> NoReturn:
+    """Exit without running any handler of the program's."""
+    quiesce()
+    os._exit(code)
+
+
+def quiesce() -> None:
+    """Flush what was written, and end the children."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    for reference in list(logging._handlerList):  # type: ignore[attr-defined]  # what logging.shutdown goes through
+        with suppress(Exception):
+            reference().flush()
+    with suppress(Exception):
+        for child in multiprocessing.active_children():
+            child.kill()
+
+
+def place() -> dict[str, Any]:
+    """Return its rank, the number of ranks, and how many of them are on this node, as far as anything says so."""
+    import torch
+
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        rank, world = distributed.get_rank(), distributed.get_world_size()
+    else:
+        rank, world = _number("RANK", 0), _number("WORLD_SIZE", 1)
+    return {"rank": rank, "world": world, "local": _number("LOCAL_WORLD_SIZE", world)}
+
+
+def _number(name: str, otherwise: int) -> int:
+    text = os.environ.get(name, "")
+    return int(text) if text.isdecimal() else otherwise
+
+
+WORK = {"measure": "measuring", "guard": "recording", "time": "timing"}
+"""The module whose `work` says what a process does in each role: a generator of how many iterations to let pass before
+it goes on."""
+
+
+class Run:
+    def __init__(self, trial: Trial, device: str) -> None:
+        self.trial = trial
+        self.device = device
+        """The type of device that the program is tuned for."""
+        self.loaders = Loaders()
+        self.iterations = Iterations(self._ended, self._suspected, self._mistaken, trains=trial.trains)
+        self._channel: Channel | None = None
+        self._work: Iterator[int] | None = None
+        self._left = 1
+
+    def start(self) -> None:
+        self.loaders.start()
+        self.iterations.start()
+        module = importlib.import_module(f".{WORK[self.trial.role]}", __package__)
+        self._work = module.work(self)
+        self._left = self._next()
+
+    def send(self, **message: Any) -> None:
+        """Raises Lost."""
+        if self._channel is None:
+            self._channel = Channel(self.trial.socket)
+            self._channel.send(hello=self._hello())
+            self._follow_exceptions()
+        self._channel.send(**message)
+
+    def receive(self) -> dict[str, Any]:
+        """The next order; ends the process where that is the order. Raises Lost."""
+        assert self._channel is not None
+        order = self._channel.receive()
+        if order.get("do") == "end":
+            self.leave()
+        return order
+
+    def leave(self) -> NoReturn:
+        """Flush, say so, and end when all ranks have done the same."""
+        quiesce()
+        self.send(ended=True)
+        assert self._channel is not None
+        self._channel.receive()
+        os._exit(0)
+
+    def raised(self, error: BaseException) -> None:
+        """Tell of an exception, and end: a failed step is never repeated."""
+        text = " ".join(str(error).split())[:300]
+        is_out_of_memory = type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError)
+        self.send(raised=f"{type(error).__name__}: {text}", out_of_memory=is_out_of_memory)
+        end(1)
+
+    def _suspected(self) -> None:
+        """It has an optimizer, and calls its models without gradients: whether it trains, its end will show."""
+        with suppress(Lost):
+            self.send(answers=True)
+
+    def _mistaken(self) -> None:
+        """An optimizer steps after calls without gradients that were taken for the program's steps."""
+        with suppress(Lost):
+            self.send(trains=True)
+        end(1)
+
+    def _ended(self) -> None:
+        self._left -= 1
+        if self._left > 0:
+            return
+        try:
+            self._left = self._next()
+        except Lost:
+            end(1)
+        except Exception as error:
+            self.raised(error)
+
+    def _next(self) -> int:
+        """How many iterations are to pass now. The work never ends by itself."""
+        assert self._work is not None
+        return next(self._work)
+
+    def _hello(self) -> dict[str, Any]:
+        import torch
+
+        return {
+            "pid": os.getpid(), "entry": entry(), "torch": str(torch.__version__), "device": self.device,
+            **place(),
+        }  # fmt: skip
+
+    def _follow_exceptions(self) -> None:
+        """Tell of an exception that ends the program, whose own words go where they always do."""
+        original = sys.excepthook
+
+        def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+            original(kind, error, trace)
+            if self._channel is not None and self._channel.ours:
+                self.raised(error)
+
+        sys.excepthook = hook
+
+
+def start(trial: Trial, advice: Advice | None) -> None:
+    import torch
+
+    if trial.scratch:
+        from .. import scratch
+
+        scratch.redirect(trial.scratch)
+    if trial.shift is not None:
+        from .seeds import shift
+
+        shift(trial.shift)
+    device = advice.device if advice else "cuda" if torch.cuda.is_available() else "cpu"
+    Run(trial, device).start()

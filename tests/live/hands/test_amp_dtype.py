@@ -1,0 +1,35 @@
+"""Mixed precision, put into a model and taken out."""
+
+import pytest
+import torch
+from hands_on import mlp, rooted
+
+from gputune.live.hands import amp_dtype
+
+
+def test_bfloat16_goes_in_and_out() -> None:
+    root = rooted(mlp())
+    assert amp_dtype.obstacle(root, "bfloat16") is None
+    assert amp_dtype.put_in(root, "bfloat16") == "bfloat16"
+    assert (root.call.dtype, root.call.cache) == (torch.bfloat16, True)
+    amp_dtype.take_out(root)
+    assert root.call.dtype is None
+
+
+def test_bfloat16_takes_the_place_of_float16_which_would_need_a_loss_scaler() -> None:
+    root = rooted(mlp())
+    assert amp_dtype.put_in(root, "float16") == "bfloat16"
+
+
+def test_reentrant_checkpointing_keeps_no_casts() -> None:
+    root = rooted(mlp(), sights={"reentrant checkpointing"})
+    assert amp_dtype.obstacle(root, "bfloat16") is None
+    amp_dtype.put_in(root, "bfloat16")
+    assert root.call.cache is False
+
+
+def test_a_gpu_without_bfloat16_would_need_a_loss_scaler(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = rooted(mlp(), device="cuda")
+    for supported in (True, False):
+        monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda including_emulation, supported=supported: supported)
+        assert (amp_dtype.obstacle(root, "float16") is None) is supported

@@ -1,0 +1,122 @@
+"""The fused form of a running optimizer: the same steps, saved as if it never had been fused."""
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from hands_on import mlp, rooted, stepped
+
+from gputune.live.hands import fused_optimizer
+
+KINDS = [torch.optim.AdamW, torch.optim.Adam, torch.optim.SGD]
+X = torch.ones(2, 4)
+
+
+def train(model: Any, optimizer: Any, steps: int = 3) -> list[Any]:
+    for _ in range(steps):
+        optimizer.zero_grad()
+        model(X).square().mean().backward()
+        optimizer.step()
+    return [one.detach().clone() for one in model.parameters()]
+
+
+def fused(model: Any, optimizer: Any) -> Any:
+    root = rooted(model, optimizer)
+    assert fused_optimizer.obstacle(root, True) is None
+    assert fused_optimizer.put_in(root, True) is True
+    return root
+
+
+def fused_model(kind: Any) -> tuple[Any, Any]:
+    model = mlp()
+    optimizer = stepped(model, kind)
+    fused(model, optimizer)
+    return model, optimizer
+
+
+def close(some: list[Any], others: list[Any]) -> bool:
+    return all(torch.allclose(one, other, rtol=1e-4, atol=1e-6) for one, other in zip(some, others, strict=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+class TestPutIn:
+    def test_it_steps_as_before(self, kind: Any) -> None:
+        torch.manual_seed(0)
+        plain = mlp()
+        model = copy.deepcopy(plain)
+        expected = train(plain, stepped(plain, kind))
+        optimizer = stepped(model, kind)
+        fused(model, optimizer)
+        assert all(group["fused"] for group in optimizer.param_groups)
+        assert close(train(model, optimizer), expected)
+
+    def test_what_is_saved_does_not_know_of_it(self, kind: Any) -> None:
+        model = mlp()
+        optimizer = stepped(model, kind)
+        before = copy.deepcopy(optimizer.state_dict())
+        fused(model, optimizer)
+        after = optimizer.state_dict()
+        assert after["param_groups"] == before["param_groups"]
+        assert [group["fused"] for group in after["param_groups"]] == [None]
+        assert after["state"].keys() == before["state"].keys()
+        for key, state in after["state"].items():
+            for name, value in state.items():
+                was = before["state"][key][name]
+                assert torch.equal(value, was) if isinstance(value, torch.Tensor) else value == was
+        steps = [state["step"] for state in after["state"].values() if "step" in state]
+        assert all((step.device.type, step.dtype) == ("cpu", torch.float32) for step in steps)
+
+    def test_saving_does_not_change_the_running_one(self, kind: Any) -> None:
+        model, optimizer = fused_model(kind)
+        saved = optimizer.state_dict()
+        kept = copy.deepcopy(saved["state"])
+        assert all(group["fused"] for group in optimizer.param_groups)
+        train(model, optimizer)
+        for key, state in kept.items():
+            assert "step" not in state or torch.equal(saved["state"][key]["step"], state["step"])
+
+    def test_what_was_saved_is_loaded_by_a_plain_one_and_by_a_fused_one(self, kind: Any) -> None:
+        torch.manual_seed(0)
+        first, optimizer = fused_model(kind)
+        saved, weights = copy.deepcopy(optimizer.state_dict()), copy.deepcopy(first.state_dict())
+        expected = train(first, optimizer)
+        for fuse in (False, True):
+            model = mlp()
+            other = stepped(model, kind)
+            if fuse:
+                fused(model, other)
+            model.load_state_dict(weights)
+            other.load_state_dict(copy.deepcopy(saved))
+            assert [group["fused"] for group in other.param_groups] == [True if fuse else None]
+            assert close(train(model, other), expected)
+
+    def test_twice_is_once(self, kind: Any) -> None:
+        model, optimizer = fused_model(kind)
+        fused(model, optimizer)
+        assert len(optimizer._optimizer_state_dict_post_hooks) == 1
+
+    def test_a_group_that_is_added_later_steps_too(self, kind: Any) -> None:
+        model, more = mlp(), mlp()
+        optimizer = stepped(model, kind)
+        fused(model, optimizer)
+        optimizer.add_param_group({"params": list(more.parameters())})
+        before = [one.detach().clone() for one in more.parameters()]
+        more(X).square().mean().backward()
+        optimizer.step()
+        assert not torch.equal(before[0], next(more.parameters()))
+
+    def test_a_pickle_goes_on(self, kind: Any) -> None:
+        model, optimizer = fused_model(kind)
+        copied, other = copy.deepcopy((model, optimizer))
+        assert close(train(copied, other), train(model, optimizer))
+
+
+def test_of_two_optimizers_the_one_that_can_be_is_fused() -> None:
+    model = mlp()
+    can, cannot = stepped(model, torch.optim.AdamW), stepped(model, torch.optim.RMSprop)
+    root = rooted(model, cannot, can)
+    assert fused_optimizer.obstacle(root, True) is None
+    fused_optimizer.put_in(root, True)
+    assert can.param_groups[0]["fused"]
+    assert "fused" not in cannot.param_groups[0]

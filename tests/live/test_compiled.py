@@ -1,0 +1,140 @@
+"""Compiling in place, and the backward pass that is run ahead of the program: the program notices neither."""
+
+import copy
+import pickle
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from gputune.live.compiled import compile_in_place, rehearse
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    given: list[Any] = []
+
+    def compile_(function: Any) -> Any:
+        given.append(function)
+        return function
+
+    monkeypatch.setattr(torch, "compile", compile_)
+    return given
+
+
+def network() -> nn.Module:
+    return nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+
+
+def test_the_class_the_parameters_names_and_the_results_stay(compiled: list[Any]) -> None:
+    model, x = network(), torch.randn(2, 4)
+    names, expected = list(model.state_dict()), model(x)
+    compile_in_place(model, print)
+    assert torch.equal(model(x), expected)
+    assert len(compiled) == 1
+    assert type(model) is nn.Sequential
+    assert list(model.state_dict()) == names
+
+
+def test_what_is_compiled_is_code_that_torch_does_not_skip(compiled: list[Any]) -> None:
+    """A frame of torch's own modules, as the forward of a Sequential is, would be left alone."""
+    compile_in_place(network(), print)
+    assert compiled[0].__module__ == "gputune.live.compiled"
+
+
+def test_a_copy_and_a_pickle_are_plain(compiled: list[Any]) -> None:
+    model, x = network(), torch.randn(2, 4)
+    compile_in_place(model, print)
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert torch.equal(other(x), model(x))
+
+
+@pytest.mark.slow
+def test_where_compiling_fails_the_model_runs_without_it_and_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch._dynamo
+
+    def failing(*inputs: Any) -> Any:
+        raise torch._dynamo.exc.TorchDynamoException("no C compiler\nand more")
+
+    monkeypatch.setattr(torch, "compile", lambda function: failing)
+    model, x = network(), torch.randn(2, 4)
+    expected = model(x)
+    failed: list[str] = []
+    compile_in_place(model, failed.append)
+    with pytest.warns(UserWarning, match="torch.compile failed, and the model runs without it: no C compiler"):
+        assert torch.equal(model(x), expected)
+    assert torch.equal(model(x), expected)
+    assert failed == ["no C compiler"]
+
+
+@pytest.mark.slow
+def test_an_error_of_the_model_itself_is_its_own(compiled: list[Any]) -> None:
+    model = network()
+    compile_in_place(model, print)
+    with pytest.raises(RuntimeError, match="shapes"):
+        model(torch.randn(2, 5))
+
+
+class Layout(torch.autograd.Function):
+    """Its backward pass fails, as one of torch.compile's may."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise AssertionError("expected stride 16==1")
+
+
+class Net(nn.Module):
+    def __init__(self, *, fails: bool = False) -> None:
+        super().__init__()
+        self.layer, self.fails = nn.Linear(4, 4), fails
+
+    def forward(self, x: Any) -> dict[str, Any]:
+        out = self.layer(x)
+        return {"logits": Layout.apply(out) if self.fails else out, "shape": out.shape}
+
+
+def test_a_backward_pass_that_fails_is_told() -> None:
+    model = Net(fails=True)
+    with pytest.raises(RuntimeError, match="in its backward pass: AssertionError: expected stride 16==1"):
+        rehearse(model, model(torch.ones(2, 4)), "cpu")
+
+
+def test_gradients_stay_as_they_are_and_the_program_can_still_run_it() -> None:
+    model, random = Net(), torch.get_rng_state()
+    model.layer.bias.grad = torch.full((4,), 3.0)
+    output = model(torch.ones(2, 4))
+    rehearse(model, output, "cpu")
+    assert (model.layer.weight.grad, model.layer.bias.grad.tolist()) == (None, [3.0] * 4)
+    assert torch.equal(torch.get_rng_state(), random)
+    output["logits"].sum().backward()
+    assert model.layer.bias.grad.tolist() == [5.0] * 4
+
+
+def test_what_the_program_hangs_on_gradients_is_not_called() -> None:
+    called: list[str] = []
+    model = Net()
+    model.layer.weight.register_hook(lambda grad: called.append("of a weight"))
+    model.layer.weight.register_post_accumulate_grad_hook(lambda weight: called.append("after a weight's"))
+    rehearse(model, model(torch.ones(2, 4)), "cpu")
+    model.register_full_backward_hook(lambda *_: called.append("of a module"))
+    rehearse(model, model(torch.ones(2, 4)), "cpu")
+    assert called == []
+
+
+@pytest.mark.parametrize("output", [None, {}, torch.ones(3), [torch.ones(3)]])
+def test_outputs_that_nothing_is_behind(output: Any) -> None:
+    rehearse(Net(fails=True), output, "cpu")
+
+
+def test_where_memory_does_not_suffice_the_program_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise torch.cuda.OutOfMemoryError("out of memory")
+
+    monkeypatch.setattr(torch.autograd, "grad", full)
+    model = Net()
+    rehearse(model, model(torch.ones(2, 4)), "cpu")

@@ -1,0 +1,439 @@
+"""Programs that know nothing of gputune, into whose models something is put after their first steps."""
+
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from hands_on import convnet, mlp
+from torch import nn
+
+from gputune import knobs
+from gputune.live import hands
+from gputune.live.advice import Advice, Tuned
+from gputune.live.applied import Applied
+from gputune.live.call import PLACE
+from gputune.live.inference import SILENT
+from gputune.live.injection import PATIENCE, Injection
+from gputune.live.models import key
+
+HALF = torch.bfloat16
+BOTH = {"amp_dtype": "bfloat16", "fused_optimizer": True}
+IMAGES = torch.ones(2, 3, 8, 8)
+X = torch.ones(2, 4)
+HOOKS = {
+    "torch.optim.optimizer": "_global_optimizer_post_hooks",
+    "torch.nn.modules.module": "_global_module_registration_hooks",
+}
+
+
+class Session:
+    def __init__(self, advice: Advice) -> None:
+        self.said: list[str] = []
+        self.flags: dict[str, Any] = {}
+        self.injection = Injection(advice, self.set_flag, self.said.append)
+        self.injection.start()
+
+    def set_flag(self, name: str, value: Any) -> Applied:
+        self.flags[name] = value
+        return Applied(setting=name, after=value, status="applied", source="profile", reasons=("in this process",))
+
+    def became(self, name: str) -> tuple[str, str]:
+        row = self.injection.rows[name]
+        return row.status, row.why
+
+
+Start = Callable[..., Session]
+
+
+@pytest.fixture
+def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    for module, hooks in HOOKS.items():
+        monkeypatch.setattr(import_module(module), hooks, OrderedDict())
+    monkeypatch.delenv("RANK", raising=False)
+    before = nn.Module.__call__
+    sessions: list[Session] = []
+
+    def start(general: Any = None, **more: Any) -> Session:
+        sessions.append(Session(Advice(device="cpu", general=BOTH if general is None else general, **more)))
+        return sessions[-1]
+
+    yield start
+    for session in sessions:
+        session.injection._watch.stop()
+        session.injection._answering.stop()
+    assert nn.Module.__call__ is before
+
+
+def sgd(*models: Any) -> Any:
+    return torch.optim.SGD([one for model in models for one in model.parameters()], lr=0.01)
+
+
+def step(optimizer: Any, *models: Any, x: Any = None) -> None:
+    optimizer.zero_grad()
+    for model in models:
+        given = IMAGES if any(isinstance(one, nn.Conv2d) for one in model.modules()) else X
+        model(given if x is None else x).square().mean().backward()
+    optimizer.step()
+
+
+def trained(*models: Any, steps: int = 2) -> Any:
+    optimizer = sgd(*models)
+    for _ in range(steps):
+        step(optimizer, *models)
+    return optimizer
+
+
+def call_of(model: Any) -> Any:
+    return vars(model).get(PLACE)
+
+
+def is_mixed(model: Any) -> bool:
+    return getattr(call_of(model), "dtype", None) == HALF
+
+
+class TestWhen:
+    def test_after_the_second_step_of_the_first_optimizer(self, start: Start) -> None:
+        before, session, model = nn.Module.__call__, start(), mlp()
+        optimizer = sgd(model)
+        step(optimizer, model)
+        assert (is_mixed(model), session.said) == (False, [])
+        step(optimizer, model)
+        assert is_mixed(model)
+        assert nn.Module.__call__ is before
+        assert optimizer.param_groups[0]["fused"]
+        assert session.said == ["put into Sequential (mlp): amp_dtype bfloat16, fused_optimizer"]
+        step(optimizer, model)
+        assert len(session.said) == 1
+
+    def test_a_model_of_a_later_optimizer_gets_its_own(self, start: Start) -> None:
+        session, first, later = start(), mlp(), mlp()
+        one = trained(first)
+        two = sgd(later)
+        for _ in range(2):
+            step(one, first)
+            step(two, later)
+        assert is_mixed(later), session.became("amp_dtype")
+        assert session.became("amp_dtype") == ("applied", "put into Sequential")
+        assert len(session.said) == 2
+
+    def test_a_later_optimizer_of_the_same_model_changes_nothing_of_the_model(self, start: Start) -> None:
+        session, model = start(), mlp()
+        trained(model)
+        call = call_of(model)
+        trained(model)
+        assert call_of(model) is call
+        assert session.became("amp_dtype")[0] == "applied"
+
+    def test_an_optimizer_that_is_gone_is_not_waited_for(self, start: Start) -> None:
+        start()
+        model, other = mlp(), mlp()
+        trained(model, steps=1)
+        trained(other, steps=3)
+        assert is_mixed(other)
+
+
+class TestWhat:
+    def test_each_kind_of_model_gets_its_own_values(self, start: Start) -> None:
+        session = start(families={"convnet": {"channels_last": True}, "mlp": {}})
+        images, plain, other = convnet(), mlp(), nn.Sequential(nn.Linear(4, 4), nn.Bilinear(1, 1, 1).requires_grad_())
+        other.forward = other[0].forward
+        trained(images, plain, other)
+        assert [is_mixed(one) for one in (images, plain, other)] == [False, False, True]
+        assert images[0].weight.is_contiguous(memory_format=torch.channels_last)
+        assert "put into Sequential (convnet), Sequential (mlp), Sequential: " in session.said[0]
+
+    def test_where_nothing_gains_it_is_said(self, start: Start) -> None:
+        session, model = start({}, families={"mlp": {}}), mlp()
+        trained(model)
+        assert session.said == ["nothing put into Sequential (mlp): nothing measured better than torch's defaults"]
+        assert call_of(model) is None
+
+    def test_only_the_optimizers_of_the_model(self, start: Start) -> None:
+        start({"fused_optimizer": True})
+        model, unrelated = mlp(), torch.optim.SGD([nn.Parameter(torch.ones(2))], lr=0.1)
+        optimizer = trained(model)
+        assert optimizer.param_groups[0]["fused"]
+        assert not unrelated.param_groups[0]["fused"]
+
+
+def program(*models: Any, trains: bool = True, **values: Any) -> Tuned:
+    keys = tuple((found.class_name, found.digest) for found in map(key, models))
+    return Tuned(entry="train.py", models=keys, settings=values, trains=trains)
+
+
+class TestTuned:
+    def test_a_program_is_known_by_its_models_and_gets_what_was_tuned_for_it(self, start: Start) -> None:
+        model = mlp()
+        tuned = program(model, amp_dtype="bfloat16", cudnn_benchmark=True, omp_threads=1)
+        session = start({"fused_optimizer": True}, programs=(tuned,))
+        optimizer = trained(model)
+        assert is_mixed(model)
+        assert session.flags == {"cudnn_benchmark": True, "omp_threads": 1}
+        assert not optimizer.param_groups[0]["fused"]
+        assert session.became("cudnn_benchmark") == ("applied", "in this process")
+
+    @pytest.mark.slow
+    def test_its_other_models_are_left(self, start: Start) -> None:
+        model, other = mlp(), convnet()
+        start(programs=(program(model, amp_dtype="bfloat16"),))
+        trained(model, other)
+        assert (is_mixed(model), is_mixed(other)) == (True, False)
+
+    @pytest.mark.slow
+    def test_of_several_the_one_with_most_models_is_taken(self, start: Start) -> None:
+        model, other = mlp(), convnet()
+        one, both = program(model, amp_dtype="bfloat16"), program(model, other, fused_optimizer=True)
+        start(programs=(one, both))
+        optimizer = trained(model, other)
+        assert optimizer.param_groups[0]["fused"]
+        assert not is_mixed(model)
+
+    @pytest.mark.parametrize("entry", ["train.py", "other.py"])
+    def test_another_program_gets_nothing_and_hears_of_it_where_it_has_the_same_name(
+        self, start: Start, monkeypatch: pytest.MonkeyPatch, entry: str
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "__main__", SimpleNamespace(__file__=f"/home/me/{entry}"))  # type: ignore[arg-type]
+        model = mlp()
+        session = start({}, programs=(program(convnet(), amp_dtype="bfloat16", cudnn_benchmark=True),))
+        trained(model)
+        why = "tuned for other models than this program's"
+        assert session.became("amp_dtype") == ("skipped", why)
+        assert (call_of(model), session.flags) == (None, {})
+        line = f"nothing put into Sequential (mlp); left: amp_dtype ({why})"
+        assert session.said == ([line] if entry == "train.py" else [])
+
+    def test_another_program_gets_what_is_for_its_kind_where_that_was_asked_for(self, start: Start) -> None:
+        model = mlp()
+        start(BOTH, programs=(program(convnet(), compile=True),))
+        trained(model)
+        assert is_mixed(model)
+
+    @pytest.mark.parametrize(("ranks", "told"), [("1", False), ("4", True)])
+    def test_another_number_of_ranks_is_told(
+        self, start: Start, monkeypatch: pytest.MonkeyPatch, ranks: str, told: bool
+    ) -> None:
+        monkeypatch.setenv("WORLD_SIZE", ranks)
+        model = mlp()
+        session = start(programs=(program(model, amp_dtype="bfloat16"),))
+        trained(model)
+        assert session.said[0].endswith("; tuned with 1 ranks, and these are 4") is told
+
+
+def answering(*models: Any, **values: Any) -> Tuned:
+    return program(*models, trains=False, **values)
+
+
+class TestTrainsNothing:
+    @pytest.fixture(autouse=True)
+    def _no_optimizer(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("gputune.live.inference.optimizer_made", lambda: False)
+
+    def answered(self, *models: Any, times: int = SILENT + PATIENCE) -> Any:
+        with torch.no_grad():
+            for _ in range(times):
+                output = [model(X) for model in models]
+        return output[-1]
+
+    def test_its_calls_get_what_was_tuned_for_them_and_others_do_not(self, start: Start) -> None:
+        model = mlp()
+        session = start({}, programs=(answering(model, amp_dtype="bfloat16", inference_mode=True),))
+        self.answered(model, times=SILENT)
+        assert call_of(model) is None
+        output = self.answered(model, times=PATIENCE)
+        assert session.said == ["put into Sequential (mlp): amp_dtype bfloat16, inference_mode"]
+        assert is_mixed(model)
+        assert (output.dtype, output.is_inference()) == (torch.float32, False)
+        assert not torch.equal(output, model(X).detach())  # which has gradients, and so is in FP32
+
+    @pytest.mark.parametrize("calls", [1, SILENT, SILENT + PATIENCE])
+    @pytest.mark.parametrize("steps", [0, 3])
+    def test_nothing_is_patched_after_its_calls_or_once_it_trains(self, start: Start, calls: int, steps: int) -> None:
+        before, model = nn.Module.__call__, mlp()
+        start({}, programs=(answering(model, amp_dtype="bfloat16"),))
+        assert nn.Module.__call__ is not before
+        self.answered(model, times=calls)
+        trained(model, steps=steps)
+        assert (nn.Module.__call__ is before) == (calls > SILENT or steps > 0)
+        assert is_mixed(model) == (calls > SILENT and not steps)
+
+    def test_a_call_that_fails_with_it_is_repeated_without(self, start: Start) -> None:
+        class Refuses(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.layer = nn.Linear(4, 4)
+
+            def forward(self, x: Any) -> Any:
+                if self.layer(x).dtype != torch.float32:
+                    raise RuntimeError("FP32 only")
+                return x
+
+        model = Refuses()
+        session = start({}, programs=(answering(model, amp_dtype="bfloat16"),))
+        assert self.answered(model, times=SILENT + PATIENCE + 3) is X
+        assert session.became("amp_dtype")[0] == "failed"
+
+    def test_what_was_tuned_for_training_is_not_for_it_nor_what_is_for_its_kind(self, start: Start) -> None:
+        model = mlp()
+        training = program(model, amp_dtype="bfloat16")
+        session = start(programs=(training, answering(convnet(), compile=True)))
+        self.answered(model)
+        assert call_of(model) is None
+        assert session.became("amp_dtype") == ("skipped", "tuned for other models than this program's")
+
+    def test_where_its_calls_came_before_a_training_all_is_undone_and_what_is_for_that_goes_in(
+        self, start: Start
+    ) -> None:
+        model = mlp()
+        answers = answering(model, amp_dtype="bfloat16", inference_mode=True, cudnn_benchmark=True)
+        session = start({"fused_optimizer": True}, programs=(answers,))
+        self.answered(model)
+        assert is_mixed(model)
+        optimizer = trained(model)
+        assert not is_mixed(model)
+        assert "inference_mode" not in session.injection.rows
+        assert session.flags["cudnn_benchmark"] is None  # what it was before
+        assert optimizer.param_groups[0]["fused"]
+        trained(model, steps=3)
+        assert not self.answered(model, times=2).is_inference()
+
+    @pytest.mark.slow
+    def test_what_lasts_is_made_outside_of_the_programs_inference_mode(self, start: Start) -> None:
+        model = convnet()
+        start({}, programs=(answering(model, channels_last=True),))
+        with torch.inference_mode():
+            for _ in range(SILENT + PATIENCE):
+                model(IMAGES)
+        assert model[0].weight.is_contiguous(memory_format=torch.channels_last)
+        model(IMAGES).sum().backward()
+
+
+class TestLeft:
+    def test_what_the_program_does_itself(self, start: Start) -> None:
+        session, model = start(), mlp()
+        optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
+        for _ in range(2):
+            optimizer.zero_grad()
+            with torch.autocast("cpu", dtype=HALF):
+                model(X).float().sum().backward()
+            optimizer.step()
+        rows = session.injection.rows
+        assert {(row.status, row.source) for row in rows.values()} == {("kept-user", "program")}
+        assert call_of(model) is None
+        assert session.said == [
+            "nothing put into Sequential (mlp); left: amp_dtype (the program uses autocast or half precision itself), "
+            "fused_optimizer (the program gave foreach=)"
+        ]
+
+    def test_an_older_torch(self, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(torch, "__version__", "2.3.1+cu121")
+        session, model = start(), mlp()
+        trained(model)
+        assert session.became("amp_dtype") == ("skipped", "torch 2.3.1+cu121 is older than 2.4")
+        assert not is_mixed(model)
+
+    def test_a_hand_that_fails_leaves_the_others_to_work(self, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("gputune.live.hands.amp_dtype.put_in", lambda root, value: 1 / 0)
+        session, model = start(), mlp()
+        optimizer = trained(model)
+        assert session.became("amp_dtype") == ("failed", "ZeroDivisionError: division by zero")
+        assert session.said[0] == "amp_dtype was not put into Sequential: ZeroDivisionError: division by zero"
+        assert optimizer.param_groups[0]["fused"]
+
+    def test_whatever_goes_wrong_the_program_goes_on(self, start: Start) -> None:
+        model = mlp()
+        session = start(programs=(program(model, cudnn_benchmark=True),))
+        session.flags = None  # type: ignore[assignment]  # so that setting one raises
+        trained(model, steps=3)
+        assert session.said == [
+            "nothing was put into the program: TypeError: 'NoneType' object does not support item assignment"
+        ]
+
+    def test_a_setting_whose_call_fails_is_taken_out_again_and_told(self, start: Start) -> None:
+        class Puts(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.layer = nn.Linear(4, 4)
+
+            def forward(self, x: Any) -> Any:
+                return torch.zeros(2, 4).index_put((torch.arange(2),), self.layer(x))
+
+        session, model = start(), Puts()
+        trained(model, steps=3)
+        status, why = session.became("amp_dtype")
+        assert status == "failed"
+        assert why.startswith("its call failed with it: RuntimeError: Index put requires")
+        assert session.said[-1] == f"amp_dtype was taken out again: {why}"
+        assert session.became("fused_optimizer")[0] == "applied"
+
+    def test_quiet_says_nothing_and_other_ranks_than_the_first_neither(
+        self, start: Start, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        quiet = start(quiet=True)
+        trained(mlp())
+        assert quiet.said == []
+        monkeypatch.setenv("RANK", "1")
+        other = start()
+        trained(mlp())
+        assert (other.said, other.became("amp_dtype")[0]) == ([], "applied")
+
+
+class TestAgain:
+    def test_what_is_for_other_kinds_is_not_told(self, start: Start) -> None:
+        session = start(families={"mlp": {"fused_optimizer": True}, "convnet": {"channels_last": True}})
+        trained(mlp())
+        assert session.said == ["put into Sequential (mlp): fused_optimizer"]
+        assert set(session.injection.rows) == {"fused_optimizer"}
+
+    def test_so_is_that_of_a_program_that_was_tuned(self, start: Start) -> None:
+        model = mlp()
+        start(programs=(program(model, fused_optimizer=True),))
+        for _ in range(2):
+            optimizer = torch.optim.AdamW(model.parameters())
+            for _ in range(3):
+                model(X).sum().backward()
+                optimizer.step()
+            assert optimizer.param_groups[0]["fused"] is True
+
+    def test_without_a_model_one_line_says_so(self, start: Start) -> None:
+        session, weight = start(), torch.ones(2, requires_grad=True)
+        optimizer = torch.optim.SGD([weight])
+        for _ in range(PATIENCE + 2):
+            weight.sum().backward()
+            optimizer.step()
+        assert session.said == [
+            "nothing was put into the program: no model was called with gradients between two optimizer steps"
+        ]
+
+
+class TestDistributed:
+    def wrap(self, model: Any) -> Any:
+        class DistributedDataParallel(nn.Module):
+            def __init__(self, model: Any) -> None:
+                super().__init__()
+                self.module = model
+                self.seen = [one.is_contiguous(memory_format=torch.channels_last) for one in model.parameters()]
+
+            def forward(self, x: Any) -> Any:
+                return self.module(x)
+
+        return DistributedDataParallel(model)
+
+    def test_not_where_it_does_not_pay_or_may_not_be(self, start: Start) -> None:
+        start({"channels_last": True}, families={"convnet": {}})
+        assert not self.wrap(convnet()).seen[0]
+        start({"channels_last": True})
+        assert not self.wrap(convnet().double()).seen[0]
+
+
+def test_every_hand_is_that_of_a_setting_that_takes_lines_of_a_script() -> None:
+    assert hands.names() == sorted(hands.names())
+    for name in hands.names():
+        hand = hands.load(name)
+        assert knobs.load(name).PHASE == "code"
+        assert callable(hand.obstacle)
+        assert callable(hand.put_in)

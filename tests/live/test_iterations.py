@@ -1,0 +1,170 @@
+"""The iterations of a program: its optimizers' steps, or its models' calls if it trains nothing."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch_child
+from torch import nn
+from trials.guard_cases import untouched
+
+from gputune.live.inference import LATER, SILENT, Calls
+from gputune.live.iterations import Iterations
+
+X = torch.ones(2, 4)
+
+
+class Counting:
+    def __init__(self) -> None:
+        self.ended = self.suspected = 0
+        self.calls = Calls(self.count, self.suspect)
+        self.calls.start()
+
+    def count(self) -> None:
+        self.ended += 1
+
+    def suspect(self) -> None:
+        self.suspected += 1
+
+
+@pytest.fixture
+def has_optimizer() -> bool:
+    return False
+
+
+@pytest.fixture
+def counting(monkeypatch: pytest.MonkeyPatch, has_optimizer: bool) -> Iterator[Counting]:
+    monkeypatch.setattr("gputune.live.inference.optimizer_made", lambda: has_optimizer)
+    made = Counting()
+    yield made
+    made.calls.stop()
+
+
+def called(*models: Any, times: int = 1) -> None:
+    with torch.no_grad():
+        for _ in range(times):
+            for model in models:
+                model(X)
+
+
+def test_the_first_calls_pass_in_silence(counting: Counting) -> None:
+    model = nn.Linear(4, 4)
+    called(model, times=SILENT - 1)
+    assert (counting.ended, counting.calls.counts) == (0, False)
+    called(model, times=3)
+    assert (counting.ended, counting.calls.counts) == (3, True)
+
+
+def test_of_several_models_the_one_seen_last_ends_an_iteration(counting: Counting) -> None:
+    encoder, decoder = nn.Linear(4, 4), nn.Linear(4, 4)
+    called(encoder, decoder, times=SILENT // 2)
+    before = counting.ended
+    called(encoder, *[decoder] * 3, times=2)
+    assert counting.ended - before == 6
+
+
+def test_what_has_no_parameters_and_what_has_gradients_does_not_count(counting: Counting) -> None:
+    called(nn.Softmax(dim=-1), times=2 * SILENT)
+    for _ in range(2 * SILENT):
+        nn.Linear(4, 4)(X)
+    assert not counting.calls.counts
+
+
+@pytest.mark.parametrize("has_optimizer", [True])
+def test_a_program_that_made_an_optimizer_is_suspected(counting: Counting) -> None:
+    """It may look at how its model does before it trains, or evaluate only."""
+    model = nn.Linear(4, 4)
+    called(model, times=LATER - 1)
+    assert (counting.ended, counting.suspected, counting.calls.counts) == (0, 1, False)
+    called(model)
+    assert (counting.ended, counting.suspected, counting.calls.counts) == (1, 1, True)
+
+
+def test_where_nobody_is_to_hear_of_a_suspicion_it_counts() -> None:
+    torch.optim.SGD(nn.Linear(4, 4).parameters())
+    ended: list[int] = []
+    calls = Calls(lambda: ended.append(1))
+    calls.start()
+    called(nn.Linear(4, 4), times=SILENT)
+    calls.stop()
+    assert ended == [1]
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["SGD", "AdamW", "LBFGS", "Own"])
+def test_torch_marks_that_an_optimizer_was_made(kind: str) -> None:
+    """In a process of its own, in which no other test has made one."""
+    before, after = torch_child.ask(
+        f"""
+import sys
+sys.path[:0] = {[str(one) for one in _path()]}
+from gputune.live.inference import optimizer_made
+class Own(torch.optim.Optimizer):
+    def __init__(self, parameters, lr):
+        super().__init__(parameters, dict(lr=lr))
+    def step(self, closure=None):
+        return None
+answer = [optimizer_made()]
+kind = Own if {kind!r} == "Own" else getattr(torch.optim, {kind!r})
+kind(torch.nn.Linear(2, 2).parameters(), lr=0.1)
+answer.append(optimizer_made())
+"""
+    )
+    assert (before, after) == (False, True)
+
+
+def _path() -> list[str]:
+    import gputune
+
+    return [str(gputune.__file__).rpartition("/gputune/")[0]]
+
+
+@pytest.fixture
+def ended() -> Iterator[list[int]]:
+    times: list[int] = []
+    with untouched():
+        Iterations(lambda: times.append(len(times))).start()
+        yield times
+
+
+def optimizer(kind: Any = torch.optim.SGD) -> Any:
+    return kind(nn.Linear(2, 2).parameters(), lr=0.1)
+
+
+def test_each_step_of_one_optimizer_is_an_iteration(ended: list[int]) -> None:
+    one = optimizer()
+    for _ in range(3):
+        one.step()
+    assert len(ended) == 3
+
+
+def test_two_that_take_turns_have_one_together(ended: list[int]) -> None:
+    critic, generator = optimizer(), optimizer()
+    for _ in range(3):
+        for one in (critic, critic, generator):
+            one.step()
+    # Before the generator was seen the critic's own steps were taken for iterations.
+    assert len(ended) == 2 + 3
+
+
+def test_a_step_within_a_step_is_none(ended: list[int]) -> None:
+    class Own(torch.optim.SGD):
+        def step(self, closure: Any = None) -> Any:
+            return super().step(closure)
+
+    optimizer().step()
+    own = optimizer(Own)
+    before = len(ended)
+    own.step()
+    own.step()
+    assert len(ended) == before + 2
+
+
+def test_it_goes_on_when_an_optimizer_is_replaced(ended: list[int]) -> None:
+    optimizer().step()
+    one = optimizer()
+    one.step()
+    one.step()
+    assert len(ended) == 3

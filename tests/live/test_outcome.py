@@ -1,0 +1,106 @@
+"""The outcome of each setting in several models: one row, and the line that tells it."""
+
+from typing import Any
+
+import pytest
+from hands_on import convnet, mlp, rooted
+
+from gputune.live import decision
+from gputune.live.advice import Tuned
+from gputune.live.applied import Applied, Reason
+from gputune.live.outcome import Outcome, left, line
+
+LEFT = left("amp_dtype", "its parameters are float16")
+INSTEAD = "bfloat16 instead of float16, which needs a loss scaler"
+FAILED = decision.failed("amp_dtype", "its call failed with it: RuntimeError: dtype")
+
+
+def remembered(*rows: Applied) -> Applied:
+    outcome = Outcome(["amp_dtype"], Reason.NO_STEP())
+    for row in rows:
+        outcome.add(row)
+    return outcome.rows["amp_dtype"]
+
+
+def put(model: str, *more: str, name: str = "amp_dtype", value: Any = "bfloat16") -> Applied:
+    reasons = (Reason.PUT_IN(model), *more)
+    return Applied(setting=name, after=value, status="applied", source="profile", reasons=reasons)
+
+
+def test_what_is_expected_has_a_row_before_anything_is_known() -> None:
+    assert remembered().why == "no optimizer took two steps"
+
+
+def test_what_is_known_of_a_model_is_not_replaced_by_why_nothing_was_found() -> None:
+    outcome = Outcome(["amp_dtype", "compile"], Reason.NO_STEP())
+    outcome.add(put("A"))
+    outcome.nothing(Reason.NO_MODEL())
+    assert [row.status for row in outcome.rows.values()] == ["applied", "skipped"]
+    assert outcome.rows["compile"].because(Reason.NO_MODEL) == ()
+
+
+def test_what_the_program_does_itself_is_the_users() -> None:
+    row = left("compile", "the program compiles it itself", users=True)
+    assert (row.status, row.source) == ("kept-user", "program")
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        ((put("A"), put("B"), put("A")), "put into A, B"),
+        ((put("A"), LEFT), "put into A; its parameters are float16"),
+        ((LEFT, put("A")), "put into A; its parameters are float16"),
+        ((put("A", INSTEAD), put("B", INSTEAD), LEFT, LEFT), f"put into A, B; {INSTEAD}; its parameters are float16"),
+        ((FAILED, put("A")), f"put into A; {FAILED.why}"),
+    ],
+)
+def test_it_is_applied_where_any_model_has_it_and_each_reason_is_given_once(rows: tuple[Applied], why: str) -> None:
+    row = remembered(*rows)
+    assert (row.status, row.after, row.source, row.why) == ("applied", "bfloat16", "profile", why)
+
+
+def told(*rows: Applied, models: Any = None, tuned: Tuned | None = None) -> str:
+    found = [rooted(model) for model in (models or [mlp()])]
+    for root in found:
+        root.seen.shapes.append((2, 4))
+    return line({row.setting: row for row in rows}, found, tuned)
+
+
+COMPILED, HALF = put("Sequential", name="compile", value=True), put("Sequential")
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ((), "nothing put into Sequential (mlp): nothing measured better than torch's defaults"),
+        ((HALF, COMPILED), "put into Sequential (mlp): amp_dtype bfloat16, compile"),
+        ((COMPILED, LEFT), f"put into Sequential (mlp): compile; left: amp_dtype ({LEFT.why})"),
+        ((LEFT,), f"nothing put into Sequential (mlp); left: amp_dtype ({LEFT.why})"),
+        ((COMPILED, left("channels_last", Reason.NO_IMAGES())), "put into Sequential (mlp): compile"),
+        ((FAILED,), f"nothing put into Sequential (mlp); left: amp_dtype ({FAILED.why})"),
+        ((put("A", INSTEAD),), f"put into Sequential (mlp): amp_dtype bfloat16 ({INSTEAD})"),
+    ],
+)
+def test_the_line_says_what_was_put_in_and_what_was_left_and_why(rows: tuple[Applied, ...], said: str) -> None:
+    assert told(*rows) == said
+
+
+def test_models_are_named_once_with_their_kinds() -> None:
+    assert told(models=[mlp(), convnet(), mlp()]).startswith("nothing put into Sequential (mlp), Sequential (convnet)")
+
+
+@pytest.mark.parametrize(
+    ("ranks", "shapes", "words"),
+    [
+        ("1", ((2, 4),), ""),
+        ("", (), ""),
+        ("8", ((2, 4),), "; tuned with 1 ranks, and these are 8"),
+        ("1", ((3, 4), ()), "; tuned with inputs of 3x4, one number, and these are 2x4"),
+    ],
+)
+def test_a_run_that_differs_from_the_one_that_was_tuned(
+    monkeypatch: pytest.MonkeyPatch, ranks: str, shapes: tuple[tuple[int, ...], ...], words: str
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", ranks)
+    tuned = Tuned(entry="train.py", models=(), settings={}, shapes=shapes)
+    assert told(COMPILED, tuned=tuned) == f"put into Sequential (mlp): compile{words}"

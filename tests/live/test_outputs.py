@@ -1,0 +1,163 @@
+"""Outputs as they would be without mixed precision and channels_last: types and what is untouched stay the same."""
+
+from collections import OrderedDict, defaultdict, namedtuple
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputune.live.outputs import opaque, restored, tensors, usual
+
+HALF, FULL = torch.bfloat16, torch.float32
+Pair = namedtuple("Pair", ["left", "right"])
+
+
+@dataclass
+class Made:
+    left: Any
+    right: Any = None
+
+
+@dataclass(frozen=True)
+class Frozen:
+    left: Any
+    right: Any
+
+
+class Named(OrderedDict[str, Any]):
+    """As the outputs of transformers are."""
+
+
+class Opaque:
+    """Something of the user's own, which is not looked into."""
+
+    def __init__(self, inside: Any) -> None:
+        self.inside = inside
+
+
+def tensor(dtype: Any) -> Any:
+    return torch.ones(2, dtype=dtype)
+
+
+LEAVES = st.one_of(
+    st.sampled_from([HALF, FULL, torch.float16, torch.int64, torch.bool]).map(tensor),
+    st.none(), st.integers(), st.text(max_size=3), st.builds(Opaque, st.just(1)),
+)  # fmt: skip
+KEYS = st.text("abc", min_size=1, max_size=2)
+OUTPUTS = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.lists(inner, max_size=3).map(tuple),
+        st.dictionaries(KEYS, inner, max_size=3),
+        st.dictionaries(KEYS, inner, max_size=3).map(Named),
+        st.builds(Pair, inner, inner),
+        st.builds(Made, inner, inner),
+        st.builds(Frozen, inner, inner),
+    ),
+    max_leaves=8,
+)
+
+
+def alike(before: Any, after: Any) -> None:
+    assert type(before) is type(after)
+    if isinstance(before, torch.Tensor):
+        assert after.dtype == (FULL if before.dtype == HALF else before.dtype)
+        assert torch.equal(after, before.to(after.dtype))
+    if not any(one.dtype == HALF for one in tensors(before)):
+        assert after is before
+    elif not isinstance(before, torch.Tensor):
+        assert after is not before
+        for left, right in zip(parts(before), parts(after), strict=True):
+            alike(left, right)
+
+
+def parts(output: Any) -> list[Any]:
+    if isinstance(output, dict):
+        return [*output, *output.values()]
+    return list(vars(output).values()) if isinstance(output, Made | Frozen) else list(output)
+
+
+class TestDtype:
+    @pytest.mark.slow
+    @given(OUTPUTS)
+    def test_at_any_depth_types_are_kept_and_what_is_untouched_is_the_same_object(self, output: Any) -> None:
+        alike(output, restored(output, HALF))
+
+    @pytest.mark.slow
+    @given(OUTPUTS)
+    def test_twice_is_once(self, output: Any) -> None:
+        once = restored(output, HALF)
+        assert restored(once, HALF) is once
+
+    @given(OUTPUTS)
+    def test_without_a_dtype_nothing_changes(self, output: Any) -> None:
+        assert restored(output, None) is output
+
+    def test_the_original_stays_as_it_was(self) -> None:
+        output = {"loss": tensor(HALF), "rest": [tensor(HALF)]}
+        restored(output, HALF)
+        assert [one.dtype for one in tensors(output)] == [HALF, HALF]
+
+    def test_gradients_flow_through(self) -> None:
+        leaf = torch.ones(2, dtype=HALF, requires_grad=True)
+        restored([leaf * 2], HALF)[0].sum().backward()
+        assert leaf.grad is not None
+
+    def test_a_default_dict_keeps_its_default(self) -> None:
+        output = restored(defaultdict(list, loss=tensor(HALF)), HALF)
+        assert output["none"] == []
+
+    def test_what_torch_returns_in_names_keeps_them(self) -> None:
+        output = restored(torch.ones(2, 2, dtype=HALF).max(0), HALF)
+        assert (output.values.dtype, output.indices.dtype) == (FULL, torch.int64)
+
+
+class TestLayout:
+    images = torch.ones(2, 3, 4, 4)
+
+    def test_images_in_channels_last_become_contiguous(self) -> None:
+        output = restored([self.images.to(memory_format=torch.channels_last)], None, contiguous=True)[0]
+        assert output.is_contiguous()
+        assert torch.equal(output, self.images)
+
+    def test_the_programs_own_layout_stays_where_gputune_put_none_in(self) -> None:
+        images = self.images.to(memory_format=torch.channels_last)
+        assert restored(images, HALF) is images
+        assert restored(images.to(HALF), HALF).is_contiguous(memory_format=torch.channels_last)
+
+    @pytest.mark.parametrize(
+        "one", [images, images.transpose(2, 3), torch.ones(2, 3, 4).mT, torch.ones(2, 1, 4, 4), torch.ones(1, 2, 3).mT]
+    )
+    def test_what_is_not_in_channels_last_is_the_same_object(self, one: Any) -> None:
+        assert restored(one, None, contiguous=True) is one
+
+
+def test_tensors_finds_each_in_order() -> None:
+    one, two, three, four = (torch.zeros(n) for n in range(4))
+    found = tensors(([one, {"a": two}], Made(three), Pair(four, "text"), Opaque(one), None, Made))
+    assert [len(each) for each in found] == [0, 1, 2, 3]
+
+
+def test_what_was_made_in_inference_mode_becomes_usual() -> None:
+    plain = tensor(FULL)
+    with torch.inference_mode():
+        made = {"left": [tensor(HALF)], "right": plain}
+    found = usual(made)
+    assert not found["left"][0].is_inference()
+    assert found["left"][0].dtype == HALF
+    assert found["right"] is plain
+
+
+@pytest.mark.parametrize(
+    ("output", "name"),
+    [
+        (tensor(FULL), None), ((tensor(FULL), None, "text", 1.0), None), ({"deep": [Made(1, tensor(FULL))]}, None),
+        ([], None), (Opaque(tensor(FULL)), "Opaque"), ({"deep": (1, Opaque(2))}, "Opaque"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_looked_into_has_a_name(output: Any, name: str | None) -> None:
+    assert opaque(output) == name

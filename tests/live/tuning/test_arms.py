@@ -1,0 +1,120 @@
+"""Settings switched back and forth between the steps of a model that trains."""
+
+import os
+from typing import Any
+
+import pytest
+import torch
+from hands_on import convnet, mlp, rooted
+
+from gputune.knobs import load
+from gputune.live.tuning.arms import Arms
+
+IMAGES = torch.ones(2, 3, 8, 8)
+ALL: dict[str, Any] = {"amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True}
+
+
+class Training:
+    def __init__(self) -> None:
+        torch.manual_seed(0)
+        self.model = convnet()
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.01)
+        self.root = rooted(self.model, self.optimizer)
+        self.root.in_turn = True
+        self.arms = Arms([self.root])
+
+    def step(self) -> float:
+        self.optimizer.zero_grad()
+        loss = self.model(IMAGES).square().mean()
+        loss.backward()
+        self.optimizer.step()
+        return float(loss)
+
+    def state(self) -> tuple[Any, ...]:
+        call, group = self.root.call, self.optimizer.param_groups[0]
+        weight = next(one for one in self.model.parameters() if one.dim() == 4)
+        steps = {one["step"].device.type for one in self.optimizer.state.values()}
+        return call.dtype, bool(group["fused"]), weight.is_contiguous(), steps
+
+
+@pytest.fixture
+def training() -> Training:
+    made = Training()
+    made.step()
+    assert made.arms.obstacles(ALL) == {}
+    return made
+
+
+def test_threads_there_and_back(training: Training) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    own = torch.get_num_threads()
+    try:
+        assert training.arms.obstacles({"omp_threads": own + 1}) == {}
+        for _ in range(2):
+            training.arms.switch({"omp_threads": own + 1})
+            assert torch.get_num_threads() == own + 1
+            training.arms.switch({})
+            assert torch.get_num_threads() == own
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_there_and_back(training: Training) -> None:
+    before = training.state()
+    for _ in range(3):
+        training.arms.switch(ALL)
+        training.step()
+        assert training.state() == (torch.bfloat16, True, False, {"cpu"})
+        training.arms.switch({})
+        training.step()
+        assert training.state() == before
+
+
+def test_from_one_to_another(training: Training) -> None:
+    training.arms.switch({"amp_dtype": "bfloat16"})
+    training.arms.switch({"fused_optimizer": True})
+    training.step()
+    assert training.state()[:2] == (None, True)
+
+
+def test_switching_changes_no_step(training: Training) -> None:
+    other = Training()
+    other.step()
+    for values in ({"fused_optimizer": True}, {}, {"channels_last": True}, {}):
+        training.arms.switch(values)
+        assert training.step() == pytest.approx(other.step(), rel=1e-4)
+
+
+def test_a_checkpoint_that_is_loaded_meanwhile_stays_unfused(training: Training) -> None:
+    training.arms.switch({"fused_optimizer": True})
+    training.arms.switch({})
+    training.optimizer.load_state_dict(training.optimizer.state_dict())
+    assert training.state()[1] is False
+
+
+def test_flags_go_back_to_torchs_defaults(training: Training) -> None:
+    setting = load("matmul_precision")
+    assert training.arms.obstacles({"matmul_precision": "tf32"}) == {}
+    training.arms.switch({"matmul_precision": "tf32"})
+    assert setting.current() == "tf32"
+    training.arms.switch({})
+    assert setting.current() == "ieee"
+
+
+def test_what_does_not_concern_a_model_is_said() -> None:
+    rows = Arms([rooted(mlp())]).obstacles({"channels_last": True, "fused_optimizer": True})
+    assert rows["channels_last"]["why"] == "it has no 2-d convolutions"
+    assert rows["fused_optimizer"]["why"] == "no optimizer of torch's trains it"
+
+
+def test_an_exception_is_told_only_of_what_is_in_force(training: Training) -> None:
+    told: list[Exception] = []
+    training.arms.watch(told.append)
+    with pytest.raises(RuntimeError):
+        training.model(torch.ones(1))
+    assert told == []
+    training.arms.switch({"amp_dtype": "bfloat16"})
+    with pytest.raises(RuntimeError):
+        training.model(torch.ones(1))
+    assert len(told) == 1

@@ -1,0 +1,101 @@
+"""The waiting of a loop for its DataLoader, and other numbers of workers in its place."""
+
+import signal
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psutil
+import pytest
+import torch
+from torch.utils import data
+
+from gputune.live.tuning.loaders import Loaders
+
+
+class Numbers(data.Dataset[Any]):
+    def __init__(self, count: int = 8, seconds: float = 0.0) -> None:
+        self.count, self.seconds = count, seconds
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, number: int) -> Any:
+        if number >= self.count:
+            raise IndexError
+        time.sleep(self.seconds)
+        return torch.full((4,), number)
+
+
+@pytest.fixture
+def loaders(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loaders]:
+    kind: Any = data.dataloader._BaseDataLoaderIter
+    for holder, name in ((data.DataLoader, "__init__"), (kind, "__init__"), (kind, "__next__")):
+        monkeypatch.setattr(holder, name, getattr(holder, name))
+    made = Loaders()
+    made.start()
+    yield made
+    for other in made._others.values():
+        other.signal(signal.SIGCONT)
+    made._others.clear()  # and with each its workers end
+
+
+def first_of(batch: Any) -> int:
+    return int(batch[0, 0])
+
+
+def test_the_time_in_which_the_loop_waits(loaders: Loaders) -> None:
+    list(data.DataLoader(Numbers(seconds=0.005), batch_size=2))
+    assert 0.04 <= loaders.seconds < 1
+
+
+def test_the_loader_that_was_asked_last(loaders: Loaders) -> None:
+    assert loaders.plain() == {}
+    loader = data.DataLoader(Numbers(), batch_size=2)
+    next(iter(loader))
+    assert loaders.plain() == {"batches": 4, "batch_bytes": 2 * 4 * 8, "left": None}
+
+
+def test_why_others_are_not_tried(loaders: Loaders) -> None:
+    loader = data.DataLoader(Numbers(), num_workers=0)
+    next(iter(loader))
+    assert loaders.plain()["left"]["status"] == "kept-user"
+
+
+@pytest.mark.slow
+def test_others_make_the_batches_epoch_after_epoch(loaders: Loaders) -> None:
+    loader = data.DataLoader(Numbers(), batch_size=2)
+    own = iter(loader)
+    assert first_of(next(own)) == 0
+    loaders.plain()
+    loaders.switch(2)
+    assert [first_of(next(own)) for _ in range(6)] == [0, 2, 4, 6, 0, 2]
+    loaders.switch(None)
+    assert [first_of(batch) for batch in own] == [2, 4, 6]
+
+
+@pytest.mark.slow
+def test_workers_that_are_not_asked_stand_still(loaders: Loaders) -> None:
+    own = iter(data.DataLoader(Numbers(1000), batch_size=2))
+    next(own)
+    loaders.plain()
+    others = psutil.Process().children()
+    loaders.switch(2)
+    next(own)
+    workers = [one for one in psutil.Process().children() if one not in others]
+    assert len(workers) == 2
+    loaders.switch(1)
+    next(own)
+    stopped = [one for one in workers if one.status() == psutil.STATUS_STOPPED]
+    assert len(stopped) == 2
+    loaders.switch(2)
+    next(own)
+    assert all(one.status() != psutil.STATUS_STOPPED for one in workers)
+
+
+def test_other_datasets_are_left_alone(loaders: Loaders) -> None:
+    own = iter(data.DataLoader(Numbers(), batch_size=2))
+    next(own)
+    loaders.plain()
+    loaders.switch(1)
+    assert [first_of(batch) for batch in data.DataLoader(Numbers(2))] == [0, 1]
