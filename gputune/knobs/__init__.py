@@ -22,7 +22,11 @@ A setting's file has
   `apply(value)`, it can also be set in a running process;
 - for `process`, `apply(value)`, `current()` and `default()`; `apply` raises ValueError with the reason where another
   choice of the user's forbids the value;
-- for `code`, `USE`: the line in the script.
+- for `code`, `USE`: the line in the script;
+- if the search tries it on a program's own steps: `STAGE`, when; `CANDIDATE`, the value that is tried beside torch's
+  default; `AFTER`, the settings that it is tried on top of, as far as they are candidates; `NEEDS`, what machine and
+  program must have; `SPARES_HOST`, whether a step has less to do for the host as well as for the GPU;
+  `PRECISION_LIMITS`, how far results may then be from FP32's.
 
 These are constants of the code and never keys of a profile, so a file cannot claim to be harmless. The files import
 only the standard library and each other (relatively), because the shim loads this folder as part of a private package
@@ -46,10 +50,32 @@ else:  # where the shim loads this folder there are no facts
 
 Phase = Literal["launch", "process", "code"]
 Numerics = Literal["exact", "rounding", "tf32", "mixed"]
+Stage = Literal["loading", "precision", "options", "compile"]
+"""When the search tries a setting, in this order."""
+Need = Literal["gpu", "cpu", "tf32", "bfloat16", "images", "attention", "training", "inference"]
+"""What a machine, or a program, must have so that a setting can be tried there."""
 Value = bool | int | str | dict[str, int] | None
 
 LEVELS: tuple[Numerics, ...] = ("exact", "rounding", "tf32", "mixed")
 """The effects a setting may have on results, from none upwards; `--numerics` names the highest that is allowed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The relative differences from FP32 that a setting's precision explains; without arguments those of FP32 itself,
+    whose convolutions run in TF32 by torch's default.
+    """
+
+    loss: float = 0.005
+    gradients: float = 0.05
+    """The difference of all gradients together, in the norm."""
+    along: float = 0.01
+    """The difference of the gradients' part in the direction of FP32's: rounding errors point anywhere, a wrong factor
+    does not."""
+    parameter: float = 0.15
+    """The difference of one parameter's gradient, if it has a considerable share of all."""
+    outputs: float = 0.005
+    """The difference of a model's outputs for the same inputs, in the norm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

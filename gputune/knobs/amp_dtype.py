@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
-from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
+from . import Choice, Comparison, Facts, Limits, Measurement, Measurements, Need, Numerics, Phase, Stage
 from ._evidence import NOT_MEASURED, TOO_FEW, choose, compared, missing, never, no_gain, pooled, range_text, unmeasured
 from ._training import WORTH_MIXED, allowed, base_precision, but_for, first_best, losing
 from ._training_rows import BENCH, MIXED, families, guard_words, refusals
@@ -24,6 +24,10 @@ PHASE: Phase = "code"
 USE = "with tuning.autocast():"
 NUMERICS: Numerics = "mixed"
 DEPENDS = ("device", "compute_capability")
+STAGE: Stage = "precision"
+CANDIDATE = "bfloat16"
+NEEDS: tuple[Need, ...] = ("bfloat16",)
+PRECISION_LIMITS = Limits(loss=0.02, gradients=0.50, along=0.10, parameter=0.75, outputs=0.05)
 
 WORTH = WORTH_MIXED
 NEITHER = "this device multiplies neither bfloat16 nor float16 natively"

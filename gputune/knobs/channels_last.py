@@ -6,7 +6,7 @@ there and back. The gain is at channel counts that are multiples of 8; at odd on
 Source: PyTorch, "Channels Last Memory Format" tutorial.
 """
 
-from . import Choice, Facts, Measurement, Measurements, Numerics, Phase
+from . import Choice, Facts, Measurement, Measurements, Need, Numerics, Phase, Stage
 from ._evidence import decide, missing, pooled, select, unmeasured
 from ._training import choice_of_option
 from .amp_dtype import recommend as recommend_amp
@@ -16,6 +16,9 @@ PHASE: Phase = "code"
 USE = "model = tuning.prepare(model)"
 NUMERICS: Numerics = "rounding"
 DEPENDS = ("device", "compute_capability")
+STAGE: Stage = "precision"
+CANDIDATE = True
+NEEDS: tuple[Need, ...] = ("images",)
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:

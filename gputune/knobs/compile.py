@@ -9,7 +9,7 @@ Source: PyTorch, "Introduction to torch.compile".
 import math
 from dataclasses import replace
 
-from . import Choice, Comparison, Facts, Measurements, Numerics, Phase
+from . import Choice, Comparison, Facts, Measurements, Numerics, Phase, Stage
 from ._evidence import compared, first, never
 from ._training import best, but_for, choice_everywhere, choice_of_option, losing, option, pairs_of, pooled_pairs
 from ._training_rows import BENCH, steps
@@ -19,6 +19,9 @@ PHASE: Phase = "code"
 USE = "model = tuning.prepare(model)"
 NUMERICS: Numerics = "rounding"
 DEPENDS = ("device", "compute_capability", "torch")
+STAGE: Stage = "compile"
+CANDIDATE = True
+SPARES_HOST = True
 
 NOTHING_SECONDS = 0.2
 """A first step that was so fast has compiled nothing: torch runs an LSTM as it is."""

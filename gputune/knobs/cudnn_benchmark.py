@@ -8,7 +8,7 @@ training steps whose peak memory was looked at. Deterministic mode (`cudnn.deter
 Source: PyTorch, "Reproducibility" and "Performance tuning guide".
 """
 
-from . import Choice, Facts, Measurements, Numerics, Phase
+from . import Choice, Facts, Measurements, Need, Numerics, Phase, Stage
 from ._evidence import NOT_MEASURED, choose, first, no_gain, of_device, range_text, unmeasured
 from ._training import MOST_MEMORY, WORTH_SEARCH, search_gain, search_memory
 from ._training_rows import BENCH
@@ -17,6 +17,10 @@ VALUE = bool
 PHASE: Phase = "process"
 NUMERICS: Numerics = "rounding"
 DEPENDS = ("device", "compute_capability", "torch")
+STAGE: Stage = "options"
+AFTER = ("fused_optimizer",)
+CANDIDATE = True
+NEEDS: tuple[Need, ...] = ("gpu", "images")
 DEFAULT = False
 
 WORTH = WORTH_SEARCH

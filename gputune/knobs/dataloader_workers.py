@@ -15,7 +15,7 @@ Source: PyTorch, "torch.utils.data"; measured here.
 from dataclasses import replace
 
 from ..resources.printable import counted
-from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
+from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase, Stage
 from ._evidence import NOT_MEASURED, choose, compared, missing, no_gain, range_text, unmeasured
 from ._loading_rows import WORKERS, LoadingParams, LoadingRows, loading_rows
 
@@ -24,6 +24,9 @@ PHASE: Phase = "code"
 USE = "DataLoader(dataset, **tuning.dataloader_kwargs())"
 NUMERICS: Numerics = "exact"
 DEPENDS = ("cpu",)
+STAGE: Stage = "loading"
+CANDIDATE = 1
+SPARES_HOST = True
 LIMITS = WORKERS
 
 SAMPLES = {

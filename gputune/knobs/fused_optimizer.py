@@ -11,7 +11,7 @@ Source: PyTorch, "torch.optim" documentation.
 
 from dataclasses import replace
 
-from . import Choice, Facts, Measurements, Numerics, Phase
+from . import Choice, Facts, Measurements, Need, Numerics, Phase, Stage
 from ._training import but_for, choice_everywhere, choice_of_option, has_fused_like_all, option
 
 VALUE = bool
@@ -19,6 +19,10 @@ PHASE: Phase = "code"
 USE = "torch.optim.AdamW(model.parameters(), **tuning.optimizer_kwargs())"
 NUMERICS: Numerics = "rounding"
 DEPENDS = ("device", "compute_capability", "torch")
+STAGE: Stage = "options"
+CANDIDATE = True
+NEEDS: tuple[Need, ...] = ("training",)
+SPARES_HOST = True
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:

@@ -7,7 +7,7 @@ tried by `gputune tune` on a program's own calls and by no bench: it concerns no
 Source: PyTorch, "Autograd mechanics".
 """
 
-from . import Choice, Facts, Measurements, Numerics, Phase
+from . import Choice, Facts, Measurements, Need, Numerics, Phase, Stage
 from ._evidence import choose
 
 VALUE = bool
@@ -15,6 +15,10 @@ PHASE: Phase = "code"
 USE = "with torch.inference_mode(): ..."
 NUMERICS: Numerics = "exact"
 DEPENDS = ("device", "torch")
+STAGE: Stage = "options"
+CANDIDATE = True
+NEEDS: tuple[Need, ...] = ("inference",)
+SPARES_HOST = True
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:

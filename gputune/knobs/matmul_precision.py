@@ -9,7 +9,7 @@ Source: PyTorch, "Numerical accuracy" and "CUDA semantics" notes.
 
 from typing import Literal
 
-from . import Choice, Facts, Measurements, Numerics, Phase
+from . import Choice, Facts, Limits, Measurements, Need, Numerics, Phase, Stage
 from ._evidence import choose, compared, first, missing, no_gain, of_device, range_text, unmeasured
 from ._tf32 import matmul, set_matmul
 from ._training_rows import BENCH, refused_anywhere
@@ -18,6 +18,10 @@ VALUE = Literal["tf32", "ieee"]
 PHASE: Phase = "process"
 NUMERICS: Numerics = "tf32"
 DEPENDS = ("device", "compute_capability")
+STAGE: Stage = "precision"
+CANDIDATE = "tf32"
+NEEDS: tuple[Need, ...] = ("gpu", "tf32")
+PRECISION_LIMITS = Limits(loss=0.01, gradients=0.08, along=0.02, parameter=0.25, outputs=0.01)
 DEFAULT = "ieee"
 
 TF32_ERROR = 1e-5

@@ -17,13 +17,17 @@ Source: PyTorch, "CPU threading and TorchScript inference"; oneMKL, MKL_NUM_THRE
 import os
 
 from ..resources.printable import counted
-from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
+from . import Choice, Comparison, Facts, Measurement, Measurements, Need, Numerics, Phase, Stage
 from ._evidence import NOT_MEASURED, choose, compared, missing, no_gain, range_text, select, unmeasured
 
 VALUE = int | None
 PHASE: Phase = "launch"
 NUMERICS: Numerics = "rounding"  # a sum that is shared out among threads is added in another order
 DEPENDS = ("cpu", "cpu_budget")
+STAGE: Stage = "options"
+AFTER = ("fused_optimizer",)
+NEEDS: tuple[Need, ...] = ("cpu",)
+SPARES_HOST = True
 LIMITS = (1, 4096)
 
 BENCH = "cpu_threads"

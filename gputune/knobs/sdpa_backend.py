@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..resources.printable import counted
-from . import Choice, Comparison, Facts, Measurement, Measurements, Numerics, Phase
+from . import Choice, Comparison, Facts, Measurement, Measurements, Need, Numerics, Phase, Stage
 from ._evidence import Row, choose, missing, never, no_gain, of_device, pooled, range_text, select, unmeasured
 from ._training import losing
 
@@ -21,6 +21,10 @@ VALUE = Literal["flash", "efficient", "cudnn", "math"] | None
 PHASE: Phase = "process"
 NUMERICS: Numerics = "rounding"
 DEPENDS = ("device", "compute_capability", "torch")
+STAGE: Stage = "options"
+AFTER = ("fused_optimizer",)
+CANDIDATE = "flash"
+NEEDS: tuple[Need, ...] = ("gpu", "attention")
 
 BENCH, RATE = "attention", "throughput"
 

@@ -89,7 +89,7 @@ import sys, types
 parent = types.ModuleType("_private")
 parent.__path__ = [{str(FOLDER.parent)!r}]
 sys.modules["_private"] = parent
-from _private import knobs as settings
+from _private import knobs
 for name in knobs.names():
     knobs.load(name)
 print([name for name in sys.modules if name.split(".")[0] in ("gputune", "torch", "yaml", "typer")])
