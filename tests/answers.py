@@ -7,10 +7,10 @@ from pathlib import Path
 
 from recorded import MACHINES, facts_of
 
-from gputune import advice
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
+from gputune.probing import recommending
 from gputune.profile import Profile, load
 from gputune.report.answer import answer_of
 from gputune.report.answer_text import lines
@@ -41,7 +41,7 @@ def without_training_steps() -> Profile:
     """Of an H200 whose bench of training steps was killed."""
     gap = Gap(fact="bench.training_step", reason=OUT_OF_MEMORY, cause="killed")
     rows = [one for one in load(SHIPPED).measurements if one.bench != "training_step"]
-    return advice.profile_of(facts_of_file("nvidia-h200"), rows, "cuda:0", created=CREATED, gaps=[gap])
+    return recommending.profile_of(facts_of_file("nvidia-h200"), rows, "cuda:0", created=CREATED, gaps=[gap])
 
 
 def one_slow_of_four() -> Profile:
@@ -56,7 +56,7 @@ def one_slow_of_four() -> Profile:
 
 
 def derived(facts: Facts, rows: Sequence[Measurement], device: str) -> Profile:
-    return advice.profile_of(facts, rows, device, created=CREATED)
+    return recommending.profile_of(facts, rows, device, created=CREATED)
 
 
 def rows_of(path: Path) -> list[Measurement]:

@@ -19,15 +19,16 @@ from typing import Any
 
 from gpu.figures import choices_of, probe
 
-from gputune import advice, checks, facts
+from gputune import checks, facts
+from gputune.advice import Choice
+from gputune.advice.dataloader_workers import KINDS, of_kind
 from gputune.benches import dataloader
 from gputune.benches._threads import free_cpus, own_threads
 from gputune.benches.loading.source import Options
 from gputune.benches.loading.stream import Stream
 from gputune.facts import Facts
 from gputune.host import Host
-from gputune.knobs import Choice
-from gputune.knobs.dataloader_workers import KINDS, of_kind
+from gputune.probing import recommending
 from gputune.profile import Profile
 
 COUNT = 5
@@ -71,7 +72,7 @@ def differing(probes: Sequence[Mapping[str, Choice]]) -> dict[str, list[Any]]:
 def _alone(machine: Facts, profile: Profile) -> dict[str, Choice]:
     """What the rows of a probe lead to where nothing stands."""
     device = profile.measurements[0].device
-    return choices_of(advice.profile_of(machine, profile.measurements, device, created=profile.created))
+    return choices_of(recommending.profile_of(machine, profile.measurements, device, created=profile.created))
 
 
 def sweep(loops: int, points: Mapping[str, Sequence[int]] = POINTS) -> dict[str, dict[int, str]]:

@@ -1,4 +1,4 @@
-"""Small models, as the hands get them."""
+"""Small models, as knobs get them."""
 
 import weakref
 from typing import Any
@@ -9,7 +9,7 @@ from torch import nn
 from gputune.live.root import Root
 from gputune.live.watch import Seen
 
-ROOT = ("device", "gradients", "sights", "failed")
+ROOT = ("device", "gradients", "features", "failed")
 
 
 def mlp() -> Any:

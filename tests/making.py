@@ -12,8 +12,9 @@ from typing import Any
 import psutil
 import pytest
 
-from gputune.knobs import Choice, all_settings
-from gputune.knobs._training_rows import Combination
+from gputune.advice import Choice
+from gputune.advice._training_rows import Combination
+from gputune.knobs import all_knobs
 from gputune.live.models import ModelKey
 from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile, Program, save
@@ -52,7 +53,7 @@ CHOSEN: dict[str, Any] = {
 """Values of a profile's settings, none of which is torch's default but cudnn_tf32's. A new setting need not be here."""
 
 _READ_BY_GPUTUNE = {"NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"}.union(
-    *(getattr(setting, "NAMES", ()) for setting in all_settings().values())
+    *(getattr(setting, "NAMES", ()) for setting in all_knobs().values())
 )
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from making import H200, environ, profile, program, row
 
+from gputune.advice import Choice
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
-from gputune.knobs import Choice
 from gputune.live.models import ModelKey
 from gputune.profile import Profile
 

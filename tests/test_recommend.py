@@ -12,9 +12,10 @@ from making import precisions, steps
 from recorded import facts_of
 
 from gputune import advice
+from gputune.advice._training_rows import Combination
 from gputune.facts import Facts
-from gputune.knobs import all_settings
-from gputune.knobs._training_rows import Combination
+from gputune.knobs import all_knobs
+from gputune.probing import recommending
 from gputune.profile import dump, load, parse
 from gputune.strict_types import convert
 
@@ -34,7 +35,7 @@ def facts_beside(profile):
 def rederived(path):
     """The profile that follows from a shipped one's measurements, written by this version of gputune."""
     shipped = load(path)
-    return advice.profile_of(facts_beside(path), shipped.measurements, "cuda:0", created=shipped.created)
+    return recommending.profile_of(facts_beside(path), shipped.measurements, "cuda:0", created=shipped.created)
 
 
 def test_there_is_a_profile_to_replay():
@@ -60,8 +61,8 @@ def test_a_shipped_profile_survives_writing_and_reading(path):
 
 
 def test_every_setting_is_listed_and_torchs_default_where_nothing_was_measured():
-    profile = advice.profile_of(facts_of(), (), "cuda:0", created="2026-11-21T12:00:00Z")
-    assert set(profile.settings) == set(all_settings())
+    profile = recommending.profile_of(facts_of(), (), "cuda:0", created="2026-11-21T12:00:00Z")
+    assert set(profile.settings) == set(all_knobs())
     defaults = {
         "amp_dtype": None, "channels_last": False, "compile": False, "cudnn_benchmark": False,
         "cudnn_tf32": True, "expandable_segments": False,
@@ -83,7 +84,7 @@ def test_what_differs_by_kind_of_network_is_derived_from_the_steps_of_each():
         *steps("convnet", {Combination(**last): 250.0, Combination(precision="tf32", channels_last=True): 120.0}),
         *steps("convnet", {Combination(**last): 250.0, Combination(**last, fused=True): 280.0}, "options"),
     ]
-    derived = advice.families(facts_of(), rows)
+    derived = recommending.families(facts_of(), rows)
     assert {kind: {name: choice.value for name, choice in own.items()} for kind, own in derived.items()} == {
         "mlp": {"amp_dtype": None},
         "convnet": {"amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True},
@@ -92,9 +93,9 @@ def test_what_differs_by_kind_of_network_is_derived_from_the_steps_of_each():
 
 
 def test_a_family_has_a_choice_only_of_settings_that_every_profile_has():
-    able = [name for name, setting in all_settings().items() if hasattr(setting, "of_family")]
+    able = [name for name in all_knobs() if hasattr(advice.of(name), "of_family")]
     assert {"amp_dtype", "channels_last", "compile", "fused_optimizer"} <= set(able)
-    assert all(all_settings()[name].PHASE == "code" for name in able), "a process has one value of the others"
+    assert all(all_knobs()[name].PHASE == "code" for name in able), "a process has one value of the others"
 
 
 @cache
@@ -115,4 +116,4 @@ def test_rows_of_another_version_are_left_out(data: st.DataObject) -> None:
         params |= {name: data.draw(st.sampled_from(["float8", 3, 0.5, 0, -1, True]))}
         params = data.draw(st.sampled_from([params, {key: value for key, value in params.items() if key != name}]))
     rows[number] = replace(rows[number], params=params)
-    assert advice.profile_of(facts_of(), rows, "cuda:0", created="").settings
+    assert recommending.profile_of(facts_of(), rows, "cuda:0", created="").settings

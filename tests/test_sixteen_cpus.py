@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from recorded import MACHINES, facts_of
 
-from gputune import advice
-from gputune.knobs import dataloader_workers
+from gputune.advice import dataloader_workers
 from gputune.measurement import Measurement
+from gputune.probing import recommending
 
 PROBES: dict[str, dict[str, dict[str, list[float]]]] = json.loads(
     (MACHINES / "sixteen-cpus" / "loading.json").read_bytes()
@@ -95,7 +95,7 @@ def test_every_probe_chooses_the_same_workers(probe: str) -> None:
 def test_and_believes_them_although_eight_loops_had_half_of_the_cpus(probe: str) -> None:
     first, *others = rows(probe)
     measured = [replace(first, conditions={"other_cpus": 7.5}), *others]
-    choice = advice.choices(H200, measured)["dataloader_workers"]
+    choice = recommending.choices(H200, measured)["dataloader_workers"]
     assert (choice.value, choice.provisional) == (chosen_in(probe)["decoding"], False)
 
 
@@ -121,14 +121,14 @@ def test_every_probe_gives_each_network_the_same(probe: str) -> None:
     measured = [Measurement(bench="training_step", device="cuda:0", **row) for row in TRAINING[probe]]
     chosen = {
         network: {name: choice.value for name, choice in own.items()}
-        for network, own in advice.families(H200, measured).items()
+        for network, own in recommending.families(H200, measured).items()
     }
     assert chosen == {
         "mlp": {"amp_dtype": None, "fused_optimizer": True},
         "convnet": {"amp_dtype": "float16", "channels_last": True, "fused_optimizer": True},
         "transformer": {"amp_dtype": "bfloat16", "fused_optimizer": True},
     }
-    general = advice.choices(H200, measured)
+    general = recommending.choices(H200, measured)
     assert {name: general[name].value for name in ("amp_dtype", "channels_last", "fused_optimizer")} == {
         "amp_dtype": "bfloat16",
         "channels_last": True,

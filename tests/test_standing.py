@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from making import precisions, row, steps
 from recorded import facts_of
 
-from gputune import advice
-from gputune.knobs._training_rows import Combination
+from gputune.advice._training_rows import Combination
 from gputune.measurement import Measurement
+from gputune.probing import recommending
 from gputune.profile import Profile, dump, parse
 
 H200 = facts_of()
@@ -21,8 +21,8 @@ FIRST, SECOND = "2026-11-20T09:00:00Z", "2026-11-23T12:00:00Z"
 
 
 def probed(rows: list[Measurement], before: Profile | None = None, created: str = FIRST) -> Profile:
-    standing = advice.standing_of(before, before.fingerprint) if before else advice.NOTHING_STANDS
-    return advice.profile_of(H200, rows, "cuda:0", created=created, standing=standing)
+    standing = recommending.standing_of(before, before.fingerprint) if before else recommending.NOTHING_STANDS
+    return recommending.profile_of(H200, rows, "cuda:0", created=created, standing=standing)
 
 
 def fused(ratio: float) -> list[Measurement]:
@@ -83,7 +83,9 @@ def test_a_file_with_what_stood_follows_from_its_own_contents() -> None:
     made = probed(fused(1.01), probed(fused(1.2)), SECOND)
     read = parse(dump(made).encode())
     assert read == made
-    again = advice.profile_of(H200, read.measurements, "cuda:0", created=SECOND, standing=advice.recorded(read))
+    again = recommending.profile_of(
+        H200, read.measurements, "cuda:0", created=SECOND, standing=recommending.recorded(read)
+    )
     assert again == made
 
 
@@ -183,10 +185,10 @@ def test_mixed_precision_stands_though_it_gains_less_than_it_had_to() -> None:
 def test_nothing_stands_on_another_machine_or_by_another_version() -> None:
     first = probed([*fused(1.2), *threads(0.6)])
     here = first.fingerprint
-    assert {"omp_threads"} <= advice.standing_of(first, here)[""].keys()
+    assert {"omp_threads"} <= recommending.standing_of(first, here)[""].keys()
     for change in ({"torch": "2.12.0"}, {"cpu_budget": 4}, {"driver": "600.1"}):
-        assert advice.standing_of(first, replace(here, **change)) == {}
-    assert advice.standing_of(replace(first, gputune="0.2.0"), here) == {}
+        assert recommending.standing_of(first, replace(here, **change)) == {}
+    assert recommending.standing_of(replace(first, gputune="0.2.0"), here) == {}
 
 
 def searched(gain: float, memory: float) -> list[Measurement]:
@@ -256,8 +258,8 @@ def test_what_a_quick_probe_has_only_hints_of_stands() -> None:
 def test_what_the_machine_s_facts_decide_does_not_stand_against_them() -> None:
     first = probed(threads(0.6))
     limited = replace(H200, cpu=replace(H200.cpu, quota=4.0, quota_source="cgroup", budget=4))
-    standing = advice.standing_of(first, first.fingerprint)
-    choice = advice.choices(limited, [], standing)["omp_threads"]
+    standing = recommending.standing_of(first, first.fingerprint)
+    choice = recommending.choices(limited, [], standing)["omp_threads"]
     assert (choice.value, choice.since) == (4, None)
 
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gputune.advice import Choice
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
-from gputune.knobs import Choice, Value
+from gputune.knobs import Value
 from gputune.measurement import Measurement
 from gputune.profile import Fingerprint
 from gputune.strict_types import Mismatch, convert, schema, unknown, written

@@ -7,10 +7,10 @@ import pytest
 from making import row
 from recorded import facts_of
 
-from gputune import advice
-from gputune.advice.standing import disturbance
+from gputune.advice import Choice
 from gputune.facts import Facts
-from gputune.knobs import Choice
+from gputune.probing import recommending
+from gputune.probing.standing import disturbance
 
 TWO = facts_of("cpu-only", affinity=range(2))
 SIXTEEN = facts_of("nvidia-h200-x1", affinity=range(16))
@@ -69,12 +69,12 @@ def test_what_others_use_of_cpus_beyond_a_quota_is_not_ours() -> None:
 
 def test_what_others_do_does_not_change_what_something_else_than_speed_decides() -> None:
     rows = [row("dataset", "throughput", 100.0, device="cpu", kind="dataset", workers=4, batch=8)]
-    choice = advice.choices(TWO, beside(rows, other_cpus=1.5))["dataloader_workers"]
+    choice = recommending.choices(TWO, beside(rows, other_cpus=1.5))["dataloader_workers"]
     assert (choice.value, choice.provisional) == (4, False)
 
 
 def chosen(name: str, facts: Facts, rows: list[Any]) -> Choice:
-    return advice.choices(facts, rows)[name]
+    return recommending.choices(facts, rows)[name]
 
 
 def test_a_choice_from_a_disturbed_bench_keeps_the_default_and_is_provisional() -> None:
@@ -136,5 +136,5 @@ def test_choices_of_families_are_held_to_the_same() -> None:
         row("dataloader", "throughput", rate, device="cpu", kind="waiting", workers=count)
         for count, rate in ((0, 100.0), (8, 150.0))
     ]
-    [(_, choice)] = advice.families(TWO, beside(rows, other_cpus=1.0))["waiting"].items()
+    [(_, choice)] = recommending.families(TWO, beside(rows, other_cpus=1.0))["waiting"].items()
     assert (choice.value, choice.provisional) == (0, True)

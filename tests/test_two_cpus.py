@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from recorded import MACHINES, facts_of
 
-from gputune import advice
-from gputune.knobs import Choice, dataloader_workers, omp_threads
+from gputune.advice import Choice, dataloader_workers, omp_threads
 from gputune.measurement import Measurement
+from gputune.probing import recommending
 from gputune.strict_types import convert
 
 TWO = facts_of("cpu-only", affinity=range(2))
@@ -23,9 +23,9 @@ def rows(name: str) -> list[Measurement]:
 
 
 def choices(measured: list[Measurement]) -> dict[str, Choice]:
-    families = advice.families(TWO, measured)
+    families = recommending.families(TWO, measured)
     own = {f"{family}.{name}": choice for family, group in families.items() for name, choice in group.items()}
-    return advice.choices(TWO, measured) | own
+    return recommending.choices(TWO, measured) | own
 
 
 def gain(measured: list[Measurement], setting: Any, value: int) -> float:

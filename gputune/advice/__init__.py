@@ -1,94 +1,63 @@
-"""From Facts and Measurements to a Profile: every setting and check is asked. Pure, so advice can be replayed."""
+"""Advice: the value to recommend for each setting, from facts and measured rows, with the reason. Pure; never carried.
 
-from collections.abc import Mapping, Sequence
+The advice on a setting stands in the file of its name, which has
 
-from gputune import checks
-from gputune.advice.standing import (
-    GENERAL,
-    NOTHING_STANDS,
-    Standing,
-    Stood,
-    final,
-    provisional,
-    recorded,
-    standing_of,
-)
-from gputune.facts import Facts
-from gputune.facts.gap import Gap
-from gputune.knobs import Choice, _training_rows, all_settings, dataloader_prefetch_factor, dataloader_workers
-from gputune.knobs._evidence import NOT_MEASURED, unmeasured
-from gputune.measurement import Measurement
-from gputune.profile import SCHEMA, Profile, fingerprint
-from gputune.version import __version__
+- `recommend(facts, measurements) -> Choice`, always: without a gain, torch's default and the reason;
+- if it differs by kind of network, or of a dataset's samples, `of_family(facts, measurements, family) -> Choice |
+  None`, None if it was not measured for that kind;
+- if the setting has more than two values, or speed in one network refuses one for all, `gain_of(facts, measurements,
+  value, family) -> Comparison | None`: the speed of a value over torch's default, in a family or (with an empty one) in
+  general; `_evidence.never()` for a value that is refused; None if these rows do not tell;
+- if a change must bring more than 3 %, `WORTH`, the ratio from which it is worth it;
+- if others' work on the CPUs cannot be the cause of a large gain, `BELIEVED_FROM`, the ratio from which it is believed
+  although they worked meanwhile.
 
-__all__ = ["NOTHING_STANDS", "Standing", "choices", "families", "profile_of", "provisional", "recorded", "standing_of"]
+A setting without a file here is at torch's default: no bench measures it.
+"""
 
-WORKERS, AHEAD = "dataloader_workers", "dataloader_prefetch_factor"
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
+from gputune import knobs, plugins
+from gputune.facts import Facts as Facts
+from gputune.knobs import Value
+from gputune.measurement import Comparison as Comparison
+from gputune.measurement import Measurement as Measurement
 
-def choices(
-    facts: Facts, measurements: Sequence[Measurement], standing: Standing = NOTHING_STANDS
-) -> dict[str, Choice]:
-    stood = dict(_beside_own_dataset(standing.get(GENERAL, {}), measurements))
-    own = {name: setting.recommend(facts, measurements) for name, setting in all_settings().items()}
-    workers = final(facts, measurements, own[WORKERS], stood.get(WORKERS), (WORKERS, GENERAL))
-    # A prefetch_factor was chosen for a number of workers, and says nothing about another number.
-    if own[WORKERS].value != workers.value:
-        own[AHEAD] = dataloader_prefetch_factor.recommend(facts, ())
-    if AHEAD in stood and (WORKERS not in stood or stood[WORKERS].value != workers.value):
-        del stood[AHEAD]
-    return {
-        name: workers if name == WORKERS else final(facts, measurements, choice, stood.get(name), (name, GENERAL))
-        for name, choice in own.items()
-    }
+Measurements = Sequence[Measurement]
 
 
-def families(
-    facts: Facts, measurements: Sequence[Measurement], standing: Standing = NOTHING_STANDS
-) -> dict[str, dict[str, Choice]]:
-    """The choices that differ by kind of network, or of a dataset's samples, for each kind measured, now or before."""
-    able = {name: setting for name, setting in all_settings().items() if hasattr(setting, "of_family")}
-    kinds = dict.fromkeys((*_training_rows.families(measurements), *dataloader_workers.FAMILIES, *standing))
-    chosen: dict[str, dict[str, Choice]] = {kind: {} for kind in kinds if kind != GENERAL}
-    for kind, own in chosen.items():
-        stood = _beside_own_dataset(standing.get(kind, {}), measurements)
-        for name, setting in able.items():
-            choice = setting.of_family(facts, measurements, kind)
-            if choice is None and name in stood:
-                choice = unmeasured(setting.recommend(facts, ()).value, NOT_MEASURED)
-            if choice is not None:
-                own[name] = final(facts, measurements, choice, stood.get(name), (name, kind))
-    return {kind: own for kind, own in chosen.items() if own}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The recommended value of one setting, and why.
 
-
-def _beside_own_dataset(stood: Mapping[str, Stood], measurements: Sequence[Measurement]) -> Mapping[str, Stood]:
-    """Beside the user's own dataset, which comes first, nothing stands that was measured on synthetic samples."""
-    if dataloader_workers.bench_of(measurements) != "dataset":
-        return stood
-    return {name: one for name, one in stood.items() if not name.startswith("dataloader_")}
-
-
-def profile_of(  # noqa: PLR0913 - what a profile follows from
-    facts: Facts,
-    measurements: Sequence[Measurement],
-    device: str,
-    *,
-    created: str,
-    gaps: Sequence[Gap] = (),
-    standing: Standing = NOTHING_STANDS,
-) -> Profile:
-    """The profile of `device`; `created` is in ISO 8601. The facts' gaps are added to `gaps`, the benches'.
-
-    `standing` is what an earlier probe chose, and is kept unless the measurements contradict it with certainty.
+    `gain` is the measured speed of the alternative divided by that of torch's default, with its `interval` at 99 %,
+    also where the default is kept because of it; both are None where neither was measured. `evidence` names the benches
+    behind the choice. `unmeasured`: nothing that would tell was measured, or too little of it. `provisional`: the
+    benches were disturbed, or must run again before they are believed. In both cases the value is torch's default.
+    `since` (UTC, ISO 8601): an earlier probe of this machine chose the value, and it still stands.
     """
-    return Profile(
-        schema=SCHEMA,
-        created=created,
-        gputune=__version__,
-        fingerprint=fingerprint(facts, device),
-        settings=choices(facts, measurements, standing),
-        families=families(facts, measurements, standing),
-        measurements=tuple(measurements),
-        findings=checks.run(facts, measurements),
-        gaps=(*facts.gaps, *gaps),
-    )
+
+    value: Value
+    gain: float | None = None
+    interval: tuple[float, float] | None = None
+    reason: str
+    evidence: tuple[str, ...] = field(default=())
+    unmeasured: bool = False
+    provisional: bool = False
+    since: str | None = None
+
+
+def of(name: str) -> Any:
+    """The module with the advice on a setting; None if no bench measures it."""
+    return plugins.load(__name__, name) if name in plugins.names(__name__) else None
+
+
+def recommend(name: str, facts: Facts, measurements: Measurements) -> Choice:
+    if own := of(name):
+        choice: Choice = own.recommend(facts, measurements)
+        return choice
+    knob = knobs.load(name)
+    tried = "; gputune tune tries it on a program's own steps" if hasattr(knob, "STAGE") else ""
+    return Choice(value=knob.DEFAULT, reason=f"torch's default: no bench measures it{tried}")

@@ -1,15 +1,38 @@
 """One microbenchmark a file, run in the bench process: Facts in, Measurements out.
 
-`gputune.plugins.Bench` says what the file of a bench holds, and `BenchTraits` what else it may. Its
-docstring is what `gputune explain NAME` prints. Files whose name starts with an underscore are what benches share.
+`Bench` says what the file of a bench holds, and `BenchTraits` what else it may. Its docstring is what `gputune explain
+NAME` prints. Files whose name starts with an underscore are what benches share.
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Literal, Protocol, cast
 
 from gputune import plugins
 from gputune.facts import Facts
+from gputune.facts.gap import Gap
+from gputune.measurement import Measurement
+
+if TYPE_CHECKING:
+    from gputune.bench_process import Context
+
+
+class Bench(plugins.Plugin, Protocol):
+    """One microbenchmark.
+
+    A bench that needs more than torch has a function `needs(facts: Facts, device: str) -> str | None`, which returns
+    why it cannot run on the device, or None.
+    """
+
+    SECONDS: Mapping[str, Mapping[str, float]]
+    """How long it may measure, by kind of device (cuda, cpu) and budget; it is left out of those that are missing."""
+    RANK: float
+    """Benches run in the order of their ranks, the most valuable (1) first; equal ranks in the order of their names."""
+
+    def measure(self, context: Context) -> Iterator[Measurement | Gap]:
+        """Yield each measurement once it is complete, and a Gap for what could not be measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +53,12 @@ class BenchTraits:
     """It compares the GPUs of a node: it runs only where all of them are measured at once."""
 
 
-def traits(bench: plugins.Bench) -> BenchTraits:
+def traits(bench: Bench) -> BenchTraits:
     names = ("OPTION", "USER_CODE", "OF_THE_HOST", "IMPORTS", "LEAST_SECONDS", "SIDE_BY_SIDE")
     return BenchTraits(**{name.lower(): getattr(bench, name) for name in names if hasattr(bench, name)})
 
 
-def missing(bench: plugins.Bench, facts: Facts, device: str) -> str | None:
+def missing(bench: Bench, facts: Facts, device: str) -> str | None:
     """Return why a bench cannot run on a device, or None. Every bench needs torch; its `needs` says what else."""
     if not facts.libraries.torch:
         reasons = (gap.reason for gap in facts.gaps if gap.fact == "libraries.torch")
@@ -48,9 +71,9 @@ def names() -> list[str]:
     return sorted(plugins.names(__name__), key=lambda name: (load(name).RANK, name))
 
 
-def load(name: str) -> plugins.Bench:
+def load(name: str) -> Bench:
     """Return the module of one bench. Raises KeyError for a name that is not a bench's."""
-    return cast(plugins.Bench, plugins.load(__name__, name))
+    return cast(Bench, plugins.load(__name__, name))
 
 
 def kind_of(device: str) -> Literal["cuda", "cpu"]:

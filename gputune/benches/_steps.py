@@ -8,11 +8,11 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+from gputune.advice._training_rows import BENCH, MIXED, Combination
 from gputune.bench_process import Context
 from gputune.benches._networks import NETWORKS, Network, Size
 from gputune.benches._timing import Arm, Metric
 from gputune.knobs import _tf32
-from gputune.knobs._training_rows import BENCH, MIXED, Combination
 
 STEPS = Metric(BENCH, "samples/s")
 PEAK_MEMORY = Metric(BENCH, "MiB", "peak_memory")

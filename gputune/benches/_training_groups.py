@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from gputune.advice._training_rows import BENCH, MIXED, Combination, FinalLoss
 from gputune.bench_process import Context
 from gputune.benches._errors import one_line, out_of_memory, synchronize
 from gputune.benches._networks import NETWORKS, Size
@@ -26,7 +27,6 @@ from gputune.benches._steps import (
 )
 from gputune.benches._timing import Arm, Metric, interleave, or_gap, time_of
 from gputune.facts.gap import Gap
-from gputune.knobs._training_rows import BENCH, MIXED, Combination, FinalLoss
 from gputune.measurement import Measurement, rounded
 from gputune.rounds import ranked
 

@@ -12,12 +12,12 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+from gputune.advice.sdpa_backend import Workload
 from gputune.bench_process import Budget, Context
 from gputune.benches._errors import out_of_memory, synchronize
 from gputune.benches._timing import Arm, Metric, interleave, shared_out
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
-from gputune.knobs.sdpa_backend import Workload
 from gputune.measurement import Measurement
 from gputune.rounds import against_first
 

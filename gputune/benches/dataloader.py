@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from gputune.advice._loading_rows import LoadingParams
 from gputune.bench_process import Context
 from gputune.benches._threads import free_cpus, own_threads
 from gputune.benches._user_code import UserCodeError
@@ -21,7 +22,7 @@ from gputune.benches.loading.worker_search import per_cpu
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.host import Host
-from gputune.knobs._loading_rows import PREFETCH, LoadingParams
+from gputune.knobs.dataloader_prefetch_factor import PREFETCH
 from gputune.measurement import Measurement
 from gputune.resources.room import temporary_folder
 

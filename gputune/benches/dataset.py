@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from gputune.advice._loading_rows import LoadingParams
 from gputune.bench_process import Context
 from gputune.benches._threads import free_cpus, own_threads
 from gputune.benches._user_code import UserCodeError
@@ -26,7 +27,7 @@ from gputune.benches.loading.worker_curve import measure as measure_curve
 from gputune.benches.loading.worker_search import per_cpu
 from gputune.facts.gap import Gap
 from gputune.host import Host
-from gputune.knobs._loading_rows import HELD, PREFETCH, SHARE, LoadingParams
+from gputune.knobs.dataloader_prefetch_factor import HELD, PREFETCH, SHARE
 from gputune.measurement import Measurement
 
 SECONDS = {"cuda": {"quick": 16, "standard": 16, "thorough": 60}, "cpu": {"quick": 16, "standard": 16, "thorough": 60}}

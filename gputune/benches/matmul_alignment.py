@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from gputune.advice.dimension_multiple import WORTH, Alignment
 from gputune.bench_process import Context
 from gputune.benches import kind_of
 from gputune.benches._matmul import linear, matrix, set_flags
 from gputune.benches._timing import Arm, Metric, interleave, or_gap, shared_out
 from gputune.facts.gap import Gap
-from gputune.knobs.dimension_multiple import WORTH, Alignment
 from gputune.measurement import Measurement
 from gputune.rounds import against_first
 

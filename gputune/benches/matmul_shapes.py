@@ -10,13 +10,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from gputune.advice.dimension_multiple import WORTH
 from gputune.bench_process import Context, MatmulShape
 from gputune.benches._errors import first_sentence, out_of_memory
 from gputune.benches._matmul import linear, operands, set_flags
 from gputune.benches._timing import Arm, Metric, interleave, or_gap
 from gputune.errors import UsageError
 from gputune.facts.gap import Gap
-from gputune.knobs.dimension_multiple import WORTH
 from gputune.measurement import Measurement
 from gputune.rounds import against_first
 

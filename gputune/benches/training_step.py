@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
+from gputune.advice import _training
 from gputune.bench_process import Context
 from gputune.benches import _training_groups
 from gputune.benches._errors import first_sentence, out_of_memory
@@ -24,7 +25,6 @@ from gputune.benches._timing import shared_out
 from gputune.benches._training_groups import Found
 from gputune.facts.gap import Gap
 from gputune.host import Host
-from gputune.knobs import _training
 from gputune.measurement import Measurement
 
 SECONDS = {"cuda": {"standard": 20.5, "thorough": 240}, "cpu": {"standard": 13, "thorough": 120}}

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, Protocol, cast
 
 from gputune import plugins
 from gputune.measurement import Measurement
@@ -44,13 +44,17 @@ class Finding:
             raise ValueError(f"{self.check}: a {self.severity} needs a remedy")
 
 
+class Check(plugins.Plugin, Protocol):
+    def check(self, facts: Facts, measurements: Sequence[Measurement]) -> Iterator[Finding]: ...
+
+
 def names() -> list[str]:
     return list(plugins.names(__name__))
 
 
-def load(name: str) -> plugins.Check:
+def load(name: str) -> Check:
     """The module of a check. Raises KeyError if there is no such check."""
-    return cast(plugins.Check, plugins.load(__name__, name))
+    return cast(Check, plugins.load(__name__, name))
 
 
 def variables() -> set[str]:

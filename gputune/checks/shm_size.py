@@ -13,11 +13,11 @@ Source: PyTorch's README on Docker; moby's DefaultShmSize; torch.utils.data.Data
 import math
 from dataclasses import dataclass
 
+from gputune.advice._evidence import first
+from gputune.advice.dataloader_workers import chosen_workers, curve, without_limit
 from gputune.checks._answers import Facts, Findings, Measurements, counted, gib, ok, unread, warning
 from gputune.checks._remedies import on_host, started, typed
-from gputune.knobs._evidence import first
-from gputune.knobs._loading_rows import HELD, PREFETCH, SHARE
-from gputune.knobs.dataloader_workers import chosen_workers, curve, without_limit
+from gputune.knobs.dataloader_prefetch_factor import HELD, PREFETCH, SHARE
 
 MOMENTARY = True
 MIB = 1 << 20

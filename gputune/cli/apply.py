@@ -12,7 +12,7 @@ import typer
 from gputune.cli import _choices
 from gputune.errors import GputuneError, UsageError, require
 from gputune.knobs import LEVELS
-from gputune.live.decision import Terms
+from gputune.runtime.deciding import Terms
 
 if TYPE_CHECKING:
     from gputune.host import Host

@@ -66,11 +66,11 @@ def merge(
 
 
 def _skipped(chosen: Profile, other: Profile) -> list[str]:
-    from gputune.knobs import all_settings
+    from gputune.knobs import all_knobs
 
     return [
         name
-        for name, setting in all_settings().items()
+        for name, setting in all_knobs().items()
         if chosen.fingerprint.differences(other.fingerprint, setting.DEPENDS)
     ]
 

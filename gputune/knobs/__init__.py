@@ -1,52 +1,38 @@
-"""One setting a file: what it may be set to, what the measurements recommend, and how it is applied and read back.
+"""Knobs: one setting a file, which is the only place that knows how the setting is turned on, read back and undone.
 
-A setting's file has
+A knob's file has
 
 - a docstring: the setting, why it matters, and the source (`gputune explain NAME` prints it);
 - `VALUE`: the type of its value, against which profiles are validated and from which the JSON Schema is derived;
-- `PHASE`: `launch` (environment variables, before the process starts), `process` (torch globals, after `import torch`)
-  or `code` (a line in the user's script, through `Tuning`);
+  `DEFAULT`, torch's own value; and `LIMITS`, if it is a number, the least and the most that a profile may hold;
+- `PHASE`: `launch` (environment variables, before the process starts), `process` (torch's flags, after `import torch`)
+  or `code` (a line of the user's script, or turned on in a running program's models);
 - `NUMERICS`: its effect on results: `exact` (bit for bit the same, although a dataset that draws random numbers draws
   others in other workers), `rounding` (same precision, another order of operations), `tf32` or `mixed`;
-- `DEPENDS`: the fields of the fingerprint on which its choice depends, if any;
-- `recommend(facts, measurements) -> Choice`, always: without a gain, torch's default and the reason;
-- where it differs by kind of network, or of a dataset's samples, `of_family(facts, measurements, family) -> Choice |
-  None`, None where it was not measured for that kind;
-- where it has more than two values, or speed in one network refuses one for all, `gain_of(facts, measurements, value,
-  family) -> Comparison | None`: the speed of a value over torch's default, in a family or (with an empty one) in
-  general; `_evidence.never()` for what is refused; None where these rows do not tell;
-- where a change must bring more than 3 %, `WORTH`, the ratio from which it is worth it;
-- where others' work on the CPUs cannot be what makes a large gain, `BELIEVED_FROM`, the ratio from which it is believed
-  although they worked meanwhile;
-- for `launch`, `environ(value)`, `NAMES` (the variables by which a user sets it), `current()` and `default()`; with
-  `apply(value)`, it can also be set in a running process;
-- for `process`, `apply(value)`, `current()` and `default()`; `apply` raises ValueError with the reason where another
-  choice of the user's forbids the value;
-- for `code`, `USE`: the line in the script;
+- `DEPENDS`: the fields of the fingerprint on which its choice depends;
+- for `launch`, `environ(value)`, `NAMES` (the variables by which a user sets it) and `current()`; with `apply(value)`,
+  it can also be set in a running process;
+- for `process`, `apply(value)` and `current()`; `apply` raises ValueError with the reason if another choice of the
+  user's forbids the value;
+- for both, `default()` if torch's own value differs by machine or release;
+- for `code`, `USE`: the line in the script. If it can be turned on in a model of a running program:
+  `obstacle(root, value)`, the reason why it is not turned on in this model, or None; `turn_on(root, value)`, which
+  returns the value in force and may raise; `turn_off(root)`, after which the model is as it was before; `IN_CALLS`,
+  whether it may make the model's calls fail; and `INSTEAD`, other values that are turned on for some;
 - if the search tries it on a program's own steps: `STAGE`, when; `CANDIDATE`, the value that is tried beside torch's
   default; `AFTER`, the settings that it is tried on top of, as far as they are candidates; `NEEDS`, what machine and
   program must have; `SPARES_HOST`, whether a step has less to do for the host as well as for the GPU;
   `PRECISION_LIMITS`, how far results may then be from FP32's.
 
 These are constants of the code and never keys of a profile, so a file cannot claim to be harmless. The files import
-only the standard library and each other (relatively), because the shim loads this folder as part of a private package
-into interpreters that must not see gputune.
+only the standard library and each other (relatively), because they are carried into the interpreters of users'
+programs.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, cast
-
-from .. import plugins
-
-if TYPE_CHECKING:
-    from gputune.facts import Facts as Facts
-    from gputune.measurement import Comparison as Comparison
-    from gputune.measurement import Measurement as Measurement
-
-    Measurements = Sequence[Measurement]
-else:  # where the shim loads this folder there are no facts
-    Facts = Comparison = Measurement = Measurements = Any
+import importlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, cast
 
 Phase = Literal["launch", "process", "code"]
 Numerics = Literal["exact", "rounding", "tf32", "mixed"]
@@ -55,9 +41,12 @@ Stage = Literal["loading", "precision", "options", "compile"]
 Need = Literal["gpu", "cpu", "tf32", "bfloat16", "images", "attention", "training", "inference"]
 """What a machine, or a program, must have so that a setting can be tried there."""
 Value = bool | int | str | dict[str, int] | None
+Root = Any
+"""A model that a running program calls: `live.root.Root`, which stands above."""
 
 LEVELS: tuple[Numerics, ...] = ("exact", "rounding", "tf32", "mixed")
 """The effects a setting may have on results, from none upwards; `--numerics` names the highest that is allowed."""
+STAGES: tuple[Stage, ...] = ("loading", "precision", "options", "compile")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,38 +67,109 @@ class Limits:
     """The difference of a model's outputs for the same inputs, in the norm."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """The recommended value of one setting, and why.
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a setting is not turned on in a model."""
 
-    `gain` is the measured speed of the alternative divided by that of torch's default, with its `interval` at 99 %,
-    also where the default is kept because of it; both are None where neither was measured. `evidence` names the benches
-    behind the choice. `unmeasured`: nothing that would tell was measured, or too little of it. `provisional`: the
-    benches were disturbed, or must run again before they are believed. In both cases the value is torch's default.
-    `since` (UTC, ISO 8601): an earlier probe of this machine chose the value, and it still stands.
-    """
+    why: str
+    users: bool = False
+    """Whether because the program does something of the kind itself."""
 
-    value: Value
-    gain: float | None = None
-    interval: tuple[float, float] | None = None
-    reason: str
-    evidence: tuple[str, ...] = field(default=())
-    unmeasured: bool = False
-    provisional: bool = False
-    since: str | None = None
+
+class Knob(Protocol):
+    """The package's docstring says which of these a knob has."""
+
+    __name__: str
+    __doc__: str | None
+
+    VALUE: Any
+    DEFAULT: Any
+    PHASE: Phase
+    NUMERICS: Numerics
+    DEPENDS: tuple[str, ...]
+    USE: str
+    NAMES: tuple[str, ...]
+    IN_CALLS: bool
+    INSTEAD: Mapping[Value, Value]
+
+    def environ(self, value: Any) -> dict[str, str]: ...
+
+    def apply(self, value: Any) -> None: ...
+
+    def current(self) -> Any: ...
+
+    def default(self) -> Any: ...
+
+    def obstacle(self, root: Root, value: Value) -> Obstacle | None: ...
+
+    def turn_on(self, root: Root, value: Value) -> Value: ...
+
+    def turn_off(self, root: Root) -> None: ...
 
 
 def names() -> list[str]:
+    from .. import plugins  # which a process with flags alone does not need
+
     return list(plugins.names(__name__))
 
 
-def load(name: str) -> plugins.Setting:
-    """The module of one setting (see `plugins.Setting`). Raises KeyError for an unknown name."""
-    return cast(plugins.Setting, plugins.load(__name__, name))
+def load(name: str) -> Knob:
+    """The module of one knob (see `Knob`). Raises KeyError for an unknown name."""
+    if name.startswith("_") or not name.isidentifier():
+        raise KeyError(name)
+    try:
+        return cast(Knob, importlib.import_module(f"{__name__}.{name}"))
+    except ModuleNotFoundError:
+        raise KeyError(name) from None
 
 
-def all_settings() -> Mapping[str, plugins.Setting]:
+def name_of(knob: Knob) -> str:
+    return knob.__name__.rpartition(".")[2]
+
+
+def all_knobs() -> Mapping[str, Knob]:
     return {name: load(name) for name in names()}
+
+
+def in_order(given: Iterable[str]) -> list[str]:
+    """The names in the order in which the settings are turned on: by the search's stages, each setting behind those
+    that its `AFTER` names.
+    """
+
+    def place(name: str) -> tuple[int, int, str]:
+        knob = load(name)
+        stage = getattr(knob, "STAGE", None)
+        return (STAGES.index(stage) if stage else len(STAGES), len(getattr(knob, "AFTER", ())), name)
+
+    return sorted(given, key=place)
+
+
+def in_models() -> list[str]:
+    """The settings that can be turned on in the models of a running program, in order."""
+    return in_order(name for name in names() if hasattr(load(name), "turn_on"))
+
+
+def turned_on_for(name: str, value: Value) -> Value:
+    """The value that is turned on in a model if this one is asked for: another one only if the knob says so."""
+    instead: Mapping[Value, Value] = getattr(load(name), "INSTEAD", {})
+    return instead.get(value, value) if isinstance(value, str) else value
+
+
+def default_of(knob: Knob) -> Value:
+    """Torch's own value in this process."""
+    return cast(Value, knob.default() if hasattr(knob, "default") else knob.DEFAULT)
+
+
+def is_default(knob: Knob, value: Value) -> bool:
+    """Whether the value leaves torch alone: None always; False, zero and empty except for torch's own flags."""
+    return value is None or (knob.PHASE != "process" and not value)
+
+
+def is_beyond(knob: Knob, value: Value, limit: Numerics | None) -> bool:
+    """Whether a value affects results more than the limit allows; torch's default never does."""
+    if limit is None or value == knob.DEFAULT:
+        return False
+    return LEVELS.index(knob.NUMERICS) > LEVELS.index(limit)
 
 
 def value_text(value: Value) -> str:

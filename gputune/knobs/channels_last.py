@@ -6,12 +6,13 @@ there and back. The gain is at channel counts that are multiples of 8; at odd on
 Source: PyTorch, "Channels Last Memory Format" tutorial.
 """
 
-from . import Choice, Facts, Measurement, Measurements, Need, Numerics, Phase, Stage
-from ._evidence import decide, missing, pooled, select, unmeasured
-from ._training import choice_of_option
-from .amp_dtype import recommend as recommend_amp
+from collections.abc import Iterator
+from typing import Any
+
+from . import Need, Numerics, Obstacle, Phase, Root, Stage, Value
 
 VALUE = bool
+DEFAULT = False
 PHASE: Phase = "code"
 USE = "model = tuning.prepare(model)"
 NUMERICS: Numerics = "rounding"
@@ -19,41 +20,74 @@ DEPENDS = ("device", "compute_capability")
 STAGE: Stage = "precision"
 CANDIDATE = True
 NEEDS: tuple[Need, ...] = ("images",)
+IN_CALLS = True
 
 
-def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    return of_family(facts, measurements, "convnet") or _by_convolutions(facts, measurements)
+def obstacle(root: Root, value: Value) -> Obstacle | None:
+    if has_volumes(root.model):
+        return Obstacle("it has 5-d tensors")
+    if root.converted:
+        return None
+    if is_last(root.model):
+        return Obstacle("the program uses channels_last itself", users=True)
+    return Obstacle("DistributedDataParallel had wrapped it before") if root.is_ddp and not root.in_turn else None
 
 
-def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:
-    return choice_of_option(measurements, family, "channels_last", f"steps of a {family} in channels_last")
+def turn_on(root: Root, value: Value) -> Value:
+    """Lay out parameters, their gradients and the optimizer's state. A model inside DistributedDataParallel was
+    converted before it was wrapped, since the wrap lays out its buckets by the gradients' strides.
+    """
+    import torch
+
+    if not root.converted:
+        _lay_out(root, torch.channels_last)
+    root.call.channels_last = True
+    return True
 
 
-def _by_convolutions(facts: Facts, measurements: Measurements) -> Choice:
-    """The choice where no training steps were measured."""
-    rows = [
-        row for row in select(measurements, "conv", "throughput", kernel="3x3", **{"pass": "forward"}) if _decides(row)
-    ]
-    dtype = _dtype(facts, measurements, rows)
-    last, first = (select(rows, "conv", "throughput", dtype=dtype, channels_last=on) for on in (True, False))
-    channels = ", ".join(str(row.params["channels"]) for row in last)
-    what = f"{dtype} convolutions of {channels} channels in channels_last"
-    comparison = pooled(last, first)
-    if comparison is None:
-        return unmeasured(False, missing(last, first))
-    return decide(comparison, (False, True), what, "conv")
+def turn_off(root: Root) -> None:
+    import torch
+
+    _lay_out(root, torch.contiguous_format)
+    root.converted = False
+    root.call.channels_last = False
 
 
-def _decides(row: Measurement) -> bool:
-    """Whether a convolution has the channels that networks have inside, and cuDNN's own choice of algorithm."""
-    channels = (row.params["channels"], row.params.get("out", 8))
-    return all(int(count) % 8 == 0 for count in channels) and not row.params.get("cudnn_benchmark")
+def has_volumes(model: Any) -> bool:
+    """Whether a model has a 5-d tensor, for which channels_last is an error."""
+    return any(one.dim() == 5 for one in [*model.parameters(), *model.buffers()])
 
 
-def _dtype(facts: Facts, measurements: Measurements, rows: Measurements) -> str:
-    """The dtype that a recommended network computes in, else cuDNN's default, if `rows` have both formats of it."""
-    order = ("tf32", "float32", "bfloat16", "float16")
-    for dtype in (recommend_amp(facts, measurements).value, *order):
-        if {row.params["channels_last"] for row in rows if row.params["dtype"] == dtype} == {False, True}:
-            return str(dtype)
-    return order[0]
+def is_last(model: Any) -> bool:
+    """Whether any weight's layout is channels_last and could not be the usual one as well."""
+    import torch
+
+    return any(
+        one.is_contiguous(memory_format=torch.channels_last) and not one.is_contiguous()
+        for one in model.parameters()
+        if one.dim() == 4
+    )
+
+
+def convert(model: Any) -> None:
+    """Convert a model that has neither gradients nor an optimizer's state yet."""
+    import torch
+
+    for parameter in _images(model.parameters()):
+        parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+
+
+def _lay_out(root: Root, layout: Any) -> None:
+    for parameter in _images(root.model.parameters()):
+        parameter.data = parameter.data.contiguous(memory_format=layout)
+        if parameter.grad is not None:
+            parameter.grad.data = parameter.grad.data.contiguous(memory_format=layout)
+        for optimizer in root.optimizers:
+            state = optimizer.state.get(parameter, {})
+            for name, value in state.items():
+                if getattr(value, "shape", None) == parameter.shape:
+                    state[name] = value.contiguous(memory_format=layout)
+
+
+def _images(parameters: Any) -> Iterator[Any]:
+    return (one for one in parameters if one.dim() == 4)

@@ -6,15 +6,16 @@ again for every new shape. It needs a C compiler, Python's headers and, on a GPU
 Source: PyTorch, "Introduction to torch.compile".
 """
 
-import math
-from dataclasses import replace
+import warnings
+from collections.abc import Callable
+from typing import Any
 
-from . import Choice, Comparison, Facts, Measurements, Numerics, Phase, Stage
-from ._evidence import compared, first, never
-from ._training import best, but_for, choice_everywhere, choice_of_option, losing, option, pairs_of, pooled_pairs
-from ._training_rows import BENCH, steps
+from ..resources.printable import printable
+from . import Numerics, Obstacle, Phase, Root, Stage, Value
+from ._outputs import tensors
 
 VALUE = bool
+DEFAULT = False
 PHASE: Phase = "code"
 USE = "model = tuning.prepare(model)"
 NUMERICS: Numerics = "rounding"
@@ -22,47 +23,145 @@ DEPENDS = ("device", "compute_capability", "torch")
 STAGE: Stage = "compile"
 CANDIDATE = True
 SPARES_HOST = True
-
-NOTHING_SECONDS = 0.2
-"""A first step that was so fast has compiled nothing: torch runs an LSTM as it is."""
+IN_CALLS = True
 
 
-def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    choice, slower = choice_everywhere(measurements, "compiled", "compiled training steps ({})")
-    if choice.value and slower:
-        reason = f"not for every kind of network: {choice.reason}{but_for(slower)}"
-        return replace(choice, value=False, reason=reason)
-    return choice
+def obstacle(root: Root, value: Value) -> Obstacle | None:
+    import torch
+
+    if any(_is_compiled(module) for module in root.model.modules()):
+        return Obstacle("the program compiles it itself", users=True)
+    if isinstance(root.inner, torch.fx.GraphModule) or "forward" in vars(root.inner):
+        return Obstacle(f"the forward of {root.name} was replaced")
+    if "selective checkpointing" in root.features:
+        return Obstacle("it uses selective checkpointing")
+    if "double backward" in root.features:
+        return Obstacle("the program differentiates gradients (create_graph), which torch.compile does not support")
+    return None
 
 
-def gain_of(facts: Facts, measurements: Measurements, value: bool, family: str = "") -> Comparison | None:
-    if family:
-        return (option(measurements, family, "compiled") or (False, None))[1]
-    pairs = pairs_of(measurements, "compiled")
-    return never() if losing(pairs) else pooled_pairs(pairs)
+def turn_on(root: Root, value: Value) -> Value:
+    """Compile the model inside DistributedDataParallel: torch then splits it at the wrap's buckets."""
+    from torch._functorch import config
+
+    if hasattr(config, "backward_pass_autocast"):
+        # Otherwise the backward pass would be traced under the call's autocast.
+        config.backward_pass_autocast = "off"  # noqa: S105 - no password
+    if hasattr(config, "donated_buffer"):
+        config.donated_buffer = False  # with it, backward(retain_graph=True) raises
+    _tell_caches_apart(root)
+    call = root.inner_call
+    # What is put back on trial, after a call that failed, must be rehearsed anew.
+    if call.dtype not in root.compiled or not root.in_turn:
+        root.compiled[call.dtype] = compiled_call(
+            root.inner,
+            lambda why: root.failed("compile", f"torch.compile failed: {why}"),
+            in_float32=call.dtype is not None,  # of this model's own call, not of the wrap's
+            # torch refuses to run reentrant checkpointing outside Tensor.backward.
+            rehearse_on=None if "reentrant checkpointing" in root.features or not root.gradients else root.device,
+        )
+    call.compiled = root.compiled[call.dtype]
+    return True
 
 
-def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:
-    choice = choice_of_option(measurements, family, "compiled", "its compiled steps")
-    return choice and replace(choice, reason=choice.reason + _cost(measurements, family))
+def turn_off(root: Root) -> None:
+    root.inner_call.compiled = None
 
 
-def _cost(measurements: Measurements, family: str) -> str:
-    """How long compiling took, and after how many steps it has paid."""
-    taken = first(measurements, BENCH, "compile_time", network=family)
-    chosen = best(measurements, family)
-    if taken is None or chosen is None:
-        return ""
-    if taken.median < NOTHING_SECONDS:
-        return "; torch.compile found nothing in it to compile"
-    words = f"; compiling took {taken.median:.3g} s"
-    rows = steps(measurements, family, "options")
-    compiled, eager = rows.get(replace(chosen, compiled=True)), rows.get(replace(chosen, compiled=False))
-    comparison = compared(compiled, eager)
-    batch = eager.params.get("batch") if eager else None
-    if not eager or not comparison or comparison.ratio <= 1 or not chosen.compiled:
-        return words
-    if type(batch) is not int or batch < 1:  # the row of another version
-        return words
-    saved = batch / eager.median * (1 - 1 / comparison.ratio)
-    return f"{words}, paid back after {math.ceil(taken.median / saved)} steps"
+def _tell_caches_apart(root: Root) -> None:
+    """The cache on disk of torch 2.8 to 2.11, at least, takes a graph compiled under one dtype for another's."""
+    import torch.compiler
+
+    dtype = root.call.dtype or root.seen.autocast
+    settings = getattr(torch.compiler, "config", None)
+    if dtype is not None and getattr(settings, "cache_key_tag", None) == "":
+        settings.cache_key_tag = f"autocast {dtype}"  # type: ignore[union-attr]  # getattr found it, so it is there
+
+
+def _is_compiled(module: Any) -> bool:
+    call = module._compiled_call_impl
+    return getattr(call, "users", call) is not None or type(module).__name__ == "OptimizedModule"
+
+
+def graphs() -> int:
+    from torch._dynamo.utils import counters
+
+    return int(counters["stats"]["unique_graphs"])
+
+
+def rehearse(model: Any, output: Any, device: str) -> None:
+    """Run the backward pass behind an output of a model's, with gradients of zero that go nowhere.
+
+    Raises RuntimeError where it fails. It is not run for a model with backward hooks, nor for weights with hooks, which
+    would be called; and where memory does not suffice nothing is known.
+    """
+    import torch
+
+    if any(module._backward_hooks or module._backward_pre_hooks for module in model.modules()):
+        return
+    weights = [one for one in model.parameters() if one.requires_grad and not one._backward_hooks]
+    outputs = [one for one in tensors(output) if one.requires_grad]
+    if not weights or not outputs:
+        return
+    zeros = [torch.zeros_like(one) for one in outputs]
+    try:
+        with torch.autocast(device, enabled=False):
+            torch.autograd.grad(outputs, weights, zeros, retain_graph=True, allow_unused=True)
+    except torch.cuda.OutOfMemoryError:
+        return
+    except Exception as error:
+        raise RuntimeError(f"in its backward pass: {type(error).__name__}: {error}") from error
+
+
+def compiled_call(
+    model: Any, failed: Callable[[str], None], *, in_float32: bool = False, rehearse_on: str | None = None
+) -> Callable[..., Any]:
+    """The call of a torch.nn.Module through torch.compile. If compiling fails, `failed` gets the reason, and this and
+    every later call runs uncompiled. With `in_float32` an output that is a tensor is converted as part of the graph,
+    where it costs less than on its own. With `rehearse_on`, a type of device, the first call, and each that compiles
+    something, raises RuntimeError where its backward pass would fail.
+
+    `torch.compile(model)` would wrap the model and thereby prefix every name in its state_dict; `model.compile()`
+    compiles nothing where the model itself is one of torch's own modules, such as a Sequential.
+    """
+    import torch
+
+    given_up = False
+    rehearsed: int | None = None  # the number of graphs by then
+
+    def forward(*inputs: Any, **named: Any) -> Any:
+        output = model._call_impl(*inputs, **named)
+        if in_float32 and isinstance(output, torch.Tensor) and output.dtype == torch.bfloat16:
+            return output.to(torch.float32)
+        return output
+
+    compiled = torch.compile(forward)
+
+    def call(*inputs: Any, **named: Any) -> Any:
+        nonlocal given_up, rehearsed
+        if given_up:
+            return model._call_impl(*inputs, **named)
+        try:
+            output = compiled(*inputs, **named)
+        except torch._dynamo.exc.TorchDynamoException as error:
+            given_up = True
+            failed(str(error).strip().split("\n")[0][:200])
+            return model._call_impl(*inputs, **named)
+        if rehearse_on and rehearsed != (rehearsed := graphs()):
+            rehearse(model, output, rehearse_on)
+        return output
+
+    return call
+
+
+def compile_in_place(model: Any, failed: Callable[[str], None]) -> None:
+    """Make calls of a torch.nn.Module run through torch.compile. If compiling fails, the model warns, calls `failed`
+    with the reason, and runs uncompiled from then on.
+    """
+
+    def warn(why: str) -> None:
+        model._compiled_call_impl = None
+        failed(why)
+        warnings.warn(printable(f"gputune: torch.compile failed, and the model runs without it: {why}"), stacklevel=3)
+
+    model._compiled_call_impl = compiled_call(model, warn)

@@ -7,17 +7,11 @@ Without a GPU it does nothing.
 Source: PyTorch, "torch.utils.data", memory pinning.
 """
 
-from . import Choice, Facts, Measurements, Numerics, Phase
-from ._evidence import choose, of_device
+from . import Numerics, Phase
 
 VALUE = bool
+DEFAULT = False
 PHASE: Phase = "code"
 USE = "DataLoader(dataset, **tuning.dataloader_kwargs())"
 NUMERICS: Numerics = "exact"
 DEPENDS = ("device", "cpu")
-
-
-def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    if not of_device(measurements):
-        return choose(False, "there is no GPU to copy to")
-    return choose(True, "a GPU copies batches several times faster from page-locked memory")

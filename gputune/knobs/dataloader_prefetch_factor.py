@@ -6,23 +6,19 @@ dataset's batches, it is 1; otherwise torch's default stays (4 made no program f
 Source: PyTorch, "torch.utils.data".
 """
 
-from . import Choice, Facts, Measurements, Numerics, Phase
-from ._evidence import choose
-from ._loading_rows import PREFETCH_FACTORS
-from .dataloader_workers import chosen_workers, curve
+from . import Numerics, Phase
 
 VALUE = int | None
+DEFAULT = None
 PHASE: Phase = "code"
 USE = "DataLoader(dataset, **tuning.dataloader_kwargs())"
 NUMERICS: Numerics = "exact"
 DEPENDS = ("cpu",)
-LIMITS = PREFETCH_FACTORS
+LIMITS = (1, 64)
 
-
-def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    workers = chosen_workers(facts, measurements)
-    if workers == 0:
-        return choose(None, "no workers, so nothing is prefetched")
-    if any((params.workers, params.prefetch_factor) == (workers, 1) for params in curve(measurements, "dataset")):
-        return choose(1, "/dev/shm holds no more of the dataset's batches", None, "dataset")
-    return choose(None, "torch's own 2: more batches ahead make no program faster")
+PREFETCH = 2
+"""torch's `prefetch_factor` if none is given. Source: PyTorch, "torch.utils.data"."""
+SHARE = 0.9
+"""The share of /dev/shm that batches in flight may fill: they differ in size."""
+HELD = 2
+"""Batches beyond those that workers prepare: the one that the consumer holds, and the one that replaces it."""

@@ -13,10 +13,10 @@ Source: PyTorch, "CUDA semantics" notes, memory management; executed on 2.8 to 2
 
 import os
 
-from . import Choice, Facts, Measurements, Numerics, Phase
-from ._evidence import choose
+from . import Numerics, Phase
 
 VALUE = bool
+DEFAULT = False
 PHASE: Phase = "launch"
 NUMERICS: Numerics = "exact"
 DEPENDS = ("device",)
@@ -26,16 +26,8 @@ NAMES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 _ON = "expandable_segments:True"
 
 
-def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    return choose(False, "torch's default; it saves memory where sizes vary, not time, and is not measured")
-
-
 def environ(value: bool) -> dict[str, str]:
     return dict.fromkeys(NAMES, _ON) if value else {}
-
-
-def default() -> bool:
-    return False
 
 
 def current() -> bool:

@@ -9,12 +9,15 @@ than 3 %: what lies close to 1 would be chosen in one probe and not in the next.
 Source: PyTorch, "torch.optim" documentation.
 """
 
-from dataclasses import replace
+import copy
+import weakref
+from collections.abc import Callable
+from typing import Any
 
-from . import Choice, Facts, Measurements, Need, Numerics, Phase, Stage
-from ._training import but_for, choice_everywhere, choice_of_option, has_fused_like_all, option
+from . import Need, Numerics, Obstacle, Phase, Root, Stage, Value
 
 VALUE = bool
+DEFAULT = False
 PHASE: Phase = "code"
 USE = "torch.optim.AdamW(model.parameters(), **tuning.optimizer_kwargs())"
 NUMERICS: Numerics = "rounding"
@@ -23,17 +26,117 @@ STAGE: Stage = "options"
 CANDIDATE = True
 NEEDS: tuple[Need, ...] = ("training",)
 SPARES_HOST = True
+IN_CALLS = False
+
+KINDS = ("Adam", "AdamW", "SGD")
+"""The classes with a fused form on every device, exactly: a subclass may step in its own way."""
+_ours: "weakref.WeakSet[Any]" = weakref.WeakSet()
+"""The optimizers that were fused here."""
+_at_rest: "weakref.WeakSet[Any]" = weakref.WeakSet()
+"""The optimizers fused here that step in torch's own form for the time being."""
+OPTIONS = ("fused", "foreach", "capturable", "differentiable")
 
 
-def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    what = "training steps ({}) with the fused optimizer"
-    choice, slower = choice_everywhere(measurements, "fused", what, free=True)
-    without = [network for network in slower if not (option(measurements, network, "fused") or (False, None))[0]]
-    return replace(choice, reason=choice.reason + but_for(without))
+def obstacle(root: Root, value: Value) -> Obstacle | None:
+    if not root.optimizers:
+        return Obstacle("no optimizer of torch's trains it")
+    if any(getattr(layer, "sparse", False) is True for layer in root.model.modules()):
+        return Obstacle("its gradients are sparse")  # also where such a layer had no gradient yet
+    obstacles = [_obstacle(optimizer, root.device) for optimizer in root.optimizers]
+    return None if None in obstacles else obstacles[0]
 
 
-def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:
-    choice = choice_of_option(measurements, family, "fused", "its steps with the fused optimizer")
-    if choice is None or not has_fused_like_all(measurements, family):
-        return choice
-    return replace(choice, reason=f"on for all networks together, and here {choice.reason}")
+def turn_on(root: Root, value: Value) -> Value:
+    """Switch the fused form on in running optimizers. Its state counts steps on the parameters' device, where the other
+    forms count them on the CPU. A state_dict, a copy and a pickle hold neither that nor the option, so that a program
+    without gputune loads them as its own.
+    """
+    for optimizer in root.optimizers:
+        if optimizer in _at_rest:
+            _at_rest.remove(optimizer)
+            _fuse(optimizer)
+        elif optimizer not in _ours and _obstacle(optimizer, root.device) is None:
+            _fuse(optimizer)
+            _ours.add(optimizer)
+            optimizer.register_load_state_dict_post_hook(_fuse)
+            optimizer.register_state_dict_post_hook(_unfused)
+            optimizer.__getstate__ = _getstate(weakref.ref(optimizer))
+    return True
+
+
+def turn_off(root: Root) -> None:
+    """Have the optimizers step in torch's own form, as they did before."""
+    for optimizer in root.optimizers:
+        if optimizer in _ours and optimizer not in _at_rest:
+            _at_rest.add(optimizer)
+            _unfuse(optimizer)
+
+
+def _obstacle(optimizer: Any, device: str) -> Obstacle | None:
+    import torch
+
+    if optimizer in _ours:
+        return None
+    kind, groups = type(optimizer), optimizer.param_groups
+    if kind not in [getattr(torch.optim, name) for name in KINDS]:
+        return Obstacle(f"{kind.__name__} has no fused form")
+    given = [name for name in OPTIONS if any(group.get(name) not in (None, False) for group in groups)]
+    given += [name for name in ("fused", "foreach") if optimizer.defaults.get(name) is False]
+    if given:
+        return Obstacle(f"the program gave {given[0]}=", users=True)
+    parameters = [one for group in groups for one in group["params"]]
+    devices = {one.device for one in parameters}
+    if [one.type for one in devices] != [device] or any(one.dtype != torch.float32 for one in parameters):
+        return Obstacle("its parameters are not all FP32 on one device")
+    if any(one.grad is not None and one.grad.layout != torch.strided for one in parameters):
+        return Obstacle("its gradients are sparse")
+    return None
+
+
+def _fuse(optimizer: Any) -> None:
+    import torch
+
+    if optimizer in _at_rest:
+        return
+    for group in optimizer.param_groups:
+        if group.get("foreach") is None:
+            group["fused"] = True
+    for parameter, state in optimizer.state.items():
+        if "step" in state:
+            state["step"] = torch.as_tensor(state["step"], dtype=torch.float32).to(parameter.device)
+
+
+def _unfuse(optimizer: Any) -> None:
+    for group in optimizer.param_groups:
+        if group.get("foreach") is None:
+            group["fused"] = None
+    counted = _counted_on_cpu(dict(optimizer.state))
+    for parameter, state in counted.items():
+        optimizer.state[parameter] = state
+
+
+def _unfused(optimizer: Any, saved: dict[str, Any]) -> dict[str, Any]:
+    groups = [{**group, "fused": None} for group in saved["param_groups"]]
+    return {**saved, "param_groups": groups, "state": _counted_on_cpu(saved["state"])}
+
+
+def _getstate(reference: Callable[[], Any]) -> Callable[[], dict[str, Any]]:
+    def getstate() -> dict[str, Any]:
+        optimizer: Any = reference()
+        kind: Any = type(optimizer)
+        return _unfused(optimizer, kind.__getstate__(optimizer))
+
+    return getstate
+
+
+def _counted_on_cpu(states: dict[Any, Any]) -> dict[Any, Any]:
+    """All counts are copied at once: one at a time would wait for the device for every parameter."""
+    import torch
+
+    counted = [key for key, state in states.items() if isinstance(state.get("step"), torch.Tensor)]
+    if not counted:
+        return states
+    steps = torch.stack([states[key]["step"] for key in counted]).cpu()
+    others = copy.copy(states)  # which keeps its type
+    others.update({key: {**states[key], "step": step.clone()} for key, step in zip(counted, steps, strict=True)})
+    return others

@@ -7,10 +7,14 @@ tried by `gputune tune` on a program's own calls and by no bench: it concerns no
 Source: PyTorch, "Autograd mechanics".
 """
 
-from . import Choice, Facts, Measurements, Need, Numerics, Phase, Stage
-from ._evidence import choose
+from collections.abc import Callable
+from typing import Any
+
+from . import Need, Numerics, Obstacle, Phase, Root, Stage, Value
+from ._outputs import usual
 
 VALUE = bool
+DEFAULT = False
 PHASE: Phase = "code"
 USE = "with torch.inference_mode(): ..."
 NUMERICS: Numerics = "exact"
@@ -19,7 +23,72 @@ STAGE: Stage = "options"
 CANDIDATE = True
 NEEDS: tuple[Need, ...] = ("inference",)
 SPARES_HOST = True
+IN_CALLS = True
+
+LOOKED_AT = 3
+"""After so many calls the model is looked through for what it has kept."""
 
 
-def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    return choose(False, "it concerns programs that train nothing, and is tried on their own calls: gputune tune")
+def obstacle(root: Root, value: Value) -> Obstacle | None:
+    from torch.nn.modules import module
+
+    if root.gradients:
+        return Obstacle("the program computes gradients")
+    if root.seen.inference:
+        return Obstacle("the program uses inference mode itself", users=True)
+    if root.seen.opaque:
+        return Obstacle(f"it returns a {root.seen.opaque}, which cannot be looked into")
+    hooked = any(one._forward_hooks or one._forward_pre_hooks for one in root.model.modules())
+    if hooked or module._global_forward_hooks or module._global_forward_pre_hooks:
+        return Obstacle("it has hooks, which may keep what is made in inference mode")
+    return None
+
+
+def turn_on(root: Root, value: Value) -> Value:
+    """A tensor that is made in inference mode can be neither changed nor differentiated outside, so the model's outputs
+    are usual tensors, and the mode is turned off if its first calls show that the model keeps one.
+    """
+    left = LOOKED_AT
+
+    def around(run: Callable[[], Any]) -> Any:
+        nonlocal left
+        import torch
+
+        if _is_differentiated_forward():
+            return run()
+        with torch.inference_mode():
+            output = run()
+        if left:
+            left -= 1
+            if kept := _let_go(root.model):
+                turn_off(root)
+                root.failed("inference_mode", f"the model keeps {kept}, which is made in inference mode")
+        return usual(output)
+
+    root.call.around = around
+    return True
+
+
+def turn_off(root: Root) -> None:
+    root.call.around = None
+
+
+def _is_differentiated_forward() -> bool:
+    import torch
+    from torch.autograd import forward_ad
+
+    return forward_ad._current_level >= 0 or torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def _let_go(model: Any) -> str | None:
+    """Replace what the model keeps of tensors made in inference mode by usual ones; the name of the first."""
+    import torch
+
+    found = None
+    for path, module in model.named_modules():
+        for holder in (vars(module), module._buffers):
+            for name, value in list(holder.items()):
+                if isinstance(value, torch.Tensor) and value.is_inference():
+                    holder[name] = value.clone()
+                    found = found or ".".join(filter(None, (path, name)))
+    return found

@@ -1,11 +1,14 @@
-"""The outcome of a setting, and why: a plain sentence, or data if code asks for the reason."""
+"""The outcome of a setting in a process, as one row, and why: a plain sentence, or data if code asks for the reason.
 
-from collections.abc import Mapping
+The functions decide on a setting's outcome. They are pure: callers read torch and the environment themselves.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Literal, Self, TypeGuard
 
-from ..knobs import Value
+from ..knobs import Knob, Value, name_of
 
 Status = Literal["applied", "kept-user", "changed-later", "skipped", "failed"]
 Source = Literal["profile", "environment", "program", "torch"]
@@ -110,3 +113,88 @@ class Applied:
         if any(why["reason"] not in names for why in row["reasons"]):
             reasons = (row["why"],)  # of another version, whose shim this process was started with
         return cls(**{name: row[name] for name in ("setting", "before", "after", "status", "source")}, reasons=reasons)
+
+
+def skipped(knob: Knob, why: Why | str) -> Applied:
+    return row_of(knob, "skipped", "torch" if is_one(why, Reason.DEFAULT) else None, why)
+
+
+def exported(knob: Knob, value: Value, environ: Mapping[str, str], ours: Mapping[str, str]) -> Applied | None:
+    """The row of a launch setting whose variables are already in the environment. None where none of them is, and where
+    an enclosing `gputune apply` exported them (`ours`) with another value, which this one replaces.
+    """
+    present = {variable: environ[variable] for variable in knob.NAMES if variable in environ}
+    if not present:
+        return None
+    same = set(present.values()) <= set(knob.environ(value).values())
+    by_us = present.items() <= ours.items()
+    if by_us and not same:
+        return None
+    held: Value = value if same else ", ".join(dict.fromkeys(present.values()))
+    source: Source = "profile" if by_us else "environment"
+    why = f"already exported: {', '.join(assignments(present))}"
+    return row_of(knob, "applied" if same else "kept-user", source, why, held)
+
+
+def read_back(knob: Knob, value: Value, current: Value) -> Applied:
+    """The row of a launch setting in a process that was started with its variable, where nothing more is set."""
+    if current == value:
+        return row_of(knob, "applied", "profile", "through its environment variable", current)
+    return row_of(knob, "kept-user", "environment", f"its environment variable asked for {value}", current)
+
+
+def left_alone(knob: Knob, value: Value, current: Value, default: Value, ours: Value) -> Applied | None:
+    """The row of a flag of torch's that already has the value, or has another one that the program chose. None where it
+    may be set. `ours` is the value that gputune set before in this process, or torch's default.
+    """
+    if current == value:
+        source: Source = "profile" if value == ours != default else "torch" if value == default else "program"
+        return row_of(knob, "applied", source, "already had this value", current)
+    if current == ours:
+        return None
+    return kept(knob, current, f"the program or its environment had already set {current}")
+
+
+def kept(knob: Knob, current: Value, why: str) -> Applied:
+    return row_of(knob, "kept-user", "program", why, current)
+
+
+def after_apply(knob: Knob, value: Value, before: Value, after: Value, when: str) -> Applied:
+    """The row of a flag that was just set: failed where it reads back as something else."""
+    if after == value:
+        return row_of(knob, "applied", "profile", when, before, after)
+    return row_of(knob, "failed", "profile", f"set to {value}, but reads back as {after}", before, after)
+
+
+def failed(name: str, why: Why | str, before: Value = None) -> Applied:
+    return Applied(setting=name, before=before, after=before, status="failed", reasons=(why,))
+
+
+def error(fault: BaseException) -> str:
+    """The type and message of an exception, on one line."""
+    return f"{type(fault).__name__}: {' '.join(str(fault).split())[:200]}"
+
+
+def now(row: Applied, current: Callable[[], Value]) -> Applied:
+    """The row as it is now: changed-later where the program has set something else since. `current` may raise."""
+    if row.status in ("failed", "skipped"):
+        return row
+    try:
+        value = current()
+    except Exception as fault:
+        return row.and_because(f"its current value cannot be read: {type(fault).__name__}")
+    if value == row.after:
+        return row
+    why = f"the program later changed it from {row.after}"
+    return replace(row, after=value, status="changed-later", source="program", reasons=(why,))
+
+
+def row_of(knob: Knob, status: Status, source: Source | None, why: Why | str, *values: Value) -> Applied:
+    """`values` are the one before and the one after, a single one that stayed, or none."""
+    before, after = (values[0], values[-1]) if values else (None, None)
+    name = name_of(knob)
+    return Applied(setting=name, before=before, after=after, status=status, source=source, reasons=(why,))
+
+
+def assignments(variables: Mapping[str, str]) -> list[str]:
+    return [f"{variable}={text}" for variable, text in variables.items()]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
-from .outputs import restored, tensors
+from ..knobs._outputs import restored, tensors
 
 
 def rewinder(model: Any, device: str) -> Callable[[], None]:

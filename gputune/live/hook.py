@@ -15,11 +15,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from .. import knobs, plugins
+from .. import knobs
 from ..knobs import Value
 from ..resources.files import Files
 from ..resources.printable import printable
-from . import decision, payload
+from . import applied, payload
 from .applied import Applied
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 REPORT = "GPUTUNE_REPORT"
 """If 1, or json, every Python that imported torch reports on stderr at exit what was applied and what changed later."""
 
-applied: dict[str, Applied] = {}
+rows: dict[str, Applied] = {}
 """The latest row of each setting that was to be applied in this process, by name."""
 
 _ours: dict[str, Value] = {}
@@ -74,9 +74,9 @@ def _begin(trial: Trial, advice: Advice | None) -> None:
 
 
 def apply(name: str, value: Value) -> dict[str, Any]:
-    """Set one value in this running process. Returns its row, which `applied` keeps."""
+    """Set one value in this running process. Returns its row, which `rows` keeps."""
     if name not in knobs.names():  # of a newer gputune than the shim's
-        return _remembered(decision.failed(name, "this gputune has no such setting")).plain
+        return _remembered(applied.failed(name, "this gputune has no such setting")).plain
     setting = knobs.load(name)
     when = "in this process, too late for its environment variable" if setting.PHASE == "launch" else "in this process"
     return _remembered(_set(setting, value, when)).plain
@@ -98,22 +98,22 @@ def inject(advice: Mapping[str, Any]) -> None:
 
 
 def now() -> list[dict[str, Any]]:
-    """The rows of `applied` as they are now: `changed-later` where the program has set something else since."""
-    rows = [decision.now(row, partial(_current, name)) for name, row in applied.items()]
-    put_in = [row for injection in _injections for name, row in injection.rows.items() if name not in applied]
-    return [row.plain for row in (*rows, *put_in)]
+    """The rows of `rows` as they are now: `changed-later` where the program has set something else since."""
+    own = [applied.now(row, partial(_current, name)) for name, row in rows.items()]
+    put_in = [row for injection in _injections for name, row in injection.rows.items() if name not in rows]
+    return [row.plain for row in (*own, *put_in)]
 
 
 def reads() -> dict[str, Mapping[str, Any]]:
     """Each setting that torch can be asked about: its current value and default, or the fault as a failed row."""
     answers: dict[str, Mapping[str, Any]] = {}
-    for name, setting in knobs.all_settings().items():
+    for name, setting in knobs.all_knobs().items():
         if setting.PHASE == "code":
             continue
         try:
-            answers[name] = {"value": setting.current(), "default": setting.default()}
+            answers[name] = {"value": setting.current(), "default": knobs.default_of(setting)}
         except Exception as error:
-            answers[name] = {"fault": decision.failed(name, decision.error(error)).plain}
+            answers[name] = {"fault": applied.failed(name, applied.error(error)).plain}
     return answers
 
 
@@ -131,7 +131,7 @@ def _write(line: str) -> None:
 def _set_for_program(name: str, value: Value) -> Applied:
     setting, row = knobs.load(name), None
     if setting.PHASE == "launch":
-        row = decision.exported(setting, value, os.environ, payload.exported_by_us(os.environ))
+        row = applied.exported(setting, value, os.environ, payload.exported_by_us(os.environ))
     return _remembered(replace(row, after=setting.current()) if row else _set(setting, value, "in this process"))
 
 
@@ -140,7 +140,7 @@ def _current(name: str) -> Value:
 
 
 def _remembered(row: Applied) -> Applied:
-    applied[row.setting] = row
+    rows[row.setting] = row
     if row.status == "applied":
         _ours[row.setting] = row.after
     return row
@@ -148,34 +148,34 @@ def _remembered(row: Applied) -> Applied:
 
 def _from_payload(name: str, value: Value, measured: str | None) -> Applied:
     if name not in knobs.names():
-        return decision.failed(name, "this gputune has no such setting")
+        return applied.failed(name, "this gputune has no such setting")
     setting, torch = knobs.load(name), str(sys.modules["torch"].__version__)
     if measured not in (None, torch) and "torch" in setting.DEPENDS:
-        return decision.skipped(setting, f"measured with torch {measured}, but this is torch {torch}")
+        return applied.skipped(setting, f"measured with torch {measured}, but this is torch {torch}")
     if setting.PHASE != "launch":
         return _set(setting, value, "right after import torch")
     try:
-        return decision.read_back(setting, value, setting.current())
+        return applied.read_back(setting, value, setting.current())
     except Exception as error:
-        return decision.failed(name, decision.error(error))
+        return applied.failed(name, applied.error(error))
 
 
-def _set(setting: plugins.Setting, value: Value, when: str) -> Applied:
-    name, before = plugins.name_of(setting), None
+def _set(setting: knobs.Knob, value: Value, when: str) -> Applied:
+    name, before = knobs.name_of(setting), None
     try:
-        before, default = setting.current(), setting.default()
-        row = decision.left_alone(setting, value, before, default, _ours.get(name, default))
+        before, default = setting.current(), knobs.default_of(setting)
+        row = applied.left_alone(setting, value, before, default, _ours.get(name, default))
         return row or _changed(setting, value, before, when)
     except Exception as error:
-        return decision.failed(name, decision.error(error), before)
+        return applied.failed(name, applied.error(error), before)
 
 
-def _changed(setting: plugins.Setting, value: Value, before: Value, when: str) -> Applied:
+def _changed(setting: knobs.Knob, value: Value, before: Value, when: str) -> Applied:
     try:
         setting.apply(value)
     except ValueError as error:  # how a setting says that another choice of the user's forbids the value
-        return decision.kept(setting, before, str(error))
-    return decision.after_apply(setting, value, before, setting.current(), when)
+        return applied.kept(setting, before, str(error))
+    return applied.after_apply(setting, value, before, setting.current(), when)
 
 
 def _report() -> None:

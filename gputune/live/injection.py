@@ -17,13 +17,13 @@ from typing import Any
 
 from .. import knobs
 from ..knobs import Value
-from . import decision, hands
+from . import applied
 from .advice import Advice, Tuned, Values, entry
 from .applied import Applied, Reason, Why
 from .call import Suspect
 from .inference import Answering, usual_mode
 from .models import family, key
-from .outcome import Outcome, left, line
+from .outcome import Outcome, left, line, obstacle
 from .root import Root, found_roots, is_ddp, root_of
 from .watch import Seen, Watch
 
@@ -74,11 +74,15 @@ class Injection:
             register_module_module_registration_hook(self._wrapped)
 
     def _all_values(self) -> list[Values]:
-        return [self.advice.general, *self.advice.families.values(), *(one.settings for one in self.advice.programs)]
+        return [
+            self.advice.general,
+            *self.advice.families.values(),
+            *(one.settings for one in self.advice.programs),
+        ]
 
     def _expected(self) -> list[str]:
-        values = [(name, one.get(name)) for one in self._all_values() for name in hands.names()]
-        return sorted({name for name, value in values if not decision.is_default(knobs.load(name), value)})
+        values = [(name, one.get(name)) for one in self._all_values() for name in knobs.in_models()]
+        return sorted({name for name, value in values if not knobs.is_default(knobs.load(name), value)})
 
     def _nothing(self, why: Why | str) -> None:
         self._outcome.nothing(why)
@@ -126,20 +130,20 @@ class Injection:
             self._say(f"channels_last was not put in: {type(error).__name__}: {error}")
 
     def _convert(self, wrap: Any, model: Any) -> None:
-        from .hands import channels_last
+        from ..knobs import channels_last
 
         seen = Seen(model=weakref.ref(model), shapes=[])
         root = root_of(self._watch, model, seen, self._optimizers, self.advice.device)
         root.converted, root.failed = model in self._converted, self._failed
         tuned = self.advice.program([_key(model)])
         values = tuned.settings if tuned else self.advice.by_family(family(model))
-        if not values.get("channels_last") or root.left_alone() or channels_last.obstacle(root, True):
+        if not values.get("channels_last") or root.left_alone() or obstacle(root, "channels_last", True):
             return
         channels_last.convert(model)
         self._converted.add(wrap)
         # The wrap's own call is guarded from its first time on.
         root.model, root.converted = wrap, True
-        channels_last.put_in(root, True)
+        channels_last.turn_on(root, True)
         self._guard(root, "channels_last", channels_last, True)
 
     def _put_in(self, watch: Watch) -> None:
@@ -167,14 +171,14 @@ class Injection:
         self._tuned = tuned
         self._done.update(root.model for root in roots)
         for name, value in (tuned.settings if tuned else {}).items():
-            if name not in hands.names():
+            if name not in knobs.in_models():
                 row = self._set_flag(name, value)
                 if not trains and row.status == "applied":
                     self._answering.undo_by(partial(self._set_flag, name, row.before))
-                as_tuned = row.status == "applied" and value == getattr(knobs.load(name), "DEFAULT", None)
+                as_tuned = row.status == "applied" and value == knobs.load(name).DEFAULT
                 self._outcome.replace(row.and_because("as it was tuned") if as_tuned else row)
         for root in roots:
-            self._into(root, tuned, hands.names())
+            self._into(root, tuned, knobs.in_models())
         self._outcome.settle()
         self._report(roots, tuned)
 
@@ -185,23 +189,23 @@ class Injection:
         alone = root.left_alone()
         for name in names:
             value = values.get(name)
-            if decision.is_default(knobs.load(name), value):
+            if knobs.is_default(knobs.load(name), value):
                 continue
             self._outcome.add(self._hand(root, name, value) if alone is None else left(name, alone))
 
     def _hand(self, root: Root, name: str, value: Value) -> Applied:
-        hand = hands.load(name)
+        hand = knobs.load(name)
         try:
-            if obstacle := hand.obstacle(root, value):
-                return left(name, obstacle.why, obstacle.users)
-            put = hand.put_in(root, value)
+            if row := obstacle(root, name, value):
+                return row
+            put = hand.turn_on(root, value)
             root.claim()
         except Exception as error:
             self._say(f"{name} was not put into {root.name}: {type(error).__name__}: {error}")
-            return decision.failed(name, decision.error(error))
+            return applied.failed(name, applied.error(error))
         self._guard(root, name, hand, value)
         if not root.gradients:
-            self._answering.undo_by(root.call.acquit, partial(hand.take_out, root))
+            self._answering.undo_by(root.call.acquit, partial(hand.turn_off, root))
         reasons: tuple[Why | str, ...] = (Reason.PUT_IN(root.name),)
         if put != value and value is not True:
             reasons += ("bfloat16 instead of float16, which needs a loss scaler",)
@@ -212,14 +216,14 @@ class Injection:
             return
         root.call.suspect(
             Suspect(
-                take_out=lambda: _usually(hand.take_out, root),
-                put_back=lambda: _usually(hand.put_in, root, value),
-                failed=lambda error: self._failed(name, f"its call failed with it: {decision.error(error)}"),
+                take_out=lambda: _usually(hand.turn_off, root),
+                put_back=lambda: _usually(hand.turn_on, root, value),
+                failed=lambda error: self._failed(name, f"its call failed with it: {applied.error(error)}"),
             )
         )
 
     def _failed(self, name: str, why: Why | str) -> None:
-        self._outcome.replace(decision.failed(name, why))
+        self._outcome.replace(applied.failed(name, why))
         self._say(f"{name} was taken out again: {why}")
 
     def _report(self, roots: list[Root], tuned: Tuned | None) -> None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from ..knobs import Value
-from ..knobs._loading_rows import HELD, PREFETCH
-from ..knobs._loading_rows import WORKERS as LIMITS
+from ..knobs.dataloader_prefetch_factor import HELD, PREFETCH
+from ..knobs.dataloader_workers import LIMITS
 from ..resources.room import Room
 from ..resources.sample_kind import Kind, kind_of, length
 

@@ -77,3 +77,10 @@ def family(model: Any) -> str | None:
     linear = [layer for layer in layers if isinstance(layer, nn.Linear)]
     others = [layer for layer in layers if not isinstance(layer, nn.Linear)]
     return "mlp" if linear and not any(one.dim() > 1 for layer in others for one in layer.parameters(False)) else None
+
+
+def has_images(model: Any) -> bool:
+    """Whether a torch.nn.Module has 2-d convolutions."""
+    import torch
+
+    return any(isinstance(layer, (torch.nn.Conv2d, torch.nn.ConvTranspose2d)) for layer in model.modules())

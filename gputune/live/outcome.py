@@ -3,8 +3,11 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
+from .. import knobs
+from ..knobs import Value
 from .advice import Tuned
 from .applied import Applied, Reason, Why, is_one
+from .models import has_images
 from .root import Root
 
 PROVISIONAL = (Reason.NO_STEP, Reason.FEW_CALLS, Reason.NO_MODEL, Reason.MANY_MODELS, Reason.OTHER_MODELS)
@@ -48,6 +51,15 @@ def left(name: str, why: Why | str, users: bool = False) -> Applied:
     if users:
         return Applied(setting=name, status="kept-user", source="program", reasons=(why,))
     return Applied(setting=name, status="skipped", source="torch", reasons=(why,))
+
+
+def obstacle(root: Root, name: str, value: Value) -> Applied | None:
+    """The row that says why a setting is not turned on in a model; None if it can be."""
+    knob = knobs.load(name)
+    if "images" in getattr(knob, "NEEDS", ()) and not has_images(root.model):
+        return left(name, Reason.NO_IMAGES())
+    found = knob.obstacle(root, value)
+    return left(name, found.why, found.users) if found else None
 
 
 def _merged(before: Applied, row: Applied) -> Applied:

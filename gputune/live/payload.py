@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self, get_args
 
-from .. import knobs, plugins
+from .. import knobs
 from ..knobs import Value
 from .advice import Advice
 
@@ -72,10 +72,10 @@ class Payload:
         return json.dumps({"settings": dict(self.settings), **more}, sort_keys=True, separators=(",", ":"))
 
 
-def of(values: Mapping[plugins.Setting, Value], torch: str | None, advice: Advice | None = None) -> Payload:
+def of(values: Mapping[knobs.Knob, Value], torch: str | None, advice: Advice | None = None) -> Payload:
     """The payload of these values, with the measured `torch` where a value depends on it."""
     depends = any("torch" in setting.DEPENDS for setting in values)
-    named = {plugins.name_of(setting): value for setting, value in values.items()}
+    named = {knobs.name_of(setting): value for setting, value in values.items()}
     return Payload(settings=named, torch=torch if depends else None, advice=advice)
 
 
@@ -112,7 +112,7 @@ def exported_by_us(environ: Mapping[str, str]) -> dict[str, str]:
     return variables({knobs.load(name): value for name, value in values.items() if name in knobs.names()})
 
 
-def variables(values: Mapping[plugins.Setting, Value]) -> dict[str, str]:
+def variables(values: Mapping[knobs.Knob, Value]) -> dict[str, str]:
     """The environment variables of the launch settings among these."""
     exported = [setting.environ(value) for setting, value in values.items() if setting.PHASE == "launch"]
     return {name: text for each in exported for name, text in each.items()}

@@ -6,7 +6,7 @@ from typing import Any
 
 from .call import PLACE, Call, call_of
 from .models import family, unwrapped
-from .watch import Seen, Sight, Watch
+from .watch import Feature, Seen, Watch
 
 SHARDED = ("FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine", "DataParallel")
 """Wrappers that hold or exchange parameters in their own way. DistributedDataParallel is none of these."""
@@ -25,7 +25,7 @@ class Root:
     """Whether its calls with gradients are meant, or those without, of a program that trains nothing."""
     optimizers: list[Any] = field(default_factory=list)
     """The optimizers that hold any of its parameters."""
-    sights: set[Sight] = field(default_factory=set)
+    features: set[Feature] = field(default_factory=set)
     """The features that the program was seen to use."""
     converted: bool = False
     """Whether its parameters were brought into channels_last before DistributedDataParallel wrapped it."""
@@ -40,6 +40,10 @@ class Root:
     def inner(self) -> Any:
         """The model itself, where `model` is a wrap that hands every call on to it."""
         return self.model.module if is_ddp(self.model) or _is_single(self.model) else self.model
+
+    @property
+    def is_ddp(self) -> bool:
+        return is_ddp(self.model)
 
     @property
     def name(self) -> str:
@@ -106,7 +110,7 @@ def root_of(watch: Watch, model: Any, seen: Seen, optimizers: Iterable[Any], dev
     own = {id(parameter) for parameter in model.parameters()}
     training = [one for one in optimizers if any(id(it) in own for group in one.param_groups for it in group["params"])]
     return Root(
-        model=model, seen=seen, device=device, gradients=watch.gradients, optimizers=training, sights=watch.sights
+        model=model, seen=seen, device=device, gradients=watch.gradients, optimizers=training, features=watch.features
     )  # fmt: skip
 
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ..knobs._outputs import opaque, tensors
 from .outermost import Outermost
-from .outputs import opaque, tensors
 
-Sight = Literal["autocast", "selective checkpointing", "reentrant checkpointing", "double backward"]
+Feature = Literal["autocast", "selective checkpointing", "reentrant checkpointing", "double backward"]
 
 
 class Witness:
@@ -21,7 +21,7 @@ class Witness:
 
     def __init__(self, device: str) -> None:
         self.device = device
-        self.seen: set[Sight] = set()
+        self.seen: set[Feature] = set()
         self._restore: list[Callable[[], None]] = []
 
     def start(self) -> None:
@@ -44,7 +44,7 @@ class Witness:
         while self._restore:
             self._restore.pop()()
 
-    def _note(self, sight: Sight) -> Callable[..., None]:
+    def _note(self, sight: Feature) -> Callable[..., None]:
         return lambda *_, **__: self.seen.add(sight)
 
     def _follow(self, holder: Any, path: str, note: Callable[..., None]) -> None:
@@ -102,7 +102,7 @@ class Watch:
         """Handles of the hooks on the watched models' outputs, which notice that a program differentiates twice."""
 
     @property
-    def sights(self) -> set[Sight]:
+    def features(self) -> set[Feature]:
         return self.witness.seen
 
     @property
@@ -152,7 +152,7 @@ class Watch:
         import torch
 
         if torch.is_grad_enabled():
-            self.sights.add("double backward")
+            self.features.add("double backward")
 
 
 def _custom_functions(outputs: list[Any]) -> Iterator[str]:

@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from gputune import advice, checks, facts
+from gputune import checks, facts
 from gputune.bench_process.process import RestartingProcess
 from gputune.errors import MeasureError
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
+from gputune.probing import recommending
 from gputune.probing.again import run_again, seconds_to_run_again
 from gputune.probing.plan import (
     ALL,
@@ -82,12 +83,12 @@ def probe(
         _check_measured([lane], lane.measurements)
         rows, gaps = _of_other_benches(earlier, here, request)
         rows, gaps = [*rows, *lane.measurements], [*gaps, *lane.gaps]
-        return advice.profile_of(machine, rows, device, created=now(), gaps=gaps, standing=standing)
+        return recommending.profile_of(machine, rows, device, created=now(), gaps=gaps, standing=standing)
 
 
-def _standing(cached: Callable[[Fingerprint], Profile | None], here: Fingerprint) -> advice.Standing:
+def _standing(cached: Callable[[Fingerprint], Profile | None], here: Fingerprint) -> recommending.Standing:
     profile = cached(here)
-    return advice.standing_of(profile, here) if profile else advice.NOTHING_STANDS
+    return recommending.standing_of(profile, here) if profile else recommending.NOTHING_STANDS
 
 
 def _of_other_benches(

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from gputune import advice
 from gputune.facts import busy
+from gputune.probing import recommending
 from gputune.probing.plan import Job, planned
 from gputune.probing.running import Lane
 from gputune.progress import Progress
@@ -33,7 +33,7 @@ def run_again(
     jobs: Sequence[Job],
     seconds: float,
     progress: Callable[[Progress], None],
-    standing: advice.Standing = advice.NOTHING_STANDS,
+    standing: recommending.Standing = recommending.NOTHING_STANDS,
 ) -> None:
     """Run again, for at most so many seconds, the jobs that provisional choices wait for, the most valuable first."""
     end = time.monotonic() + seconds
@@ -50,11 +50,13 @@ def _tell_again(tell: Callable[[Progress], None], told: Progress) -> None:
     tell(Progress(part=AGAIN, doing=f"{told.part}, {told.doing}" if told.doing else told.part))
 
 
-def waiting_for(lane: Lane, jobs: Sequence[Job], standing: advice.Standing = advice.NOTHING_STANDS) -> list[Job]:
+def waiting_for(
+    lane: Lane, jobs: Sequence[Job], standing: recommending.Standing = recommending.NOTHING_STANDS
+) -> list[Job]:
     """The jobs that provisional choices from the lane's measurements, beside what stands, wait for."""
-    general = advice.choices(lane.facts, lane.measurements, standing)
-    own = advice.families(lane.facts, lane.measurements, standing)
-    waited_for = {bench for benches in advice.provisional(general, own).values() for bench in benches}
+    general = recommending.choices(lane.facts, lane.measurements, standing)
+    own = recommending.families(lane.facts, lane.measurements, standing)
+    waited_for = {bench for benches in recommending.provisional(general, own).values() for bench in benches}
     return [job for job in jobs if job.name in waited_for]
 
 

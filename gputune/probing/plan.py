@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gputune import benches, plugins
+from gputune import benches
 from gputune.bench_process import BUDGETS, Budget, MatmulShape, UserDataset
 from gputune.bench_process.messages import BenchRequest
 from gputune.errors import MeasureError, UsageError, require
@@ -63,14 +63,14 @@ class Request:
 class Job:
     """One bench of the plan, and the seconds and options that it is to be run with."""
 
-    bench: plugins.Bench
+    bench: benches.Bench
     request: BenchRequest
     least: float
     """The seconds below which it is left out."""
 
     @property
     def name(self) -> str:
-        return plugins.name_of(self.bench)
+        return self.bench.__name__.rpartition(".")[2]
 
     @property
     def seconds(self) -> float:

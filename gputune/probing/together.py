@@ -10,12 +10,11 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
 
-from gputune import advice, plugins
-from gputune.benches import side_by_side
 from gputune.checks.slow_gpu import suspects
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
+from gputune.probing import recommending
 from gputune.probing.again import run_again
 from gputune.probing.plan import Job
 from gputune.probing.running import Lane
@@ -25,7 +24,7 @@ from gputune.progress import Progress
 SHORT_SECONDS = 0.2
 """How long an interrupt may go unseen."""
 
-COMPARISON = plugins.name_of(side_by_side)
+COMPARISON = "side_by_side"
 
 
 def measure_together(
@@ -33,7 +32,7 @@ def measure_together(
     jobs: Sequence[Job],
     progress: Callable[[Progress], None],
     seconds: float,
-    standing: advice.Standing,
+    standing: recommending.Standing,
 ) -> list[Measurement]:
     """Fill the lanes; return the host's rows, which hold for all. Disturbed ones run again within the seconds."""
     comparing = [job for job in jobs if job.traits.side_by_side]
@@ -108,12 +107,12 @@ def own_profiles(
     lanes: Sequence[Lane],
     host_rows: Sequence[Measurement],
     gaps: Sequence[Gap],
-    standing: advice.Standing,
+    standing: recommending.Standing,
 ) -> dict[str, Profile]:
     """Return the profile of each device that has measurements, or of the first where none has any."""
     comparison = [row for lane in lanes for row in lane.measurements if row.bench == COMPARISON]
     return {
-        lane.device: advice.profile_of(
+        lane.device: recommending.profile_of(
             facts,
             [*comparison, *(row for row in lane.measurements if row.bench != COMPARISON), *host_rows],
             lane.device,

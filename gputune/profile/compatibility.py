@@ -10,11 +10,10 @@ from functools import partial
 from typing import Any
 
 from gputune import knobs
+from gputune.advice.dataloader_workers import by_kind
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
 from gputune.knobs import LEVELS, Numerics
-from gputune.knobs.dataloader_workers import by_kind
-from gputune.live import decision
 from gputune.measurement import Measurement
 from gputune.profile.document import Profile, Program
 from gputune.strict_types import Mismatch, Place, convert, unknown
@@ -77,7 +76,7 @@ def check_within(level: Numerics, name: str, value: Any) -> None:
     """Raises Mismatch for a value that the setting does not allow, or whose effect on results is beyond the level."""
     check_value(name, value)
     setting = knobs.load(name)
-    if not decision.is_default(setting, value) and decision.is_beyond(setting, value, level):
+    if not knobs.is_default(setting, value) and knobs.is_beyond(setting, value, level):
         raise Mismatch(f"its effect on results is {setting.NUMERICS}, which is beyond {level}")
 
 

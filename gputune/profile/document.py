@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
+from gputune.advice import Choice
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
-from gputune.knobs import Choice, Numerics, Value
+from gputune.knobs import Numerics, Value
 from gputune.live.models import ModelKey
 from gputune.measurement import Measurement
 from gputune.strict_types import Mismatch

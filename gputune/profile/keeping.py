@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from gputune.advice import Choice
 from gputune.host.stderr import say
-from gputune.knobs import Choice
 from gputune.profile.document import Profile, Program
 from gputune.profile.limits import MOST_BYTES, MOST_PROGRAMS, program_bytes
 from gputune.profile.reading import readable

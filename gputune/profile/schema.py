@@ -3,8 +3,8 @@
 from typing import Any
 
 from gputune import knobs, strict_types
+from gputune.knobs import Knob
 from gputune.live.models import DIGEST
-from gputune.plugins import Setting
 from gputune.profile.document import LONGEST_ENTRY, MOST_DIMENSIONS, MOST_MODELS, MOST_SHAPES, SCHEMA, Profile
 from gputune.profile.limits import MOST_PROGRAMS
 
@@ -15,7 +15,7 @@ def json_schema() -> dict[str, Any]:
     """The schema, with each setting's own type of value."""
     schema = strict_types.schema(Profile)
     choice = schema["$defs"].pop("Choice")
-    properties = {name: _choice(choice, name, setting) for name, setting in knobs.all_settings().items()}
+    properties = {name: _choice(choice, name, setting) for name, setting in knobs.all_knobs().items()}
     every = {"type": "object", "properties": properties, "additionalProperties": False}
     schema["properties"] |= {
         "schema": {"const": SCHEMA},
@@ -42,7 +42,7 @@ def _complete_programs(schema: dict[str, Any], values: dict[str, Any]) -> None:
     program["world_size"] |= {"minimum": 1}
 
 
-def _choice(choice: dict[str, Any], name: str, setting: Setting) -> dict[str, Any]:
+def _choice(choice: dict[str, Any], name: str, setting: Knob) -> dict[str, Any]:
     value = strict_types.schema(setting.VALUE)
     low, high = getattr(setting, "LIMITS", (None, None))
     if low is not None:

@@ -8,15 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gputune import benches
-from gputune.advice import provisional
+from gputune.advice import Choice
+from gputune.advice._evidence import product
+from gputune.advice._training_rows import FAMILIES, MIXED, Combination, Steps, steps
+from gputune.advice.dataloader_workers import FAMILIES as KINDS
+from gputune.advice.dataloader_workers import bench_of
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
-from gputune.knobs import Choice, names
-from gputune.knobs._evidence import product
-from gputune.knobs._training_rows import FAMILIES, MIXED, Combination, Steps, steps
-from gputune.knobs.dataloader_workers import FAMILIES as KINDS
-from gputune.knobs.dataloader_workers import bench_of
+from gputune.knobs import names
 from gputune.measurement import Comparison, Measurement
+from gputune.probing.recommending import provisional
 from gputune.profile import Profile, Program
 from gputune.report import next_steps
 from gputune.report.answer_parts import By, Chosen, Gain, Next, Reach, Step

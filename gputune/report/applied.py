@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import IO
 
+from gputune import knobs
 from gputune.knobs import Value, value_text
-from gputune.live import hands
 from gputune.live.advice import Advice
 from gputune.live.applied import TF32_OVERRIDE, Applied
 from gputune.report.answer_parts import NETWORKS
@@ -35,7 +35,7 @@ def print_advice(advice: Advice | None, stream: IO[str]) -> None:
 
 
 def _put(setting: str, value: Value) -> str:
-    put = hands.put_for(setting, value)
+    put = knobs.turned_on_for(setting, value)
     instead = "" if put == value else f" in place of {value_text(value)}, where the GPU has it"
     return setting if value is True else f"{setting} {value_text(put)}{instead}"
 

@@ -9,10 +9,10 @@ from itertools import chain
 
 from gputune import knobs
 from gputune.host.stderr import one_line
-from gputune.knobs import Value
-from gputune.live.decision import Terms, is_default
+from gputune.knobs import Value, is_default
 from gputune.profile import Profile
 from gputune.runtime import advising
+from gputune.runtime.deciding import Terms
 
 Values = Mapping[str, Value]
 
@@ -82,7 +82,7 @@ def _flags(values: Values) -> list[str]:
     return [
         line(values[name])
         for name, line in FLAGS.items()
-        if name in values and values[name] not in (None, getattr(knobs.load(name), "DEFAULT", None))
+        if name in values and values[name] not in (None, knobs.load(name).DEFAULT)
     ]
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from gputune.knobs import dimension_multiple
-from gputune.knobs.matmul_precision import TF32_ERROR
+from gputune.advice import dimension_multiple
+from gputune.advice.matmul_precision import TF32_ERROR
 from gputune.measurement import Measurement
 from gputune.report.charts import Bar, Cell, Chart, Mark, Picture, bars, mark, number, rate, ratio, rows
 

@@ -4,9 +4,9 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
-from gputune.knobs import _training, _training_rows
-from gputune.knobs._training_rows import Combination, Steps
-from gputune.knobs.sdpa_backend import Workload
+from gputune.advice import _training, _training_rows
+from gputune.advice._training_rows import Combination, Steps
+from gputune.advice.sdpa_backend import Workload
 from gputune.measurement import Measurement
 from gputune.report.charts import (
     Bar,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from gputune.advice import provisional
-from gputune.knobs import Choice, load, names
-from gputune.live import decision, hands
+from gputune import knobs
+from gputune.advice import Choice
+from gputune.knobs import load, names
 from gputune.probing.plan import ALL
+from gputune.probing.recommending import provisional
 from gputune.profile import Profile, Program
 from gputune.report.answer_parts import PLACEHOLDER, By, Gain, Next, Step
 from gputune.report.severities import merged
@@ -97,7 +98,7 @@ def puts_into_models(profile: Profile, gains: Sequence[Gain]) -> bool:
     """Whether `--numerics mixed` adds something: to a kind of network that gains by it, or to any model."""
     if any(one.kind == "network" for one in gains):
         return any(one.by in (By.MIXED, By.SCRIPT, By.UNKNOWN, By.UNCERTAIN) for one in gains)
-    return any(name in hands.names() and is_away(name, choice) for name, choice in profile.settings.items())
+    return any(name in knobs.in_models() and is_away(name, choice) for name, choice in profile.settings.items())
 
 
 def is_away(name: str, choice: Choice) -> bool:
@@ -105,7 +106,7 @@ def is_away(name: str, choice: Choice) -> bool:
     setting = load(name)
     if isinstance(choice.value, dict):
         return any(multiple != 1 for multiple in choice.value.values())
-    return not decision.is_default(setting, choice.value) and choice.value != getattr(setting, "DEFAULT", None)
+    return not knobs.is_default(setting, choice.value) and choice.value != setting.DEFAULT
 
 
 def again(profile: Profile, path: str) -> tuple[str, ...] | None:

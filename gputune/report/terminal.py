@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import IO, TYPE_CHECKING
 
+from gputune.advice import Choice
 from gputune.checks import Finding, Severity
 from gputune.facts.gap import Gap
-from gputune.knobs import Choice, value_text
+from gputune.knobs import value_text
 from gputune.profile import Fingerprint, Profile, Program
 from gputune.report.answer import Answer
 from gputune.report.answer_text import lines

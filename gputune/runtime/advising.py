@@ -9,15 +9,15 @@ from dataclasses import asdict
 from typing import Any
 
 from gputune import knobs
-from gputune.knobs import LEVELS, Choice, Numerics, Value
-from gputune.knobs.dataloader_workers import bench_of
-from gputune.live import decision, hands
+from gputune.advice import Choice
+from gputune.advice.dataloader_workers import bench_of
+from gputune.knobs import LEVELS, Numerics, Value
 from gputune.live.advice import Advice, Loading, Tuned
-from gputune.live.decision import Terms
 from gputune.live.loader import SETTINGS as LOADERS
 from gputune.live.loading import SAMPLES, WORKERS, Measured
 from gputune.live.models import FAMILIES
 from gputune.profile import Fingerprint, Profile, Program
+from gputune.runtime.deciding import Terms
 
 Values = dict[str, Value]
 
@@ -77,16 +77,16 @@ def _values(choices: Mapping[str, Choice], there: Fingerprint, here: Fingerprint
     return {
         name: choice.value
         for name, choice in choices.items()
-        if name in hands.names() and _fits(name, choice.value, there, here, terms)
+        if name in knobs.in_models() and _fits(name, choice.value, there, here, terms)
     }
 
 
 def _fits(name: str, value: Value, there: Fingerprint, here: Fingerprint, terms: Terms) -> bool:
     setting = knobs.load(name)
     return (
-        not decision.is_default(setting, value)
+        not knobs.is_default(setting, value)
         and terms.asks_for(name)
-        and not decision.is_beyond(setting, value, terms.numerics or DEFAULT_LEVEL)
+        and not knobs.is_beyond(setting, value, terms.numerics or DEFAULT_LEVEL)
         and (terms.ignore_fingerprint or not there.differences(here, setting.DEPENDS))
     )
 
@@ -133,13 +133,13 @@ def _set_back(profile: Profile, program: Program, here: Fingerprint, terms: Term
     whole = {name: choice.value for name, choice in program.settings.items()}
     refused = program.guard is not None and program.guard.verdict == "refused"
     goes_in = best(program, terms.numerics) == whole and all(
-        decision.is_default(knobs.load(name), value) or _fits(name, value, program.fingerprint, here, _mixed(terms))
+        knobs.is_default(knobs.load(name), value) or _fits(name, value, program.fingerprint, here, _mixed(terms))
         for name, value in whole.items()
     )
     if terms.only or not goes_in or not (whole or refused):
         return {}
     tried = {name for row in program.measurements for name in row.params}
-    flags = {name: getattr(knobs.load(name), "DEFAULT", None) for name in profile.settings if name in tried}
+    flags = {name: knobs.load(name).DEFAULT for name in profile.settings if name in tried}
     return {
         name: default
         for name, default in flags.items()
@@ -163,7 +163,7 @@ def elsewhere(profile: Profile, here: Fingerprint, terms: Terms) -> dict[str, tu
 
 
 def _is_put_into_models(name: str) -> bool:
-    return name in hands.names() or hasattr(knobs.load(name), "apply")
+    return name in knobs.in_models() or hasattr(knobs.load(name), "apply")
 
 
 def best(program: Program, limit: Numerics | None) -> Mapping[str, Value]:

@@ -12,17 +12,16 @@ from itertools import chain
 from pathlib import Path
 
 from gputune import knobs, live
+from gputune.advice._evidence import first
 from gputune.errors import UsageError
-from gputune.knobs import LEVELS, Numerics, Value, load
-from gputune.knobs._evidence import first
-from gputune.live import decision, hands, payload
+from gputune.knobs import LEVELS, Knob, Numerics, Value, load, name_of
+from gputune.live import payload
 from gputune.live.advice import Advice
 from gputune.live.applied import Applied, Reason
-from gputune.live.decision import Terms
-from gputune.plugins import Setting, name_of
 from gputune.profile import Fingerprint, Profile
 from gputune.resources.printable import quoted
-from gputune.runtime import advising
+from gputune.runtime import advising, deciding
+from gputune.runtime.deciding import Terms
 from gputune.runtime.launch import disabled
 
 VARIABLE = "GPUTUNE_NUMERICS"
@@ -35,7 +34,7 @@ def limit(requested: str | None, environ: Mapping[str, str]) -> Numerics | None:
     return min(limits, key=LEVELS.index, default=None)
 
 
-def tf32_line(profile: Profile, applied: Mapping[Setting, Value]) -> str:
+def tf32_line(profile: Profile, applied: Mapping[Knob, Value]) -> str:
     """The line for a user who set no limit and gets TF32; empty where the profile does not turn on TF32 for matmuls."""
     if not profile.fingerprint.gpu or applied.get(load("matmul_precision")) != "tf32":
         return ""
@@ -102,8 +101,8 @@ def plan(profile: Profile, here: Fingerprint, environ: Mapping[str, str], terms:
     chosen = [(knobs.load(name), choice.value) for name, choice in profile.settings.items()]
     ours = payload.exported_by_us(environ)
     rows = [
-        decision.refused(setting, value, differences(profile, setting, here, terms), environ, terms)
-        or decision.for_command(setting, value, environ, ours, terms)
+        deciding.refused(setting, value, differences(profile, setting, here, terms), environ, terms)
+        or deciding.for_command(setting, value, environ, ours, terms)
         for setting, value in chosen
     ]
     decided = [(*choice, row) for choice, row in zip(chosen, rows, strict=True)]
@@ -115,7 +114,7 @@ def plan(profile: Profile, here: Fingerprint, environ: Mapping[str, str], terms:
         environ=_variables(done, environ, ours) | ({VARIABLE: terms.numerics} if terms.numerics else {}),
         payload=text,
         applied=tuple(
-            put_in(setting, decision.with_override(setting, row, environ), given) for setting, _, row in decided
+            put_in(setting, deciding.with_override(setting, row, environ), given) for setting, _, row in decided
         ),
         advice=given,
         waiting={} if off else advising.waiting(profile, here, terms),
@@ -126,12 +125,12 @@ def plan(profile: Profile, here: Fingerprint, environ: Mapping[str, str], terms:
     )
 
 
-def differences(profile: Profile, setting: Setting, here: Fingerprint, terms: Terms) -> list[str]:
+def differences(profile: Profile, setting: Knob, here: Fingerprint, terms: Terms) -> list[str]:
     """How this machine differs in what a setting's choice depends on; empty where differences are to be ignored."""
     return [] if terms.ignore_fingerprint else profile.fingerprint.differences(here, setting.DEPENDS)
 
 
-def _carried(done: Mapping[Setting, Value], torch: str | None, given: Advice) -> tuple[Advice, str]:
+def _carried(done: Mapping[Knob, Value], torch: str | None, given: Advice) -> tuple[Advice, str]:
     """The payload's text, with as many of the tuned programs as fit into it, and the advice in it."""
     text = payload.of(done, torch, given).text
     while len(text) > payload.MOST_BYTES and given.programs:
@@ -140,14 +139,14 @@ def _carried(done: Mapping[Setting, Value], torch: str | None, given: Advice) ->
     return given, text
 
 
-def put_in(setting: Setting, row: Applied, advice: Advice) -> Applied:
+def put_in(setting: Knob, row: Applied, advice: Advice) -> Applied:
     """The row of a setting that hands put into models or DataLoaders, once the program runs."""
     name = name_of(setting)
     if advice.loading is not None and name in advice.loading.choices:
         reasons = ("put into each DataLoader that was given no workers",)
         return replace(row, after=advice.loading.choices[name], status="applied", reasons=reasons)
     families = [values for values in (advice.general, *advice.families.values()) if name in values]
-    if name not in hands.names() or not families:
+    if name not in knobs.in_models() or not families:
         return row
     after = advice.general.get(name, families[0][name])
     reasons = ("put into each model in its first steps, as measured for its kind",)
@@ -208,7 +207,7 @@ def digest(environ: Mapping[str, str]) -> str | None:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _variables(done: Mapping[Setting, Value], environ: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
+def _variables(done: Mapping[Knob, Value], environ: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
     """The launch settings' variables, except those in `environ` that are the user's and not an enclosing apply's."""
     return {
         name: text

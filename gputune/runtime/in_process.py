@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from types import ModuleType
 
 from gputune import knobs
+from gputune.advice import Choice
 from gputune.host import Host
-from gputune.knobs import Choice, Value
-from gputune.live import decision, payload, private
+from gputune.knobs import Knob, Value, name_of
+from gputune.live import applied, payload, private
 from gputune.live.applied import Applied
-from gputune.live.decision import Terms
-from gputune.plugins import Setting, name_of
 from gputune.profile import Fingerprint, Profile
-from gputune.runtime import advising
+from gputune.runtime import advising, deciding
+from gputune.runtime.deciding import Terms
 from gputune.runtime.environment import differences
 from gputune.runtime.local_fingerprint import local_fingerprint
 
@@ -48,15 +48,15 @@ def rows_now() -> dict[str, Applied]:
     return {row["setting"]: Applied.from_plain(row) for row in _hook().now()}
 
 
-def _row(profile: Profile, setting: Setting, value: Value, here: Fingerprint, terms: Terms) -> Applied:
-    row = decision.refused(setting, value, differences(profile, setting, here, terms), os.environ, terms)
+def _row(profile: Profile, setting: Knob, value: Value, here: Fingerprint, terms: Terms) -> Applied:
+    row = deciding.refused(setting, value, differences(profile, setting, here, terms), os.environ, terms)
     if row is None and setting.PHASE == "launch":
-        row = decision.exported(setting, value, os.environ, payload.exported_by_us(os.environ))
+        row = applied.exported(setting, value, os.environ, payload.exported_by_us(os.environ))
         if row is None and not hasattr(setting, "apply"):
-            row = decision.skipped(setting, "must be set before a process starts: gputune apply PROFILE -- CMD")
+            row = applied.skipped(setting, "must be set before a process starts: gputune apply PROFILE -- CMD")
     if row is None:
         row = Applied.from_plain(_hook().apply(name_of(setting), value))
-    return decision.with_override(setting, row, os.environ)
+    return deciding.with_override(setting, row, os.environ)
 
 
 def _in_code(profile: Profile, choices: Mapping[str, Choice], here: Fingerprint, terms: Terms) -> Choices:
@@ -66,7 +66,7 @@ def _in_code(profile: Profile, choices: Mapping[str, Choice], here: Fingerprint,
         for setting, value in values.items()
         if setting.PHASE == "code"
         and not differences(profile, setting, here, terms)
-        and not decision.is_beyond(setting, value, terms.numerics)
+        and not knobs.is_beyond(setting, value, terms.numerics)
     }
 
 

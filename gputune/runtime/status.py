@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from gputune import knobs
+from gputune.advice.matmul_precision import TF32_ERROR
 from gputune.errors import MeasureError
 from gputune.host import Host, Unreadable
 from gputune.knobs import Value
-from gputune.knobs.matmul_precision import TF32_ERROR
 from gputune.live.applied import TF32_OVERRIDE, Applied, Source, Why
 from gputune.live.applied import Status as Outcome
-from gputune.live.decision import not_set_here
+from gputune.runtime.deciding import not_set_here
 from gputune.runtime.environment import digest
 from gputune.strict_types import Mismatch, convert
 

@@ -11,16 +11,17 @@ from typing import Any
 from gputune import knobs
 from gputune.host import Host
 from gputune.knobs import Numerics, Value
-from gputune.live import decision
+from gputune.knobs.channels_last import has_volumes
+from gputune.knobs.compile import compile_in_place
+from gputune.live import applied
 from gputune.live.applied import Applied
-from gputune.live.compiled import compile_in_place
-from gputune.live.decision import Line, Terms
-from gputune.live.hands import channels_last
 from gputune.live.loading import AHEAD, WORKERS, Load, Measured, arguments, fitted, for_dataset
-from gputune.live.models import family
+from gputune.live.models import family, has_images
 from gputune.profile import Profile, load
 from gputune.resources.room import room
+from gputune.runtime import deciding
 from gputune.runtime.advising import measured_loading
+from gputune.runtime.deciding import Line, Terms
 from gputune.runtime.environment import limit
 from gputune.runtime.in_process import apply_now, inject_now, rows_now
 from gputune.runtime.launch import disabled
@@ -84,11 +85,7 @@ class Tuning:
         import torch
 
         self.family = family(model)
-        if (
-            channels_last.has_images(model)
-            and not channels_last.has_volumes(model)
-            and self.use("channels_last") is True
-        ):
+        if has_images(model) and not has_volumes(model) and self.use("channels_last") is True:
             model = model.to(memory_format=torch.channels_last)
         if self.use("compile") is True:
             compile_in_place(model, lambda why: self._failed.update(compile=f"torch.compile failed: {why}"))
@@ -144,7 +141,7 @@ class Tuning:
             failure=self._failed.get(name),
             notes=notes,
         )
-        return decision.in_code(setting, row, line)
+        return deciding.in_code(setting, row, line)
 
     def use(self, name: str) -> Value:
         """The choice for one setting, which `applied` reports as used by the script from now on."""
@@ -171,8 +168,8 @@ def apply(
 ) -> Tuning:
     """As `gputune.apply`. Raises UsageError for an unknown level, too; GPUTUNE_DISABLE=1 leaves all as it is."""
     if disabled(os.environ):
-        every = knobs.all_settings().values()
-        return Tuning({}, applied=[decision.skipped(setting, "switched off by GPUTUNE_DISABLE=1") for setting in every])
+        every = knobs.all_knobs().values()
+        return Tuning({}, applied=[applied.skipped(setting, "switched off by GPUTUNE_DISABLE=1") for setting in every])
     terms = Terms(ignore_fingerprint=ignore_fingerprint, numerics=limit(numerics, os.environ), inject=inject)
     if not isinstance(profile, Profile):
         profile = located(local_fingerprint(Host()), os.environ) if str(profile) == AUTO else load(profile)

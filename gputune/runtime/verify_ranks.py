@@ -68,7 +68,7 @@ def effective(tuning: Tuning | None = None) -> Values:
 
     values: Values = {"torch": str(torch.__version__), TF32_OVERRIDE: os.environ.get(TF32_OVERRIDE)}
     put_in = {row.setting: row.after for row in rows_now().values() if row.status == "applied"}
-    for name, setting in knobs.all_settings().items():
+    for name, setting in knobs.all_knobs().items():
         if setting.PHASE == "process":
             values[name] = _current(setting)
         elif setting.PHASE == "code" and setting.NUMERICS != "exact":

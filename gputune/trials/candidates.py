@@ -2,9 +2,10 @@
 
 from collections.abc import Collection
 
+from gputune import knobs
+from gputune.advice.omp_threads import own as own_threads
 from gputune.facts import Facts
 from gputune.knobs import LEVELS, Numerics, Value, load, omp_threads
-from gputune.live import decision
 from gputune.profile import Profile
 
 TRIED: dict[str, Value] = {
@@ -63,7 +64,7 @@ def _threads(facts: Facts, profile: Profile | None) -> int | None:
     if set(omp_threads.NAMES) & set(facts.environment):
         return None
     chosen = profile.settings["omp_threads"].value if profile and "omp_threads" in profile.settings else None
-    own, budget = omp_threads.own(facts), facts.cpu.budget
+    own, budget = own_threads(facts), facts.cpu.budget
     found = chosen if isinstance(chosen, int) else min(own // 2, budget) if own <= budget else budget
     return found if 1 <= found != own else None
 
@@ -73,4 +74,4 @@ def _refused(profile: Profile | None, name: str) -> bool:
     choice = profile.settings.get(name) if profile else None
     if choice is None or choice.unmeasured or choice.provisional or choice.gain is None or choice.interval is None:
         return False
-    return decision.is_default(load(name), choice.value) and choice.interval[0] > 1.03
+    return knobs.is_default(load(name), choice.value) and choice.interval[0] > 1.03

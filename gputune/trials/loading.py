@@ -9,7 +9,7 @@ from typing import Any
 from gputune.benches.dataset import MOST_WORKERS, WAITING_FACTOR
 from gputune.benches.loading.worker_search import fewest, per_cpu, search
 from gputune.facts import Facts
-from gputune.knobs._loading_rows import HELD, PREFETCH, SHARE
+from gputune.knobs.dataloader_prefetch_factor import HELD, PREFETCH, SHARE
 
 WAITS = 0.05
 """The share of its time that a step waits for data from which on the loader is tuned."""

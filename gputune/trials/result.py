@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gputune import advice
+from gputune.advice import Choice
+from gputune.advice._evidence import range_text
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
-from gputune.knobs import Choice
-from gputune.knobs._evidence import range_text
 from gputune.live.models import ModelKey
 from gputune.measurement import LEAST_GAIN, MORE_LOOKS, Comparison, Measurement, rounded
+from gputune.probing import recommending
 from gputune.profile import Guard, Profile, Program, fingerprint, now
 from gputune.profile.document import MOST_DIMENSIONS, MOST_MODELS, MOST_SHAPES
 from gputune.trials.choice import by_level, choice, gain, gaining, greedy
@@ -98,7 +98,7 @@ def tuned(
     )
     more = greedy(found[0], default.peak_bytes) if found else False
     memory = (found[0].peak_bytes or 0) / (default.peak_bytes or 1) if found and more else None
-    unmeasured = advice.profile_of(machine, (), device, created=program.created)
+    unmeasured = recommending.profile_of(machine, (), device, created=program.created)
     return Tuned(
         program=program, profile=unmeasured, combination=combination, gain=found[1] if found else None,
         more_memory=memory, seeming=None if found else seeming(measured), waits=measured.waits,

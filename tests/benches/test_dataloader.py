@@ -9,12 +9,12 @@ import pytest
 from recorded import facts_of
 
 from gputune import benches
+from gputune.advice.dataloader_workers import of_kind
 from gputune.bench_process import Context
 from gputune.benches import _timing, dataloader
 from gputune.benches.dataloader import Decoding, Tokens, Waiting
 from gputune.benches.loading import worker_curve
 from gputune.benches.loading.source import Options, Source
-from gputune.knobs.dataloader_workers import of_kind
 
 
 def test_a_small_shared_memory_is_a_reason_not_to_run():

@@ -3,8 +3,8 @@
 import pytest
 from loaded import broken, children, measured, sorted_out
 
-from gputune import advice
 from gputune.benches import dataset as bench
+from gputune.probing import recommending
 
 
 def gaps(found):
@@ -16,7 +16,7 @@ def rows(found):
 
 
 def choices(two_cpus, found):
-    return advice.choices(two_cpus, sorted_out(found)[0])
+    return recommending.choices(two_cpus, sorted_out(found)[0])
 
 
 @pytest.mark.slow

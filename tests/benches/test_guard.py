@@ -6,13 +6,14 @@ import pytest
 from loaded import on_cpu
 from recorded import facts_of
 
-from gputune import advice, profile
+from gputune import profile
+from gputune.advice._training_rows import guard_words, refusals
 from gputune.bench_process import Context
 from gputune.benches import _training_groups
 from gputune.benches._networks import Size
 from gputune.benches._training_groups import final_losses
 from gputune.facts.gap import Gap
-from gputune.knobs._training_rows import guard_words, refusals
+from gputune.probing import recommending
 
 SMALL = Size(batch=2, width=64, depth=1, length=16, classes=32)
 FACTS = facts_of("cpu-only")
@@ -55,4 +56,4 @@ def test_a_loss_that_is_no_number_is_refused_and_the_profile_written(
     trained(lambda precision, seed: broken if precision == "bfloat16" else [1.0, *[0.5 + seed / 100] * 59], monkeypatch)
     rows: Any = list(final_losses(context, "recurrent", SMALL, DTYPES, 600))
     assert refusals(rows, "recurrent") == {"bfloat16": "its loss became infinite or no number"}
-    assert "diverged" in profile.dump(advice.profile_of(FACTS, rows, "cpu", created="2026-01-01T00:00:00Z"))
+    assert "diverged" in profile.dump(recommending.profile_of(FACTS, rows, "cpu", created="2026-01-01T00:00:00Z"))

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
+from gputune.advice._training_rows import FAMILIES, LEAST_FALL, Combination
 from gputune.benches import _training_groups
 from gputune.benches._networks import NETWORKS
 from gputune.benches._steps import Trainee
-from gputune.knobs._training_rows import FAMILIES, LEAST_FALL, Combination
 from gputune.live.models import family
 
 MANY_WORDS = {"classes": 4096}

@@ -6,8 +6,8 @@ import pytest
 import torch
 from loaded import on_cpu, sorted_out
 
+from gputune.advice.matmul_precision import TF32_ERROR
 from gputune.benches import _fp32_errors, precision
-from gputune.knobs.matmul_precision import TF32_ERROR
 
 OPERATIONS = {"matmul", "conv", "conv channels_last", "lstm"}
 

@@ -9,13 +9,13 @@ import torch
 from loaded import on_cpu, sorted_out
 from recorded import facts_of
 
+from gputune.advice import _training, _training_rows
+from gputune.advice._training_rows import Combination
 from gputune.bench_process import Context
 from gputune.benches import _training_groups, training_step
 from gputune.benches._networks import NETWORKS, Size
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
-from gputune.knobs import _training, _training_rows
-from gputune.knobs._training_rows import Combination
 from gputune.measurement import Measurement
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -10,7 +10,7 @@ from recorded import facts_of
 
 from gputune.checks.shm_size import Need, needed
 from gputune.checks.shm_size import need as _need
-from gputune.knobs._loading_rows import HELD, PREFETCH, SHARE
+from gputune.knobs.dataloader_prefetch_factor import HELD, PREFETCH, SHARE
 from gputune.live.loading import fitting
 from gputune.measurement import Measurement
 

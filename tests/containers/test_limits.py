@@ -9,7 +9,7 @@ import pytest
 from containers.limits import LIMITS, USER
 
 import gputune
-from gputune.knobs import Choice
+from gputune.advice import Choice
 from gputune.profile import save
 
 pytestmark = pytest.mark.containers

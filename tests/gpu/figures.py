@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from gputune import benches, facts
+from gputune.advice import Choice, _training, _training_rows
 from gputune.bench_process import Context
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.host import Host
-from gputune.knobs import Choice, _training, _training_rows
 from gputune.measurement import Measurement
 from gputune.profile import Profile, load
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from turns import HERE
 
-from gputune.knobs import Choice
+from gputune.advice import Choice
 from gputune.live.models import family
 from gputune.profile import Profile
 

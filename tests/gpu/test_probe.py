@@ -7,7 +7,7 @@ import time
 import pytest
 from making import serving
 
-from gputune.knobs._evidence import first
+from gputune.advice._evidence import first
 from gputune.probing import Request
 from gputune.probing.plan import plan
 from gputune.profile import load

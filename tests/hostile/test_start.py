@@ -299,7 +299,7 @@ class TestWords:
 
 class TestInterrupt:
     @pytest.mark.slow
-    @pytest.mark.parametrize("place", ["typer.py", "gputune/cli/apply.py", "gputune/live/decision.py"])
+    @pytest.mark.parametrize("place", ["typer.py", "gputune/cli/apply.py", "gputune/runtime/deciding.py"])
     @pytest.mark.parametrize("words", [["apply", "no.yaml", "echo", "ran"], ["apply", "--strict", "no.yaml", "true"]])
     def test_while_it_is_imported(self, tmp_path: Path, place: str, words: list[str]) -> None:
         own = target(tmp_path / "target")

@@ -1,76 +1,88 @@
-"""torch.compile: where steps gain by it, what compiling costs, and after how many steps that has paid."""
+"""torch.compile, put into a model and taken out; it is replaced by what calls the model plainly."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from making import precisions, row, steps
-from recorded import facts_of
+import torch
+from hands_on import mlp, rooted
+from torch import nn
 
-from gputune.knobs._evidence import NOT_MEASURED
-from gputune.knobs._training_rows import Combination
-from gputune.knobs.compile import of_family, recommend
+from gputune.knobs import amp_dtype
+from gputune.knobs import compile as hand
+from gputune.live.call import call_of
 
-H200 = facts_of()
-EAGER = Combination(precision="bfloat16")
-COMPILED = replace(EAGER, compiled=True)
-
-
-def measured(network: str, compiled: float, eager: float = 6400.0) -> list[Any]:
-    return precisions(network, bfloat16=eager) + steps(network, {EAGER: eager, COMPILED: compiled}, "options")
+X = torch.ones(2, 4)
 
 
-def took(network: str, seconds: float) -> Any:
-    made = row("training_step", "compile_time", 1.0, network=network, stage="options")
-    return replace(made, unit="s", samples=(seconds,))
+@pytest.fixture(autouse=True)
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    seen: list[Any] = []
+
+    def compile_(function: Any) -> Any:
+        return lambda *inputs, **named: (seen.append(function), function(*inputs, **named))[1]
+
+    monkeypatch.setattr(torch, "compile", compile_)
+    return seen
 
 
-def test_a_gain_says_after_how_many_steps_compiling_has_paid() -> None:
-    """A step of 64 at 6400 samples a second takes 10 ms; 1.25 times as fast it saves 2 ms, of which 20 s are 10,000."""
-    choice = of_family(H200, [*measured("transformer", 8000.0), took("transformer", 20.0)], "transformer")
-    assert (choice.value, choice.gain) == (True, pytest.approx(1.25))
-    what, _, steps_needed = choice.reason.rpartition(" after ")
-    ran = "its compiled steps ran 1.25 times (1.25 to 1.25) as fast as with torch's default"
-    assert what == f"{ran}; compiling took 20 s, paid back"
-    assert int(steps_needed.removesuffix(" steps")) == pytest.approx(10_000, rel=0.01)
+def turn_on(model: Any, **more: Any) -> Any:
+    root = rooted(model, **more)
+    assert hand.obstacle(root, True) is None
+    assert hand.turn_on(root, True) is True
+    return root
 
 
-def test_what_does_not_pay_says_what_it_took_and_no_more() -> None:
-    choice = of_family(H200, [*measured("mlp", 6300.0), took("mlp", 7.5)], "mlp")
-    assert choice.value is False
-    assert choice.reason.startswith("no gain: its compiled steps ran 0.984 times")
-    assert choice.reason.endswith("; compiling took 7.5 s")
+@pytest.mark.slow
+class TestPutIn:
+    def test_calls_with_gradients_run_compiled(self, calls: list[Any]) -> None:
+        model = mlp()
+        root = turn_on(model)
+        model(X)
+        assert len(calls) == 1
+        with torch.no_grad():
+            model(X)
+        assert len(calls) == 1
+        hand.turn_off(root)
+        model(X)
+        assert len(calls) == 1
 
+    def test_the_model_inside_ddp_is_compiled(self, calls: list[Any]) -> None:
+        model = mlp()
+        wrap = type("DistributedDataParallel", (nn.Sequential,), {})()
+        wrap.module = model
+        root = turn_on(wrap)
+        assert call_of(wrap, "cpu").compiled is None
+        model(X)
+        assert len(calls) == 1
+        hand.turn_off(root)
+        assert call_of(model, "cpu").compiled is None
 
-def test_it_is_told_beside_the_other_options_that_were_chosen() -> None:
-    rates = {EAGER: 100.0, COMPILED: 150.0, replace(EAGER, fused=True): 120.0, replace(COMPILED, fused=True): 180.0}
-    choice = of_family(H200, precisions("mlp", bfloat16=100.0) + steps("mlp", rates, "options"), "mlp")
-    assert (choice.value, choice.gain) == (True, pytest.approx(1.5))
+    @pytest.mark.parametrize("mixed", [False, True])
+    def test_outputs_are_in_fp32_where_mixed_precision_was_turn_on_and_else_in_the_models_own_dtype(
+        self, mixed: bool
+    ) -> None:
+        class Halves(nn.Linear):
+            def forward(self, x: Any) -> Any:
+                return super().forward(x).bfloat16()
 
+        model = Halves(4, 4)
+        root = rooted(model)
+        if mixed:
+            amp_dtype.turn_on(root, "bfloat16")
+        hand.turn_on(root, True)
+        compiled = root.call.compiled
+        assert compiled is not None
+        assert compiled(X).dtype == (torch.float32 if mixed else torch.bfloat16)
 
-def test_a_compiler_that_worked_only_with_another_option_cannot_be_told() -> None:
-    rates = {EAGER: 100.0, replace(COMPILED, fused=True): 180.0}
-    choice = of_family(H200, precisions("mlp", bfloat16=100.0) + steps("mlp", rates, "options"), "mlp")
-    assert choice is None
+    def test_where_compiling_fails_the_model_runs_without_it_and_the_reason_is_told(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*inputs: Any) -> Any:
+            raise torch._dynamo.exc.Unsupported("no C compiler\nand more")
 
-
-def test_over_all_networks_it_must_gain() -> None:
-    choice = recommend(H200, measured("mlp", 6500.0) + measured("transformer", 9600.0))
-    assert choice.value is True
-    assert choice.gain == pytest.approx((6500 / 6400 * 1.5) ** 0.5, rel=0.001)
-    assert choice.reason.startswith("compiled training steps (mlp, transformer) ran 1.23 times")
-
-
-def test_and_no_network_may_lose() -> None:
-    choice = recommend(H200, measured("mlp", 6000.0) + measured("transformer", 12800.0))
-    assert choice.value is False
-    assert choice.gain is not None
-    assert choice.gain > 1.3
-    assert choice.reason.startswith("not for every kind of network: compiled training steps (mlp, transformer)")
-    assert choice.reason.endswith(", though mlp ran slower (see families)")
-
-
-def test_not_measured() -> None:
-    without = precisions("mlp", bfloat16=100.0) + steps("mlp", {EAGER: 100.0}, "options")
-    assert (recommend(H200, without).value, recommend(H200, without).reason) == (False, NOT_MEASURED)
-    assert of_family(H200, without, "mlp") is None
+        monkeypatch.setattr(torch, "compile", lambda function: fail)
+        model, told = mlp(), []
+        turn_on(model, failed=lambda name, why: told.append((name, str(why))))
+        assert torch.equal(model(X), model._call_impl(X))
+        model(X)
+        assert told == [("compile", "torch.compile failed: no C compiler")]

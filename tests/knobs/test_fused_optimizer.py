@@ -1,124 +1,122 @@
-"""The fused optimizer: where a network's steps, or those of all networks, run faster with it."""
+"""The fused form of a running optimizer: the same steps, saved as if it never had been fused."""
 
-from dataclasses import replace
+import copy
 from typing import Any
 
 import pytest
-from making import precisions, steps
-from recorded import facts_of
+import torch
+from hands_on import mlp, rooted, stepped
 
-from gputune.knobs import _training
-from gputune.knobs import compile as compile_setting
-from gputune.knobs._evidence import TOO_FEW
-from gputune.knobs._training_rows import Combination
-from gputune.knobs.fused_optimizer import of_family, recommend
+from gputune.knobs import fused_optimizer
 
-H200 = facts_of()
-TF32 = Combination(precision="tf32")
+KINDS = [torch.optim.AdamW, torch.optim.Adam, torch.optim.SGD]
+X = torch.ones(2, 4)
 
 
-def measured(network: str, fused: float, foreach: float = 100.0) -> list[Any]:
-    rates = {TF32: foreach, replace(TF32, fused=True): fused}
-    return precisions(network, tf32=foreach) + steps(network, rates, "options")
+def train(model: Any, optimizer: Any, steps: int = 3) -> list[Any]:
+    for _ in range(steps):
+        optimizer.zero_grad()
+        model(X).square().mean().backward()
+        optimizer.step()
+    return [one.detach().clone() for one in model.parameters()]
 
 
-def test_a_gain_over_all_networks() -> None:
-    choice = recommend(H200, measured("mlp", 110.0) + measured("transformer", 140.0))
-    assert choice.value is True
-    assert choice.gain == pytest.approx((1.1 * 1.4) ** 0.5, rel=0.001)
-    assert choice.reason.startswith("training steps (mlp, transformer) with the fused optimizer ran 1.24 times")
-    assert choice.evidence == ("training_step",)
+def fused(model: Any, optimizer: Any) -> Any:
+    root = rooted(model, optimizer)
+    assert fused_optimizer.obstacle(root, True) is None
+    assert fused_optimizer.turn_on(root, True) is True
+    return root
 
 
-def uncertain(rows: list[Any], network: str) -> list[Any]:
-    return [
-        replace(one, samples=tuple(sample * (0.8 + 0.1 * (n * 3 % 5)) for n, sample in enumerate(one.samples)))
-        if one.params["network"] == network and "fused" in one.params
-        else one
-        for one in rows
-    ]
+def fused_model(kind: Any) -> tuple[Any, Any]:
+    model = mlp()
+    optimizer = stepped(model, kind)
+    fused(model, optimizer)
+    return model, optimizer
 
 
-@pytest.mark.parametrize(("transformer", "convnet", "value"), [(111, 100, True), (101, 100, False), (111, 95, False)])
-def test_a_gain_of_one_network_is_not_drowned_by_those_it_does_nothing_for(
-    transformer: float, convnet: float, value: bool
-) -> None:
-    rows = measured("mlp", 102.0) + measured("transformer", transformer) + measured("convnet", convnet)
-    choice = recommend(H200, uncertain(rows, "mlp"))
-    assert choice.interval is not None
-    assert choice.interval[0] < 1
-    assert choice.value is value
+def close(some: list[Any], others: list[Any]) -> bool:
+    return all(torch.allclose(one, other, rtol=1e-4, atol=1e-6) for one, other in zip(some, others, strict=True))
 
 
-def test_each_network_has_its_own() -> None:
-    rows = measured("mlp", 90.0) + measured("transformer", 140.0)
-    own = {name: of_family(H200, rows, name) for name in ("mlp", "transformer")}
-    assert {name: choice.value for name, choice in own.items() if choice} == {"mlp": False, "transformer": True}
-    assert own["mlp"] is not None
-    assert own["mlp"].reason.startswith(
-        "no gain: its steps with the fused optimizer ran 0.9 times (0.9 to 0.9) as fast as"
-    )
+@pytest.mark.parametrize("kind", KINDS)
+class TestPutIn:
+    def test_it_steps_as_before(self, kind: Any) -> None:
+        torch.manual_seed(0)
+        plain = mlp()
+        model = copy.deepcopy(plain)
+        expected = train(plain, stepped(plain, kind))
+        optimizer = stepped(model, kind)
+        fused(model, optimizer)
+        assert all(group["fused"] for group in optimizer.param_groups)
+        assert close(train(model, optimizer), expected)
+
+    def test_what_is_saved_does_not_know_of_it(self, kind: Any) -> None:
+        model = mlp()
+        optimizer = stepped(model, kind)
+        before = copy.deepcopy(optimizer.state_dict())
+        fused(model, optimizer)
+        after = optimizer.state_dict()
+        assert after["param_groups"] == before["param_groups"]
+        assert [group["fused"] for group in after["param_groups"]] == [None]
+        assert after["state"].keys() == before["state"].keys()
+        for key, state in after["state"].items():
+            for name, value in state.items():
+                was = before["state"][key][name]
+                assert torch.equal(value, was) if isinstance(value, torch.Tensor) else value == was
+        steps = [state["step"] for state in after["state"].values() if "step" in state]
+        assert all((step.device.type, step.dtype) == ("cpu", torch.float32) for step in steps)
+
+    def test_saving_does_not_change_the_running_one(self, kind: Any) -> None:
+        model, optimizer = fused_model(kind)
+        saved = optimizer.state_dict()
+        kept = copy.deepcopy(saved["state"])
+        assert all(group["fused"] for group in optimizer.param_groups)
+        train(model, optimizer)
+        for key, state in kept.items():
+            assert "step" not in state or torch.equal(saved["state"][key]["step"], state["step"])
+
+    def test_what_was_saved_is_loaded_by_a_plain_one_and_by_a_fused_one(self, kind: Any) -> None:
+        torch.manual_seed(0)
+        first, optimizer = fused_model(kind)
+        saved, weights = copy.deepcopy(optimizer.state_dict()), copy.deepcopy(first.state_dict())
+        expected = train(first, optimizer)
+        for fuse in (False, True):
+            model = mlp()
+            other = stepped(model, kind)
+            if fuse:
+                fused(model, other)
+            model.load_state_dict(weights)
+            other.load_state_dict(copy.deepcopy(saved))
+            assert [group["fused"] for group in other.param_groups] == [True if fuse else None]
+            assert close(train(model, other), expected)
+
+    def test_twice_is_once(self, kind: Any) -> None:
+        model, optimizer = fused_model(kind)
+        fused(model, optimizer)
+        assert len(optimizer._optimizer_state_dict_post_hooks) == 1
+
+    def test_a_group_that_is_added_later_steps_too(self, kind: Any) -> None:
+        model, more = mlp(), mlp()
+        optimizer = stepped(model, kind)
+        fused(model, optimizer)
+        optimizer.add_param_group({"params": list(more.parameters())})
+        before = [one.detach().clone() for one in more.parameters()]
+        more(X).square().mean().backward()
+        optimizer.step()
+        assert not torch.equal(before[0], next(more.parameters()))
+
+    def test_a_pickle_goes_on(self, kind: Any) -> None:
+        model, optimizer = fused_model(kind)
+        copied, other = copy.deepcopy((model, optimizer))
+        assert close(train(copied, other), train(model, optimizer))
 
 
-@pytest.mark.parametrize(("convnet", "value"), [(100.5, True), (102.0, True), (100.0, True), (99.5, False)])
-def test_where_all_networks_gain_together_each_has_it_unless_certainly_slower(convnet: float, value: bool) -> None:
-    rows = measured("transformer", 140.0) + measured("convnet", convnet)
-    own = of_family(H200, rows, "convnet")
-    assert own is not None
-    assert own.value is value
-    assert own.reason.startswith("on for all networks together, and here its steps") is value
-    alone = of_family(H200, measured("convnet", convnet), "convnet")
-    assert alone is not None
-    assert alone.value is False
-
-
-@pytest.mark.parametrize(("mlp", "value"), [(103.0, True), (99.0, True), (96.0, False)])
-def test_or_by_more_than_3_percent_even_if_that_is_not_certain(mlp: float, value: bool) -> None:
-    own = of_family(H200, uncertain(measured("transformer", 140.0) + measured("mlp", mlp), "mlp"), "mlp")
-    assert own is not None
-    assert own.interval is not None
-    assert own.interval[0] < 1 < own.interval[1]
-    assert own.value is value
-
-
-def test_which_makes_it_a_part_of_the_one_combination_that_the_network_gets() -> None:
-    compiled = replace(TF32, compiled=True)
-    rates = {TF32: 100.0, replace(TF32, fused=True): 102.5, compiled: 110.0, replace(compiled, fused=True): 110.2}
-    convnet = precisions("convnet", tf32=100.0) + steps("convnet", rates, "options")
-    assert _training.best(convnet, "convnet") == compiled
-    rows = convnet + measured("transformer", 140.0)
-    assert _training.best(rows, "convnet") == replace(compiled, fused=True)
-    option = compile_setting.of_family(H200, rows, "convnet")
-    assert option is not None
-    assert option.gain == pytest.approx(110.2 / 102.5, rel=0.001), "both with the fused optimizer"
-
-
-def test_a_network_is_named_as_slower_only_where_its_own_choice_is_another() -> None:
-    compiled = replace(TF32, compiled=True)
-    rates = {TF32: 100.0, replace(TF32, fused=True): 98.0, compiled: 120.0, replace(compiled, fused=True): 121.0}
-    convnet = precisions("convnet", tf32=100.0) + steps("convnet", rates, "options")
-    rows = convnet + measured("transformer", 140.0)
-    own = of_family(H200, rows, "convnet")
-    assert own is not None
-    assert own.value is True
-    assert "slower" not in recommend(H200, rows).reason
-    assert recommend(H200, rows + measured("mlp", 98.0)).reason.endswith("though mlp ran slower (see families)")
-
-
-def test_no_gain_is_torchs_default_and_says_so() -> None:
-    choice = recommend(H200, measured("mlp", 101.0))
-    assert (choice.value, choice.gain) == (False, pytest.approx(1.01))
-    assert choice.reason.startswith("no gain: ")
-
-
-def test_not_measured() -> None:
-    assert recommend(H200, measured("mlp", 120.0)[:-1]).value is False
-    assert of_family(H200, measured("mlp", 120.0)[:-1], "mlp") is None
-    assert of_family(H200, measured("mlp", 120.0), "convnet") is None
-    only_fused = precisions("mlp", tf32=100.0) + steps("mlp", {replace(TF32, fused=True): 200.0}, "options")
-    assert of_family(H200, only_fused, "mlp") is None
-
-
-def test_too_few_samples() -> None:
-    rows = [replace(one, samples=one.samples[:7]) for one in measured("mlp", 150.0)]
-    assert (recommend(H200, rows).value, recommend(H200, rows).reason) == (False, TOO_FEW)
+def test_of_two_optimizers_the_one_that_can_be_is_fused() -> None:
+    model = mlp()
+    can, cannot = stepped(model, torch.optim.AdamW), stepped(model, torch.optim.RMSprop)
+    root = rooted(model, cannot, can)
+    assert fused_optimizer.obstacle(root, True) is None
+    fused_optimizer.turn_on(root, True)
+    assert can.param_groups[0]["fused"]
+    assert "fused" not in cannot.param_groups[0]

@@ -10,7 +10,7 @@ import pytest
 import torch_child
 from making import environ
 
-from gputune import knobs, plugins
+from gputune import advice, knobs, plugins
 from gputune.profile import Fingerprint
 
 FOLDER = Path(knobs.__file__).parent
@@ -19,7 +19,7 @@ FOLDER = Path(knobs.__file__).parent
 def test_a_setting_is_a_file() -> None:
     files = {path.stem for path in FOLDER.glob("*.py") if not path.name.startswith("_")}
     assert knobs.names() == sorted(files)
-    assert set(knobs.all_settings()) == files
+    assert set(knobs.all_knobs()) == files
 
 
 def test_a_file_that_an_editor_or_another_system_leaves_is_none(tmp_path: Path, monkeypatch: Any) -> None:
@@ -38,27 +38,40 @@ def test_any_other_name_is_none(name: str) -> None:
 
 
 def test_a_choice_rests_on_fields_of_the_fingerprint() -> None:
-    for name, setting in knobs.all_settings().items():
+    for name, setting in knobs.all_knobs().items():
         assert all(hasattr(Fingerprint(), field) for field in setting.DEPENDS), name
 
 
 def test_a_setting_of_code_names_the_line_in_the_script() -> None:
-    for name, setting in knobs.all_settings().items():
+    for name, setting in knobs.all_knobs().items():
         use = getattr(setting, "USE", "")
         assert bool(use) == (setting.PHASE == "code"), name
         assert not use or "tuning." in use or name == "inference_mode", name  # which no profile chooses
+
+
+def test_the_knobs_that_are_turned_on_in_models_take_lines_of_a_script_and_come_in_order() -> None:
+    names = knobs.in_models()
+    assert all(knobs.load(name).PHASE == "code" and callable(knobs.load(name).turn_off) for name in names)
+    assert names.index("amp_dtype") < names.index("fused_optimizer") < names.index("compile")
+
+
+def test_a_knob_is_turned_on_behind_those_that_it_comes_after() -> None:
+    every = knobs.in_order(knobs.names())
+    for name in every:
+        after = getattr(knobs.load(name), "AFTER", ())
+        assert all(every.index(other) < every.index(name) for other in after), name
 
 
 def test_nothing_is_recommended_without_measurements_but_torchs_default() -> None:
     from recorded import facts_of
 
     for facts in (facts_of(), facts_of("cpu-only")):
-        for name, setting in knobs.all_settings().items():
-            choice = setting.recommend(facts, [])
+        for name, setting in knobs.all_knobs().items():
+            choice = advice.recommend(name, facts, [])
             assert choice.gain is None
             assert choice.reason
             if setting.PHASE == "process":
-                assert choice.value in (None, knobs.load(name).default())
+                assert choice.value in (None, knobs.default_of(setting))
             else:
                 assert not choice.value
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from gputune.live.compiled import compile_in_place, rehearse
+from gputune.knobs.compile import compile_in_place, rehearse
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_the_class_the_parameters_names_and_the_results_stay(compiled: list[Any]
 def test_what_is_compiled_is_code_that_torch_does_not_skip(compiled: list[Any]) -> None:
     """A frame of torch's own modules, as the forward of a Sequential is, would be left alone."""
     compile_in_place(network(), print)
-    assert compiled[0].__module__ == "gputune.live.compiled"
+    assert compiled[0].__module__ == "gputune.knobs.compile"
 
 
 def test_a_copy_and_a_pickle_are_plain(compiled: list[Any]) -> None:

@@ -12,8 +12,6 @@ import torch
 from hands_on import convnet, mlp
 from torch import nn
 
-from gputune import knobs
-from gputune.live import hands
 from gputune.live.advice import Advice, Tuned
 from gputune.live.applied import Applied
 from gputune.live.call import PLACE
@@ -337,7 +335,7 @@ class TestLeft:
         assert not is_mixed(model)
 
     def test_a_hand_that_fails_leaves_the_others_to_work(self, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("gputune.live.hands.amp_dtype.put_in", lambda root, value: 1 / 0)
+        monkeypatch.setattr("gputune.knobs.amp_dtype.turn_on", lambda root, value: 1 / 0)
         session, model = start(), mlp()
         optimizer = trained(model)
         assert session.became("amp_dtype") == ("failed", "ZeroDivisionError: division by zero")
@@ -428,12 +426,3 @@ class TestDistributed:
         assert not self.wrap(convnet()).seen[0]
         start({"channels_last": True})
         assert not self.wrap(convnet().double()).seen[0]
-
-
-def test_every_hand_is_that_of_a_setting_that_takes_lines_of_a_script() -> None:
-    assert hands.names() == sorted(hands.names())
-    for name in hands.names():
-        hand = hands.load(name)
-        assert knobs.load(name).PHASE == "code"
-        assert callable(hand.obstacle)
-        assert callable(hand.put_in)

@@ -11,7 +11,7 @@ from making import profile, python, row
 from recorded import RecordedHost
 from trees import CGROUP
 
-from gputune.knobs._loading_rows import HELD, PREFETCH
+from gputune.knobs.dataloader_prefetch_factor import HELD, PREFETCH
 from gputune.knobs.dataloader_workers import LIMITS
 from gputune.live import loading
 from gputune.live.loading import Load, Measured, arguments, fitted, fitting, for_dataset, scaled

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputune.live.outputs import opaque, restored, tensors, usual
+from gputune.knobs._outputs import opaque, restored, tensors, usual
 
 HALF, FULL = torch.bfloat16, torch.float32
 Pair = namedtuple("Pair", ["left", "right"])

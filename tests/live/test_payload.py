@@ -11,8 +11,8 @@ from making import H200, profile, program
 from gputune import knobs
 from gputune.live import payload
 from gputune.live.advice import Advice
-from gputune.live.decision import Terms
 from gputune.live.payload import MOST_BYTES, Payload, handed_down, parse
+from gputune.runtime.deciding import Terms
 from gputune.runtime.environment import plan
 
 VALUES = st.dictionaries(st.text(max_size=8), st.one_of(st.booleans(), st.integers(), st.text(max_size=8), st.none()))

@@ -72,7 +72,7 @@ class TestBackward:
     )
     def test_gradients_of_gradients_are_seen(self, watch: Watch, backward: Any, twice: bool) -> None:
         backward(Calls(torch.square)(X_ASKED))
-        assert ("double backward" in watch.sights) is twice
+        assert ("double backward" in watch.features) is twice
 
     def test_afterwards_no_hook_is_left(self, watch: Watch) -> None:
         model = Calls(lambda x: (x, model.layer.weight))

@@ -10,13 +10,13 @@ from making import row
 from recorded import RecordedHost, facts_of
 
 from gputune import probing
+from gputune.advice import Choice
 from gputune.bench_process import UserDataset
 from gputune.bench_process.messages import Activity, BenchFailed
 from gputune.errors import MeasureError, UsageError
 from gputune.facts import busy
 from gputune.facts.gap import Gap
 from gputune.host import Unreadable
-from gputune.knobs import Choice
 from gputune.probing import Request
 from gputune.probing.plan import plan
 from gputune.probing.running import Lane, with_conditions

@@ -14,11 +14,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from making import CHOSEN, H200, choices, profile, program, row
 
+from gputune.advice import Choice
 from gputune.checks import Finding
 from gputune.errors import MeasureError
 from gputune.facts.gap import Gap
 from gputune.host.shared_text import Cleaner, Owner
-from gputune.knobs import LEVELS, Choice
+from gputune.knobs import LEVELS
 from gputune.live.models import ModelKey
 from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile, Program, dump, dump_json, load, parse, save

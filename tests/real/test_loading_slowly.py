@@ -7,7 +7,8 @@ import pytest
 from loaded import broken, children, good, measured
 
 import gputune
-from gputune import advice, benches, facts
+from gputune import benches, facts
+from gputune.advice import dataloader_workers
 from gputune.bench_process import Context, UserDataset
 from gputune.benches.loading import user_dataset
 from gputune.benches.loading.source import Options
@@ -15,8 +16,8 @@ from gputune.benches.loading.stream import Stream
 from gputune.checks.shm_size import need
 from gputune.facts.gap import Gap
 from gputune.host import Host
-from gputune.knobs import dataloader_workers
 from gputune.measurement import Measurement
+from gputune.probing import recommending
 
 pytestmark = [pytest.mark.real, pytest.mark.timed]
 
@@ -46,7 +47,7 @@ def gaps(found):
 
 
 def choices(machine, found):
-    return advice.choices(machine, measurements(found))
+    return recommending.choices(machine, measurements(found))
 
 
 @pytest.mark.parametrize(("name", "seconds"), [("Texts", 3.0), ("Dictionaries", 3.0), ("Locked", 5.0)])
@@ -100,7 +101,7 @@ def test_nothing_is_tried_that_shared_memory_would_not_hold(machine):
     wanted = need(small, measurements(found))
     assert wanted.workers > chosen["dataloader_workers"].value, "what would be best if there were room"
     assert wanted.shm_bytes >= (wanted.workers * 2 + 2) * 131072
-    profile = advice.profile_of(small, measurements(found), "cpu", created="")
+    profile = recommending.profile_of(small, measurements(found), "cpu", created="")
     finding = next(one for one in profile.findings if one.check == "shm_size")
     assert f"needs {wanted.shm_bytes >> 20} MiB" in finding.message
 
@@ -114,9 +115,9 @@ def test_a_curve_of_each_kind_that_leaves_nobody_behind(machine):
     assert all({0, max(counts) // 2, max(counts) // 4} <= counts for counts in kinds.values())
     assert dataloader_workers.of_kind(rows, "memory") == 0
     assert dataloader_workers.of_kind(rows, "waiting") > machine.cpu.budget
-    choice = advice.choices(machine, rows)["dataloader_workers"]
+    choice = recommending.choices(machine, rows)["dataloader_workers"]
     assert choice.value in kinds["decoding"]
-    assert advice.families(machine, rows)["memory"]["dataloader_workers"].value == 0
+    assert recommending.families(machine, rows)["memory"]["dataloader_workers"].value == 0
 
 
 def test_a_loader_whose_workers_are_spawned_leaves_nothing_in_shared_memory():

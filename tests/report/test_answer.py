@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from making import choices, profile, program, row, steps
 
+from gputune.advice import Choice
+from gputune.advice._training_rows import Combination
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
-from gputune.knobs import Choice
-from gputune.knobs._training_rows import Combination
 from gputune.profile import Fingerprint, Profile
 from gputune.report.answer import Answer, By, Gain, Reach, Step, answer_of
 

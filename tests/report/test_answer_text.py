@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from making import choices, profile, program, steps
 from rich.cells import cell_len
 
+from gputune.advice import Choice
+from gputune.advice._training_rows import Combination
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
-from gputune.knobs import Choice, names
-from gputune.knobs._training_rows import Combination
+from gputune.knobs import names
 from gputune.profile import Profile
 from gputune.report.answer import answer_of
 from gputune.report.answer_text import MOST_LINES, lines

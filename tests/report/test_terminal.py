@@ -10,10 +10,11 @@ from making import choices, profile, program
 from recorded import NOT_SUPPORTED, facts_of
 from report.page.profiles import hostile
 
-from gputune import advice, checks
+from gputune import checks
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
 from gputune.knobs import value_text
+from gputune.probing import recommending
 from gputune.profile import load
 from gputune.report import terminal
 from gputune.report.answer import answer_of
@@ -38,7 +39,7 @@ def profile_shown(made, **options):
 REPORTS = {
     "profile-h200.txt": lambda: profile_shown(load(TESTS.parent / "profiles" / "nvidia-h200.yaml")),
     "profile-unmeasured.txt": lambda: profile_shown(
-        advice.profile_of(facts_of("cpu-only"), (), "cpu", created="2026-11-21T12:00:00Z")
+        recommending.profile_of(facts_of("cpu-only"), (), "cpu", created="2026-11-21T12:00:00Z")
     ),
     "check-h200-x8.txt": lambda: shown(terminal.print_findings, checks.run(facts_of("nvidia-h200-x8"))),
     "check-cpu-only.txt": lambda: shown(terminal.print_findings, checks.run(facts_of("cpu-only"))),

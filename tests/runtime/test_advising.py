@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from making import H200, choices, profile, program, row
 
-from gputune.live.decision import Terms
 from gputune.profile import Fingerprint, Guard, Profile, Program
 from gputune.runtime.advising import advice, best, waiting
+from gputune.runtime.deciding import Terms
 from gputune.runtime.environment import plan
 
 GENERAL = {"amp_dtype": "bfloat16", "channels_last": False, "compile": None, "fused_optimizer": True,

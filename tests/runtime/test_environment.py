@@ -10,8 +10,8 @@ from making import CHOSEN, H200, profile, row
 from gputune import knobs
 from gputune.errors import UsageError
 from gputune.live import payload
-from gputune.live.decision import Terms
 from gputune.profile import Fingerprint
+from gputune.runtime.deciding import Terms
 from gputune.runtime.environment import SHIM, Plan, child, exports, limit, plan, task_prolog
 
 PROCESS = {"cudnn_benchmark": True, "cudnn_tf32": True, "matmul_precision": "tf32", "sdpa_backend": "flash"}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gputune.benches._user_code import UserCodeError
-from gputune.knobs._loading_rows import PREFETCH
+from gputune.knobs.dataloader_prefetch_factor import PREFETCH
 from gputune.resources.room import temporary_folder
 
 NO_FOLDER = "workers need a folder for temporary files, and there is none: set TMPDIR, or docker run --tmpfs /tmp"

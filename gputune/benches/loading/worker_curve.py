@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from gputune.advice._loading_rows import LoadingParams
 from gputune.bench_process import Context
 from gputune.benches._timing import Arm, Metric, in_turn, race
 from gputune.benches._user_code import UserCodeError
@@ -14,7 +15,6 @@ from gputune.benches.loading.source import Options, Source
 from gputune.benches.loading.stream import Stream
 from gputune.benches.loading.worker_search import affordable, search
 from gputune.facts.gap import Gap
-from gputune.knobs._loading_rows import LoadingParams
 from gputune.measurement import LOOKS, Measurement, comparison_of
 from gputune.resources.printable import counted
 from gputune.rounds import ranked

@@ -3,8 +3,8 @@
 from collections.abc import Generator, Mapping, Sequence
 from statistics import median
 
+from gputune.advice.dataloader_workers import NEARLY_BEST
 from gputune.facts.cpu import Cpu
-from gputune.knobs.dataloader_workers import NEARLY_BEST
 from gputune.measurement import FEWEST_PAIRS, LOOKS
 
 DOUBLINGS = 3

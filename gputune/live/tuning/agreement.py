@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...knobs._outputs import tensors
 from ..call import rewinder
-from ..outputs import tensors
 
 if TYPE_CHECKING:
     from ..root import Root

@@ -11,10 +11,10 @@ from typing import Any
 
 from ... import knobs
 from ...knobs import Value
-from .. import decision, hands
-from ..applied import Reason, Why
+from .. import applied
+from ..applied import Applied, Reason
 from ..inference import usual_mode
-from ..outcome import left
+from ..outcome import left, obstacle
 from ..root import Root
 
 Values = Mapping[str, Value]
@@ -38,21 +38,20 @@ class Arms:
     def _obstacle(self, name: str, value: Value) -> Any:
         setting = knobs.load(name)
         if setting.PHASE != "code":
-            current, default = setting.current(), setting.default()
+            current, default = setting.current(), knobs.default_of(setting)
             self._defaults[name] = default
-            return decision.left_alone(setting, value, current, default, default)
-        found: list[tuple[Why | str, bool]] = []
+            return applied.left_alone(setting, value, current, default, default)
+        found: list[Applied] = []
         for root in self.roots:
             if alone := root.left_alone():
-                found.append((alone, False))
-            elif obstacle := hands.load(name).obstacle(root, value):
-                found.append((obstacle.why, obstacle.users))
+                found.append(left(name, alone))
+            elif row := obstacle(root, name, value):
+                found.append(row)
             else:
                 self._able.setdefault(name, []).append(root)
         if name in self._able:
             return None
-        why, users = found[0] if found else (Reason.NO_MODEL(), False)
-        return left(name, why, users)
+        return found[0] if found else left(name, Reason.NO_MODEL())
 
     def switch(self, values: Values) -> None:
         """Have exactly these settings in force, and torch's defaults for all others."""
@@ -72,7 +71,7 @@ class Arms:
             setting.apply(value)
             return
         for root in self._able.get(name, []):
-            hands.load(name).put_in(root, value)
+            knobs.load(name).turn_on(root, value)
             root.claim()
 
     def _off(self, name: str) -> None:
@@ -81,7 +80,7 @@ class Arms:
             setting.apply(self._defaults[name])
             return
         for root in self._able.get(name, []):
-            hands.load(name).take_out(root)
+            knobs.load(name).turn_off(root)
 
     def watch(self, raised: Any) -> None:
         """Have `raised` called with what a model's call raises while anything is in force."""

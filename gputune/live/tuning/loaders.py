@@ -20,10 +20,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from ...knobs._loading_rows import PREFETCH
+from ...knobs._outputs import tensors
+from ...knobs.dataloader_prefetch_factor import PREFETCH
 from ..advice import Loading
 from ..loader import obstacle
-from ..outputs import tensors
 
 
 class Loaders:

@@ -7,10 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..compiled import graphs
-from ..hands.channels_last import has_images
+from ...knobs.compile import graphs
 from ..injection import MOST_MODELS, PATIENCE
-from ..models import key
+from ..models import has_images, key
 from ..root import Root, found_roots
 from ..watch import Watch
 from .agreement import Agreement

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
-from gputune.knobs import Choice, value_text
+from gputune.advice import Choice
+from gputune.knobs import value_text
 from gputune.profile import Fingerprint, Profile
 from gputune.report.answer import Answer
 from gputune.report.answer_parts import NETWORKS, SAMPLES

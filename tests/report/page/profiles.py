@@ -11,9 +11,9 @@ from typing import Any
 from making import H200, choices, profile, program, row
 from recorded import MACHINES
 
+from gputune.advice import Choice
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
-from gputune.knobs import Choice
 from gputune.live.models import ModelKey
 from gputune.measurement import Measurement
 from gputune.profile import Guard, Profile, load

@@ -1,0 +1,131 @@
+"""The parameters of measured rows, selecting and comparing rows, and turning a comparison into a choice."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from typing import Any, Self, get_args, get_type_hints
+
+from gputune.advice import Choice, Measurements
+from gputune.knobs import Value
+from gputune.measurement import Comparison, Measurement
+
+NOT_MEASURED = "not measured in this run's budget"
+TOO_FEW = "too few samples in this run to tell"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A kind of row, shared by bench and advice: each field is a key of `params`, left out there at its default."""
+
+    @property
+    def params(self) -> dict[str, Any]:
+        values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        return {name: value for name, (value, default) in values.items() if value != default}
+
+    @classmethod
+    def of(cls, params: Mapping[str, object]) -> Self | None:
+        """Read from the `params` of a row; None where a file's row lacks a key or holds another type there."""
+        values: dict[str, Any] = {field.name: params.get(field.name, field.default) for field in fields(cls)}
+        types = _types(cls)  # type: ignore[arg-type]  # a class is hashable
+        return cls(**values) if all(_is_a(value, types[name]) for name, value in values.items()) else None
+
+
+def _is_a(value: object, kind: Any) -> bool:
+    """As `isinstance`, except that True and False are no numbers."""
+    return isinstance(value, kind) and (type(value) is not bool or bool in (kind, *get_args(kind)))
+
+
+_types = cache(get_type_hints)
+
+
+def never() -> Comparison:
+    """The speed of a value that must not be used, however fast it is."""
+    return Comparison(ratio=0.0, low=0.0, high=0.0, pairs=0)
+
+
+def product(comparisons: Iterable[Comparison]) -> Comparison | None:
+    """The product of several gains, with the widest interval that it may have; None of none."""
+    factors = list(comparisons)
+    if not factors:
+        return None
+    return replace(
+        factors[0],
+        ratio=math.prod(one.ratio for one in factors),
+        low=math.prod(one.low for one in factors),
+        high=math.prod(one.high for one in factors),
+    )
+
+
+def select(measurements: Iterable[Measurement], bench: str, metric: str, **params: object) -> list[Measurement]:
+    return [
+        row
+        for row in measurements
+        if row.bench == bench and row.metric == metric and params.items() <= row.params.items()
+    ]
+
+
+def first(measurements: Iterable[Measurement], bench: str, metric: str, **params: object) -> Measurement | None:
+    return next(iter(select(measurements, bench, metric, **params)), None)
+
+
+def compared(candidate: Measurement | None, baseline: Measurement | None) -> Comparison | None:
+    """How the first compares with the second; None where either is missing or has too few samples."""
+    return candidate.against(baseline) if candidate is not None and baseline is not None else None
+
+
+def beats(candidate: Measurement, baseline: Measurement) -> bool:
+    comparison = candidate.against(baseline)
+    return comparison is not None and comparison.verdict == "gain"
+
+
+def choose(value: Value, reason: str, comparison: Comparison | None = None, *evidence: str) -> Choice:
+    """Choose `value`, with the comparison of the alternative to torch's default and the benches behind it."""
+    gain, interval = (comparison.ratio, comparison.interval) if comparison else (None, None)
+    return Choice(value=value, gain=gain, interval=interval, reason=reason, evidence=evidence)
+
+
+def unmeasured(default: Value, reason: str) -> Choice:
+    """Leave torch's default, since what would tell was not measured, or too little of it."""
+    return Choice(value=default, reason=reason, unmeasured=True)
+
+
+def range_text(comparison: Comparison) -> str:
+    """A comparison in words: `1.02 times (0.99 to 1.05)`."""
+    return f"{comparison.ratio:.3g} times ({comparison.low:.3g} to {comparison.high:.3g})"
+
+
+def missing(*rows: object) -> str:
+    """Why nothing can be concluded: a row was not measured (None, or an empty list), or has too few samples."""
+    return TOO_FEW if all(rows) else NOT_MEASURED
+
+
+def decide(
+    comparison: Comparison, values: tuple[Value, Value], what: str, bench: str, *, chosen: bool | None = None
+) -> Choice:
+    """Choose the second of `values` if it gains over the first, torch's default; `what` is the reason's subject.
+    `chosen` overrides the verdict of a choice among more than two.
+    """
+    default, value = values
+    sentence = f"{what} ran {range_text(comparison)} as fast as with torch's default"
+    if comparison.verdict == "gain" if chosen is None else chosen:
+        return choose(value, sentence, comparison, bench)
+    return choose(default, f"{no_gain(comparison)}: {sentence}", comparison, bench)
+
+
+def no_gain(comparison: Comparison) -> str:
+    """The beginning of a reason: whether a gain is excluded, or only not certain."""
+    return "no gain" if comparison.verdict == "no gain" else "no certain gain of 3 %"
+
+
+def of_device(measurements: Iterable[Measurement]) -> bool:
+    """Whether the profile's device is a GPU, judged by the device of its measurements."""
+    return any(row.device.startswith("cuda") for row in measurements)
+
+
+def pooled(candidates: Measurements, baselines: Measurements) -> Comparison | None:
+    """Compare two settings over workloads of the same rounds, by the geometric mean; the rows are paired in order."""
+    if not candidates or len(candidates) != len(baselines):
+        return None
+    (candidate, baseline), *others = zip(candidates, baselines, strict=True)
+    return candidate.pooled(baseline, others) if others else candidate.against(baseline)

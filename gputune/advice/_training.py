@@ -1,0 +1,182 @@
+"""Which combination of options trains a reference network fastest, read from its measured steps.
+
+Each network's steps are measured in two groups. The first (`stage` "precision") takes every precision, in both memory
+formats where there are images; the second ("options") every combination of the other options on the first's best.
+
+**The rule**: of torch's defaults and the combinations that gain over them (the interval excludes 1 and the gain
+exceeds 3 %) the simplest over which the fastest of them does not gain in turn. So each step away from the defaults
+has to be worth it, and what is recommended is never slower than they are. (But for the fused optimizer, which a network
+has where all together gain by it and it is not slower itself.) Mixed precision changes results and takes
+lines in the script: the fastest of it must gain 10 % over the fastest without, or it is out of the question.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gputune.advice import Choice, Comparison, Measurement, Measurements
+from gputune.advice._evidence import beats, compared, decide, missing, pooled, select, unmeasured
+from gputune.advice._training_rows import BENCH, MIXED, Combination, Steps, families, refusals, steps
+
+WORTH_MIXED = 1.10
+WORTH_SEARCH = 1.10
+"""The ratio that cuDNN's own search must certainly exceed: it costs time at every new shape, and memory."""
+MOST_MEMORY = 1.25
+"""How many times the peak memory may be that cuDNN's own search takes. (It tripled that of a U-Net.)"""
+
+
+def best_of(rows: Steps) -> Combination | None:
+    if not rows:
+        return None
+
+    def speed(one: Combination) -> float:
+        return rows[one].median
+
+    default = min(rows, key=lambda one: one.simplicity)
+    gaining = [one for one in rows if one == default or beats(rows[one], rows[default])]
+    mixed = max((one for one in gaining if one.precision in MIXED), key=speed, default=None)
+    exact = max((one for one in gaining if one.precision not in MIXED), key=speed, default=None)
+    gain = compared(rows[mixed], rows[exact]) if mixed and exact else None
+    worth_mixing = gain is not None and gain.verdict == "gain" and gain.ratio > WORTH_MIXED
+    fastest = mixed if mixed and (exact is None or worth_mixing) else exact or default
+    candidates = [one for one in gaining if (one.precision in MIXED) == (fastest.precision in MIXED)]
+    as_good = [one for one in candidates if not beats(rows[fastest], rows[one])]
+    return min(as_good, key=lambda one: one.simplicity)
+
+
+def allowed(measurements: Measurements, network: str) -> dict[Combination, Measurement]:
+    """The first group without the precisions that the accuracy guard refused."""
+    refused = refusals(measurements, network)
+    return {one: row for one, row in steps(measurements, network, "precision").items() if one.precision not in refused}
+
+
+def first_best(measurements: Measurements, network: str) -> Combination | None:
+    return best_of(allowed(measurements, network))
+
+
+def best(measurements: Measurements, network: str) -> Combination | None:
+    """The combination to recommend; None where the network's steps were not measured."""
+    return _best_of_options(measurements, network) or first_best(measurements, network)
+
+
+def options(measurements: Measurements, network: str) -> Steps:
+    """The second group, without cuDNN's own search where that does not pay."""
+    rows = steps(measurements, network, "options")
+    if (gain := search_gain(measurements, network)) and gain.low > WORTH_SEARCH:
+        memory = search_memory(measurements, network)
+        if memory is not None and memory <= MOST_MEMORY:
+            return rows
+    return {one: row for one, row in rows.items() if not one.cudnn_benchmark}
+
+
+def has_fused_like_all(measurements: Measurements, network: str) -> bool:
+    """Whether a network has the fused optimizer although its own steps do not certainly gain by it: where those of all
+    networks together do, unless its own are certainly slower, or by more than `LEAST_GAIN`. What lies close to 1 would
+    otherwise be chosen in one probe and not in the next.
+    """
+    from gputune.measurement import LEAST_GAIN  # slow to import, and the shim imports this file
+
+    rows = options(measurements, network)
+    chosen = best_of(rows)
+    if chosen is None or chosen.fused:
+        return False
+    comparison = compared(rows.get(replace(chosen, fused=True)), rows[chosen])
+    if comparison is None or comparison.high < 1 or comparison.ratio < 1 / LEAST_GAIN:
+        return False
+    return bool(choice_everywhere(measurements, "fused", "{}", free=True)[0].value)
+
+
+def _best_of_options(measurements: Measurements, network: str) -> Combination | None:
+    chosen = best_of(options(measurements, network))
+    return replace(chosen, fused=True) if chosen and has_fused_like_all(measurements, network) else chosen
+
+
+def search_gain(measurements: Measurements, network: str) -> Comparison | None:
+    """The speed of the steps with cuDNN's own search over that without, whose other options are the fastest."""
+    rows = steps(measurements, network, "options")
+    without = [one for one in rows if not one.cudnn_benchmark and _set(one, "cudnn_benchmark", True) in rows]
+    if not without:
+        return None
+    fastest = max(without, key=lambda one: rows[one].median)
+    return compared(rows[_set(fastest, "cudnn_benchmark", True)], rows[fastest])
+
+
+def search_memory(measurements: Measurements, network: str) -> float | None:
+    """The peak memory of a first step with cuDNN's own search, in which it searches, by that of one without."""
+    rows = select(measurements, BENCH, "peak_memory", network=network, stage="options")
+    peaks = {bool(row.params.get("cudnn_benchmark")): row.median for row in rows}
+    return peaks[True] / peaks[False] if peaks.get(False) and True in peaks else None
+
+
+def base_precision(rows: Steps) -> str:
+    """The precision that mixed precision must gain over: TF32 where it was measured."""
+    return "tf32" if any(one.precision == "tf32" for one in rows) else "float32"
+
+
+def option(measurements: Measurements, network: str, flag: str) -> tuple[bool, Comparison | None] | None:
+    """Whether the best combination has a flag, and its speed with against without; None where not measured."""
+    in_first = flag == "channels_last"
+    rows = allowed(measurements, network) if in_first else options(measurements, network)
+    chosen = best_of(rows) if in_first else _best_of_options(measurements, network)
+    if chosen is None or not any(getattr(one, flag) for one in rows):
+        return None
+    on, off = (rows.get(_set(chosen, flag, value)) for value in (True, False))
+    return bool(getattr(chosen, flag)), compared(on, off)
+
+
+def choice_of_option(measurements: Measurements, network: str, flag: str, what: str) -> Choice | None:
+    """A family's choice for a flag; `what` names the steps with it. None where the flag has no samples, or too few."""
+    chosen, comparison = option(measurements, network, flag) or (False, None)
+    return decide(comparison, (False, True), what, BENCH, chosen=chosen) if comparison else None
+
+
+def _set(combination: Combination, flag: str, value: bool) -> Combination:
+    changed: dict[str, Any] = {flag: value}
+    return replace(combination, **changed)
+
+
+def losing(pairs: Mapping[str, tuple[Measurement | None, Measurement | None]]) -> list[str]:
+    comparisons = {name: compared(*pair) for name, pair in pairs.items()}
+    return [name for name, comparison in comparisons.items() if comparison is not None and comparison.high < 1]
+
+
+def but_for(names: Sequence[str]) -> str:
+    """The end of a reason that names the kinds of network which lost; empty without any."""
+    return f", though {' and '.join(names)} ran slower (see families)" if names else ""
+
+
+def pairs_of(measurements: Measurements, flag: str) -> dict[str, tuple[Measurement, Measurement]]:
+    """By network, the rows of its steps with a flag alone and without; of those with enough samples, if any has."""
+    pairs = {}
+    for network in families(measurements):
+        rows = steps(measurements, network, "options")
+        base = next((one for one in rows if not (one.fused or one.compiled or one.cudnn_benchmark)), None)
+        with_flag = _set(base, flag, True) if base else None
+        if base and with_flag in rows:
+            pairs[network] = (rows[with_flag], rows[base])
+    return {network: pair for network, pair in pairs.items() if compared(*pair)} or pairs
+
+
+def pooled_pairs(pairs: Mapping[str, tuple[Measurement, Measurement]]) -> Comparison | None:
+    """How much faster the first rows of the pairs are than the second, over all networks together."""
+    return pooled([on for on, _ in pairs.values()], [off for _, off in pairs.values()])
+
+
+def choice_everywhere(
+    measurements: Measurements, flag: str, what: str, *, free: bool = False
+) -> tuple[Choice, list[str]]:
+    """The choice for a flag over all networks, and the networks that are slower with it. `what` names the steps with
+    it, with `{}` for the networks.
+
+    It is on where it gains over all. What is `free` but for a line in the script is on as well where it gains for one
+    and certainly slows none down: a small network's steps are the host's, and scatter by a fifth. Networks with too few
+    samples are left out, unless none has enough.
+    """
+    enough = pairs_of(measurements, flag)
+    comparison = pooled_pairs(enough)
+    if comparison is None:
+        return unmeasured(False, missing(enough)), []
+    slower = losing(enough)
+    for_one = free and comparison.ratio > 1 and not slower and any(beats(*pair) for pair in enough.values())
+    chosen = comparison.verdict == "gain" or for_one
+    return decide(comparison, (False, True), what.format(", ".join(enough)), BENCH, chosen=chosen), slower

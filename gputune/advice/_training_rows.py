@@ -1,0 +1,135 @@
+"""The measured rows of training steps and of the accuracy guard: what the benches write, and advice and charts read.
+
+**The accuracy guard**: a precision is refused when its final loss differs from FP32's, after the same steps from the
+same seed, by more than twice the standard deviation between FP32's own seeds, or when its GradScaler skipped more
+than two steps.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gputune.advice import Measurement, Measurements
+from gputune.advice._evidence import Row, select
+
+BENCH = "training_step"
+FAMILIES = ("mlp", "convnet", "transformer", "recurrent")
+PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
+"""The simplest first. `float32` is what torch does untouched: FP32 matmuls, and convolutions and LSTMs in TF32."""
+MIXED = ("bfloat16", "float16")
+FLAGS = ("channels_last", "cudnn_benchmark", "fused", "compiled")
+
+LEAST_FALL = 0.2
+"""FP32's loss must fall by this much for the final losses to mean anything."""
+MOST_SKIPPED = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Combination:
+    """The options of a training step; by default torch's."""
+
+    precision: str = "float32"
+    channels_last: bool = False
+    cudnn_benchmark: bool = False
+    fused: bool = False
+    compiled: bool = False
+
+    @property
+    def simplicity(self) -> tuple[int, ...]:
+        """A sort key: how far it is from torch's defaults."""
+        flags = [getattr(self, flag) for flag in FLAGS]
+        rank = PRECISIONS.index(self.precision)
+        return (rank + sum(flags), rank, *flags[::-1])
+
+    @property
+    def params(self) -> dict[str, str | int | float | bool]:
+        """The keys that a row's params hold; a flag that is off is left out."""
+        return {"precision": self.precision, **{flag: True for flag in FLAGS if getattr(self, flag)}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalLoss(Row):
+    """A training of the accuracy guard; the row's sample is its final loss."""
+
+    network: str
+    precision: str
+    seed: int
+    steps: int
+    first_loss: float | int
+    skipped: int | None = None
+    """Steps that the GradScaler skipped; None without one."""
+    diverged: bool = False
+
+
+Steps = Mapping[Combination, "Measurement"]
+Training = tuple[FinalLoss, float]
+"""A training of the accuracy guard, and its final loss."""
+
+
+def steps(measurements: Measurements, network: str, stage: str) -> dict[Combination, Measurement]:
+    """The rows of a network's steps in one group, by combination; those with an unknown precision are left out."""
+    rows = select(measurements, BENCH, "throughput", network=network, stage=stage)
+    rows = [row for row in rows if row.params.get("precision") in PRECISIONS]
+    flags = [{flag: bool(row.params.get(flag, False)) for flag in FLAGS} for row in rows]
+    return {Combination(precision=str(row.params["precision"]), **on): row for row, on in zip(rows, flags, strict=True)}
+
+
+def families(measurements: Measurements) -> list[str]:
+    return [name for name in FAMILIES if steps(measurements, name, "precision")]
+
+
+def refusals(measurements: Measurements, network: str) -> dict[str, str]:
+    """By precision, why the accuracy guard refuses it; empty where the guard did not run or accepts all."""
+    runs = _trainings(measurements, network)
+    exact = [(run, loss) for run, loss in runs if run.precision == "float32"]
+    reasons = {
+        run.precision: _broken(run) or _differing(loss, exact) for run, loss in runs if run.precision != "float32"
+    }
+    return {precision: reason for precision, reason in reasons.items() if reason}
+
+
+def _trainings(measurements: Measurements, network: str) -> list[Training]:
+    rows = select(measurements, BENCH, "final_loss", network=network)
+    return [(run, row.median) for row in rows if (run := FinalLoss.of(row.params))]
+
+
+def _broken(run: FinalLoss) -> str | None:
+    if run.diverged:
+        return "its loss became infinite or no number"
+    if run.skipped and run.skipped > MOST_SKIPPED:
+        return f"its GradScaler skipped {run.skipped} of {run.steps} steps"
+    return None
+
+
+def _differing(loss: float, exact: Sequence[Training]) -> str | None:
+    if not _comparable(exact):
+        return None
+    from statistics import stdev  # slow to import, and the shim imports this file
+
+    reference, scatter = next(loss for run, loss in exact if run.seed == 0), stdev(loss for _, loss in exact)
+    if abs(loss - reference) > 2 * scatter:
+        return f"its final loss was {loss:.4g} instead of FP32's {reference:.4g}, whose seeds scatter by {scatter:.2g}"
+    return None
+
+
+def refused_anywhere(measurements: Measurements, precision: str) -> str | None:
+    """The first network whose guard refused a precision, with the reason."""
+    reasons = ((network, refusals(measurements, network).get(precision)) for network in FAMILIES)
+    return next((f"{network}: {reason}" for network, reason in reasons if reason), None)
+
+
+def _comparable(exact: Sequence[Training]) -> bool:
+    """Whether final losses compare: several seeds of FP32, none diverged, and the first fell far enough."""
+    if any(run.diverged for run, _ in exact):
+        return False
+    falls = [loss <= (1 - LEAST_FALL) * run.first_loss for run, loss in exact if run.seed == 0]
+    return len(exact) >= 2 and bool(falls) and falls[0]
+
+
+def guard_words(measurements: Measurements, network: str) -> str:
+    """The part of a reason that says how accurate the recommended precision is."""
+    exact = [training for training in _trainings(measurements, network) if training[0].precision == "float32"]
+    if _comparable(exact):
+        return "its final loss differs from FP32's by no more than FP32's seeds do"
+    if len(exact) >= 2:
+        return "FP32's own loss fell too little to compare final losses"
+    return "final losses not compared in this run's budget"

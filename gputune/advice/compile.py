@@ -1,0 +1,62 @@
+"""Whether compiled steps run faster, and after how many steps compiling has paid."""
+
+import math
+from dataclasses import replace
+
+from gputune.advice import Choice, Comparison, Facts, Measurements
+from gputune.advice._evidence import compared, first, never
+from gputune.advice._training import (
+    best,
+    but_for,
+    choice_everywhere,
+    choice_of_option,
+    losing,
+    option,
+    pairs_of,
+    pooled_pairs,
+)
+from gputune.advice._training_rows import BENCH, steps
+
+NOTHING_SECONDS = 0.2
+"""A first step that was so fast has compiled nothing: torch runs an LSTM as it is."""
+
+
+def recommend(facts: Facts, measurements: Measurements) -> Choice:
+    choice, slower = choice_everywhere(measurements, "compiled", "compiled training steps ({})")
+    if choice.value and slower:
+        reason = f"not for every kind of network: {choice.reason}{but_for(slower)}"
+        return replace(choice, value=False, reason=reason)
+    return choice
+
+
+def gain_of(facts: Facts, measurements: Measurements, value: bool, family: str = "") -> Comparison | None:
+    if family:
+        return (option(measurements, family, "compiled") or (False, None))[1]
+    pairs = pairs_of(measurements, "compiled")
+    return never() if losing(pairs) else pooled_pairs(pairs)
+
+
+def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:
+    choice = choice_of_option(measurements, family, "compiled", "its compiled steps")
+    return choice and replace(choice, reason=choice.reason + _cost(measurements, family))
+
+
+def _cost(measurements: Measurements, family: str) -> str:
+    """How long compiling took, and after how many steps it has paid."""
+    taken = first(measurements, BENCH, "compile_time", network=family)
+    chosen = best(measurements, family)
+    if taken is None or chosen is None:
+        return ""
+    if taken.median < NOTHING_SECONDS:
+        return "; torch.compile found nothing in it to compile"
+    words = f"; compiling took {taken.median:.3g} s"
+    rows = steps(measurements, family, "options")
+    compiled, eager = rows.get(replace(chosen, compiled=True)), rows.get(replace(chosen, compiled=False))
+    comparison = compared(compiled, eager)
+    batch = eager.params.get("batch") if eager else None
+    if not eager or not comparison or comparison.ratio <= 1 or not chosen.compiled:
+        return words
+    if type(batch) is not int or batch < 1:  # the row of another version
+        return words
+    saved = batch / eager.median * (1 - 1 / comparison.ratio)
+    return f"{words}, paid back after {math.ceil(taken.median / saved)} steps"

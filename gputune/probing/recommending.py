@@ -1,0 +1,94 @@
+"""From Facts and Measurements to a Profile: every setting and check is asked. Pure, so advice can be replayed."""
+
+from collections.abc import Mapping, Sequence
+
+from gputune import advice, checks, knobs
+from gputune.advice import Choice, _training_rows, dataloader_prefetch_factor, dataloader_workers
+from gputune.advice._evidence import NOT_MEASURED, unmeasured
+from gputune.facts import Facts
+from gputune.facts.gap import Gap
+from gputune.measurement import Measurement
+from gputune.probing.standing import (
+    GENERAL,
+    NOTHING_STANDS,
+    Standing,
+    Stood,
+    final,
+    provisional,
+    recorded,
+    standing_of,
+)
+from gputune.profile import SCHEMA, Profile, fingerprint
+from gputune.version import __version__
+
+__all__ = ["NOTHING_STANDS", "Standing", "choices", "families", "profile_of", "provisional", "recorded", "standing_of"]
+
+WORKERS, AHEAD = "dataloader_workers", "dataloader_prefetch_factor"
+
+
+def choices(
+    facts: Facts, measurements: Sequence[Measurement], standing: Standing = NOTHING_STANDS
+) -> dict[str, Choice]:
+    stood = dict(_beside_own_dataset(standing.get(GENERAL, {}), measurements))
+    own = {name: advice.recommend(name, facts, measurements) for name in knobs.names()}
+    workers = final(facts, measurements, own[WORKERS], stood.get(WORKERS), (WORKERS, GENERAL))
+    # A prefetch_factor was chosen for a number of workers, and says nothing about another number.
+    if own[WORKERS].value != workers.value:
+        own[AHEAD] = dataloader_prefetch_factor.recommend(facts, ())
+    if AHEAD in stood and (WORKERS not in stood or stood[WORKERS].value != workers.value):
+        del stood[AHEAD]
+    return {
+        name: workers if name == WORKERS else final(facts, measurements, choice, stood.get(name), (name, GENERAL))
+        for name, choice in own.items()
+    }
+
+
+def families(
+    facts: Facts, measurements: Sequence[Measurement], standing: Standing = NOTHING_STANDS
+) -> dict[str, dict[str, Choice]]:
+    """The choices that differ by kind of network, or of a dataset's samples, for each kind measured, now or before."""
+    able = {name: rule for name in knobs.names() if hasattr(rule := advice.of(name), "of_family")}
+    kinds = dict.fromkeys((*_training_rows.families(measurements), *dataloader_workers.FAMILIES, *standing))
+    chosen: dict[str, dict[str, Choice]] = {kind: {} for kind in kinds if kind != GENERAL}
+    for kind, own in chosen.items():
+        stood = _beside_own_dataset(standing.get(kind, {}), measurements)
+        for name, rule in able.items():
+            choice = rule.of_family(facts, measurements, kind)
+            if choice is None and name in stood:
+                choice = unmeasured(knobs.load(name).DEFAULT, NOT_MEASURED)
+            if choice is not None:
+                own[name] = final(facts, measurements, choice, stood.get(name), (name, kind))
+    return {kind: own for kind, own in chosen.items() if own}
+
+
+def _beside_own_dataset(stood: Mapping[str, Stood], measurements: Sequence[Measurement]) -> Mapping[str, Stood]:
+    """Beside the user's own dataset, which comes first, nothing stands that was measured on synthetic samples."""
+    if dataloader_workers.bench_of(measurements) != "dataset":
+        return stood
+    return {name: one for name, one in stood.items() if not name.startswith("dataloader_")}
+
+
+def profile_of(  # noqa: PLR0913 - what a profile follows from
+    facts: Facts,
+    measurements: Sequence[Measurement],
+    device: str,
+    *,
+    created: str,
+    gaps: Sequence[Gap] = (),
+    standing: Standing = NOTHING_STANDS,
+) -> Profile:
+    """The profile of `device`; `created` is in ISO 8601. The facts' gaps are added to `gaps`, the benches'.
+
+    `standing` is what an earlier probe chose, and is kept unless the measurements contradict it with certainty.
+    """
+    return Profile(
+        schema=SCHEMA,
+        created=created,
+        gputune=__version__,
+        fingerprint=fingerprint(facts, device),
+        settings=choices(facts, measurements, standing),
+        families=families(facts, measurements, standing),
+        measurements=tuple(measurements),
+        findings=checks.run(facts, measurements),
+        gaps=(*facts.gaps, *gaps),
+    )

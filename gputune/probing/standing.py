@@ -1,0 +1,226 @@
+"""What becomes of the choice that a probe's rows lead to: whether it is believed, whether what an earlier probe chose
+still stands, and which benches run again.
+
+**What it rests on**: a choice with an interval rests on the speed that its benches (`evidence`) measured. A choice
+without one is decided by something else: the machine's facts, the accuracy guard, memory. It is believed as it is, and
+nothing stands against it.
+
+**Disturbed** is a bench of the host, or of a CPU, unless it had all CPUs of this process for itself: threads that share
+work wait for the one whose CPU is taken. A bench of a GPU needs two, for the thread that launches kernels and the one
+of the backward pass, and the GPU for itself, not slowed down by heat. What rests on a disturbed bench is torch's
+default, and provisional: its benches run again. A gain of twice and more is believed on a GPU, where the disturbance
+falls on both sides alike, and for a setting that says so (`BELIEVED_FROM`), where the median is also more than a larger
+share of the CPUs would bring.
+
+**What stands** is what an earlier probe of this machine, with the same fingerprint and version of gputune, measured
+undisturbed. Without this, values that lie close together would be recommended now this way and now that. It falls where
+this run's choice is certainly more than 3 % faster. Torch's default counts as `WORTH` / 1.03 times as fast as it is,
+since leaving it has to be worth so much.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gputune import advice, benches
+from gputune.advice import Choice
+from gputune.advice._evidence import never
+from gputune.checks.throttling import FAULTS
+from gputune.facts import Facts
+from gputune.facts.busy import is_busy
+from gputune.knobs import Value, load
+from gputune.measurement import BY_FAR, LEAST_GAIN, Comparison, Measurement
+from gputune.profile.document import Fingerprint, Profile
+from gputune.version import __version__
+
+GENERAL = ""
+"""The family of choices that hold for all."""
+MANY_CPUS = 8
+SHARE_MARGIN = 1.25
+SM_PERCENT = 5
+"""The share of a GPU that another process may use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stood:
+    value: Value
+    since: str
+
+
+Standing = Mapping[str, Mapping[str, Stood]]
+"""By family and setting."""
+NOTHING_STANDS: Standing = {}
+
+
+def standing_of(earlier: Profile, here: Fingerprint) -> Standing:
+    """The measured choices of `earlier`; none if it is of another machine than `here`, or of another version."""
+    if earlier.fingerprint != here or earlier.gputune != __version__:
+        return NOTHING_STANDS
+    return {
+        family: {
+            name: Stood(value=choice.value, since=choice.since or earlier.created)
+            for name, choice in group.items()
+            if (choice.evidence or choice.since) and not choice.unmeasured and not choice.provisional
+        }
+        for family, group in ({GENERAL: earlier.settings} | earlier.families).items()
+    }
+
+
+def recorded(profile: Profile) -> Standing:
+    """Return the choices that a profile kept; recommending anew from it with these gives the same profile."""
+    return {
+        family: {name: Stood(value=choice.value, since=choice.since) for name, choice in group.items() if choice.since}
+        for family, group in ({GENERAL: profile.settings} | profile.families).items()
+    }
+
+
+def provisional(
+    settings: Mapping[str, Choice], families: Mapping[str, Mapping[str, Choice]]
+) -> dict[str, tuple[str, ...]]:
+    """The settings whose choice is provisional, in general or for a family, and the benches that it waits for."""
+    waiting: dict[str, Iterable[str]] = {}
+    for group in (settings, *families.values()):
+        for name, choice in group.items():
+            if choice.provisional:
+                waiting[name] = dict.fromkeys((*waiting.get(name, ()), *choice.evidence))
+    return {name: tuple(found) for name, found in waiting.items()}
+
+
+def disturbance(facts: Facts, measurements: Sequence[Measurement], bench: str) -> str | None:
+    """In words, what disturbed a bench; None where nothing is known to have."""
+    rows = [row for row in measurements if row.bench == bench]
+    on_gpu = _on_gpu(measurements, bench)
+
+    def most(condition: str) -> float:
+        return max((row.conditions[condition] for row in rows if condition in row.conditions), default=0.0)
+
+    if is_busy(facts.cpu, most("other_cpus"), on_gpu=on_gpu):
+        stolen = f", {most('stolen_cpus'):.2g} of them on other guests of the host" if most("stolen_cpus") else ""
+        return f"others used {most('other_cpus'):.2g} of {facts.cpu.affinity_count} CPUs{stolen}"
+    if not on_gpu:
+        return None
+    if most("other_sm_percent") >= SM_PERCENT:
+        return f"another process used {most('other_sm_percent'):.0f} % of the GPU"
+    bits = [int(row.conditions.get("throttle_reasons", 0)) for row in rows]
+    faults = [name for bit, (name, _) in FAULTS.items() if any(bit & one for one in bits)]
+    return f"the GPU was slowed down by {', '.join(faults)}" if faults else None
+
+
+def _on_gpu(measurements: Sequence[Measurement], bench: str) -> bool:
+    """Whether a bench measured a GPU, and not the host beside it."""
+    of_the_host = bench in benches.names() and benches.traits(benches.load(bench)).of_the_host
+    return not of_the_host and any(row.bench == bench and row.device.startswith("cuda") for row in measurements)
+
+
+def final(
+    facts: Facts, measurements: Sequence[Measurement], choice: Choice, stood: Stood | None, place: tuple[str, str]
+) -> Choice:
+    """What becomes of this run's choice for a setting and family (`place`), beside what stood."""
+    choice = _believed(facts, measurements, place[0], choice)
+    if stood is None or not (choice.evidence or choice.unmeasured):
+        return choice
+    told = not choice.unmeasured and not choice.provisional
+    agrees = choice.value == stood.value and not choice.provisional
+    speeds = _Speeds(facts, measurements, place[0], place[1], choice)
+    if choice.unmeasured and speeds.refuses(stood.value):
+        return choice
+    if told and not agrees and (_is_decided_otherwise(choice) or speeds.certain_gain(choice.value, stood.value)):
+        return choice
+    contradicts = "" if agrees or choice.unmeasured else ", and this run does not contradict it with certainty"
+    gain, interval = (choice.gain, choice.interval) if agrees else speeds.shown(stood.value)
+    return replace(
+        choice,
+        value=stood.value,
+        gain=gain,
+        interval=interval,
+        since=stood.since,
+        unmeasured=False,
+        provisional=False,
+        reason=f"stands since {stood.since[:10]}{contradicts}: {choice.reason}",
+    )
+
+
+def _is_decided_otherwise(choice: Choice) -> bool:
+    """Whether something else than speed decided, or the user's own code, which need not be what it was."""
+    return choice.interval is None or any(benches.traits(benches.load(name)).user_code for name in choice.evidence)
+
+
+@dataclass(frozen=True, slots=True)
+class _Speeds:
+    """The speed of a setting's values over torch's default, as far as this run's rows, and its choice, tell."""
+
+    facts: Facts
+    measurements: Sequence[Measurement]
+    name: str
+    family: str
+    choice: Choice
+
+    def shown(self, value: Value) -> tuple[float | None, tuple[float, float] | None]:
+        """The gain and interval that belong to a value; torch's default has those of its rival."""
+        if not hasattr(self._advice, "gain_of") or value == self._default:
+            return self.choice.gain, self.choice.interval
+        speed = self._speed(value)
+        return (speed.ratio, speed.interval) if speed and speed.pairs else (None, None)
+
+    def refuses(self, value: Value) -> bool:
+        """Whether something else than speed speaks against a value."""
+        return hasattr(self._advice, "gain_of") and self._speed(value) == never()
+
+    def certain_gain(self, value: Value, other: Value) -> bool:
+        """Whether a value is certainly more than 3 % faster than another one."""
+        new, old = self._interval(value), self._interval(other)
+        return new is not None and old is not None and new[0] > LEAST_GAIN * old[1]
+
+    @property
+    def _default(self) -> Value:
+        default: Value = load(self.name).DEFAULT
+        return default
+
+    @property
+    def _advice(self) -> Any:
+        return advice.of(self.name)
+
+    def _interval(self, value: Value) -> tuple[float, float] | None:
+        if value == self._default:
+            return (getattr(self._advice, "WORTH", LEAST_GAIN) / LEAST_GAIN,) * 2
+        if not hasattr(self._advice, "gain_of"):
+            return self.choice.interval  # with two values, the choice is about the other one
+        speed = self._speed(value)
+        return speed.interval if speed else None
+
+    def _speed(self, value: Value) -> Comparison | None:
+        speed: Comparison | None = self._advice.gain_of(self.facts, self.measurements, value, self.family)
+        return speed
+
+
+def _believed(facts: Facts, measurements: Sequence[Measurement], name: str, choice: Choice) -> Choice:
+    """The choice, or torch's default and provisional where it rests on a disturbed bench."""
+    if choice.interval is None or choice.provisional or choice.unmeasured:
+        return choice
+    causes = ((bench, disturbance(facts, measurements, bench)) for bench in choice.evidence)
+    bench, why = next(((bench, why) for bench, why in causes if why), ("", None))
+    if why is None or _lies_far_apart(facts, measurements, name, choice, bench):
+        return choice
+    reason = f"not trusted, since {why} while {bench} measured: {choice.reason}"
+    return replace(choice, value=load(name).DEFAULT, reason=reason, provisional=True)
+
+
+def _lies_far_apart(facts: Facts, measurements: Sequence[Measurement], name: str, choice: Choice, bench: str) -> bool:
+    on_gpu = _on_gpu(measurements, bench)
+    believed_from = BY_FAR if on_gpu else getattr(advice.of(name), "BELIEVED_FROM", None)
+    if believed_from is None or choice.interval is None or not choice.gain:
+        return False
+    low, high = choice.interval
+    if believed_from > low and high > 1 / believed_from:
+        return False
+    return on_gpu or max(choice.gain, 1 / choice.gain) >= _by_a_larger_share(facts, measurements, bench, believed_from)
+
+
+def _by_a_larger_share(facts: Facts, measurements: Sequence[Measurement], bench: str, believed_from: float) -> float:
+    """The gain that a larger share of the CPUs may bring: who has more processes gets more of what is contested."""
+    seen = [row.conditions.get("other_cpus", 0.0) for row in measurements if row.bench == bench]
+    left = max(0.0, 1 - max(seen, default=0.0) / facts.cpu.affinity_count)
+    if not left:
+        return math.inf
+    return (SHARE_MARGIN if facts.cpu.budget >= MANY_CPUS else believed_from) / left

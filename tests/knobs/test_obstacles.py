@@ -1,0 +1,109 @@
+"""Why a setting is not put into a model, for each hand."""
+
+from typing import Any
+
+import pytest
+import torch
+from hands_on import convnet, mlp, rooted
+from torch import nn
+
+from gputune.knobs import amp_dtype
+from gputune.live.outcome import obstacle
+from gputune.live.root import Root
+
+OPTIM = torch.optim
+AUTOCAST = "the program uses autocast or half precision itself"
+COMPILES = "the program compiles it itself"
+TWICE = "the program differentiates gradients (create_graph), which torch.compile does not support"
+HOOKS = "it has hooks, which may keep what is made in inference mode"
+ONE_DEVICE = "its parameters are not all FP32 on one device"
+
+
+class Own(torch.optim.AdamW):
+    """Steps in its own way, perhaps."""
+
+
+def compiled(model: Any) -> Any:
+    model._compiled_call_impl = lambda x: x
+    return model
+
+
+def replaced(model: Any) -> Any:
+    model.forward = lambda x: x
+    return model
+
+
+def hooked() -> Any:
+    model = mlp()
+    model[0].register_forward_hook(lambda *_: None)
+    return model
+
+
+def answering(model: Any = None, **seen: Any) -> Root:
+    return rooted(model or mlp(), gradients=False, **seen)
+
+
+def trained(kind: Any = OPTIM.AdamW, model: Any = None, **arguments: Any) -> Root:
+    model = model or mlp()
+    return rooted(model, kind(model.parameters(), **arguments))
+
+
+def ddp(model: Any) -> Any:
+    wrap = type("DistributedDataParallel", (nn.Sequential,), {})()
+    wrap.module = model
+    return wrap
+
+
+def mixed_precision_in(model: Any) -> Root:
+    root = rooted(model)
+    amp_dtype.turn_on(root, "bfloat16")
+    return root
+
+
+def with_sparse_gradients() -> Root:
+    model = nn.Embedding(4, 4, sparse=True)
+    model(torch.arange(2)).sum().backward()
+    return trained(OPTIM.SGD, model)
+
+
+@pytest.mark.parametrize(
+    ("name", "root", "why", "users"),
+    [
+        ("amp_dtype", rooted(mlp(), features={"autocast"}), AUTOCAST, True),
+        ("amp_dtype", rooted(mlp(), half=True), AUTOCAST, True),
+        ("amp_dtype", rooted(mlp(), features={"selective checkpointing"}), "it uses selective checkpointing", False),
+        ("amp_dtype", rooted(mlp(), functions=["A", "B"]), "A, B: an autograd.Function that may not bear", False),
+        ("channels_last", rooted(mlp()), "it has no 2-d convolutions", False),
+        ("channels_last", rooted(nn.Conv1d(3, 3, 3)), "it has no 2-d convolutions", False),
+        ("channels_last", rooted(nn.ModuleList([nn.Conv2d(3, 3, 3), nn.Conv3d(3, 3, 3)])), "it has 5-d tensors", False),
+        ("channels_last", rooted(convnet().to(memory_format=torch.channels_last)), "the program uses channels_", True),
+        ("channels_last", rooted(ddp(convnet())), "DistributedDataParallel had wrapped it before", False),
+        ("compile", rooted(compiled(mlp())), COMPILES, True),
+        ("compile", rooted(nn.Sequential(compiled(mlp()))), COMPILES, True),
+        ("compile", rooted(nn.Sequential(type("OptimizedModule", (nn.Sequential,), {})())), COMPILES, True),
+        ("compile", mixed_precision_in(compiled(mlp())), COMPILES, True),
+        ("compile", rooted(replaced(mlp())), "the forward of Sequential was replaced", False),
+        ("compile", rooted(mlp(), features={"selective checkpointing"}), "it uses selective checkpointing", False),
+        ("compile", rooted(mlp(), features={"double backward"}), TWICE, False),
+        ("fused_optimizer", rooted(mlp()), "no optimizer of torch's trains it", False),
+        ("fused_optimizer", with_sparse_gradients(), "its gradients are sparse", False),
+        ("fused_optimizer", trained(Own), "Own has no fused form", False),
+        ("fused_optimizer", trained(OPTIM.RMSprop), "RMSprop has no fused form", False),
+        ("fused_optimizer", trained(fused=True), "the program gave fused=", True),
+        ("fused_optimizer", trained(fused=False), "the program gave fused=", True),
+        ("fused_optimizer", trained(foreach=True), "the program gave foreach=", True),
+        ("fused_optimizer", trained(foreach=False), "the program gave foreach=", True),
+        ("fused_optimizer", trained(capturable=True), "the program gave capturable=", True),
+        ("fused_optimizer", trained(model=mlp().double()), ONE_DEVICE, False),
+        ("fused_optimizer", trained(model=mlp().to("meta")), ONE_DEVICE, False),
+        ("inference_mode", rooted(mlp()), "the program computes gradients", False),
+        ("inference_mode", answering(inference=True), "the program uses inference mode itself", True),
+        ("inference_mode", answering(hooked()), HOOKS, False),
+        ("inference_mode", answering(opaque="DynamicCache"), "it returns a DynamicCache, which cannot be", False),
+    ],
+)
+def test_what_keeps_a_setting_out(name: str, root: Root, why: str, users: bool) -> None:
+    row = obstacle(root, name, True)
+    assert row is not None
+    assert row.why.startswith(why)
+    assert (row.status == "kept-user") is users
