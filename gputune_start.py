@@ -115,7 +115,7 @@ def _guarded(typed: list[str]) -> int:
         cli.add_verbs(typed[0] if typed else None)
         _at_interrupt(_signal.default_int_handler)
         running = True
-        cli.run()
+        cli.run(COMPLETE)
     except KeyboardInterrupt:
         raise
     except SystemExit as ended:

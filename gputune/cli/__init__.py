@@ -17,7 +17,6 @@ import typer
 from gputune.cli import _streams
 from gputune.errors import GputuneError, MeasureError
 from gputune.host.stderr import fill_standard_streams
-from gputune_start import COMPLETE
 
 INTERRUPTED = 130
 """128 + SIGINT: how a shell reports a program that Ctrl-C ended."""
@@ -110,16 +109,17 @@ def add_verbs(only: str | None = None) -> None:
 _ClickException: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
 
-def run() -> NoReturn:
-    """Run the command line, whose verb has been added, and exit with one of the documented codes. What else is raised
-    is a bug in gputune, which `gputune_start` has a line and a code for.
+def run(complete: str) -> NoReturn:
+    """Run the command line, whose verb has been added, and exit with one of the documented codes. `complete` is the
+    variable with which a shell asks what may follow. Anything else that is raised is a bug in gputune, for which
+    `gputune_start` has a line and a code.
     """
     debug = "--debug" in sys.argv[1:2]
     fill_standard_streams()
     _streams.prepare(sys.argv[1:])
     _exit_on_sigterm()
     try:
-        code: Any = _run()
+        code: Any = _run(complete)
     except _ClickException as error:
         _end(_misused(error), error.exit_code, debug)
     except GputuneError as error:
@@ -137,11 +137,11 @@ def run() -> NoReturn:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _run() -> Any:
+def _run(complete: str) -> Any:
     """The verb's exit code. Raises BrokenPipeError where the reader of stdout has gone: typer would exit with 1."""
     try:
         # A shell asks at Tab without a word. Below it, a program may have inherited the variable with which it asks.
-        code = app(prog_name="gputune", standalone_mode=False, complete_var="" if sys.argv[1:] else COMPLETE)
+        code = app(prog_name="gputune", standalone_mode=False, complete_var="" if sys.argv[1:] else complete)
     except SystemExit as ended:
         is_typers = type(sys.stdout).__name__ == "PacifyFlushWrapper"
         if is_typers or ended.code == 1:  # rich's in a help text
