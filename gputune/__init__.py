@@ -68,7 +68,7 @@ def probe(
     from gputune import probing
 
     datasets = [dataset] if dataset else []
-    request = probing.Request(device=device, budget=budget, only=only, shapes=shapes, dataset=datasets)
+    request = probing.ProbeRequest(device=device, budget=budget, only=only, shapes=shapes, dataset=datasets)
     return probing.probe(request, progress=progress)
 
 

@@ -37,7 +37,7 @@ def probed(name):
     """The profile, and the seconds that the bench took."""
     first = []
     asked = UserDataset(path=f"{Path(six_datasets.__file__)}:{name}")
-    request = probing.Request(device="cpu", only=["dataset"], dataset=[asked])
+    request = probing.ProbeRequest(device="cpu", only=["dataset"], dataset=[asked])
     profile = probing.probe(request, progress=lambda one: first.append(time.perf_counter()))
     return profile, time.perf_counter() - first[0]
 

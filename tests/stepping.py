@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from making import serving
 
-from gputune.batch_size import BatchSizes, Request, search
+from gputune.batch_size import BatchSizeRequest, BatchSizes, search
 from gputune.errors import MeasureError
 
 TRAINING = """
@@ -48,14 +48,14 @@ def written(folder: Path, body: str, before: str = "pass") -> str:
 
 
 def found(make: str, **asked: Any) -> BatchSizes:
-    answer = search(Request(make=make, device="cpu", **{"seconds": 10, **asked}))
+    answer = search(BatchSizeRequest(make=make, device="cpu", **{"seconds": 10, **asked}))
     assert no_process_is_left()
     return answer
 
 
 def refusal(make: str, **asked: Any) -> MeasureError:
     with pytest.raises(MeasureError) as refused:
-        search(Request(make=make, device="cpu", **{"seconds": 10, **asked}))
+        search(BatchSizeRequest(make=make, device="cpu", **{"seconds": 10, **asked}))
     assert "\n" not in str(refused.value)
     assert refused.value.remedy
     assert no_process_is_left()

@@ -5,6 +5,6 @@ too, and a fresh process goes on. What the answer names was tried once more in a
 """
 
 from gputune.batch_size.search import search
-from gputune.batch_size.trials import BatchSizes, Request
+from gputune.batch_size.trials import BatchSizeRequest, BatchSizes
 
-__all__ = ["BatchSizes", "Request", "search"]
+__all__ = ["BatchSizeRequest", "BatchSizes", "search"]

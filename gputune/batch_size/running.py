@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gputune.batch_size.trials import MARGIN, Request, Trial
+from gputune.batch_size.trials import MARGIN, BatchSizeRequest, Trial
 from gputune.bench_process import Batches
 from gputune.bench_process.messages import BenchFailed, BenchRequest
 from gputune.bench_process.process import RestartingProcess
@@ -61,7 +61,7 @@ class MemoryWatch:
 class Runner:
     """The bench process of one search, and the clock of the search."""
 
-    request: Request
+    request: BatchSizeRequest
     device: str
     host: Host
     process: RestartingProcess

@@ -8,8 +8,8 @@ from gputune import benches, facts, probing
 from gputune.batch_size.running import Runner
 from gputune.batch_size.trials import (
     MARGIN,
+    BatchSizeRequest,
     BatchSizes,
-    Request,
     Trial,
     best,
     contenders,
@@ -32,7 +32,7 @@ _TIMED_AGAIN = 2
 
 
 def search(
-    request: Request, *, host: Host | None = None, progress: Callable[[Progress], None] = lambda progress: None
+    request: BatchSizeRequest, *, host: Host | None = None, progress: Callable[[Progress], None] = lambda progress: None
 ) -> BatchSizes:
     """Raises UsageError for an impossible name or number; MeasureError where no batch ran or the user's code failed."""
     _user_code.check(request.make, "batch-size")
@@ -61,7 +61,7 @@ def search(
 
 @dataclass(kw_only=True)
 class _Search:
-    request: Request
+    request: BatchSizeRequest
     runner: Runner
     progress: Callable[[Progress], None]
     trials: list[Trial] = field(default_factory=list)

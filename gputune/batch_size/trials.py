@@ -34,7 +34,7 @@ Fate = Literal["ran", "no memory", "failed", "no end"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class BatchSizeRequest:
     """`make` names the callable that returns the step (`path.py:callable`); the search takes about `seconds`."""
 
     make: str

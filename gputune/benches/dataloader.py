@@ -16,7 +16,7 @@ from gputune.benches._threads import free_cpus, own_threads
 from gputune.benches._user_code import UserCodeError
 from gputune.benches.loading.source import NO_FOLDER, Source
 from gputune.benches.loading.stream import end_workers
-from gputune.benches.loading.worker_curve import Trial, row
+from gputune.benches.loading.worker_curve import WorkerTrial, row
 from gputune.benches.loading.worker_curve import measure as measure_curve
 from gputune.benches.loading.worker_search import per_cpu
 from gputune.facts import Facts
@@ -146,7 +146,7 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
 
 def _of_kind(context: Context, kind: str, seconds: float, at_most: float) -> Iterator[Measurement | Gap]:
     facts, fact = context.facts, f"bench.dataloader.{kind}"
-    trial = Trial(
+    trial = WorkerTrial(
         source=source_of(kind),
         counts=_counts(facts, kind),
         alive=_alive(facts),

@@ -22,7 +22,7 @@ from gputune.benches._user_code import UserCodeError
 from gputune.benches.loading.source import Options, Source
 from gputune.benches.loading.stream import end_workers
 from gputune.benches.loading.user_dataset import PIECE_SECONDS, RECEIVED_SECONDS, Described, Look, look, source_of
-from gputune.benches.loading.worker_curve import Curve, Trial, row
+from gputune.benches.loading.worker_curve import Curve, WorkerTrial, row
 from gputune.benches.loading.worker_curve import measure as measure_curve
 from gputune.benches.loading.worker_search import per_cpu
 from gputune.facts.gap import Gap
@@ -178,7 +178,7 @@ def _curve(plan: _Plan, limit: int, seconds: float, *, sent: bool) -> Curve:
         source = replace(source, more={**source.more, "collate_fn": Described(source.more["collate_fn"])})
     enough = source.samples / plan.step_seconds if plan.step_seconds else None
     return measure_curve(
-        Trial(
+        WorkerTrial(
             source=source,
             options=plan.options if sent else Options,
             limit=limit,

@@ -92,7 +92,7 @@ def _probe(host: Host, here: Fingerprint, folder: Path) -> None:
         found = places.found(here, host.environ, say)
         with shown(lines=False) as progress:
             profile = probing.probe(
-                probing.Request(), host=host, progress=progress, cached=lambda _: found[1] if found else None
+                probing.ProbeRequest(), host=host, progress=progress, cached=lambda _: found[1] if found else None
             )
     try:
         # Nodes that share the folder probe at the same time, and all ranks of a job are to have the first one's.

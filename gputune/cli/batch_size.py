@@ -49,7 +49,7 @@ def batch_size(
     from gputune.report import batch_sizes, json
     from gputune.report.progress import shown
 
-    request = batch_size.Request(make=training, device=device, start=start, most=most, seconds=seconds)
+    request = batch_size.BatchSizeRequest(make=training, device=device, start=start, most=most, seconds=seconds)
     with shown() as progress:
         answer = batch_size.search(request, progress=progress)
     if as_json:

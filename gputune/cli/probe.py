@@ -117,7 +117,7 @@ def probe(
         check_writable(target)
     names = [name.strip() for name in only.split(",") if name.strip()]
     wanted: Any = budget
-    request = probing.Request(
+    request = probing.ProbeRequest(
         device=device,
         budget=wanted,
         only=names,

@@ -18,7 +18,7 @@ from gputune.probing import recommending
 from gputune.probing.again import run_again, seconds_to_run_again
 from gputune.probing.plan import (
     ALL,
-    Request,
+    ProbeRequest,
     check_names,
     device_of,
     devices_of,
@@ -28,16 +28,16 @@ from gputune.probing.plan import (
     plan,
     seconds_for,
 )
-from gputune.probing.running import Lane
+from gputune.probing.running import DeviceRun
 from gputune.probing.together import common_profile, measure_together, own_profiles
 from gputune.profile import Fingerprint, Profile, fingerprint, now
 from gputune.progress import READING, Progress
 
-__all__ = ["Request", "device_of", "probe"]
+__all__ = ["ProbeRequest", "device_of", "probe"]
 
 
 def probe(
-    request: Request,
+    request: ProbeRequest,
     *,
     host: Host | None = None,
     progress: Callable[[Progress], None] = lambda progress: None,
@@ -60,29 +60,29 @@ def probe(
         machine = facts.read(host, variables=checks.variables())
         if request.device == ALL:
             devices, gaps = devices_of(machine)
-            jobs, seconds = plan(devices[0], request), seconds_for(devices[0], request)
-            fitted = fitting(jobs, started + seconds - time.monotonic())
-            names = {job.name for job in fitted}
-            gaps += left_out([job for job in jobs if job.name not in names])
+            entries, seconds = plan(devices[0], request), seconds_for(devices[0], request)
+            fitted = fitting(entries, started + seconds - time.monotonic())
+            names = {entry.name for entry in fitted}
+            gaps += left_out([entry for entry in entries if entry.name not in names])
             standing = _standing(cached, fingerprint(machine, devices[0]))
-            again = seconds_to_run_again([job for job in fitted if job.traits.of_the_host], seconds)
+            again = seconds_to_run_again([entry for entry in fitted if entry.traits.of_the_host], seconds)
             with ExitStack() as stack:
                 others = [stack.enter_context(RestartingProcess(modules)) for _ in devices[1:]]
-                lanes = [Lane.on(*pair, machine, host) for pair in zip(devices, [process, *others], strict=True)]
-                host_rows = measure_together(lanes, fitted, progress, again, standing)
-            _check_measured(lanes, [*host_rows, *(row for lane in lanes for row in lane.measurements)])
-            return common_profile(own_profiles(machine, lanes, host_rows, gaps, standing), lanes)
+                runs = [DeviceRun.on(*pair, machine, host) for pair in zip(devices, [process, *others], strict=True)]
+                host_rows = measure_together(runs, fitted, progress, again, standing)
+            _check_measured(runs, [*host_rows, *(row for run in runs for row in run.measurements)])
+            return common_profile(own_profiles(machine, runs, host_rows, gaps, standing), runs)
         device = device_of(machine, request.device)
-        jobs, seconds = plan(device, request), seconds_for(device, request)
-        lane = Lane.on(device, process, machine, host)
-        again = seconds_to_run_again(jobs, seconds)
-        lane.do(jobs, progress, ends=started + seconds)
+        entries, seconds = plan(device, request), seconds_for(device, request)
+        run = DeviceRun.on(device, process, machine, host)
+        again = seconds_to_run_again(entries, seconds)
+        run.do(entries, progress, ends=started + seconds)
         here = fingerprint(machine, device)
         standing = _standing(cached, here)
-        run_again(lane, jobs, again, progress, standing)
-        _check_measured([lane], lane.measurements)
+        run_again(run, entries, again, progress, standing)
+        _check_measured([run], run.measurements)
         rows, gaps = _of_other_benches(earlier, here, request)
-        rows, gaps = [*rows, *lane.measurements], [*gaps, *lane.gaps]
+        rows, gaps = [*rows, *run.measurements], [*gaps, *run.gaps]
         return recommending.profile_of(machine, rows, device, created=now(), gaps=gaps, standing=standing)
 
 
@@ -92,7 +92,7 @@ def _standing(cached: Callable[[Fingerprint], Profile | None], here: Fingerprint
 
 
 def _of_other_benches(
-    earlier: Profile | None, here: Fingerprint, request: Request
+    earlier: Profile | None, here: Fingerprint, request: ProbeRequest
 ) -> tuple[list[Measurement], list[Gap]]:
     """The rows and gaps of an earlier profile of this fingerprint whose benches this probe does not run."""
     if earlier is None or not request.only or earlier.fingerprint != here:
@@ -105,11 +105,11 @@ def _of_other_benches(
     )
 
 
-def _check_measured(lanes: Sequence[Lane], measured: Sequence[Measurement]) -> None:
+def _check_measured(runs: Sequence[DeviceRun], measured: Sequence[Measurement]) -> None:
     if measured:
         return
-    reasons = dict.fromkeys(gap.reason for lane in lanes for gap in lane.gaps)
-    devices = ", ".join(lane.device for lane in lanes)
+    reasons = dict.fromkeys(gap.reason for run in runs for gap in run.gaps)
+    devices = ", ".join(run.device for run in runs)
     raise MeasureError(
         f"nothing could be measured on {devices}: {'; '.join(reasons) or 'no bench fits this budget'}",
         "see: gputune check",

@@ -10,8 +10,8 @@ from functools import partial
 
 from gputune.facts import busy
 from gputune.probing import recommending
-from gputune.probing.plan import Job, planned
-from gputune.probing.running import Lane
+from gputune.probing.plan import PlannedBench, planned
+from gputune.probing.running import DeviceRun
 from gputune.progress import Progress
 
 AGAIN_SHARE = 0.25
@@ -21,29 +21,29 @@ LOOK_SECONDS = 1.0
 """How long is watched whether the machine is calm."""
 
 
-def seconds_to_run_again(jobs: Sequence[Job], seconds: float) -> float:
+def seconds_to_run_again(entries: Sequence[PlannedBench], seconds: float) -> float:
     """Return how long benches may run again after `seconds` of a probe; if these have no end, all of them may."""
     if math.isfinite(seconds):
         return AGAIN_SHARE * seconds
-    return len(jobs) * LOOK_SECONDS + planned(jobs)
+    return len(entries) * LOOK_SECONDS + planned(entries)
 
 
 def run_again(
-    lane: Lane,
-    jobs: Sequence[Job],
+    run: DeviceRun,
+    entries: Sequence[PlannedBench],
     seconds: float,
     progress: Callable[[Progress], None],
     standing: recommending.Standing = recommending.NOTHING_STANDS,
 ) -> None:
-    """Run again, for at most so many seconds, the jobs that provisional choices wait for, the most valuable first."""
+    """Run again, for at most `seconds`, the entries that provisional choices wait for, the most valuable first."""
     end = time.monotonic() + seconds
-    waiting = waiting_for(lane, jobs, standing)
-    while fitting := [job for job in waiting if LOOK_SECONDS + job.least <= end - time.monotonic()]:
+    waiting = waiting_for(run, entries, standing)
+    while fitting := [entry for entry in waiting if LOOK_SECONDS + entry.least <= end - time.monotonic()]:
         progress(Progress(part=AGAIN, doing=WAITS))
-        others = busy.watched(lane.host, LOOK_SECONDS) or 0.0
-        if job := next((job for job in fitting if not is_disturbed(lane, job, others)), None):
-            waiting.remove(job)
-            _run(lane, job, end, partial(_tell_again, progress))
+        others = busy.watched(run.host, LOOK_SECONDS) or 0.0
+        if entry := next((entry for entry in fitting if not is_disturbed(run, entry, others)), None):
+            waiting.remove(entry)
+            _run(run, entry, end, partial(_tell_again, progress))
 
 
 def _tell_again(tell: Callable[[Progress], None], told: Progress) -> None:
@@ -51,33 +51,35 @@ def _tell_again(tell: Callable[[Progress], None], told: Progress) -> None:
 
 
 def waiting_for(
-    lane: Lane, jobs: Sequence[Job], standing: recommending.Standing = recommending.NOTHING_STANDS
-) -> list[Job]:
-    """The jobs that provisional choices from the lane's measurements, beside what stands, wait for."""
-    general = recommending.choices(lane.facts, lane.measurements, standing)
-    own = recommending.families(lane.facts, lane.measurements, standing)
+    run: DeviceRun,
+    entries: Sequence[PlannedBench],
+    standing: recommending.Standing = recommending.NOTHING_STANDS,
+) -> list[PlannedBench]:
+    """The entries that provisional choices from the run's measurements, beside what stands, wait for."""
+    general = recommending.choices(run.facts, run.measurements, standing)
+    own = recommending.families(run.facts, run.measurements, standing)
     waited_for = {bench for benches in recommending.provisional(general, own).values() for bench in benches}
-    return [job for job in jobs if job.name in waited_for]
+    return [entry for entry in entries if entry.name in waited_for]
 
 
-def is_disturbed(lane: Lane, job: Job, others: float) -> bool:
-    """Whether others, who use so many CPUs, would disturb a job."""
-    on_gpu = lane.device.startswith("cuda") and not job.traits.of_the_host
-    return busy.is_busy(lane.facts.cpu, others, on_gpu=on_gpu)
+def is_disturbed(run: DeviceRun, entry: PlannedBench, others: float) -> bool:
+    """Whether others, who use so many CPUs, would disturb a entry."""
+    on_gpu = run.device.startswith("cuda") and not entry.traits.of_the_host
+    return busy.is_busy(run.facts.cpu, others, on_gpu=on_gpu)
 
 
-def _run(lane: Lane, job: Job, end: float, progress: Callable[[Progress], None]) -> None:
-    first = [row for row in lane.measurements if row.bench == job.name]
-    others = [row for row in lane.measurements if row.bench != job.name]
-    gaps, lane.gaps, lane.measurements = lane.gaps, [], []
-    seconds = min(job.seconds, end - time.monotonic())
-    lane.do([replace(job, request=replace(job.request, seconds=seconds))], progress)
-    second, of_second = lane.measurements, lane.gaps
+def _run(run: DeviceRun, entry: PlannedBench, end: float, progress: Callable[[Progress], None]) -> None:
+    first = [row for row in run.measurements if row.bench == entry.name]
+    others = [row for row in run.measurements if row.bench != entry.name]
+    gaps, run.gaps, run.measurements = run.gaps, [], []
+    seconds = min(entry.seconds, end - time.monotonic())
+    run.do([replace(entry, request=replace(entry.request, seconds=seconds))], progress)
+    second, of_second = run.measurements, run.gaps
     if second and set(of_second) <= set(gaps):
-        lane.measurements = [*others, *second]
-        own = f"bench.{job.name}."
-        lane.gaps = [*(gap for gap in gaps if not f"{gap.fact}.".startswith(own)), *of_second]
+        run.measurements = [*others, *second]
+        own = f"bench.{entry.name}."
+        run.gaps = [*(gap for gap in gaps if not f"{gap.fact}.".startswith(own)), *of_second]
     else:  # what is missing in the second run must not cost what the first one has
         missing = [replace(gap, reason=f"run again: {gap.reason}") for gap in of_second if gap not in gaps]
-        lane.measurements, lane.gaps = [*others, *first], [*gaps, *missing]
-    lane.gaps = list(dict.fromkeys(lane.gaps))
+        run.measurements, run.gaps = [*others, *first], [*gaps, *missing]
+    run.gaps = list(dict.fromkeys(run.gaps))

@@ -17,7 +17,7 @@ ALL = "all"
 """The value of `--device` for all GPUs of this node at once."""
 
 OPTIONS = {"shapes": "FILE", "dataset": "FILE.py:CALLABLE"}
-"""The options that name something for a bench to measure, each a field of Request, and the form of their argument."""
+"""The options that name an input of a bench, each a field of ProbeRequest, and the form of their argument."""
 
 PROMISED_SECONDS: Mapping[str, Mapping[Budget, float]] = {
     "cuda": {"quick": 10, "standard": 60, "thorough": 600},
@@ -42,7 +42,7 @@ at 20 pairs does not even reach the one at 12."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ProbeRequest:
     """The input of a probe: `device` is auto, cpu, cuda, cuda:N or all; `only` names the benches to run (by default all
     that the budget has time for); `shapes` are the user's matmuls, `dataset` the user's dataset.
     """
@@ -60,7 +60,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class PlannedBench:
     """One bench of the plan, and the seconds and options that it is to be run with."""
 
     bench: benches.Bench
@@ -89,7 +89,7 @@ class Job:
         return self.traits.option is None and not self.traits.side_by_side
 
 
-def check_names(request: Request) -> None:
+def check_names(request: ProbeRequest) -> None:
     """Raises UsageError for an unknown budget or bench, and for a bench that this request cannot run."""
     require(request.budget, BUDGETS, "budget", "--budget")
     for name in request.only:
@@ -106,69 +106,71 @@ def check_names(request: Request) -> None:
         )
 
 
-def plan(device: str, request: Request) -> list[Job]:
+def plan(device: str, request: ProbeRequest) -> list[PlannedBench]:
     """Return the benches to run, the most valuable first, each with its seconds. A bench asked for by name always has
     seconds; one of what only the user can name is planned if named, and one that compares GPUs if all are measured.
     """
-    return [job for name in benches.names() if _wanted(job := _job(name, device, request), request)]
+    return [entry for name in benches.names() if _wanted(entry := _entry(name, device, request), request)]
 
 
-def imports(request: Request) -> list[str]:
+def imports(request: ProbeRequest) -> list[str]:
     """Return the modules that the benches of a request import, on whatever device."""
-    jobs = [job for device in ("cuda", "cpu") for job in plan(device, request)]
-    return list(dict.fromkeys(module for job in jobs for module in job.traits.imports))
+    entries = [entry for device in ("cuda", "cpu") for entry in plan(device, request)]
+    return list(dict.fromkeys(module for entry in entries for module in entry.traits.imports))
 
 
-def seconds_for(device: str, request: Request) -> float:
+def seconds_for(device: str, request: ProbeRequest) -> float:
     """Return how long the benches may measure from the start of the probe: without end if asked for by name."""
     if request.only:
         return math.inf
     return (1 - OVERRUN_SHARE) * PROMISED_SECONDS[benches.kind_of(device)][request.budget] - OWN_SECONDS
 
 
-def planned(jobs: Sequence[Job]) -> float:
-    return sum(job.seconds for job in jobs)
+def planned(entries: Sequence[PlannedBench]) -> float:
+    return sum(entry.seconds for entry in entries)
 
 
-def fitting(jobs: Sequence[Job], seconds: float) -> list[Job]:
-    """Return the jobs that there is time for: the essential ones first, and the others in what these leave."""
-    sharing = [job for job in jobs if job.shares_the_budget]
-    essential = fit([job for job in sharing if job.is_essential], seconds)
+def fitting(entries: Sequence[PlannedBench], seconds: float) -> list[PlannedBench]:
+    """Return the entries that there is time for: the essential ones first, and the others in what these leave."""
+    sharing = [entry for entry in entries if entry.shares_the_budget]
+    essential = fit([entry for entry in sharing if entry.is_essential], seconds)
     left = seconds - planned(essential)
-    fitted = {job.name: job for job in [*essential, *fit([job for job in sharing if not job.is_essential], left)]}
-    return [fitted.get(job.name, job) for job in jobs if job.name in fitted or not job.shares_the_budget]
+    fitted = {
+        entry.name: entry for entry in [*essential, *fit([entry for entry in sharing if not entry.is_essential], left)]
+    }
+    return [fitted.get(entry.name, entry) for entry in entries if entry.name in fitted or not entry.shares_the_budget]
 
 
-def left_out(jobs: Sequence[Job]) -> list[Gap]:
-    return [Gap(fact=f"bench.{job.name}", reason="not measured in this budget", cause="no_time") for job in jobs]
+def left_out(entries: Sequence[PlannedBench]) -> list[Gap]:
+    return [Gap(fact=f"bench.{entry.name}", reason="not measured in this budget", cause="no_time") for entry in entries]
 
 
-def fit(jobs: Sequence[Job], seconds: float) -> list[Job]:
-    """Return `jobs`, the most valuable first, so that together they take at most `seconds`. A job whose least does not
-    fit is left out; what is then too much is taken from the least valuable first.
+def fit(entries: Sequence[PlannedBench], seconds: float) -> list[PlannedBench]:
+    """Return `entries`, the most valuable first, so that together they take at most `seconds`. An entry whose
+    least does not fit is left out; the excess is then taken from the least valuable first.
     """
-    kept: list[Job] = []
-    for job in jobs:
-        if sum(one.least for one in kept) + job.least <= seconds:
-            kept.append(job)
+    kept: list[PlannedBench] = []
+    for entry in entries:
+        if sum(one.least for one in kept) + entry.least <= seconds:
+            kept.append(entry)
     too_much = planned(kept) - seconds
     for place in reversed(range(len(kept))):
-        job = kept[place]
-        cut = min(max(0.0, too_much), job.seconds - job.least)
+        entry = kept[place]
+        cut = min(max(0.0, too_much), entry.seconds - entry.least)
         too_much -= cut
-        kept[place] = replace(job, request=replace(job.request, seconds=job.seconds - cut))
+        kept[place] = replace(entry, request=replace(entry.request, seconds=entry.seconds - cut))
     return kept
 
 
-def _wanted(job: Job, request: Request) -> bool:
-    if job.traits.option is not None and not request.named(job.traits.option):
+def _wanted(entry: PlannedBench, request: ProbeRequest) -> bool:
+    if entry.traits.option is not None and not request.named(entry.traits.option):
         return False
-    if job.traits.side_by_side and request.device != ALL:
+    if entry.traits.side_by_side and request.device != ALL:
         return False
-    return job.name in request.only if request.only else job.seconds > 0
+    return entry.name in request.only if request.only else entry.seconds > 0
 
 
-def _job(name: str, device: str, request: Request) -> Job:
+def _entry(name: str, device: str, request: ProbeRequest) -> PlannedBench:
     bench = benches.load(name)
     traits, kind = benches.traits(bench), benches.kind_of(device)
     each = _seconds(bench.SECONDS.get(kind, {}), request.budget, wanted=name in request.only)
@@ -181,7 +183,7 @@ def _job(name: str, device: str, request: Request) -> Job:
         dataset=tuple(request.dataset),
     )
     least = max(LEAST_SHARE * seconds, traits.least_seconds.get(kind, 0.0))
-    return Job(bench, request_of_it, min(seconds, least))
+    return PlannedBench(bench, request_of_it, min(seconds, least))
 
 
 def _seconds(of_budgets: Mapping[str, float], budget: Budget, *, wanted: bool) -> float:

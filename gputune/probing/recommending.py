@@ -11,8 +11,8 @@ from gputune.measurement import Measurement
 from gputune.probing.standing import (
     GENERAL,
     NOTHING_STANDS,
+    Incumbent,
     Standing,
-    Stood,
     final,
     provisional,
     recorded,
@@ -61,7 +61,7 @@ def families(
     return {kind: own for kind, own in chosen.items() if own}
 
 
-def _beside_own_dataset(stood: Mapping[str, Stood], measurements: Sequence[Measurement]) -> Mapping[str, Stood]:
+def _beside_own_dataset(stood: Mapping[str, Incumbent], measurements: Sequence[Measurement]) -> Mapping[str, Incumbent]:
     """Beside the user's own dataset, which comes first, nothing stands that was measured on synthetic samples."""
     if dataloader_workers.bench_of(measurements) != "dataset":
         return stood

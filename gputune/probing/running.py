@@ -16,7 +16,7 @@ from gputune.facts import Facts, busy, memory
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
-from gputune.probing.plan import Job, fitting, left_out
+from gputune.probing.plan import PlannedBench, fitting, left_out
 from gputune.progress import Progress
 
 WHOLE_BENCH: dict[str, Callable[[list[float]], float]] = {
@@ -28,7 +28,7 @@ WHOLE_BENCH: dict[str, Callable[[list[float]], float]] = {
 
 
 @dataclass(slots=True, kw_only=True)
-class Lane:
+class DeviceRun:
     """One device, the process that measures on it, and the results."""
 
     process: RestartingProcess
@@ -39,26 +39,26 @@ class Lane:
     gaps: list[Gap] = field(default_factory=list)
 
     @classmethod
-    def on(cls, device: str, process: RestartingProcess, facts: Facts, host: Host) -> Lane:
+    def on(cls, device: str, process: RestartingProcess, facts: Facts, host: Host) -> DeviceRun:
         process.measure_on(device, facts)
         return cls(process=process, facts=facts, device=device, host=host)
 
-    def do(self, jobs: Sequence[Job], progress: Callable[[Progress], None], ends: float = math.inf) -> None:
-        """Run the jobs in turn until `ends` (monotonic), dividing the time left anew each time. A failure is a Gap."""
-        reasons = {job.name: benches.missing(job.bench, self.facts, self.device) for job in jobs}
+    def do(self, entries: Sequence[PlannedBench], progress: Callable[[Progress], None], ends: float = math.inf) -> None:
+        """Run the entries in turn until `ends` (monotonic), dividing the time that is left anew. A failure is a Gap."""
+        reasons = {entry.name: benches.missing(entry.bench, self.facts, self.device) for entry in entries}
         self.gaps += [Gap(fact=f"bench.{name}", reason=reason) for name, reason in reasons.items() if reason]
-        left = [job for job in jobs if not reasons[job.name]]
+        left = [entry for entry in entries if not reasons[entry.name]]
         count = len(left)
         self.ready()
         while fitted := fitting(left, ends - time.monotonic()) or (cheapest(left) if len(left) == count else []):
-            job = fitted[0]
+            entry = fitted[0]
             begun, before = count - len(left) + 1, time.monotonic()
-            self._run(job, Progress(part=job.name, number=begun, count=count), progress)
-            if job.traits.user_code:
+            self._run(entry, Progress(part=entry.name, number=begun, count=count), progress)
+            if entry.traits.user_code:
                 self.process.kill()
-            if not job.shares_the_budget:
+            if not entry.shares_the_budget:
                 ends += time.monotonic() - before
-            left = [other for other in left if other.name != job.name]
+            left = [other for other in left if other.name != entry.name]
         self.gaps += left_out(left)
 
     def ready(self) -> None:
@@ -66,13 +66,13 @@ class Lane:
         with suppress(BenchFailed):  # the first bench will fail with the same reason
             self.process.start()
 
-    def _run(self, job: Job, begun: Progress, progress: Callable[[Progress], None]) -> None:
+    def _run(self, entry: PlannedBench, begun: Progress, progress: Callable[[Progress], None]) -> None:
         progress(begun)
         rows: list[Measurement] = []
         before = latest = busy.read(self.host)
         kills_before = memory.oom_kills(self.host)
         try:
-            for answer in self.process.run(job.request):
+            for answer in self.process.run(entry.request):
                 if isinstance(answer, Activity):
                     progress(replace(begun, doing=answer.text))
                     latest = busy.read(self.host)
@@ -82,7 +82,7 @@ class Lane:
                     rows.append(answer)
             latest = busy.read(self.host)
         except BenchFailed as failed:  # the CPU times of the dead process are lost, so the reading before counts
-            gap = Gap(fact=f"bench.{job.name}", reason=str(failed), cause=failed.cause)
+            gap = Gap(fact=f"bench.{entry.name}", reason=str(failed), cause=failed.cause)
             self.gaps.append(self._explained(gap, kills_before))
         self.measurements += with_conditions(rows, busy.conditions(before, latest))
 
@@ -100,8 +100,8 @@ class Lane:
         return replace(gap, reason=f"{gap.reason}; the kernel's OOM killer did it, since the memory ran out: {size}")
 
 
-def cheapest(jobs: Sequence[Job]) -> list[Job]:
-    return [replace(job, request=replace(job.request, seconds=job.least)) for job in jobs[:1]]
+def cheapest(entries: Sequence[PlannedBench]) -> list[PlannedBench]:
+    return [replace(entry, request=replace(entry.request, seconds=entry.least)) for entry in entries[:1]]
 
 
 def with_conditions(rows: list[Measurement], of_host: dict[str, float]) -> list[Measurement]:

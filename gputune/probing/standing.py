@@ -43,12 +43,12 @@ SM_PERCENT = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stood:
+class Incumbent:
     value: Value
     since: str
 
 
-Standing = Mapping[str, Mapping[str, Stood]]
+Standing = Mapping[str, Mapping[str, Incumbent]]
 """By family and setting."""
 NOTHING_STANDS: Standing = {}
 
@@ -59,7 +59,7 @@ def standing_of(earlier: Profile, here: Fingerprint) -> Standing:
         return NOTHING_STANDS
     return {
         family: {
-            name: Stood(value=choice.value, since=choice.since or earlier.created)
+            name: Incumbent(value=choice.value, since=choice.since or earlier.created)
             for name, choice in group.items()
             if (choice.evidence or choice.since) and not choice.unmeasured and not choice.provisional
         }
@@ -70,7 +70,9 @@ def standing_of(earlier: Profile, here: Fingerprint) -> Standing:
 def recorded(profile: Profile) -> Standing:
     """Return the choices that a profile kept; recommending anew from it with these gives the same profile."""
     return {
-        family: {name: Stood(value=choice.value, since=choice.since) for name, choice in group.items() if choice.since}
+        family: {
+            name: Incumbent(value=choice.value, since=choice.since) for name, choice in group.items() if choice.since
+        }
         for family, group in ({GENERAL: profile.settings} | profile.families).items()
     }
 
@@ -114,7 +116,7 @@ def _on_gpu(measurements: Sequence[Measurement], bench: str) -> bool:
 
 
 def final(
-    facts: Facts, measurements: Sequence[Measurement], choice: Choice, stood: Stood | None, place: tuple[str, str]
+    facts: Facts, measurements: Sequence[Measurement], choice: Choice, stood: Incumbent | None, place: tuple[str, str]
 ) -> Choice:
     """What becomes of this run's choice for a setting and family (`place`), beside what stood."""
     choice = _believed(facts, measurements, place[0], choice)

@@ -16,8 +16,8 @@ from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 from gputune.probing import recommending
 from gputune.probing.again import run_again
-from gputune.probing.plan import Job
-from gputune.probing.running import Lane
+from gputune.probing.plan import PlannedBench
+from gputune.probing.running import DeviceRun
 from gputune.profile import Profile, differing_settings, now, representative_index
 from gputune.progress import Progress
 
@@ -28,55 +28,57 @@ COMPARISON = "side_by_side"
 
 
 def measure_together(
-    lanes: Sequence[Lane],
-    jobs: Sequence[Job],
+    runs: Sequence[DeviceRun],
+    entries: Sequence[PlannedBench],
     progress: Callable[[Progress], None],
     seconds: float,
     standing: recommending.Standing,
 ) -> list[Measurement]:
-    """Fill the lanes; return the host's rows, which hold for all. Disturbed ones run again within the seconds."""
-    comparing = [job for job in jobs if job.traits.side_by_side]
-    of_the_host = [job for job in jobs if job.traits.of_the_host]
-    own = [job for job in jobs if job not in (*comparing, *of_the_host)]
+    """Fill the runs; return the host's rows, which hold for all. Disturbed ones run again within the seconds."""
+    comparing = [entry for entry in entries if entry.traits.side_by_side]
+    of_the_host = [entry for entry in entries if entry.traits.of_the_host]
+    own = [entry for entry in entries if entry not in (*comparing, *of_the_host)]
 
     def counted(done: int) -> Callable[[Progress], None]:
-        return lambda part: progress(replace(part, number=part.number + done, count=len(jobs)) if part.number else part)
+        return lambda part: progress(
+            replace(part, number=part.number + done, count=len(entries)) if part.number else part
+        )
 
-    def do(jobs: Sequence[Job], done: int = 0) -> Callable[[Lane], None]:
+    def do(entries: Sequence[PlannedBench], done: int = 0) -> Callable[[DeviceRun], None]:
         report = counted(done)
-        return lambda lane: lane.do(jobs, report if lane is lanes[0] else lambda progress: None)
+        return lambda run: run.do(entries, report if run is runs[0] else lambda progress: None)
 
-    with at_once(lanes) as on_all:
-        on_all(Lane.ready)
+    with at_once(runs) as on_all:
+        on_all(DeviceRun.ready)
         on_all(do(comparing))
-        _number_run(lanes, 1)
+        _number_run(runs, 1)
         on_all(do(own, len(comparing)))
-        able = next((lane for lane in lanes if lane.measurements), lanes[0])
+        able = next((run for run in runs if run.measurements), runs[0])
 
-        def measure_host(lane: Lane) -> None:
-            if lane is able:
-                lane.do(of_the_host, counted(len(comparing) + len(own)))
-                run_again(lane, of_the_host, seconds, progress, standing)
+        def measure_host(run: DeviceRun) -> None:
+            if run is able:
+                run.do(of_the_host, counted(len(comparing) + len(own)))
+                run_again(run, of_the_host, seconds, progress, standing)
 
         on_all(measure_host)
-        names = {job.name for job in of_the_host}
+        names = {entry.name for entry in of_the_host}
         host_rows = [row for row in able.measurements if row.bench in names]
         able.measurements = [row for row in able.measurements if row.bench not in names]
-        if suspects([row for lane in lanes for row in lane.measurements]):
-            on_all(Lane.ready)  # a lane that needs a new process would begin when the others have finished
+        if suspects([row for run in runs for row in run.measurements]):
+            on_all(DeviceRun.ready)  # a run that needs a new process would begin when the others have finished
             on_all(do(comparing))
-            _number_run(lanes, 2)
+            _number_run(runs, 2)
     return host_rows
 
 
 @contextmanager
-def at_once(lanes: Sequence[Lane]) -> Iterator[Callable[[Callable[[Lane], None]], None]]:
-    """Yield a function that does something with every lane at once, and waits; an interrupt ends the processes."""
+def at_once(runs: Sequence[DeviceRun]) -> Iterator[Callable[[Callable[[DeviceRun], None]], None]]:
+    """Yield a function that does something with every run at once, and waits; an interrupt ends the processes."""
     # The threads live until the end: a bench process ends with the thread that started it.
-    with ThreadPoolExecutor(len(lanes)) as pool:
+    with ThreadPoolExecutor(len(runs)) as pool:
 
-        def on_all(do: Callable[[Lane], None]) -> None:
-            running = {pool.submit(do, lane) for lane in lanes}
+        def on_all(do: Callable[[DeviceRun], None]) -> None:
+            running = {pool.submit(do, run) for run in runs}
             while running:
                 # In short waits, since a signal that comes just before this thread falls asleep does not wake it.
                 ended, running = wait(running, SHORT_SECONDS, FIRST_EXCEPTION)
@@ -86,63 +88,63 @@ def at_once(lanes: Sequence[Lane]) -> Iterator[Callable[[Callable[[Lane], None]]
         try:
             yield on_all
         except BaseException:
-            for lane in lanes:
-                lane.process.stop()
+            for run in runs:
+                run.process.stop()
             raise
 
 
-def _number_run(lanes: Sequence[Lane], run: int) -> None:
+def _number_run(runs: Sequence[DeviceRun], number: int) -> None:
     """Number the comparison's rows that have no run yet."""
-    for lane in lanes:
-        lane.measurements[:] = [
-            replace(row, params={**row.params, "run": run})
+    for run in runs:
+        run.measurements[:] = [
+            replace(row, params={**row.params, "run": number})
             if row.bench == COMPARISON and "run" not in row.params
             else row
-            for row in lane.measurements
+            for row in run.measurements
         ]
 
 
 def own_profiles(
     facts: Facts,
-    lanes: Sequence[Lane],
+    runs: Sequence[DeviceRun],
     host_rows: Sequence[Measurement],
     gaps: Sequence[Gap],
     standing: recommending.Standing,
 ) -> dict[str, Profile]:
     """Return the profile of each device that has measurements, or of the first where none has any."""
-    comparison = [row for lane in lanes for row in lane.measurements if row.bench == COMPARISON]
+    comparison = [row for run in runs for row in run.measurements if row.bench == COMPARISON]
     return {
-        lane.device: recommending.profile_of(
+        run.device: recommending.profile_of(
             facts,
-            [*comparison, *(row for row in lane.measurements if row.bench != COMPARISON), *host_rows],
-            lane.device,
+            [*comparison, *(row for row in run.measurements if row.bench != COMPARISON), *host_rows],
+            run.device,
             created=now(),
-            gaps=[*gaps, *lane.gaps],
+            gaps=[*gaps, *run.gaps],
             standing=standing,
         )
-        for lane in [lane for lane in lanes if lane.measurements] or lanes[:1]
+        for run in [run for run in runs if run.measurements] or runs[:1]
     }
 
 
-def common_profile(own: Mapping[str, Profile], lanes: Sequence[Lane]) -> Profile:
+def common_profile(own: Mapping[str, Profile], runs: Sequence[DeviceRun]) -> Profile:
     """Return, as a whole, the profile of the device whose settings most of the others share.
 
     A setting that another device's measurements set otherwise is a Gap, as is what that device could not measure.
     """
     devices, profiles = list(own), list(own.values())
     base = devices[representative_index(profiles)]
-    more = [*_gaps_of_others(lanes, base), *_differences(own, base)]
+    more = [*_gaps_of_others(runs, base), *_differences(own, base)]
     return replace(own[base], gaps=(*own[base].gaps, *more))
 
 
-def _gaps_of_others(lanes: Sequence[Lane], base: str) -> list[Gap]:
+def _gaps_of_others(runs: Sequence[DeviceRun], base: str) -> list[Gap]:
     """The gaps of the other devices that the base device does not have, with the device in `fact`."""
-    base_gaps = next(lane.gaps for lane in lanes if lane.device == base)
+    base_gaps = next(run.gaps for run in runs if run.device == base)
     return [
-        replace(gap, fact=f"{lane.device} {gap.fact}")
-        for lane in lanes
-        if lane.device != base
-        for gap in lane.gaps
+        replace(gap, fact=f"{run.device} {gap.fact}")
+        for run in runs
+        if run.device != base
+        for gap in run.gaps
         if gap not in base_gaps
     ]
 

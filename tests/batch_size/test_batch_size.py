@@ -10,7 +10,7 @@ import stand_in
 from recorded import RecordedHost
 from stepping import refusal, written
 
-from gputune.batch_size import Request, search
+from gputune.batch_size import BatchSizeRequest, search
 from gputune.batch_size.running import died
 from gputune.bench_process.messages import BenchFailed
 from gputune.errors import MeasureError, UsageError
@@ -44,7 +44,7 @@ def test_where_nothing_runs_it_is_one_line(training: Any) -> None:
 def test_a_machine_without_torch_is_refused() -> None:
     host = RecordedHost("cpu-only", torch=Unreadable("torch did not answer"))
     with pytest.raises(MeasureError, match="torch did not answer"):
-        search(Request(make="os:getcwd", device="cpu"), host=host)
+        search(BatchSizeRequest(make="os:getcwd", device="cpu"), host=host)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_machine_without_torch_is_refused() -> None:
 )
 def test_what_cannot_be_is_refused_in_one_line(asked: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words) as refused:
-        search(replace(Request(make="os:getcwd"), **asked), host=RecordedHost("cpu-only"))
+        search(replace(BatchSizeRequest(make="os:getcwd"), **asked), host=RecordedHost("cpu-only"))
     assert refused.value.remedy
 
 

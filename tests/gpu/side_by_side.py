@@ -17,8 +17,8 @@ from pathlib import Path
 from gputune import facts
 from gputune.bench_process.process import RestartingProcess
 from gputune.host import Host
-from gputune.probing.plan import Request, devices_of, plan
-from gputune.probing.running import Lane
+from gputune.probing.plan import ProbeRequest, devices_of, plan
+from gputune.probing.running import DeviceRun
 from gputune.probing.together import at_once
 from gputune.profile import load
 
@@ -59,19 +59,24 @@ def recorded(sets):
     """The rows of each run. The bench processes live for all runs."""
     machine = facts.read(Host())
     devices, _ = devices_of(machine)
-    request = Request(device="all", budget="quick", only=["side_by_side"])
+    request = ProbeRequest(device="all", budget="quick", only=["side_by_side"])
     jobs = plan(devices[0], request)
     kept = []
     with ExitStack() as stack:
-        lanes = [Lane.on(where, stack.enter_context(RestartingProcess()), machine, Host()) for where in devices]
-        with at_once(lanes) as on_all:
-            on_all(Lane.ready)
+        runs = [DeviceRun.on(where, stack.enter_context(RestartingProcess()), machine, Host()) for where in devices]
+        with at_once(runs) as on_all:
+            on_all(DeviceRun.ready)
             for load_of in sets:
                 with loaded(load_of) if load_of else ExitStack():
-                    on_all(lambda lane: lane.do(jobs, lambda progress: None))
-                kept.append({"loaded": load_of, "rows": [asdict(row) for lane in lanes for row in lane.measurements]})
-                for lane in lanes:
-                    lane.measurements.clear()
+                    on_all(lambda run: run.do(jobs, lambda progress: None))
+                kept.append(
+                    {
+                        "loaded": load_of,
+                        "rows": [asdict(row) for run in runs for row in run.measurements],
+                    }
+                )
+                for run in runs:
+                    run.measurements.clear()
     return kept
 
 

@@ -8,7 +8,7 @@ import pytest
 from making import serving
 
 from gputune.advice._evidence import first
-from gputune.probing import Request
+from gputune.probing import ProbeRequest
 from gputune.probing.plan import plan
 from gputune.profile import load
 
@@ -36,7 +36,7 @@ def test_it_ends_within_a_minute_with_nothing_missing(probed):
     print(f"\nstandard probe: {seconds:.1f} s")
     assert seconds <= 60
     assert {gap.cause for gap in profile.gaps} <= {"not_supported"}
-    assert {row.bench for row in profile.measurements} == {job.name for job in plan("cuda:0", Request())}
+    assert {row.bench for row in profile.measurements} == {entry.name for entry in plan("cuda:0", ProbeRequest())}
 
 
 def test_no_worker_is_left(probed):

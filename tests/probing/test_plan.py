@@ -8,15 +8,15 @@ import pytest
 from gputune import benches
 from gputune.bench_process import BUDGETS, MatmulShape
 from gputune.bench_process.messages import BenchRequest
-from gputune.probing import Request
-from gputune.probing.plan import LEAST_SHARE, Job, fit, fitting, imports, plan, seconds_for
+from gputune.probing import ProbeRequest
+from gputune.probing.plan import LEAST_SHARE, PlannedBench, fit, fitting, imports, plan, seconds_for
 
 SHAPES = (MatmulShape(m=8, n=8, k=8, dtype="tf32"),) * 3
 
 
-def job(name, seconds):
+def entry(name, seconds):
     request = BenchRequest(bench=name, seconds=seconds, budget="standard")
-    return Job(SimpleNamespace(__name__=name), request, LEAST_SHARE * seconds)
+    return PlannedBench(SimpleNamespace(__name__=name), request, LEAST_SHARE * seconds)
 
 
 @pytest.mark.parametrize(
@@ -34,26 +34,26 @@ def job(name, seconds):
 )
 def test_the_least_valuable_are_shortened_first_and_below_the_least_share_left_out(wanted, total, fitted):
     assert LEAST_SHARE == 0.6
-    jobs = [job(f"bench{number}", seconds) for number, seconds in enumerate(wanted)]
-    left = fit(jobs, total)
+    entries = [entry(f"bench{number}", seconds) for number, seconds in enumerate(wanted)]
+    left = fit(entries, total)
     assert [one.seconds for one in left] == fitted
-    assert [one.name for one in left] == [one.name for one in jobs[: len(fitted)]]
+    assert [one.name for one in left] == [one.name for one in entries[: len(fitted)]]
 
 
 def test_a_short_one_fits_where_a_more_valuable_one_does_not():
-    assert [(one.name, one.seconds) for one in fit([job("long", 20), job("short", 10)], 8)] == [("short", 8)]
+    assert [(one.name, one.seconds) for one in fit([entry("long", 20), entry("short", 10)], 8)] == [("short", 8)]
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
 def test_no_plan_takes_longer_than_its_budget_and_a_start_of_two_seconds_leaves_none_out(device, budget):
-    request = Request(budget=budget, shapes=SHAPES)
-    jobs, seconds = plan(device, request), seconds_for(device, request) - 2
-    fitted = fitting(jobs, seconds)
-    assert [job.name for job in fitted] == [job.name for job in jobs]
-    assert 0 < sum(job.seconds for job in fitted if job.shares_the_budget) <= seconds + 1e-9
-    assert [job.seconds for job in fitted if not job.shares_the_budget] == [
-        job.seconds for job in jobs if not job.shares_the_budget
+    request = ProbeRequest(budget=budget, shapes=SHAPES)
+    entries, seconds = plan(device, request), seconds_for(device, request) - 2
+    fitted = fitting(entries, seconds)
+    assert [entry.name for entry in fitted] == [entry.name for entry in entries]
+    assert 0 < sum(entry.seconds for entry in fitted if entry.shares_the_budget) <= seconds + 1e-9
+    assert [entry.seconds for entry in fitted if not entry.shares_the_budget] == [
+        entry.seconds for entry in entries if not entry.shares_the_budget
     ]
 
 
@@ -76,27 +76,27 @@ def made_up(monkeypatch):
 
 
 def planned(**wanted):
-    return [(job.name, job.seconds) for job in plan("cpu", Request(**wanted))]
+    return [(entry.name, entry.seconds) for entry in plan("cpu", ProbeRequest(**wanted))]
 
 
 def test_the_start_and_the_end_of_the_command_are_part_of_its_promise():
-    assert seconds_for("cuda:0", Request()) == pytest.approx(57.7)
-    assert seconds_for("cuda:0", Request(budget="quick")) == pytest.approx(8.7)
-    assert seconds_for("cuda:0", Request(only=["precision"])) == math.inf
+    assert seconds_for("cuda:0", ProbeRequest()) == pytest.approx(57.7)
+    assert seconds_for("cuda:0", ProbeRequest(budget="quick")) == pytest.approx(8.7)
+    assert seconds_for("cuda:0", ProbeRequest(only=["precision"])) == math.inf
 
 
 def test_a_new_bench_in_a_full_budget_costs_the_least_valuable(made_up):
     made_up(("last", 3, 20), ("first", 1, 30), ("added", 2, 3))
-    fitted = fitting(plan("cpu", Request()), 50)
-    assert [(job.name, job.seconds) for job in fitted] == [("first", 30), ("added", 3), ("last", 17)]
+    fitted = fitting(plan("cpu", ProbeRequest()), 50)
+    assert [(entry.name, entry.seconds) for entry in fitted] == [("first", 30), ("added", 3), ("last", 17)]
 
 
 def test_essential_benches_keep_their_time_and_the_others_share_what_these_leave(made_up):
     made_up(("first", 1, 20), ("essential", 4, 10), ("other", 5, 5), ("last", 6, 5))
-    jobs = plan("cpu", Request())
+    entries = plan("cpu", ProbeRequest())
     names = ("first", "essential", "other", "last")
     for total, seconds in ((38, [20, 10, 5, 3]), (34, [20, 10, 4]), (20, [14, 6])):
-        found = [(job.name, job.seconds) for job in fitting(jobs, total)]
+        found = [(entry.name, entry.seconds) for entry in fitting(entries, total)]
         assert found == list(zip(names, seconds, strict=False))
 
 
@@ -126,12 +126,12 @@ def test_a_comparison_of_gpus_runs_only_where_all_are_measured(made_up, device, 
 
 def test_what_takes_its_time_however_little_it_is_given_is_not_shortened(made_up):
     made_up(("first", 1, 20), ("fixed", 2, 10), fixed={"LEAST_SECONDS": {"cpu": 10.0}})
-    jobs = plan("cpu", Request())
-    assert [job.seconds for job in fitting(jobs, 25)] == [15, 10]
-    assert [job.name for job in fitting(jobs, 21)] == ["first"]
+    entries = plan("cpu", ProbeRequest())
+    assert [entry.seconds for entry in fitting(entries, 25)] == [15, 10]
+    assert [entry.name for entry in fitting(entries, 21)] == ["first"]
 
 
 def test_the_modules_that_benches_import_are_known_before_the_device(made_up):
     made_up(("first", 1, 20), ("second", 2, 10), first={"IMPORTS": ("json", "csv")}, second={"IMPORTS": ("csv",)})
-    assert imports(Request()) == ["json", "csv"]
-    assert imports(Request(only=["second"])) == ["csv"]
+    assert imports(ProbeRequest()) == ["json", "csv"]
+    assert imports(ProbeRequest(only=["second"])) == ["csv"]

@@ -17,9 +17,9 @@ from gputune.errors import MeasureError, UsageError
 from gputune.facts import busy
 from gputune.facts.gap import Gap
 from gputune.host import Unreadable
-from gputune.probing import Request
+from gputune.probing import ProbeRequest
 from gputune.probing.plan import plan
-from gputune.probing.running import Lane, with_conditions
+from gputune.probing.running import DeviceRun, with_conditions
 from gputune.progress import READING
 
 
@@ -46,7 +46,7 @@ from gputune.progress import READING
 )
 def test_what_cannot_be_is_refused(arguments, error, words):
     with pytest.raises(error, match=words) as refused:
-        probing.probe(Request(**arguments), host=RecordedHost("cpu-only"))
+        probing.probe(ProbeRequest(**arguments), host=RecordedHost("cpu-only"))
     assert refused.value.remedy
 
 
@@ -72,14 +72,16 @@ def plant(monkeypatch, tmp_path):
 def test_without_any_measurement_there_is_no_profile(plant):
     plant()
     with pytest.raises(MeasureError, match="torch did not answer"):
-        probing.probe(Request(device="cpu"), host=RecordedHost("cpu-only", torch=Unreadable("torch did not answer")))
+        probing.probe(
+            ProbeRequest(device="cpu"), host=RecordedHost("cpu-only", torch=Unreadable("torch did not answer"))
+        )
 
 
 @pytest.mark.slow
 def test_a_probe_gives_every_setting_with_a_reason(plant):
     plant(precision="context.say('matmul')\ntime.sleep(0.3)\nyield told('precision')\nyield told('precision')")
     seen = []
-    profile = probing.probe(Request(device="cpu", budget="quick", only=["precision"]), progress=seen.append)
+    profile = probing.probe(ProbeRequest(device="cpu", budget="quick", only=["precision"]), progress=seen.append)
     assert [(one.part, one.doing) for one in seen[1:]] == [("precision", ""), ("precision", "matmul")]
     assert seen[0].part == READING
     first, second = profile.measurements
@@ -110,7 +112,7 @@ def test_after_a_failure_the_next_bench_gets_a_fresh_process(plant, tmp_path, be
     (tmp_path / "data.py").write_text("import os\nos.environ['LEFT'] = '1'\ndef data(): raise KeyError('no bucket')\n")
     plant(cpu_threads="assert 'LEFT' not in os.environ\nyield told('cpu_threads')", **bodies)
     dataset = [UserDataset(path=f"{tmp_path}/data.py:data")]
-    profile = probing.probe(Request(device="cpu", budget="quick", only=[before, "cpu_threads"], dataset=dataset))
+    profile = probing.probe(ProbeRequest(device="cpu", budget="quick", only=[before, "cpu_threads"], dataset=dataset))
     assert {row.bench for row in profile.measurements} == {"cpu_threads"}
     [gap] = [gap for gap in profile.gaps if gap.fact.startswith("bench.")]
     assert gap.fact == f"bench.{before}"
@@ -120,7 +122,7 @@ def test_after_a_failure_the_next_bench_gets_a_fresh_process(plant, tmp_path, be
 @pytest.mark.slow
 def test_with_benches_asked_for_by_name_an_earlier_profile_of_this_device_keeps_the_others(plant):
     plant(precision="yield told('precision')", conv="yield told('conv')")
-    request = Request(device="cpu", budget="quick", only=["precision", "conv"])
+    request = ProbeRequest(device="cpu", budget="quick", only=["precision", "conv"])
     earlier = probing.probe(request)
     gaps = [Gap(fact=f"bench.{name}", reason="it failed") for name in ("conv.tf32", "precision")]
     earlier = replace(earlier, gaps=tuple(gaps))
@@ -136,7 +138,7 @@ def test_with_benches_asked_for_by_name_an_earlier_profile_of_this_device_keeps_
 @pytest.mark.slow
 def test_what_the_cached_profile_of_this_machine_chose_stands(plant):
     plant(precision="yield told('precision')")
-    request = Request(device="cpu", budget="quick", only=["precision"])
+    request = ProbeRequest(device="cpu", budget="quick", only=["precision"])
     first = probing.probe(request)
     chose = Choice(value=1, reason="one thread ran faster", evidence=("cpu_threads",))
     cached = replace(first, settings=first.settings | {"omp_threads": chose}, created="2026-11-20T00:00:00Z")
@@ -149,7 +151,9 @@ def test_what_the_cached_profile_of_this_machine_chose_stands(plant):
 @pytest.mark.slow
 def test_a_benchs_own_gap_arrives_beside_what_it_measured(plant):
     plant(precision="yield Gap(fact='bench.precision', reason='no tf32'); yield told('precision')")
-    profile = probing.probe(Request(device="cpu", budget="quick", only=["precision"]), host=RecordedHost("cpu-only"))
+    profile = probing.probe(
+        ProbeRequest(device="cpu", budget="quick", only=["precision"]), host=RecordedHost("cpu-only")
+    )
     assert [row.bench for row in profile.measurements] == ["precision"]
     assert Gap(fact="bench.precision", reason="no tf32") in profile.gaps
 
@@ -170,9 +174,9 @@ class Answering:
 
 def measured(*answers, facts=None):
     process, host = Answering(*answers), RecordedHost("cpu-only")
-    lane = Lane(process=process, facts=facts or facts_of("cpu-only"), device="cpu", host=host)
-    lane.do(plan("cpu", Request(only=["precision"])), lambda progress: None)
-    return lane
+    run = DeviceRun(process=process, facts=facts or facts_of("cpu-only"), device="cpu", host=host)
+    run.do(plan("cpu", ProbeRequest(only=["precision"])), lambda progress: None)
+    return run
 
 
 @pytest.mark.slow
@@ -182,9 +186,9 @@ def test_what_others_used_until_a_process_died_is_that_of_the_look_before(monkey
     monkeypatch.setattr(busy, "read", lambda host: SimpleNamespace(at=next(looks)))
     monkeypatch.setattr(busy, "conditions", lambda before, after: {"other_cpus": after.at - before.at})
     died = BenchFailed(how="exit code", number=9)
-    lane = measured(row("precision", "throughput", 1.0), Activity(text="conv"), died)
-    assert lane.measurements[0].conditions == {"other_cpus": 1}
-    assert lane.gaps == [Gap(fact="bench.precision", reason=str(died))]
+    run = measured(row("precision", "throughput", 1.0), Activity(text="conv"), died)
+    assert run.measurements[0].conditions == {"other_cpus": 1}
+    assert run.gaps == [Gap(fact="bench.precision", reason=str(died))]
     assert measured(row("precision", "throughput", 1.0)).measurements[0].conditions == {"other_cpus": 1}
 
 
@@ -234,7 +238,7 @@ def test_a_dataset_reaches_the_bench_as_it_was_named(plant):
         "    yield told('dataset', one.step_ms, path=one.path, batch=one.batch_size, type=type(one).__name__)"
     )
     dataset = UserDataset(path="train.py:data", batch_size=64, step_ms=2.5)
-    profile = probing.probe(Request(device="cpu", budget="quick", only=["dataset"], dataset=[dataset]))
+    profile = probing.probe(ProbeRequest(device="cpu", budget="quick", only=["dataset"], dataset=[dataset]))
     [arrived] = profile.measurements
     assert arrived.params == {"path": "train.py:data", "batch": 64, "type": "UserDataset"}
     assert arrived.samples == (2.5,)
@@ -250,7 +254,7 @@ def test_a_dataset_is_loaded_and_advised_on(tmp_path):
         "    def __getitem__(self, index): time.sleep(0.001); return torch.zeros(8)\n"
     )
     asked = UserDataset(path=f"{tmp_path}/data.py:Slow", batch_size=8)
-    profile = probing.probe(Request(device="cpu", budget="quick", only=["dataset"], dataset=[asked]))
+    profile = probing.probe(ProbeRequest(device="cpu", budget="quick", only=["dataset"], dataset=[asked]))
     assert [gap for gap in profile.gaps if gap.fact.startswith("bench")] == []
     assert {row.params["batch"] for row in profile.measurements if "batch" in row.params} == {8}
     choice = profile.settings["dataloader_workers"]

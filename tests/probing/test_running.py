@@ -1,4 +1,4 @@
-"""A lane keeps the time of its probe, whatever its benches take."""
+"""A run keeps the time of its probe, whatever its benches take."""
 
 from types import SimpleNamespace
 
@@ -9,13 +9,13 @@ from recorded import RecordedHost, facts_of
 from gputune.bench_process.messages import BenchRequest
 from gputune.facts.gap import Gap
 from gputune.probing import running
-from gputune.probing.plan import Job
-from gputune.probing.running import Lane
+from gputune.probing.plan import PlannedBench
+from gputune.probing.running import DeviceRun
 
 
-def job(name, seconds, **constants):
+def entry(name, seconds, **constants):
     request = BenchRequest(bench=name, seconds=seconds, budget="quick")
-    return Job(SimpleNamespace(**{"__name__": name, "RANK": 9, **constants}), request, 0.6 * seconds)
+    return PlannedBench(SimpleNamespace(**{"__name__": name, "RANK": 9, **constants}), request, 0.6 * seconds)
 
 
 class Process:
@@ -40,16 +40,16 @@ def ran(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(running.time, "monotonic", lambda: clock[0])
 
-    def ran(*jobs, ends, starting=0.0, **taking):
+    def ran(*entries, ends, starting=0.0, **taking):
         process = Process(clock, starting, taking)
-        lane = Lane(process=process, facts=facts_of("cpu-only"), device="cuda:0", host=RecordedHost("cpu-only"))
-        lane.do(jobs, lambda progress: None, ends=ends)
-        return process.asked, lane
+        run = DeviceRun(process=process, facts=facts_of("cpu-only"), device="cuda:0", host=RecordedHost("cpu-only"))
+        run.do(entries, lambda progress: None, ends=ends)
+        return process.asked, run
 
     return ran
 
 
-ALL = (job("first", 10), job("second", 10), job("last", 10))
+ALL = (entry("first", 10), entry("second", 10), entry("last", 10))
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ ALL = (job("first", 10), job("second", 10), job("last", 10))
     ],
 )  # fmt: skip
 def test_what_is_missing_is_taken_from_the_least_valuable_or_is_a_gap(ran, ends, taken, asked):
-    done, lane = ran(*ALL, ends=ends, **taken)
+    done, run = ran(*ALL, ends=ends, **taken)
     assert done == asked
     left_out = [one.name for one in ALL[len(asked) :]]
-    assert lane.gaps == [
+    assert run.gaps == [
         Gap(fact=f"bench.{name}", reason="not measured in this budget", cause="no_time") for name in left_out
     ]
 
 
 def test_what_the_user_named_takes_its_time_on_top(ran):
-    named = job("named", 20, OPTION="shapes")
+    named = entry("named", 20, OPTION="shapes")
     assert ran(named, *ALL, ends=30)[0] == [("named", 20), ("first", 10), ("second", 10), ("last", 10)]

@@ -18,7 +18,7 @@ from recorded import RecordedHost, facts_of
 from gputune import probing
 from gputune.errors import MeasureError
 from gputune.facts.gap import Gap
-from gputune.probing import Request
+from gputune.probing import ProbeRequest
 from gputune.probing.plan import devices_of
 from gputune.probing.together import at_once
 from gputune.profile import differing_settings, representative_index
@@ -47,7 +47,7 @@ def eight(monkeypatch, tmp_path):
     def measured(only=("side_by_side",), progress=lambda progress: None, **bodies):
         stand_in.torch(tmp_path)
         monkeypatch.setenv("PYTHONPATH", stand_in.benches(tmp_path, **bodies))
-        asked = Request(device="all", budget="quick", only=only)
+        asked = ProbeRequest(device="all", budget="quick", only=only)
         return probing.probe(asked, host=RecordedHost("nvidia-h200-x8"), progress=progress)
 
     return measured
@@ -164,7 +164,7 @@ from recorded import RecordedHost
 from gputune import probing
 from gputune.cli import _exit_on_sigterm
 _exit_on_sigterm()
-probing.probe(probing.Request(device="all", only=["side_by_side"]), host=RecordedHost("nvidia-h200-x8"),
+probing.probe(probing.ProbeRequest(device="all", only=["side_by_side"]), host=RecordedHost("nvidia-h200-x8"),
               progress=lambda progress: print(progress.part, flush=True))
 """
 
@@ -188,15 +188,15 @@ def test_interrupted_it_ends_at_once_with_all_its_processes(tmp_path, numbers):
 
 def test_an_interrupt_that_does_not_wake_the_waiting_thread_is_seen_all_the_same():
     ended = threading.Event()
-    lane = SimpleNamespace(process=SimpleNamespace(stop=ended.set))
+    run = SimpleNamespace(process=SimpleNamespace(stop=ended.set))
 
-    def interrupted_elsewhere(lane):
+    def interrupted_elsewhere(run):
         time.sleep(0.3)  # the other thread is asleep by then
         signal.pthread_kill(threading.get_ident(), signal.SIGINT)
         ended.wait(60)
 
     started = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), at_once([lane]) as on_all:
+    with pytest.raises(KeyboardInterrupt), at_once([run]) as on_all:
         on_all(interrupted_elsewhere)
     assert time.monotonic() - started < 30
 

@@ -54,7 +54,7 @@ class Curve:
 
 
 @dataclass(kw_only=True)
-class Trial:
+class WorkerTrial:
     source: Source
     options: Callable[[int], Options] = Options
     limit: int = 0
@@ -80,7 +80,7 @@ class Trial:
         return max(self.seconds, self.at_most or 0.0)
 
 
-def measure(trial: Trial) -> Curve:
+def measure(trial: WorkerTrial) -> Curve:
     """Time the counts of a trial in turn, or those that a search finds. One whose loader fails is in `failed`; raises
     UserCodeError where none works.
     """
@@ -93,7 +93,7 @@ def measure(trial: Trial) -> Curve:
     return curve
 
 
-def _found(trial: Trial, streams: _Streams, curve: Curve, started: float) -> Sequence[int]:
+def _found(trial: WorkerTrial, streams: _Streams, curve: Curve, started: float) -> Sequence[int]:
     _search(trial, streams, curve, started + SEARCH_SHARE * trial.seconds)
     _check_working(curve, any(map(any, curve.rough.values())))
     working = {count: rates for count, rates in curve.rough.items() if count not in curve.failed}
@@ -102,7 +102,7 @@ def _found(trial: Trial, streams: _Streams, curve: Curve, started: float) -> Seq
     return affordable(working, cost, left, trial.enough, workers=trial.alive)
 
 
-def _search(trial: Trial, streams: _Streams, curve: Curve, deadline: float) -> None:
+def _search(trial: WorkerTrial, streams: _Streams, curve: Curve, deadline: float) -> None:
     source = trial.source
     plan = search(trial.limit, trial.enough, source.epoch_batches if source.indices is not None else None)
     count = next(plan)
@@ -134,7 +134,7 @@ def _rough(streams: _Streams, curve: Curve, count: int, seconds: float) -> float
     return rate
 
 
-def _in_turn(trial: Trial, streams: _Streams, curve: Curve, started: float, names: Sequence[int]) -> None:
+def _in_turn(trial: WorkerTrial, streams: _Streams, curve: Curve, started: float, names: Sequence[int]) -> None:
     streams.keep(names)
 
     def take(count: int) -> Callable[[], float]:
@@ -194,7 +194,7 @@ def worth_timing(arms: Mapping[int, Arm], still_worth: float) -> list[Arm]:
 
 
 class _Streams:
-    def __init__(self, trial: Trial) -> None:
+    def __init__(self, trial: WorkerTrial) -> None:
         self._trial = trial
         self._alive: dict[int, Stream] = {}
         self._alone = False

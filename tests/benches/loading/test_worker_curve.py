@@ -12,7 +12,7 @@ from gputune.benches import dataloader
 from gputune.benches._user_code import UserCodeError
 from gputune.benches.loading import worker_curve
 from gputune.benches.loading.source import Options, Source
-from gputune.benches.loading.worker_curve import Trial, measure
+from gputune.benches.loading.worker_curve import WorkerTrial, measure
 from gputune.facts.gap import Gap
 
 
@@ -45,7 +45,7 @@ def loaders(monkeypatch):
 
 def curve(counts=(0, 4, 8, 16)):
     source = Source(dataset=[], batch_size=1)
-    return measure(Trial(source=source, counts=counts, alive=32, seconds=0.5))
+    return measure(WorkerTrial(source=source, counts=counts, alive=32, seconds=0.5))
 
 
 def test_a_number_of_workers_that_fails_does_not_cost_the_others(loaders):
