@@ -1,14 +1,14 @@
 """The messages between gputune and the bench process, one line of JSON each, which names its type; and how it fails."""
 
-import json
 import signal
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from gputune.bench_process.context import Work
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
+from gputune.resources import messages
 from gputune.resources.unreadable import Cause
 from gputune.strict_types import convert
 
@@ -54,20 +54,10 @@ class Done:
 Answer = Ready | Activity | Measurement | Gap | Raised | Done
 Message = Start | BenchRequest | Answer
 
-_TYPES: dict[str, Any] = {kind.__name__: kind for kind in get_args(Message)}
-
-
-def encode(message: Message) -> bytes:
-    return json.dumps({"type": type(message).__name__, **asdict(message)}).encode() + b"\n"
-
 
 def decode(line: bytes | str) -> Any:
     """Return the message in one line. Raises ValueError where it is not a message, or its fields have other types."""
-    data = json.loads(line)
-    kind = _TYPES.get(str(data.pop("type", None))) if isinstance(data, dict) else None
-    if kind is None:
-        raise ValueError("it is not a message of gputune")
-    return convert(kind, data)
+    return messages.decode(line, Message, convert)
 
 
 How = Literal["signal", "exit code", "deadline", "exception", "not started", "stopped"]

@@ -22,13 +22,13 @@ from gputune.bench_process.messages import (
     Raised,
     Start,
     decode,
-    encode,
 )
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.host.child import JsonChild
 from gputune.host.kept import lifted, new_folder
 from gputune.measurement import Measurement
+from gputune.resources.messages import encode
 
 READY_SECONDS = 180
 """For importing torch from a cold disk and creating a CUDA context."""

@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import get_args
 
 from gputune.bench_process.context import Context, Work
-from gputune.bench_process.messages import Activity, Answer, BenchRequest, Done, Raised, Ready, Start, decode, encode
+from gputune.bench_process.messages import Activity, Answer, BenchRequest, Done, Raised, Ready, Start, decode
 from gputune.host.keeper import VARIABLE
+from gputune.resources.messages import encode
 from gputune.resources.unreadable import Cause
 
 _PR_SET_PDEATHSIG = 1

@@ -1,4 +1,4 @@
-"""The resources for loading data: CPUs, shared memory, a folder for temporary files, and the cost of a sample.
+"""What any interpreter needs: CPUs, shared memory, temporary files, the cost of a sample, messages to other processes.
 
 Standard library and relative imports only, because it is also loaded in interpreters that must not see gputune.
 """

@@ -7,8 +7,9 @@ from making import row
 from recorded import facts_of
 
 from gputune.bench_process import Batches, MatmulShape, UserDataset
-from gputune.bench_process.messages import Activity, BenchRequest, Done, Raised, Ready, Start, decode, encode
+from gputune.bench_process.messages import Activity, BenchRequest, Done, Raised, Ready, Start, decode
 from gputune.facts.gap import Gap
+from gputune.resources.messages import encode
 
 
 @pytest.mark.parametrize(
