@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Self, get_args
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
 
 from .. import knobs
 from ..knobs import Value
@@ -32,18 +32,9 @@ class Trial:
     other_numbers: bool = False
     """Whether dropout draws other random numbers in the iteration that is compared."""
 
-    @property
-    def plain(self) -> dict[str, Any]:
-        """For JSON, without what is as it is by itself."""
-        return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != one.default}
-
-    @classmethod
-    def from_plain(cls, data: Mapping[str, Any]) -> Self:
-        """Raises AttributeError, KeyError, TypeError or ValueError for what `plain` does not make."""
-        trial = cls(**data)
-        if trial.role not in get_args(Role):
-            raise ValueError(f"there is no role {trial.role}")
-        return trial
+    def __post_init__(self) -> None:
+        if self.role not in get_args(Role):
+            raise ValueError(f"there is no role {self.role}")
 
 
 VARIABLE = "GPUTUNE_APPLY"
@@ -68,7 +59,7 @@ class Payload:
             return ""
         more: dict[str, Any] = {"torch": self.torch} if self.torch else {}
         more |= {"advice": self.advice.plain} if self.advice else {}
-        more |= {"trial": self.trial.plain} if self.trial else {}
+        more |= {"trial": asdict(self.trial)} if self.trial else {}
         return json.dumps({"settings": dict(self.settings), **more}, sort_keys=True, separators=(",", ":"))
 
 
@@ -92,7 +83,7 @@ def parse(text: str) -> Payload:
             settings=data["settings"],
             torch=data.get("torch"),
             advice=Advice.from_plain(advice) if advice else None,
-            trial=Trial.from_plain(trial) if trial else None,
+            trial=Trial(**trial) if trial else None,
         )
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"{VARIABLE} is not understood: {error}") from None
