@@ -8,8 +8,8 @@ labels differ. Nothing is known where calls with torch's defaults are as far apa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from gputune.live.orders import OutputsCompared
 from gputune.profile import Guard
 from gputune.trials.recorded import Precision
 
@@ -23,25 +23,7 @@ CALLS = 20
 """So many calls are compared at the most."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agreed:
-    """How far outputs with some settings are from FP32's, over all compared calls; the fields are explained in
-    `live.tuning.agreement`.
-    """
-
-    calls: int
-    error: float
-    spread: float
-    rows: int
-    agreeing: int
-    finite: bool = True
-    alike: bool = True
-    labels: int = 0
-    same_labels: int = 0
-    failed: str = ""
-
-
-def verdict(found: Agreed, precision: Precision) -> Guard:
+def verdict(found: OutputsCompared, precision: Precision) -> Guard:
     limit = LIMITS[precision]
     unknown, refused = next(_unknown(found, limit), None), next(_refused(found, limit), None)
     if refused is not None:
@@ -54,14 +36,14 @@ def verdict(found: Agreed, precision: Precision) -> Guard:
     return Guard(verdict="accepted", steps=found.calls, reason=reason)
 
 
-def _unknown(found: Agreed, limit: float) -> Iterator[str]:
+def _unknown(found: OutputsCompared, limit: float) -> Iterator[str]:
     if not found.calls:
         yield found.failed or "no output was a tensor"
     if found.spread > limit:
         yield f"two calls with the same inputs differ by {_percent(found.spread)} without any settings"
 
 
-def _refused(found: Agreed, limit: float) -> Iterator[str]:
+def _refused(found: OutputsCompared, limit: float) -> Iterator[str]:
     if not found.finite:
         yield "an output is no number where FP32's is"
     if not found.alike:

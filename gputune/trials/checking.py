@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 from gputune.live.advice import Advice
+from gputune.live.orders import Done, Record, Recorded, TimeBlock
 from gputune.measurement import rounded
 from gputune.profile import Confirmation, Guard
 from gputune.trials import guard
@@ -14,7 +14,6 @@ from gputune.trials.combination import Combination
 from gputune.trials.job import Job
 from gputune.trials.measuring import BLOCK_SECONDS, COMPILE_SECONDS
 from gputune.trials.progress import Told
-from gputune.trials.recorded import Recorded
 from gputune.trials.start import Start
 
 FP32_SHIFTS = (0, 1, 2)
@@ -59,10 +58,10 @@ class GuardRuns:
         self._told.guarding(f"{'FP32' if advice is self._plain else 'with the settings'}, seed {shift + 1}")
         other_numbers = steps is not None
         with Job(self._start, "guard", shift=shift, advice=advice, other_numbers=other_numbers) as job:
-            job.first()
-            answer: dict[str, Any] = job.ask(COMPILE_SECONDS, do="record", steps=steps or self._steps)
+            job.first(Done)
+            recorded = job.ask(COMPILE_SECONDS, Record(steps=steps or self._steps))
             job.finish()
-        return Recorded.from_plain(answer["recorded"])
+        return recorded
 
 
 FIRST_STEPS = 12
@@ -100,11 +99,11 @@ def confirm(start: Start, advice: Advice, told: Told) -> Confirmation:
 def timed(start: Start, advice: Advice | None) -> Timed:
     """One whole start of the program. Raises RunFailed."""
     with Job(start, "time", advice=advice) as job:
-        job.first()
-        first = job.ask(COMPILE_SECONDS, do="block", steps=FIRST_STEPS)["block"]["seconds"]
-        guess = job.ask(BLOCK_SECONDS, do="block", steps=FEWEST)["block"]["seconds"] / FEWEST
+        job.first(Done)
+        first = job.ask(COMPILE_SECONDS, TimeBlock(steps=FIRST_STEPS)).seconds
+        guess = job.ask(BLOCK_SECONDS, TimeBlock(steps=FEWEST)).seconds / FEWEST
         steps = max(FEWEST, round(STEPS_SECONDS / guess))
         patience = max(BLOCK_SECONDS, 10 * steps * guess)
-        blocks = [job.ask(patience, do="block", steps=steps)["block"]["seconds"] / steps for _ in range(BLOCKS)]
+        blocks = [job.ask(patience, TimeBlock(steps=steps)).seconds / steps for _ in range(BLOCKS)]
         job.finish()
     return Timed(step=median(blocks), start=first - FIRST_STEPS * median(blocks))

@@ -8,15 +8,17 @@ from typing import Literal
 from gputune.live.loading import WORKERS
 from gputune.trials.combination import Combination
 
-How = Literal["raised", "recompiled", "memory", "ended", "silent", "never stepped", "nodes", "trains", "answers"]
+How = Literal[
+    "raised", "recompiled", "memory", "ended", "silent", "never stepped", "nodes", "trains", "answers", "invalid"
+]  # fmt: skip
 
 
 @dataclass(eq=False, kw_only=True)
 class RunFailed(Exception):
     how: How
     """It raised an exception, was compiled anew in the middle, ran out of the GPU's memory, ended, was silent for too
-    long, never took a step, spans several nodes, trains after calls that were taken for its steps, or ended without any
-    step after such calls."""
+    long, never took a step, spans several nodes, trains after calls that were taken for its steps, ended without any
+    step after such calls, or sent an invalid message."""
     detail: str = ""
     rank: int | None = None
     when: str = ""
@@ -33,6 +35,7 @@ class RunFailed(Exception):
             "nodes": "it runs on several nodes",
             "trains": "it trains after it has called its model without gradients",
             "answers": "it has an optimizer and trains nothing",
+            "invalid": f"{who}sent gputune an invalid message: {self.detail}",
         }
         return words[self.how]
 

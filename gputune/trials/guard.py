@@ -26,7 +26,8 @@ from itertools import pairwise
 from statistics import fmean, stdev
 from typing import Literal
 
-from gputune.trials.recorded import LIMITS, Allowed, Precision, Recorded, differences, norm_of, percent, typical
+from gputune.live.orders import Recorded
+from gputune.trials.recorded import LIMITS, Allowed, Precision, differences, norm_of, percent, typical
 
 Outcome = Literal["accepted", "refused", "unknown"]
 

@@ -10,16 +10,18 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any
 
-from gputune.host.child import JsonLines, encoded
+from gputune.host.child import JsonLines
 from gputune.host.kept import readable
 from gputune.live.advice import Advice
+from gputune.live.orders import Answer, End, Hello, Message, OnlyCalls, Order, Passed, Raised, Trains
 from gputune.live.payload import Payload, Role, Trial
+from gputune.resources.messages import decode, encode
 from gputune.runtime.launch import starts_ranks
-from gputune.trials.failure import RunFailed
+from gputune.strict_types import convert
+from gputune.trials.failure import How, RunFailed
 from gputune.trials.start import SCRATCH, TEMPORARY, Start, kill_shells, spawn
 
 LAUNCHER_SECONDS = 10.0
@@ -29,7 +31,7 @@ HELLO_SECONDS = 10.0
 """How long a process that has connected may take to say who it is."""
 
 
-class Rank(JsonLines[dict[str, Any]]):
+class Rank(JsonLines[Message]):
     """The connection to one rank of the user's program."""
 
     longest_line = 1 << 30  # the losses of a million steps are 20 MiB
@@ -37,24 +39,24 @@ class Rank(JsonLines[dict[str, Any]]):
     def __init__(self, connection: socket.socket) -> None:
         super().__init__(connection.fileno(), connection.fileno())
         self.connection = connection
-        self.pid = self.number = 0
-        self.answers: list[dict[str, Any]] = []
+        self.hello: Hello
+        self.answers: list[Message] = []
         """Messages of this rank that nobody has taken yet."""
 
-    def hello(self) -> dict[str, Any]:
-        """Wait for the rank's first message, which tells its number and process. Raises OSError where none comes."""
-        said: dict[str, Any] = self.receive(HELLO_SECONDS)["hello"]
-        self.number, self.pid = said["rank"], said["pid"]
-        return said
+    def decode(self, line: bytes) -> Message:
+        message: Message = decode(line, Message, convert)
+        return message
 
-    def hear(self) -> Iterator[dict[str, Any]]:
-        """Wait for something from the rank, and yield its messages. Raises OSError where its process has ended."""
+    def hear(self) -> Iterator[Message]:
+        """Wait for something from the rank, and yield its messages. Raises OSError where its process has ended, and
+        ValueError or OverflowError for what is no message.
+        """
         self.take()
         yield from self.arrived()
 
     def wait_for_its_end(self, seconds: float) -> None:
         """Wait until the rank's process has ended and so closed the connection, or was silent for so many seconds."""
-        with suppress(OSError):
+        with suppress(OSError, ValueError, OverflowError):
             while True:
                 self.receive(seconds)
 
@@ -71,8 +73,8 @@ class Rank(JsonLines[dict[str, Any]]):
     def is_stopped(self) -> bool:
         import psutil
 
-        with suppress(psutil.Error):
-            return bool(psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
+        with suppress(psutil.Error, ValueError):  # as for a negative number
+            return bool(psutil.Process(self.hello.pid).status() == psutil.STATUS_STOPPED)
         return False
 
 
@@ -89,10 +91,8 @@ class Job:
         other_numbers: bool = False,
     ) -> None:
         self._start = start
-        self.hello: dict[str, Any] = {}
-        """The first message of rank 0: its number, how many ranks there are (`world`) and how many on this machine
-        (`local`)."""
         self._ranks: list[Rank] = []
+        """Those that have said hello, in order."""
         self._answers_only = False
         """Whether the program called its models without gradients, and has taken no step yet."""
         self._scratch = start.folder / SCRATCH
@@ -128,15 +128,20 @@ class Job:
         for name in (SCRATCH, TEMPORARY):
             shutil.rmtree(self._start.folder / name, ignore_errors=True)
 
-    def first(self) -> dict[str, Any]:
+    @property
+    def hello(self) -> Hello:
+        """The first message of rank 0."""
+        return self._ranks[0].hello
+
+    def first(self, answer: type[Answer]) -> Answer:
         """Wait until every rank has taken its first steps; return what rank 0 then says. Raises RunFailed."""
         deadline = time.monotonic() + self._start.start_seconds
         try:
-            while not self.hello or len(self._ranks) < self.hello["world"]:
+            while not self._ranks or len(self._ranks) < self.hello.world:
                 self._hear(deadline)
-            if self.hello["local"] < self.hello["world"]:
+            if self.hello.local < self.hello.world:
                 raise RunFailed(how="nodes")
-            return self._answers(deadline)
+            return self._answers(answer, deadline)
         except RunFailed as failure:
             if failure.how == "ended" and self._answers_only and self._keeper.returncode == 0:
                 raise RunFailed(how="answers") from None
@@ -146,25 +151,25 @@ class Job:
             seconds = f"{self._start.start_seconds:.0f} s"
             raise RunFailed(how="never stepped", detail=seconds) from None
 
-    def ask(self, seconds: float, **order: Any) -> dict[str, Any]:
+    def ask(self, seconds: float, order: Order[Answer]) -> Answer:
         """Give all ranks an order, and return rank 0's answer. Raises RunFailed, also where a rank takes more than
         `seconds` from one word to the next.
         """
         for rank in self._ranks:
             try:
-                rank.send(encoded(order))
+                rank.send(encode(order))
             except OSError:
                 raise self._end_of(rank) from None
-        return self._answers(None, seconds)
+        return self._answers(order.answer(), None, seconds)
 
     def finish(self) -> None:
         """Have all ranks flush what they wrote and end, before anything behind their loops can run."""
         with suppress(RunFailed):
-            self.ask(KEEPER_SECONDS, do="end")
-        if not kill_shells([rank.pid for rank in self._ranks], self._keeper.pid):
+            self.ask(KEEPER_SECONDS, End())
+        if not kill_shells([rank.hello.pid for rank in self._ranks], self._keeper.pid):
             with suppress(RunFailed, OSError):
                 for rank in self._ranks:
-                    rank.send(encoded({"do": "exit"}))
+                    rank.send(encode(End()))
             if starts_ranks(self._start.command):
                 with suppress(subprocess.TimeoutExpired):
                     self._keeper.wait(LAUNCHER_SECONDS)
@@ -172,7 +177,7 @@ class Job:
                 for rank in self._ranks:
                     rank.wait_for_its_end(1.0)
 
-    def _answers(self, deadline: float | None, seconds: float = 0.0) -> dict[str, Any]:
+    def _answers(self, kind: type[Answer], deadline: float | None, seconds: float = 0.0) -> Answer:
         """The answer of rank 0, once every rank has given one. A rank that passes a step has more time."""
         until = time.monotonic() + seconds if deadline is None else deadline
         while not all(rank.answers for rank in self._ranks):
@@ -184,9 +189,10 @@ class Job:
                 raise RunFailed(how="silent", rank=self._name(self._late()), detail=f"{seconds:.0f} s") from None
             if passed and deadline is None:
                 until = time.monotonic() + seconds
-        first = min(self._ranks, key=lambda rank: rank.number)
-        answers = [rank.answers.pop(0) for rank in self._ranks]
-        return answers[self._ranks.index(first)]
+        answer, *_ = [rank.answers.pop(0) for rank in self._ranks]
+        if not isinstance(answer, kind):
+            raise self._invalid(self._ranks[0], f"{kind.__name__} expected, {type(answer).__name__} given")
+        return answer
 
     def _hear(self, deadline: float) -> bool:
         """Take what ranks say; whether any passed a step. Raises TimeoutError, and RunFailed where one has ended."""
@@ -199,12 +205,7 @@ class Job:
             self._greet(self._listener.accept()[0])
         passed = False
         for rank in [one for one in self._ranks if one.connection.fileno() in ready]:
-            try:
-                messages = list(rank.hear())
-            except OSError:
-                raise self._end_of(rank) from None
-            for message in messages:
-                passed |= self._take(rank, message)
+            passed |= self._take_all(rank, rank.hear())
         if not ready and self._keeper.poll() is not None:
             raise RunFailed(how="ended", detail=_ending(self._keeper.returncode))
         return passed
@@ -212,37 +213,49 @@ class Job:
     def _greet(self, connection: socket.socket) -> None:
         """A new rank says hello first. Another process of the same rank is not measured."""
         rank = Rank(connection)
-        hello = None
-        with suppress(OSError, ValueError):
-            hello = rank.hello()
-        if hello is None or any(other.number == rank.number for other in self._ranks):
+        hello: Message | None = None
+        with suppress(OSError, ValueError, OverflowError):
+            hello = rank.receive(HELLO_SECONDS)
+        if not isinstance(hello, Hello) or any(other.hello.rank == hello.rank for other in self._ranks):
             connection.close()
             return
-        self._ranks.append(rank)
-        if not self.hello or rank.number < self.hello["rank"]:
-            self.hello = hello
-        for message in rank.arrived():
-            self._take(rank, message)
+        rank.hello = hello
+        self._ranks = sorted([*self._ranks, rank], key=lambda one: one.hello.rank)
+        self._take_all(rank, rank.arrived())
 
-    def _take(self, rank: Rank, message: dict[str, Any]) -> bool:
-        if "passed" in message:
-            return True
-        if "answers" in message:
-            self._answers_only = True
-            return False
-        if "trains" in message:
-            raise RunFailed(how="trains")
-        if "raised" in message:
-            raise self._cause(rank, message)
-        rank.answers.append(message)
+    def _take_all(self, rank: Rank, messages: Iterable[Message]) -> bool:
+        """Take what a rank says; whether any of it says that a step has passed. Raises RunFailed."""
+        try:
+            passed = [self._take(rank, message) for message in messages]
+        except OSError:
+            raise self._end_of(rank) from None
+        except (ValueError, OverflowError) as error:
+            raise self._invalid(rank, str(error)) from None
+        return any(passed)
+
+    def _take(self, rank: Rank, message: Message) -> bool:
+        match message:
+            case Passed():
+                return True
+            case OnlyCalls():
+                self._answers_only = True
+            case Trains():
+                raise RunFailed(how="trains")
+            case Raised():
+                raise self._cause(rank, message)
+            case _:
+                rank.answers.append(message)
         return False
 
-    def _cause(self, rank: Rank, message: dict[str, Any]) -> RunFailed:
+    def _cause(self, rank: Rank, message: Raised) -> RunFailed:
         """A rank raised an exception; a rank that ended without a word is the cause of what others raise."""
         if ended := next((other for other in self._ranks if other is not rank and other.has_ended), None):
             return self._end_of(ended)
-        how: Any = "memory" if message.get("out_of_memory") else "raised"
-        return RunFailed(how=how, detail=message["raised"], rank=self._name(rank))
+        how: How = "memory" if message.out_of_memory else "raised"
+        return RunFailed(how=how, detail=message.text, rank=self._name(rank))
+
+    def _invalid(self, rank: Rank, why: str) -> RunFailed:
+        return RunFailed(how="invalid", detail=" ".join(why.split())[:300], rank=self._name(rank))
 
     def _end_of(self, rank: Rank) -> RunFailed:
         """A rank has ended; the command's exit code says more where it ends too."""
@@ -256,7 +269,7 @@ class Job:
         return next((rank for rank in silent if rank.is_stopped), silent[0])
 
     def _name(self, rank: Rank) -> int | None:
-        return rank.number if len(self._ranks) > 1 else None
+        return rank.hello.rank if len(self._ranks) > 1 else None
 
 
 def _ending(code: int | None) -> str:

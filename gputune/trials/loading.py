@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from statistics import median
-from typing import Any
 
 from gputune.benches.dataset import MOST_WORKERS, WAITING_FACTOR
 from gputune.benches.loading.worker_search import fewest, per_cpu, search
 from gputune.facts import Facts
 from gputune.knobs.dataloader_prefetch_factor import HELD, PREFETCH, SHARE
+from gputune.live.orders import LoaderDescribed
 
 WAITS = 0.05
 """The share of its time that a step waits for data from which on the loader is tuned."""
 
 
-def most_workers(facts: Facts, loader: Mapping[str, Any], ranks: int) -> int:
+def most_workers(facts: Facts, loader: LoaderDescribed, ranks: int) -> int:
     """The most workers that are tried in each of so many ranks of this machine: by CPUs, batches of an epoch, and what
-    /dev/shm holds. `loader` is what `Loaders.plain` says.
+    /dev/shm holds.
     """
     cpus = max(1, facts.cpu.budget // ranks)
-    most = min(MOST_WORKERS, round(max(WAITING_FACTOR, per_cpu(facts.cpu)) * cpus), loader["batches"] or MOST_WORKERS)
+    most = min(MOST_WORKERS, round(max(WAITING_FACTOR, per_cpu(facts.cpu)) * cpus), loader.batches or MOST_WORKERS)
     shm = facts.memory.shm_free_bytes
-    if shm is not None and loader["batch_bytes"]:
-        batches = SHARE * shm / loader["batch_bytes"] / ranks
+    if shm is not None and loader.batch_bytes:
+        batches = SHARE * shm / loader.batch_bytes / ranks
         most = min(most, int((batches - HELD) // PREFETCH))
     return max(0, most)
 

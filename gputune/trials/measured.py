@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
-from typing import Any
 
 from gputune.facts import Facts
 from gputune.knobs import Value
-from gputune.live.applied import Applied
+from gputune.live.orders import Found, Hello
 from gputune.profile import Guard
 from gputune.rounds import Arm
 from gputune.trials.combination import Combination
@@ -81,13 +80,12 @@ class Wanted:
 
 @dataclass(kw_only=True)
 class Measured:
-    hello: Mapping[str, Any]
-    found: Mapping[str, Any]
-    """The models, as the process describes them."""
+    hello: Hello
+    found: Found
     arms: list[Tried]
     """The last comparison: torch's defaults, the winner, what is left of it within each level, and its rivals."""
     tried: list[Tried]
-    left: dict[str, Applied]
+    left: dict[str, str]
     """By setting, why it could not be tried."""
     failed: dict[str, str]
     steps: int

@@ -7,13 +7,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from statistics import median
-from typing import Any
 
 from gputune.facts import busy
 from gputune.host import Host
 from gputune.knobs import Value
-from gputune.live.applied import Applied
 from gputune.live.loading import WORKERS
+from gputune.live.orders import CompareOutputs, DescribeLoader, FindObstacles, Found, TimeBlock, TraceSteps
 from gputune.profile import Guard
 from gputune.trials import agreement
 from gputune.trials.choice import gaining
@@ -83,17 +82,16 @@ class _Session:
 
     def run(self, host: Host) -> Measured:
         self._told.searching(MEASURING, "waiting for its first step")
-        found = self._job.first()["found"]
+        found = self._job.first(Found)
         before = busy.read(host)
         self.budget.begin()
         loads = self._candidates.pop(WORKERS, None) is not None
-        self._part = MEASURING if found["trains"] else CALLS
-        if not found["trains"]:
+        self._part = MEASURING if found.trains else CALLS
+        if not found.trains:
             self._told.is_guarded = False
-        for name in OF_OTHERS[found["trains"]]:
+        for name in OF_OTHERS[found.trains]:
             self._candidates.pop(name, None)
-        looked = self._job.ask(BLOCK_SECONDS, do="look", candidates=self._candidates)["obstacles"]
-        left = {name: Applied.from_plain(row) for name, row in looked.items()}
+        left = dict(self._job.ask(BLOCK_SECONDS, FindObstacles(candidates=self._candidates)).reasons)
         able = {name: value for name, value in self._candidates.items() if name not in left}
         able = _of_kinds(able, found)
         search = Search(
@@ -104,7 +102,7 @@ class _Session:
         if loads and waits >= WAITS:
             search.start = self._loaded(search, DEFAULT, left)
         fed = search.start.workers and self._block(search.start).waited < WAITS
-        winner = search.best(able, images=found["images"])
+        winner = search.best(able, images=found.images)
         if fed and self._block(winner).waited >= WAITS:
             winner = self._loaded(search, winner, left)  # whose steps want their batches sooner
             search.start = winner.only(WORKERS)
@@ -114,7 +112,7 @@ class _Session:
         seen = [share for arm in arms if arm.combination == DEFAULT for share in arm.waits]
         conditions = busy.conditions(before, busy.read(host))
         seconds = self.budget.seconds
-        compared = [] if found["trains"] or not self._compared_calls else gaining(arms)
+        compared = [] if found.trains or not self._compared_calls else gaining(arms)
         agreed = {str(arm.combination): self._agreed(arm.combination) for arm, _ in compared}
         self._job.finish()
         return Measured(
@@ -126,20 +124,18 @@ class _Session:
     def _agreed(self, combination: Combination) -> Guard:
         self.current, precision = combination, combination.precision
         self._told.searching("comparing outputs", str(combination))
-        answer = self._job.ask(
-            COMPILE_SECONDS, do="compare", values=combination.minus(WORKERS).values, calls=self._compared_calls,
-            explained=agreement.LIMITS[precision],
-        )  # fmt: skip
-        return agreement.verdict(agreement.Agreed(**answer["compared"]), precision)
+        values, explained = combination.minus(WORKERS).values, agreement.LIMITS[precision]
+        order = CompareOutputs(values=values, calls=self._compared_calls, explained=explained)
+        return agreement.verdict(self._job.ask(COMPILE_SECONDS, order), precision)
 
-    def _loaded(self, search: Search, base: Combination, left: dict[str, Applied]) -> Combination:
+    def _loaded(self, search: Search, base: Combination, left: dict[str, str]) -> Combination:
         """The combination with the number of workers that its steps want, which is found apart from the search."""
         budget = self.budget
         begun, used = budget.seconds, budget.used
-        loader = self._job.ask(BLOCK_SECONDS, do="loader")["loader"]
-        if row := loader.get("left"):
-            left[WORKERS] = Applied.from_plain(row)
-        most = most_workers(self._facts, loader, self._job.hello["local"]) if loader and not row else 0
+        loader = self._job.ask(BLOCK_SECONDS, DescribeLoader())
+        if loader.obstacle:
+            left[WORKERS] = loader.obstacle
+        most = most_workers(self._facts, loader, self._job.hello.local) if loader.obstacle is None else 0
         if self._attempts.most_workers is not None:
             most = min(most, self._attempts.most_workers)
         if not most:
@@ -157,7 +153,7 @@ class _Session:
 
         late, share = begun + LOADING_SECONDS, (budget.most or math.inf) / 2
         workers = best_workers(
-            rate, most, enough, loader["batches"],
+            rate, most, enough, loader.batches,
             over=lambda: budget.seconds > late or budget.used - used > share,
         )  # fmt: skip
         search.tried += [tried[count] for count in sorted(tried)]
@@ -180,31 +176,31 @@ class _Session:
         patience = COMPILE_SECONDS if compiles else self._patience(steps + settle)
         self._told.searching(self._part, str(combination))
         begun = budget.seconds
-        order = {"values": plain.values, "workers": workers, "settle": settle, "steps": steps}
-        answer = self._job.ask(patience, do="block", **order)["block"]
+        order = TimeBlock(values=plain.values, workers=workers, settle=settle, steps=steps)
+        answer = self._job.ask(patience, order)
         taken = budget.seconds - begun
-        if answer["compiled"]:
+        if answer.compiled:
             raise RunFailed(how="recompiled")
         budget.apart += taken if compiles else 0.0
         self._seen.add(combination)
         self._attempts.worked.add(combination)
         budget.used += steps + settle
-        budget.step_seconds[combination] = answer["seconds"] / steps
+        budget.step_seconds[combination] = answer.seconds / steps
         if plain not in self._device_seconds:
             self._device_seconds[plain] = self._traced(combination)
-        waited = min(1.0, answer["waited"] / answer["seconds"])  # the host's to the device's, which may differ a little
+        waited = min(1.0, answer.waited / answer.seconds)  # the host's to the device's, which may differ a little
         return Block(
-            rate=steps / answer["seconds"], peak_bytes=answer["peak_bytes"], waited=waited,
+            rate=steps / answer.seconds, peak_bytes=answer.peak_bytes, waited=waited,
             device_seconds=self._device_seconds[plain],
         )  # fmt: skip
 
     def _traced(self, combination: Combination) -> float | None:
         """How long the GPU works for a step with the combination, which is in force; None where that is not known."""
-        if self._job.hello["device"] != "cuda" or not self._attempts.traces:
+        if self._job.hello.device != "cuda" or not self._attempts.traces:
             return None
         steps = max(1, self.budget.steps(combination) // TRACE)
         self.tracing = True
-        found = self._job.ask(self._patience(steps), do="trace", steps=steps)["trace"]
+        found = self._job.ask(self._patience(steps), TraceSteps(steps=steps)).seconds
         self.tracing = False
         self.budget.used += len(found) * steps
         return agreed(found)
@@ -214,10 +210,10 @@ class _Session:
         return max(BLOCK_SECONDS, 10 * steps * max(self.budget.step_seconds.values(), default=0.0))
 
 
-def _of_kinds(candidates: Mapping[str, Value], found: Mapping[str, Any]) -> dict[str, Value]:
+def _of_kinds(candidates: Mapping[str, Value], found: Found) -> dict[str, Value]:
     able = dict(candidates)
-    if not found["images"]:
+    if not found.images:
         able.pop("cudnn_benchmark", None)
-    if "transformer" not in found["families"]:
+    if "transformer" not in found.families:
         able.pop("sdpa_backend", None)
     return able

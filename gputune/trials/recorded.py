@@ -1,52 +1,14 @@
-"""The record of one guard run, and whether loss and gradients of one batch at equal weights differ by no more than a
-precision explains. Pure.
-"""
+"""Whether loss and gradients of one batch at equal weights differ by no more than a precision explains. Pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Literal, Self
+from typing import Literal
 
-
-@dataclass(frozen=True, slots=True)
-class Gradient:
-    """A parameter's gradient: its norm, and its sketch, whose differences tell the norms of differences."""
-
-    norm: float
-    sketch: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
-    """The losses of one guard run, and the gradients and optimizer's steps of one of its iterations."""
-
-    losses: tuple[float | None, ...]
-    compared: int
-    """The number of the iteration, from 1, whose loss, gradients and steps are compared."""
-    gradients: tuple[Gradient, ...]
-    steps: tuple[tuple[float, float, float], ...]
-    """For each parameter the norms of the difference between the real and the plain update, of the plain update, and of
-    the values before it."""
-    unchecked: tuple[str, ...] = ()
-    """Why the steps of an optimizer could not be held against the plain form's."""
-
-    @classmethod
-    def from_plain(cls, data: Mapping[str, Any]) -> Self:
-        """What `Recorder.plain` made."""
-        return cls(
-            losses=tuple(data["losses"]),
-            compared=data["compared"],
-            gradients=tuple(Gradient(norm, tuple(own)) for norm, _, own in data["gradients"]),
-            steps=tuple((a, b, c) for a, b, c in data["steps"]),
-            unchecked=tuple(data["unchecked"]),
-        )
-
-    @property
-    def loss(self) -> float | None:
-        return self.losses[self.compared - 1] if len(self.losses) >= self.compared else None
+from gputune.live.orders import Gradient, Recorded
 
 
 def typical(one: Recorded) -> float:

@@ -10,7 +10,6 @@ from gputune.advice import Choice
 from gputune.advice._evidence import range_text
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
-from gputune.live.models import ModelKey
 from gputune.measurement import LEAST_GAIN, MORE_LOOKS, Comparison, Measurement, rounded
 from gputune.probing import recommending
 from gputune.profile import Guard, Profile, Program, fingerprint, now
@@ -76,22 +75,21 @@ def tuned(
     """The result with the combination that was found, or None for torch's defaults."""
     default = default_of(measured)
     combination = found[0].combination if found else DEFAULT
-    models = [ModelKey(class_name=name, digest=digest) for name, digest in measured.found["models"]]
     # No other arm of the last comparison counts for any level.
     accepted = [arm for arm in measured.arms if set(arm.combination.items) <= set(combination.items)]
     levels = {level: one.values for level, one in by_level(accepted) if one != DEFAULT}
-    left = [Gap(fact=name, reason=row.why) for name, row in measured.left.items()]
+    left = [Gap(fact=name, reason=why) for name, why in measured.left.items()]
     failed = [Gap(fact=name, reason=why, cause="exited") for name, why in measured.failed.items()]
     program = Program(
-        entry=measured.hello["entry"][:255],
+        entry=measured.hello.entry[:255],
         created=now(),
-        fingerprint=replace(fingerprint(machine, device), torch=measured.hello["torch"]),
-        models=tuple(models[:MOST_MODELS]),
-        input_shapes=tuple(tuple(shape[:MOST_DIMENSIONS]) for shape in measured.found["shapes"][:MOST_SHAPES]),
-        world_size=measured.hello["world"],
-        settings=_choices(combination, found[1], measured.found["trains"]) if found else {},
+        fingerprint=replace(fingerprint(machine, device), torch=measured.hello.torch),
+        models=measured.found.models[:MOST_MODELS],
+        input_shapes=tuple(tuple(shape[:MOST_DIMENSIONS]) for shape in measured.found.shapes[:MOST_SHAPES]),
+        world_size=measured.hello.world,
+        settings=_choices(combination, found[1], measured.found.trains) if found else {},
         by_numerics=levels,
-        trains=measured.found["trains"],
+        trains=measured.found.trains,
         measurements=tuple(_rows(measured.tried, device, measured.conditions)),
         guard=guard,
         gaps=(*left, *failed),

@@ -81,7 +81,7 @@ def kill_shells(pids: Sequence[int], keeper: int) -> bool:
 
     found = False
     for pid in pids:
-        with suppress(psutil.Error):
+        with suppress(psutil.Error, ValueError):  # as for a negative number
             for parent in psutil.Process(pid).parents():
                 if parent.pid == keeper:
                     break

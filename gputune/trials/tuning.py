@@ -105,7 +105,7 @@ class _Tune:
             ),
             host=host, told=self._told,
         )  # fmt: skip
-        self._start = replace(self._start, trains=measured.found["trains"])
+        self._start = replace(self._start, trains=measured.found.trains)
         if busy := self._too_busy(measured):
             return replace(tuned(measured, None, self._machine, self._device, UNGUARDED), disturbed=busy)
         accepted, guard = self._guarded(measured, ranking(measured))
@@ -126,7 +126,7 @@ class _Tune:
         guard = UNGUARDED
         for found in ranked:
             combination = found[0].combination
-            if measured.found["trains"]:
+            if measured.found.trains:
                 guard = runs.of(combination, self._advice(measured, combination))
             else:  # whose outputs the measuring run has compared
                 guard = measured.agreed[str(combination)]
@@ -152,12 +152,12 @@ class _Tune:
         workers = combination.workers
         of_this_machine = {"cpu_budget": self._machine.cpu.budget, "own_dataset": True}
         program = TunedValues(
-            entry=measured.hello["entry"],
-            models=tuple((name, digest) for name, digest in measured.found["models"]),
+            entry=measured.hello.entry,
+            models=tuple((one.class_name, one.digest) for one in measured.found.models),
             settings=combination.minus(WORKERS).values,
-            shapes=tuple(tuple(shape) for shape in measured.found["shapes"]),
-            world_size=measured.hello["world"],
-            trains=measured.found["trains"],
+            shapes=measured.found.shapes,
+            world_size=measured.hello.world,
+            trains=measured.found.trains,
             loading=Loading(choices={WORKERS: workers}, measured=of_this_machine) if workers else None,
         )
         return Advice(device=self._kind, programs=(program,))

@@ -42,7 +42,7 @@ def test_calls_become_faster_and_outputs_agree(name, tmp_path):
     best, gained = ranking(found)[0]
     guard = found.agreed[str(best.combination)]
     print(f"{name}: {best.combination}, {gained.ratio:.2f} times as fast; {guard.reason}; {found.seconds:.0f} s")
-    assert not found.found["trains"]
+    assert not found.found.trains
     assert gained.ratio >= FASTER[name]
     assert guard.verdict == "accepted"
     assert found.seconds <= LONGEST_SECONDS
@@ -52,5 +52,5 @@ def test_calls_become_faster_and_outputs_agree(name, tmp_path):
 @pytest.mark.slow
 def test_without_a_gpu_it_goes_through_the_same_motions(tmp_path):
     found = measured("mlp", tmp_path, steps=60)
-    assert not found.found["trains"]
+    assert not found.found.trains
     assert {guard.verdict for guard in found.agreed.values()} <= {"accepted"}

@@ -24,7 +24,7 @@ def step_seconds(count, cycles):
     steps(1, cycles)
     clock = Clock("cuda")
     steps(count, cycles)
-    return clock.stop()["seconds"] / count
+    return clock.stop().seconds / count
 
 
 @pytest.mark.gpu
@@ -34,7 +34,7 @@ def test_a_step_takes_as_long_in_short_blocks_as_in_long_ones(works):
     step_seconds(LONG, CYCLES)
     clock = Clock("cuda")
     torch.cuda._sleep(50 * CYCLES)
-    cycles = round(works * PAUSE / (clock.stop()["seconds"] / (50 * CYCLES)))
+    cycles = round(works * PAUSE / (clock.stop().seconds / (50 * CYCLES)))
     pairs = [(step_seconds(SHORT, cycles), step_seconds(LONG, cycles)) for _ in range(7)]
     short, long = (1000 * median(times) for times in zip(*pairs, strict=True))
     print(f"{short:.2f} ms a step in blocks of {SHORT}, {long:.2f} in blocks of {LONG}")

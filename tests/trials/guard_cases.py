@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 import math
 import random
 from collections import OrderedDict
@@ -30,11 +29,12 @@ from gputune.live.applied import Applied
 from gputune.live.call import call_of
 from gputune.live.injection import Injection
 from gputune.live.iterations import Iterations
+from gputune.live.orders import Recorded
 from gputune.live.tuning import seeds
 from gputune.live.tuning.recording import Recorder
 from gputune.live.tuning.recording import other_numbers as draw_other_numbers
 from gputune.trials import guard
-from gputune.trials.recorded import Precision, Recorded
+from gputune.trials.recorded import Precision
 
 STEPS = 100
 HOOKS = {
@@ -119,8 +119,7 @@ def ran(
         finally:
             injection._watch.stop()
         assert not [line for line in said if "compile" not in line], said
-        plain = json.loads(json.dumps(recorder.plain()))
-        return Ran(recorded=Recorded.from_plain(plain), rows=injection.rows)
+        return Ran(recorded=recorder.recorded(), rows=injection.rows)
 
 
 def _no_flag(name: str, value: Any) -> Applied:

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from gputune.trials.agreement import LIMITS, Agreed, verdict
+from gputune.live.orders import OutputsCompared
+from gputune.trials.agreement import LIMITS, verdict
 from gputune.trials.recorded import Precision
 
-SOUND = Agreed(calls=20, error=0.003, spread=0.0, rows=320, agreeing=320, finite=True)
+SOUND = OutputsCompared(calls=20, error=0.003, spread=0.0, rows=320, agreeing=320, finite=True)
 
 
 @pytest.mark.parametrize("precision", LIMITS)

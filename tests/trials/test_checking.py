@@ -8,11 +8,11 @@ import pytest
 from trials.test_guard import FP32
 
 from gputune.live.advice import Advice
+from gputune.live.orders import Recorded
 from gputune.progress import READING, Progress
 from gputune.trials.checking import GuardRuns
 from gputune.trials.combination import Combination
 from gputune.trials.progress import CONFIRMING, GUARDING, MEASURING, Told
-from gputune.trials.recorded import Recorded
 from gputune.trials.start import Start
 
 HALF, FUSED = Combination.of({"amp_dtype": "bfloat16"}), Combination.of({"fused_optimizer": True})

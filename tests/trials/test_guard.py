@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from gputune.live.orders import Gradient, Recorded
 from gputune.trials.guard import PARTS, verdict
-from gputune.trials.recorded import LIMITS, Gradient, Precision, Recorded
+from gputune.trials.recorded import LIMITS, Precision
 
 DIGITS = random.Random(0)
 SKETCHES = [[DIGITS.gauss(0, 1) for _ in range(64)] for _ in range(4)]
@@ -250,10 +251,3 @@ class TestSpread:
             judge(losses=tuple(None if place in (10, 20) else one for place, one in enumerate(losses()))).outcome
             == "accepted"
         )
-
-
-def test_a_record_is_read() -> None:
-    plain = {"losses": [1.0, None], "compared": 3, "gradients": [[2.0, 5, [1, 2]]], "steps": [[0, 1, 2]]}
-    found = Recorded.from_plain({**plain, "unchecked": ["LBFGS"]})
-    assert (found.losses, found.gradients) == ((1.0, None), (Gradient(2.0, (1, 2)),))
-    assert (found.steps, found.unchecked) == (((0, 1, 2),), ("LBFGS",))

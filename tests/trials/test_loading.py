@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from recorded import facts_of
 
+from gputune.live.orders import LoaderDescribed
 from gputune.trials.loading import best_workers, most_workers
 
-LOADER: dict[str, Any] = {"batches": 1000, "batch_bytes": 0, "left": None}
+LOADER = LoaderDescribed(batches=1000)
 
 
 def batches(per_worker: float, step: float, cpus: int = 16) -> Any:
@@ -70,4 +71,4 @@ def test_the_most_workers(changed: dict[str, Any], ranks: int, most: int) -> Non
     facts = facts_of("cpu-only")
     cpu = replace(facts.cpu, budget=16, affinity_count=16, logical_count=16, quota=None)
     sixteen = replace(facts, cpu=cpu, memory=replace(facts.memory, shm_free_bytes=1 << 30))
-    assert most_workers(sixteen, {**LOADER, **changed}, ranks) == most
+    assert most_workers(sixteen, replace(LOADER, **changed), ranks) == most

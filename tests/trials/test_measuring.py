@@ -1,6 +1,7 @@
 """The orders of a measuring run, to a program that is made up, and what is left out after something failed."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
@@ -9,6 +10,18 @@ import pytest
 from recorded import facts_of
 
 from gputune.host import Host
+from gputune.live.models import ModelKey
+from gputune.live.orders import (
+    BlockTimed,
+    FindObstacles,
+    Found,
+    Hello,
+    Obstacles,
+    Order,
+    StepsTraced,
+    TimeBlock,
+    TraceSteps,
+)
 from gputune.progress import Progress
 from gputune.trials import measuring
 from gputune.trials.combination import DEFAULT, Combination
@@ -18,6 +31,9 @@ from gputune.trials.progress import Told
 from gputune.trials.start import Start
 
 SECONDS = 0.01
+HELLO = Hello(pid=1, entry="train.py", torch="2.11.0", device="cuda", rank=0, world=1, local=1)
+MODEL = ModelKey(class_name="Net", digest="0" * 16)
+FOUND = Found(trains=True, models=(MODEL,), families=(), shapes=((8, 4),), images=False)
 CANDIDATES: dict[str, Any] = {"matmul_precision": "tf32", "fused_optimizer": True}
 
 
@@ -27,13 +43,13 @@ class Program:
     def __init__(
         self,
         device: str = "cuda",
-        ends: Callable[[dict[str, Any]], bool] = lambda order: False,
+        ends: Callable[[Order[Any]], bool] = lambda order: False,
         failure: RunFailed | None = None,
     ) -> None:
-        self.hello = {"device": device, "entry": "train.py", "torch": "2.11.0", "world": 1, "local": 1}
+        self.hello = replace(HELLO, device=device)
         self.ends, self.failure = ends, failure or RunFailed(how="ended", detail="killed by signal 11")
         self.starts = 0
-        self.orders: list[dict[str, Any]] = []
+        self.orders: list[Order[Any]] = []
 
     def __call__(self, *_: Any) -> Self:
         self.starts += 1
@@ -44,19 +60,19 @@ class Program:
 
     def __exit__(self, *_: object) -> None: ...
 
-    def first(self) -> dict[str, Any]:
-        models = {"models": [["Net", "0" * 16]], "families": [], "shapes": [[8, 4]], "images": False}
-        return {"found": {"trains": True, **models}}
+    def first(self, answer: type[Found]) -> Found:
+        return FOUND
 
-    def ask(self, seconds: float, **order: Any) -> dict[str, Any]:
-        if order["do"] == "look":
-            return {"obstacles": {}}
+    def ask(self, seconds: float, order: Order[Any]) -> Any:
+        if isinstance(order, FindObstacles):
+            return Obstacles(reasons={})
         self.orders.append(order)
         if self.ends(order):
             raise self.failure
-        if order["do"] == "trace":
-            return {"trace": [SECONDS, SECONDS]}
-        return {"block": {"seconds": order["steps"] * SECONDS, "waited": 0.0, "peak_bytes": 1000, "compiled": 0}}
+        if isinstance(order, TraceSteps):
+            return StepsTraced(seconds=(SECONDS, SECONDS))
+        assert isinstance(order, TimeBlock)
+        return BlockTimed(seconds=order.steps * SECONDS, peak_bytes=1000)
 
     def finish(self) -> None: ...
 
@@ -71,17 +87,17 @@ def measured(program: Program, monkeypatch: pytest.MonkeyPatch, said: list[Progr
 def test_each_combination_is_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
     program = Program()
     found = measured(program, monkeypatch)
-    before = [block for block, order in pairwise(program.orders) if order["do"] == "trace"]
-    traced = [str(block["values"]) for block in before]
+    before = [block for block, order in pairwise(program.orders) if isinstance(order, TraceSteps)]
+    traced = [str(block.values) for block in before if isinstance(block, TimeBlock)]
     assert len(traced) == len(set(traced))
-    assert set(traced) == {str(order["values"]) for order in program.orders if order["do"] == "block"}
+    assert set(traced) == {str(order.values) for order in program.orders if isinstance(order, TimeBlock)}
     assert {arm.device_seconds for arm in found.tried + found.arms} == {SECONDS}
 
 
 def test_without_a_gpu_nothing_is_traced(monkeypatch: pytest.MonkeyPatch) -> None:
     program = Program("cpu")
     found = measured(program, monkeypatch)
-    assert {order["do"] for order in program.orders} == {"block"}
+    assert {type(order) for order in program.orders} == {TimeBlock}
     assert {arm.device_seconds for arm in found.tried + found.arms} == {None}
 
 
@@ -95,7 +111,7 @@ def test_without_a_gpu_nothing_is_traced(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_program_that_fails_while_it_is_traced_starts_again_without_traces(
     failure: RunFailed, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program, said = Program(ends=lambda order: order["do"] == "trace", failure=failure), []
+    program, said = Program(ends=lambda order: isinstance(order, TraceSteps), failure=failure), []
     found = measured(program, monkeypatch, said)
     assert program.starts == 2
     assert found.failed == {}
@@ -103,7 +119,7 @@ def test_a_program_that_fails_while_it_is_traced_starts_again_without_traces(
 
 
 def test_what_ends_it_without_a_trace_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = Program(ends=lambda order: "fused_optimizer" in order.get("values", {}))
+    program = Program(ends=lambda order: "fused_optimizer" in getattr(order, "values", {}))
     found = measured(program, monkeypatch)
     assert found.failed == {"fused_optimizer": "it ended (killed by signal 11)"}
     assert program.starts == 2

@@ -5,7 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from gputune.live.orders import Raised
+from gputune.resources.messages import encode
 from gputune.trials.job import Rank
+
+RAISED = Raised(text="RuntimeError", out_of_memory=False)
 
 
 @pytest.fixture
@@ -21,10 +25,10 @@ def test_a_silent_rank_has_not_ended(ends: tuple[Rank, socket.socket]) -> None:
 
 def test_nor_has_one_whose_last_word_was_not_heard_yet(ends: tuple[Rank, socket.socket]) -> None:
     rank, its = ends
-    its.sendall(b'{"raised": "RuntimeError"}\n')
+    its.sendall(encode(RAISED))
     its.close()
     assert not rank.has_ended
-    assert list(rank.hear()) == [{"raised": "RuntimeError"}]
+    assert list(rank.hear()) == [RAISED]
     assert rank.has_ended
 
 

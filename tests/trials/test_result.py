@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from recorded import facts_of
+from trials.test_measuring import FOUND, HELLO
 
 from gputune.profile import Guard
 from gputune.trials.combination import DEFAULT, Combination
@@ -24,10 +25,8 @@ def arm(rates: Sequence[float], peak: int | None = None, **values: Any) -> Tried
 
 
 def measured(*arms: Tried) -> Measured:
-    hello = {"entry": "train.py", "torch": "2.11.0", "world": 1, "local": 1}
-    found = {"trains": True, "models": [["Net", "0" * 16]], "shapes": [[8, 4]], "families": [], "images": False}
     return Measured(
-        hello=hello, found=found, arms=list(arms), tried=list(arms), left={}, failed={}, steps=100, seconds=5.0,
+        hello=HELLO, found=FOUND, arms=list(arms), tried=list(arms), left={}, failed={}, steps=100, seconds=5.0,
         conditions={},
     )  # fmt: skip
 

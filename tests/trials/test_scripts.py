@@ -132,7 +132,7 @@ def test_what_is_not_there_is_a_line(folder: Folder) -> None:
 @pytest.mark.parametrize("name", ["catches_everything", "noisy", "spawns"])
 def test_what_trains_gives_a_result(folder: Folder, name: str) -> None:
     found = folder.measured(*script(name))
-    assert found.hello["entry"] == f"{name}.py"
+    assert found.hello.entry == f"{name}.py"
     assert {str(one.combination) for one in found.tried} == {"torch's defaults", "fused_optimizer"}
     assert not found.failed
     assert list(folder.path.iterdir()) == []
@@ -147,7 +147,7 @@ def test_what_trains_nothing_has_its_calls_measured_and_its_outputs_compared(
     folder: Folder, words: list[str], left: list[str]
 ) -> None:
     found = folder.measured(*script("answers_slowly"), *words, steps=None, **ANSWERING)
-    assert found.found["trains"] is False
+    assert found.found.trains is False
     assert list(found.left) == left
     tried = {name for one in found.tried for name in one.combination.values}
     assert tried == {"channels_last", "inference_mode"} - set(left)
@@ -160,13 +160,13 @@ def test_what_trains_nothing_has_its_calls_measured_and_its_outputs_compared(
 @pytest.mark.parametrize("words", [[], ["later"]])
 def test_what_looks_at_its_model_before_it_trains_is_measured_as_it_trains(folder: Folder, words: list[str]) -> None:
     found = folder.measured(*script("evaluates_first"), *words)
-    assert found.found["trains"] is True
+    assert found.found.trains is True
     assert "fused_optimizer" in {str(one.combination) for one in found.tried}
 
 
 def test_what_evaluates_although_it_has_an_optimizer_is_measured_once_its_end_has_shown_it(folder: Folder) -> None:
     found = folder.measured(*script("evaluates_only"))
-    assert found.found["trains"] is False
+    assert found.found.trains is False
     assert folder.log.read_bytes() == b""
 
 
@@ -187,7 +187,7 @@ def test_what_waits_for_its_data_gets_workers(folder: Folder) -> None:
 def test_a_number_of_workers_of_the_programs_own_is_left(folder: Folder) -> None:
     found = folder.measured(*script("loads"), "1", **LOADED)
     assert found.waits > 0.5
-    assert str(found.left["dataloader_workers"].why) == "the program gave num_workers="
+    assert found.left["dataloader_workers"] == "the program gave num_workers="
     assert {one.combination.workers for one in found.tried} == {None}
 
 
@@ -227,7 +227,7 @@ def torchrun(ranks: int, *words: str) -> tuple[str, ...]:
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_ranks_of_torchrun_keep_in_step(folder: Folder, ranks: int) -> None:
     found = folder.measured(*torchrun(ranks))
-    assert found.hello["world"] == ranks
+    assert found.hello.world == ranks
     assert not found.failed
 
 

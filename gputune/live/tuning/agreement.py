@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ...knobs._outputs import tensors
 from ..call import rewinder
+from ..orders import OutputsCompared
 
 if TYPE_CHECKING:
     from ..root import Root
@@ -31,18 +32,6 @@ CLEAR = 4.0
 """A lead is clear from so many times the error on that a precision explains."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Close:
-    """Its fields are those of `Agreement.plain`."""
-
-    error: float = 0.0
-    finite: bool = True
-    rows: int = 0
-    agreeing: int = 0
-    labels: int = 0
-    same_labels: int = 0
-
-
 def rows(tensor: Any) -> Any:
     """The first elements of an output, in rows of the last dimension: floating-point numbers in FP32, complex ones as
     pairs of these, and whole numbers as they are.
@@ -55,16 +44,16 @@ def rows(tensor: Any) -> Any:
     return found.float() if found.is_floating_point() else found.clone()
 
 
-def compared(one: Any, other: Any, explained: float) -> Close:
+def compared(one: Any, other: Any, explained: float) -> OutputsCompared:
     """How close another output is to one in FP32, as `rows` gives both. `explained` is the relative error that the
     other's precision explains.
     """
     if not one.is_floating_point():
-        return Close(labels=one.numel(), same_labels=int((one == other).sum()))
+        return OutputsCompared(labels=one.numel(), same_labels=int((one == other).sum()))
     finite = bool((other.isfinite() | ~one.isfinite()).all())
     differing = (one != other) & one.isfinite() & other.isfinite()
     if not differing.any():
-        return Close(finite=finite)
+        return OutputsCompared(finite=finite)
     size = one.abs().double()
     typical = size[differing & (size > 0)]
     large = size > LARGE * typical.median() if len(typical) else size < 0
@@ -75,7 +64,7 @@ def compared(one: Any, other: Any, explained: float) -> Close:
         worst = max(worst, float((error[apart] / size[apart]).max()))
     scale = size[~large & one.isfinite()].square().mean().sqrt()
     clear, agreeing = _leading(one, other, CLEAR * explained * scale)
-    return Close(error=worst, finite=finite, rows=clear, agreeing=agreeing)
+    return OutputsCompared(error=worst, finite=finite, rows=clear, agreeing=agreeing)
 
 
 def _leading(one: Any, other: Any, lead: Any) -> tuple[int, int]:
@@ -98,10 +87,7 @@ class Agreement:
     def __init__(self, arms: Arms, values: Values, explained: float) -> None:
         self._arms, self._values, self._explained = arms, values, explained
         self._busy = False
-        self._found: dict[str, Any] = {
-            "calls": 0, "error": 0.0, "spread": 0.0, "finite": True, "alike": True, "failed": "",
-            **dict.fromkeys(SUMS, 0),
-        }  # fmt: skip
+        self._found: dict[str, Any] = asdict(OutputsCompared())
 
     def start(self) -> None:
         for root in self._arms.roots:
@@ -114,14 +100,9 @@ class Agreement:
         self._arms.switch({})
 
     @property
-    def plain(self) -> dict[str, Any]:
-        """For JSON: how many `calls` had outputs that could be compared; the largest relative `error` of any output,
-        and the largest `spread` of two calls without the settings; whether all numbers are `finite` that are without,
-        and all outputs `alike` in number and shape; in how many `rows` FP32's largest element is clearly so, and how
-        many of these are `agreeing`; of how many whole numbers, as `labels` are, how many are `same_labels`; and why a
-        comparison `failed`.
-        """
-        return self._found
+    def found(self) -> OutputsCompared:
+        """The comparison of all calls so far."""
+        return OutputsCompared(**self._found)
 
     def _of(self, root: Root) -> Callable[[Any, Any], Any]:
         def compare(inputs: Any, named: Any) -> Any:

@@ -24,6 +24,7 @@ from ...knobs._outputs import tensors
 from ...knobs.dataloader_prefetch_factor import PREFETCH
 from ..advice import Loading
 from ..loader import obstacle
+from ..orders import LoaderDescribed
 
 
 class Loaders:
@@ -67,20 +68,17 @@ class Loaders:
         thread, process = threading.get_ident(), os.getpid()
         kind.__init__, kind.__next__ = made, followed
 
-    def plain(self) -> dict[str, Any]:
-        """Describe the loader that was asked last, for JSON: the `batches` of an epoch, None where it has no length;
-        the `batch_bytes` of the tensors of one; and `left`, as `Applied.plain`, why other numbers of workers are not to
-        be tried. Empty where no loader was asked.
-        """
+    def described(self) -> LoaderDescribed:
+        """The loader that was asked last. If there is no obstacle, its batches may be made by others from then on."""
         loader = self._latest()
         if loader is None:
-            return {}
+            return LoaderDescribed(obstacle="")
         left = obstacle(self._given.get(loader, {}), Loading(choices={}))
         self._dataset = None if left else loader.dataset
         batches = None
         with suppress(Exception):  # an IterableDataset may have no length
             batches = len(loader)
-        return {"batches": batches, "batch_bytes": self._batch_bytes, "left": left and left.plain}
+        return LoaderDescribed(batches=batches, batch_bytes=self._batch_bytes, obstacle=left.why if left else None)
 
     def switch(self, workers: int | None) -> None:
         """Have so many workers make the batches; None for the loader as the program made it."""

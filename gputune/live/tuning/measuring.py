@@ -5,9 +5,11 @@ the program trains nothing, its calls are the steps, and outputs are compared in
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ...knobs.compile import graphs
+from .. import orders
 from ..injection import MOST_MODELS, PATIENCE
 from ..models import has_images, key
 from ..root import Root, found_roots
@@ -41,63 +43,63 @@ def work(run: Run) -> Iterator[int]:
     arms.watch(run.raised)
     for root in roots:
         root.in_turn, root.failed = True, lambda name, why: run.raised(RuntimeError(f"{name}: {why}"))
-    run.send(found={"trains": trains, **_found(roots)})
+    run.send(_found(roots, trains))
     yield from _obey(run, arms)
 
 
 def _obey(run: Run, arms: Arms) -> Iterator[int]:
     while True:
-        order = run.receive()
-        if order["do"] == "look":
-            run.send(obstacles=arms.obstacles(order["candidates"]))
-        elif order["do"] == "loader":
-            run.send(loader=run.loaders.plain())
-        elif order["do"] == "compare":
-            yield from _compare(run, arms, order)
-        elif order["do"] == "trace":
-            yield from _trace(run, order["steps"])
-        else:
-            yield from _block(run, arms, order)
+        match run.receive():
+            case orders.FindObstacles(candidates=candidates):
+                rows = arms.obstacles(candidates)
+                run.send(orders.Obstacles(reasons={name: row["why"] for name, row in rows.items()}))
+            case orders.DescribeLoader():
+                run.send(run.loaders.described())
+            case orders.CompareOutputs() as order:
+                yield from _compare(run, arms, order)
+            case orders.TraceSteps(steps=steps):
+                yield from _trace(run, steps)
+            case orders.TimeBlock() as order:
+                yield from _block(run, arms, order)
 
 
-def _found(roots: list[Root]) -> dict[str, Any]:
-    keys = [key(root.model) for root in roots]
-    return {
-        "models": [[one.class_name, one.digest] for one in keys],
-        "families": sorted({root.family for root in roots if root.family}),
-        "shapes": [list(shape) for root in roots for shape in root.seen.shapes],
-        "images": any(has_images(root.model) for root in roots),
-    }
+def _found(roots: list[Root], trains: bool) -> orders.Found:
+    return orders.Found(
+        trains=trains,
+        models=tuple(key(root.model) for root in roots),
+        families=tuple(sorted({root.family for root in roots if root.family})),
+        shapes=tuple(shape for root in roots for shape in root.seen.shapes),
+        images=any(has_images(root.model) for root in roots),
+    )
 
 
-def _compare(run: Run, arms: Arms, order: dict[str, Any]) -> Iterator[int]:
-    agreement = Agreement(arms, order["values"], order["explained"])
+def _compare(run: Run, arms: Arms, order: orders.CompareOutputs) -> Iterator[int]:
+    agreement = Agreement(arms, order.values, order.explained)
     agreement.start()
-    for _ in range(order["calls"]):
+    for _ in range(order.calls):
         yield 1
-        run.send(passed=1)
+        run.send(orders.Passed())
     agreement.stop()
-    run.send(compared=agreement.plain)
+    run.send(agreement.found)
 
 
-def _block(run: Run, arms: Arms, order: dict[str, Any]) -> Iterator[int]:
+def _block(run: Run, arms: Arms, order: orders.TimeBlock) -> Iterator[int]:
     """Switch, let some steps pass (more of them as long as they compile), and time the others."""
-    arms.switch(order["values"])
-    run.loaders.switch(order.get("workers"))
-    made = graphs() if "compile" in order["values"] else 0
-    for number in range(order["settle"] + MOST_COMPILING):
-        if number >= order["settle"] and ("compile" not in order["values"] or made == graphs()):
+    compiles = "compile" in order.values
+    arms.switch(order.values)
+    run.loaders.switch(order.workers)
+    made = graphs() if compiles else 0
+    for number in range(order.settle + MOST_COMPILING):
+        if number >= order.settle and (not compiles or made == graphs()):
             break
-        made = graphs() if "compile" in order["values"] else 0
+        made = graphs() if compiles else 0
         yield 1
-        run.send(passed=1)
+        run.send(orders.Passed())
     clock = Clock(run.device)
     run.loaders.seconds = 0.0
-    yield order["steps"]
-    answer = clock.stop()
-    answer["waited"] = run.loaders.seconds
-    answer["compiled"] = graphs() - made if "compile" in order["values"] else 0
-    run.send(block=answer)
+    yield order.steps
+    timed = clock.stop()
+    run.send(replace(timed, waited=run.loaders.seconds, compiled=graphs() - made if compiles else 0))
 
 
 def _trace(run: Run, steps: int) -> Iterator[int]:
@@ -107,4 +109,4 @@ def _trace(run: Run, steps: int) -> Iterator[int]:
         yield steps
         works = trace.stop()
         found.append(works and works / steps)
-    run.send(trace=found)
+    run.send(orders.StepsTraced(seconds=tuple(found)))

@@ -164,12 +164,12 @@ class Shadow:
             return kind.__name__
         return "a loss scaler is part of the step" if getattr(optimizer, "grad_scale", None) is not None else None
 
-    def compare(self) -> list[list[float]]:
+    def compare(self) -> list[tuple[float, float, float]]:
         """For each parameter: the norm of the difference, that of the plain update, and that of the values before."""
         found = []
         for parameter, part, before in self._pairs:
             real, plain = self._part(parameter) - before, part.detach() - before
-            found.append([float((real - plain).norm()), float(plain.norm()), float(before.norm())])
+            found.append((float((real - plain).norm()), float(plain.norm()), float(before.norm())))
         return found
 
     def _part(self, tensor: Any) -> Any:

@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..orders import Done, Gradient, Passed, Record, Recorded
 from .observations import Losses, Shadow, sketch
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ class Recorder:
         self._compared = compared
         self._number = 1
         self._losses = Losses()
-        self._gradients: list[list[Any]] = []
-        self._steps: list[list[float]] = []
+        self._gradients: list[Gradient] = []
+        self._steps: list[tuple[float, float, float]] = []
         self._unchecked: list[str] = []
         self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._shadow: Shadow | None = None
@@ -82,18 +83,14 @@ class Recorder:
         if self.is_compared and waits and self._number < PATIENCE:
             self._compared += 1
 
-    def plain(self) -> dict[str, Any]:
-        """For JSON: `losses`, the number of the `compared` iteration (from 1), by parameter the norm, the number of
-        elements and the sketch of its `gradients`, what `Shadow.compare` says of its `steps`, and why steps of an
-        optimizer are `unchecked`, one text for each optimizer.
-        """
-        return {
-            "losses": self._losses.plain(),
-            "compared": self._compared,
-            "gradients": self._gradients,
-            "steps": self._steps,
-            "unchecked": self._unchecked,
-        }
+    def recorded(self) -> Recorded:
+        return Recorded(
+            losses=tuple(self._losses.plain()),
+            compared=self._compared,
+            gradients=tuple(self._gradients),
+            steps=tuple(self._steps),
+            unchecked=tuple(self._unchecked),
+        )
 
     def _before(self, optimizer: Any, *_: Any) -> None:
         self._depth += 1
@@ -125,14 +122,14 @@ class Recorder:
             self._unchecked.append(" ".join(f"{type(error).__name__}: {error}".split())[:200])
 
 
-def _image(gradient: Any) -> list[Any]:
+def _image(gradient: Any) -> Gradient:
     import torch
 
     if gradient.is_sparse:
         gradient = gradient.coalesce().values()
     if gradient.is_complex():
         gradient = torch.view_as_real(gradient)
-    return [float(gradient.float().norm()), gradient.numel(), sketch(gradient)]
+    return Gradient(float(gradient.float().norm()), tuple(sketch(gradient)))
 
 
 def work(run: Run) -> Iterator[int]:
@@ -146,12 +143,13 @@ def work(run: Run) -> Iterator[int]:
         other_numbers(lambda: recorder.is_compared)
     yield 1
     recorder.stepped()
-    run.send(first=1)
+    run.send(Done())
     order = run.receive()
-    for _ in range(order["steps"] - 1):
+    assert isinstance(order, Record)
+    for _ in range(order.steps - 1):
         yield 1
         recorder.stepped()
-        run.send(passed=1)
-    run.send(recorded=recorder.plain())
+        run.send(Passed())
+    run.send(recorder.recorded())
     while True:
         run.receive()

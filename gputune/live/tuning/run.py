@@ -6,7 +6,6 @@ Whatever goes wrong in here ends the process, since nothing that it would measur
 from __future__ import annotations
 
 import importlib
-import json
 import logging
 import multiprocessing
 import os
@@ -15,10 +14,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import NoReturn
 
+from ...resources.messages import decode, encode
 from ..advice import Advice, entry
 from ..iterations import Iterations
+from ..orders import AnyOrder, Done, End, Hello, Message, OnlyCalls, Raised, Trains
 from ..payload import Trial
 from .loaders import Loaders
 
@@ -41,14 +42,14 @@ class Channel:
     def ours(self) -> bool:
         return os.getpid() == self._pid
 
-    def send(self, **message: Any) -> None:
+    def send(self, message: Message) -> None:
         """Raises Lost."""
         try:
-            self._socket.sendall(json.dumps(message).encode() + b"\n")
+            self._socket.sendall(encode(message))
         except OSError as error:
             raise Lost(str(error)) from None
 
-    def receive(self) -> dict[str, Any]:
+    def receive(self) -> AnyOrder:
         """Wait for the next order. Raises Lost."""
         try:
             line = self._lines.readline()
@@ -56,7 +57,7 @@ class Channel:
             raise Lost(str(error)) from None
         if not line.endswith(b"\n"):
             raise Lost("gputune ended")
-        order: dict[str, Any] = json.loads(line)
+        order: AnyOrder = decode(line, AnyOrder, lambda kind, fields: kind(**fields))
         return order
 
 
@@ -79,8 +80,8 @@ def quiesce() -> None:
             child.kill()
 
 
-def place() -> dict[str, Any]:
-    """Return its rank, the number of ranks, and how many of them are on this node, as far as anything says so."""
+def place() -> dict[str, int]:
+    """The fields of `Hello` about ranks, as far as anything says so."""
     import torch
 
     distributed = torch.distributed
@@ -119,26 +120,26 @@ class Run:
         self._work = module.work(self)
         self._left = self._next()
 
-    def send(self, **message: Any) -> None:
+    def send(self, message: Message) -> None:
         """Raises Lost."""
         if self._channel is None:
             self._channel = Channel(self.trial.socket)
-            self._channel.send(hello=self._hello())
+            self._channel.send(self._hello())
             self._follow_exceptions()
-        self._channel.send(**message)
+        self._channel.send(message)
 
-    def receive(self) -> dict[str, Any]:
+    def receive(self) -> AnyOrder:
         """The next order; ends the process where that is the order. Raises Lost."""
         assert self._channel is not None
         order = self._channel.receive()
-        if order.get("do") == "end":
+        if isinstance(order, End):
             self.leave()
         return order
 
     def leave(self) -> NoReturn:
         """Flush, say so, and end when all ranks have done the same."""
         quiesce()
-        self.send(ended=True)
+        self.send(Done())
         assert self._channel is not None
         self._channel.receive()
         os._exit(0)
@@ -147,18 +148,18 @@ class Run:
         """Tell of an exception, and end: a failed step is never repeated."""
         text = " ".join(str(error).split())[:300]
         is_out_of_memory = type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError)
-        self.send(raised=f"{type(error).__name__}: {text}", out_of_memory=is_out_of_memory)
+        self.send(Raised(text=f"{type(error).__name__}: {text}", out_of_memory=is_out_of_memory))
         end(1)
 
     def _suspected(self) -> None:
         """It has an optimizer, and calls its models without gradients: whether it trains, its end will show."""
         with suppress(Lost):
-            self.send(answers=True)
+            self.send(OnlyCalls())
 
     def _mistaken(self) -> None:
         """An optimizer steps after calls without gradients that were taken for the program's steps."""
         with suppress(Lost):
-            self.send(trains=True)
+            self.send(Trains())
         end(1)
 
     def _ended(self) -> None:
@@ -177,13 +178,10 @@ class Run:
         assert self._work is not None
         return next(self._work)
 
-    def _hello(self) -> dict[str, Any]:
+    def _hello(self) -> Hello:
         import torch
 
-        return {
-            "pid": os.getpid(), "entry": entry(), "torch": str(torch.__version__), "device": self.device,
-            **place(),
-        }  # fmt: skip
+        return Hello(pid=os.getpid(), entry=entry(), torch=str(torch.__version__), device=self.device, **place())
 
     def _follow_exceptions(self) -> None:
         """Tell of an exception that ends the program, whose own words go where they always do."""

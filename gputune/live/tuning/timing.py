@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from ..orders import BlockTimed, Done, Passed, TimeBlock
+
 if TYPE_CHECKING:
     from .run import Run
 
@@ -32,12 +34,10 @@ class Clock:
             self._event.record()
         self._begun = time.perf_counter()
 
-    def stop(self) -> dict[str, Any]:
-        """The seconds since then, and the peak of the memory that this process had allocated on the GPU meanwhile, in
-        bytes; None without a GPU, which on return is idle.
-        """
+    def stop(self) -> BlockTimed:
+        """What passed since then; a GPU is idle on return."""
         if self._event is None:
-            return {"seconds": time.perf_counter() - self._begun, "peak_bytes": None}
+            return BlockTimed(seconds=time.perf_counter() - self._begun, peak_bytes=None)
         import torch
 
         device = self._event.device  # which need not be the current one any more
@@ -47,7 +47,7 @@ class Clock:
         seconds = self._event.elapsed_time(end) / 1000
         if seconds <= 0:  # two streams took turns, and the one with the end was ahead
             seconds = time.perf_counter() - self._begun
-        return {"seconds": seconds, "peak_bytes": torch.cuda.max_memory_allocated(device)}
+        return BlockTimed(seconds=seconds, peak_bytes=torch.cuda.max_memory_allocated(device))
 
 
 NO_WORK = ("nccl", "Memcpy HtoD", "Memcpy DtoH")
@@ -135,18 +135,22 @@ def program_traces() -> bool:
 
 def work(run: Run) -> Iterator[int]:
     """Time the first steps together, since some of them compile, then blocks as they are ordered."""
-    begun = time.perf_counter()
     yield 1
     clock = Clock(run.device)
-    run.send(first=time.perf_counter() - begun)
-    order = run.receive()
-    for _ in range(order["steps"]):
+    run.send(Done())
+    for _ in range(_steps(run)):
         yield 1
-        run.send(passed=1)
-    run.send(block=clock.stop())
+        run.send(Passed())
+    run.send(clock.stop())
     while True:
-        order = run.receive()
+        steps = _steps(run)
         yield 1  # since there was a pause
         clock = Clock(run.device)
-        yield order["steps"]
-        run.send(block=clock.stop())
+        yield steps
+        run.send(clock.stop())
+
+
+def _steps(run: Run) -> int:
+    order = run.receive()
+    assert isinstance(order, TimeBlock)
+    return order.steps

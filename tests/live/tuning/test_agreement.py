@@ -10,11 +10,12 @@ import torch
 from hands_on import rooted
 from torch import nn
 
+from gputune.live.orders import OutputsCompared
 from gputune.live.tuning.agreement import Agreement
 from gputune.live.tuning.agreement import compared as compared_tensors
 from gputune.live.tuning.arms import Arms
 from gputune.profile import Guard
-from gputune.trials.agreement import LIMITS, Agreed, verdict
+from gputune.trials.agreement import LIMITS, verdict
 
 HALF: dict[str, Any] = {"amp_dtype": "bfloat16"}
 CALLS = 4
@@ -42,18 +43,18 @@ def started(models: list[Any], values: Any = HALF) -> Agreement:
     return agreement
 
 
-def compared(model: Any, values: Any = HALF, calls: int = CALLS, **named: Any) -> dict[str, Any]:
+def compared(model: Any, values: Any = HALF, calls: int = CALLS, **named: Any) -> OutputsCompared:
     agreement = started([model], values)
     torch.manual_seed(1)
     with torch.no_grad():
         for _ in range(calls):
             model(torch.randn(16, 64), **named)
     agreement.stop()
-    return agreement.plain
+    return agreement.found
 
 
 def judged(model: Any, **more: Any) -> Guard:
-    return verdict(Agreed(**compared(model, **more)), "bfloat16")
+    return verdict(compared(model, **more), "bfloat16")
 
 
 def masked(x: Any, value: float) -> Any:
@@ -119,10 +120,10 @@ def test_what_is_zero_in_fp32_may_differ_a_little() -> None:
 
 def test_the_error_is_that_of_half_precision() -> None:
     found = compared(Net())
-    assert 0.0005 < found["error"] < 0.01
-    assert found["spread"] == 0.0
-    assert found["calls"] == CALLS
-    assert 0 < found["rows"] == found["agreeing"] <= CALLS * 16
+    assert 0.0005 < found.error < 0.01
+    assert found.spread == 0.0
+    assert found.calls == CALLS
+    assert 0 < found.rows == found.agreeing <= CALLS * 16
 
 
 @pytest.mark.parametrize(
@@ -198,9 +199,9 @@ def test_a_model_and_a_part_of_it_that_are_both_called() -> None:
             model.part(torch.randn(16, 64))
             model(torch.randn(16, 64))
     agreement.stop()
-    found = verdict(Agreed(**agreement.plain), "bfloat16")
+    found = verdict(agreement.found, "bfloat16")
     assert found.verdict == "refused"
-    assert agreement.plain["spread"] == 0.0
+    assert agreement.found.spread == 0.0
 
 
 def test_afterwards_the_model_is_as_it_was() -> None:

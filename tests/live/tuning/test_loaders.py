@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch.utils import data
 
+from gputune.live.orders import LoaderDescribed
 from gputune.live.tuning.loaders import Loaders
 
 
@@ -50,16 +51,16 @@ def test_the_time_in_which_the_loop_waits(loaders: Loaders) -> None:
 
 
 def test_the_loader_that_was_asked_last(loaders: Loaders) -> None:
-    assert loaders.plain() == {}
+    assert loaders.described() == LoaderDescribed(obstacle="")
     loader = data.DataLoader(Numbers(), batch_size=2)
     next(iter(loader))
-    assert loaders.plain() == {"batches": 4, "batch_bytes": 2 * 4 * 8, "left": None}
+    assert loaders.described() == LoaderDescribed(batches=4, batch_bytes=2 * 4 * 8)
 
 
 def test_why_others_are_not_tried(loaders: Loaders) -> None:
     loader = data.DataLoader(Numbers(), num_workers=0)
     next(iter(loader))
-    assert loaders.plain()["left"]["status"] == "kept-user"
+    assert loaders.described().obstacle == "the program gave num_workers="
 
 
 @pytest.mark.slow
@@ -67,7 +68,7 @@ def test_others_make_the_batches_epoch_after_epoch(loaders: Loaders) -> None:
     loader = data.DataLoader(Numbers(), batch_size=2)
     own = iter(loader)
     assert first_of(next(own)) == 0
-    loaders.plain()
+    loaders.described()
     loaders.switch(2)
     assert [first_of(next(own)) for _ in range(6)] == [0, 2, 4, 6, 0, 2]
     loaders.switch(None)
@@ -78,7 +79,7 @@ def test_others_make_the_batches_epoch_after_epoch(loaders: Loaders) -> None:
 def test_workers_that_are_not_asked_stand_still(loaders: Loaders) -> None:
     own = iter(data.DataLoader(Numbers(1000), batch_size=2))
     next(own)
-    loaders.plain()
+    loaders.described()
     others = psutil.Process().children()
     loaders.switch(2)
     next(own)
@@ -96,6 +97,6 @@ def test_workers_that_are_not_asked_stand_still(loaders: Loaders) -> None:
 def test_other_datasets_are_left_alone(loaders: Loaders) -> None:
     own = iter(data.DataLoader(Numbers(), batch_size=2))
     next(own)
-    loaders.plain()
+    loaders.described()
     loaders.switch(1)
     assert [first_of(batch) for batch in data.DataLoader(Numbers(2))] == [0, 1]

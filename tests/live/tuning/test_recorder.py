@@ -52,9 +52,9 @@ class TestLosses:
     def test_one_an_iteration(self) -> None:
         recorder, model = recording(), mlp()
         seen = train(model, adam(model))
-        plain = json.loads(json.dumps(recorder.plain()))
-        assert plain["losses"] == pytest.approx(seen)
-        assert plain["compared"] == 3
+        plain = recorder.recorded()
+        assert plain.losses == pytest.approx(seen)
+        assert plain.compared == 3
 
     @pytest.mark.parametrize(
         ("backward", "factor"),
@@ -71,7 +71,7 @@ class TestLosses:
     def test_by_any_call_as_they_were_before_a_scaler(self, backward: Any, factor: int) -> None:
         recorder, model = recording(), mlp()
         seen = train(model, adam(model), loss=backward)
-        assert recorder.plain()["losses"] == pytest.approx([factor * one for one in seen])
+        assert recorder.recorded().losses == pytest.approx([factor * one for one in seen])
 
     def test_checkpointing_inside_of_a_backward_pass_counts_once(self) -> None:
         from torch.utils.checkpoint import checkpoint
@@ -82,7 +82,7 @@ class TestLosses:
         loss = checkpoint(model, x, use_reentrant=True).square().mean()
         loss.backward()
         optimizer.step()
-        assert recorder.plain()["losses"] == pytest.approx([float(loss.detach())])
+        assert recorder.recorded().losses == pytest.approx([float(loss.detach())])
 
     def test_that_are_not_seen_or_no_numbers(self) -> None:
         recorder, model = recording(), mlp()
@@ -91,7 +91,7 @@ class TestLosses:
             assert gradient is not None
         train(model, optimizer, 1, loss=lambda loss: None)
         train(model, optimizer, 1, loss=lambda loss: (loss * math.nan).backward())
-        losses = json.loads(json.dumps(recorder.plain()))["losses"]
+        losses = recorder.recorded().losses
         assert losses[0] is None
         assert math.isnan(losses[1])
 
@@ -115,7 +115,7 @@ class TestLosses:
         for _ in range(3):
             forward(torch.ones(2, 4)).backward()
             optimizer.step()
-        assert None not in recorder.plain()["losses"]
+        assert None not in recorder.recorded().losses
 
 
 class TestGradients:
@@ -126,20 +126,23 @@ class TestGradients:
         before = copy.deepcopy(model)
         train(model, optimizer, 2)
         before(torch.ones(2, 4)).square().mean().backward()
-        found = recorder.plain()["gradients"]
-        assert [one[1] for one in found] == [one.numel() for one in model.parameters()]
+        found = recorder.recorded().gradients
         expected = [one.grad for one in before.parameters()]
-        assert [one[0] for one in found] == pytest.approx([float(one.norm()) for one in expected], rel=1e-5)
-        assert [one[2] for one in found] == [pytest.approx(sketch(one), rel=1e-4, abs=1e-9) for one in expected]
+        assert [one.norm for one in found] == pytest.approx([float(one.norm()) for one in expected], rel=1e-5)
+        assert [one.sketch for one in found] == [
+            pytest.approx(tuple(sketch(one)), rel=1e-4, abs=1e-9) for one in expected
+        ]
 
     def test_sparse_and_complex_ones_too(self) -> None:
         recorder = recording(compared=1)
         table = nn.Embedding(10, 3, sparse=True)
         turn = nn.Parameter(torch.ones(2, dtype=torch.complex64))
+        rows = table.weight.detach().clone()
         optimizer = torch.optim.SGD([*table.parameters(), turn], lr=0.1)
         (table(torch.tensor([1, 1, 4])).square().sum() + (turn * 2j).abs().sum()).backward()
         optimizer.step()
-        assert [one[1] for one in recorder.plain()["gradients"]] == [6, 4]
+        norms = [one.norm for one in recorder.recorded().gradients]
+        assert norms == pytest.approx([math.hypot(*(4 * rows[1]), *(2 * rows[4])), math.hypot(2, 2)])
 
     def test_two_optimizers_in_turn_are_compared_at_their_third_steps(self) -> None:
         recorder, one, two = recording(), mlp(), mlp()
@@ -149,10 +152,10 @@ class TestGradients:
             train(one, first, 1)
             assert recorder.is_compared == (step == 2)
             train(two, second, 1)
-        plain = recorder.plain()
-        assert plain["compared"] == 4
-        assert len(plain["gradients"]) == len(plain["steps"]) == 8
-        assert len(plain["losses"]) == 7
+        plain = recorder.recorded()
+        assert plain.compared == 4
+        assert len(plain.gradients) == len(plain.steps) == 8
+        assert len(plain.losses) == 7
 
     def test_an_optimizer_that_does_not_step_again_is_not_waited_for(self) -> None:
         recorder, one, two = recording(), mlp(), mlp()
@@ -162,8 +165,8 @@ class TestGradients:
         for _ in range(PATIENCE + 2):
             train(one, first, 1)
             recorder.stepped()
-        assert recorder.plain()["compared"] == PATIENCE
-        assert recorder.plain()["gradients"]
+        assert recorder.recorded().compared == PATIENCE
+        assert recorder.recorded().gradients
 
     def test_a_step_within_a_step_is_one(self) -> None:
         class Own(torch.optim.SGD):  # type: ignore[misc]
@@ -173,8 +176,8 @@ class TestGradients:
         torch.optim.SGD(mlp().parameters(), lr=0.1)  # which makes torch wrap the parent's step
         recorder, model = recording(), mlp()
         train(model, Own(model.parameters(), lr=0.1))
-        plain = recorder.plain()
-        assert (plain["compared"], len(plain["gradients"]), plain["unchecked"]) == (3, 4, ["Own"])
+        plain = recorder.recorded()
+        assert (plain.compared, len(plain.gradients), plain.unchecked) == (3, 4, ("Own",))
 
 
 class TestSketch:
@@ -233,10 +236,10 @@ class TestShadow:
     def test_a_right_step_is_the_plain_one(self, kind: str) -> None:
         recorder, model = recording(), mlp()
         train(model, KINDS[kind](list(model.parameters())))
-        plain = recorder.plain()
-        assert plain["unchecked"] == []
-        assert len(plain["steps"]) == 4
-        for difference, update, before in plain["steps"]:
+        plain = recorder.recorded()
+        assert plain.unchecked == ()
+        assert len(plain.steps) == 4
+        for difference, update, before in plain.steps:
             assert difference <= 2**-22 * before + 1e-5 * update
             assert update > 0
 
@@ -244,7 +247,7 @@ class TestShadow:
     def test_of_another_class_is_not_known(self, kind: Any) -> None:
         recorder, model = recording(), mlp()
         train(model, kind(model.parameters()))
-        assert (recorder.plain()["steps"], recorder.plain()["unchecked"]) == ([], [kind.__name__])
+        assert (recorder.recorded().steps, recorder.recorded().unchecked) == ((), (kind.__name__,))
 
     def test_that_fails_is_not_known_and_the_program_goes_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def fail(*_: Any) -> None:
@@ -253,7 +256,7 @@ class TestShadow:
         recorder, model = recording(), mlp()
         monkeypatch.setattr(Shadow, "__init__", fail)
         assert len(train(model, adam(model))) == 4
-        assert recorder.plain()["unchecked"] == ["RuntimeError: out of memory"]
+        assert recorder.recorded().unchecked == ("RuntimeError: out of memory",)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -68,7 +68,7 @@ def step_seconds(machine: Machine, count: int) -> float:
     machine.steps(1)
     clock = Clock("cuda")
     machine.steps(count)
-    found: float = clock.stop()["seconds"]
+    found: float = clock.stop().seconds
     return found / count
 
 
@@ -82,7 +82,7 @@ def test_a_step_takes_as_long_in_short_blocks_as_in_long_ones(machine: Machine, 
 def test_the_gpu_is_idle_then(machine: Machine) -> None:
     clock = Clock("cuda")
     machine.steps(2)
-    assert clock.stop()["peak_bytes"] == 1000
+    assert clock.stop().peak_bytes == 1000
     assert machine.now >= machine.idle_from
 
 
@@ -92,13 +92,13 @@ def test_where_streams_take_turns_and_the_end_was_before_the_beginning_it_is_the
     machine.steps(1)
     machine.idle_from = 0.0
     clock._event.at = machine.now + 1
-    assert clock.stop()["seconds"] == pytest.approx(BETWEEN + LAUNCHES)
+    assert clock.stop().seconds == pytest.approx(BETWEEN + LAUNCHES)
 
 
 def test_without_a_gpu_it_is_the_hosts() -> None:
     found = Clock("cpu").stop()
-    assert found["seconds"] > 0
-    assert found["peak_bytes"] is None
+    assert found.seconds > 0
+    assert found.peak_bytes is None
 
 
 def event(name: str, us: float, kind: str = "CUDA", **more: Any) -> Any:

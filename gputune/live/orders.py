@@ -1,0 +1,234 @@
+"""The messages of a tune: the orders to each process of a program, and what it answers.
+
+A process says `Hello` once it has taken its first steps, and then what it found, or `Done`. From then on it gets one
+order after the other, and gives each order's own answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+from typing import Generic, TypeVar, get_args
+
+from ..knobs import Value
+from .models import ModelKey
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """A process, and its place among the ranks of the program."""
+
+    pid: int
+    entry: str
+    """The name by which a tuned program knows its script."""
+    torch: str
+    """torch's version."""
+    device: str
+    """The type of device that the program is tuned for: cuda or cpu."""
+    rank: int
+    world: int
+    """How many ranks there are; `local` of them are on this machine."""
+    local: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a measuring run found in the program's first steps."""
+
+    trains: bool
+    """Whether its steps are an optimizer's; otherwise they are calls without gradients."""
+    models: tuple[ModelKey, ...]
+    families: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    """The shapes of the tensors that the models were called with."""
+    images: bool
+    """Whether any model has 2-d convolutions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacles:
+    reasons: dict[str, str]
+    """By setting, why it cannot be tried in this program."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoaderDescribed:
+    """The DataLoader that was asked last."""
+
+    batches: int | None = None
+    """The batches of an epoch; None if it has no length."""
+    batch_bytes: int = 0
+    """The size of the tensors of one batch."""
+    obstacle: str | None = None
+    """Why other numbers of workers cannot be tried, empty if there is no loader any more; None if they can."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockTimed:
+    """How long the steps of a block took together, by the clock of the GPU if there is one."""
+
+    seconds: float
+    peak_bytes: int | None
+    """The peak of the memory that the process had allocated on the GPU meanwhile; None without a GPU."""
+    waited: float = 0.0
+    """For how many seconds the program waited for its DataLoader."""
+    compiled: int = 0
+    """How many graphs were compiled meanwhile, so that the time tells nothing if there were any."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.seconds < inf:
+            raise ValueError("a block takes longer than no time")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepsTraced:
+    seconds: tuple[float | None, ...]
+    """For each trace, how long the GPU worked for one step; None if nothing could be traced."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputsCompared:
+    """How far outputs with some settings are from those without, for the same inputs."""
+
+    calls: int = 0
+    """How many calls had outputs that could be compared."""
+    error: float = 0.0
+    """The largest relative error of any output."""
+    spread: float = 0.0
+    """The largest relative error between two calls without the settings."""
+    finite: bool = True
+    """Whether all numbers are finite that are so without the settings."""
+    alike: bool = True
+    """Whether the outputs are as many as without the settings, and of the same shapes."""
+    rows: int = 0
+    """In how many rows the largest element without the settings is clearly so."""
+    agreeing: int = 0
+    """In how many of these rows it is the same element with the settings."""
+    labels: int = 0
+    """How many whole numbers were compared, as labels are."""
+    same_labels: int = 0
+    failed: str = ""
+    """Why a comparison failed; empty if none did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """A parameter's gradient: its norm, and its sketch, whose differences tell the norms of differences."""
+
+    norm: float
+    sketch: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """The losses of one guard run, and the gradients and optimizer's steps of one of its iterations."""
+
+    losses: tuple[float | None, ...]
+    """The loss of each iteration, which may be no number; None if no loss was seen."""
+    compared: int
+    """The number of the iteration, from 1, whose loss, gradients and steps are compared."""
+    gradients: tuple[Gradient, ...]
+    steps: tuple[tuple[float, float, float], ...]
+    """For each parameter the norms of the difference between the real and the plain update, of the plain update, and of
+    the values before it."""
+    unchecked: tuple[str, ...] = ()
+    """Why the steps of an optimizer could not be held against the plain form's."""
+
+    @property
+    def loss(self) -> float | None:
+        return self.losses[self.compared - 1] if len(self.losses) >= self.compared else None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The first step has passed, or what was ordered is done, and there is nothing more to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A step has passed within an order, so that the answer may come later."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnlyCalls:
+    """The program has an optimizer that has taken no step, and calls its models without gradients."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trains:
+    """An optimizer steps after calls without gradients that were taken for the program's steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raised:
+    """The program raised an exception, and the process ends."""
+
+    text: str
+    out_of_memory: bool
+
+
+class Order(Generic[Answer]):
+    __slots__ = ()
+
+    @classmethod
+    def answer(cls) -> type[Answer]:
+        kind: type[Answer] = get_args(vars(cls)["__orig_bases__"][0])[0]
+        return kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindObstacles(Order[Obstacles]):
+    candidates: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeLoader(Order[LoaderDescribed]): ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeBlock(Order[BlockTimed]):
+    """Time steps. A measuring run switches to these settings before, and lets steps pass."""
+
+    steps: int
+    values: dict[str, Value] = field(default_factory=dict)
+    workers: int | None = None
+    """The number of the DataLoader's workers; None for the program's own."""
+    settle: int = 0
+    """The least steps that pass untimed; more do as long as they compile something."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceSteps(Order[StepsTraced]):
+    """Trace steps with the settings that are on, more than once."""
+
+    steps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareOutputs(Order[OutputsCompared]):
+    """Compare the outputs of the next calls with those that the same inputs have with torch's defaults."""
+
+    values: dict[str, Value]
+    calls: int
+    explained: float
+    """The relative error that the precision of the settings explains."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record(Order[Recorded]):
+    """Record the run up to this step, counted from its start."""
+
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class End(Order[Done]):
+    """Flush what was written; exit at the second one, when all ranks have done so."""
+
+
+AnyOrder = FindObstacles | DescribeLoader | TimeBlock | TraceSteps | CompareOutputs | Record | End
+_Answers = Obstacles | LoaderDescribed | BlockTimed | StepsTraced | OutputsCompared | Recorded | Done
+Message = Hello | Found | Passed | OnlyCalls | Trains | Raised | _Answers
+"""What a process sends."""
