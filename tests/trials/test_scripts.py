@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import chdir, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,11 @@ from making import environ, until
 from gputune import facts
 from gputune.host import Host
 from gputune.host.kept import readable
+from gputune.live.advice import Advice
 from gputune.trials import measuring
 from gputune.trials.candidates import TRIED
+from gputune.trials.checking import GuardRuns, timed
+from gputune.trials.combination import Combination
 from gputune.trials.failure import RunFailed
 from gputune.trials.measured import Measured, Wanted
 from gputune.trials.measuring import measure
@@ -35,6 +39,7 @@ SCRIPTS = Path(__file__).parent / "scripts"
 NEVER = "neither a training step nor calls without gradients were seen within 8 s"
 EARLY = "it ended before it had taken two training steps, or made ten calls without gradients"
 TOKEN = "GPUTUNE_TEST_TOKEN"
+TOLD = Told(tell=lambda _: None)
 ONE = {"fused_optimizer": TRIED["fused_optimizer"]}
 
 
@@ -58,23 +63,22 @@ class Folder:
         here = {TOKEN: self.token, "OMP_NUM_THREADS": "1", "PYTHON": sys.executable, "TMPDIR": str(self.private)}
         return environ(**here, PYTHONPATH=str(SCRIPTS), XDG_CACHE_HOME=str(self.path.parent / "cache"))
 
-    def measured(self, *command: str, seconds: float = 60, steps: int | None = 60, **candidates: object) -> Measured:
-        with self.log.open("wb") as log:
-            start = Start(
+    @contextmanager
+    def start(self, *command: str, seconds: float = 60) -> Iterator[Start]:
+        with self.log.open("wb") as log, chdir(self.path):
+            yield Start(
                 command=command, environ=self.environ(), folder=self.private, log=log, start_seconds=seconds,
             )  # fmt: skip
-            before = Path.cwd()
-            os.chdir(self.path)
-            try:
-                wanted = {**ONE, **candidates}
-                return measure(
-                    start,
-                    Wanted(candidates=wanted, facts=_facts(), steps=steps, compared_calls=5),
-                    host=Host(),
-                    told=Told(tell=lambda _: None),
-                )  # type: ignore[arg-type]
-            finally:
-                os.chdir(before)
+
+    def measured(self, *command: str, seconds: float = 60, steps: int | None = 60, **candidates: object) -> Measured:
+        with self.start(*command, seconds=seconds) as start:
+            wanted = {**ONE, **candidates}
+            return measure(
+                start,
+                Wanted(candidates=wanted, facts=_facts(), steps=steps, compared_calls=5),
+                host=Host(),
+                told=TOLD,
+            )  # type: ignore[arg-type]
 
     def failure(self, *command: str, seconds: float = 60) -> str:
         with pytest.raises(RunFailed) as failed:
@@ -136,6 +140,19 @@ def test_what_trains_gives_a_result(folder: Folder, name: str) -> None:
     assert {str(one.combination) for one in found.tried} == {"torch's defaults", "fused_optimizer"}
     assert not found.failed
     assert list(folder.path.iterdir()) == []
+
+
+def test_the_guard_compares_whole_runs(folder: Folder) -> None:
+    fused = Combination.of({"fused_optimizer": True})
+    with folder.start(*script("plain")) as start:
+        found = GuardRuns(start=start, steps=20, told=TOLD).of(fused, Advice(device="cpu", general=fused.values))
+    assert (found.verdict, found.reason) == ("accepted", "loss within FP32's own spread")
+
+
+def test_whole_starts_are_timed(folder: Folder) -> None:
+    with folder.start(*script("plain")) as start:
+        found = timed(start, None)
+    assert found.step > 0
 
 
 ANSWERING: dict[str, object] = {"channels_last": True, "inference_mode": True}
